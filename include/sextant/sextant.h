@@ -13,6 +13,7 @@
 #include <sextant/nn.h>
 #include <sextant/ops.h>
 #include <sextant/runtime.h>
+#include <sextant/saved_model.h>
 #include <sextant/status.h>
 #include <sextant/train.h>
 #include <sextant/types.h>

@@ -8,13 +8,14 @@
 #include "base/memory.h"
 #include "io/json_text.h"
 #include "checkpoint/bundle.h"
+#include "savedmodel/export_body.h"
 #include "savedmodel/image_nodes.h"
-#include "savedmodel/versions.h"
 
 struct exporter {
     const sx_export_request *request;
     const sx_graph *graph;
     sx_saved_model_writer *model;
+    sx_tf_exporter *nodes;
     sx_tf_writer *w;
     sx_tf_value *values; /* [graph->n_values] */
     sx_tf_value *raw;    /* [preprocess_graph->n_values] */
@@ -27,32 +28,10 @@ struct exporter {
 
 /* ---- Before anything is written ---- */
 
-static bool writes_itself(const sx_node *node)
+static sx_status check_operators(const struct exporter *e)
 {
-    return node->op->to_tf != NULL || node->op->id == SX_OPID_parameter;
-}
-
-static sx_status check_operators(const sx_export_request *request)
-{
-    const sx_graph *graphs[] = {request->preprocess_graph, request->graph};
-    sx_buf names;
-    sx_buf_init(&names, 4096);
-    for (size_t k = 0; k < SX_COUNT(graphs); k++) {
-        for (int i = 0; graphs[k] != NULL && i < graphs[k]->n_nodes; i++) {
-            const sx_node *node = &graphs[k]->nodes[i];
-            if (!writes_itself(node)) {
-                sx_buf_printf(&names, "%s%s \"%s\"", names.size > 0 ? ", " : "", node->op->name,
-                              node->name);
-            }
-        }
-    }
-    sx_status status = SX_OK;
-    if (names.size > 0) {
-        status = sx_error(SX_UNIMPLEMENTED, "operators that cannot be exported to TensorFlow: %s",
-                          sx_buf_text(&names));
-    }
-    sx_buf_deinit(&names);
-    return status;
+    const sx_graph *graphs[2] = {e->request->graph, e->request->preprocess_graph};
+    return sx_tf_exporter_check(e->nodes, graphs, graphs[1] != NULL ? 2 : 1);
 }
 
 static sx_status find_input(struct exporter *e)
@@ -182,8 +161,6 @@ static sx_status write_placeholders(struct exporter *e, const sx_graph *graph, s
     return SX_OK;
 }
 
-static sx_status write_nodes(struct exporter *e, const sx_graph *graph, sx_tf_value *values);
-
 /* The nodes of preprocessing, and the model's inputs after them. */
 static sx_status write_preprocess(struct exporter *e)
 {
@@ -194,7 +171,7 @@ static sx_status write_preprocess(struct exporter *e)
     }
     SX_TRY(write_placeholders(e, pre, e->raw));
     sx_tf_scope_push(e->w, "preprocess");
-    sx_status status = write_nodes(e, pre, e->raw);
+    sx_status status = sx_tf_exporter_nodes(e->nodes, e->w, pre, e->raw);
     sx_tf_scope_pop(e->w);
     SX_TRY(status);
     for (int i = 0; i < e->graph->n_args; i++) {
@@ -246,52 +223,11 @@ static void write_variables(struct exporter *e)
     }
 }
 
-static sx_status write_node(struct exporter *e, const sx_graph *graph, sx_tf_value *values,
-                            const sx_node *node)
-{
-    int n_in = node->n_inputs, n_out = node->n_outputs;
-    sx_tf_value *in = sx_arena_array(&e->arena, n_in + 1, sx_tf_value);
-    sx_type *in_types = sx_arena_array(&e->arena, n_in + 1, sx_type);
-    sx_type *out_types = sx_arena_array(&e->arena, n_out + 1, sx_type);
-    if (in == NULL || in_types == NULL || out_types == NULL) {
-        return sx_no_memory("exporting a model");
-    }
-    for (int i = 0; i < n_in; i++) {
-        in[i] = values[node->inputs[i].id];
-        in_types[i] = *sx_graph_type(graph, node->inputs[i]);
-    }
-    for (int i = 0; i < n_out; i++) {
-        out_types[i] = *sx_graph_type(graph, sx_node_output(node, i));
-    }
-    const sx_tf_op op = {.attrs = node->attrs,
-                         .name = node->name,
-                         .in = in,
-                         .out = &values[node->first_output.id],
-                         .in_types = in_types,
-                         .out_types = out_types,
-                         .n_in = n_in,
-                         .n_out = n_out};
-    sx_tf_scope_push(e->w, node->name);
-    node->op->to_tf(e->w, &op);
-    sx_tf_scope_pop(e->w);
-    return SX_OK;
-}
-
-static sx_status write_nodes(struct exporter *e, const sx_graph *graph, sx_tf_value *values)
-{
-    for (int i = 0; i < graph->n_nodes; i++) {
-        if (graph->nodes[i].op->id != SX_OPID_parameter) {
-            SX_TRY(write_node(e, graph, values, &graph->nodes[i]));
-        }
-    }
-    return SX_OK;
-}
-
 static sx_status write_body(struct exporter *e)
 {
     SX_TRY(write_inputs(e));
     write_variables(e);
-    return write_nodes(e, e->graph, e->values);
+    return sx_tf_exporter_nodes(e->nodes, e->w, e->graph, e->values);
 }
 
 /* ---- Classes ---- */
@@ -412,51 +348,29 @@ static void write_signatures(struct exporter *e)
 
 static sx_status write_model(struct exporter *e, char **out_dir)
 {
-    const char *dir = NULL;
-    SX_TRY(sx_version_directory(e->request->base, e->request->version, &e->arena, &dir));
-    SX_TRY(check_operators(e->request));
+    SX_TRY(check_operators(e));
     SX_TRY(find_input(e));
     SX_TRY(check_input(e));
     SX_TRY(write_body(e));
     SX_TRY(write_classes(e));
     write_signatures(e);
-    char *copy = sx_strdup(dir);
-    if (copy == NULL) {
-        return sx_no_memory("exporting a model");
-    }
-    sx_status status =
-        sx_saved_model_write(e->model, dir, e->request->read_variable, e->request->user);
-    if (status != SX_OK) {
-        sx_free(copy);
-        return status;
-    }
-    *out_dir = copy;
-    return SX_OK;
-}
-
-static sx_status export_once(const sx_export_request *request, char **out_dir)
-{
-    struct exporter e = {.request = request, .graph = request->graph};
-    SX_TRY(sx_saved_model_writer_create(&e.model));
-    e.w = sx_saved_model_nodes(e.model);
-    sx_arena_init(&e.arena, 0);
-    e.values = sx_arena_array(&e.arena, request->graph->n_values, sx_tf_value);
-    sx_status status =
-        e.values == NULL ? sx_no_memory("exporting a model") : write_model(&e, out_dir);
-    sx_arena_deinit(&e.arena);
-    sx_saved_model_writer_destroy(e.model);
-    return status;
+    return sx_saved_model_write_version(e->model, e->request->base, e->request->version,
+                                        e->request->read_variable, e->request->user, out_dir);
 }
 
 sx_status sx_export_saved_model(const sx_export_request *request, char **out_dir)
 {
-    enum { MAX_TRIES = 100 };
-    for (int i = 1;; i++) {
-        sx_status status = export_once(request, out_dir);
-        bool taken = sx_status_code(status) == SX_ALREADY_EXISTS && request->version == NULL;
-        if (!taken || i == MAX_TRIES) {
-            return status;
-        }
-        sx_status_free(status); /* another export took that number meanwhile: use the next one */
-    }
+    struct exporter e = {.request = request, .graph = request->graph};
+    sx_status status = SX_OK;
+    sx_arena_init(&e.arena, 0);
+    SX_TRY_GOTO(status, sx_tf_exporter_create(NULL, &e.nodes), done);
+    SX_TRY_GOTO(status, sx_saved_model_writer_create(&e.model), done);
+    e.w = sx_saved_model_nodes(e.model);
+    e.values = sx_arena_array(&e.arena, request->graph->n_values, sx_tf_value);
+    status = e.values == NULL ? sx_no_memory("exporting a model") : write_model(&e, out_dir);
+done:
+    sx_saved_model_writer_destroy(e.model);
+    sx_tf_exporter_destroy(e.nodes);
+    sx_arena_deinit(&e.arena);
+    return status;
 }

@@ -12,6 +12,7 @@
 #include "checkpoint/bundle.h"
 #include "io/dir_commit.h"
 #include "savedmodel/tf_attrs.h"
+#include "savedmodel/versions.h"
 
 #define PREDICT_METHOD "tensorflow/serving/predict"
 #define ASSET_TYPE_URL "type.googleapis.com/tensorflow.AssetFileDef"
@@ -53,6 +54,7 @@ struct sx_saved_model_writer {
     struct signature *signatures, **signatures_end, *open;
     size_t n_variables, n_assets, n_signatures;
     sx_tf_value prefix, save, restore_all;
+    bool has_saver;
 };
 
 static void fail(sx_saved_model_writer *w, sx_status status)
@@ -98,6 +100,16 @@ sx_tf_writer *sx_saved_model_nodes(sx_saved_model_writer *w)
 }
 
 /* ---- What the model has ---- */
+
+sx_tf_value sx_saved_model_handle(sx_saved_model_writer *w, const char *name)
+{
+    for (const struct variable *v = w->variables; v != NULL; v = v->next) {
+        if (strcmp(v->name, name) == 0) {
+            return v->handle;
+        }
+    }
+    return (sx_tf_value){-1, 0};
+}
 
 sx_tf_value sx_saved_model_variable(sx_saved_model_writer *w, const char *name, const sx_type *type,
                                     bool trainable)
@@ -243,8 +255,8 @@ static sx_status add_saver(sx_saved_model_writer *w)
     }
     w->restore_all = sx_tf_add(nodes, "NoOp", "restore_all", SX_TF_NO_IN, SX_TF_NO_ATTRS);
     sx_tf_scope_pop(nodes);
-    sx_tf_graph_control(w->graph, w->save, sx_tf_in(save));
-    sx_tf_graph_control(w->graph, w->restore_all, (sx_tf_values){assigns, (int)n});
+    sx_tf_control(nodes, w->save, sx_tf_in(save));
+    sx_tf_control(nodes, w->restore_all, (sx_tf_values){assigns, (int)n});
     return SX_OK;
 }
 
@@ -589,8 +601,9 @@ static sx_status write_directory(sx_saved_model_writer *w, const char *dir, cons
 sx_status sx_saved_model_write(sx_saved_model_writer *w, const char *dir, sx_read_variable_fn *read,
                                void *user)
 {
-    if (w->n_variables > 0) {
+    if (w->n_variables > 0 && !w->has_saver) {
         SX_TRY(add_saver(w));
+        w->has_saver = true;
     }
     sx_status status = w->error;
     w->error = SX_OK;
@@ -605,4 +618,25 @@ sx_status sx_saved_model_write(sx_saved_model_writer *w, const char *dir, sx_rea
     }
     sx_buf_deinit(&model);
     return sx_status_annotate(status, __FILE__, __LINE__, "exporting %s", dir);
+}
+
+sx_status sx_saved_model_write_version(sx_saved_model_writer *w, const char *base,
+                                       const char *version, sx_read_variable_fn *read, void *user,
+                                       char **out_dir)
+{
+    enum { MAX_TRIES = 100 };
+    for (int i = 1;; i++) {
+        const char *dir = NULL;
+        SX_TRY(sx_version_directory(base, version, w->arena, &dir));
+        sx_status status = sx_saved_model_write(w, dir, read, user);
+        if (status == SX_OK) {
+            *out_dir = sx_strdup(dir);
+            return *out_dir != NULL ? SX_OK : sx_no_memory("for a SavedModel");
+        }
+        const bool taken = sx_status_code(status) == SX_ALREADY_EXISTS && version == NULL;
+        if (!taken || i == MAX_TRIES) {
+            return status;
+        }
+        sx_status_free(status); /* another export took that number meanwhile: use the next one */
+    }
 }

@@ -34,6 +34,9 @@ sx_tf_writer *sx_saved_model_nodes(sx_saved_model_writer *w);
 sx_tf_value sx_saved_model_variable(sx_saved_model_writer *w, const char *name, const sx_type *type,
                                     bool trainable);
 
+/* The handle of a declared variable; {-1, 0} if there is none of that name. */
+sx_tf_value sx_saved_model_handle(sx_saved_model_writer *w, const char *name);
+
 /* Adds the file assets/`filename` with a copy of `contents`, and returns the string scalar that is
  * its path when the model is loaded. INVALID_ARGUMENT (kept): not a plain file name. */
 sx_tf_value sx_saved_model_asset(sx_saved_model_writer *w, const char *filename, sx_bytes contents);
@@ -50,5 +53,11 @@ void sx_saved_model_output(sx_saved_model_writer *w, const char *key, sx_tf_valu
  * Otherwise the first error kept. */
 SX_MUST_USE sx_status sx_saved_model_write(sx_saved_model_writer *w, const char *dir,
                                            sx_read_variable_fn *read, void *user);
+
+/* The same as base/<version>, whose path goes to *out_dir (sx_free): `version` is "0001", or NULL =
+ * the highest + 1, again if it is taken meanwhile. And the errors of sx_version_directory. */
+SX_MUST_USE sx_status sx_saved_model_write_version(sx_saved_model_writer *w, const char *base,
+                                                   const char *version, sx_read_variable_fn *read,
+                                                   void *user, char **out_dir);
 
 #endif

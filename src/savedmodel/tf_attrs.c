@@ -149,6 +149,38 @@ static bool fill_ints(sx_arena *arena, const sx_tf_attr *attr, Tensorflow__AttrV
     return n == 0 || out->list->i != NULL;
 }
 
+static bool fill_floats(sx_arena *arena, const sx_tf_attr *attr, Tensorflow__AttrValue *out)
+{
+    size_t n = (size_t)attr->count;
+    if (!list_of(arena, out)) {
+        return false;
+    }
+    out->list->n_f = n;
+    out->list->f = sx_arena_memdup(arena, attr->floats, n * sizeof(*attr->floats));
+    return n == 0 || out->list->f != NULL;
+}
+
+static bool fill_strings(sx_arena *arena, const sx_tf_attr *attr, Tensorflow__AttrValue *out)
+{
+    size_t n = (size_t)attr->count;
+    const char *at = attr->s;
+    if (!list_of(arena, out)) {
+        return false;
+    }
+    out->list->s = sx_arena_array(arena, n + 1, ProtobufCBinaryData);
+    for (size_t i = 0; i < n && out->list->s != NULL; i++) {
+        const size_t size = strcspn(at, ",");
+        out->list->s[i] =
+            (ProtobufCBinaryData){size, (uint8_t *)sx_arena_memdup(arena, at, size + 1)};
+        if (out->list->s[i].data == NULL) {
+            return false;
+        }
+        out->list->n_s++;
+        at += size + (at[size] == ',');
+    }
+    return out->list->s != NULL;
+}
+
 static bool fill_types(sx_arena *arena, const sx_tf_attr *attr, Tensorflow__AttrValue *out)
 {
     size_t n = (size_t)attr->count;
@@ -200,6 +232,8 @@ static const struct {
     [SX_TF_ATTR_FLOAT] = {TENSORFLOW__ATTR_VALUE__VALUE_F, fill_float},
     [SX_TF_ATTR_BOOL] = {TENSORFLOW__ATTR_VALUE__VALUE_B, fill_bool},
     [SX_TF_ATTR_STRING] = {TENSORFLOW__ATTR_VALUE__VALUE_S, fill_string},
+    [SX_TF_ATTR_STRINGS] = {TENSORFLOW__ATTR_VALUE__VALUE_LIST, fill_strings},
+    [SX_TF_ATTR_FLOATS] = {TENSORFLOW__ATTR_VALUE__VALUE_LIST, fill_floats},
     [SX_TF_ATTR_FUNC] = {TENSORFLOW__ATTR_VALUE__VALUE_FUNC, fill_func},
 };
 

@@ -93,6 +93,7 @@ int sx_tf_op_outputs(const char *op)
 struct tf_node {
     const struct op_row *op; /* NULL: argument of a function */
     Tensorflow__NodeDef *message;
+    bool runs; /* of a function: whether or not a result depends on it */
 };
 
 /* A writer: the graph's own, or a function's body. */
@@ -306,7 +307,7 @@ static sx_tf_value append_node(struct body *body, const struct op_row *op,
         return no_value;
     }
     body->nodes = nodes;
-    body->nodes[body->n_nodes] = (struct tf_node){op, message};
+    body->nodes[body->n_nodes] = (struct tf_node){.op = op, .message = message};
     return (sx_tf_value){(int)body->n_nodes++, 0};
 }
 
@@ -366,6 +367,35 @@ static sx_tf_value write_constant(sx_tf_writer *w, const char *name, const sx_te
     return write_node(w, "Const", name, SX_TF_NO_IN,
                       sx_tf_attrs(sx_tf_attr_type("dtype", value->type.dtype),
                                   sx_tf_attr_tensor("value", value)));
+}
+
+static void control(sx_tf_writer *w, sx_tf_value value, sx_tf_values after)
+{
+    struct body *body = body_of(w);
+    sx_tf_graph *graph = body->graph;
+    if (graph->error != SX_OK) {
+        return;
+    }
+    struct tf_node *node = &body->nodes[value.node];
+    Tensorflow__NodeDef *message = node->message;
+    size_t n = message->n_input;
+    char **inputs = sx_arena_array(&graph->arena, n + (size_t)after.count + 1, char *);
+    if (inputs == NULL) {
+        fail_memory(graph);
+        return;
+    }
+    memcpy(inputs, message->input, n * sizeof(*inputs));
+    for (int i = 0; i < after.count; i++) {
+        inputs[n] =
+            sx_arena_printf(&graph->arena, "^%s", body->nodes[after.items[i].node].message->name);
+        if (inputs[n++] == NULL) {
+            fail_memory(graph);
+            return;
+        }
+    }
+    message->input = inputs;
+    message->n_input = n;
+    node->runs = true;
 }
 
 static void scope_push(sx_tf_writer *w, const char *name)
@@ -488,6 +518,37 @@ static bool set_results(struct body *body, Tensorflow__FunctionDef *function, sx
     return function->ret != NULL;
 }
 
+/* The nodes that run in any case, each by its own name. */
+static bool set_control_outputs(struct body *body, Tensorflow__FunctionDef *function)
+{
+    sx_arena *arena = &body->graph->arena;
+    size_t n = 0;
+    for (size_t i = (size_t)body->n_args; i < body->n_nodes; i++) {
+        n += body->nodes[i].runs;
+    }
+    function->control_ret =
+        sx_arena_array(arena, n + 1, Tensorflow__FunctionDef__ControlRetEntry *);
+    function->signature->control_output = sx_arena_array(arena, n + 1, char *);
+    if (function->control_ret == NULL || function->signature->control_output == NULL) {
+        return false;
+    }
+    for (size_t i = (size_t)body->n_args; i < body->n_nodes; i++) {
+        if (!body->nodes[i].runs) {
+            continue;
+        }
+        Tensorflow__FunctionDef__ControlRetEntry *entry =
+            sx_arena_new(arena, Tensorflow__FunctionDef__ControlRetEntry);
+        if (entry == NULL) {
+            return false;
+        }
+        tensorflow__function_def__control_ret_entry__init(entry);
+        entry->key = entry->value = body->nodes[i].message->name;
+        function->control_ret[function->n_control_ret++] = entry;
+        function->signature->control_output[function->signature->n_control_output++] = entry->key;
+    }
+    return true;
+}
+
 static bool set_nodes(struct body *body, size_t first, size_t *out_count,
                       Tensorflow__NodeDef ***out_nodes)
 {
@@ -511,6 +572,7 @@ static Tensorflow__FunctionDef *function_message(struct body *body, sx_tf_values
     tensorflow__function_def__init(function);
     function->signature = signature_message(body, results.count, types);
     bool ok = function->signature != NULL && set_results(body, function, results) &&
+              set_control_outputs(body, function) &&
               set_nodes(body, (size_t)body->n_args, &function->n_node_def, &function->node_def);
     return ok ? function : NULL;
 }
@@ -554,37 +616,13 @@ static const sx_tf_writer_class writer_class = {
     .constant = write_constant,
     .function_begin = function_begin,
     .function_end = function_end,
+    .control = control,
     .scope_push = scope_push,
     .scope_pop = scope_pop,
     .fail = fail_writer,
 };
 
 /* ---- The whole ---- */
-
-void sx_tf_graph_control(sx_tf_graph *graph, sx_tf_value node, sx_tf_values after)
-{
-    if (graph->error != SX_OK) {
-        return;
-    }
-    Tensorflow__NodeDef *message = graph->main.nodes[node.node].message;
-    size_t n = message->n_input;
-    char **inputs = sx_arena_array(&graph->arena, n + (size_t)after.count + 1, char *);
-    if (inputs == NULL) {
-        fail_memory(graph);
-        return;
-    }
-    memcpy(inputs, message->input, n * sizeof(*inputs));
-    for (int i = 0; i < after.count; i++) {
-        const char *name = sx_tf_graph_node_name(graph, after.items[i]);
-        inputs[n] = sx_arena_printf(&graph->arena, "^%s", name);
-        if (inputs[n++] == NULL) {
-            fail_memory(graph);
-            return;
-        }
-    }
-    message->input = inputs;
-    message->n_input = n;
-}
 
 static Tensorflow__FunctionDefLibrary *library_message(sx_tf_graph *graph)
 {

@@ -29,10 +29,6 @@ void sx_tf_graph_destroy(sx_tf_graph *graph); /* NULL is allowed */
 /* The writer of the graph's own nodes; borrowed. */
 sx_tf_writer *sx_tf_graph_writer(sx_tf_graph *graph);
 
-/* Makes `node` run after the nodes `after`, through control inputs. All must be from the graph's
- * own writer. */
-void sx_tf_graph_control(sx_tf_graph *graph, sx_tf_value node, sx_tf_values after);
-
 /* "save/RestoreV2", and "save/RestoreV2:1" as in signatures: owned by the graph. "" if `value` is
  * not a value of the graph; the second NULL if out of memory. */
 const char *sx_tf_graph_node_name(sx_tf_graph *graph, sx_tf_value value);

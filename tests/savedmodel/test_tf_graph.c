@@ -24,7 +24,7 @@ static void test_savedmodel_tf_graph__names(void **state)
     assert_string_equal(sx_tf_graph_tensor_name(graph, c), "dense/inner_1/Identity_1:0");
     assert_string_equal(sx_tf_graph_node_name(graph, d), ".x");
     assert_string_equal(sx_tf_graph_node_name(graph, (sx_tf_value){-1, 0}), "");
-    sx_tf_graph_control(graph, d, sx_tf_in(a, b));
+    sx_tf_control(w, d, sx_tf_in(a, b));
     Tensorflow__GraphDef *message = NULL;
     assert_ok(sx_tf_graph_finish(graph, &message));
     assert_int_equal(message->n_node, 4);

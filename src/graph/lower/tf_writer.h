@@ -51,8 +51,7 @@ typedef enum sx_tf_attr_kind {
     SX_TF_ATTR_BOOL,
     SX_TF_ATTR_STRING,
     SX_TF_ATTR_FUNC,
-    /* Read only: `count` strings, joined by commas in `s`. */
-    SX_TF_ATTR_STRINGS,
+    SX_TF_ATTR_STRINGS, /* `count` strings, joined by commas in `s` */
     SX_TF_ATTR_FLOATS,
 } sx_tf_attr_kind;
 
@@ -67,7 +66,7 @@ typedef struct sx_tf_attr {
         bool b;
         const char *s; /* STRING, and FUNC as the function's name */
         const int64_t *ints;
-        const float *floats; /* read only */
+        const float *floats;
         const int *types;
         const sx_type *shapes;
         const sx_tensor *tensor;
@@ -103,6 +102,7 @@ typedef struct sx_tf_writer_class {
     sx_tf_writer *(*function_begin)(sx_tf_writer *w, const char *name, int n_args,
                                     const int *types);
     const char *(*function_end)(sx_tf_writer *body, sx_tf_values results, const int *types);
+    void (*control)(sx_tf_writer *w, sx_tf_value node, sx_tf_values after);
     void (*scope_push)(sx_tf_writer *w, const char *name);
     void (*scope_pop)(sx_tf_writer *w);
     void (*fail)(sx_tf_writer *w, sx_status status);
@@ -175,6 +175,13 @@ static inline sx_tf_value sx_tf_arg(int i)
     return (sx_tf_value){i, 0};
 }
 
+/* Makes `node` run after the nodes `after`, through control inputs. In a function it runs whether
+ * or not a result depends on it. */
+static inline void sx_tf_control(sx_tf_writer *w, sx_tf_value node, sx_tf_values after)
+{
+    w->cls->control(w, node, after);
+}
+
 /* Later nodes are named in the scope `name`, until the pop. */
 static inline void sx_tf_scope_push(sx_tf_writer *w, const char *name)
 {
@@ -221,6 +228,15 @@ static inline sx_tf_attr sx_tf_attr_int(const char *name, int64_t value)
 static inline sx_tf_attr sx_tf_attr_ints(const char *name, int count, const int64_t *values)
 {
     return (sx_tf_attr){.name = name, .kind = SX_TF_ATTR_INTS, .count = count, .ints = values};
+}
+static inline sx_tf_attr sx_tf_attr_floats(const char *name, int count, const float *values)
+{
+    return (sx_tf_attr){.name = name, .kind = SX_TF_ATTR_FLOATS, .count = count, .floats = values};
+}
+/* `count` strings, joined by commas. */
+static inline sx_tf_attr sx_tf_attr_strings(const char *name, int count, const char *joined)
+{
+    return (sx_tf_attr){.name = name, .kind = SX_TF_ATTR_STRINGS, .count = count, .s = joined};
 }
 static inline sx_tf_attr sx_tf_attr_float(const char *name, float value)
 {

@@ -118,6 +118,17 @@ static sx_status bincount_host(const sx_kernel_call *c)
     return SX_OK;
 }
 
+static void bincount_to_tf(sx_tf_writer *w, const sx_tf_op *op)
+{
+    static const char *const tf_ops[] = {"Bincount", "DenseBincount", "RaggedBincount"};
+    const sx_bincount_attrs *attrs = op->attrs;
+    const sx_tf_attr types[] = {
+        sx_tf_attr_type("T", (int)op->out_types[0].dtype),
+        sx_tf_attr_type("Tidx", (int)op->in_types[attrs->rows == RAGGED].dtype)};
+    sx_tf_same(w, op, &sx_op_bincount, tf_ops[attrs->rows],
+               (sx_tf_attr_list){types, attrs->rows == 0 ? 1 : 2});
+}
+
 static sx_status each_from_tf(const sx_tf_node *n, void *out)
 {
     (void)n;
@@ -156,11 +167,12 @@ const sx_op_def sx_op_bincount = {
     SX_OP_NAMED(bincount),
     .n_in = SX_VARIADIC,
     .n_out = 1,
-    .flags = SX_OP_HOST | SX_OP_NO_GRAD | SX_OP_NO_TF,
+    .flags = SX_OP_HOST | SX_OP_NO_GRAD,
     SX_OP_ATTRS(sx_bincount_attrs, bincount_attrs),
     .infer = bincount_infer,
     .host = bincount_host,
     .host_types = bincount_host_types,
+    .to_tf = bincount_to_tf,
     SX_FROM_TF({.op = "Bincount"}, {.op = "DenseBincount", .attrs = each_from_tf},
                {.op = "RaggedBincount", .attrs = ragged_from_tf}),
     SX_OP_SAMPLES(bincount_samples),

@@ -59,6 +59,16 @@ static sx_status bucketize_host(const sx_kernel_call *c)
     return SX_OK;
 }
 
+static void bucketize_to_tf(sx_tf_writer *w, const sx_tf_op *op)
+{
+    const sx_tensor *at = &((const sx_bucketize_attrs *)op->attrs)->boundaries;
+    op->out[0] = sx_tf_add(
+        w, "Bucketize", NULL, sx_tf_in(op->in[0]),
+        sx_tf_attrs(sx_tf_attr_type("T", (int)op->in_types[0].dtype),
+                    sx_tf_attr_floats("boundaries", at->data != NULL ? (int)at->type.dims[0] : 0,
+                                      at->data)));
+}
+
 static sx_status bucketize_from_tf(const sx_tf_node *n, void *out)
 {
     sx_bucketize_attrs *attrs = out;
@@ -91,10 +101,11 @@ const sx_op_def sx_op_bucketize = {
     .n_in = 1,
     .n_out = 1,
     .batch_rule = SX_RULE_EXAMPLES,
-    .flags = SX_OP_HOST | SX_OP_NO_GRAD | SX_OP_NO_TF,
+    .flags = SX_OP_HOST | SX_OP_NO_GRAD,
     SX_OP_ATTRS(sx_bucketize_attrs, bucketize_attrs),
     .infer = bucketize_infer,
     .host = bucketize_host,
+    .to_tf = bucketize_to_tf,
     SX_FROM_TF({.op = "Bucketize", .attrs = bucketize_from_tf}),
     SX_OP_SAMPLES(bucketize_samples),
 };

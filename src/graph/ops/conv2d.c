@@ -91,7 +91,12 @@ static void conv2d_to_tf(sx_tf_writer *w, const sx_tf_op *op)
 {
     const sx_conv2d_attrs *attrs = op->attrs;
     sx_conv_geometry g;
-    sx_status status = sx_conv_geometry_of(attrs, &op->in_types[0], &op->in_types[1], &g);
+    sx_type x = op->in_types[0];
+    for (int d = 1; d <= 2 && x.rank == 4;
+         d++) { /* an unknown size changes nothing that is written */
+        x.dims[d] = x.dims[d] == SX_UNKNOWN_DIM ? 1 << 20 : x.dims[d];
+    }
+    sx_status status = sx_conv_geometry_of(attrs, &x, &op->in_types[1], &g);
     if (status != SX_OK) {
         sx_tf_fail(w, status);
         return;

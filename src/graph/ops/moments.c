@@ -79,6 +79,24 @@ static sx_status moments_host(const sx_kernel_call *c)
     return SX_OK;
 }
 
+static void moments_to_tf(sx_tf_writer *w, const sx_tf_op *op)
+{
+    const sx_axes_attrs *attrs = op->attrs;
+    const int dtype = (int)op->out_types[0].dtype;
+    const sx_tf_attr_list t = sx_tf_attrs(sx_tf_attr_type("T", dtype));
+    const sx_tf_value x = sx_tf_cast(w, op->in[0], op->in_types[0].dtype, op->out_types[0].dtype);
+    const sx_tf_value axes = sx_tf_ints(w, "axes", &attrs->axes);
+    const sx_tf_attr_list kept =
+        sx_tf_attrs(sx_tf_attr_type("T", dtype), sx_tf_attr_type("Tidx", SX_I32),
+                    sx_tf_attr_bool("keep_dims", true));
+    const sx_tf_value mean = sx_tf_add(w, "Mean", "kept_mean", sx_tf_in(x, axes), kept);
+    const sx_tf_value square = sx_tf_add(w, "SquaredDifference", NULL, sx_tf_in(x, mean), t);
+    const sx_tf_attr_list dropped =
+        sx_tf_attrs(sx_tf_attr_type("T", dtype), sx_tf_attr_type("Tidx", SX_I32));
+    op->out[0] = sx_tf_add(w, "Mean", "mean", sx_tf_in(x, axes), dropped);
+    op->out[1] = sx_tf_add(w, "Mean", "variance", sx_tf_in(square, axes), dropped);
+}
+
 #define OVER(...) (&(const sx_axes_attrs){.axes = {__VA_ARGS__}})
 static const sx_op_sample moments_samples[] = {
     {.name = "dense",
@@ -126,10 +144,10 @@ const sx_op_def sx_op_moments = {
     .n_out = 2,
     .batch_rule = SX_RULE_MOMENTS,
     .bf16 = 0x1,
-    .flags = SX_OP_NO_TF,
     SX_OP_ATTRS(sx_axes_attrs, moments_attrs),
     .infer = moments_infer,
     .grad = moments_grad,
     .host = moments_host,
+    .to_tf = moments_to_tf,
     SX_OP_SAMPLES(moments_samples),
 };

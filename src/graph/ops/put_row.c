@@ -47,6 +47,29 @@ static sx_status put_row_host(const sx_kernel_call *c)
     return SX_OK;
 }
 
+/* The row, broadcast, where the number along axis 0 is i; else x. */
+static void put_row_to_tf(sx_tf_writer *w, const sx_tf_op *op)
+{
+    const sx_type *x = &op->in_types[0];
+    const sx_tf_value i = sx_tf_row_index(w, op, 2);
+    const sx_tf_value range =
+        sx_tf_add(w, "Range", NULL,
+                  sx_tf_in(sx_tf_const_i32(w, "start", 0), sx_tf_row_count(w, op),
+                           sx_tf_const_i32(w, "delta", 1)),
+                  SX_TF_NO_ATTRS);
+    const sx_tf_value here =
+        sx_tf_add(w, "Equal", NULL, sx_tf_in(range, i), sx_tf_attrs(sx_tf_attr_type("T", SX_I32)));
+    sx_ints column = {.n = x->rank};
+    for (int d = 0; d < x->rank; d++) {
+        column.v[d] = d == 0 ? -1 : 1;
+    }
+    const sx_tf_value mask =
+        sx_tf_add(w, "Reshape", NULL, sx_tf_in(here, sx_tf_ints(w, "column", &column)),
+                  sx_tf_attrs(sx_tf_attr_type("T", SX_BOOL)));
+    op->out[0] = sx_tf_add(w, "SelectV2", NULL, sx_tf_in(mask, op->in[1], op->in[0]),
+                           sx_tf_attrs(sx_tf_attr_type("T", (int)x->dtype)));
+}
+
 static const sx_op_sample put_row_samples[] = {
     {.name = "matrix",
      .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, 4, 3),
@@ -71,10 +94,10 @@ const sx_op_def sx_op_put_row = {
     .n_out = 1,
     .batch_rule = SX_RULE_EXAMPLES, /* axis 0 is not the batch: its length is known */
     .bf16 = 0x3,
-    .flags = SX_OP_NO_TF,
     .moved = 0x3,
     .infer = put_row_infer,
     .grad = put_row_grad,
     .host = put_row_host,
+    .to_tf = put_row_to_tf,
     SX_OP_SAMPLES(put_row_samples),
 };

@@ -228,6 +228,18 @@ static sx_status ragged_tensor_to_tensor_host(const sx_kernel_call *c)
     return SX_OK;
 }
 
+static void ragged_tensor_to_tensor_to_tf(sx_tf_writer *w, const sx_tf_op *op)
+{
+    const char *kinds = ((const sx_ragged_tensor_to_tensor_attrs *)op->attrs)->row_partition_types;
+    const int n = op->n_in - 3;
+    op->out[0] = sx_tf_add(w, "RaggedTensorToTensor", NULL, (sx_tf_values){op->in, op->n_in},
+                           sx_tf_attrs(sx_tf_attr_type("T", (int)op->in_types[1].dtype),
+                                       sx_tf_attr_type("Tindex", (int)op->in_types[3].dtype),
+                                       sx_tf_attr_type("Tshape", (int)op->in_types[0].dtype),
+                                       sx_tf_attr_int("num_row_partition_tensors", n),
+                                       sx_tf_attr_strings("row_partition_types", n, kinds)));
+}
+
 static sx_status ragged_tensor_to_tensor_from_tf(const sx_tf_node *n, void *out)
 {
     sx_ragged_tensor_to_tensor_attrs *attrs = out;
@@ -267,12 +279,13 @@ const sx_op_def sx_op_ragged_tensor_to_tensor = {
     SX_OP_NAMED(ragged_tensor_to_tensor),
     .n_in = SX_VARIADIC,
     .n_out = 1,
-    .flags = SX_OP_HOST | SX_OP_NO_GRAD | SX_OP_NO_TF,
+    .flags = SX_OP_HOST | SX_OP_NO_GRAD,
     SX_OP_ATTRS(sx_ragged_tensor_to_tensor_attrs, ragged_tensor_to_tensor_attrs),
     .moved = 0x6,
     .infer = ragged_tensor_to_tensor_infer,
     .host = ragged_tensor_to_tensor_host,
     .host_types = ragged_tensor_to_tensor_host_types,
+    .to_tf = ragged_tensor_to_tensor_to_tf,
     SX_FROM_TF({.op = "RaggedTensorToTensor", .attrs = ragged_tensor_to_tensor_from_tf}),
     SX_OP_SAMPLES(ragged_tensor_to_tensor_samples),
 };

@@ -22,14 +22,20 @@ static sx_status regex_replace_host(const sx_kernel_call *c)
     return sx_regex_replace_host(c, c->in[1].s[0], c->in[2].s[0], attrs->replace_global);
 }
 
+static void regex_replace_to_tf(sx_tf_writer *w, const sx_tf_op *op)
+{
+    sx_tf_same(w, op, &sx_op_regex_replace, "RegexReplace", SX_TF_NO_ATTRS);
+}
+
 const sx_op_def sx_op_regex_replace = {
     SX_OP_NAMED(regex_replace),
     .n_in = 3,
     .n_out = 1,
     .batch_rule = SX_RULE_EXAMPLES,
-    .flags = SX_OP_HOST | SX_OP_NO_GRAD | SX_OP_NO_TF,
+    .flags = SX_OP_HOST | SX_OP_NO_GRAD,
     SX_OP_ATTRS(sx_regex_replace_attrs, regex_replace_attrs),
     .infer = sx_regex_infer,
     .host = regex_replace_host,
+    .to_tf = regex_replace_to_tf,
     SX_FROM_TF({.op = "RegexReplace"}),
 };

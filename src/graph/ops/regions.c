@@ -104,3 +104,30 @@ sx_value sx_region_zeros(sx_builder *b, const sx_type *type)
     sx_shape_attrs attrs = {.shape = sx_ints_of(type->rank, type->dims)};
     return sx_build_op(b, broadcast_to, &attrs, sx_scalar(b, type->dtype, 0));
 }
+
+/* ---- TensorFlow ---- */
+
+sx_tf_value sx_tf_row_count(sx_tf_writer *w, const sx_tf_op *op)
+{
+    const sx_type *x = &op->in_types[0];
+    if (x->rank > 0 && x->dims[0] > 0) {
+        return sx_tf_const_i32(w, "rows", (int32_t)x->dims[0]);
+    }
+    const sx_tf_value zero = sx_tf_const_i32(w, "zero", 0);
+    const sx_tf_value shape = sx_tf_add(w, "Shape", NULL, sx_tf_in(op->in[0]),
+                                        sx_tf_attrs(sx_tf_attr_type("T", (int)x->dtype)));
+    return sx_tf_add(w, "GatherV2", "rows", sx_tf_in(shape, zero, zero),
+                     sx_tf_attrs(sx_tf_attr_type("Tparams", SX_I32),
+                                 sx_tf_attr_type("Tindices", SX_I32),
+                                 sx_tf_attr_type("Taxis", SX_I32)));
+}
+
+sx_tf_value sx_tf_row_index(sx_tf_writer *w, const sx_tf_op *op, int input)
+{
+    const sx_tf_attr_list t = sx_tf_attrs(sx_tf_attr_type("T", SX_I32));
+    const sx_tf_value last = sx_tf_add(
+        w, "Sub", "last", sx_tf_in(sx_tf_row_count(w, op), sx_tf_const_i32(w, "one", 1)), t);
+    const sx_tf_value from =
+        sx_tf_add(w, "Maximum", NULL, sx_tf_in(op->in[input], sx_tf_const_i32(w, "first", 0)), t);
+    return sx_tf_add(w, "Minimum", NULL, sx_tf_in(from, last), t);
+}

@@ -24,6 +24,12 @@ void sx_region_inline(sx_builder *b, const sx_graph *body, const sx_value *args,
 /* Zeros of that type. */
 sx_value sx_region_zeros(sx_builder *b, const sx_type *type);
 
+/* ---- TensorFlow ---- */
+
+/* take_row, put_row: how long axis 0 of the first input is; input `input` as an index within it. */
+sx_tf_value sx_tf_row_count(sx_tf_writer *w, const sx_tf_op *op);
+sx_tf_value sx_tf_row_index(sx_tf_writer *w, const sx_tf_op *op, int input);
+
 /* ---- Samples: regions written as literals ---- */
 
 #define SX_BODY_PARAMETER(id, name_, dtype_, ...)                                        \

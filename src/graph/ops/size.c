@@ -56,12 +56,32 @@ static sx_status size_host(const sx_kernel_call *c)
     return SX_OK;
 }
 
-/* Size(x), divided by the sizes of the axes that are not counted. */
+/* Size(x), divided by the sizes of the axes that are not counted; the product of those that are, of
+ * the Shape, if sizes are unknown. */
 static void size_to_tf(sx_tf_writer *w, const sx_tf_op *op)
 {
     const sx_axes_attrs *attrs = op->attrs;
+    const sx_type *x = &op->in_types[0];
     sx_dtype out = op->out_types[0].dtype;
     int64_t counted = 1;
+    bool known = x->rank != SX_UNKNOWN_RANK;
+    for (int d = 0; d < x->rank; d++) {
+        known = known && (x->dims[d] >= 0 || sx_dim_is_batch(x->dims[d]));
+    }
+    if (!known) {
+        const sx_tf_value zero = sx_tf_const_i32(w, "zero", 0);
+        const sx_tf_value shape = sx_tf_add(w, "Shape", NULL, sx_tf_in(op->in[0]),
+                                            sx_tf_attrs(sx_tf_attr_type("T", (int)x->dtype)));
+        const sx_tf_value sizes = sx_tf_add(
+            w, "GatherV2", NULL, sx_tf_in(shape, sx_tf_ints(w, "axes", &attrs->axes), zero),
+            sx_tf_attrs(sx_tf_attr_type("Tparams", SX_I32), sx_tf_attr_type("Tindices", SX_I32),
+                        sx_tf_attr_type("Taxis", SX_I32)));
+        const sx_tf_value count =
+            sx_tf_add(w, "Prod", NULL, sx_tf_in(sizes, zero),
+                      sx_tf_attrs(sx_tf_attr_type("T", SX_I32), sx_tf_attr_type("Tidx", SX_I32)));
+        op->out[0] = sx_tf_cast(w, count, SX_I32, out);
+        return;
+    }
     for (int i = 0; i < attrs->axes.n; i++) {
         int64_t dim = op->in_types[0].dims[attrs->axes.v[i]];
         counted *= sx_dim_is_batch(dim) ? -dim : dim;

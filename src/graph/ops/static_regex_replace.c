@@ -29,14 +29,20 @@ static sx_status static_regex_replace_host(const sx_kernel_call *c)
                                  attrs->replace_global);
 }
 
+static void static_regex_replace_to_tf(sx_tf_writer *w, const sx_tf_op *op)
+{
+    sx_tf_same(w, op, &sx_op_static_regex_replace, "StaticRegexReplace", SX_TF_NO_ATTRS);
+}
+
 const sx_op_def sx_op_static_regex_replace = {
     SX_OP_NAMED(static_regex_replace),
     .n_in = 1,
     .n_out = 1,
     .batch_rule = SX_RULE_EXAMPLES,
-    .flags = SX_OP_HOST | SX_OP_NO_GRAD | SX_OP_NO_TF,
+    .flags = SX_OP_HOST | SX_OP_NO_GRAD,
     SX_OP_ATTRS(sx_static_regex_replace_attrs, static_regex_replace_attrs),
     .infer = sx_regex_infer,
     .host = static_regex_replace_host,
+    .to_tf = static_regex_replace_to_tf,
     SX_FROM_TF({.op = "StaticRegexReplace"}),
 };

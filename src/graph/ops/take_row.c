@@ -40,6 +40,15 @@ static sx_status take_row_host(const sx_kernel_call *c)
     return SX_OK;
 }
 
+static void take_row_to_tf(sx_tf_writer *w, const sx_tf_op *op)
+{
+    const sx_tf_value i = sx_tf_row_index(w, op, 1);
+    op->out[0] = sx_tf_add(
+        w, "GatherV2", NULL, sx_tf_in(op->in[0], i, sx_tf_const_i32(w, "axis", 0)),
+        sx_tf_attrs(sx_tf_attr_type("Tparams", (int)op->in_types[0].dtype),
+                    sx_tf_attr_type("Tindices", SX_I32), sx_tf_attr_type("Taxis", SX_I32)));
+}
+
 static const sx_op_sample take_row_samples[] = {
     {.name = "matrix",
      .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, 4, 3),
@@ -67,11 +76,11 @@ const sx_op_def sx_op_take_row = {
     .n_out = 1,
     .batch_rule = SX_RULE_EXAMPLES, /* axis 0 is not the batch: its length is known */
     .bf16 = 0x1,
-    .flags = SX_OP_NO_TF,
     .moved = 0x1,
     .infer = take_row_infer,
     .grad = take_row_grad,
     .host = take_row_host,
+    .to_tf = take_row_to_tf,
     .bytes = take_row_bytes,
     SX_OP_SAMPLES(take_row_samples),
 };

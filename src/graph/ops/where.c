@@ -44,9 +44,14 @@ static sx_status where_host(const sx_kernel_call *c)
     return SX_OK;
 }
 
+static void where_to_tf(sx_tf_writer *w, const sx_tf_op *op)
+{
+    sx_tf_plain(w, op, "Where");
+}
+
 const sx_op_def sx_op_where = {
     SX_OP_NAMED(where),   .n_in = 1,
-    .n_out = 1,           .flags = SX_OP_HOST | SX_OP_NO_GRAD | SX_OP_NO_TF,
+    .n_out = 1,           .flags = SX_OP_HOST | SX_OP_NO_GRAD,
     .infer = where_infer, .host_types = where_host_types,
-    .host = where_host,
+    .host = where_host,   .to_tf = where_to_tf,
 };

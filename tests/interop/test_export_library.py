@@ -1,0 +1,107 @@
+"""Functions that we exported as SavedModels, in TensorFlow's hands: calls, branches, loops, maps, variables,
+strings, shapes that data decide, effects (tests/savedmodel/export_libraries.h). TensorFlow's loaders give what our
+runtime gives."""
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+import numpy as np
+import tensorflow as tf
+
+v1 = tf.compat.v1
+TOOL = os.path.join(os.environ["SEXTANT_TEST_BIN"], "export_tool")
+
+
+def read(path):
+    """{name: array} of a file of export_tool."""
+    tensors = {}
+    for line in path.read_text().splitlines():
+        head, _, values = line.partition(":")
+        name, dtype, *dims = head.split(" ")
+        values, shape = values.split(), [int(d) for d in dims]
+        if dtype == "string":
+            data = np.empty(len(values), object)
+            data[:] = [bytes.fromhex(v[1:]) for v in values]
+        elif dtype == "bool":
+            data = np.array([v == "1" for v in values], bool)
+        else:
+            data = np.array(values, np.float64 if dtype == "float32" else np.int64).astype(dtype)
+        tensors[name] = data.reshape(shape)
+    return tensors
+
+
+def compare(name, got, expected):
+    assert sorted(got) == sorted(expected), (name, sorted(got))
+    for key, want in expected.items():
+        y = np.asarray(got[key])
+        assert y.shape == want.shape, (name, key, y.shape, want.shape)
+        if want.dtype == np.float32:
+            np.testing.assert_allclose(y, want, rtol=1e-5, atol=1e-5, err_msg=f"{name} {key}")
+        else:
+            assert (y == want).all(), (name, key, y, want)
+
+
+def check(folder, name):
+    path = str(folder / name / "1")
+    runs = sorted(folder.glob(f"{name}.*.in"))
+    assert runs
+    model = tf.saved_model.load(path)
+    signature = model.signatures["serving_default"]
+    for run in runs:
+        inputs, expected = read(run), read(run.with_suffix(".out"))
+        compare(f"{run.name} v2", {k: v.numpy() for k, v in signature(**{k: tf.constant(v) for k, v in inputs.items()}).items()},
+                expected)
+    with tf.Graph().as_default(), v1.Session() as session:
+        signature = v1.saved_model.load(session, ["serve"], path).signature_def["serving_default"]
+        fetches = {k: v.name for k, v in signature.outputs.items()}
+        for run in runs:
+            feed = {signature.inputs[k].name: v for k, v in read(run).items()}
+            compare(f"{run.name} v1", session.run(fetches, feed), read(run.with_suffix(".out")))
+
+
+def check_cli(folder):
+    """saved_model_cli shows and runs them."""
+    cli = os.path.join(os.path.dirname(sys.executable), "saved_model_cli")
+    done = subprocess.run([cli, "run", "--dir", str(folder / "text/1"), "--tag_set", "serve", "--signature_def", "serving_default",
+                           "--input_exprs", 'text=[b"a b a b c", b"hello"]'], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "b'HELLO'" in done.stdout, done.stdout
+    done = subprocess.run([cli, "show", "--dir", str(folder / "text/1"), "--all"], capture_output=True, text=True)
+    assert "DT_STRING" in done.stdout and "(-1)" in done.stdout, done.stdout
+
+
+def check_assert(folder):
+    """An assert of ours ends TensorFlow's run, with its message."""
+    signature = tf.saved_model.load(str(folder / "effects/1")).signatures["serving_default"]
+    try:
+        signature(by=tf.constant(-1.0))
+    except tf.errors.InvalidArgumentError as e:
+        assert "by must be positive" in str(e), e
+    else:
+        raise AssertionError("the assert did not fail")
+
+
+def check_variables(folder):
+    model = tf.saved_model.load(str(folder / "control/1"))
+    assert sorted(v.name for v in model.variables) == ["bias:0", "scale:0"], model.variables
+    assert all(v.trainable for v in model.variables)
+
+
+def main():
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        done = subprocess.run([TOOL, scratch], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        names = sorted(p.name for p in folder.iterdir() if p.is_dir())
+        assert len(names) >= 4, names
+        for name in names:
+            check(folder, name)
+        check_cli(folder)
+        check_assert(folder)
+        check_variables(folder)
+
+
+main()

@@ -1,0 +1,401 @@
+/* Functions exported as a SavedModel and brought back: calls, branches, loops, maps, variables,
+ * strings, shapes that data decide, effects; and each sample of each operator that TensorFlow has,
+ * as a function whose shapes are unknown and whose attributes are computed. TensorFlow runs the
+ * same models in tests/interop/test_export_library.py. */
+#include "io/scratch.h"
+
+#include <math.h>
+
+#include <sextant/infer.h>
+#include <sextant/saved_model.h>
+
+#include "../graph/op_samples.h"
+#include "export_libraries.h"
+#include "graph/builder.h"
+#include "graph/library.h"
+#include "savedmodel/saved_model_read.h"
+
+typedef struct exported {
+    sx_library *library;
+    sx_functions *functions;
+    sx_servable *servable;
+    char *dir;
+} exported;
+
+static sx_status export_from(const char *text, const sx_signature_function *signatures, int n,
+                             exported *out)
+{
+    *out = (exported){.library = NULL};
+    assert_ok(sx_library_parse(text, strlen(text), &out->library));
+    assert_ok(sx_functions_open(out->library,
+                                &(sx_functions_options){.struct_size = sizeof(sx_functions_options),
+                                                        .threads = 1,
+                                                        .seed = 3},
+                                &out->functions));
+    return sx_functions_export(out->library, out->functions, signatures, n, scratch("model"), NULL,
+                               &out->dir);
+}
+
+static void end(exported *e)
+{
+    sx_servable_release(e->servable);
+    sx_functions_close(e->functions);
+    sx_library_destroy(e->library);
+    sx_text_free(e->dir);
+}
+
+static void load(exported *e)
+{
+    assert_ok(sx_servable_load(
+        e->dir, &(sx_servable_options){.struct_size = sizeof(sx_servable_options), .threads = 1},
+        &e->servable));
+}
+
+static void assert_same(const sx_tensor *a, const sx_tensor *b)
+{
+    char x[SX_TYPE_TEXT], y[SX_TYPE_TEXT];
+    assert_non_null(a);
+    assert_non_null(b);
+    assert_string_equal(sx_type_format(&a->type, x, sizeof(x)),
+                        sx_type_format(&b->type, y, sizeof(y)));
+    const int64_t n = sx_type_elems(&a->type);
+    for (int64_t i = 0; i < n && a->type.dtype == SX_STRING; i++) {
+        assert_true(
+            op_sample_same_text((const sx_bytes *)a->data + i, (const sx_bytes *)b->data + i));
+    }
+    for (int64_t i = 0; i < n && a->type.dtype == SX_F32; i++) {
+        const double p = ((const float *)a->data)[i], q = ((const float *)b->data)[i];
+        if (!(fabs(p - q) <= 1e-6 * fmax(1, fabs(q)))) {
+            fail_msg("element %lld is %g, expected %g", (long long)i, p, q);
+        }
+    }
+    if (a->type.dtype != SX_STRING && a->type.dtype != SX_F32 && n > 0) {
+        assert_memory_equal(a->data, b->data, (size_t)sx_type_bytes(&a->type));
+    }
+}
+
+/* The function and the signature give the same for these inputs, in the order of the function's. */
+static void check(const exported *e, const char *function, const char *signature,
+                  const sx_tensor *inputs)
+{
+    const sx_function *f = sx_library_find(e->library, function);
+    const sx_signature_info *info;
+    sx_tensor sorted[8];
+    sx_results *want;
+    sx_outputs *got;
+    assert_ok(sx_servable_find(e->servable, signature, &info));
+    assert_int_equal(info->n_inputs, f->body->n_args);
+    assert_int_equal(info->n_outputs, f->body->n_results);
+    for (int i = 0; i < info->n_inputs; i++) {
+        sorted[i] = inputs[sx_graph_find_arg(f->body, info->inputs[i].name)];
+    }
+    assert_ok(sx_functions_run(e->functions, function, inputs, f->body->n_args, 0, &want));
+    assert_ok(sx_servable_run(e->servable, signature, sorted, &got));
+    for (int i = 0; i < f->body->n_results; i++) {
+        const char *name = f->body->results[i].name;
+        assert_same(sx_outputs_find(got, name), sx_results_find(want, name));
+    }
+    sx_outputs_free(got);
+    sx_results_free(want);
+}
+
+static void test_savedmodel_export_library__comes_back(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SX_COUNT(export_libraries); i++) {
+        const export_library *l = &export_libraries[i];
+        const sx_signature_function signature = {"serving_default", "main"};
+        exported e;
+        assert_ok(export_from(l->text, &signature, 1, &e));
+        load(&e);
+        for (int k = 0; k < EXPORT_RUNS && l->runs[k][0].data != NULL; k++) {
+            check(&e, "main", "serving_default", l->runs[k]);
+        }
+        end(&e);
+        assert_ok(sx_dir_remove(scratch("model")));
+    }
+}
+
+static const char refused_text[] =
+    "sextant-library 2\n"
+    "variable float32[] \"v\" weight zeros\n"
+    "function \"plain\"\n  input %1 float32[?] \"x\"\n  %2 = neg(%1) float32[?] \"neg\"\n"
+    "  output \"y\" %2\nend\n"
+    "function \"gradient\"\n  input %1 float32[?] \"x\"\n"
+    "  %2 = call(%1, %1) {function=\"plain\", gradient=1} float32[?] \"back\"\n"
+    "  %3 = all_finite(%2) bool[] \"finite\"\n  output \"y\" %2\n  output \"ok\" %3\nend\n"
+    "function \"handle\"\n  input %1 resource[] \"v\"\n"
+    "  %2 = read_variable(%1) float32[] \"read\"\n  output \"y\" %2\nend\n"
+    "function \"again\"\n  input %1 float32[?] \"x\"\n"
+    "  %2 = call(%1) {function=\"again\"} float32[?] \"call\"\n  output \"y\" %2\nend\n"
+    "function \"reads\"\n  %1 = variable_handle() {name=\"v\"} resource[] \"handle\"\n"
+    "  %2 = read_variable(%1) float32[] \"read\"\n  output \"y\" %2\nend\n"
+    "function \"nothing\"\n  input %1 float32[?] \"x\"\nend\n";
+
+static void test_savedmodel_export_library__refuses(void **state)
+{
+    (void)state;
+    static const struct {
+        sx_signature_function signatures[2];
+        int n;
+        sx_code code;
+        const char *message;
+    } cases[] = {
+        {{{"f", "missing"}}, 1, SX_NOT_FOUND, "signature \"f\": there is no function \"missing\""},
+        {{{"f", "plain"}, {"f", "reads"}},
+         2,
+         SX_INVALID_ARGUMENT,
+         "two signatures are named \"f\""},
+        {{{"f", "plain"}}, 0, SX_INVALID_ARGUMENT, "no signatures"},
+        {{{"f", "gradient"}},
+         1,
+         SX_UNIMPLEMENTED,
+         "call \"back\" (a gradient), all_finite \"finite\""},
+        {{{"f", "handle"}}, 1, SX_INVALID_ARGUMENT, "input \"v\" is a resource"},
+        {{{"f", "again"}}, 1, SX_INVALID_ARGUMENT, "function \"again\" calls itself"},
+        {{{"f", "nothing"}}, 1, SX_INVALID_ARGUMENT, "has no outputs"},
+    };
+    for (size_t i = 0; i < SX_COUNT(cases); i++) {
+        exported e;
+        assert_error(export_from(refused_text, cases[i].signatures, cases[i].n, &e), cases[i].code,
+                     cases[i].message);
+        assert_false(sx_path_exists(scratch("model/1")));
+        end(&e);
+    }
+    /* a variable without values */
+    sx_library *library = NULL;
+    assert_ok(sx_library_parse(refused_text, strlen(refused_text), &library));
+    assert_error(sx_functions_export(library, NULL, &(sx_signature_function){"f", "reads"}, 1,
+                                     scratch("model"), NULL, NULL),
+                 SX_INVALID_ARGUMENT, "uses variable \"v\"; its value is missing");
+    sx_library_destroy(library);
+}
+
+/* ---- Every operator ---- */
+
+static char wrong[512];
+
+/* The attribute as a constant of the function. */
+static sx_value attr_constant(sx_builder *b, const sx_attr_def *row, const void *attrs)
+{
+    const void *field = (const char *)attrs + row->offset;
+    int32_t ints[SX_MAX_RANK] = {0};
+    uint8_t truth;
+    switch (row->kind) {
+    case SX_ATTR_INTS:
+    case SX_ATTR_SHAPE:
+        for (int i = 0; i < ((const sx_ints *)field)->n; i++) {
+            ints[i] = (int32_t)((const sx_ints *)field)->v[i];
+        }
+        return sx_constant(b, (sx_tensor){sx_type_of(SX_I32, ((const sx_ints *)field)->n), ints});
+    case SX_ATTR_INT:
+        ints[0] = (int32_t) * (const int64_t *)field;
+        return sx_constant(b, (sx_tensor){sx_scalar_type(SX_I32), ints});
+    case SX_ATTR_BOOL:
+        truth = *(const bool *)field;
+        return sx_constant(b, (sx_tensor){sx_scalar_type(SX_BOOL), &truth});
+    default:
+        return SX_NO_VALUE;
+    }
+}
+
+/* Unknown dimensions, but for the first: that would be the batch of a signature. */
+static sx_type open_type(sx_type type)
+{
+    for (int d = 1; d < type.rank; d++) {
+        type.dims[d] = SX_UNKNOWN_DIM;
+    }
+    return type;
+}
+
+/* All samples are functions of one library, and signatures of one model. */
+enum { MOST_FUNCTIONS = 1 << 13 };
+static struct {
+    sx_library *library;
+    sx_servable *servable;
+    sx_signature_function signatures[MOST_FUNCTIONS];
+    int n;
+    sx_arena names;
+} every;
+
+/* A function of the sample's node, of unknown dimensions; with a form, the attributes that it has
+ * as inputs are computed. */
+static sx_status add_sample(const op_sample_run *run, const sx_tf_form *form, const char *name)
+{
+    const sx_op_def *op = run->op;
+    sx_builder *b;
+    sx_value x[SX_SAMPLE_MAX_INPUTS + 1];
+    sx_type types[SX_MAX_OUTPUTS];
+    sx_attr_operand operands[SX_TF_FORM_OPERANDS];
+    int n_operands = 0;
+    char port[16];
+    assert_ok(sx_builder_create_function(&b));
+    for (int i = 0; i < run->n_in; i++) {
+        sx_type type = open_type(run->in[i].type);
+        if (op == &sx_op_conv2d) { /* channels and the filter's shape say whether it is depthwise */
+            type = i == 1 ? run->in[i].type : type;
+            type.dims[3] = run->in[i].type.dims[3];
+        }
+        snprintf(port, sizeof(port), "x%d", i);
+        x[i] = sx_input(b, port, type);
+    }
+    for (int r = 0; form != NULL && r < op->n_attrs; r++) {
+        for (int i = 0; i < SX_TF_FORM_OPERANDS && form->operands[i].attr != NULL; i++) {
+            if (strcmp(form->operands[i].attr, op->attrs[r].name) == 0) {
+                operands[n_operands++] =
+                    (sx_attr_operand){r, attr_constant(b, &op->attrs[r], run->attrs)};
+            }
+        }
+    }
+    for (int i = 0; i < run->n_out; i++) {
+        types[i] = open_type(run->out[i].type);
+    }
+    sx_value y = sx_build_node(b, &(sx_node_spec){.op = op,
+                                                  .attrs = run->attrs,
+                                                  .inputs = x,
+                                                  .n_inputs = run->n_in,
+                                                  .attr_operands = operands,
+                                                  .n_attr_operands = n_operands,
+                                                  .types = types,
+                                                  .n_types = run->n_out,
+                                                  .device = "",
+                                                  .file = ""});
+    for (int k = 0; k < run->n_out; k++) {
+        snprintf(port, sizeof(port), "y%d", k);
+        sx_output(b, port, sx_output_of(y, k));
+    }
+    sx_status status = sx_library_add(every.library, name, b);
+    sx_builder_destroy(b);
+    return status;
+}
+
+static const char *compare_sample(const op_sample_run *run, const sx_outputs *got)
+{
+    /* in bfloat16, each of several nodes rounds */
+    const double tolerance =
+        run->n_in > 0 && sx_dtype_bytes(run->in[0].type.dtype) == 2 ? 0x1p-6 : 2e-6;
+    const char *result = NULL;
+    for (int k = 0; k < run->n_out && result == NULL; k++) {
+        char name[16];
+        snprintf(name, sizeof(name), "y%d", k);
+        const sx_host_tensor *want = &run->out[k];
+        const sx_tensor *t = sx_outputs_find(got, name);
+        if (t == NULL || !sx_type_equal(&t->type, &want->type)) {
+            return "an output has another type than before";
+        }
+        const int64_t n = sx_type_elems(&want->type);
+        if (want->type.dtype == SX_STRING) {
+            for (int64_t i = 0; i < n && result == NULL; i++) {
+                result = op_sample_same_text((const sx_bytes *)t->data + i, &want->s[i])
+                             ? NULL
+                             : "a string is another one";
+            }
+            continue;
+        }
+        sx_host_tensor y = op_sample_tensor(want->type);
+        sx_host_load(&y, t->data);
+        for (int64_t i = 0; result == NULL && i < n; i++) {
+            const double a = sx_host_get(&y, i), b = sx_host_get(want, i);
+            if (!(fabs(a - b) <= tolerance * fmax(1, fabs(b))) && !(isnan(a) && isnan(b)) &&
+                a != b) {
+                snprintf(wrong, sizeof(wrong), "y%d[%lld] is %g, expected %g", k, (long long)i, a,
+                         b);
+                result = wrong;
+            }
+        }
+        sx_free(y.data);
+    }
+    return result;
+}
+
+/* Adds the function to the library, or runs it once the model is loaded. */
+static const char *check_form(const op_sample_run *run, const sx_tf_form *form)
+{
+    const char *result = NULL,
+               *name = sx_arena_printf(&every.names, "%s.%s.%s", run->op->name, run->sample->name,
+                                       form != NULL ? form->op : "");
+    sx_outputs *got = NULL;
+    sx_tensor in[SX_SAMPLE_MAX_INPUTS];
+    sx_arena arena;
+    assert_non_null(name);
+    if (every.servable == NULL) {
+        assert_true(every.n < MOST_FUNCTIONS);
+        assert_ok(add_sample(run, form, name));
+        every.signatures[every.n++] = (sx_signature_function){name, name};
+        return NULL;
+    }
+    sx_arena_init(&arena, 0);
+    for (int i = 0; i < run->n_in; i++) {
+        in[i] = (sx_tensor){run->in[i].type,
+                            sx_arena_alloc(&arena, (size_t)sx_host_bytes(&run->in[i].type) + 1, 1)};
+        assert_non_null(in[i].data);
+        sx_host_store(&run->in[i], in[i].data);
+    }
+    sx_status status = sx_servable_run(every.servable, name, in, &got);
+    if (status != SX_OK) {
+        snprintf(wrong, sizeof(wrong), "%s: %s", name, sx_status_message(status));
+        result = wrong;
+        sx_status_free(status);
+    } else {
+        result = compare_sample(run, got);
+    }
+    sx_outputs_free(got);
+    sx_arena_deinit(&arena);
+    return result;
+}
+
+static const char *check_sample(const sx_op_def *op, const sx_op_sample *sample)
+{
+    op_sample_run run;
+    if (op->to_tf == NULL || (op->flags & SX_OP_FUNCTION) != 0) {
+        return NULL;
+    }
+    op_sample_begin(op, sample, &run);
+    op_sample_forward(&run, true);
+    const char *result = check_form(&run, NULL);
+    for (const sx_tf_form *f = op->from_tf; f != NULL && f->op != NULL && result == NULL; f++) {
+        bool computed = f->operands[0].attr != NULL && f->attrs == NULL;
+        for (int i = 0; i < SX_TF_FORM_OPERANDS && f->operands[i].attr != NULL; i++) {
+            for (int r = 0; r < op->n_attrs; r++) { /* import takes computed integers */
+                computed = computed && (strcmp(op->attrs[r].name, f->operands[i].attr) != 0 ||
+                                        op->attrs[r].kind != SX_ATTR_FLOAT);
+            }
+            computed = computed && f->operands[i].attr[0] != '\0';
+        }
+        /* of one operand, concat writes no ConcatV2 */
+        computed = computed && !(op == &sx_op_concat && run.n_in == 1);
+        result = computed ? check_form(&run, f) : NULL;
+    }
+    op_sample_end(&run);
+    return result;
+}
+
+static void test_savedmodel_export_library__every_operator(void **state)
+{
+    (void)state;
+    char *dir = NULL;
+    every.servable = NULL;
+    every.n = 0;
+    sx_arena_init(&every.names, 0);
+    assert_ok(sx_library_create(&every.library));
+    assert_int_equal(op_samples_failing(check_sample), 0);
+    assert_ok(sx_library_finish(every.library));
+    assert_true(every.n > 500);
+    assert_ok(sx_functions_export(every.library, NULL, every.signatures, every.n, scratch("model"),
+                                  NULL, &dir));
+    const sx_servable_options options = {.struct_size = sizeof(options), .device = "host"};
+    assert_ok(sx_servable_load(dir, &options, &every.servable));
+    const int failing = op_samples_failing(check_sample);
+    sx_servable_release(every.servable);
+    sx_library_destroy(every.library);
+    sx_text_free(dir);
+    sx_arena_deinit(&every.names);
+    assert_int_equal(failing, 0);
+}
+
+static const struct CMUnitTest tests[] = {
+    scratch_test(test_savedmodel_export_library__comes_back),
+    scratch_test(test_savedmodel_export_library__refuses),
+    scratch_test(test_savedmodel_export_library__every_operator),
+};
+SX_TEST_MAIN(tests)

@@ -213,6 +213,20 @@ typedef enum sx_batch_rule {
     SX_RULE_MOMENTS, /* outputs mean, variance: Chan's parallel formula */
 } sx_batch_rule;
 
+/* Parts: which part of its operands a node needs for a part of its outputs. A part is of each axis
+ * the first elements, and given as a type with the value's dimensions or smaller ones. */
+typedef struct sx_parts {
+    const void *attrs;
+    int n_inputs;
+    const sx_type *in, *out;
+    const sx_type *in_nonzero; /* elements of the operands beyond these are zero */
+    const sx_type *out_used;   /* the parts of the outputs that are needed */
+    /* Whole; the operator lowers dimensions. Operands may be larger parts than it needs; what the
+     * part of an output contains does not depend on the elements beyond. */
+    sx_type *in_used;     /* depends on in_nonzero and out_used: what is zero need not be read */
+    sx_type *out_nonzero; /* depends on in_nonzero: elements beyond are zero */
+} sx_parts;
+
 typedef enum sx_op_flags {
     SX_OP_NO_GRAD = 1 << 0,     /* gradient zero by nature, or never differentiated through */
     SX_OP_NO_TF = 1 << 1,       /* never exported: training only */
@@ -267,6 +281,14 @@ typedef struct sx_op_def {
      * the caller charges to its budget before. Computed piece by piece, it is called first with the
      * whole batch. NULL: nothing to check. */
     sx_status (*host_check)(const sx_kernel_call *c, size_t *out_bytes);
+    /* NULL: needs its operands whole, but for an elementwise operator, which needs of them what is
+     * needed of the output. */
+    void (*parts)(const sx_parts *p);
+    /* Whether parts of these sizes, which infer refuses, are a pair that a kernel can compute,
+     * taking the sizes from the types and not from its attributes: kernels with `parts` do. NULL:
+     * never. */
+    bool (*parts_fit)(const void *attrs, const sx_type *in, const sx_type *out);
+    unsigned zero_of; /* elementwise: bit i: where input i is zero, so is the output */
     /* Multiplications and additions, from the types of inputs and outputs. NULL: one for each
      * element of the largest. */
     double (*flops)(const sx_type *in, const sx_type *out);

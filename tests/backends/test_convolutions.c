@@ -12,7 +12,7 @@
 #include "base/threefry.h"
 #include "graph/ir.h"
 
-/* ---- Borders that nobody reads (cpu/crop.c) ---- */
+/* ---- Borders that no kernel needs (cpu/crop.c) ---- */
 
 typedef struct border_case {
     const char *name;
@@ -133,6 +133,85 @@ static void test_backends_convolutions__borders_that_nobody_reads(void **state)
     }
 }
 
+/* ---- What no kernel computes ---- */
+
+typedef enum reader { MAX_POOL, AVG_POOL, SLICE, SLICE_AND_OUTPUT, SAME_POOL } reader;
+
+/* [N,15,15,4] -> pool [7,7] -> conv 3x3 [5,5,16] -> tanh -> `by` */
+static sx_graph *read_in_part(reader by)
+{
+    sx_builder *b;
+    sx_graph *g;
+    assert_ok(sx_builder_create(&b));
+    sx_value x = sx_input(b, "x", sx_type_of(SX_F32, SX_BATCH, 15, 15, 4));
+    sx_value w = sx_input(b, "w", sx_type_of(SX_F32, 3, 3, 4, 16));
+    sx_value y = sx_tanh(b, sx_nn_conv2d(b, sx_nn_max_pool2d(b, x, .window = {2}), w));
+    if (by == SLICE_AND_OUTPUT) {
+        sx_output(b, "whole", y);
+    }
+    y = by == MAX_POOL    ? sx_nn_max_pool2d(b, y, .window = {2})
+        : by == AVG_POOL  ? sx_nn_avg_pool2d(b, y, .window = {2})
+        : by == SAME_POOL ? sx_nn_max_pool2d(b, y, .window = {2}, .padding = SX_SAME)
+                          : sx_slice(b, y, .begin = {0, 1}, .size = {SX_BATCH, 2, 2, 16});
+    sx_output(b, "y", y);
+    assert_ok(sx_builder_finish(b, &g));
+    sx_builder_destroy(b);
+    return g;
+}
+
+/* Of the step that computes the convolution. */
+static double conv_flops(const sx_graph *g)
+{
+    sx_platform *platform;
+    sx_executable *e;
+    sx_run *run;
+    const sx_kernel_time *rows;
+    double flops = 0;
+    int n;
+    assert_ok(sx_platform_open("cpu", &(sx_platform_options){.cpu.threads = 1}, &platform));
+    assert_ok(sx_compile(platform, g,
+                         &(sx_compile_options){.batch = 5, .shards = 1, .profile = true}, &e));
+    assert_ok(sx_run_create(e, &run));
+    assert_ok(sx_run_get_profile(run, &rows, &n));
+    for (int i = 0; i < n; i++) {
+        flops = strncmp(rows[i].node, "conv2d", 6) == 0 ? rows[i].flops : flops;
+    }
+    sx_run_destroy(run);
+    sx_executable_release(e);
+    sx_platform_close(platform);
+    return flops;
+}
+
+static void test_backends_convolutions__only_what_is_read_is_computed(void **state)
+{
+    (void)state;
+    static const struct {
+        reader by;
+        int64_t pixels;
+    } cases[] = {{MAX_POOL, 4 * 4},
+                 {AVG_POOL, 4 * 4},
+                 {SLICE, 3 * 2},
+                 {SLICE_AND_OUTPUT, 5 * 5},
+                 {SAME_POOL, 5 * 5}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        float *got[BORDER_OUTPUTS], *expected[BORDER_OUTPUTS];
+        int64_t elems[BORDER_OUTPUTS];
+        sx_graph *g = read_in_part(cases[i].by);
+        const int n = cases[i].by == SLICE_AND_OUTPUT ? 2 : 1;
+        assert_true(conv_flops(g) == 2.0 * 5 * (double)cases[i].pixels * 9 * 4 * 16);
+        run_borders(g, &(setting){"host", 1, 1, SX_F32}, expected, elems);
+        run_borders(g, &(setting){"cpu", 2, 2, SX_F32}, got, elems);
+        for (int k = 0; k < n; k++) {
+            for (int64_t at = 0; at < elems[k]; at++) {
+                assert_true(fabsf(got[k][at] - expected[k][at]) <= 1e-5F);
+            }
+            sx_free(got[k]);
+            sx_free(expected[k]);
+        }
+        sx_graph_destroy(g);
+    }
+}
+
 /* ---- One example, much work: oneDNN's own team ---- */
 
 static void test_backends_convolutions__one_large_example(void **state)
@@ -161,6 +240,7 @@ static void test_backends_convolutions__one_large_example(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_backends_convolutions__borders_that_nobody_reads),
+    cmocka_unit_test(test_backends_convolutions__only_what_is_read_is_computed),
     cmocka_unit_test(test_backends_convolutions__one_large_example),
 };
 SX_TEST_MAIN(tests)

@@ -78,6 +78,7 @@ struct sx_cpu_kernel {
     unsigned narrow_in;   /* bit i: in[i] may also be bfloat16, */
     bool narrow_in_place; /* and those of in_place, */
     bool narrow_out;      /* and out[0], the only output */
+    bool parts;           /* takes sizes from types: values may be parts (sx_op_def.parts_fit) */
 };
 
 /* `bytes` from the plan's arena; NULL when out of memory. */

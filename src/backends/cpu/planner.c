@@ -399,7 +399,7 @@ static sx_status plan_units(sx_cpu_planner *p, bool crop)
         p->sharded[k] = plan->shards == 1 || (n->n_outputs > 0 && p->own[n->first_output.id]);
     }
     for (int i = 0; i < plan->n_variants && crop; i++) {
-        sx_cpu_crop(plan->variants[i], p->cropped);
+        SX_TRY(sx_cpu_crop(plan->variants[i], &p->scratch, p->cropped));
     }
     return sx_cpu_make_units(p);
 }

@@ -59,7 +59,7 @@ typedef struct sx_cpu_planner {
     const sx_graph *g; /* variants[0] */
     bool *own;         /* [n_values]: shards differ in it */
     bool *sharded;     /* [n_nodes]: computed by each shard */
-    bool *cropped;     /* [n_nodes]: the output is smaller than the attributes say */
+    bool *cropped;     /* [n_nodes]: its values' types are parts that infer refuses (crop.c) */
     bool crop_failed;  /* another kernel got such a node: plan again without cropping */
     sx_cpu_pvalue *values;
     int n_values, max_values;
@@ -75,8 +75,8 @@ bool sx_cpu_has_batch(const sx_graph *g);
 bool sx_cpu_divides_well(const sx_graph *g); /* no node is computed whole, by one worker */
 double sx_cpu_graph_flops(const sx_graph *g);
 
-/* crop.c */
-void sx_cpu_crop(sx_graph *g, bool *cropped);
+/* crop.c: marks the nodes of whose values it made types that infer refuses */
+SX_MUST_USE sx_status sx_cpu_crop(sx_graph *g, sx_arena *scratch, bool *cropped);
 
 /* units.c */
 SX_MUST_USE sx_status sx_cpu_make_units(sx_cpu_planner *p);

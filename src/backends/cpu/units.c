@@ -306,7 +306,7 @@ sx_status sx_cpu_make_units(sx_cpu_planner *p)
         SX_TRY(m.error);
         for (int i = 0; i < m.n_nodes; i++) {
             claimed[m.nodes[i]] = true;
-            p->crop_failed |= p->cropped[m.nodes[i]] && row == &sx_cpu_kernel_host;
+            p->crop_failed |= p->cropped[m.nodes[i]] && !row->parts;
         }
         SX_TRY(add_kernel_unit(p, &m, row), "planning %s \"%s\"", n->op->name, n->name);
     }

@@ -68,6 +68,11 @@ sx_value sx_nn_avg_pool2d_at(sx_builder *b, sx_value x, const sx_nn_pool2d_args 
     return sx_build_pool(b, &sx_op_avg_pool2d, x, args, file, line);
 }
 
+static void avg_pool2d_parts(const sx_parts *p)
+{
+    sx_pool_image_part(p->attrs, &p->in[0], &p->out_used[0], &p->in_used[0]);
+}
+
 const sx_op_def sx_op_avg_pool2d = {
     SX_OP_NAMED(avg_pool2d),
     .n_in = 1,
@@ -81,5 +86,7 @@ const sx_op_def sx_op_avg_pool2d = {
     .host = avg_pool2d_host,
     .to_tf = avg_pool2d_to_tf,
     SX_FROM_TF({.op = "AvgPool", .attrs = sx_tf_read_pool}),
+    .parts = avg_pool2d_parts,
+    .parts_fit = sx_pool_parts_fit,
     SX_OP_SAMPLES(avg_pool2d_samples),
 };

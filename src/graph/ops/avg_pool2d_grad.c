@@ -71,6 +71,16 @@ static const sx_op_sample avg_pool2d_grad_samples[] = {
      .attrs = POOL(.window = {2, {4, 3}}, .size = {2, {4, 3}})},
 };
 
+/* Windows whose dy is zero are not read and give zeros. */
+static void avg_pool2d_grad_parts(const sx_parts *p)
+{
+    p->in_used[0].dims[0] = p->out_used[0].dims[0];
+    p->in_used[0].dims[1] = p->in_nonzero[0].dims[1];
+    p->in_used[0].dims[2] = p->in_nonzero[0].dims[2];
+    p->in_used[0].dims[3] = p->out_used[0].dims[3];
+    sx_pool_image_part(p->attrs, &p->out[0], &p->in_nonzero[0], &p->out_nonzero[0]);
+}
+
 const sx_op_def sx_op_avg_pool2d_grad = {
     SX_OP_NAMED(avg_pool2d_grad),
     .n_in = 1,
@@ -82,5 +92,7 @@ const sx_op_def sx_op_avg_pool2d_grad = {
     .infer = avg_pool2d_grad_infer,
     .grad = avg_pool2d_grad_grad,
     .host = avg_pool2d_grad_host,
+    .parts = avg_pool2d_grad_parts,
+    .parts_fit = sx_pool_parts_fit,
     SX_OP_SAMPLES(avg_pool2d_grad_samples),
 };

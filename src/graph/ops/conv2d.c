@@ -222,6 +222,11 @@ static double conv2d_flops(const sx_type *in, const sx_type *out)
            (double)filter->dims[1] * (double)filter->dims[2];
 }
 
+static void conv2d_parts(const sx_parts *p)
+{
+    sx_conv_image_part(p->attrs, &p->in[0], &p->in[1], &p->out_used[0], &p->in_used[0]);
+}
+
 const sx_op_def sx_op_conv2d = {
     SX_OP_NAMED(conv2d),
     .n_in = 2,
@@ -236,5 +241,6 @@ const sx_op_def sx_op_conv2d = {
     .flops = conv2d_flops,
     .to_tf = conv2d_to_tf,
     SX_FROM_TF({.op = "Conv2D", .attrs = conv2d_from_tf}),
+    .parts = conv2d_parts,
     SX_OP_SAMPLES(conv2d_samples),
 };

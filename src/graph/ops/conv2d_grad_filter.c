@@ -115,6 +115,14 @@ static double conv2d_grad_filter_flops(const sx_type *in, const sx_type *out)
            (double)filter->dims[2];
 }
 
+/* Zeros in dy add nothing. */
+static void conv2d_grad_filter_parts(const sx_parts *p)
+{
+    p->in_used[1].dims[1] = p->in_nonzero[1].dims[1];
+    p->in_used[1].dims[2] = p->in_nonzero[1].dims[2];
+    sx_conv_image_part(p->attrs, &p->in[0], &p->out[0], &p->in_used[1], &p->in_used[0]);
+}
+
 const sx_op_def sx_op_conv2d_grad_filter = {
     SX_OP_NAMED(conv2d_grad_filter),
     .n_in = 2,
@@ -127,5 +135,6 @@ const sx_op_def sx_op_conv2d_grad_filter = {
     .grad = conv2d_grad_filter_grad,
     .host = conv2d_grad_filter_host,
     .flops = conv2d_grad_filter_flops,
+    .parts = conv2d_grad_filter_parts,
     SX_OP_SAMPLES(conv2d_grad_filter_samples),
 };

@@ -114,6 +114,26 @@ static double conv2d_grad_input_flops(const sx_type *in, const sx_type *out)
            (double)filter->dims[2];
 }
 
+/* Zeros in dy give zeros. */
+static void conv2d_grad_input_parts(const sx_parts *p)
+{
+    p->in_used[0].dims[0] = p->out_used[0].dims[0];
+    p->in_used[0].dims[1] = p->in_nonzero[0].dims[1];
+    p->in_used[0].dims[2] = p->in_nonzero[0].dims[2];
+    sx_conv_image_part(p->attrs, &p->out[0], &p->in[1], &p->in_nonzero[0], &p->out_nonzero[0]);
+}
+
+/* The size of dx is its type's. */
+static bool conv2d_grad_input_parts_fit(const void *attrs, const sx_type *in, const sx_type *out)
+{
+    sx_conv_geometry g = {0};
+    sx_status status = sx_conv_geometry_of(attrs, &out[0], &in[1], &g);
+    bool fit = status == SX_OK && in[0].dims[0] == g.n && in[0].dims[1] == g.h.out &&
+               in[0].dims[2] == g.w.out && in[0].dims[3] == g.groups * g.o;
+    sx_status_free(status);
+    return fit;
+}
+
 const sx_op_def sx_op_conv2d_grad_input = {
     SX_OP_NAMED(conv2d_grad_input),
     .n_in = 2,
@@ -126,5 +146,7 @@ const sx_op_def sx_op_conv2d_grad_input = {
     .grad = conv2d_grad_input_grad,
     .host = conv2d_grad_input_host,
     .flops = conv2d_grad_input_flops,
+    .parts = conv2d_grad_input_parts,
+    .parts_fit = conv2d_grad_input_parts_fit,
     SX_OP_SAMPLES(conv2d_grad_input_samples),
 };

@@ -129,6 +129,46 @@ sx_status sx_pool_geometry_of(const sx_pool2d_attrs *attrs, const sx_type *x, sx
     return SX_OK;
 }
 
+int64_t sx_window_part(const sx_window *w, int64_t n)
+{
+    bool padded = w->pad_before != 0 || w->pad_after != 0;
+    int64_t read = (n - 1) * w->stride + (w->kernel - 1) * w->dilation + 1;
+    return padded || n <= 0 || read > w->in ? w->in : read;
+}
+
+void sx_conv_image_part(const sx_conv2d_attrs *attrs, const sx_type *x, const sx_type *filter,
+                        const sx_type *y_part, sx_type *x_part)
+{
+    sx_conv_geometry g = {0};
+    sx_status status = sx_conv_geometry_of(attrs, x, filter, &g);
+    if (status == SX_OK) {
+        x_part->dims[0] = y_part->dims[0];
+        x_part->dims[1] = sx_window_part(&g.h, y_part->dims[1]);
+        x_part->dims[2] = sx_window_part(&g.w, y_part->dims[2]);
+    }
+    sx_status_free(status);
+}
+
+void sx_pool_image_part(const sx_pool2d_attrs *attrs, const sx_type *x, const sx_type *y_part,
+                        sx_type *x_part)
+{
+    sx_pool_geometry g = {0};
+    sx_status status = sx_pool_geometry_of(attrs, x, &g);
+    if (status == SX_OK) {
+        x_part->dims[0] = y_part->dims[0];
+        x_part->dims[1] = sx_window_part(&g.h, y_part->dims[1]);
+        x_part->dims[2] = sx_window_part(&g.w, y_part->dims[2]);
+        x_part->dims[3] = y_part->dims[3];
+    }
+    sx_status_free(status);
+}
+
+bool sx_pool_parts_fit(const void *attrs, const sx_type *in, const sx_type *out)
+{
+    (void)attrs;
+    return in->dims[0] == out->dims[0] && in->dims[3] == out->dims[3];
+}
+
 void sx_conv_into_y(double *x, double *w, double *y)
 {
     *y += *x * *w;

@@ -69,6 +69,16 @@ void sx_pool_walk(const sx_pool2d_attrs *attrs, const sx_host_tensor *x, const s
 /* The number of kernel elements of output `o` that are inside the image. */
 int64_t sx_window_count(const sx_window *w, int64_t o);
 
+/* Parts (op_def.h). Of the image that n outputs read: without padding the part that their windows
+ * cover; with padding the whole image, since the padding of a smaller one may be another. */
+int64_t sx_window_part(const sx_window *w, int64_t n);
+void sx_conv_image_part(const sx_conv2d_attrs *attrs, const sx_type *x, const sx_type *filter,
+                        const sx_type *y_part, sx_type *x_part);
+void sx_pool_image_part(const sx_pool2d_attrs *attrs, const sx_type *x, const sx_type *y_part,
+                        sx_type *x_part);
+/* Pools: any part of image and result, of the same examples and channels. */
+bool sx_pool_parts_fit(const void *attrs, const sx_type *in, const sx_type *out);
+
 /* Shared by max_pool2d and avg_pool2d. */
 void sx_tf_pool(sx_tf_writer *w, const sx_tf_op *op, const char *tf_op);
 sx_value sx_build_pool(sx_builder *b, const sx_op_def *op, sx_value x,

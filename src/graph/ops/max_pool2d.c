@@ -81,6 +81,11 @@ sx_value sx_nn_max_pool2d_at(sx_builder *b, sx_value x, const sx_nn_pool2d_args 
     return sx_build_pool(b, &sx_op_max_pool2d, x, args, file, line);
 }
 
+static void max_pool2d_parts(const sx_parts *p)
+{
+    sx_pool_image_part(p->attrs, &p->in[0], &p->out_used[0], &p->in_used[0]);
+}
+
 const sx_op_def sx_op_max_pool2d = {
     SX_OP_NAMED(max_pool2d),
     .n_in = 1,
@@ -93,5 +98,7 @@ const sx_op_def sx_op_max_pool2d = {
     .host = max_pool2d_host,
     .to_tf = max_pool2d_to_tf,
     SX_FROM_TF({.op = "MaxPool", .attrs = sx_tf_read_pool}),
+    .parts = max_pool2d_parts,
+    .parts_fit = sx_pool_parts_fit,
     SX_OP_SAMPLES(max_pool2d_samples),
 };

@@ -78,6 +78,17 @@ static const sx_op_sample max_pool2d_grad_samples[] = {
      .attrs = POOL(.window = {2, {3, 3}}, .strides = {2, {2, 2}}, .padding = SX_SAME)},
 };
 
+/* Windows whose dy is zero are not read and give zeros. */
+static void max_pool2d_grad_parts(const sx_parts *p)
+{
+    sx_type windows = p->in_nonzero[2];
+    windows.dims[0] = p->out_used[0].dims[0];
+    windows.dims[3] = p->out_used[0].dims[3];
+    p->in_used[1] = p->in_used[2] = windows;
+    sx_pool_image_part(p->attrs, &p->in[0], &windows, &p->in_used[0]);
+    sx_pool_image_part(p->attrs, &p->in[0], &p->in_nonzero[2], &p->out_nonzero[0]);
+}
+
 const sx_op_def sx_op_max_pool2d_grad = {
     SX_OP_NAMED(max_pool2d_grad),
     .n_in = 3,
@@ -88,5 +99,7 @@ const sx_op_def sx_op_max_pool2d_grad = {
     SX_OP_ATTRS(sx_pool2d_attrs, max_pool2d_grad_attrs),
     .infer = max_pool2d_grad_infer,
     .host = max_pool2d_grad_host,
+    .parts = max_pool2d_grad_parts,
+    .parts_fit = sx_pool_parts_fit,
     SX_OP_SAMPLES(max_pool2d_grad_samples),
 };

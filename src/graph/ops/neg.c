@@ -30,5 +30,6 @@ const sx_op_def sx_op_neg = {
     .infer = sx_infer_map_number,
     .grad = neg_grad,
     SX_OP_ROW(neg),
+    .zero_of = 0x1,
     SX_OP_SAMPLES(neg_samples),
 };

@@ -64,6 +64,15 @@ static const sx_op_sample reduce_sum_samples[] = {
 
 SX_PUBLIC_REDUCE(reduce_sum)
 
+/* Zeros add nothing. */
+static void reduce_sum_parts(const sx_parts *p)
+{
+    const sx_reduce_attrs *attrs = p->attrs;
+    for (int i = 0; i < attrs->axes.n; i++) {
+        p->in_used[0].dims[attrs->axes.v[i]] = p->in_nonzero[0].dims[attrs->axes.v[i]];
+    }
+}
+
 const sx_op_def sx_op_reduce_sum = {
     SX_OP_NAMED(reduce_sum),
     .n_in = 1,
@@ -77,5 +86,6 @@ const sx_op_def sx_op_reduce_sum = {
     .host = reduce_sum_host,
     .to_tf = reduce_sum_to_tf,
     SX_FROM_TF({.op = "Sum", .operands = {{1, "axes"}}, .attrs = sx_tf_read_reduce}),
+    .parts = reduce_sum_parts,
     SX_OP_SAMPLES(reduce_sum_samples),
 };

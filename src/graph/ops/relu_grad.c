@@ -35,5 +35,6 @@ const sx_op_def sx_op_relu_grad = {
     .infer = sx_infer_zip_equal,
     .grad = relu_grad_grad,
     SX_OP_ROW(relu_grad),
+    .zero_of = 0x1,
     SX_OP_SAMPLES(relu_grad_samples),
 };

@@ -147,6 +147,14 @@ static double slice_bytes(const sx_type *in, const sx_type *out)
     return 2 * (double)sx_type_bytes(&out[0]);
 }
 
+static void slice_parts(const sx_parts *p)
+{
+    const sx_slice_attrs *attrs = p->attrs;
+    for (int i = 0; i < attrs->begin.n; i++) {
+        p->in_used[0].dims[i] = attrs->begin.v[i] + p->out_used[0].dims[i];
+    }
+}
+
 const sx_op_def sx_op_slice = {
     SX_OP_NAMED(slice),
     .n_in = 1,
@@ -161,5 +169,6 @@ const sx_op_def sx_op_slice = {
     .bytes = slice_bytes,
     .to_tf = slice_to_tf,
     SX_FROM_TF({.op = "Slice", .operands = {{1, "begin"}, {2, "size"}}}),
+    .parts = slice_parts,
     SX_OP_SAMPLES(slice_samples),
 };

@@ -318,7 +318,8 @@ const sx_cpu_kernel sx_cpu_kernel_conv_grad_input = {.name = "conv_grad_input",
                                                      .op = SX_OPID_conv2d_grad_input,
                                                      .match = match_grad_input,
                                                      .prepare = prepare_grad_input,
-                                                     .narrow_in = 1};
+                                                     .narrow_in = 1,
+                                                     .parts = true};
 const sx_cpu_kernel sx_cpu_kernel_conv_grad_filter = {.name = "conv_grad_filter",
                                                       .op = SX_OPID_conv2d_grad_filter,
                                                       .match = match_grad_filter,
@@ -386,7 +387,8 @@ static sx_status prepare_grad_filter_1x1(const sx_cpu_site *site, sx_cpu_step *s
 const sx_cpu_kernel sx_cpu_kernel_conv_grad_input_1x1 = {.name = "conv2d_grad_input as matmul",
                                                          .op = SX_OPID_conv2d_grad_input,
                                                          .match = match_1x1,
-                                                         .prepare = prepare_grad_input_1x1};
+                                                         .prepare = prepare_grad_input_1x1,
+                                                         .parts = true};
 const sx_cpu_kernel sx_cpu_kernel_conv_grad_filter_1x1 = {.name = "conv2d_grad_filter as matmul",
                                                           .op = SX_OPID_conv2d_grad_filter,
                                                           .match = match_1x1,

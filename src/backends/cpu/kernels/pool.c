@@ -143,7 +143,7 @@ static sx_status prepare_pool(const sx_cpu_site *site, sx_cpu_step *step)
                                        &d->geometry));
             const sx_type *pooled =
                 rows[i].pooled_in >= 0 ? &site->in[rows[i].pooled_in] : site->out;
-            d->geometry.h.out = pooled->dims[1]; /* perhaps cropped: crop.c */
+            d->geometry.h.out = pooled->dims[1]; /* perhaps a part: crop.c */
             d->geometry.w.out = pooled->dims[2];
         }
     }
@@ -156,7 +156,8 @@ static sx_status prepare_pool(const sx_cpu_site *site, sx_cpu_step *step)
                                                     .match = (match_fn),     \
                                                     .prepare = prepare_pool, \
                                                     .narrow_in = 7,          \
-                                                    .narrow_out = true}
+                                                    .narrow_out = true,      \
+                                                    .parts = true}
 POOL_ROW(max_pool, max_pool2d, match_f32);
 POOL_ROW(max_pool_grad_relu, relu_grad, match_grad_relu);
 POOL_ROW(max_pool_grad, max_pool2d_grad, match_f32);

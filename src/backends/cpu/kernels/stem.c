@@ -256,11 +256,13 @@ static sx_status prepare_backward(const sx_cpu_site *site, sx_cpu_step *step)
 const sx_cpu_kernel sx_cpu_kernel_stem_forward = {.name = "stem: conv2d, relu, max_pool2d",
                                                   .op = SX_OPID_max_pool2d,
                                                   .match = match_forward,
-                                                  .prepare = prepare_forward};
+                                                  .prepare = prepare_forward,
+                                                  .parts = true};
 const sx_cpu_kernel sx_cpu_kernel_stem_backward_pooled = {.name = "stem: gradient behind the pool",
                                                           .op = SX_OPID_conv2d_grad_filter,
                                                           .match = match_backward_pooled,
-                                                          .prepare = prepare_backward};
+                                                          .prepare = prepare_backward,
+                                                          .parts = true};
 const sx_cpu_kernel sx_cpu_kernel_stem_backward_plain = {.name = "stem: gradient",
                                                          .op = SX_OPID_conv2d_grad_filter,
                                                          .match = match_backward_plain,

@@ -309,6 +309,8 @@ SX_API SX_MUST_USE sx_status sx_iterator_create_at(sx_dataset *dataset,
                                                    const sx_iterator_args *args,
                                                    sx_iterator **out_iterator);
 SX_API void sx_iterator_destroy(sx_iterator *iterator); /* NULL is fine; waits for its threads */
+/* The dataset that it iterates over; borrowed. */
+SX_API sx_dataset *sx_iterator_dataset(const sx_iterator *iterator);
 
 /* The next batch; *out_batch and everything it points to are borrowed until the next call on the
  * iterator.

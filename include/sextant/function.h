@@ -3,7 +3,7 @@
  * A function's body is a graph whose values have declared types: dimensions may be unknown
  * (SX_UNKNOWN_DIM, SX_UNKNOWN_RANK), attributes may be operands, nodes may call other functions. A
  * library contains functions by name, and the variables that they read and assign. Running a
- * function with tensors (sextant/runtime.h) compiles a static program for their types.
+ * function with tensors (sextant/functions.h) compiles a static program for their types.
  *
  *     sx_builder *b;
  *     sx_builder_create_function(&b);

@@ -11,7 +11,7 @@
 #ifndef SEXTANT_SAVED_MODEL_H
 #define SEXTANT_SAVED_MODEL_H
 
-#include <sextant/runtime.h>
+#include <sextant/functions.h>
 
 #ifdef __cplusplus
 extern "C" {

@@ -5,6 +5,7 @@
 #include <sextant/data.h>
 #include <sextant/distribute.h>
 #include <sextant/function.h>
+#include <sextant/functions.h>
 #include <sextant/graph.h>
 #include <sextant/image.h>
 #include <sextant/infer.h>

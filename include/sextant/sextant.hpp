@@ -35,7 +35,7 @@
     X(base_batch_size) X(batch_axis) X(batch_norm) X(batch_size) X(before) X(begin) X(beta1) \
     X(beta2) X(beta_1) X(beta_2) X(bias_initializer) X(boundaries) X(buffer) X(build) X(callbacks) \
     X(centered) X(checkpoint) X(checkpoint_save_graph_def) X(cluster) X(components) X(compression) \
-    X(config) X(count) X(default_text) X(default_value) X(depth) X(device) X(device_fn) \
+    X(config) X(count) X(data) X(default_text) X(default_value) X(depth) X(device) X(device_fn) \
     X(dilation) X(dilations) X(dims) X(drop_remainder) X(dtype) X(dump_stablehlo) X(eeta) \
     X(embedding_config_spec) X(epochs) X(epsilon) X(eval_batch_size) X(eval_distribute) \
     X(evaluation_master) X(every_steps) X(example_weight) X(examples) X(exclusive) \
@@ -587,6 +587,12 @@ SX_WITH_OPTIONS_([[nodiscard]] sx_status, sx_model_fit, sx_fit_args, (sx_model *
                  m, data, &args)
 SX_WITH_OPTIONS_([[nodiscard]] sx_status, sx_model_to, sx_to_args, (sx_model *m), m, &args)
 
+/* runtime.h */
+#undef sx_training_open
+SX_WITH_OPTIONS_([[nodiscard]] sx_status, sx_training_open, sx_training_args,
+                 (const sx_model_def *model, sx_training **out_training), model, &args,
+                 out_training)
+
 #undef SX_WITH_OPTIONS_
 #undef SX_BUILDS_
 #undef SX_VALUE_
@@ -601,6 +607,7 @@ namespace detail {
 inline void destroy(sx_builder *p) { sx_builder_destroy(p); }
 inline void destroy(sx_graph *p) { sx_graph_destroy(p); }
 inline void destroy(sx_dataset *p) { sx_dataset_release(p); }
+inline void destroy(sx_training *p) { sx_training_free(p); }
 inline void destroy(sx_iterator *p) { sx_iterator_destroy(p); }
 inline void destroy(sx_device_list *p) { sx_device_list_free(p); }
 inline void destroy(sx_tpu_cluster *p) { sx_tpu_cluster_free(p); }

@@ -1,4 +1,5 @@
-/* Training, evaluation and prediction: two APIs over one trainer.
+/* Training, evaluation and prediction: two APIs over one trainer. Below them, for a loop of your
+ * own, is sextant/runtime.h.
  *
  * Estimator: a model function, input functions and a model_dir. All state is on disk, and every
  * call starts from the newest checkpoint.

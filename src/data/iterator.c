@@ -620,6 +620,11 @@ static sx_status next_locked(sx_iterator *it)
     return SX_OK;
 }
 
+sx_dataset *sx_iterator_dataset(const sx_iterator *it)
+{
+    return it->plan.dataset;
+}
+
 sx_status sx_iterator_next(sx_iterator *it, const struct sx_batch_data **out_batch)
 {
     pthread_mutex_lock(&it->lock);

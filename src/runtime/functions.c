@@ -1,5 +1,5 @@
-/* The public API of a runner (sextant/runtime.h). */
-#include <sextant/runtime.h>
+/* The public API of a runner (sextant/functions.h). */
+#include <sextant/functions.h>
 
 #include <string.h>
 

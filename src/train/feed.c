@@ -60,9 +60,9 @@ sx_status sx_model_preprocess(const sx_model_def *def, const char *recipe, const
 
 /* ---- Creation ---- */
 
-static sx_status add_image_map(sx_feed *input, const sx_run_info *info, const sx_feed_args *args)
+static sx_status add_image_map(sx_dataset **data, const sx_run_info *info, const sx_feed_args *args)
 {
-    if (!sx_feed_needs_preprocess(input->data)) {
+    if (!sx_feed_needs_preprocess(*data)) {
         return SX_OK;
     }
     if (!info->has_preprocess) {
@@ -70,24 +70,39 @@ static sx_status add_image_map(sx_feed *input, const sx_run_info *info, const sx
                         "the data has encoded images, but \"%s\" is a model on arrays",
                         info->model);
     }
-    return sx_dataset_preprocess(&input->data, &info->preprocess,
-                                 .training = args->mode == SX_TRAIN, .seed = info->seed,
-                                 .num_classes = (int)args->classes, .label_dtype = SX_I32);
+    return sx_dataset_preprocess(data, &info->preprocess, .training = args->mode == SX_TRAIN,
+                                 .seed = info->seed, .num_classes = (int)args->classes,
+                                 .label_dtype = SX_I32);
 }
 
 /* Of the named input that is an image; float data are taken as they are. */
-static sx_status add_named_image_map(sx_feed *input, const sx_run_info *info,
+static sx_status add_named_image_map(sx_dataset **data, const sx_run_info *info,
                                      const sx_feed_args *args)
 {
     const sx_model_input *image = sx_model_inputs_image(&info->declared);
-    const int found = sx_dataset_find(input->data, image->name);
+    const int found = sx_dataset_find(*data, image->name);
     if (found < 0) {
-        return sx_missing_input(input->data, info, image);
+        return sx_missing_input(*data, info, image);
     }
-    return sx_dataset_schema(input->data)->components[found].type.dtype == SX_F32
+    return sx_dataset_schema(*data)->components[found].type.dtype == SX_F32
                ? SX_OK
-               : sx_dataset_preprocess_component(&input->data, image->name, &info->preprocess,
+               : sx_dataset_preprocess_component(data, image->name, &info->preprocess,
                                                  args->mode == SX_TRAIN, info->seed);
+}
+
+sx_status sx_feed_preprocess(sx_dataset **data, const sx_run_info *info, const sx_feed_args *args)
+{
+    if (args->mode != SX_TRAIN) { /* data that lack a class */
+        SX_TRY(sx_dataset_relabel(data, info->class_names, info->n_classes));
+    }
+    if (!info->inputs.named) {
+        SX_TRY(add_image_map(data, info, args));
+    } else if (info->has_preprocess) {
+        SX_TRY(add_named_image_map(data, info, args));
+    }
+    return args->preprocess != NULL
+               ? sx_dataset_run_preprocess(data, args->preprocess, info, args->mode)
+               : SX_OK;
 }
 
 /* Limits the batch size to the number of examples: buffers and programs are made for it. */
@@ -150,17 +165,7 @@ static sx_status find_columns(sx_feed *input, const sx_run_info *info, const sx_
 static sx_status build_pipeline(sx_feed *input, const sx_run_info *info, const sx_feed_args *args)
 {
     if (sx_dataset_batch_size(input->data) == 0) {
-        if (args->mode != SX_TRAIN) { /* data that lack a class */
-            SX_TRY(sx_dataset_relabel(&input->data, info->class_names, info->n_classes));
-        }
-        if (!info->inputs.named) {
-            SX_TRY(add_image_map(input, info, args));
-        } else if (info->has_preprocess) {
-            SX_TRY(add_named_image_map(input, info, args));
-        }
-        if (args->preprocess != NULL) {
-            SX_TRY(sx_dataset_run_preprocess(&input->data, args->preprocess, info, args->mode));
-        }
+        SX_TRY(sx_feed_preprocess(&input->data, info, args));
         SX_TRY(order_elements(input, info, args));
     }
     SX_TRY(find_columns(input, info, args));
@@ -206,11 +211,15 @@ static sx_status make_buffers(sx_feed *input)
     return SX_OK;
 }
 
-sx_status sx_feed_init(sx_feed *input, const sx_run_info *info, sx_dataset *data,
-                       const sx_feed_args *args)
+/* `iterator` is the caller's; NULL = makes one. */
+static sx_status open_feed(sx_feed *input, const sx_run_info *info, sx_dataset *data,
+                           sx_iterator *iterator, const sx_feed_args *args)
 {
-    *input = (sx_feed){
-        .inputs = &info->inputs, .data = sx_dataset_retain(data), .classes = args->classes};
+    *input = (sx_feed){.inputs = &info->inputs,
+                       .data = sx_dataset_retain(data),
+                       .iterator = iterator,
+                       .borrowed = iterator != NULL,
+                       .classes = args->classes};
     for (int i = 0; i < SX_MAX_MODEL_INPUTS; i++) {
         input->columns[i].component = -1;
     }
@@ -218,7 +227,7 @@ sx_status sx_feed_init(sx_feed *input, const sx_run_info *info, sx_dataset *data
     if (status == SX_OK) {
         status = make_buffers(input);
     }
-    if (status == SX_OK) {
+    if (status == SX_OK && !input->borrowed) {
         status = sx_iterator_create(input->data, &input->iterator);
     }
     if (status != SX_OK) {
@@ -227,9 +236,28 @@ sx_status sx_feed_init(sx_feed *input, const sx_run_info *info, sx_dataset *data
     return status;
 }
 
+sx_status sx_feed_init(sx_feed *input, const sx_run_info *info, sx_dataset *data,
+                       const sx_feed_args *args)
+{
+    return open_feed(input, info, data, NULL, args);
+}
+
+sx_status sx_feed_borrow(sx_feed *input, const sx_run_info *info, sx_iterator *iterator,
+                         const sx_feed_args *args)
+{
+    sx_dataset *data = sx_iterator_dataset(iterator);
+    if (sx_dataset_batch_size(data) == 0) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "the iterator's data is not batched; call sx_dataset_batch() first");
+    }
+    return open_feed(input, info, data, iterator, args);
+}
+
 void sx_feed_deinit(sx_feed *input)
 {
-    sx_iterator_destroy(input->iterator);
+    if (!input->borrowed) {
+        sx_iterator_destroy(input->iterator);
+    }
     sx_dataset_release(input->data);
     for (int i = 0; i < SX_MAX_MODEL_INPUTS; i++) {
         sx_free(input->columns[i].converted);

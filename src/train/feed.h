@@ -36,6 +36,7 @@ typedef struct sx_feed {
     const sx_model_inputs *inputs; /* the run's */
     sx_dataset *data;              /* batched; one reference */
     sx_iterator *iterator;
+    bool borrowed;                               /* the iterator is the caller's */
     sx_feed_column columns[SX_MAX_MODEL_INPUTS]; /* [inputs->n] */
     int64_t classes;
     int64_t steps_per_epoch; /* 0 = unknown */
@@ -59,7 +60,14 @@ int64_t sx_feed_integer(const sx_tensor *t, int64_t i);
  * Errors: those of misfit.h. */
 SX_MUST_USE sx_status sx_feed_init(sx_feed *input, const sx_run_info *info, sx_dataset *data,
                                    const sx_feed_args *args);
+/* Reads the caller's iterator over batches, which must outlive the feed. INVALID_ARGUMENT: its data
+ * is not batched; those of misfit.h. */
+SX_MUST_USE sx_status sx_feed_borrow(sx_feed *input, const sx_run_info *info, sx_iterator *iterator,
+                                     const sx_feed_args *args);
 void sx_feed_deinit(sx_feed *input);
+/* Adds the run's preprocessing in args->mode to unbatched data. */
+SX_MUST_USE sx_status sx_feed_preprocess(sx_dataset **data, const sx_run_info *info,
+                                         const sx_feed_args *args);
 
 /* A batch in the form that programs take; borrowed until the next call. */
 typedef struct sx_feed_batch {

@@ -56,6 +56,7 @@ static sx_status choose_target(sx_fit *f)
 static void list_metrics(sx_fit *f)
 {
     int scalar = 0;
+    f->n_metrics = 0;
     f->rate_scalar = f->weight_scalar = -1;
     for (int i = 0; i < sx_program_output_count(f->program) && scalar < SX_MAX_SCALARS; i++) {
         const char *name = sx_program_output_name(f->program, i);
@@ -163,25 +164,22 @@ static sx_status confirm_finished(sx_fit *f)
     return f->cut_short ? stopped(f) : SX_OK;
 }
 
-static sx_status fit(sx_fit *f)
+sx_status sx_fit_open_program(sx_fit *f)
 {
     sx_trainer *t = f->t;
-    bool found;
-    SX_TRY(open_input(f));
     SX_TRY(sx_trainer_program(t, SX_TRAIN, &f->program));
     list_metrics(f);
     SX_TRY(sx_feed_order(&t->info.inputs, f->program, f->order, &f->n_inputs));
-    SX_TRY(sx_host_caller_init(&f->host, f->program, &t->host.calls[SX_TRAIN], f->input.max_batch,
-                               t->config.tpu_config.experimental_host_call_every_n_steps));
-    SX_TRY(sx_fit_restore(f, &found));
-    sx_fit_progress(f)->n_sums = f->n_metrics;
-    SX_TRY(choose_target(f));
-    if (f->step >= f->target) {
-        return confirm_finished(f);
-    }
+    return sx_host_caller_init(&f->host, f->program, &t->host.calls[SX_TRAIN], f->input.max_batch,
+                               t->config.tpu_config.experimental_host_call_every_n_steps);
+}
 
+sx_status sx_fit_begin(sx_fit *f, bool found)
+{
+    sx_trainer *t = f->t;
+    const bool has_input = f->input.n > 0;
     sx_fit_tell_begin(f, found);
-    SX_TRY(prove(f));
+    SX_TRY(has_input ? prove(f) : SX_OK);
     if (!found && !t->has_state) {
         SX_TRY(sx_warm_start(t));
     }
@@ -191,12 +189,31 @@ static sx_status fit(sx_fit *f)
     if (is_new && f->lock != SX_NO_LOCK) {
         sx_trainer_clean_up(t); /* files of a process that was killed before the run existed */
     }
-    SX_TRY(sx_fit_place_input(f));
+    if (has_input) {
+        SX_TRY(sx_fit_place_input(f));
+        SX_TRY(sx_fit_check_numerics(f));
+    }
     SX_TRY(sx_fit_make_queue(f));
-    SX_TRY(sx_fit_check_numerics(f));
     t->has_state = true;
     f->told_ns = f->epoch_ns = f->saved_ns = sx_now_ns();
     sx_fit_begin_window(f, f->told_ns);
+    return SX_OK;
+}
+
+static sx_status fit(sx_fit *f)
+{
+    sx_trainer *t = f->t;
+    bool found;
+    SX_TRY(open_input(f));
+    SX_TRY(sx_fit_open_program(f));
+    SX_TRY(sx_fit_restore(f, &found));
+    sx_fit_progress(f)->n_sums = f->n_metrics;
+    SX_TRY(choose_target(f));
+    if (f->step >= f->target) {
+        return confirm_finished(f);
+    }
+
+    SX_TRY(sx_fit_begin(f, found));
     if (!found) {
         SX_TRY(sx_fit_save(f));
     }

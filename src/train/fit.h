@@ -5,6 +5,7 @@
  *   fit_loop.c      from one control point to the next: batches in, steps out
  *   fit_control.c   a control point: epochs, controls, history, checkpoints, evaluation
  *   fit_events.c    events for observers
+ *   training.c      the same parts in a loop of the caller's (sextant/runtime.h)
  *
  * A checkpoint is saved after the controls of its step and before its evaluation, and records
  * whether a regular evaluation follows (eval_due). A run that resumes there starts with that
@@ -58,6 +59,7 @@ typedef struct sx_fit {
     sx_host_caller host;
     sx_status failed; /* error of the host call */
     bool feed_failed; /* the error comes from the input */
+    bool no_position; /* the batch comes from the caller: it has no place in data and no epoch */
 
     sx_control control;
     bool told_thinned; /* that entries of history.json were dropped */
@@ -90,6 +92,14 @@ static inline bool sx_fit_until_data_end(const sx_fit_request *r)
     return sx_dataset_batch_size(r->train) > 0 && r->epochs == 0;
 }
 
+/* ---- fit.c ---- */
+
+/* Gets the program, and finds its inputs and outputs, for the batches of f->input. */
+SX_MUST_USE sx_status sx_fit_open_program(sx_fit *f);
+/* Between restoring and the first step: compiles, writes the run's files if it is new, locks it,
+ * moves f->input, if there is one, to the position of the checkpoint. `found`: one was restored. */
+SX_MUST_USE sx_status sx_fit_begin(sx_fit *f, bool found);
+
 /* ---- fit_resume.c ---- */
 
 /* Locks model_dir, if it exists: two processes that train in one directory would delete each
@@ -107,6 +117,8 @@ SX_MUST_USE sx_status sx_fit_check_numerics(sx_fit *f);
 
 /* Compiles the step for that batch size, unless it is among the latest few. */
 SX_MUST_USE sx_status sx_fit_compile(sx_fit *f, int64_t batch);
+/* Trains `steps` steps, or fewer if an epoch, the data, a launch or the fit ends; sees which. */
+SX_MUST_USE sx_status sx_fit_run_segment(sx_fit *f, int64_t steps);
 /* Allocates the queue of batches of a launch. */
 SX_MUST_USE sx_status sx_fit_make_queue(sx_fit *f);
 /* Trains until the end, or until a stop is requested. */
@@ -115,6 +127,11 @@ SX_MUST_USE sx_status sx_fit_run(sx_fit *f);
 /* ---- fit_control.c ---- */
 
 SX_MUST_USE sx_status sx_fit_control_point(sx_fit *f);
+/* Counts the epoch, and tells the observers and the controls. */
+void sx_fit_end_epoch(sx_fit *f);
+/* Brings the history up to this step: drops what it has of the part of an epoch that was resumed;
+ * `means`: adds the epoch's means so far. */
+SX_MUST_USE sx_status sx_fit_record(sx_fit *f, bool means);
 /* The target is reached, a callback has stopped the fit, or the data have ended. */
 bool sx_fit_at_end(sx_fit *f);
 bool sx_fit_time_to_save(const sx_fit *f, int64_t now);

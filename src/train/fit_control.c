@@ -30,7 +30,7 @@ void sx_fit_begin_epoch(sx_fit *f)
     memset(p->sums, 0, sizeof(p->sums));
 }
 
-static void end_epoch(sx_fit *f)
+void sx_fit_end_epoch(sx_fit *f)
 {
     sx_progress *p = sx_fit_progress(f);
     p->epochs_done++;
@@ -65,6 +65,10 @@ bool sx_fit_time_to_save(const sx_fit *f, int64_t now)
 
 void sx_fit_keep_cursor(sx_fit *f)
 {
+    if (f->no_position) {
+        f->t->state.n_cursors = 0;
+        return;
+    }
     sx_batch_gather_save(&f->input, f->t->state.cursors);
     f->t->state.n_cursors = f->input.n;
 }
@@ -156,11 +160,27 @@ sx_status sx_fit_replay_eval(sx_fit *f)
     return SX_OK;
 }
 
+sx_status sx_fit_record(sx_fit *f, bool means)
+{
+    sx_history *history = &f->t->history;
+    if (f->trained_examples == 0) {
+        return SX_OK;
+    }
+    if (f->partial_step >= 0) {
+        sx_history_drop_training(history, f->partial_step);
+        f->partial_step = -1;
+    }
+    return means
+               ? sx_history_put_training(history, f->step, sx_fit_event(f, SX_EVENT_PROGRESS).epoch,
+                                         f->metrics, f->n_metrics)
+               : SX_OK;
+}
+
 sx_status sx_fit_control_point(sx_fit *f)
 {
     const sx_run_config *c = &f->t->config;
     if (f->epoch_ended) {
-        end_epoch(f);
+        sx_fit_end_epoch(f);
     }
     const sx_train_event e = sx_fit_event_with_means(f, SX_EVENT_PROGRESS);
     ask_controls(f, &e);
@@ -168,13 +188,7 @@ sx_status sx_fit_control_point(sx_fit *f)
     bool at_end = sx_fit_at_end(f), regular = regular_eval(f);
     bool last = at_end && f->r->eval != NULL && sx_history_find(&f->t->history, f->step) == NULL;
     bool evaluate = regular || last;
-    if (f->partial_step >= 0 && f->trained_examples > 0) {
-        sx_history_drop_training(&f->t->history, f->partial_step);
-        f->partial_step = -1;
-    }
-    if ((f->epoch_ended || evaluate || at_end) && f->trained_examples > 0) {
-        SX_TRY(sx_history_put_training(&f->t->history, f->step, e.epoch, e.metrics, e.n_metrics));
-    }
+    SX_TRY(sx_fit_record(f, f->epoch_ended || evaluate || at_end));
     if (at_end || regular || sx_trainer_stopped(f->t) || sx_fit_time_to_save(f, sx_now_ns()) ||
         sx_is_multiple(f->step, c->save_checkpoints_steps)) {
         SX_TRY(sx_fit_save(f));

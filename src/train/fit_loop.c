@@ -26,7 +26,8 @@ static const int64_t TELL_NS = 100000000; /* interval of a progress bar */
  * once per epoch. */
 static bool is_looped(const sx_fit *f, int64_t batch)
 {
-    return batch == f->input.max_batch && batch % sx_session_replicas(f->t->session) == 0;
+    return !f->no_position && batch == f->input.max_batch &&
+           batch % sx_session_replicas(f->t->session) == 0;
 }
 
 sx_status sx_fit_compile(sx_fit *f, int64_t batch)
@@ -48,6 +49,7 @@ sx_status sx_fit_compile(sx_fit *f, int64_t batch)
 sx_status sx_fit_make_queue(sx_fit *f)
 {
     f->fed_room = sx_program_launch_steps(f->program) + 1;
+    sx_free(f->fed);
     f->fed = sx_alloc((size_t)f->fed_room, sizeof(*f->fed));
     return f->fed != NULL ? SX_OK : sx_no_memory("for the step loop");
 }
@@ -65,6 +67,7 @@ static sx_status feed_batch(sx_fit *f, sx_step_input *out)
 {
     sx_feed_batch batch;
     SX_TRY(next_batch(f, &batch));
+    batch.ends_epoch = batch.ends_epoch && !f->no_position;
     SX_TRY(sx_fit_compile(f, batch.size));
     sx_feed_bind(&batch, f->order, f->n_inputs, out->inputs);
     f->fed[f->n_fed++ % f->fed_room] =
@@ -184,10 +187,13 @@ static sx_status explain_failure(const sx_fit *f, sx_status status)
     return sx_status_annotate(status, __FILE__, __LINE__, "%s failed (%s)", steps, kept);
 }
 
-static sx_status run_segment(sx_fit *f, int ok_output)
+sx_status sx_fit_run_segment(sx_fit *f, int64_t steps)
 {
-    const sx_loop_args args = {
-        .steps = segment(f), .feed = feed, .step = see_step, .user = f, .ok_output = ok_output};
+    const sx_loop_args args = {.steps = SX_MIN(steps, segment(f)),
+                               .feed = feed,
+                               .step = see_step,
+                               .user = f,
+                               .ok_output = sx_program_find_output(f->program, SX_OK_OUTPUT)};
     int64_t done = 0, compiling = f->t->times.compile_ns, start = sx_now_ns();
     f->epoch_ended = false;
     f->n_fed = f->n_shown = 0;
@@ -229,9 +235,8 @@ static sx_status save_and_explain(sx_fit *f, sx_status status)
 
 sx_status sx_fit_run(sx_fit *f)
 {
-    int ok_output = sx_program_find_output(f->program, SX_OK_OUTPUT);
     while (!sx_fit_at_end(f) && !sx_trainer_stopped(f->t)) {
-        sx_status status = run_segment(f, ok_output);
+        sx_status status = sx_fit_run_segment(f, INT64_MAX);
         if (status != SX_OK) {
             return f->feed_failed ? save_and_explain(f, status) : status;
         }

@@ -52,6 +52,22 @@ sx_status sx_batch_gather_init(sx_batch_gather *g, const sx_run_info *info, sx_d
     return status;
 }
 
+sx_status sx_batch_gather_borrow(sx_batch_gather *g, const sx_run_info *info, sx_iterator *iterator,
+                                 const sx_feed_args *args)
+{
+    *g = (sx_batch_gather){.pulls = 1, .feeds = sx_alloc(1, sizeof(sx_feed))};
+    sx_status status = g->feeds != NULL ? sx_feed_borrow(&g->feeds[0], info, iterator, args)
+                                        : sx_no_memory("for the input");
+    g->n = status == SX_OK;
+    if (status == SX_OK) {
+        status = measure(g);
+    }
+    if (status != SX_OK) {
+        sx_batch_gather_deinit(g);
+    }
+    return status;
+}
+
 void sx_batch_gather_deinit(sx_batch_gather *g)
 {
     for (int i = 0; i < g->n; i++) {

@@ -26,6 +26,9 @@ typedef struct sx_batch_gather {
 SX_MUST_USE sx_status sx_batch_gather_init(sx_batch_gather *g, const sx_run_info *info,
                                            sx_dataset *const *data, int n, int pulls,
                                            const sx_feed_args *args);
+/* Reads one iterator of the caller's, as sx_feed_borrow(). */
+SX_MUST_USE sx_status sx_batch_gather_borrow(sx_batch_gather *g, const sx_run_info *info,
+                                             sx_iterator *iterator, const sx_feed_args *args);
 void sx_batch_gather_deinit(sx_batch_gather *g);
 
 /* Borrowed until the next call. OUT_OF_RANGE at the end of the data. */

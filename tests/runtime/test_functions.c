@@ -1,8 +1,8 @@
-/* The public API of functions (sextant/runtime.h): any shapes, variables, results by name, limits,
- * deadlines; and that a run like one of the latest makes no key. */
+/* The public API of functions (sextant/functions.h): any shapes, variables, results by name,
+ * limits, deadlines; and that a run like one of the latest makes no key. */
 #include "harness.h"
 
-#include <sextant/runtime.h>
+#include <sextant/functions.h>
 
 #include "runtime/function_run.h"
 

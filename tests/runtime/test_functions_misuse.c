@@ -2,7 +2,7 @@
  * used twice. Each is an error that says which argument, and what was called works afterwards. */
 #include "harness.h"
 
-#include <sextant/runtime.h>
+#include <sextant/functions.h>
 
 static const char library_text[] =
     "sextant-library 2\n"

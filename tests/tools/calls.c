@@ -284,6 +284,19 @@ static void train_everything(const char *dir)
     CHECK(sx_model_evaluate(m, data, &result));
     printf("loss %.6f\n", result.loss);
     sx_model_destroy(m);
+
+    sx_training *t = NULL;
+    sx_iterator *batches = NULL;
+    sx_training_step last;
+    const sx_run_config on_host = VALUE(sx_run_config_of(O(device) = "host", O(threads) = 1));
+    CHECK(sx_training_open(LAST(def), &t, O(config) = LAST(on_host), O(data) = data));
+    CHECK(sx_dataset_batch(&data, O(size) = 4));
+    CHECK(sx_iterator_create(data, &batches));
+    CHECK(sx_training_begin(t, batches));
+    CHECK(sx_training_run(t, 2, &last));
+    printf("step %lld, loss %.6f\n", (long long)last.step, last.metrics[0].value);
+    sx_training_free(t);
+    sx_iterator_destroy(batches);
     sx_dataset_release(data);
 }
 

@@ -21,12 +21,7 @@ static const char *on_cpu(const sx_op_def *op)
     if (op->flags & (SX_OP_HOST | SX_OP_FUNCTION | SX_OP_NO_HOST)) {
         return "-";
     }
-    for (int i = 0; i < sx_cpu_kernel_count; i++) {
-        if (sx_cpu_kernels[i]->op == op->id) {
-            return "yes";
-        }
-    }
-    return sx_cpu_needs_kernel(op) ? "host" : "yes";
+    return sx_cpu_has_kernel(op) ? "yes" : "host";
 }
 
 static const char *gradient(const sx_op_def *op)

@@ -107,6 +107,21 @@ int sx_tree_rounds(const sx_tree *t);
 #undef MAP
 #undef ZIP
 
+/* The loops of a row's host kernel. n elements of z from x and y, which are `step` elements apart:
+ * 1, or 0 where one is repeated. */
+typedef void sx_row_loop(const void *x, int64_t x_step, const void *y, int64_t y_step, void *z,
+                         int64_t n);
+
+/* By carrier; NULL if infer rejects the dtype. */
+typedef struct sx_row_loops {
+    sx_row_loop *f, *i, *u, *b;
+    bool divides; /* an integer y of 0 is an error */
+} sx_row_loops;
+
+const sx_row_loops *sx_row_loops_of(int op); /* NULL: the operator is no row */
+/* The loop for inputs of that dtype. */
+sx_row_loop *sx_row_loop_of(const sx_row_loops *loops, sx_dtype dtype);
+
 /* The fields of an operator's descriptor that a row generates. */
 #define SX_OP_ROW(op_name) SX_OP_ROW_BUT_FROM_TF(op_name), .from_tf = sx_row_forms_##op_name
 /* Of an operator that reads several of TensorFlow's. */

@@ -6,16 +6,6 @@
 #include "base/half.h"
 #include "graph/ops/common.h"
 
-/* n elements of z from x and y, which are `step` elements apart: 1, or 0 where one is repeated. */
-typedef void row_loop(const void *x, int64_t x_step, const void *y, int64_t y_step, void *z,
-                      int64_t n);
-
-/* The loops of a row, by carrier; NULL if infer rejects the dtype. */
-typedef struct row_loops {
-    row_loop *f, *i, *u, *b;
-    bool divides; /* an integer y of 0 is an error */
-} row_loops;
-
 static bool has_zero(const sx_host_tensor *t)
 {
     const int64_t n = sx_type_elems(&t->type);
@@ -26,24 +16,24 @@ static bool has_zero(const sx_host_tensor *t)
     return found;
 }
 
-static sx_status run_row(const sx_kernel_call *c, const row_loops *loops)
+sx_row_loop *sx_row_loop_of(const sx_row_loops *loops, sx_dtype dtype)
+{
+    switch (sx_carrier_of(dtype)) {
+    case SX_CARRIER_F:
+        return loops->f;
+    case SX_CARRIER_I:
+        return loops->i;
+    case SX_CARRIER_U:
+        return loops->u;
+    default:
+        return loops->b;
+    }
+}
+
+static sx_status run_row(const sx_kernel_call *c, const sx_row_loops *loops)
 {
     const sx_host_tensor *x = &c->in[0], *y = &c->in[c->n_in - 1], *z = &c->out[0];
-    row_loop *loop;
-    switch (sx_carrier_of(x->type.dtype)) {
-    case SX_CARRIER_F:
-        loop = loops->f;
-        break;
-    case SX_CARRIER_I:
-        loop = loops->i;
-        break;
-    case SX_CARRIER_U:
-        loop = loops->u;
-        break;
-    default:
-        loop = loops->b;
-        break;
-    }
+    sx_row_loop *loop = sx_row_loop_of(loops, x->type.dtype);
     if (loops->divides && !sx_dtype_is_float(y->type.dtype) && sx_type_elems(&z->type) > 0 &&
         has_zero(y)) {
         return sx_error(SX_INVALID_ARGUMENT, "integer division by zero");
@@ -280,15 +270,27 @@ static int64_t remainder_down(int64_t x, int64_t y)
         .b = name##_b \
     }
 #undef MAP
-#define MAP(name, dtypes, tf, expression)                 \
-    sx_status sx_row_host_##name(const sx_kernel_call *c) \
-    {                                                     \
-        static const row_loops loops = dtypes(name);      \
-        return run_row(c, &loops);                        \
+#define MAP(name, dtypes, tf, expression)                  \
+    static const sx_row_loops name##_loops = dtypes(name); \
+    sx_status sx_row_host_##name(const sx_kernel_call *c)  \
+    {                                                      \
+        return run_row(c, &name##_loops);                  \
     }
 #undef ZIP
 #define ZIP(name, dtypes, tf, expression) MAP(name, dtypes, tf, expression)
 #define MATH2(name, tf, hlo, expression)  MAP(name, FLOATS, tf, expression)
 #include "graph/elementwise.def"
+
+static const sx_row_loops *const all_loops[SX_OPID_COUNT] = {
+#undef MAP
+#define MAP(name, dtypes, tf, expression) [SX_OPID_##name] = &name##_loops,
+#define MATH2(name, tf, hlo, expression)  MAP(name, FLOATS, tf, expression)
+#include "graph/elementwise.def"
 #undef MAP
 #undef ZIP
+};
+
+const sx_row_loops *sx_row_loops_of(int op)
+{
+    return all_loops[op];
+}

@@ -174,9 +174,10 @@ sx_status sx_predictor_load(const char *dir, const sx_predictor_options *options
     p->limits = options->limits != NULL ? sx_image_limits_resolve(options->limits)
                                         : sx_image_limits_untrusted;
     sx_budget_init(&p->memory, "the model (--model-memory-limit)", 0, NULL);
-    const sx_session_options session = {.device = options->device,
-                                        .platform = {.cpu.threads = options->threads},
-                                        .memory = &p->memory};
+    const sx_session_options session = {
+        .device = options->device,
+        .platform = {.cpu = {.threads = options->threads, .profile = options->profile}},
+        .memory = &p->memory};
     sx_status status = sx_session_create(&session, &p->session);
     status = status == SX_OK ? set_memory_limit(p, options->memory_limit_bytes) : status;
     status = status == SX_OK ? sx_saved_model_open_within(dir, &p->memory, &p->model) : status;

@@ -31,6 +31,7 @@ typedef struct sx_predictor_options {
     /* Compile each signature that runs in pieces for one example when loading, so that one that
      * does not fit is an error of the load, not of the first request. */
     bool compile_at_load;
+    struct sx_profile *profile; /* as in sx_cpu_options; outlives the predictor */
 } sx_predictor_options;
 
 /* Loads dir/saved_model.pb and its variables; `options` may be NULL. Signatures that cannot be

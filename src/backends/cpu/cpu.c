@@ -6,6 +6,7 @@
 
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/onednn2.h"
+#include "backends/profile.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/pool.h"
@@ -16,6 +17,7 @@ typedef struct cpu_platform {
     sx_device *devices[1];
     char kind[160];
     int workers;
+    sx_profile *profile; /* the options' */
     sx_pool *pool;
     pthread_mutex_t running; /* the pool has one run at a time */
 } cpu_platform;
@@ -83,6 +85,7 @@ static sx_status cpu_open(const sx_platform_options *options, sx_platform **out)
         return sx_no_memory("for the platform");
     }
     p->workers = options->cpu.threads > 0 ? options->cpu.threads : sx_cpu_count();
+    p->profile = options->cpu.profile;
     if (p->workers > 1) {
         sx_status status = sx_pool_create(p->workers, &p->pool);
         if (status != SX_OK) {
@@ -190,7 +193,7 @@ static sx_status cpu_compile(sx_platform *platform, const sx_graph *graph,
     }
     e->head.platform = platform;
     e->head.memory = options->memory;
-    e->profile = options->profile;
+    e->profile = options->profile || platform_of(&e->head)->profile != NULL;
     atomic_init(&e->head.refs, 1);
     sx_cpu_plan_options o = {.batch = options->batch,
                              .shards = options->shards,
@@ -229,10 +232,21 @@ static const sx_cpu_plan *plan_of(const cpu_run *r)
     return ((const cpu_executable *)r->head.executable)->plan;
 }
 
+static sx_status cpu_profile(sx_run *head, const sx_kernel_time **out_rows, int *out_count);
+
 static void cpu_run_destroy(sx_run *head)
 {
     cpu_run *r = (cpu_run *)head;
     const sx_cpu_plan *p = plan_of(r);
+    sx_profile *profile = platform_of(head->executable)->profile;
+    const sx_kernel_time *rows = NULL;
+    int n = 0;
+    if (profile != NULL && r->profile != NULL) {
+        sx_status_free(cpu_profile(head, &rows, &n));
+    }
+    for (int i = 0; i < n; i++) {
+        sx_profile_add(profile, &rows[i]);
+    }
     for (int k = 0; r->states != NULL && k < p->shards * p->n_steps; k++) {
         if (r->states[k] != NULL) {
             p->steps[0][k % p->n_steps].destroy_state(r->states[k]);

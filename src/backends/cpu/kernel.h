@@ -92,10 +92,12 @@ int64_t sx_cpu_round_up(int64_t bytes);          /* to SX_CPU_ALIGN */
 /* The rows, best first for each operator. */
 extern const sx_cpu_kernel *const sx_cpu_kernels[];
 extern const int sx_cpu_kernel_count;
-extern const sx_cpu_kernel sx_cpu_kernel_host;
-/* False: the planner makes its nodes constants, or views of their input. */
-bool sx_cpu_needs_kernel(const sx_op_def *op);
-enum { SX_CPU_KERNEL_TABLE_VERSION = 5 };
+/* After the rows: any elementwise operator (strided.c); then any operator at all. */
+extern const sx_cpu_kernel sx_cpu_kernel_strided, sx_cpu_kernel_host;
+/* Whether nodes of the operator are computed by a kernel, or need none: constants, and views of
+ * their input. */
+bool sx_cpu_has_kernel(const sx_op_def *op);
+enum { SX_CPU_KERNEL_TABLE_VERSION = 6 };
 
 /* ---- Steps that the planner itself adds ---- */
 

@@ -69,11 +69,6 @@ static bool is_constant(const sx_op_def *op)
     return op->id == SX_OPID_constant || op->batch_rule == SX_RULE_TYPES;
 }
 
-bool sx_cpu_needs_kernel(const sx_op_def *op)
-{
-    return !is_view(op) && !is_constant(op);
-}
-
 /* Sums of a few thousand sizes up to this one do not overflow, in doubles either. */
 static const int64_t max_value_bytes = (int64_t)1 << 46;
 
@@ -184,7 +179,17 @@ static const sx_cpu_kernel *choose(sx_cpu_match *m, int k)
         }
     }
     preset(m, k);
-    return &sx_cpu_kernel_host;
+    return sx_cpu_kernel_strided.match(m) ? &sx_cpu_kernel_strided : &sx_cpu_kernel_host;
+}
+
+bool sx_cpu_has_kernel(const sx_op_def *op)
+{
+    for (int i = 0; i < sx_cpu_kernel_count; i++) {
+        if (sx_cpu_kernels[i]->op == op->id) {
+            return true;
+        }
+    }
+    return (op->flags & SX_OP_ELEMENTWISE) != 0 || is_view(op) || is_constant(op);
 }
 
 /* A unit for each operand of an all_reduce; mean and variance are combined together. */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "backends/cpu/kernel.h"
+#include "graph/ops/attrs.h"
 
 typedef struct exchange_data {
     int shards, larger;
@@ -12,9 +13,11 @@ typedef struct exchange_data {
     int64_t mine;              /* all_slice: of this shard */
 } exchange_data;
 
+/* Divided, or alone: a copy. */
 static bool match_divided(sx_cpu_match *m)
 {
-    return m->shards > 1;
+    const sx_all_gather_attrs *attrs = m->graph->nodes[m->root].attrs;
+    return m->shards > 1 || attrs->replicas <= 1;
 }
 
 /* Also in a region, whose plan has one shard: its caller's. */
@@ -72,6 +75,9 @@ static void run_all_gather(const sx_cpu_step *step, const sx_cpu_call *call)
 
 static sx_status prepare_all_gather(const sx_cpu_site *site, sx_cpu_step *step)
 {
+    if (site->plan->shards == 1) {
+        return sx_cpu_prepare_copy(site, sx_type_bytes(&site->out[0]), step);
+    }
     step->run = run_all_gather;
     return prepare(site, step, &site->in[0]);
 }
@@ -86,6 +92,9 @@ static void run_all_slice(const sx_cpu_step *step, const sx_cpu_call *call)
 
 static sx_status prepare_all_slice(const sx_cpu_site *site, sx_cpu_step *step)
 {
+    if (site->plan->shards == 1) {
+        return sx_cpu_prepare_copy(site, sx_type_bytes(&site->out[0]), step);
+    }
     step->run = run_all_slice;
     return prepare(site, step, &site->out[0]);
 }
@@ -102,6 +111,40 @@ static sx_status prepare_replica_id(const sx_cpu_site *site, sx_cpu_step *step)
     return SX_OK;
 }
 
+/* ---- Of one replica ---- */
+
+static bool match_one_replica(sx_cpu_match *m)
+{
+    const sx_node *n = &m->graph->nodes[m->root];
+    return ((const sx_all_reduce_attrs *)n->attrs)->replicas <= 1;
+}
+
+static void run_all_reduce(const sx_cpu_step *step, const sx_cpu_call *call)
+{
+    const int64_t *bytes = step->data;
+    for (int i = 0; i < step->n_in; i++) {
+        memcpy(sx_cpu_out(step, call, i), sx_cpu_in(step, call, i), (size_t)bytes[i]);
+    }
+}
+
+static sx_status prepare_all_reduce(const sx_cpu_site *site, sx_cpu_step *step)
+{
+    int64_t *bytes = sx_arena_array(&site->plan->arena, site->n_in + 1, int64_t);
+    if (bytes == NULL) {
+        return sx_cpu_no_memory();
+    }
+    for (int i = 0; i < site->n_in; i++) {
+        bytes[i] = sx_type_bytes(&site->in[i]);
+    }
+    step->run = run_all_reduce;
+    step->data = bytes;
+    return SX_OK;
+}
+
+const sx_cpu_kernel sx_cpu_kernel_all_reduce = {.name = "all_reduce",
+                                                .op = SX_OPID_all_reduce,
+                                                .match = match_one_replica,
+                                                .prepare = prepare_all_reduce};
 const sx_cpu_kernel sx_cpu_kernel_all_gather = {.name = "all_gather",
                                                 .op = SX_OPID_all_gather,
                                                 .match = match_divided,

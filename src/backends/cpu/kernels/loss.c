@@ -1,4 +1,4 @@
-/* Softmax, its logarithm, and its loss with integer labels. */
+/* Softmax, its logarithm, and its loss with integer labels and with a probability of each class. */
 #include "backends/cpu/kernel.h"
 
 typedef struct softmax_data {
@@ -64,3 +64,38 @@ static sx_status prepare_softmax(const sx_cpu_site *site, sx_cpu_step *step)
 SOFTMAX_ROW(softmax);
 SOFTMAX_ROW(log_softmax);
 SOFTMAX_ROW(sparse_softmax_cross_entropy);
+
+/* The scratch holds a row's log softmax. */
+static void run_soft_loss(const sx_cpu_step *step, const sx_cpu_call *call)
+{
+    const softmax_data *d = step->data;
+    const float *x = sx_cpu_in(step, call, 0), *z = sx_cpu_in(step, call, 1);
+    float *loss = sx_cpu_out(step, call, 0), *back = sx_cpu_out(step, call, 1);
+    float *logs = sx_cpu_at(call, step->scratch);
+    for (int64_t i = 0; i < d->rows; i++, x += d->cols, z += d->cols, back += d->cols) {
+        double total = 0, sum = 0;
+        d->vec->log_softmax(x, 1, d->cols, logs);
+        d->vec->loops[SX_VEC_exp](back, logs, logs, d->cols);
+        for (int64_t k = 0; k < d->cols; k++) {
+            total += (double)z[k];
+            sum -= (double)z[k] * (double)logs[k];
+        }
+        for (int64_t k = 0; k < d->cols; k++) {
+            back[k] = back[k] * (float)total - z[k];
+        }
+        loss[i] = (float)sum;
+    }
+}
+
+static sx_status prepare_soft_loss(const sx_cpu_site *site, sx_cpu_step *step)
+{
+    SX_TRY(prepare_softmax(site, step));
+    step->run = run_soft_loss;
+    step->scratch_bytes = sx_cpu_round_up(site->in[0].dims[1] * (int64_t)sizeof(float));
+    return SX_OK;
+}
+
+const sx_cpu_kernel sx_cpu_kernel_softmax_cross_entropy = {.name = "softmax_cross_entropy",
+                                                           .op = SX_OPID_softmax_cross_entropy,
+                                                           .match = match_f32,
+                                                           .prepare = prepare_soft_loss};

@@ -1,4 +1,4 @@
-/* transpose, slice, pad, concat: elements moved as they are. Each input is one move:
+/* transpose, slice, pad, concat, any broadcast: elements moved as they are. Each input is one move:
  *
  *   out[to + Σ i[d] to_stride[d]] = in[from + Σ i[d] from_stride[d]]     for all i within `size`
  *
@@ -96,6 +96,14 @@ static sx_status prepare_move(const sx_cpu_site *site, sx_cpu_step *step)
             memcpy(m.size, y->dims, sizeof(m.size));
             for (int k = 0; k < y->rank; k++) {
                 m.from_stride[k] = strides[a->perm.v[k]];
+            }
+        } else if (op == SX_OPID_broadcast_to) {
+            memcpy(strides, m.from_stride, sizeof(strides));
+            memcpy(m.size, y->dims, sizeof(m.size));
+            m.rank = y->rank;
+            for (int k = 0; k < y->rank; k++) {
+                const int at = k - (y->rank - x->rank);
+                m.from_stride[k] = at < 0 || x->dims[at] == 1 ? 0 : strides[at];
             }
         } else if (op == SX_OPID_slice) {
             const sx_slice_attrs *a = attrs;
@@ -206,6 +214,10 @@ static void run_move(const sx_cpu_step *step, const sx_cpu_call *call)
 
 const sx_cpu_kernel sx_cpu_kernel_transpose = {
     .name = "transpose", .op = SX_OPID_transpose, .match = match_move, .prepare = prepare_move};
+const sx_cpu_kernel sx_cpu_kernel_broadcast_any = {.name = "broadcast_to",
+                                                   .op = SX_OPID_broadcast_to,
+                                                   .match = match_move,
+                                                   .prepare = prepare_move};
 const sx_cpu_kernel sx_cpu_kernel_slice = {
     .name = "slice", .op = SX_OPID_slice, .match = match_move, .prepare = prepare_move};
 const sx_cpu_kernel sx_cpu_kernel_pad = {

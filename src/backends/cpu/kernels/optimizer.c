@@ -112,6 +112,40 @@ static bool match_rmsprop(sx_cpu_match *m)
     return match_apply(m) && !a->centered;
 }
 
+/* in: var square mean [accum] g lr ok */
+static void run_rmsprop_centered(const sx_cpu_step *step, const sx_cpu_call *call)
+{
+    const sx_rmsprop_attrs *a = ((const apply_data *)step->data)->attrs;
+    const int at = step->n_in - 3;
+    const bool moves = a->momentum > 0;
+    const float *var = sx_cpu_in(step, call, 0), *square = sx_cpu_in(step, call, 1);
+    const float *mean = sx_cpu_in(step, call, 2), *accum = sx_cpu_in(step, call, 3);
+    const float *g = sx_cpu_in(step, call, at), lr = *(float *)sx_cpu_in(step, call, at + 1);
+    float *out_var = sx_cpu_out(step, call, 0), *out_square = sx_cpu_out(step, call, 1);
+    float *out_mean = sx_cpu_out(step, call, 2);
+    float *out_accum = moves ? sx_cpu_out(step, call, 3) : NULL;
+    const float rho = (float)a->rho, rest = (float)(1 - a->rho), momentum = (float)a->momentum;
+    if (withheld(step, call)) {
+        return;
+    }
+    for (int64_t i = call->begin; i < call->end; i++) {
+        const float s = rho * square[i] + rest * g[i] * g[i], m = rho * mean[i] + rest * g[i];
+        float change = lr * g[i] / sqrtf(s - m * m + (float)a->epsilon);
+        if (moves) {
+            change += momentum * accum[i];
+            out_accum[i] = change;
+        }
+        out_square[i] = s;
+        out_mean[i] = m;
+        out_var[i] = var[i] - change;
+    }
+}
+
+static sx_status prepare_rmsprop_centered(const sx_cpu_site *site, sx_cpu_step *step)
+{
+    return prepare_apply(site, step, run_rmsprop_centered);
+}
+
 static sx_status prepare_rmsprop(const sx_cpu_site *site, sx_cpu_step *step)
 {
     return prepare_apply(site, step, run_rmsprop);
@@ -141,3 +175,7 @@ const sx_cpu_kernel sx_cpu_kernel_apply_rmsprop = {.name = "apply_rmsprop",
                                                    .op = SX_OPID_apply_rmsprop,
                                                    .match = match_rmsprop,
                                                    .prepare = prepare_rmsprop};
+const sx_cpu_kernel sx_cpu_kernel_apply_rmsprop_centered = {.name = "apply_rmsprop centered",
+                                                            .op = SX_OPID_apply_rmsprop,
+                                                            .match = match_apply,
+                                                            .prepare = prepare_rmsprop_centered};

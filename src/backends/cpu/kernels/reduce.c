@@ -140,33 +140,41 @@ typedef struct cumulative_data {
 
 static bool match_cumulative(sx_cpu_match *m)
 {
-    return sx_cpu_is_f32(m, m->in[0]);
+    const sx_dtype dtype = sx_graph_type(m->graph, m->in[0])->dtype;
+    return dtype != SX_F16 && dtype != SX_BF16 && sx_dtype_bytes(dtype) > 0;
 }
 
-/* `inner` lines, which lie side by side, advance together. */
-static void run_cumulative(const sx_cpu_step *step, const sx_cpu_call *call)
-{
-    const cumulative_data *d = step->data;
-    const sx_cumulative_lines *l = &d->lines;
-    const float *x = sx_cpu_in(step, call, 0);
-    float *y = sx_cpu_out(step, call, 0);
-    for (int64_t first = 0; first < l->lines; first += l->inner) {
-        for (int64_t k = 0; k < l->count; k++) {
-            const int64_t place = d->reverse ? l->count - 1 - k : k;
-            const int64_t before = d->reverse ? place + 1 : place - 1;
-            const float *now = x + sx_cumulative_at(l, first, place);
-            const float *added =
-                d->exclusive && k > 0 ? x + sx_cumulative_at(l, first, before) : now;
-            const float *sum = k > 0 ? y + sx_cumulative_at(l, first, before) : NULL;
-            float *to = y + sx_cumulative_at(l, first, place);
-            for (int64_t i = 0; i < l->inner; i++) {
-                to[i] = k == 0       ? (d->exclusive ? (float)d->product : now[i])
-                        : d->product ? sum[i] * added[i]
-                                     : sum[i] + added[i];
-            }
-        }
+/* `inner` lines, which lie side by side, advance together. Integers are unsigned: modulo 2^bits. */
+#define CUMULATE(name, type)                                                              \
+    static void name(const sx_cpu_step *step, const sx_cpu_call *call)                    \
+    {                                                                                     \
+        const cumulative_data *d = step->data;                                            \
+        const sx_cumulative_lines *l = &d->lines;                                         \
+        const type *x = sx_cpu_in(step, call, 0);                                         \
+        type *y = sx_cpu_out(step, call, 0);                                              \
+        for (int64_t first = 0; first < l->lines; first += l->inner) {                    \
+            for (int64_t k = 0; k < l->count; k++) {                                      \
+                const int64_t place = d->reverse ? l->count - 1 - k : k;                  \
+                const int64_t before = d->reverse ? place + 1 : place - 1;                \
+                const type *now = x + sx_cumulative_at(l, first, place);                  \
+                const type *added =                                                       \
+                    d->exclusive && k > 0 ? x + sx_cumulative_at(l, first, before) : now; \
+                const type *sum = k > 0 ? y + sx_cumulative_at(l, first, before) : NULL;  \
+                type *to = y + sx_cumulative_at(l, first, place);                         \
+                for (int64_t i = 0; i < l->inner; i++) {                                  \
+                    to[i] = k == 0       ? (d->exclusive ? (type)d->product : now[i])     \
+                            : d->product ? (type)(sum[i] * added[i])                      \
+                                         : (type)(sum[i] + added[i]);                     \
+                }                                                                         \
+            }                                                                             \
+        }                                                                                 \
     }
-}
+CUMULATE(cumulate_f32, float)
+CUMULATE(cumulate_f64, double)
+CUMULATE(cumulate_8, uint8_t)
+CUMULATE(cumulate_16, uint16_t)
+CUMULATE(cumulate_32, uint32_t)
+CUMULATE(cumulate_64, uint64_t)
 
 static sx_status prepare_cumulative(const sx_cpu_site *site, sx_cpu_step *step)
 {
@@ -175,9 +183,18 @@ static sx_status prepare_cumulative(const sx_cpu_site *site, sx_cpu_step *step)
     if (d == NULL) {
         return sx_cpu_no_memory();
     }
-    *d = (cumulative_data){sx_cumulative_lines_of(&site->in[0], attrs->axis), attrs->exclusive,
-                           attrs->reverse, site->nodes[0]->op->id == SX_OPID_cumprod};
-    step->run = run_cumulative;
+    *d = (cumulative_data){.lines = sx_cumulative_lines_of(&site->in[0], attrs->axis),
+                           .exclusive = attrs->exclusive,
+                           .reverse = attrs->reverse,
+                           .product = site->nodes[0]->op->id == SX_OPID_cumprod};
+    const sx_dtype dtype = site->in[0].dtype;
+    const size_t bytes = sx_dtype_bytes(dtype);
+    step->run = dtype == SX_F32   ? cumulate_f32
+                : dtype == SX_F64 ? cumulate_f64
+                : bytes == 1      ? cumulate_8
+                : bytes == 2      ? cumulate_16
+                : bytes == 4      ? cumulate_32
+                                  : cumulate_64;
     step->data = d;
     return SX_OK;
 }

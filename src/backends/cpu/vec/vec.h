@@ -31,6 +31,9 @@ typedef enum sx_vec_code {
 /* dst[i] = the row's expression of a[i], b[i]; dst may be a or b. */
 typedef void sx_vec_loop(float *dst, const float *a, const float *b, int64_t n);
 
+/* The same, giving bools. */
+typedef void sx_vec_test(uint8_t *dst, const float *a, const float *b, int64_t n);
+
 enum { SX_VEC_CHUNK = 512, SX_VEC_TEMPS = 8, SX_VEC_INPUTS = 14, SX_VEC_TAPE = 48 };
 
 /* dst = code(a, b). Slots: [0, n_in) inputs, [n_in, n_in + SX_VEC_TEMPS) temporaries; the last
@@ -85,6 +88,12 @@ typedef struct sx_vec_stem {
 typedef struct sx_cpu_vec {
     const char *name;
     sx_vec_loop *const *loops; /* [SX_VEC_CODES]; NULL: a word of the row has no vector form */
+    sx_vec_test *const *tests; /* [SX_VEC_CODES]; NULL: the row gives no bools */
+    void (*clip)(const float *x, float *y, int64_t n, float low, float high);
+    void (*leaky_relu)(const float *x, float *y, int64_t n, float alpha);
+    void (*elu)(const float *x, float *y, int64_t n, float alpha);
+    void (*select_4)(const uint8_t *condition, const uint32_t *x, const uint32_t *y, uint32_t *z,
+                     int64_t n);
     /* out[begin .. end) */
     void (*tape)(const sx_vec_tape *t, const float *const *in, float *out, int64_t begin,
                  int64_t end);

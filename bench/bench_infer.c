@@ -1,0 +1,126 @@
+/* Inference of a SavedModel on the CPU:
+ *
+ *   bench_infer DIR BATCH              the time of one run
+ *   bench_infer DIR BATCH --profile    and where it goes, kernel by kernel
+ *   bench_infer DIR BATCH --serve      reads numbers of runs, answers with seconds (bench_infer.py)
+ *
+ * Inputs are drawn from a fixed seed, floats in [0, 1). Without arguments it does nothing: it needs
+ * a model. */
+#include "bench.h"
+
+#include <string.h>
+
+#include "backends/profile.h"
+#include "base/arena.h"
+#include "base/memory.h"
+#include "savedmodel/predictor.h"
+
+enum { MAX_INPUTS = 16, PROFILE_RUNS = 5, ROWS = 400 };
+
+typedef struct model {
+    sx_predictor *predictor;
+    const sx_signature *signature;
+    sx_tensor inputs[MAX_INPUTS];
+} model;
+
+static void run(void *user)
+{
+    model *m = user;
+    sx_tensor outputs[64];
+    sx_arena arena;
+    sx_arena_init(&arena, 0);
+    bench_check(sx_predictor_run(m->predictor, m->signature, m->inputs, NULL, &arena, outputs));
+    sx_arena_deinit(&arena);
+}
+
+static void load(model *m, const char *dir, int64_t batch, sx_profile *profile)
+{
+    const char *threads = getenv("THREADS"); /* of the device; default: all */
+    const sx_predictor_options options = {
+        .device = "cpu", .threads = threads != NULL ? atoi(threads) : 0, .profile = profile};
+    uint32_t state = 1;
+    bench_check(sx_predictor_load(dir, &options, &m->predictor));
+    bench_check(sx_saved_model_find_signature(sx_predictor_model(m->predictor), "serving_default",
+                                              &m->signature));
+    for (size_t i = 0; i < m->signature->n_inputs && i < MAX_INPUTS; i++) {
+        sx_type type = m->signature->inputs[i].type;
+        for (int d = 0; d < type.rank; d++) {
+            type.dims[d] = type.dims[d] < 0 ? batch : type.dims[d];
+        }
+        const int64_t n = sx_type_elems(&type);
+        char *data = sx_alloc((size_t)n + 1, sx_dtype_bytes(type.dtype));
+        for (int64_t k = 0; k < n && data != NULL; k++) {
+            state = state * 1664525 + 1013904223;
+            if (type.dtype == SX_F32) {
+                ((float *)(void *)data)[k] = (float)(state >> 8) / (1 << 24);
+            }
+        }
+        m->inputs[i] = (sx_tensor){type, data};
+    }
+    run(m); /* compiles */
+}
+
+static void unload(model *m)
+{
+    for (size_t i = 0; i < m->signature->n_inputs && i < MAX_INPUTS; i++) {
+        sx_free(m->inputs[i].data);
+    }
+    sx_predictor_unload(m->predictor);
+}
+
+static void print_profile(const char *dir, int64_t batch)
+{
+    model m;
+    sx_profile *profile;
+    int n;
+    bench_check(sx_profile_create(&profile));
+    load(&m, dir, batch, profile);
+    for (int i = 0; i < PROFILE_RUNS; i++) {
+        run(&m);
+    }
+    unload(&m);
+    const sx_kernel_time *rows = sx_profile_rows(profile, &n);
+    double all = 0;
+    for (int i = 0; i < n; i++) {
+        all += (double)rows[i].total_ns;
+    }
+    printf("%9.3f ms  all kernels, %d steps\n", all * 1e-6 / (PROFILE_RUNS + 1), n);
+    for (int i = 0; i < n && i < ROWS; i++) {
+        const sx_kernel_time *k = &rows[i];
+        const double ns = (double)k->total_ns / (double)k->calls;
+        printf("%9.3f ms %5.1f %% %6.1f GFLOP/s %6.1f GB/s  %-36.36s %.90s\n", ns * 1e-6,
+               100 * (double)k->total_ns / all, k->flops / ns, k->bytes / ns, k->kernel, k->node);
+    }
+    sx_profile_destroy(profile);
+}
+
+int main(int argc, char **argv)
+{
+    model m;
+    if (argc < 3) {
+        return 0;
+    }
+    const int64_t batch = atol(argv[2]);
+    if (argc > 3 && strcmp(argv[3], "--profile") == 0) {
+        print_profile(argv[1], batch);
+        return 0;
+    }
+    load(&m, argv[1], batch, NULL);
+    if (argc > 3 && strcmp(argv[3], "--serve") == 0) {
+        long runs;
+        printf("ready\n");
+        fflush(stdout);
+        while (scanf("%ld", &runs) == 1) {
+            const int64_t start = sx_now_ns();
+            for (long i = 0; i < runs; i++) {
+                run(&m);
+            }
+            printf("%.9f\n", (double)(sx_now_ns() - start) * 1e-9);
+            fflush(stdout);
+        }
+    } else {
+        bench_time("infer: a run", run, &m);
+    }
+    unload(&m);
+    return 0;
+}

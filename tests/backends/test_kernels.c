@@ -1,0 +1,233 @@
+/* The cpu's kernels: no operator of a device runs in its host kernel. */
+#include "harness.h"
+
+#include "../graph/op_samples.h"
+
+#include "backends/backend.h"
+#include "backends/cpu/kernel.h"
+
+/* Operators whose samples may run in the host kernel, and why. */
+static const struct {
+    int op;
+    const char *why;
+} excused[] = {
+    {SX_OPID_reduce_tree, "joins the partial results of replicas that are devices of their own"},
+};
+
+static bool is_excused(const sx_op_def *op)
+{
+    for (size_t i = 0; i < sizeof(excused) / sizeof(excused[0]); i++) {
+        if (excused[i].op == op->id) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool on_device(const sx_op_def *op)
+{
+    return op->host != NULL && (op->flags & (SX_OP_HOST | SX_OP_FUNCTION | SX_OP_NO_HOST)) == 0;
+}
+
+static sx_graph *graph_of(const op_sample_run *s)
+{
+    sx_builder *b;
+    sx_graph *g = NULL;
+    sx_value inputs[SX_SAMPLE_MAX_INPUTS];
+    char name[16];
+    assert_ok(sx_builder_create(&b));
+    for (int i = 0; i < s->n_in; i++) {
+        snprintf(name, sizeof(name), "x%d", i);
+        inputs[i] = sx_input(b, name, s->sample->inputs[i].type);
+    }
+    sx_value first =
+        sx_build(b, s->op, s->sample->attrs != NULL ? s->sample->attrs : s->attrs, inputs, s->n_in);
+    for (int i = 0; i < s->n_out; i++) {
+        snprintf(name, sizeof(name), "y%d", i);
+        sx_output(b, name, sx_output_of(first, i));
+    }
+    assert_ok(sx_builder_finish(b, &g));
+    sx_builder_destroy(b);
+    return g;
+}
+
+/* The number of the sample's kernels that are the host's; each is named. */
+static int host_kernels(sx_platform *platform, const sx_op_def *op, const sx_op_sample *sample)
+{
+    op_sample_run s;
+    sx_executable *e = NULL;
+    sx_run *run = NULL;
+    const sx_kernel_time *rows = NULL;
+    int n = 0, found = 0;
+    op_sample_begin(op, sample, &s);
+    sx_graph *g = graph_of(&s);
+    assert_ok(sx_compile(
+        platform, g,
+        &(sx_compile_options){.batch = op_sample_batch(sample), .shards = 1, .profile = true}, &e));
+    assert_ok(sx_run_create(e, &run));
+    assert_ok(sx_run_get_profile(run, &rows, &n));
+    for (int i = 0; i < n; i++) {
+        const size_t length = strlen(rows[i].kernel);
+        if (length > 5 && strcmp(rows[i].kernel + length - 5, " host") == 0) {
+            print_error("%s/%s runs in \"%s\"\n", op->name, sample->name, rows[i].kernel);
+            found++;
+        }
+    }
+    sx_run_destroy(run);
+    sx_executable_release(e);
+    sx_graph_destroy(g);
+    op_sample_end(&s);
+    return found;
+}
+
+static void test_backends_kernels__no_sample_runs_on_the_host(void **state)
+{
+    (void)state;
+    sx_platform *platform;
+    int found = 0;
+    assert_ok(sx_platform_open("cpu", &(sx_platform_options){.cpu.threads = 1}, &platform));
+    for (int id = 0; id < SX_OPID_COUNT; id++) {
+        const sx_op_def *op = sx_op_table[id];
+        for (int k = 0; k < op->n_samples && on_device(op) && !is_excused(op); k++) {
+            found += host_kernels(platform, op, &op->samples[k]);
+        }
+    }
+    sx_platform_close(platform);
+    assert_int_equal(found, 0);
+}
+
+/* ---- Other dtypes than the samples' ---- */
+
+/* The sample with its float32 inputs in `dtype`, small positive numbers; false if the operator does
+ * not take that. */
+static bool retype(const sx_op_def *op, const sx_op_sample *sample, sx_dtype dtype,
+                   sx_op_sample *out)
+{
+    static const double numbers[] = {3, 1, 4, 1, 5, 9, 2, 6, 5, 7};
+    sx_type in[SX_SAMPLE_MAX_INPUTS], results[SX_MAX_OUTPUTS];
+    int changed = 0;
+    *out = *sample;
+    for (int i = 0; i < sample->n_inputs; i++) {
+        if (sample->inputs[i].type.dtype == SX_F32) {
+            out->inputs[i].type.dtype = dtype;
+            out->inputs[i].fill = SX_FILL_LIST;
+            out->inputs[i].numbers = numbers;
+            out->inputs[i].limit = (int64_t)(sizeof(numbers) / sizeof(numbers[0])) - i;
+            changed++;
+        }
+        in[i] = out->inputs[i].type;
+    }
+    sx_infer_context c = {sample->attrs, in, sample->n_inputs, results,
+                          op->n_out == SX_VARIADIC ? 0 : op->n_out};
+    sx_status status = changed > 0 && sample->attrs != NULL ? op->infer(&c) : SX_OK;
+    if (changed > 0 && sample->attrs == NULL) {
+        void *zeros = sx_alloc(1, op->attrs_bytes + 1);
+        assert_non_null(zeros);
+        c.attrs = zeros;
+        status = op->infer(&c);
+        sx_free(zeros);
+    }
+    const bool fits = changed > 0 && status == SX_OK;
+    sx_status_free(status);
+    return fits;
+}
+
+static int wrong_elements(sx_platform *platform, const sx_op_def *op, const sx_op_sample *sample)
+{
+    op_sample_run s;
+    sx_executable *e = NULL;
+    sx_device_buffer *args[SX_SAMPLE_MAX_INPUTS], *outputs[SX_MAX_OUTPUTS];
+    int wrong = 0;
+    op_sample_begin(op, sample, &s);
+    op_sample_forward(&s, false);
+    sx_graph *g = graph_of(&s);
+    assert_ok(sx_compile(platform, g,
+                         &(sx_compile_options){.batch = op_sample_batch(sample), .shards = 1}, &e));
+    for (int i = 0; i < s.n_in; i++) {
+        void *bytes = sx_alloc((size_t)sx_type_bytes(&s.in[i].type) + 1, 1);
+        sx_host_store(&s.in[i], bytes);
+        assert_ok(sx_device_buffer_create(platform->devices[0], &s.in[i].type, &args[i]));
+        assert_ok(sx_device_buffer_write(args[i], bytes, false));
+        sx_free(bytes);
+    }
+    for (int i = 0; i < s.n_out; i++) {
+        assert_ok(sx_device_buffer_create(platform->devices[0], &s.out[i].type, &outputs[i]));
+    }
+    assert_ok(sx_execute(e, args, outputs));
+    for (int i = 0; i < s.n_out; i++) {
+        sx_host_tensor got = op_sample_tensor(s.out[i].type);
+        void *bytes = sx_alloc((size_t)sx_type_bytes(&got.type) + 1, 1);
+        assert_ok(sx_device_buffer_read(outputs[i], bytes));
+        sx_host_load(&got, bytes);
+        for (int64_t k = 0; k < sx_type_elems(&got.type); k++) {
+            const double a = sx_host_get(&got, k), b = sx_host_get(&s.out[i], k);
+            const double bound = sx_dtype_is_float(got.type.dtype) ? 1e-9 * fabs(b) : 0;
+            if (!(fabs(a - b) <= bound || (isnan(a) && isnan(b)) || a == b)) {
+                print_error("%s/%s %s: output %d element %lld is %.17g, expected %.17g\n", op->name,
+                            sample->name, sx_dtype_name(s.in[0].type.dtype), i, (long long)k, a, b);
+                wrong++;
+                break;
+            }
+        }
+        sx_free(bytes);
+        sx_free(got.data);
+        sx_device_buffer_release(outputs[i]);
+    }
+    for (int i = 0; i < s.n_in; i++) {
+        sx_device_buffer_release(args[i]);
+    }
+    sx_executable_release(e);
+    sx_graph_destroy(g);
+    op_sample_end(&s);
+    return wrong;
+}
+
+/* Every operator's samples in each dtype that it takes, against its host kernel: integers and bools
+ * exactly. Elementwise operators run without the host kernel in any of them. */
+static void test_backends_kernels__other_dtypes_equal_the_host(void **state)
+{
+    (void)state;
+    static const sx_dtype dtypes[] = {SX_F64, SX_I8, SX_U8, SX_I32, SX_I64, SX_U64, SX_BOOL};
+    sx_platform *platform;
+    int found = 0, checked = 0;
+    assert_ok(sx_platform_open("cpu", &(sx_platform_options){.cpu.threads = 1}, &platform));
+    for (int id = 0; id < SX_OPID_COUNT; id++) {
+        const sx_op_def *op = sx_op_table[id];
+        for (int k = 0; k < op->n_samples && on_device(op); k++) {
+            for (size_t t = 0; t < sizeof(dtypes) / sizeof(dtypes[0]); t++) {
+                sx_op_sample sample;
+                if (retype(op, &op->samples[k], dtypes[t], &sample)) {
+                    found += wrong_elements(platform, op, &sample);
+                    if ((op->flags & SX_OP_ELEMENTWISE) != 0 && op->id != SX_OPID_round_bf16) {
+                        found += host_kernels(platform, op, &sample);
+                    }
+                    checked++;
+                }
+            }
+        }
+    }
+    sx_platform_close(platform);
+    assert_int_equal(found, 0);
+    assert_true(checked > 300);
+}
+
+static void test_backends_kernels__every_operator_has_one(void **state)
+{
+    (void)state;
+    int without = 0;
+    for (int id = 0; id < SX_OPID_COUNT; id++) {
+        const sx_op_def *op = sx_op_table[id];
+        if (on_device(op) && !sx_cpu_has_kernel(op) && !is_excused(op)) {
+            print_error("%s has no row in kernels.def\n", op->name);
+            without++;
+        }
+    }
+    assert_int_equal(without, 0);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_backends_kernels__no_sample_runs_on_the_host),
+    cmocka_unit_test(test_backends_kernels__other_dtypes_equal_the_host),
+    cmocka_unit_test(test_backends_kernels__every_operator_has_one),
+};
+SX_TEST_MAIN(tests)

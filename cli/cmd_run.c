@@ -39,7 +39,7 @@ static const sx_option rows[] = {
     {"dir", SX_OPTION_STRING, SX_OPT(options, dir), "directory of the SavedModel", "MODEL_DIR",
      .group = "As saved_model_cli runs it"},
     {"tag-set", SX_OPTION_STRING, SX_OPT(options, tag_set),
-     "tags of the graph to run; only \"serve\" is supported, the default", "TAGS"},
+     "tags of the graph to run, comma-separated; default: serve", "TAGS"},
     {"signature-def", SX_OPTION_STRING, SX_OPT(options, signature), "the same as --signature",
      "NAME"},
     {"inputs", SX_OPTION_STRING, SX_OPT(options, inputs.files),
@@ -237,7 +237,8 @@ static sx_status load(sx_invocation *inv, const char *dir, sx_servable **out)
     const sx_servable_options wanted = {.struct_size = sizeof(wanted),
                                         .device = o->device,
                                         .threads = (int)o->threads,
-                                        .memory_limit_bytes = o->model_memory_limit};
+                                        .memory_limit_bytes = o->model_memory_limit,
+                                        .tags = o->tag_set};
     sx_status status = sx_servable_load(dir, &wanted, out);
     return sx_status_code(status) == SX_NOT_FOUND
                ? sx_dir_explain(status, &inv->arena, dir, SX_WANTED_SAVED_MODEL)
@@ -284,9 +285,6 @@ static sx_status run(sx_invocation *inv)
     }
     const char *dir = o->dir != NULL ? o->dir : inv->words.items[0];
     SX_TRY(sx_usage(inv, is_original(inv, &original)));
-    if (o->tag_set != NULL && strcmp(o->tag_set, "serve") != 0) {
-        return sx_error(SX_UNIMPLEMENTED, "--tag_set %s: only \"serve\" is supported", o->tag_set);
-    }
     if (original) {
         sx_servable *model = NULL;
         SX_TRY(load(inv, dir, &model));

@@ -2,6 +2,7 @@
  * prints it. */
 #include "command.h"
 #include "saved_model_text.h"
+#include "savedmodel/saved_model_read.h"
 
 typedef struct options {
     const char *dir, *tag_set, *op_denylist;

@@ -14,7 +14,7 @@
 #include "serve/server.h"
 
 typedef struct options {
-    const char *host, *model_name, *model_base_path, *monitoring_path, *device;
+    const char *host, *model_name, *model_base_path, *saved_model_tags, *monitoring_path, *device;
     int64_t rest_api_port, rest_api_num_threads, rest_api_timeout_in_ms, threads;
     int64_t max_num_load_retries, max_body_bytes, drain_grace_ms, model_memory_limit;
     int64_t max_request_memory_bytes, max_in_flight_memory_bytes, max_connections;
@@ -28,6 +28,8 @@ static const sx_option rows[] = {
     {"model-base-path", SX_OPTION_STRING, SX_OPT(options, model_base_path),
      "directory of the numbered version directories; the highest version is served", "DIR",
      .required = true},
+    {"saved-model-tags", SX_OPTION_STRING, SX_OPT(options, saved_model_tags),
+     "tags of the graph to serve, comma-separated; default: serve", "TAGS"},
     {"rest-api-port", SX_OPTION_INT, SX_OPT(options, rest_api_port),
      "port to listen on; 0: any free port", "PORT", .min = 0, .max = 65535},
     {"host", SX_OPTION_STRING, SX_OPT(options, host), "address to listen on; default: all",
@@ -168,6 +170,7 @@ static sx_status run(sx_invocation *inv)
     sx_predictor_options runtime = {.device = o->device,
                                     .threads = (int)o->threads,
                                     .memory_limit_bytes = o->model_memory_limit,
+                                    .tags = o->saved_model_tags,
                                     .compile_at_load = true};
     sx_server_config config;
     sx_server *server = NULL;

@@ -44,17 +44,6 @@ static size_t count_tags(const Tensorflow__MetaGraphDef *graph)
     return graph->meta_info_def != NULL ? graph->meta_info_def->n_tags : 0;
 }
 
-static bool has_tag(const Tensorflow__MetaGraphDef *graph, const char *tag, size_t bytes)
-{
-    for (size_t i = 0; i < count_tags(graph); i++) {
-        const char *own = graph->meta_info_def->tags[i];
-        if (strlen(own) == bytes && memcmp(own, tag, bytes) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* "serve, gpu" */
 static void put_tags(sx_buf *out, const Tensorflow__MetaGraphDef *graph)
 {
@@ -73,36 +62,6 @@ static void put_tag_list(sx_buf *out, const Tensorflow__MetaGraphDef *graph)
         sx_put_python_repr(out, graph->meta_info_def->tags[i]);
     }
     sx_buf_putc(out, ']');
-}
-
-sx_status sx_saved_model_tagged(const Tensorflow__SavedModel *model, const char *tags,
-                                const Tensorflow__MetaGraphDef **out)
-{
-    for (size_t i = 0; i < model->n_meta_graphs; i++) {
-        const Tensorflow__MetaGraphDef *graph = model->meta_graphs[i];
-        size_t n = 0, found = 0;
-        for (const char *tag = tags; *tag != '\0';) {
-            const size_t bytes = strcspn(tag, ",");
-            n += bytes > 0;
-            found += bytes > 0 && has_tag(graph, tag, bytes);
-            tag += bytes + (tag[bytes] == ',');
-        }
-        if (n == found && n == count_tags(graph)) {
-            *out = graph;
-            return SX_OK;
-        }
-    }
-    sx_buf known;
-    sx_buf_init(&known, 4096);
-    for (size_t i = 0; i < model->n_meta_graphs; i++) {
-        sx_buf_puts(&known, i > 0 ? ", \"" : "\"");
-        put_tags(&known, model->meta_graphs[i]);
-        sx_buf_putc(&known, '"');
-    }
-    sx_status status = sx_error(SX_NOT_FOUND, "no graph has the tags \"%s\"; the model has %s",
-                                tags, model->n_meta_graphs > 0 ? sx_buf_text(&known) : "no graph");
-    sx_buf_deinit(&known);
-    return status;
 }
 
 static int by_tags(const void *a, const void *b)

@@ -16,10 +16,6 @@ typedef sx_status sx_put_model_fn(sx_buf *out, const Tensorflow__SavedModel *mod
 SX_MUST_USE sx_status sx_print_saved_model(sx_arena *arena, const char *path, sx_put_model_fn *put,
                                            const void *user);
 
-/* The graph tagged with exactly the comma-separated tags. NOT_FOUND lists the sets that exist. */
-SX_MUST_USE sx_status sx_saved_model_tagged(const Tensorflow__SavedModel *model, const char *tags,
-                                            const Tensorflow__MetaGraphDef **out);
-
 void sx_put_tag_sets(sx_buf *out, const Tensorflow__SavedModel *model);
 void sx_put_signature_keys(sx_buf *out, const Tensorflow__MetaGraphDef *graph);
 /* NOT_FOUND lists those that exist. */

@@ -31,6 +31,9 @@ typedef struct sx_servable_options {
      * too large for it is run in smaller parts. 0 = a quarter of the memory of the device, or of
      * the machine (or cgroup) if the device is its processor; negative = no limit. */
     int64_t memory_limit_bytes;
+    /* Which graph of the file: the one with exactly these tags, comma-separated; NULL = "serve".
+     * Errors: NOT_FOUND lists the sets of tags that the file has. */
+    const char *tags;
 } sx_servable_options;
 
 /* An input or output of a signature. */

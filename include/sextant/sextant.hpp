@@ -57,7 +57,7 @@
     X(same_each_epoch) X(save_checkpoints_secs) X(save_checkpoints_steps) X(save_summary_steps) \
     X(scale) X(schedule) X(seed) X(serving_input_fn) X(serving_user) X(session_config) \
     X(session_creation_timeout_secs) X(shards) X(size) X(skip_corrupt) X(staircase) X(std) \
-    X(steps) X(steps_per_eval) X(steps_per_execution) X(stop) X(strides) X(symmetric) \
+    X(steps) X(steps_per_eval) X(steps_per_execution) X(stop) X(strides) X(symmetric) X(tags) \
     X(tf_random_seed) X(threads) X(timeout_ms) X(top_k) X(tpu) X(tpu_config) X(train_batch_size) \
     X(train_distribute) X(training) X(transpose_a) X(transpose_b) X(truncate) X(type) X(units) \
     X(use_tpu) X(user) X(validation_data) X(value) X(values) X(vars_to_warm_start) X(version) \

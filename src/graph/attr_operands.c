@@ -103,7 +103,11 @@ static sx_status set_ints(const sx_op_def *op, int row, const void *attrs, const
             rest = i;
         }
         if (means == SX_MEANS_TO_THE_END && c.n == 0 && c.k == -1) {
-            const sx_slice_attrs *slice = attrs; /* begin has been set already */
+            const sx_slice_attrs *slice = attrs; /* begin has been set already, if it is known */
+            if (slice->begin.n == 0 || inputs[0].rank == SX_UNKNOWN_RANK) {
+                *out_resolved = false;
+                return SX_OK;
+            }
             if (n_inputs < 1 || i >= inputs[0].rank || i >= slice->begin.n) {
                 return wrong(op, row, o);
             }
@@ -115,6 +119,10 @@ static sx_status set_ints(const sx_op_def *op, int row, const void *attrs, const
             ints.v[i] = dim < 0 ? dim : dim - slice->begin.v[i];
         }
         if (means == SX_MEANS_AXES && n_inputs > 0) {
+            if (ints.v[i] < 0 && inputs[0].rank == SX_UNKNOWN_RANK) {
+                *out_resolved = false;
+                return SX_OK;
+            }
             ints.v[i] += ints.v[i] < 0 ? inputs[0].rank : 0;
         }
     }
@@ -152,6 +160,10 @@ sx_status sx_attr_from_operand(const sx_op_def *op, int row, void *attrs, const 
             return SX_OK;
         }
         if (op->attrs[row].means == SX_MEANS_AXIS && count.k < 0 && n_inputs > 0) {
+            if (inputs[0].rank == SX_UNKNOWN_RANK) {
+                *out_resolved = false;
+                return SX_OK;
+            }
             count.k += inputs[0].rank;
         }
         *(int64_t *)field = count.k;

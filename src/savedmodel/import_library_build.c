@@ -26,7 +26,8 @@ sx_status sx_tf_operand(const sx_tf_op_node *x, int i, sx_value *out)
 
 void sx_tf_set(sx_tf_op_node *x, int output, sx_value value)
 {
-    x->n->out[output] = (sx_tf_thing){.kind = SX_TF_VALUE, .value = value};
+    x->n->out[output] =
+        (sx_tf_thing){.kind = SX_TF_VALUE, .value = value, .known = sx_tf_constant_of(x->b, value)};
 }
 
 sx_status sx_tf_operand_ints(const sx_tf_op_node *x, int i, sx_ints *out)
@@ -41,54 +42,6 @@ sx_status sx_tf_require_rank(const sx_tf_op_node *x, int i)
     return x->tf.head.types[i].rank == SX_UNKNOWN_RANK
                ? sx_tf_unsupported("the rank of input %d is unknown", i)
                : SX_OK;
-}
-
-static const sx_node *without_reshapes(const sx_builder *b, sx_value v)
-{
-    const sx_node *maker = sx_builder_maker(b, v);
-    while (maker != NULL && (maker->op == &sx_op_reshape || maker->op == &sx_op_cast)) {
-        maker = sx_builder_maker(b, maker->inputs[0]);
-    }
-    return maker;
-}
-
-bool sx_tf_peek(const sx_builder *b, sx_value vector, int i, int n, bool *out_is_dim, int64_t *out)
-{
-    const sx_node *maker = without_reshapes(b, vector);
-    sx_ints list = {0};
-    int64_t at = i;
-    *out_is_dim = false;
-    for (int hops = 0; hops < 4 && maker != NULL; hops++) {
-        if (maker->op == &sx_op_constant) {
-            const sx_tensor *t = &((const sx_constant_attrs *)maker->attrs)->value;
-            sx_status status = sx_import_ints(t, 0, &list);
-            const bool known = status == SX_OK && at < list.n;
-            sx_status_free(status);
-            *out = known ? list.v[at] : 0;
-            return known;
-        }
-        if (maker->op == &sx_op_shape) {
-            const sx_type type = sx_type_of_value(b, maker->inputs[0]);
-            const bool known =
-                at < type.rank && (type.dims[at] >= 0 || sx_dim_is_batch(type.dims[at]));
-            *out = known ? type.dims[at] : 0;
-            *out_is_dim = true;
-            return known;
-        }
-        if (maker->op == &sx_op_concat && maker->n_inputs == n) { /* of a scalar each */
-            maker = without_reshapes(b, maker->inputs[at]);
-            at = 0;
-            n = 1;
-        } else if (maker->op == &sx_op_slice && maker->n_attr_operands == 0) {
-            const sx_slice_attrs *slice = maker->attrs;
-            at += slice->begin.n == 1 ? slice->begin.v[0] : 0;
-            n = -1;
-            maker = without_reshapes(b, maker->inputs[0]);
-        } else {
-            return false;
-        }
-    }
-    return false;
 }
 
 /* ---- Types ---- */
@@ -196,6 +149,9 @@ static sx_status declare(const sx_tf_op_node *x, const sx_op_def *op, const void
     for (int i = 0; i < *out_n; i++) {
         out[i] = sx_tf_unknown_shape(output_dtype(op, attrs, i, in, n_in));
     }
+    if (op == &sx_op_shape && !ranks) { /* a vector */
+        out[0] = sx_type_of(((const sx_cast_attrs *)attrs)->dtype, SX_UNKNOWN_DIM);
+    }
     if (!ranks) {
         return SX_OK;
     }
@@ -260,17 +216,25 @@ sx_status sx_tf_add_node(const sx_tf_op_node *x, const sx_op_def *op, const void
     if (attrs == NULL) {
         return sx_import_memory();
     }
+    SX_TRY(sx_tf_known_attrs(x, op, &attrs, in_types, n_in, &operands, &n_operands));
     SX_TRY(declare(x, op, attrs, n_operands > 0, in_types, n_in, types, out_n));
+    if (n_operands == 0 && *out_n == 1) {
+        bool folded = false;
+        SX_TRY(sx_tf_fold(x, op, attrs, in, n_in, &types[0], out_first, &folded));
+        if (folded) {
+            return SX_OK;
+        }
+    }
     for (int i = 0; i < n_operands; i++) { /* a shape of known length says at least the rank */
         const sx_type shape = sx_type_of_value(x->b, operands[i].value);
-        if (op->attrs[operands[i].row].kind == SX_ATTR_SHAPE && op != &sx_op_slice &&
-            shape.rank == 1 && shape.dims[0] >= 0 && shape.dims[0] <= SX_MAX_RANK) {
+        if ((op->attrs[operands[i].row].kind == SX_ATTR_SHAPE || op == &sx_op_iota) &&
+            op != &sx_op_slice && shape.rank == 1 && shape.dims[0] >= 0 &&
+            shape.dims[0] <= SX_MAX_RANK) {
             types[0].rank = (int)shape.dims[0];
             for (int d = 0; d < types[0].rank; d++) {
                 int64_t dim = 0;
                 bool is_dim = false;
-                const bool known =
-                    sx_tf_peek(x->b, operands[i].value, d, types[0].rank, &is_dim, &dim);
+                const bool known = sx_tf_peek(x->b, operands[i].value, d, &is_dim, &dim);
                 types[0].dims[d] = known && (is_dim || dim >= 0) ? dim : SX_UNKNOWN_DIM;
             }
         }
@@ -336,14 +300,31 @@ sx_status sx_tf_build_open(const sx_tf_op_node *x, const sx_op_def *op, const vo
     return sx_tf_add_node(x, op, attrs, &v, 1, &open, 1, out, &n);
 }
 
+sx_status sx_tf_reshape_as(const sx_tf_op_node *x, sx_value v, sx_value shape, const sx_type *type,
+                           sx_value *out)
+{
+    const sx_attr_operand open = {sx_tf_attr_row(&sx_op_reshape, "shape"), shape};
+    *out = sx_build_node(x->b, &(sx_node_spec){.op = &sx_op_reshape,
+                                               .inputs = &v,
+                                               .n_inputs = 1,
+                                               .attr_operands = &open,
+                                               .n_attr_operands = 1,
+                                               .types = type,
+                                               .n_types = 1,
+                                               .device = "",
+                                               .file = ""});
+    return SX_OK;
+}
+
 /* v with dimension k that of `from[k]`, or 1 where that is -1; the elements stay. */
 sx_status sx_tf_reshape_dims(const sx_tf_op_node *x, sx_value v, const sx_ints *from, sx_value *out)
 {
     const sx_type type = sx_type_of_value(x->b, v);
     sx_shape_attrs attrs = {.shape = {.n = from->n}};
+    sx_type made = {.dtype = type.dtype, .rank = from->n};
     int n_unknown = 0;
     for (int k = 0; k < from->n; k++) {
-        attrs.shape.v[k] = from->v[k] < 0 ? 1 : type.dims[from->v[k]];
+        attrs.shape.v[k] = made.dims[k] = from->v[k] < 0 ? 1 : type.dims[from->v[k]];
         n_unknown += attrs.shape.v[k] < 0 && !sx_dim_is_batch(attrs.shape.v[k]);
     }
     if (n_unknown == 0) {
@@ -361,5 +342,5 @@ sx_status sx_tf_reshape_dims(const sx_tf_op_node *x, sx_value v, const sx_ints *
     SX_TF_BUILD(x, &dims, concat, (&(sx_axis_attrs){0}), shape, one);
     SX_TRY(sx_tf_int64s(x, &places, &at));
     SX_TF_BUILD(x, &shape, gather, NULL, dims, at);
-    return sx_tf_build_open(x, &sx_op_reshape, NULL, v, "shape", shape, out);
+    return sx_tf_reshape_as(x, v, shape, &made, out);
 }

@@ -47,9 +47,22 @@ void sx_tf_set(sx_tf_op_node *x, int output, sx_value value);
 SX_MUST_USE sx_status sx_tf_read_handle(const sx_tf_op_node *x, const sx_tf_thing *handle,
                                         sx_value *out);
 
-/* Element i of an integer vector of n elements, as far as the nodes that make it tell: a constant,
- * or (*out_is_dim) a dimension, known or c*N. False: it is computed. */
-bool sx_tf_peek(const sx_builder *b, sx_value vector, int i, int n, bool *out_is_dim, int64_t *out);
+/* ---- What is known: import_library_known.c ---- */
+
+/* The value if it is a constant, or NULL. */
+const sx_tensor *sx_tf_constant_of(const sx_builder *b, sx_value v);
+/* Element i of an integer vector, as far as the nodes that make it tell: a number, or (*out_is_dim)
+ * a dimension, known or c*N. False: it is computed. */
+bool sx_tf_peek(const sx_builder *b, sx_value vector, int i, bool *out_is_dim, int64_t *out);
+/* Turns operands of attributes that are constants, from the first on, into attributes: *attrs is
+ * then a copy. */
+SX_MUST_USE sx_status sx_tf_known_attrs(const sx_tf_op_node *x, const sx_op_def *op,
+                                        const void **attrs, const sx_type *inputs, int n_inputs,
+                                        const sx_attr_operand **operands, int *n_operands);
+/* A constant in place of a node of one small output that reads small constants. */
+SX_MUST_USE sx_status sx_tf_fold(const sx_tf_op_node *x, const sx_op_def *op, const void *attrs,
+                                 const sx_value *in, int n_in, const sx_type *type, sx_value *out,
+                                 bool *out_folded);
 
 /* ---- Building ---- */
 
@@ -81,6 +94,9 @@ SX_MUST_USE sx_status sx_tf_number(const sx_tf_op_node *x, sx_dtype dtype, doubl
 /* A vector of int64. */
 SX_MUST_USE sx_status sx_tf_int64s(const sx_tf_op_node *x, const sx_ints *list, sx_value *out);
 
+/* v in the shape that a vector of integers says, declared as `type`. */
+SX_MUST_USE sx_status sx_tf_reshape_as(const sx_tf_op_node *x, sx_value v, sx_value shape,
+                                       const sx_type *type, sx_value *out);
 /* v with dimension k that of from->v[k], or 1 where that is -1; the elements stay. */
 SX_MUST_USE sx_status sx_tf_reshape_dims(const sx_tf_op_node *x, sx_value v, const sx_ints *from,
                                          sx_value *out);

@@ -1,11 +1,21 @@
 /* Imports the nodes that read shapes or change them. */
 #include "savedmodel/import_library_ops.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/checked.h"
 
 /* ---- Shapes ---- */
+
+/* The rank of v, an int64 [1]. */
+static sx_status rank_of(const sx_tf_op_node *x, sx_value v, sx_value *out)
+{
+    sx_value shape = SX_NO_VALUE;
+    SX_TF_BUILD(x, &shape, shape, (&(sx_cast_attrs){SX_I64}), v);
+    SX_TF_BUILD(x, out, shape, (&(sx_cast_attrs){SX_I64}), shape);
+    return SX_OK;
+}
 
 static sx_status import_shape(sx_tf_op_node *x)
 {
@@ -19,9 +29,15 @@ static sx_status import_shape(sx_tf_op_node *x)
 
 static sx_status import_rank(sx_tf_op_node *x)
 {
-    sx_value y = SX_NO_VALUE;
-    SX_TRY(sx_tf_require_rank(x, 0));
-    SX_TRY(sx_tf_number(x, SX_I32, x->tf.head.types[0].rank, &y));
+    sx_value v = SX_NO_VALUE, y = SX_NO_VALUE;
+    SX_TRY(sx_tf_operand(x, 0, &v));
+    if (x->tf.head.types[0].rank != SX_UNKNOWN_RANK) {
+        SX_TRY(sx_tf_number(x, SX_I32, x->tf.head.types[0].rank, &y));
+    } else { /* the length of its shape */
+        SX_TRY(rank_of(x, v, &y));
+        SX_TF_BUILD(x, &y, reshape, (&(sx_shape_attrs){{0}}), y);
+        SX_TF_BUILD(x, &y, cast, (&(sx_cast_attrs){SX_I32}), y);
+    }
     sx_tf_set(x, 0, y);
     return SX_OK;
 }
@@ -32,7 +48,12 @@ static sx_status import_size(sx_tf_op_node *x)
     sx_value v = SX_NO_VALUE, y = SX_NO_VALUE;
     const sx_dtype dtype = sx_tf_read_dtype(&x->tf.head, "out_type", SX_I32);
     SX_TRY(sx_tf_operand(x, 0, &v));
-    SX_TRY(sx_tf_require_rank(x, 0));
+    if (x->tf.head.types[0].rank == SX_UNKNOWN_RANK) {
+        SX_TF_BUILD(x, &y, shape, (&(sx_cast_attrs){dtype}), v);
+        SX_TF_BUILD(x, &y, reduce_prod, (&(sx_reduce_attrs){.axes = {1, {0}}}), y);
+        sx_tf_set(x, 0, y);
+        return SX_OK;
+    }
     SX_TRY(sx_tf_number(x, dtype, 1, &y));
     for (int d = 0; d < x->tf.head.types[0].rank; d++) {
         sx_value shape = SX_NO_VALUE, dim = SX_NO_VALUE;
@@ -46,12 +67,67 @@ static sx_status import_size(sx_tf_op_node *x)
     return SX_OK;
 }
 
+/* An axis of a value of unknown rank as an int64 [1]; a negative one counts from `end`, [1]. */
+static sx_status axis_from(const sx_tf_op_node *x, int64_t axis, sx_value end, sx_value *out)
+{
+    sx_value back = SX_NO_VALUE;
+    if (axis >= 0) {
+        return sx_tf_int64s(x, &(sx_ints){1, {axis}}, out);
+    }
+    SX_TRY(sx_tf_int64s(x, &(sx_ints){1, {-axis}}, &back));
+    SX_TF_BUILD(x, out, sub, NULL, end, back);
+    return SX_OK;
+}
+
+/* A shape of unknown length without `n` dimensions from `axis`, an int64 [1], on, and with those of
+ * `inserted` (none if it is no value) there. */
+static sx_status replace_dims(const sx_tf_op_node *x, sx_value shape, sx_value axis, int64_t n,
+                              sx_value inserted, sx_value *out)
+{
+    static const int64_t zero[1] = {0}, all[1] = {-1};
+    const int begin_row = sx_tf_attr_row(&sx_op_slice, "begin"),
+              size_row = sx_tf_attr_row(&sx_op_slice, "size");
+    sx_value first = SX_NO_VALUE, rest = SX_NO_VALUE, count = SX_NO_VALUE, parts[3];
+    int n_parts = 0, n_out = 0;
+    SX_TRY(sx_tf_constant(x, sx_type_of(SX_I64, 1), zero, &first));
+    SX_TRY(sx_tf_constant(x, sx_type_of(SX_I64, 1), all, &count));
+    SX_TRY(sx_tf_int64s(x, &(sx_ints){1, {n}}, &rest));
+    SX_TF_BUILD(x, &rest, add, NULL, axis, rest);
+    const sx_attr_operand before[2] = {{begin_row, first}, {size_row, axis}},
+                          after[2] = {{begin_row, rest}, {size_row, count}};
+    SX_TRY(sx_tf_add_node(x, &sx_op_slice, NULL, &shape, 1, before, 2, &parts[n_parts++], &n_out));
+    if (sx_value_is(inserted)) {
+        parts[n_parts++] = inserted;
+    }
+    SX_TRY(sx_tf_add_node(x, &sx_op_slice, NULL, &shape, 1, after, 2, &parts[n_parts++], &n_out));
+    return sx_tf_build(x, &sx_op_concat, &(sx_axis_attrs){0}, out, n_parts, parts);
+}
+
+/* The same where the rank is unknown. */
+static sx_status expand_unknown(const sx_tf_op_node *x, sx_value v, int64_t at, sx_value *out)
+{
+    sx_value shape = SX_NO_VALUE, one = SX_NO_VALUE, axis = SX_NO_VALUE, rank = SX_NO_VALUE;
+    const sx_type type = sx_tf_unknown_shape(sx_type_of_value(x->b, v).dtype);
+    SX_TRY(rank_of(x, v, &rank));
+    SX_TRY(sx_tf_int64s(x, &(sx_ints){1, {1}}, &one));
+    if (at < 0) { /* -1 is the end of the result */
+        SX_TF_BUILD(x, &rank, add, NULL, rank, one);
+    }
+    SX_TRY(axis_from(x, at, rank, &axis));
+    SX_TF_BUILD(x, &shape, shape, (&(sx_cast_attrs){SX_I64}), v);
+    SX_TRY(replace_dims(x, shape, axis, 0, one, &shape));
+    return sx_tf_reshape_as(x, v, shape, &type, out);
+}
+
 sx_status sx_tf_expand(const sx_tf_op_node *x, sx_value v, int64_t at, sx_value *out)
 {
     const sx_type type = sx_type_of_value(x->b, v);
     sx_ints from = {0};
-    if (type.rank == SX_UNKNOWN_RANK || type.rank >= SX_MAX_RANK) {
-        return sx_tf_unsupported("an input has rank %d, expected a known rank below %d", type.rank,
+    if (type.rank == SX_UNKNOWN_RANK) {
+        return expand_unknown(x, v, at, out);
+    }
+    if (type.rank >= SX_MAX_RANK) {
+        return sx_tf_unsupported("an input has rank %d, expected a rank below %d", type.rank,
                                  SX_MAX_RANK);
     }
     if (at < -type.rank - 1 || at > type.rank) {
@@ -93,9 +169,42 @@ static sx_status import_pack(sx_tf_op_node *x)
     if (x->n->n_in == 0) {
         return sx_error(SX_DATA_LOSS, "it packs nothing");
     }
-    const int rank = x->tf.head.types[0].rank + 1;
-    const sx_axis_attrs attrs = {axis < 0 ? axis + rank : axis};
-    SX_TRY(sx_tf_build(x, &sx_op_concat, &attrs, &y, x->n->n_in, in));
+    const int rank = sx_type_of_value(x->b, in[0]).rank;
+    if (rank == SX_UNKNOWN_RANK && axis < 0) {
+        sx_attr_operand open = {sx_tf_attr_row(&sx_op_concat, "axis"), SX_NO_VALUE};
+        int n_out = 0;
+        SX_TRY(sx_tf_number(x, SX_I64, (double)axis, &open.value));
+        SX_TRY(sx_tf_add_node(x, &sx_op_concat, NULL, in, x->n->n_in, &open, 1, &y, &n_out));
+    } else {
+        const sx_axis_attrs attrs = {axis < 0 ? axis + rank : axis};
+        SX_TRY(sx_tf_build(x, &sx_op_concat, &attrs, &y, x->n->n_in, in));
+    }
+    sx_tf_set(x, 0, y);
+    return SX_OK;
+}
+
+/* Squeeze where the rank is unknown, or which dimensions are 1: by a computed shape. */
+static sx_status squeeze_unknown(sx_tf_op_node *x, sx_value v, const sx_tf_attr *list)
+{
+    sx_value shape = SX_NO_VALUE, y = SX_NO_VALUE, rank = SX_NO_VALUE, one = SX_NO_VALUE;
+    const sx_type type = sx_tf_unknown_shape(x->tf.head.types[0].dtype);
+    SX_TF_BUILD(x, &shape, shape, (&(sx_cast_attrs){SX_I64}), v);
+    if (list == NULL) { /* all that are 1 */
+        sx_value places = SX_NO_VALUE;
+        SX_TRY(sx_tf_int64s(x, &(sx_ints){1, {1}}, &one));
+        SX_TF_BUILD(x, &places, not_equal, NULL, shape, one);
+        SX_TF_BUILD(x, &places, where, NULL, places);
+        SX_TRY(sx_tf_build_open(x, &sx_op_reshape, NULL, places, "shape", one, &places));
+        SX_TF_BUILD(x, &shape, gather, NULL, shape, places);
+    } else if (list->count != 1) {
+        return sx_tf_unsupported("%d dimensions of an input of unknown rank", list->count);
+    } else {
+        sx_value axis = SX_NO_VALUE;
+        SX_TRY(rank_of(x, v, &rank));
+        SX_TRY(axis_from(x, list->ints[0], rank, &axis));
+        SX_TRY(replace_dims(x, shape, axis, 1, SX_NO_VALUE, &shape));
+    }
+    SX_TRY(sx_tf_reshape_as(x, v, shape, &type, &y));
     sx_tf_set(x, 0, y);
     return SX_OK;
 }
@@ -107,10 +216,16 @@ static sx_status import_squeeze(sx_tf_op_node *x)
     bool gone[SX_MAX_RANK] = {false};
     sx_ints from = {0};
     SX_TRY(sx_tf_operand(x, 0, &v));
-    SX_TRY(sx_tf_require_rank(x, 0));
     const sx_type *type = &x->tf.head.types[0];
-    const bool named =
-        x->tf.head.attr(&x->tf.head, "squeeze_dims", &list) && list.kind == SX_TF_ATTR_INTS;
+    const bool named = x->tf.head.attr(&x->tf.head, "squeeze_dims", &list) &&
+                       list.kind == SX_TF_ATTR_INTS && list.count > 0;
+    bool unknown = type->rank == SX_UNKNOWN_RANK;
+    for (int d = 0; d < type->rank && !named; d++) {
+        unknown = unknown || (type->dims[d] < 0 && !sx_dim_is_batch(type->dims[d]));
+    }
+    if (unknown) {
+        return squeeze_unknown(x, v, named ? &list : NULL);
+    }
     for (int i = 0; named && i < list.count; i++) {
         const int64_t d = list.ints[i] < 0 ? list.ints[i] + type->rank : list.ints[i];
         if (d < 0 || d >= type->rank || (type->dims[d] >= 0 && type->dims[d] != 1)) {
@@ -120,9 +235,6 @@ static sx_status import_squeeze(sx_tf_op_node *x)
         gone[d] = true;
     }
     for (int d = 0; d < type->rank; d++) {
-        if (!named && type->dims[d] < 0 && !sx_dim_is_batch(type->dims[d])) {
-            return sx_tf_unsupported("dimension %d, whose size is unknown, may be 1", d);
-        }
         if (!(named ? gone[d] : type->dims[d] == 1)) {
             from.v[from.n++] = d;
         }
@@ -143,49 +255,75 @@ static sx_status import_fill(sx_tf_op_node *x)
     return SX_OK;
 }
 
-/* start, limit, delta: start + delta · (0, 1, …) */
+/* How many numbers start + delta * (0, 1, ...) are before limit, an int64 scalar. */
+static sx_status count_range(const sx_tf_op_node *x, sx_value start, sx_value limit, sx_value delta,
+                             sx_value *out)
+{
+    sx_value n = SX_NO_VALUE, sign = SX_NO_VALUE, zero = SX_NO_VALUE;
+    const sx_dtype dtype = x->tf.head.types[0].dtype;
+    SX_TF_BUILD(x, &n, sub, NULL, limit, start);
+    if (sx_dtype_is_integer(dtype)) { /* rounded up: (distance + delta - sign) / delta */
+        SX_TF_BUILD(x, &n, add, NULL, n, delta);
+        SX_TF_BUILD(x, &sign, sign, NULL, delta);
+        SX_TF_BUILD(x, &n, sub, NULL, n, sign);
+        SX_TF_BUILD(x, &n, floor_div, NULL, n, delta);
+    } else {
+        SX_TF_BUILD(x, &n, div, NULL, n, delta);
+        SX_TF_BUILD(x, &n, ceil, NULL, n);
+    }
+    if (dtype != SX_I64) {
+        SX_TF_BUILD(x, &n, cast, (&(sx_cast_attrs){SX_I64}), n);
+    }
+    SX_TRY(sx_tf_number(x, SX_I64, 0, &zero));
+    SX_TF_BUILD(x, out, maximum, NULL, n, zero);
+    return SX_OK;
+}
+
+/* Whether input i is this number. */
+static bool is_number(const sx_tf_op_node *x, int i, double value)
+{
+    const sx_tensor *t = x->tf.head.values[i];
+    return t != NULL && t->type.rank == 0 && sx_dtype_bytes(t->type.dtype) > 0 &&
+           sx_host_load_element(t->type.dtype, t->data) == value;
+}
+
+/* start, limit, delta: start + delta * (0, 1, ...) */
 static sx_status import_range(sx_tf_op_node *x)
 {
     enum { MAX_RANGE = 1 << 20 };
-    sx_ints start = {0}, limit = {0}, delta = {0};
-    sx_value y = SX_NO_VALUE, by = SX_NO_VALUE;
-    SX_TRY(sx_tf_operand_ints(x, 0, &start));
-    SX_TRY(sx_tf_operand_ints(x, 2, &delta));
-    if (start.n != 1 || delta.n != 1 || delta.v[0] == 0) {
-        return sx_tf_unsupported("start and delta are not integers, or delta is 0");
-    }
     const sx_dtype dtype = x->tf.head.types[0].dtype;
+    const bool from_zero = is_number(x, 0, 0), by_one = is_number(x, 2, 1);
     sx_iota_attrs attrs = {.dtype = dtype};
-    if (x->tf.head.values[1] != NULL) {
-        SX_TRY(sx_tf_operand_ints(x, 1, &limit));
-        int64_t distance = 0;
-        if (limit.n != 1 || !sx_add_i64(limit.v[0], -start.v[0], &distance)) {
-            return sx_tf_unsupported("limit is not an integer");
-        }
-        const int64_t n = distance / delta.v[0] + (distance % delta.v[0] != 0);
-        if (n > MAX_RANGE) {
-            return sx_tf_unsupported("%lld numbers; at most %d are supported", (long long)n,
-                                     MAX_RANGE);
-        }
-        attrs.shape = (sx_ints){1, {SX_MAX(n, 0)}};
+    sx_value in[3], y = SX_NO_VALUE, n = SX_NO_VALUE;
+    for (int i = 0; i < 3; i++) {
+        SX_TRY(sx_tf_operand(x, i, &in[i]));
+    }
+    if (is_number(x, 2, 0)) {
+        return sx_error(SX_DATA_LOSS, "its delta is 0");
+    }
+    const sx_tensor *limit = x->tf.head.values[1];
+    const double end = limit != NULL && limit->type.rank == 0 && sx_dtype_bytes(dtype) > 0
+                           ? sx_host_load_element(dtype, limit->data)
+                           : -1;
+    if (from_zero && by_one && end >= 0 && end <= MAX_RANGE) {
+        attrs.shape = (sx_ints){1, {(int64_t)ceil(end)}};
         SX_TRY(sx_tf_build(x, &sx_op_iota, &attrs, &y, 0, NULL));
-    } else if (start.v[0] == 0 && delta.v[0] == 1) {
-        sx_value end = SX_NO_VALUE;
-        int n = 0;
-        SX_TRY(sx_tf_operand(x, 1, &end));
-        SX_TF_BUILD(x, &end, reshape, (&(sx_shape_attrs){{1, {1}}}), end);
-        const sx_attr_operand open = {sx_tf_attr_row(&sx_op_iota, "shape"), end};
-        SX_TRY(sx_tf_add_node(x, &sx_op_iota, &attrs, NULL, 0, &open, 1, &y, &n));
     } else {
-        return sx_tf_unsupported("its limit is not a constant");
+        int n_out = 0;
+        if (from_zero && by_one && sx_dtype_is_integer(dtype)) {
+            n = in[1];
+        } else {
+            SX_TRY(count_range(x, in[0], in[1], in[2], &n));
+        }
+        SX_TF_BUILD(x, &n, reshape, (&(sx_shape_attrs){{1, {1}}}), n);
+        const sx_attr_operand open = {sx_tf_attr_row(&sx_op_iota, "shape"), n};
+        SX_TRY(sx_tf_add_node(x, &sx_op_iota, &attrs, NULL, 0, &open, 1, &y, &n_out));
     }
-    if (delta.v[0] != 1) {
-        SX_TRY(sx_tf_number(x, dtype, (double)delta.v[0], &by));
-        SX_TF_BUILD(x, &y, mul, NULL, y, by);
+    if (!by_one) {
+        SX_TF_BUILD(x, &y, mul, NULL, y, in[2]);
     }
-    if (start.v[0] != 0) {
-        SX_TRY(sx_tf_number(x, dtype, (double)start.v[0], &by));
-        SX_TF_BUILD(x, &y, add, NULL, y, by);
+    if (!from_zero) {
+        SX_TF_BUILD(x, &y, add, NULL, y, in[0]);
     }
     sx_tf_set(x, 0, y);
     return SX_OK;
@@ -269,17 +407,7 @@ sx_status sx_tf_divide_axis(const sx_tf_op_node *x, sx_value v, int axis, int64_
     type.rank = rank + 1;
     type.dims[axis] = outer >= 0 ? outer : SX_UNKNOWN_DIM;
     type.dims[axis + 1] = inner >= 0 ? inner : SX_UNKNOWN_DIM;
-    const sx_attr_operand open = {sx_tf_attr_row(&sx_op_reshape, "shape"), shape};
-    *out = sx_build_node(x->b, &(sx_node_spec){.op = &sx_op_reshape,
-                                               .inputs = &v,
-                                               .n_inputs = 1,
-                                               .attr_operands = &open,
-                                               .n_attr_operands = 1,
-                                               .types = &type,
-                                               .n_types = 1,
-                                               .device = "",
-                                               .file = ""});
-    return SX_OK;
+    return sx_tf_reshape_as(x, v, shape, &type, out);
 }
 
 /* axis, value; or, SplitV: value, sizes, axis */

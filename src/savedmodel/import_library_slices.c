@@ -80,9 +80,9 @@ static sx_status value_of(const sx_tf_op_node *x, const number *n, sx_value *out
     return n->known ? sx_tf_int64s(x, &(sx_ints){1, {n->k}}, out) : SX_OK;
 }
 
-/* Element i of input `input`, a vector of `n`: a constant, an element of a vector that is made of
+/* Element i of input `input`, a vector: a constant, an element of a vector that is made of
  * constants and other scalars, or computed. */
-static sx_status element(const sx_tf_op_node *x, int input, int i, int n, number *out)
+static sx_status element(const sx_tf_op_node *x, int input, int i, number *out)
 {
     const sx_tensor *all = x->tf.head.values[input];
     sx_ints list = {0};
@@ -95,7 +95,7 @@ static sx_status element(const sx_tf_op_node *x, int input, int i, int n, number
     SX_TRY(sx_tf_operand(x, input, &v));
     int64_t k = 0;
     bool is_dim = false;
-    if (sx_tf_peek(x->b, v, i, n, &is_dim, &k) && (!is_dim || k >= 0)) {
+    if (sx_tf_peek(x->b, v, i, &is_dim, &k) && (!is_dim || k >= 0)) {
         *out = known(k);
         return SX_OK;
     }
@@ -191,8 +191,7 @@ typedef struct extent {
     int64_t stride;
 } extent;
 
-static sx_status extent_of(const sx_tf_op_node *x, const cut *c, int axis, int n_indices,
-                           extent *out)
+static sx_status extent_of(const sx_tf_op_node *x, const cut *c, int axis, extent *out)
 {
     const int64_t size = x->tf.head.types[0].dims[axis];
     number begin = known(0), end = known(0), stride = known(1), dim = known(size), last;
@@ -200,7 +199,7 @@ static sx_status extent_of(const sx_tf_op_node *x, const cut *c, int axis, int n
     if (out->whole) {
         return SX_OK;
     }
-    SX_TRY(element(x, 3, c->index, n_indices, &stride));
+    SX_TRY(element(x, 3, c->index, &stride));
     if (!stride.known) {
         return sx_tf_unsupported("stride %d is not a constant", c->index);
     }
@@ -219,7 +218,7 @@ static sx_status extent_of(const sx_tf_op_node *x, const cut *c, int axis, int n
         SX_TF_BUILD(x, &dim.value, slice, &at, dim.value);
     }
     if (!c->no_begin || c->shrink) {
-        SX_TRY(element(x, 1, c->index, n_indices, &begin));
+        SX_TRY(element(x, 1, c->index, &begin));
     }
     if (c->shrink) {
         SX_TRY(place(x, &begin, &dim, 0, true, &out->first));
@@ -231,7 +230,7 @@ static sx_status extent_of(const sx_tf_op_node *x, const cut *c, int axis, int n
         return SX_OK;
     }
     if (!c->no_end) {
-        SX_TRY(element(x, 2, c->index, n_indices, &end));
+        SX_TRY(element(x, 2, c->index, &end));
     }
     out->stride = stride.k;
     if (stride.k > 0) {
@@ -463,7 +462,7 @@ static sx_status import_strided_slice(sx_tf_op_node *x)
     }
     SX_TRY(read_indices(x, n_indices, cuts, &kept));
     for (int d = 0; d < rank; d++) {
-        SX_TRY(extent_of(x, &cuts[d], d, n_indices, &extents[d]));
+        SX_TRY(extent_of(x, &cuts[d], d, &extents[d]));
     }
     SX_TRY(cut_block(x, v, extents, &v));
     for (int d = 0; d < rank; d++) {

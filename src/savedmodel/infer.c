@@ -83,7 +83,8 @@ sx_status sx_servable_load(const char *dir, const sx_servable_options *options,
     sx_arena_init(&s->arena, 0);
     const sx_predictor_options wanted = {.device = options->device,
                                          .threads = options->threads,
-                                         .memory_limit_bytes = options->memory_limit_bytes};
+                                         .memory_limit_bytes = options->memory_limit_bytes,
+                                         .tags = options->tags};
     sx_status status = sx_version_find(dir, &s->arena, &dir);
     if (status == SX_OK) {
         status = sx_predictor_load(dir, &wanted, &s->predictor);

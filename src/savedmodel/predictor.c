@@ -180,7 +180,8 @@ sx_status sx_predictor_load(const char *dir, const sx_predictor_options *options
         .memory = &p->memory};
     sx_status status = sx_session_create(&session, &p->session);
     status = status == SX_OK ? set_memory_limit(p, options->memory_limit_bytes) : status;
-    status = status == SX_OK ? sx_saved_model_open_within(dir, &p->memory, &p->model) : status;
+    status = status == SX_OK ? sx_saved_model_open_within(dir, options->tags, &p->memory, &p->model)
+                             : status;
     status = status == SX_OK ? import_all(p, options->compile_at_load) : status;
     status = status == SX_OK ? load_variables(p) : status;
     if (status != SX_OK) {

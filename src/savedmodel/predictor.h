@@ -20,6 +20,7 @@
 typedef struct sx_predictor sx_predictor;
 
 typedef struct sx_predictor_options {
+    const char *tags;              /* of the graph, comma-separated; NULL = "serve" */
     const char *device;            /* backend's name; NULL = the default */
     int threads;                   /* of the device; 0 = all */
     const sx_image_limits *limits; /* of encoded images; NULL = those for untrusted requests */

@@ -125,24 +125,63 @@ static sx_status unpack(sx_saved_model *m, sx_bytes bytes, const char *name)
     return status;
 }
 
-static bool is_serving(const Tensorflow__MetaGraphDef *meta)
+/* ---- Tags ---- */
+
+static size_t count_tags(const Tensorflow__MetaGraphDef *graph)
 {
-    const Tensorflow__MetaGraphDef__MetaInfoDef *info = meta->meta_info_def;
-    return info != NULL && info->n_tags == 1 && strcmp(info->tags[0], TAG_SERVE) == 0;
+    return graph->meta_info_def != NULL ? graph->meta_info_def->n_tags : 0;
 }
 
-static sx_status pick_meta(sx_saved_model *m, const char *path)
+static bool has_tag(const Tensorflow__MetaGraphDef *graph, const char *tag, size_t bytes)
 {
-    const Tensorflow__SavedModel *model = (const Tensorflow__SavedModel *)m->message;
-    for (size_t i = 0; i < model->n_meta_graphs && m->meta == NULL; i++) {
-        if (is_serving(model->meta_graphs[i])) {
-            m->meta = model->meta_graphs[i];
+    for (size_t i = 0; i < count_tags(graph); i++) {
+        const char *own = graph->meta_info_def->tags[i];
+        if (strlen(own) == bytes && memcmp(own, tag, bytes) == 0) {
+            return true;
         }
     }
-    if (m->meta == NULL) {
-        return sx_error(SX_NOT_FOUND, "%s: none of its %zu graphs is tagged \"" TAG_SERVE "\"",
-                        path, model->n_meta_graphs);
+    return false;
+}
+
+sx_status sx_saved_model_tagged(const Tensorflow__SavedModel *model, const char *tags,
+                                const Tensorflow__MetaGraphDef **out)
+{
+    for (size_t i = 0; i < model->n_meta_graphs; i++) {
+        const Tensorflow__MetaGraphDef *graph = model->meta_graphs[i];
+        size_t n = 0, found = 0;
+        for (const char *tag = tags; *tag != '\0';) {
+            const size_t bytes = strcspn(tag, ",");
+            n += bytes > 0;
+            found += bytes > 0 && has_tag(graph, tag, bytes);
+            tag += bytes + (tag[bytes] == ',');
+        }
+        if (n == found && n == count_tags(graph)) {
+            *out = graph;
+            return SX_OK;
+        }
     }
+    sx_buf known;
+    sx_buf_init(&known, 4096);
+    for (size_t i = 0; i < model->n_meta_graphs; i++) {
+        sx_buf_puts(&known, i > 0 ? ", \"" : "\"");
+        for (size_t k = 0; k < count_tags(model->meta_graphs[i]); k++) {
+            const char *tag = model->meta_graphs[i]->meta_info_def->tags[k];
+            sx_buf_puts(&known, k > 0 ? ", " : "");
+            sx_buf_put_visible(&known, tag, strlen(tag), "");
+        }
+        sx_buf_putc(&known, '"');
+    }
+    sx_status status = sx_error(SX_NOT_FOUND, "no graph has the tags \"%s\"; the model has %s",
+                                tags, model->n_meta_graphs > 0 ? sx_buf_text(&known) : "no graph");
+    sx_buf_deinit(&known);
+    return status;
+}
+
+static sx_status pick_meta(sx_saved_model *m, const char *tags, const char *path)
+{
+    SX_TRY(sx_saved_model_tagged((const Tensorflow__SavedModel *)m->message,
+                                 tags != NULL ? tags : TAG_SERVE, &m->meta),
+           "%s", path);
     if (m->meta->graph_def == NULL) {
         return sx_error(SX_DATA_LOSS, "%s has no graph", path);
     }
@@ -433,16 +472,16 @@ static sx_status open_variables(sx_saved_model *m)
     return sx_bundle_open_within(prefix, m->memory, &m->bundle);
 }
 
-static sx_status parse(sx_saved_model *m, sx_bytes bytes, const char *name)
+static sx_status parse(sx_saved_model *m, sx_bytes bytes, const char *tags, const char *name)
 {
     SX_TRY(unpack(m, bytes, name));
-    SX_TRY(pick_meta(m, name));
+    SX_TRY(pick_meta(m, tags, name));
     SX_TRY(read_signatures(m));
     SX_TRY(index_nodes(m->meta->graph_def->node, m->meta->graph_def->n_node, &m->nodes));
     return read_restorer(m);
 }
 
-static sx_status read_file(sx_saved_model *m)
+static sx_status read_file(sx_saved_model *m, const char *tags)
 {
     char *path = sx_arena_printf(&m->arena, "%s/" SX_SAVED_MODEL_FILE, m->dir), *data = NULL;
     size_t size = 0;
@@ -458,7 +497,7 @@ static sx_status read_file(sx_saved_model *m)
     }
     sx_status status = sx_file_read(path, MAX_MODEL_BYTES, &data, &size);
     if (status == SX_OK) {
-        status = parse(m, (sx_bytes){data, size}, path);
+        status = parse(m, (sx_bytes){data, size}, tags, path);
     }
     sx_free(data);
     sx_budget_release(m->memory, charged);
@@ -486,15 +525,16 @@ static sx_status create(const char *dir, sx_saved_model **out_model)
 
 sx_status sx_saved_model_open(const char *dir, sx_saved_model **out_model)
 {
-    return sx_saved_model_open_within(dir, NULL, out_model);
+    return sx_saved_model_open_within(dir, NULL, NULL, out_model);
 }
 
-sx_status sx_saved_model_open_within(const char *dir, sx_budget *memory, sx_saved_model **out_model)
+sx_status sx_saved_model_open_within(const char *dir, const char *tags, sx_budget *memory,
+                                     sx_saved_model **out_model)
 {
     sx_saved_model *m = NULL;
     SX_TRY(create(dir, &m));
     m->memory = memory;
-    sx_status status = read_file(m);
+    sx_status status = read_file(m, tags);
     if (status == SX_OK) {
         status = open_variables(m);
     }
@@ -533,7 +573,7 @@ sx_status sx_saved_model_parse(sx_bytes bytes, sx_saved_model **out_model)
 {
     sx_saved_model *m = NULL;
     SX_TRY(create("", &m));
-    sx_status status = parse(m, bytes, SX_SAVED_MODEL_FILE);
+    sx_status status = parse(m, bytes, NULL, SX_SAVED_MODEL_FILE);
     if (status != SX_OK) {
         sx_saved_model_close(m);
         return status;

@@ -31,13 +31,14 @@ typedef struct sx_signature {
 } sx_signature;
 
 /* Opens dir/saved_model.pb and, if there is one, its checkpoint. The graph is the one tagged
- * exactly {"serve"}. NOT_FOUND: no file or no such graph. DATA_LOSS: not a SavedModel, a corrupt
- * index. */
+ * exactly {"serve"}. NOT_FOUND: no file or no such graph, listing those that exist. DATA_LOSS: not
+ * a SavedModel, a corrupt index. */
 SX_MUST_USE sx_status sx_saved_model_open(const char *dir, sx_saved_model **out_model);
-/* The same within a limit of memory, which is charged for the file while it is read and bounds what
- * it unpacks to. RESOURCE_EXHAUSTED: it would exceed that. */
-SX_MUST_USE sx_status sx_saved_model_open_within(const char *dir, sx_budget *memory,
-                                                 sx_saved_model **out_model);
+/* The same for the graph tagged with exactly the comma-separated `tags` (NULL = "serve"), within a
+ * limit of memory, which is charged for the file while it is read and bounds what it unpacks to.
+ * RESOURCE_EXHAUSTED: it would exceed that. */
+SX_MUST_USE sx_status sx_saved_model_open_within(const char *dir, const char *tags,
+                                                 sx_budget *memory, sx_saved_model **out_model);
 /* The same from the bytes of a saved_model.pb (not kept), without variables. */
 SX_MUST_USE sx_status sx_saved_model_parse(sx_bytes bytes, sx_saved_model **out_model);
 void sx_saved_model_close(sx_saved_model *model); /* NULL is allowed */
@@ -45,6 +46,10 @@ void sx_saved_model_close(sx_saved_model *model); /* NULL is allowed */
 /* Unpacks dir/saved_model.pb as it is: every graph, whatever its tags. Free it with sx_proto_free.
  * NOT_FOUND, DATA_LOSS. */
 SX_MUST_USE sx_status sx_saved_model_unpack(const char *dir, Tensorflow__SavedModel **out);
+
+/* The graph tagged with exactly the comma-separated tags. NOT_FOUND lists the sets that exist. */
+SX_MUST_USE sx_status sx_saved_model_tagged(const Tensorflow__SavedModel *model, const char *tags,
+                                            const Tensorflow__MetaGraphDef **out);
 
 const char *sx_saved_model_dir(const sx_saved_model *model);
 const sx_signature *sx_saved_model_signatures(const sx_saved_model *model,

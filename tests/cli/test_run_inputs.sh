@@ -76,4 +76,16 @@ warns '--input and --overwrite are mutually exclusive'
 fails 2 run
 warns 'give the directory of the model'
 fails 1 run --dir m/1 --tag_set gpu --input_exprs 'image=1'
-warns 'only "serve" is supported'
+warns 'no graph has the tags "gpu"; the model has "serve"'
+mkdir tagged
+cp -r m/1 tagged/1
+python3 -c '
+path = "tagged/1/saved_model.pb"
+text = open(path, "rb").read()
+tag = b"\x22\x05serve" # field 4 of MetaInfoDef
+assert text.count(tag) == 1
+open(path, "wb").write(text.replace(tag, b"\x22\x05other"))'
+fails 1 run --dir tagged/1 --input_exprs 'image=1'
+warns 'no graph has the tags "serve"; the model has "other"'
+ok run --dir tagged/1 --tag_set other --signature_def tensors --input_exprs 'image=np.zeros((2, 28, 28, 1))'
+sed '/is saved/d' zeros | cmp - out

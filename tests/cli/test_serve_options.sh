@@ -43,6 +43,18 @@ status 200
 ask POST /v1/models/default:predict 67108864
 status 400
 
+mkdir tagged
+cp -r models/m/1 tagged/1
+python3 -c '
+path = "tagged/1/saved_model.pb"
+text = open(path, "rb").read()
+tag = b"\x22\x05serve" # field 4 of MetaInfoDef
+assert text.count(tag) == 1
+open(path, "wb").write(text.replace(tag, b"\x22\x05other"))'
+start default --model_base_path="$here/tagged" --saved_model_tags=other
+ask GET /v1/models/default
+says '"AVAILABLE"'
+
 start m --model_name=m --model_base_path="$here/models/m" --host=127.0.0.1 --max_body_bytes=1000 \
     --monitoring_path=/figures --rest_api_enable_cors_support --rest_api_num_threads=7 --threads=1
 listens_on 0100007F

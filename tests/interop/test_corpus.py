@@ -1,0 +1,9 @@
+"""A sample of the corpus (corpus/): models that TensorFlow and Keras write answer as TensorFlow does."""
+import sys
+
+from corpus import check, rows
+
+MODULES = [m for m in check.MODULES if m not in ("keras_applications", "keras2")]
+
+if __name__ == "__main__":
+    sys.exit(1 if check.run([r for r in rows.all_rows(MODULES).values() if r.sample]) else 0)

@@ -28,6 +28,7 @@
 #ifndef SEXTANT_RUNTIME_H
 #define SEXTANT_RUNTIME_H
 
+#include <sextant/device.h>
 #include <sextant/functions.h>
 #include <sextant/train.h>
 

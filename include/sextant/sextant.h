@@ -3,6 +3,7 @@
 #define SEXTANT_SEXTANT_H
 
 #include <sextant/data.h>
+#include <sextant/device.h>
 #include <sextant/distribute.h>
 #include <sextant/function.h>
 #include <sextant/functions.h>

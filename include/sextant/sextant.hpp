@@ -33,35 +33,36 @@
 #define SX_FIELDS_(X) \
     X(about) X(activation) X(after) X(alpha) X(api) X(augment) X(axes) X(axis) X(backup_dir) \
     X(base_batch_size) X(batch_axis) X(batch_norm) X(batch_size) X(before) X(begin) X(beta1) \
-    X(beta2) X(beta_1) X(beta_2) X(bias_initializer) X(boundaries) X(buffer) X(build) X(callbacks) \
-    X(centered) X(checkpoint) X(checkpoint_save_graph_def) X(cluster) X(components) X(compression) \
-    X(config) X(count) X(data) X(default_text) X(default_value) X(depth) X(device) X(device_fn) \
-    X(dilation) X(dilations) X(dims) X(drop_remainder) X(dtype) X(dump_stablehlo) X(eeta) \
-    X(embedding_config_spec) X(epochs) X(epsilon) X(eval_batch_size) X(eval_distribute) \
-    X(evaluation_master) X(every_steps) X(example_weight) X(examples) X(exclusive) \
-    X(experimental_distribute) X(experimental_max_worker_delay_secs) X(export_to_tpu) X(features) \
-    X(filters) X(fingerprint) X(fn) X(fresh) X(gamma_initializer) X(groups) X(image) X(image_key) \
-    X(in_epochs) X(initial_accumulator_value) X(input) X(inputs) X(iterations_per_loop) \
-    X(iterations_per_loop_secs) X(keep_checkpoint_every_n_hours) X(keep_checkpoint_max) \
-    X(keep_dims) X(kernel) X(kernel_initializer) X(kernel_width) X(key) X(kind) X(l2) \
-    X(label_base) X(label_base_set) X(label_dtype) X(label_key) X(labels) X(learning_rate) \
-    X(log_step_count_steps) X(master) X(max_calls) X(max_executables) X(max_length) X(max_nodes) \
-    X(max_programs) X(max_steps) X(max_trips) X(max_unpacked_bytes) X(mean) X(memory_budget) \
-    X(memory_limit_bytes) X(model_dir) X(momentum) X(n_boundaries) X(n_callbacks) X(n_features) \
-    X(name) X(nesterov) X(no_bias) X(no_center) X(no_compile_cache) X(no_eval_on_tpu) X(no_scale) \
-    X(no_shuffle) X(num_classes) X(observer) X(observer_user) X(off) X(on) X(optimizer) \
-    X(optional) X(padding) X(padding_value) X(pads) X(params) X(pjrt_plugin) X(pool) X(precision) \
-    X(predict_batch_size) X(prefetch) X(preprocess) X(project) X(protocol) X(python) \
-    X(random_brightness) X(random_contrast) X(random_crop) X(random_shear) X(random_zoom) X(rate) \
-    X(recipe) X(recursive) X(reduction) X(release) X(replicas) X(require_exact) X(reverse) X(rho) \
-    X(same_each_epoch) X(save_checkpoints_secs) X(save_checkpoints_steps) X(save_summary_steps) \
-    X(scale) X(schedule) X(seed) X(serving_input_fn) X(serving_user) X(session_config) \
-    X(session_creation_timeout_secs) X(shards) X(size) X(skip_corrupt) X(staircase) X(std) \
-    X(steps) X(steps_per_eval) X(steps_per_execution) X(stop) X(strides) X(symmetric) X(tags) \
-    X(tf_random_seed) X(threads) X(timeout_ms) X(top_k) X(tpu) X(tpu_config) X(train_batch_size) \
-    X(train_distribute) X(training) X(transpose_a) X(transpose_b) X(truncate) X(type) X(units) \
-    X(use_tpu) X(user) X(validation_data) X(value) X(values) X(vars_to_warm_start) X(version) \
-    X(views) X(virtual_devices) X(warm_start_from) X(warmup_epochs) X(warmup_steps) X(window) \
+    X(beta2) X(beta_1) X(beta_2) X(bfloat16_products) X(bias_initializer) X(boundaries) X(buffer) \
+    X(build) X(callbacks) X(centered) X(checkpoint) X(checkpoint_save_graph_def) X(cluster) \
+    X(components) X(compression) X(config) X(count) X(data) X(default_text) X(default_value) \
+    X(depth) X(device) X(device_fn) X(dilation) X(dilations) X(dims) X(drop_remainder) X(dtype) \
+    X(dump_stablehlo) X(eeta) X(embedding_config_spec) X(epochs) X(epsilon) X(eval_batch_size) \
+    X(eval_distribute) X(evaluation_master) X(every_steps) X(example_weight) X(examples) \
+    X(exclusive) X(experimental_distribute) X(experimental_max_worker_delay_secs) X(export_to_tpu) \
+    X(features) X(filters) X(fingerprint) X(fn) X(fresh) X(gamma_initializer) X(groups) X(image) \
+    X(image_key) X(in_epochs) X(initial_accumulator_value) X(input) X(inputs) \
+    X(iterations_per_loop) X(iterations_per_loop_secs) X(keep_checkpoint_every_n_hours) \
+    X(keep_checkpoint_max) X(keep_dims) X(kernel) X(kernel_initializer) X(kernel_width) X(key) \
+    X(kind) X(l2) X(label_base) X(label_base_set) X(label_dtype) X(label_key) X(labels) \
+    X(learning_rate) X(log_step_count_steps) X(master) X(max_calls) X(max_executables) \
+    X(max_length) X(max_nodes) X(max_programs) X(max_steps) X(max_trips) X(max_unpacked_bytes) \
+    X(mean) X(memory_budget) X(memory_limit_bytes) X(model_dir) X(momentum) X(n_boundaries) \
+    X(n_callbacks) X(n_features) X(name) X(nesterov) X(no_bias) X(no_center) X(no_compile_cache) \
+    X(no_eval_on_tpu) X(no_scale) X(no_shuffle) X(num_classes) X(observer) X(observer_user) X(off) \
+    X(on) X(optimizer) X(optional) X(padding) X(padding_value) X(pads) X(params) X(pjrt_plugin) \
+    X(pool) X(precision) X(predict_batch_size) X(prefetch) X(preprocess) X(project) X(protocol) \
+    X(python) X(random_brightness) X(random_contrast) X(random_crop) X(random_shear) \
+    X(random_zoom) X(rate) X(recipe) X(recursive) X(reduction) X(release) X(replicas) \
+    X(require_exact) X(reverse) X(rho) X(same_each_epoch) X(save_checkpoints_secs) \
+    X(save_checkpoints_steps) X(save_summary_steps) X(scale) X(schedule) X(seed) \
+    X(serving_input_fn) X(serving_user) X(session_config) X(session_creation_timeout_secs) \
+    X(shards) X(size) X(skip_corrupt) X(staircase) X(std) X(steps) X(steps_per_eval) \
+    X(steps_per_execution) X(stop) X(strategy) X(strides) X(symmetric) X(tags) X(tf_random_seed) \
+    X(threads) X(timeout_ms) X(top_k) X(tpu) X(tpu_config) X(train_batch_size) X(train_distribute) \
+    X(training) X(transpose_a) X(transpose_b) X(truncate) X(type) X(units) X(use_tpu) X(user) \
+    X(validation_data) X(value) X(values) X(vars_to_warm_start) X(version) X(views) \
+    X(virtual_devices) X(warm_start_from) X(warmup_epochs) X(warmup_steps) X(window) \
     X(worker_create) X(worker_destroy) X(workers) X(zone)
 
 namespace sx {
@@ -553,6 +554,16 @@ SX_WITH_OPTIONS_([[nodiscard]] sx_status, sx_mirrored_strategy, sx_strategy_args
 SX_WITH_OPTIONS_([[nodiscard]] sx_status, sx_tpu_strategy, sx_tpu_strategy_args,
                  (sx_strategy **out_strategy), &args, out_strategy)
 
+/* device.h */
+#undef sx_devices_open
+#undef sx_compile_graph
+SX_WITH_OPTIONS_([[nodiscard]] sx_status, sx_devices_open, sx_devices_args,
+                 (sx_devices **out_devices), &args, out_devices)
+SX_WITH_OPTIONS_([[nodiscard]] sx_status, sx_compile_graph, sx_compile_graph_args,
+                 (sx_devices *devices, const sx_graph *graph, int64_t batch,
+                  sx_compiled_graph **out_program),
+                 devices, graph, batch, &args, out_program)
+
 /* train.h */
 #undef sx_run_config_of
 #undef sx_train_spec_of
@@ -607,6 +618,9 @@ namespace detail {
 inline void destroy(sx_builder *p) { sx_builder_destroy(p); }
 inline void destroy(sx_graph *p) { sx_graph_destroy(p); }
 inline void destroy(sx_dataset *p) { sx_dataset_release(p); }
+inline void destroy(sx_devices *p) { sx_devices_close(p); }
+inline void destroy(sx_buffer *p) { sx_buffer_free(p); }
+inline void destroy(sx_compiled_graph *p) { sx_compiled_graph_free(p); }
 inline void destroy(sx_training *p) { sx_training_free(p); }
 inline void destroy(sx_iterator *p) { sx_iterator_destroy(p); }
 inline void destroy(sx_device_list *p) { sx_device_list_free(p); }

@@ -295,6 +295,16 @@ static void train_everything(const char *dir)
     CHECK(sx_training_begin(t, batches));
     CHECK(sx_training_run(t, 2, &last));
     printf("step %lld, loss %.6f\n", (long long)last.step, last.metrics[0].value);
+
+    sx_devices *opened = NULL;
+    sx_compiled_graph *program = NULL;
+    const sx_graph *graph = NULL;
+    CHECK(sx_training_graph(t, SX_PREDICT, &graph));
+    CHECK(sx_devices_open(&opened, O(device) = "host"));
+    CHECK(sx_compile_graph(opened, graph, 4, &program));
+    printf("%d arguments\n", sx_compiled_graph_arg_count(program));
+    sx_compiled_graph_free(program);
+    sx_devices_close(opened);
     sx_training_free(t);
     sx_iterator_destroy(batches);
     sx_dataset_release(data);

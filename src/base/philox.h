@@ -39,4 +39,28 @@ static inline void sx_philox(const uint32_t key[2], const uint32_t counter[4], u
     out[3] = x3;
 }
 
+/* The numbers of a key in turn, from a counter on: one 128-bit number in four words, lowest first.
+ */
+typedef struct sx_philox_stream {
+    uint32_t key[2], counter[4];
+} sx_philox_stream;
+
+/* Leaves out `count` times four words. */
+static inline void sx_philox_skip(sx_philox_stream *s, uint64_t count)
+{
+    const uint64_t low = (uint64_t)s->counter[1] << 32 | s->counter[0], sum = low + count;
+    uint64_t high = (uint64_t)s->counter[3] << 32 | s->counter[2];
+    high += sum < low;
+    s->counter[0] = (uint32_t)sum;
+    s->counter[1] = (uint32_t)(sum >> 32);
+    s->counter[2] = (uint32_t)high;
+    s->counter[3] = (uint32_t)(high >> 32);
+}
+
+static inline void sx_philox_next(sx_philox_stream *s, uint32_t out[4])
+{
+    sx_philox(s->key, s->counter, out);
+    sx_philox_skip(s, 1);
+}
+
 #endif

@@ -71,7 +71,7 @@ static sx_status import_handle(sx_tf_op_node *x)
     return SX_OK;
 }
 
-static sx_status require_handle(const sx_tf_op_node *x, const sx_tf_thing **out)
+sx_status sx_tf_require_handle(const sx_tf_op_node *x, const sx_tf_thing **out)
 {
     *out = x->n->n_in > 0 ? &x->n->in[0] : NULL;
     return *out != NULL && ((*out)->kind == SX_TF_HANDLE || (*out)->kind == SX_TF_REF ||
@@ -100,7 +100,7 @@ static sx_status import_read(sx_tf_op_node *x)
 {
     const sx_tf_thing *handle = NULL;
     sx_value y = SX_NO_VALUE;
-    SX_TRY(require_handle(x, &handle));
+    SX_TRY(sx_tf_require_handle(x, &handle));
     SX_TRY(sx_tf_read_handle(x, handle, &y));
     sx_tf_set(x, 0, y);
     return SX_OK;
@@ -112,7 +112,7 @@ static sx_status import_gather(sx_tf_op_node *x)
     const sx_tf_thing *handle = NULL;
     sx_value table = SX_NO_VALUE, indices = SX_NO_VALUE, y = SX_NO_VALUE;
     sx_gather_attrs attrs = {.batch_dims = sx_tf_read_int(&x->tf.head, "batch_dims", 0)};
-    SX_TRY(require_handle(x, &handle));
+    SX_TRY(sx_tf_require_handle(x, &handle));
     SX_TRY(sx_tf_operand(x, 1, &indices));
     if (attrs.batch_dims < 0) {
         return sx_tf_unsupported("batch_dims is negative");
@@ -121,6 +121,24 @@ static sx_status import_gather(sx_tf_op_node *x)
     SX_TRY(sx_tf_read_handle(x, handle, &table));
     SX_TF_BUILD(x, &y, gather, &attrs, table, indices);
     sx_tf_set(x, 0, y);
+    return SX_OK;
+}
+
+sx_status sx_tf_assign(const sx_tf_op_node *x, const sx_tf_thing *handle, sx_value value)
+{
+    if (x->im->trials > 0) {
+        return SX_OK;
+    }
+    if (handle->kind == SX_TF_READ) {
+        return sx_tf_unsupported("it assigns within a branch or a loop that was to only read");
+    }
+    (void)sx_build_node(x->b, &(sx_node_spec){.op = &sx_op_assign_variable,
+                                              .inputs = (sx_value[]){handle->value, value},
+                                              .n_inputs = 2,
+                                              .types = &handle->variable,
+                                              .n_types = 1,
+                                              .device = "",
+                                              .file = ""});
     return SX_OK;
 }
 
@@ -135,24 +153,15 @@ static sx_status import_assign(sx_tf_op_node *x)
         x->n->out[0] = x->n->n_in > 0 ? x->n->in[0] : x->n->out[0];
         return SX_OK;
     }
-    SX_TRY(require_handle(x, &handle));
+    SX_TRY(sx_tf_require_handle(x, &handle));
     SX_TRY(sx_tf_operand(x, 1, &value));
-    if (handle->kind == SX_TF_READ) {
-        return sx_tf_unsupported("it assigns within a branch or a loop that was to only read");
-    }
     const bool adds = strncmp(op, "AssignAdd", strlen("AssignAdd")) == 0;
     if (adds || strncmp(op, "AssignSub", strlen("AssignSub")) == 0) {
         SX_TRY(sx_tf_read_handle(x, handle, &old));
         const sx_value both[] = {old, value};
         SX_TRY(sx_tf_build(x, adds ? &sx_op_add : &sx_op_sub, NULL, &value, 2, both));
     }
-    (void)sx_build_node(x->b, &(sx_node_spec){.op = &sx_op_assign_variable,
-                                              .inputs = (sx_value[]){handle->value, value},
-                                              .n_inputs = 2,
-                                              .types = &handle->variable,
-                                              .n_types = 1,
-                                              .device = "",
-                                              .file = ""});
+    SX_TRY(sx_tf_assign(x, handle, value));
     if (handle->kind == SX_TF_REF) {
         x->n->out[0] = *handle;
     }

@@ -327,6 +327,50 @@ case("parse_v1", lambda r: [y for part in raw.ParseExample(
     serialized=r, names=[], sparse_keys=["tags", "steps"], dense_keys=["id", "name"], dense_defaults=[np.zeros(0, np.int64), [b"nobody"]],
     sparse_types=[tf.string, tf.float32], dense_shapes=[[], [1]]) for y in part], RECORDS)
 
+# --- Random numbers -------------------------------------------------------------------------------
+
+SEED, KEY, COUNTER = np.int64([-7, 1 << 40]), np.uint64([0x123456789abcdef]), np.uint64([2**64 - 2, 17])
+for dtype in (np.int32, np.int64):
+    case(f"random_key_{np.dtype(dtype).name}", lambda s: tuple(raw.StatelessRandomGetKeyCounter(seed=s)), dtype([-7, 12345]))
+case("random_key_alg", lambda s: tuple(raw.StatelessRandomGetKeyCounterAlg(seed=s)), SEED)
+case("random_alg", lambda s: raw.StatelessRandomGetAlg() + s, np.int32(0))
+for dtype in (tf.half, tf.bfloat16, tf.float32, tf.float64):
+    for name in ("StatelessRandomUniform", "StatelessRandomNormal", "StatelessTruncatedNormal"):
+        if dtype == tf.bfloat16:  # the comparison has no bfloat16
+            v2 = lambda n, k, c, name=name, d=dtype: tf.cast(getattr(raw, name + "V2")(shape=n, key=k, counter=c, alg=1, dtype=d), tf.float32)
+        else:
+            v2 = lambda n, k, c, name=name, d=dtype: getattr(raw, name + "V2")(shape=n, key=k, counter=c, alg=1, dtype=d)
+        case(f"random_{name}V2_{dtype.name}", v2, np.int32([5, 3, 7]), KEY, COUNTER)
+        if dtype != tf.bfloat16:
+            case(f"random_{name}_{dtype.name}", lambda n, s, name=name, d=dtype: getattr(raw, name)(shape=n, seed=s, dtype=d), np.int64([37]), SEED)
+for dtype in (tf.int32, tf.int64, tf.uint32, tf.uint64):
+    d = dtype.as_numpy_dtype
+    full = lambda n, k, c, d=dtype: raw.StatelessRandomUniformFullIntV2(shape=n, key=k, counter=c, alg=3, dtype=d)
+    between = lambda n, k, c, a, b: raw.StatelessRandomUniformIntV2(shape=n, key=k, counter=c, alg=1, minval=a, maxval=b)
+    case(f"random_bits_{dtype.name}", full, np.int32([5, 7]), KEY, COUNTER)
+    if dtype.is_unsigned:
+        continue  # TensorFlow has no such kernel on the CPU
+    case(f"random_int_{dtype.name}", between, np.int32([5, 7]), KEY, COUNTER, d(3), d(1000))
+    case(f"random_int_all_{dtype.name}", between, np.int32([5, 7]), KEY, COUNTER, d(np.iinfo(d).min), d(np.iinfo(d).max))
+    case(f"random_int_none_{dtype.name}", between, np.int32([2]), KEY, COUNTER, d(3), d(3))
+case("random_int_v1", lambda n, s, a, b: raw.StatelessRandomUniformInt(shape=n, seed=s, minval=a, maxval=b), np.int32([9]), SEED, np.int64(-5), np.int64(5))
+case("random_bits_v1", lambda n, s: raw.StatelessRandomUniformFullInt(shape=n, seed=s, dtype=tf.int32), np.int32([9]), SEED)
+case("random_scalar", lambda n, k, c: raw.StatelessRandomUniformV2(shape=n, key=k, counter=c, alg=1), np.zeros(0, np.int32), KEY, COUNTER)
+case("random_nothing", lambda n, k, c: raw.StatelessRandomNormalV2(shape=n, key=k, counter=c, alg=1), np.int32([0, 3]), KEY, COUNTER)
+case("random_negative", lambda n, k, c: raw.StatelessRandomNormalV2(shape=n, key=k, counter=c, alg=1), np.int32([2, -3]), KEY, COUNTER)
+case("random_huge", lambda n, k, c: raw.StatelessRandomNormalV2(shape=n, key=k, counter=c, alg=1), np.int64([2**40, 2**40]), KEY, COUNTER)
+for dtype in (np.float32, np.float64):
+    alpha = dtype([[0.1], [0.7], [1], [2.5]])
+    case(f"random_gamma_{np.dtype(dtype).name}", lambda n, k, c, a: raw.StatelessRandomGammaV3(shape=n, key=k, counter=c, alg=1, alpha=a), np.int32([50, 4, 1]), KEY, COUNTER, alpha)
+    case(f"random_gamma_v2_{np.dtype(dtype).name}", lambda n, s, a: raw.StatelessRandomGammaV2(shape=n, seed=s, alpha=a), np.int32([3, 4, 1]), SEED, alpha)
+case("random_gamma_shape", lambda n, k, c, a: raw.StatelessRandomGammaV3(shape=n, key=k, counter=c, alg=1, alpha=a), np.int32([4, 3]), KEY, COUNTER, np.float32([1, 2]))
+LOGITS = np.float32([[0, 1, 2, -1], [5, -np.inf, 0, 5], [-100, -100, -101, np.nan]])
+# one row: TensorFlow's numbers of several depend on its threads
+for row in range(3):
+    case(f"random_classes_{row}", lambda x, n, s: raw.StatelessMultinomial(logits=x, num_samples=n, seed=s), LOGITS[row : row + 1], np.int32(40), SEED)
+case("random_classes_int32", lambda x, n, s: raw.StatelessMultinomial(logits=x, num_samples=n, seed=s, output_dtype=tf.int32), np.float64([[1, 2, 3]]), np.int32(9), SEED)
+case("random_classes_none", lambda x, n, s: raw.StatelessMultinomial(logits=x, num_samples=n, seed=s), np.zeros((2, 0), np.float32), np.int32(9), SEED)
+
 # As many results as there are characters are split by what is known of the batch: with a size only.
 STATIC = {"chars", "string_broadcast"} | {name for name in CASES if name.startswith("sparse_reshape")}
 UNKNOWN_RANK = ["join", "strip_grid", "lower_grid", "length_grid", "number_float32", "as_string_f32", "hash_fast_10",

@@ -232,6 +232,16 @@ typedef struct sx_preprocess_image_attrs {
     double mean_0, mean_1, mean_2, std_0, std_1, std_2; /* of SX_MEAN_STD */
 } sx_preprocess_image_attrs;
 
+enum { SX_VALUES_UNIFORM, SX_VALUES_NORMAL, SX_VALUES_TRUNCATED_NORMAL, SX_VALUES_BITS };
+typedef struct sx_random_values_attrs {
+    int32_t distribution; /* SX_VALUES_ */
+    sx_dtype dtype;
+} sx_random_values_attrs;
+
+typedef struct sx_random_categorical_attrs {
+    sx_dtype output_dtype;
+} sx_random_categorical_attrs;
+
 typedef struct sx_momentum_attrs {
     double momentum;
     bool nesterov;

@@ -1,0 +1,111 @@
+/* Shared by the operators that draw from a stream of Philox numbers: see random_stream.h. */
+#include "graph/ops/random_stream.h"
+
+#include <math.h>
+
+enum { PHILOX = 1, THE_DEVICES = 3 };
+
+static const double two_pi = 6.283185307179586;
+
+void sx_random_seed(uint64_t seed0, uint64_t seed1, sx_philox_stream *out)
+{
+    static const uint32_t scrambler[2] = SX_PHILOX_SCRAMBLER;
+    const uint32_t seed[4] = {(uint32_t)seed0, (uint32_t)(seed0 >> 32), (uint32_t)seed1,
+                              (uint32_t)(seed1 >> 32)};
+    uint32_t mixed[4];
+    sx_philox(scrambler, seed, mixed);
+    *out = (sx_philox_stream){.key = {mixed[0], mixed[1]}, .counter = {0, 0, mixed[2], mixed[3]}};
+}
+
+sx_status sx_random_infer(sx_infer_context *c, sx_dtype dtype)
+{
+    SX_TRY(sx_require_integers("shape", &c->inputs[0], 1, "[rank]"));
+    SX_TRY(sx_require_maybe("key", &c->inputs[1], SX_U64, 1, "[1]"));
+    SX_TRY(sx_require_maybe("counter", &c->inputs[2], SX_U64, 1, "[2]"));
+    SX_TRY(sx_require_integers("alg", &c->inputs[3], 0, "a scalar"));
+    const int64_t rank = sx_vector_size(&c->inputs[0]);
+    if (rank > SX_MAX_RANK) {
+        return sx_error(SX_INVALID_ARGUMENT, "shape is %s; at most rank %d is supported",
+                        SX_TEXT(&c->inputs[0]), SX_MAX_RANK);
+    }
+    c->outputs[0] = sx_unknown_shape(dtype);
+    if (rank >= 0) {
+        c->outputs[0].rank = (int)rank;
+        for (int d = 0; d < rank; d++) {
+            c->outputs[0].dims[d] = SX_UNKNOWN_DIM;
+        }
+    }
+    return SX_OK;
+}
+
+sx_status sx_random_type(const sx_kernel_call *c, sx_dtype dtype, sx_type *out)
+{
+    const int64_t rank = c->in[0].type.dims[0];
+    sx_type y = {.dtype = dtype, .rank = (int)SX_MIN(rank, SX_MAX_RANK)};
+    for (int d = 0; d < y.rank; d++) {
+        y.dims[d] = c->in[0].i[d];
+        if (y.dims[d] < 0) {
+            return sx_error(SX_INVALID_ARGUMENT, "dimension %d of shape is %lld", d,
+                            (long long)y.dims[d]);
+        }
+    }
+    *out = y;
+    return sx_require_made("the result", &y);
+}
+
+sx_status sx_random_open(const sx_kernel_call *c, sx_philox_stream *out)
+{
+    const int64_t alg = c->in[3].i[0];
+    if (alg != PHILOX && alg != THE_DEVICES) {
+        return sx_error(SX_UNIMPLEMENTED,
+                        "random number algorithm %lld is not supported, only %d, "
+                        "Philox",
+                        (long long)alg, PHILOX);
+    }
+    if (c->in[1].type.dims[0] != 1 || c->in[2].type.dims[0] < 2) {
+        return sx_error(SX_INVALID_ARGUMENT, "key is %s and counter %s, expected uint64[1] and [2]",
+                        SX_TEXT(&c->in[1].type), SX_TEXT(&c->in[2].type));
+    }
+    const uint64_t key = c->in[1].u[0], low = c->in[2].u[0], high = c->in[2].u[1];
+    *out = (sx_philox_stream){
+        .key = {(uint32_t)key, (uint32_t)(key >> 32)},
+        .counter = {(uint32_t)low, (uint32_t)(low >> 32), (uint32_t)high, (uint32_t)(high >> 32)}};
+    return SX_OK;
+}
+
+uint32_t sx_random_word(sx_random_words *r)
+{
+    if (r->used == 0) {
+        sx_philox_next(&r->stream, r->words);
+    }
+    const uint32_t word = r->words[r->used];
+    r->used = (r->used + 1) % 4;
+    return word;
+}
+
+double sx_random_float(uint32_t word)
+{
+    return (double)(word & 0x7fffff) * 0x1p-23;
+}
+
+double sx_random_double(uint32_t first, uint32_t second)
+{
+    return (double)((uint64_t)(first & 0xfffff) << 32 | second) * 0x1p-52;
+}
+
+void sx_random_normal_floats(const uint32_t words[2], double out[2])
+{
+    const double u = sx_random_float(words[0]), v = sx_random_float(words[1]);
+    const double r = sqrt(-2 * log(fmax(u, (double)1e-7f))), t = (double)(float)(two_pi * v);
+    out[0] = r * sin(t);
+    out[1] = r * cos(t);
+}
+
+void sx_random_normal_doubles(const uint32_t words[4], double out[2])
+{
+    const double u = sx_random_double(words[0], words[1]);
+    const double t = two_pi * sx_random_double(words[2], words[3]);
+    const double r = sqrt(-2 * log(fmax(u, 1e-7)));
+    out[0] = r * sin(t);
+    out[1] = r * cos(t);
+}

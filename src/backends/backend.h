@@ -64,7 +64,11 @@ typedef struct sx_compile_options {
      * `ok_output` (a bool scalar of the program; NULL = none) is false. */
     int64_t steps;
     const char *ok_output;
-    bool any_batch;    /* replicas need not divide the batch; if not, each computes all of it */
+    bool any_batch; /* replicas need not divide the batch; if not, each computes all of it */
+    /* The variables that the program does not assign have, from the first execution on, always the
+     * same values, in whatever buffers: a backend may compute what follows from them once, and keep
+     * it. */
+    bool frozen;
     sx_budget *memory; /* charged for the memory of the executable and its runs; NULL = none; must
                           outlive them */
 } sx_compile_options;
@@ -113,6 +117,7 @@ typedef struct sx_kernel_time {
     const char *kernel; /* "conv2d/forward onednn jit:avx512_core" */
     const char *node;   /* graph node, or the fused nodes joined by "+" */
     int64_t calls, total_ns;
+    int64_t least_ns;    /* of one call, where one worker makes all of it; 0 = unknown */
     double flops, bytes; /* of one call */
 } sx_kernel_time;
 

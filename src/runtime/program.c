@@ -263,6 +263,7 @@ sx_status sx_program_compile(const sx_program *p, int64_t batch, int64_t steps, 
         .steps = steps,
         .ok_output = steps > 1 && ok_output >= 0 ? sx_program_output_name(p, ok_output) : NULL,
         .any_batch = steps == 1,
+        .frozen = sx_session_is_frozen(p->session),
         .memory = o->memory,
     };
     return sx_compile(sx_session_platform(p->session), p->graph, &options, out);

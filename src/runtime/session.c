@@ -13,6 +13,7 @@ typedef struct variable {
 
 struct sx_session {
     sx_session_options options;
+    bool frozen;
     sx_platform *platform;
     sx_device *device;
     variable *variables;
@@ -76,6 +77,16 @@ sx_device *sx_session_device(const sx_session *s)
 int sx_session_replicas(const sx_session *s)
 {
     return s->options.platform.pjrt.replicas > 0 ? s->options.platform.pjrt.replicas : 1;
+}
+
+void sx_session_freeze(sx_session *s)
+{
+    s->frozen = true;
+}
+
+bool sx_session_is_frozen(const sx_session *s)
+{
+    return s->frozen;
 }
 
 const sx_session_options *sx_session_get_options(const sx_session *s)

@@ -45,6 +45,9 @@ SX_MUST_USE sx_status sx_session_create(const sx_session_options *options,
 /* NULL is fine; its programs are destroyed first. False, as sx_platform_close() says it: the
  * session's budget (options.memory) is still in use. */
 bool sx_session_destroy(sx_session *session);
+/* Says, before the first program is compiled, that variables are not written once one has run:
+ * sx_compile_options.frozen. */
+void sx_session_freeze(sx_session *session);
 sx_device *sx_session_device(const sx_session *session);
 /* The number of replicas that share a batch, which must divide full training batches. */
 int sx_session_replicas(const sx_session *session);

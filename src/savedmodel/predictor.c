@@ -120,6 +120,13 @@ static sx_status import_all(sx_predictor *p, bool compile)
                            ? sx_no_memory("for a predictor")
                            : sx_import_library(p->model, &(sx_import_limits){.memory = &p->memory},
                                                &p->library, refused);
+    bool writes = false;
+    for (int i = 0; status == SX_OK && i < p->library->n_functions; i++) {
+        writes = writes || p->library->functions[i].writes;
+    }
+    if (!writes) {
+        sx_session_freeze(p->session);
+    }
     for (size_t i = 0; i < p->n && status == SX_OK; i++) {
         sx_status why = refused[i];
         refused[i] = SX_OK;

@@ -33,6 +33,9 @@ typedef struct cpu_executable {
     sx_cpu_plan *plan;
     bool profile;
     char numerics[256];
+    char *kept;               /* of plan->kept_bytes, filled by the first execution: */
+    atomic_bool kept_is_made; /* written under the mutex */
+    pthread_mutex_t making;
 } cpu_executable;
 
 typedef struct cpu_run {
@@ -40,7 +43,7 @@ typedef struct cpu_run {
     char *arenas;      /* [shards] of shard_bytes, then the common one */
     char ***bases;     /* [shards][spaces] */
     void **states;     /* [shards][steps] */
-    int64_t *times_ns; /* [workers][steps], or NULL */
+    int64_t *times_ns; /* [workers][steps], or NULL; behind them the least of one call [steps] */
     int64_t calls;
     sx_kernel_time *profile;  /* [steps] */
     _Atomic(sx_status) fault; /* of the running execution */
@@ -180,6 +183,8 @@ static void cpu_destroy(sx_executable *head)
 {
     cpu_executable *e = (cpu_executable *)head;
     sx_cpu_plan_destroy(e->plan);
+    sx_free_aligned(e->kept);
+    pthread_mutex_destroy(&e->making);
     sx_executable_deinit(head);
     sx_free(e);
 }
@@ -195,13 +200,20 @@ static sx_status cpu_compile(sx_platform *platform, const sx_graph *graph,
     e->head.memory = options->memory;
     e->profile = options->profile || platform_of(&e->head)->profile != NULL;
     atomic_init(&e->head.refs, 1);
+    atomic_init(&e->kept_is_made, false);
+    pthread_mutex_init(&e->making, NULL);
     sx_cpu_plan_options o = {.batch = options->batch,
                              .shards = options->shards,
+                             .frozen = options->frozen,
                              .workers = platform_of(&e->head)->workers,
                              .executable = &e->head};
     sx_status status = sx_cpu_plan_create(graph, &o, &e->plan);
     if (status == SX_OK) {
         status = sx_executable_describe(&e->head, e->plan->graph, e->plan->batch);
+    }
+    if (status == SX_OK && e->plan->kept_bytes > 0) {
+        e->kept = sx_alloc_aligned((size_t)e->plan->kept_bytes, SX_CPU_ALIGN);
+        status = e->kept == NULL ? sx_no_memory("for a program's frozen values") : SX_OK;
     }
     if (status != SX_OK) {
         sx_executable_release(&e->head);
@@ -285,10 +297,12 @@ static sx_status allocate(cpu_run *r, const cpu_executable *e)
         r->bases[s][SX_CPU_SHARD] = r->arenas + (size_t)s * shard;
         r->bases[s][SX_CPU_COMMON] = r->arenas + (size_t)p->shards * shard;
         r->bases[s][SX_CPU_CONST] = p->constants;
+        r->bases[s][SX_CPU_KEPT] = e->kept;
     }
     if (e->profile) {
-        r->times_ns = sx_alloc((size_t)platform_of(&e->head)->workers * (size_t)(p->n_steps + 1),
-                               sizeof(int64_t));
+        r->times_ns =
+            sx_alloc(((size_t)platform_of(&e->head)->workers + 1) * (size_t)(p->n_steps + 1),
+                     sizeof(int64_t));
         r->profile = sx_alloc((size_t)p->n_steps + 1, sizeof(*r->profile));
         if (r->times_ns == NULL || r->profile == NULL) {
             return sx_no_memory("for a run");
@@ -342,7 +356,13 @@ static void run_step(cpu_run *r, const sx_cpu_step *s, int worker, const sx_cpu_
     }
     int64_t start = sx_now_ns();
     s->run(s, call);
-    r->times_ns[(int64_t)worker * plan_of(r)->n_steps + s->index] += sx_now_ns() - start;
+    const int64_t ns = sx_now_ns() - start;
+    r->times_ns[(int64_t)worker * plan_of(r)->n_steps + s->index] += ns;
+    if (worker == 0) {
+        int64_t *least =
+            r->times_ns + (int64_t)platform_of(r->head.executable)->workers * plan_of(r)->n_steps;
+        least[s->index] = least[s->index] == 0 || ns < least[s->index] ? ns : least[s->index];
+    }
 }
 
 /* A call of the steps of a shard; common stages run in that of shard 0. */
@@ -367,7 +387,9 @@ static void run_sharded(cpu_run *r, const sx_cpu_stage *stage, int worker)
         const sx_cpu_step *steps = p->steps[shard < p->larger ? 0 : 1];
         for (int i = stage->first; i < stage->first + stage->count; i++) {
             call.end = steps[i].range;
-            run_step(r, &steps[i], worker, &call);
+            if (!steps[i].once) {
+                run_step(r, &steps[i], worker, &call);
+            }
         }
     }
 }
@@ -383,6 +405,9 @@ static void run_common(cpu_run *r, const sx_cpu_stage *stage, int worker)
         const sx_cpu_step *s = &p->steps[0][i];
         call.begin = 0;
         call.end = s->range;
+        if (s->once) {
+            continue;
+        }
         if (s->range >= RANGE_MIN && r->workers > 1) {
             int64_t blocks = (s->range + RANGE_ALIGN - 1) / RANGE_ALIGN;
             call.begin = blocks * worker / r->workers * RANGE_ALIGN;
@@ -404,8 +429,47 @@ static void run_serial(cpu_run *r, const sx_cpu_stage *stage, int worker)
     sx_cpu_call call = call_of(r, 0);
     for (int i = stage->first; worker == 0 && i < stage->first + stage->count; i++) {
         call.end = steps[i].range;
-        run_step(r, &steps[i], worker, &call);
+        if (!steps[i].once) {
+            run_step(r, &steps[i], worker, &call);
+        }
     }
+}
+
+/* Computes what follows from the frozen arguments, unless an execution has. */
+static sx_status make_kept(cpu_run *r)
+{
+    cpu_executable *e = (cpu_executable *)r->head.executable;
+    const sx_cpu_plan *p = e->plan;
+    if (!p->frozen || atomic_load_explicit(&e->kept_is_made, memory_order_acquire)) {
+        return SX_OK;
+    }
+    pthread_mutex_lock(&e->making);
+    sx_status status = SX_OK;
+    char *memory = NULL;
+    if (!atomic_load(&e->kept_is_made)) {
+        memory = sx_alloc_aligned((size_t)p->once_bytes + SX_CPU_ALIGN, SX_CPU_ALIGN);
+        status = memory == NULL ? sx_no_memory("to prepare a program's frozen values") : SX_OK;
+    }
+    for (int i = 0; memory != NULL && i < p->n_steps; i++) {
+        for (int v = 0; v < p->n_variants; v++) {
+            const sx_cpu_step *s = &p->steps[v][i];
+            sx_cpu_call call = call_of(r, v == 0 ? 0 : p->larger);
+            call.end = s->range;
+            r->bases[call.shard][SX_CPU_ONCE] = memory;
+            if (s->once && v == 0) {
+                s->run(s, &call);
+            } else if (s->prepare_once != NULL) {
+                s->prepare_once(s, &call);
+            }
+        }
+    }
+    if (memory != NULL) {
+        status = atomic_exchange(&r->fault, SX_OK);
+        atomic_store_explicit(&e->kept_is_made, status == SX_OK, memory_order_release);
+    }
+    sx_free_aligned(memory);
+    pthread_mutex_unlock(&e->making);
+    return status;
 }
 
 static void run_plan(void *user, int worker)
@@ -466,6 +530,11 @@ static sx_status cpu_submit(sx_run *head, sx_device_buffer *const *args,
     bind(r, args, outputs);
     r->calls++;
     int before = sx_dnn_enter(plan->team ? p->workers : 1);
+    sx_status status = make_kept(r);
+    if (status != SX_OK) {
+        sx_dnn_leave(before);
+        return status;
+    }
     if (plan->parallel) {
         r->workers = p->workers;
         pthread_mutex_lock(&p->running);
@@ -487,7 +556,7 @@ static sx_status cpu_info(const sx_executable *head, sx_executable_info *out)
     const cpu_executable *e = (const cpu_executable *)head;
     const sx_cpu_plan *p = e->plan;
     out->temporary_bytes = p->shard_bytes * p->shards + p->common_bytes;
-    out->code_bytes = p->const_bytes;
+    out->code_bytes = p->const_bytes + p->kept_bytes;
     out->flops = p->flops;
     out->shards = p->shards;
     out->kernels = p->n_steps;
@@ -508,12 +577,16 @@ static sx_status cpu_profile(sx_run *head, const sx_kernel_time **out_rows, int 
         for (int w = 0; w < platform_of(head->executable)->workers; w++) {
             ns += r->times_ns[(int64_t)w * p->n_steps + i];
         }
-        r->profile[i] = (sx_kernel_time){.kernel = s->kernel,
-                                         .node = s->node,
-                                         .calls = r->calls,
-                                         .total_ns = ns,
-                                         .flops = s->flops,
-                                         .bytes = s->bytes};
+        const int workers = platform_of(head->executable)->workers;
+        r->profile[i] = (sx_kernel_time){
+            .kernel = s->kernel,
+            .least_ns =
+                p->shards == 1 && workers > 0 ? r->times_ns[(int64_t)workers * p->n_steps + i] : 0,
+            .node = s->node,
+            .calls = r->calls,
+            .total_ns = ns,
+            .flops = s->flops,
+            .bytes = s->bytes};
     }
     *out_rows = r->profile;
     *out_count = p->n_steps;

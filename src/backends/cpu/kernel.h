@@ -27,6 +27,7 @@ typedef struct sx_cpu_match {
     const int *hidden;     /* [n_nodes]: extra values that a gradient needs from a node, 0 = none */
     const sx_cpu_vec *vec;
     int shards;
+    bool frozen; /* variables keep their values: a kernel may prepare them once */
     /* The result; initially only the root with its inputs and outputs. */
     int nodes[SX_CPU_MAX_NODES]; /* root first, then the claimed ones */
     int n_nodes;
@@ -66,6 +67,7 @@ typedef struct sx_cpu_site {
     int n_in, n_out;
     unsigned narrow_in; /* bit i: in[i] lies there as bfloat16; only what the kernel's row allows */
     bool narrow_out;    /* out[0] is to be written as bfloat16 */
+    unsigned frozen_in; /* bit i: in[i] is the same in every execution (sx_cpu_step.read_once) */
     const sx_cpu_vec *vec;
 } sx_cpu_site;
 

@@ -137,7 +137,7 @@ static sx_status wrong(dnnl_status_t status, const char *what)
 
 /* ---- Convolution ---- */
 
-enum { SRC, FILTER, BIAS, DST, SCRATCH, PACKED, MEMORIES };
+enum { SRC, FILTER, BIAS, DST, SCRATCH, PACKED, ADDED, MEMORIES };
 
 /* The state of one shard's call. */
 struct sx_dnn_slot {
@@ -148,7 +148,8 @@ struct sx_dnn_slot {
 struct sx_dnn_conv {
     sx_dnn_conv_kind kind;
     bool has_bias, packs; /* packs: the primitive needs the filter in its own layout */
-    bool has_gemm;        /* the primitive calls oneDNN's GEMM */
+    bool adds;
+    bool has_gemm; /* the primitive calls oneDNN's GEMM */
     dnnl_engine_t engine;
     dnnl_primitive_t primitive, reorder;
     dnnl_memory_desc_t md[MEMORIES];
@@ -228,6 +229,7 @@ static sx_status describe(conv_maker *m)
     DNN_TRY(nhwc(&m->dst, dst, c->kind == SX_DNN_FORWARD ? dnnl_f32 : narrow), "result");
     DNN_TRY(nhwc(&c->md[SRC], src, c->kind == SX_DNN_BACKWARD_DATA ? dnnl_f32 : narrow), "source");
     c->md[DST] = m->dst;
+    c->md[ADDED] = m->dst;
     DNN_TRY(dnnl_memory_desc_init_by_tag(&c->md[BIAS], 1, bias, dnnl_f32, dnnl_x), "bias");
     status = describe_filter(m, narrow);
     describe_windows(m);
@@ -241,16 +243,29 @@ static dnnl_status_t make_attr(conv_maker *m)
     s = s != dnnl_success
             ? s
             : dnnl_primitive_attr_set_scratchpad_mode(m->attr, dnnl_scratchpad_mode_user);
-    if (s != dnnl_success || !m->spec->relu) {
+    if (s != dnnl_success || (m->spec->act == SX_DNN_PLAIN && !m->spec->add)) {
         return s;
     }
+    static const struct {
+        dnnl_alg_kind_t kind;
+        float alpha, beta;
+    } acts[] = {[SX_DNN_RELU] = {dnnl_eltwise_relu, 0, 0},
+                [SX_DNN_RELU6] = {dnnl_eltwise_clip, 0, 6},
+                [SX_DNN_SWISH] = {dnnl_eltwise_swish, 1, 0}};
     dnnl_post_ops_t ops;
     s = dnnl_post_ops_create(&ops);
-    if (s == dnnl_success) {
-        s = dnnl_post_ops_append_eltwise(ops, 1.0F, dnnl_eltwise_relu, 0.0F, 0.0F);
-        s = s != dnnl_success ? s : dnnl_primitive_attr_set_post_ops(m->attr, ops);
-        dnnl_post_ops_destroy(ops);
+    if (s != dnnl_success) {
+        return s;
     }
+    if (m->spec->add) {
+        s = dnnl_post_ops_append_binary(ops, dnnl_binary_add, &m->conv->md[ADDED]);
+    }
+    if (s == dnnl_success && m->spec->act != SX_DNN_PLAIN) {
+        s = dnnl_post_ops_append_eltwise(ops, 1.0F, acts[m->spec->act].kind,
+                                         acts[m->spec->act].alpha, acts[m->spec->act].beta);
+    }
+    s = s != dnnl_success ? s : dnnl_primitive_attr_set_post_ops(m->attr, ops);
+    dnnl_post_ops_destroy(ops);
     return s;
 }
 
@@ -342,6 +357,7 @@ sx_status sx_dnn_conv_create(const sx_dnn_conv_spec *spec, sx_dnn_conv **out)
     }
     c->kind = spec->kind;
     c->has_bias = spec->bias;
+    c->adds = spec->add;
     DNN_TRY(dnnl_engine_create(&c->engine, dnnl_cpu, 0), "engine");
     if ((status = describe(&m)) != SX_OK) {
         goto done;
@@ -423,8 +439,7 @@ static void reorder(const sx_dnn_conv *c, const sx_dnn_slot *s, int from, int to
     dnnl_primitive_execute(c->reorder, s->stream, 2, args);
 }
 
-void sx_dnn_conv_run(const sx_dnn_conv *c, const sx_dnn_slot *s, void *src, void *filter,
-                     void *bias, void *dst, void *scratch)
+void sx_dnn_conv_run(const sx_dnn_conv *c, const sx_dnn_slot *s, const sx_dnn_conv_args *a)
 {
     static const int names[][4] = {
         [SX_DNN_FORWARD] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST, DNNL_ARG_BIAS},
@@ -433,27 +448,57 @@ void sx_dnn_conv_run(const sx_dnn_conv *c, const sx_dnn_slot *s, void *src, void
                                     DNNL_ARG_DIFF_BIAS},
     };
     const int *name = names[c->kind];
-    void *data[MEMORIES] = {src, filter, bias, dst, (char *)scratch + c->packed_bytes, scratch};
+    char *scratch = a->scratch;
+    void *data[MEMORIES] = {a->src,
+                            a->filter,
+                            a->bias,
+                            a->dst,
+                            scratch + c->packed_bytes,
+                            a->packed != NULL ? a->packed : scratch,
+                            a->added};
     sigset_t before;
     const bool blocked = block_signals(c->has_gemm, &before);
     for (int k = 0; k < MEMORIES; k++) {
         dnnl_memory_set_data_handle_v2(s->memory[k], data[k], s->stream);
     }
-    if (c->packs && c->kind != SX_DNN_BACKWARD_FILTER) {
+    if (c->packs && c->kind != SX_DNN_BACKWARD_FILTER && a->packed == NULL) {
         reorder(c, s, FILTER, PACKED);
     }
-    dnnl_exec_arg_t args[] = {{name[0], s->memory[SRC]},
-                              {name[1], s->memory[c->packs ? PACKED : FILTER]},
-                              {name[2], s->memory[DST]},
-                              {DNNL_ARG_SCRATCHPAD, s->memory[SCRATCH]},
-                              {name[3], s->memory[BIAS]}};
-    dnnl_primitive_execute(c->primitive, s->stream, c->has_bias ? 5 : 4, args);
+    dnnl_exec_arg_t args[6] = {{name[0], s->memory[SRC]},
+                               {name[1], s->memory[c->packs ? PACKED : FILTER]},
+                               {name[2], s->memory[DST]},
+                               {DNNL_ARG_SCRATCHPAD, s->memory[SCRATCH]}};
+    int n = 4;
+    if (c->has_bias) {
+        args[n++] = (dnnl_exec_arg_t){name[3], s->memory[BIAS]};
+    }
+    if (c->adds) {
+        args[n++] =
+            (dnnl_exec_arg_t){DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1, s->memory[ADDED]};
+    }
+    dnnl_primitive_execute(c->primitive, s->stream, n, args);
     if (c->packs && c->kind == SX_DNN_BACKWARD_FILTER) {
         reorder(c, s, PACKED, FILTER);
     }
     if (blocked) {
         pthread_sigmask(SIG_SETMASK, &before, NULL);
     }
+}
+
+int64_t sx_dnn_conv_packed_bytes(const sx_dnn_conv *c)
+{
+    return c->packed_bytes;
+}
+
+sx_status sx_dnn_conv_pack(const sx_dnn_conv *c, void *filter, void *packed)
+{
+    sx_dnn_slot *s;
+    SX_TRY(sx_dnn_slot_create(c, &s));
+    dnnl_memory_set_data_handle_v2(s->memory[FILTER], filter, s->stream);
+    dnnl_memory_set_data_handle_v2(s->memory[PACKED], packed, s->stream);
+    reorder(c, s, FILTER, PACKED);
+    sx_dnn_slot_destroy(s);
+    return SX_OK;
 }
 
 void sx_dnn_gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float *a, const float *b,

@@ -27,10 +27,15 @@ typedef enum sx_dnn_conv_kind {
     SX_DNN_BACKWARD_FILTER, /* filter, bias = gradients from src, dst */
 } sx_dnn_conv_kind;
 
+typedef enum sx_dnn_act { SX_DNN_PLAIN, SX_DNN_RELU, SX_DNN_RELU6, SX_DNN_SWISH } sx_dnn_act;
+
 typedef struct sx_dnn_conv_spec {
     sx_dnn_conv_kind kind;
     sx_conv_geometry geometry; /* static */
-    bool bias, relu;
+    bool bias;
+    /* forward: dst = act(conv(src, filter) + bias + added), added in the form of dst */
+    bool add;
+    sx_dnn_act act;
     bool bf16; /* images that are read are bfloat16; results, filter and bias are float32 */
     int team;
 } sx_dnn_conv_spec;
@@ -52,8 +57,17 @@ void sx_dnn_slot_destroy(sx_dnn_slot *slot); /* NULL is fine */
 
 /* f32 (but see spec.bf16); src, dst NHWC, filter HWIO, bias may be NULL. Writes the results of the
  * kind. */
-void sx_dnn_conv_run(const sx_dnn_conv *conv, const sx_dnn_slot *slot, void *src, void *filter,
-                     void *bias, void *dst, void *scratch);
+typedef struct sx_dnn_conv_args {
+    void *src, *filter, *bias, *dst, *scratch;
+    void *added;  /* spec.add */
+    void *packed; /* the filter, as sx_dnn_conv_pack() made it; NULL: it is packed into scratch */
+} sx_dnn_conv_args;
+void sx_dnn_conv_run(const sx_dnn_conv *conv, const sx_dnn_slot *slot,
+                     const sx_dnn_conv_args *args);
+
+/* The bytes of a packed filter; 0: it is read as it lies. Packs it once for many runs. */
+int64_t sx_dnn_conv_packed_bytes(const sx_dnn_conv *conv);
+SX_MUST_USE sx_status sx_dnn_conv_pack(const sx_dnn_conv *conv, void *filter, void *packed);
 
 /* c[m,n] = a[m,k] b[k,n], row-major; ta: a is [k,m], tb: b is [n,k]. beta 0 or 1: added to c. */
 void sx_dnn_gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float *a, const float *b,

@@ -183,8 +183,8 @@ static void try_in_place(sx_cpu_planner *p, int k)
         for (int j = 0; j < u->n_in; j++) {
             twice |= j != i && sx_cpu_root(p, u->in[j]) == root && !(u->in_place >> j & 1);
         }
-        if ((u->in_place >> i & 1) && !twice && r->maker >= 0 && !r->placed && r->last == u->step &&
-            r->bytes == v->bytes && in_shard_arena(p, r)) {
+        if ((u->in_place >> i & 1) && !twice && r->maker >= 0 && !r->placed && !r->frozen &&
+            !v->frozen && r->last == u->step && r->bytes == v->bytes && in_shard_arena(p, r)) {
             r->last = v->last > r->last ? v->last : r->last;
             v->root = root;
             return;
@@ -367,6 +367,82 @@ static void drop_steps(sx_cpu_planner *p, const bool *dropped)
     plan->n_steps = step;
 }
 
+/* ---- What follows from frozen arguments alone ---- */
+
+static bool runs_alike(const sx_cpu_planner *p, const sx_cpu_unit *u)
+{
+    for (int i = 0; i < u->n_nodes; i++) {
+        const sx_op_def *op = p->g->nodes[u->nodes[i]].op;
+        if (sx_op_has_regions(op) || (op->flags & (SX_OP_BY_REPLICA | SX_OP_EFFECT)) != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Constants, variables that nothing assigns, and what steps make of them. Such steps run once,
+ * unless they make a result. */
+static void find_frozen(sx_cpu_planner *p)
+{
+    for (int i = 1; i < p->g->n_values && p->plan->frozen; i++) {
+        p->values[i].frozen = p->values[i].constant;
+    }
+    for (int i = 0; i < p->g->n_args && p->plan->frozen; i++) {
+        p->values[p->g->args[i].value.id].frozen =
+            p->g->args[i].kind == SX_ARG_VARIABLE && !overwritten(p, SX_CPU_ARGS + i);
+    }
+    for (int i = 0; i < p->plan->n_steps && p->plan->frozen; i++) {
+        sx_cpu_unit *u = &p->units[p->order[i]];
+        u->once = u->kind == SX_CPU_UNIT_KERNEL && u->n_in > 0 && runs_alike(p, u);
+        for (int k = 0; k < u->n_in; k++) {
+            u->once = u->once && p->values[sx_cpu_root(p, u->in[k])].frozen;
+        }
+        for (int k = 0; k < u->n_out; k++) {
+            const sx_cpu_pvalue *v = &p->values[sx_cpu_root(p, u->out[k])];
+            u->once = u->once && !v->placed && !v->narrow && (!v->own || p->plan->shards == 1);
+        }
+        for (int k = 0; k < u->n_out && u->once; k++) {
+            p->values[u->out[k]].frozen = true;
+        }
+    }
+}
+
+/* Places what the steps that run once make, and what others prepare then. */
+static sx_status place_frozen(sx_cpu_planner *p)
+{
+    sx_cpu_plan *plan = p->plan;
+    bool *read_later = sx_arena_array(&p->scratch, p->n_values + 1, bool);
+    if (read_later == NULL) {
+        return sx_cpu_no_memory();
+    }
+    for (int i = 0; i < plan->n_steps; i++) {
+        const sx_cpu_unit *u = &p->units[p->order[i]];
+        for (int k = 0; k < u->n_in && !u->once; k++) {
+            bool once = k < 32;
+            for (int v = 0; v < plan->n_variants && once; v++) {
+                once = (plan->steps[v][i].read_once >> k & 1) != 0;
+            }
+            read_later[sx_cpu_root(p, u->in[k])] |= !once;
+        }
+    }
+    for (int i = 0; i < plan->n_steps; i++) {
+        const sx_cpu_unit *u = &p->units[p->order[i]];
+        for (int k = 0; k < u->n_out && u->once; k++) {
+            sx_cpu_pvalue *v = &p->values[u->out[k]];
+            int64_t *bytes = read_later[u->out[k]] ? &plan->kept_bytes : &plan->once_bytes;
+            v->at = (sx_cpu_operand){read_later[u->out[k]] ? SX_CPU_KEPT : SX_CPU_ONCE, *bytes};
+            v->placed = true;
+            *bytes += sx_cpu_round_up(v->bytes + (v->bytes == 0));
+        }
+        for (int v = 0; v < plan->n_variants; v++) {
+            sx_cpu_step *s = &plan->steps[v][i];
+            s->kept = (sx_cpu_operand){SX_CPU_KEPT, plan->kept_bytes};
+            plan->kept_bytes += sx_cpu_round_up(s->kept_bytes);
+        }
+    }
+    return SX_OK;
+}
+
 sx_status sx_cpu_place_direct(sx_cpu_planner *p)
 {
     bool *dropped = sx_arena_array(&p->scratch, p->n_units + 1, bool);
@@ -381,6 +457,7 @@ sx_status sx_cpu_place_direct(sx_cpu_planner *p)
     }
     drop_steps(p, dropped);
     SX_TRY(sx_cpu_narrow(p));
+    find_frozen(p);
     lifetimes(p);
     for (int i = 0; i < p->plan->n_steps; i++) {
         try_in_place(p, p->order[i]);
@@ -390,6 +467,7 @@ sx_status sx_cpu_place_direct(sx_cpu_planner *p)
 
 sx_status sx_cpu_place_values(sx_cpu_planner *p)
 {
+    SX_TRY(place_frozen(p));
     SX_TRY(place_temporaries(p));
     for (int i = 1; i < p->n_values; i++) {
         p->values[i].at = p->values[sx_cpu_root(p, i)].at;

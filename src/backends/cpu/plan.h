@@ -20,6 +20,9 @@
  *   SX_CPU_SHARD    this shard's own arena: pieces of temporaries, partials, scratch
  *   SX_CPU_COMMON   arena of common temporaries
  *   SX_CPU_CONST    constants
+ *   SX_CPU_KEPT     what follows from frozen arguments alone: computed by the first execution, kept
+ *                   with the executable
+ *   SX_CPU_ONCE     the same, read only while that is computed
  *   SX_CPU_ARGS+i   argument i (its piece, if it has the batch dimension), then the outputs */
 #ifndef SX_BACKENDS_CPU_PLAN_H
 #define SX_BACKENDS_CPU_PLAN_H
@@ -27,7 +30,7 @@
 #include "backends/backend.h"
 #include "base/arena.h"
 
-enum { SX_CPU_SHARD = 0, SX_CPU_COMMON, SX_CPU_CONST, SX_CPU_ARGS };
+enum { SX_CPU_SHARD = 0, SX_CPU_COMMON, SX_CPU_CONST, SX_CPU_KEPT, SX_CPU_ONCE, SX_CPU_ARGS };
 enum { SX_CPU_ALIGN = 64 };
 
 typedef struct sx_cpu_operand {
@@ -68,6 +71,14 @@ struct sx_cpu_step {
     const char *kernel, *node;
     double flops, bytes; /* of one call */
     int index;           /* in the plan's steps */
+    /* Frozen arguments: `once` says that the first execution alone runs the step; another step may
+     * have a part that it alone runs, which writes to `kept`, and then reads the inputs of
+     * `read_once` no more. */
+    bool once;
+    void (*prepare_once)(const sx_cpu_step *step, const sx_cpu_call *call);
+    int64_t kept_bytes;
+    sx_cpu_operand kept;
+    unsigned read_once; /* bit i: in[i] */
 };
 
 static inline void *sx_cpu_at(const sx_cpu_call *call, sx_cpu_operand o)
@@ -110,6 +121,8 @@ typedef struct sx_cpu_plan {
     int n_stages;
     int n_spaces;
     int64_t shard_bytes, common_bytes, const_bytes;
+    bool frozen; /* variables keep their values */
+    int64_t kept_bytes, once_bytes;
     char *constants;
     const bool *arg_batched, *out_batched;
     const int64_t *arg_example_bytes, *out_example_bytes;
@@ -125,6 +138,7 @@ typedef struct sx_cpu_plan_options {
     int64_t batch;
     int shards;                /* 0 = choose */
     int workers;               /* of the platform */
+    bool frozen;               /* sx_compile_options.frozen */
     sx_executable *executable; /* charged for the plan's memory before it is allocated */
 } sx_cpu_plan_options;
 

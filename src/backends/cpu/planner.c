@@ -36,12 +36,16 @@ sx_status sx_cpu_too_large(const char *largest)
 
 typedef sx_status pass_fn(const sx_graph *g, sx_graph **out);
 
-static sx_status run_passes(const sx_graph *graph, sx_graph **out)
+static sx_status run_passes(const sx_graph *graph, bool frozen, sx_graph **out)
 {
     static pass_fn *const passes[] = {sx_pass_widen_bf16,  sx_pass_simplify, sx_pass_fold_constants,
-                                      sx_pass_merge_equal, sx_pass_simplify, sx_pass_drop_dead};
+                                      sx_pass_merge_equal, sx_pass_freeze,   sx_pass_simplify,
+                                      sx_pass_drop_dead};
     sx_graph *g = NULL;
     for (size_t i = 0; i < sizeof(passes) / sizeof(passes[0]); i++) {
+        if (passes[i] == sx_pass_freeze && !frozen) {
+            continue;
+        }
         sx_graph *next = NULL;
         sx_status status = passes[i](g != NULL ? g : graph, &next);
         sx_graph_destroy(g);
@@ -182,6 +186,7 @@ static sx_status prepare_kernel(sx_cpu_planner *p, const sx_cpu_unit *u, int var
     }
     unsigned narrow_in = 0;
     bool narrow_out = false;
+    unsigned frozen_in = 0;
     for (int i = 0; i < u->n_in + u->n_out; i++) {
         int v = i < u->n_in ? u->in[i] : u->out[i - u->n_in];
         const bool narrow = p->values[v].narrow;
@@ -192,6 +197,8 @@ static sx_status prepare_kernel(sx_cpu_planner *p, const sx_cpu_unit *u, int var
         s->bytes += (double)sx_type_bytes(&types[i]) / (narrow ? 2 : 1);
         narrow_in |= narrow && i < u->n_in ? 1u << i : 0;
         narrow_out |= narrow && i >= u->n_in;
+        frozen_in |=
+            i < u->n_in && i < 32 && p->values[sx_cpu_root(p, u->in[i])].frozen ? 1u << i : 0;
     }
     if (u->n_nodes == 1 && nodes[0]->op->bytes != NULL) { /* it does not read all of its operands */
         s->bytes = sx_node_cost(g, nodes[0]).bytes;
@@ -208,6 +215,7 @@ static sx_status prepare_kernel(sx_cpu_planner *p, const sx_cpu_unit *u, int var
                         .n_out = u->n_out,
                         .narrow_in = narrow_in,
                         .narrow_out = narrow_out,
+                        .frozen_in = frozen_in,
                         .vec = p->vec};
     s->kernel = u->kernel->name;
     SX_TRY(u->kernel->prepare(&site, s), "preparing %s \"%s\"", nodes[0]->op->name, nodes[0]->name);
@@ -317,6 +325,7 @@ static sx_status set_operands(sx_cpu_planner *p)
             s->n_out = u->n_out;
             s->scratch = u->scratch;
             s->index = i;
+            s->once = u->once;
         }
     }
     return SX_OK;
@@ -373,7 +382,9 @@ static sx_status charge(const sx_cpu_planner *p, const sx_cpu_plan_options *o)
     int64_t temporaries, constants;
     if (!sx_mul_i64(plan->shard_bytes, plan->shards, &temporaries) ||
         !sx_add_i64(temporaries, plan->common_bytes, &temporaries) ||
-        !sx_mul_i64(plan->const_bytes, 2 + plan->n_variants, &constants)) {
+        !sx_mul_i64(plan->const_bytes, 2 + plan->n_variants, &constants) ||
+        !sx_add_i64(constants, plan->kept_bytes, &constants) ||
+        !sx_add_i64(constants, plan->once_bytes, &constants)) {
         return sx_cpu_too_large(p->largest);
     }
     return o->executable != NULL
@@ -432,7 +443,8 @@ static sx_status try_plan(const sx_graph *graph, const sx_cpu_plan_options *opti
     sx_arena_init(&plan->arena, 0);
     sx_cpu_planner p = {.plan = plan, .vec = sx_cpu_vec_best()};
     sx_arena_init(&p.scratch, 0);
-    sx_status status = run_passes(graph, &plan->graph);
+    plan->frozen = options->frozen;
+    sx_status status = run_passes(graph, plan->frozen, &plan->graph);
     if (status == SX_OK) {
         status = plan_all(&p, options, crop);
     }

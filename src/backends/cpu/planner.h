@@ -20,6 +20,7 @@ typedef struct sx_cpu_pvalue {
     bool constant;  /* at CONST, given by `node` */
     int twin_of;    /* the graph's value that this one holds, too (narrow.c); 0 = none */
     bool narrow;    /* as bfloat16 */
+    bool frozen;    /* the same in every execution */
     int root;       /* view of that one; itself if none */
     int maker;      /* unit, or -1: argument, constant, unused */
     sx_cpu_operand at;
@@ -49,6 +50,7 @@ typedef struct sx_cpu_unit {
     int phase, level, stage, step;
     int state;        /* of the sort */
     bool last_of_all; /* final copies */
+    bool once;        /* run by the first execution alone */
     sx_cpu_operand scratch;
 } sx_cpu_unit;
 

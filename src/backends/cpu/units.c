@@ -291,7 +291,8 @@ sx_status sx_cpu_make_units(sx_cpu_planner *p)
                       .sharded = p->sharded,
                       .hidden = p->hidden,
                       .vec = p->vec,
-                      .shards = p->plan->shards};
+                      .shards = p->plan->shards,
+                      .frozen = p->plan->frozen};
     for (int k = g->n_nodes - 1; k >= 0; k--) {
         const sx_node *n = &g->nodes[k];
         if (n->op->flags & SX_OP_HOST) {

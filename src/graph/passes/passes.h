@@ -19,6 +19,10 @@ SX_MUST_USE sx_status sx_pass_drop_dead(const sx_graph *g, sx_graph **out);
 /* Removes nodes whose result follows from types alone: identities, casts and reshapes to the same
  * type, counts of elements. */
 SX_MUST_USE sx_status sx_pass_simplify(const sx_graph *g, sx_graph **out);
+/* Where variables keep their values: multiplications and additions of vectors of the channels
+ * behind a convolution, batch norms too, go into its filter and its bias; x sigmoid(x) becomes
+ * swish. The new filter is computed from the variables, by nodes. */
+SX_MUST_USE sx_status sx_pass_freeze(const sx_graph *g, sx_graph **out);
 /* Lets the batch norms in training use the moments of their replica's part of the batch (attribute
  * own_moments). */
 SX_MUST_USE sx_status sx_pass_own_moments(const sx_graph *g, sx_graph **out);

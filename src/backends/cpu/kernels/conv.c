@@ -56,9 +56,11 @@ static sx_status create_conv(sx_dnn_conv_spec *spec, sx_dnn_conv **out)
 }
 
 /* Whether oneDNN has an efficient primitive; creates and discards it. */
-static bool dnn_has(sx_cpu_match *m, const sx_node *n, sx_dnn_conv_kind kind, bool bias, bool relu)
+static bool dnn_has(sx_cpu_match *m, const sx_node *n, sx_dnn_conv_kind kind, bool bias,
+                    sx_dnn_act act, bool add)
 {
-    sx_dnn_conv_spec spec = {.kind = kind, .bias = bias, .relu = relu, .bf16 = in_bf16(n)};
+    sx_dnn_conv_spec spec = {
+        .kind = kind, .bias = bias, .act = act, .add = add, .bf16 = in_bf16(n)};
     sx_dnn_conv *conv = NULL;
     sx_status status = match_geometry(m, n, &spec.geometry);
     if (status == SX_OK) {
@@ -100,7 +102,66 @@ static bool match_forward(sx_cpu_match *m, bool relu, bool bias)
     m->in[1] = n->inputs[1];
     m->in[2] = b;
     m->n_in = bias ? 3 : 2;
-    return all_f32(m) && dnn_has(m, n, SX_DNN_FORWARD, bias, relu);
+    return all_f32(m) &&
+           dnn_has(m, n, SX_DNN_FORWARD, bias, relu ? SX_DNN_RELU : SX_DNN_PLAIN, false);
+}
+
+static sx_dnn_act act_of(const sx_node *n)
+{
+    return n->op->id == SX_OPID_relu    ? SX_DNN_RELU
+           : n->op->id == SX_OPID_relu6 ? SX_DNN_RELU6
+           : n->op->id == SX_OPID_swish ? SX_DNN_SWISH
+                                        : SX_DNN_PLAIN;
+}
+
+/* conv + bias at `v`; claims both. */
+static const sx_node *claim_biased(sx_cpu_match *m, sx_value v, sx_value *bias)
+{
+    const int k = sx_cpu_claimable(m, v, SX_OPID_bias_add);
+    const int conv = k < 0 ? -1 : sx_cpu_claimable(m, m->graph->nodes[k].inputs[0], SX_OPID_conv2d);
+    if (conv < 0) {
+        return NULL;
+    }
+    sx_cpu_claim(m, k);
+    sx_cpu_claim(m, conv);
+    *bias = m->graph->nodes[k].inputs[1];
+    return &m->graph->nodes[conv];
+}
+
+/* Forward with frozen filters: act(conv + bias + added), where act and added may be absent.
+ * in: x, filter, bias, added. */
+static bool match_fused(sx_cpu_match *m)
+{
+    const sx_node *n = &m->graph->nodes[m->root], *conv = NULL;
+    const sx_dnn_act act = act_of(n);
+    sx_value bias = SX_NO_VALUE, added = SX_NO_VALUE;
+    if (!m->frozen) {
+        return false;
+    }
+    if (act != SX_DNN_PLAIN) {
+        conv = claim_biased(m, n->inputs[0], &bias);
+        const int k = conv != NULL ? -1 : sx_cpu_claimable(m, n->inputs[0], SX_OPID_add);
+        if (k >= 0) {
+            sx_cpu_claim(m, k);
+            n = &m->graph->nodes[k];
+        }
+    }
+    for (int i = 1; i >= 0 && conv == NULL && n->op->id == SX_OPID_add; i--) {
+        const sx_type *other = sx_graph_type(m->graph, n->inputs[1 - i]);
+        if (sx_type_equal(other, sx_graph_type(m->graph, n->first_output))) {
+            conv = claim_biased(m, n->inputs[i], &bias);
+            added = n->inputs[1 - i];
+        }
+    }
+    if (conv == NULL || in_bf16(conv)) {
+        return false;
+    }
+    m->in[0] = conv->inputs[0];
+    m->in[1] = conv->inputs[1];
+    m->in[2] = bias;
+    m->in[3] = added;
+    m->n_in = sx_value_is(added) ? 4 : 3;
+    return all_f32(m) && dnn_has(m, conv, SX_DNN_FORWARD, true, act, m->n_in == 4);
 }
 
 static bool match_conv_relu(sx_cpu_match *m)
@@ -118,7 +179,8 @@ static bool match_conv(sx_cpu_match *m)
 
 static bool match_grad_input(sx_cpu_match *m)
 {
-    return all_f32(m) && dnn_has(m, &m->graph->nodes[m->root], SX_DNN_BACKWARD_DATA, false, false);
+    return all_f32(m) &&
+           dnn_has(m, &m->graph->nodes[m->root], SX_DNN_BACKWARD_DATA, false, SX_DNN_PLAIN, false);
 }
 
 /* The node that sums `dy` over all but its channels, if it can be fused. */
@@ -142,7 +204,7 @@ static bool match_grad_filter(sx_cpu_match *m)
 {
     const sx_node *n = &m->graph->nodes[m->root];
     int k = all_f32(m) ? bias_gradient(m, n->inputs[1]) : -1;
-    bool ok = all_f32(m) && dnn_has(m, n, SX_DNN_BACKWARD_FILTER, k >= 0, false);
+    bool ok = all_f32(m) && dnn_has(m, n, SX_DNN_BACKWARD_FILTER, k >= 0, SX_DNN_PLAIN, false);
     if (ok && k >= 0) {
         sx_cpu_claim(m, k);
         m->out[m->n_out++] = m->graph->nodes[k].first_output;
@@ -164,6 +226,7 @@ typedef struct conv_data {
     sx_dnn_conv *conv;
     const sx_cpu_vec *vec;
     conversion src, dst;
+    bool packed; /* the filter, once: it lies in the step's kept memory */
 } conv_data;
 
 static void *converted(const conv_data *d, const conversion *c, void *image, char *scratch)
@@ -187,7 +250,25 @@ static void run_conv(const sx_cpu_step *step, const sx_cpu_call *call, void *src
     char *scratch = sx_cpu_at(call, step->scratch);
     src = converted(d, &d->src, src, scratch);
     dst = converted(d, &d->dst, dst, scratch);
-    sx_dnn_conv_run(d->conv, call->states[step->index], src, filter, bias, dst, scratch);
+    sx_dnn_conv_run(d->conv, call->states[step->index],
+                    &(sx_dnn_conv_args){.src = src,
+                                        .filter = filter,
+                                        .bias = bias,
+                                        .dst = dst,
+                                        .scratch = scratch,
+                                        .added = step->n_in > 3 ? sx_cpu_in(step, call, 3) : NULL,
+                                        .packed = d->packed ? sx_cpu_at(call, step->kept) : NULL});
+}
+
+/* in: x, filter */
+static void pack_filter(const sx_cpu_step *step, const sx_cpu_call *call)
+{
+    const conv_data *d = step->data;
+    sx_status status =
+        sx_dnn_conv_pack(d->conv, sx_cpu_in(step, call, 1), sx_cpu_at(call, step->kept));
+    if (status != SX_OK) {
+        sx_cpu_fail(call, status);
+    }
 }
 
 static void run_forward(const sx_cpu_step *step, const sx_cpu_call *call)
@@ -262,7 +343,8 @@ static sx_status prepare_dnn(const sx_cpu_site *site, sx_cpu_step *step, sx_dnn_
     const sx_node *n = conv_node(site);
     sx_dnn_conv_spec spec = {.kind = kind,
                              .bias = kind == SX_DNN_FORWARD ? site->n_in > 2 : site->n_out > 1,
-                             .relu = site->nodes[0]->op->id == SX_OPID_relu,
+                             .add = kind == SX_DNN_FORWARD && site->n_in > 3,
+                             .act = act_of(site->nodes[0]),
                              .bf16 = in_bf16(n),
                              .team = site->plan->team ? site->plan->workers : 1};
     conv_data *d = sx_cpu_new(site, conv_data);
@@ -279,6 +361,13 @@ static sx_status prepare_dnn(const sx_cpu_site *site, sx_cpu_step *step, sx_dnn_
     step->make_state = make_slot;
     step->destroy_state = destroy_slot;
     step->scratch_bytes = sx_dnn_conv_scratch_bytes(d->conv);
+    d->packed = kind == SX_DNN_FORWARD && (site->frozen_in & 2) != 0 &&
+                sx_dnn_conv_packed_bytes(d->conv) > 0;
+    if (d->packed) {
+        step->prepare_once = pack_filter;
+        step->kept_bytes = sx_dnn_conv_packed_bytes(d->conv);
+        step->read_once = 2;
+    }
     const sx_conv_geometry *g = &spec.geometry;
     const int64_t src = g->n * g->h.in * g->w.in * g->groups * g->c;
     const int64_t dst = g->n * g->h.out * g->w.out * g->groups * g->o;
@@ -311,6 +400,15 @@ static sx_status prepare_grad_filter(const sx_cpu_site *site, sx_cpu_step *step)
                                                     .match = match_##row_name, \
                                                     .prepare = prepare_##what, \
                                                     .narrow_in = 1}
+#define FUSED_ROW(op_name)                                                              \
+    const sx_cpu_kernel sx_cpu_kernel_conv_fused_##op_name = {.name = "conv_" #op_name, \
+                                                              .op = SX_OPID_##op_name,  \
+                                                              .match = match_fused,     \
+                                                              .prepare = prepare_forward}
+FUSED_ROW(relu);
+FUSED_ROW(relu6);
+FUSED_ROW(swish);
+FUSED_ROW(add);
 CONV_ROW(conv_relu, relu, forward);
 CONV_ROW(conv_bias, bias_add, forward);
 CONV_ROW(conv, conv2d, forward);

@@ -1,0 +1,212 @@
+/* Programs whose variables keep their values (sx_compile_options.frozen) on the cpu. */
+#include "harness.h"
+
+#include <math.h>
+
+#include <sextant/ops.h>
+
+#include "backends/backend.h"
+#include "graph/builder.h"
+#include "graph/op_def.h"
+#include "graph/passes/passes.h"
+
+static sx_value variable(sx_builder *b, const char *name, sx_type type)
+{
+    return sx_variable(b, &(sx_variable_spec){.name = name, .type = type});
+}
+
+/* conv, batch norm and relu6, then a depthwise convolution scaled and shifted as Keras writes a
+ * batch norm, its swish as x sigmoid(x), and the sum of that and what it began with, its relu. */
+static sx_graph *small_network(int64_t height)
+{
+    sx_builder *b;
+    sx_graph *g;
+    assert_ok(sx_builder_create(&b));
+    const sx_type vector = sx_type_of(SX_F32, 16), row = sx_type_of(SX_F32, 1, 1, 1, 16);
+    sx_value x = sx_input(b, "x", sx_type_of(SX_F32, SX_BATCH, height, 9, 8));
+    sx_value w = variable(b, "w", sx_type_of(SX_F32, 3, 3, 8, 16));
+    sx_value y = sx_nn_conv2d(b, x, w, .padding = SX_SAME);
+    y = sx_nn_batch_norm(b, y, variable(b, "scale", vector), variable(b, "offset", vector),
+                         variable(b, "mean", vector), variable(b, "variance", vector), 1e-3);
+    sx_value start = sx_relu6(b, y);
+    y = sx_nn_conv2d(b, start, variable(b, "dw", sx_type_of(SX_F32, 3, 3, 1, 16)),
+                     .padding = SX_SAME, .groups = 16);
+    y = sx_add(b, sx_mul(b, y, variable(b, "factor", row)), variable(b, "shift", row));
+    y = sx_mul(b, y, sx_sigmoid(b, y));
+    y = sx_nn_conv2d(b, y, variable(b, "pw", sx_type_of(SX_F32, 1, 1, 16, 16)));
+    y = sx_sub(b, y, variable(b, "down", vector));
+    sx_output(b, "y", sx_relu(b, sx_add(b, start, y)));
+    assert_ok(sx_builder_finish(b, &g));
+    sx_builder_destroy(b);
+    return g;
+}
+
+static float number(uint32_t *state)
+{
+    *state = *state * 1664525 + 1013904223;
+    return (float)(*state >> 8) / (1 << 23) - 1;
+}
+
+enum { MAX_ARGS = 16 };
+
+typedef struct program {
+    sx_graph *graph;
+    sx_executable *executable;
+    sx_run *run;
+    sx_device_buffer *args[MAX_ARGS], *output;
+} program;
+
+/* The same values for the same graph; variances are positive. */
+static program make(sx_platform *platform, int64_t height, int64_t batch, bool frozen)
+{
+    program p = {.graph = small_network(height)};
+    uint32_t state = 7;
+    assert_ok(sx_compile(platform, p.graph,
+                         &(sx_compile_options){.batch = batch, .frozen = frozen, .profile = true},
+                         &p.executable));
+    assert_ok(sx_run_create(p.executable, &p.run));
+    for (int i = 0; i < p.graph->n_args; i++) {
+        const sx_type *type = &p.executable->arg_types[i];
+        const int64_t n = sx_type_elems(type);
+        float *data = sx_alloc((size_t)n + 1, sizeof(float));
+        assert_non_null(data);
+        for (int64_t k = 0; k < n; k++) {
+            data[k] = number(&state);
+            data[k] = strcmp(p.graph->args[i].name, "variance") == 0 ? fabsf(data[k]) : data[k];
+        }
+        assert_ok(sx_device_buffer_create(platform->devices[0], type, &p.args[i]));
+        assert_ok(sx_device_buffer_write(p.args[i], data, false));
+        sx_free(data);
+    }
+    assert_ok(
+        sx_device_buffer_create(platform->devices[0], &p.executable->result_types[0], &p.output));
+    return p;
+}
+
+static float *run(program *p)
+{
+    float *y = sx_alloc((size_t)sx_type_bytes(&p->output->type) + 1, 1);
+    assert_non_null(y);
+    assert_ok(sx_run_execute(p->run, p->args, &p->output));
+    assert_ok(sx_device_buffer_read(p->output, y));
+    return y;
+}
+
+static void finish(program *p)
+{
+    for (int i = 0; i < p->graph->n_args; i++) {
+        sx_device_buffer_release(p->args[i]);
+    }
+    sx_device_buffer_release(p->output);
+    sx_run_destroy(p->run);
+    sx_executable_release(p->executable);
+    sx_graph_destroy(p->graph);
+}
+
+static void test_backends_frozen__equals_the_parts(void **state)
+{
+    (void)state;
+    static const int64_t batches[] = {1, 2, 5};
+    sx_platform *platform;
+    assert_ok(sx_platform_open("cpu", &(sx_platform_options){.cpu.threads = 2}, &platform));
+    for (int i = 0; i < 3; i++) {
+        for (int64_t height = 1; height <= 33; height += 16) {
+            program plain = make(platform, height, batches[i], false);
+            program frozen = make(platform, height, batches[i], true);
+            float *a = run(&plain), *b = run(&frozen), *again = run(&frozen);
+            const int64_t n = sx_type_elems(&plain.output->type);
+            double greatest = 0, off = 0;
+            for (int64_t k = 0; k < n; k++) {
+                greatest = fmax(greatest, fabs((double)a[k]));
+                off = fmax(off, fabs((double)a[k] - (double)b[k]));
+            }
+            assert_true(greatest > 1);
+            assert_true(off <= 1e-5 * greatest);
+            assert_memory_equal(b, again, (size_t)n * sizeof(float));
+            sx_free(a);
+            sx_free(b);
+            sx_free(again);
+            finish(&plain);
+            finish(&frozen);
+        }
+    }
+    sx_platform_close(platform);
+}
+
+/* Everything but the three convolutions is done once: later executions run three kernels, and do
+ * not look at the filters again. */
+static void test_backends_frozen__prepares_filters_once(void **state)
+{
+    (void)state;
+    sx_platform *platform;
+    assert_ok(sx_platform_open("cpu", &(sx_platform_options){.cpu.threads = 1}, &platform));
+    program p = make(platform, 9, 1, true);
+    float *before = run(&p);
+    const sx_kernel_time *rows;
+    int n, ran = 0;
+    assert_ok(sx_run_get_profile(p.run, &rows, &n));
+    for (int i = 0; i < n; i++) {
+        if (rows[i].total_ns > 0) {
+            assert_non_null(strstr(rows[i].kernel, "conv2d onednn"));
+            ran++;
+        }
+    }
+    assert_int_equal(ran, 3);
+    for (int i = 0; i < p.graph->n_args; i++) {
+        if (strcmp(p.graph->args[i].name, "w") == 0) {
+            float zeros[3 * 3 * 8 * 16] = {0};
+            assert_ok(sx_device_buffer_write(p.args[i], zeros, false));
+        }
+    }
+    float *after = run(&p);
+    assert_memory_equal(before, after, (size_t)sx_type_bytes(&p.output->type));
+    sx_free(before);
+    sx_free(after);
+    finish(&p);
+    sx_platform_close(platform);
+}
+
+static int count(const sx_graph *g, int op)
+{
+    int n = 0;
+    for (int k = 0; k < g->n_nodes; k++) {
+        n += g->nodes[k].op->id == op;
+    }
+    return n;
+}
+
+/* What reads a value in the middle of a chain, or is no vector of the channels, stays. */
+static void test_backends_frozen__folds_only_what_it_may(void **state)
+{
+    (void)state;
+    sx_builder *b;
+    sx_graph *g, *frozen;
+    assert_ok(sx_builder_create(&b));
+    sx_value x = sx_input(b, "x", sx_type_of(SX_F32, SX_BATCH, 4, 4, 4));
+    sx_value w = variable(b, "w", sx_type_of(SX_F32, 1, 1, 4, 4));
+    sx_value read_twice = sx_nn_conv2d(b, x, w);
+    sx_output(
+        b, "twice",
+        sx_add(b, sx_mul(b, read_twice, variable(b, "a", sx_type_of(SX_F32, 4))), read_twice));
+    sx_value by_column = variable(b, "column", sx_type_of(SX_F32, 4, 1));
+    sx_output(b, "column", sx_mul(b, sx_nn_conv2d(b, x, w), by_column));
+    sx_value fed = sx_input(b, "fed", sx_type_of(SX_F32, 4));
+    sx_output(b, "fed", sx_mul(b, sx_nn_conv2d(b, x, w), fed));
+    sx_value assigned = variable(b, "assigned", sx_type_of(SX_F32, 4));
+    sx_output(b, "assigned", sx_mul(b, sx_nn_conv2d(b, x, w), assigned));
+    sx_assign(b, "assigned", fed);
+    assert_ok(sx_builder_finish(b, &g));
+    sx_builder_destroy(b);
+    assert_ok(sx_pass_freeze(g, &frozen));
+    assert_int_equal(count(frozen, SX_OPID_mul), 4);
+    assert_int_equal(count(frozen, SX_OPID_bias_add), 0);
+    sx_graph_destroy(frozen);
+    sx_graph_destroy(g);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_backends_frozen__equals_the_parts),
+    cmocka_unit_test(test_backends_frozen__prepares_filters_once),
+    cmocka_unit_test(test_backends_frozen__folds_only_what_it_may),
+};
+SX_TEST_MAIN(tests)

@@ -36,7 +36,8 @@ SX_API SX_MUST_USE sx_status sx_library_add_variable(sx_library *library,
                                                      const sx_variable_spec *spec);
 /* Finishes the builder, created by sx_builder_create_function(), and adds its graph as function
  * `name`, with the graph's inputs and outputs in order. Returns the builder's first error, if any.
- * Errors: ALREADY_EXISTS; RESOURCE_EXHAUSTED: too many functions. */
+ * Errors: ALREADY_EXISTS; RESOURCE_EXHAUSTED: too many functions; INVALID_ARGUMENT: a variable that
+ * another function has with another type. */
 SX_API SX_MUST_USE sx_status sx_library_add(sx_library *library, const char *name, sx_builder *b);
 /* Checks that all functions and variables in use exist, and that calls match them in the number and
  * dtypes of inputs and outputs. Nothing can be added afterwards. Errors: INVALID_ARGUMENT, naming
@@ -51,8 +52,10 @@ SX_API SX_MUST_USE sx_status sx_library_parse(const char *text, size_t size,
                                               sx_library **out_library);
 
 /* Creates a builder for the body of a function or for a region in it. sx_input() declares a
- * parameter of any type; the only variables are the library's. Operators of sextant/ops.h can be
- * used if the shapes of all operands are known, sx_function_node() always. */
+ * parameter of any type. sx_variable() reads a variable of the library, which sx_library_add() adds
+ * to it if it is new; sx_assign() assigns it. Operators of sextant/ops.h and layers can be used if
+ * the ranks of all operands are known: dimensions that are unknown are taken to be equal, which
+ * running the function checks. sx_function_node() can always be used. */
 SX_API SX_MUST_USE sx_status sx_builder_create_function(sx_builder **out_builder);
 
 /* Adds a node of any operator, with the declared types of its outputs. `attrs` is as in the text

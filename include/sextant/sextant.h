@@ -7,6 +7,7 @@
 #include <sextant/distribute.h>
 #include <sextant/function.h>
 #include <sextant/functions.h>
+#include <sextant/function_train.h>
 #include <sextant/graph.h>
 #include <sextant/image.h>
 #include <sextant/infer.h>

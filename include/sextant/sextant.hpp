@@ -598,6 +598,12 @@ SX_WITH_OPTIONS_([[nodiscard]] sx_status, sx_model_fit, sx_fit_args, (sx_model *
                  m, data, &args)
 SX_WITH_OPTIONS_([[nodiscard]] sx_status, sx_model_to, sx_to_args, (sx_model *m), m, &args)
 
+/* function_train.h */
+#undef sx_library_add_training
+SX_WITH_OPTIONS_([[nodiscard]] sx_status, sx_library_add_training, sx_training_function_args,
+                 (sx_library *library, const char *name, const char *model), library, name, model,
+                 &args)
+
 /* runtime.h */
 #undef sx_training_open
 SX_WITH_OPTIONS_([[nodiscard]] sx_status, sx_training_open, sx_training_args,

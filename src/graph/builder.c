@@ -101,6 +101,7 @@ void sx_builder_destroy(sx_builder *b)
     sx_map_deinit(&b->node_names);
     sx_map_deinit(&b->scope_names);
     sx_free(b->current);
+    sx_free(b->variables);
     sx_status_free(b->error);
     sx_status_free(b->spent);
     sx_free(b);
@@ -297,6 +298,52 @@ sx_status sx_check_declared(const sx_op_def *op, int n_inputs, const sx_type *ty
     return SX_OK;
 }
 
+/* The types as far as they follow from inputs with unknown dimensions: inference with two numbers
+ * in their place, of which what differs is unknown. Dimensions that are unknown are taken to be
+ * equal; running the function checks them. */
+static sx_status infer_open(const sx_node_spec *spec, const void *attrs, const sx_type *inputs,
+                            sx_type outputs[SX_MAX_OUTPUTS], int *out_n)
+{
+    static const int64_t sizes[2] = {10007, 20011};
+    sx_type types[2][SX_MAX_OUTPUTS], *tried = sx_alloc((size_t)spec->n_inputs + 1, sizeof(*tried));
+    sx_status status = tried == NULL ? sx_no_memory("building a function") : SX_OK;
+    for (int k = 0; k < 2 && status == SX_OK; k++) {
+        for (int i = 0; i < spec->n_inputs; i++) {
+            tried[i] = inputs[i];
+            for (int d = 0; d < tried[i].rank; d++) {
+                const bool known = tried[i].dims[d] >= 0 || sx_dim_is_batch(tried[i].dims[d]);
+                tried[i].dims[d] = known ? tried[i].dims[d] : sizes[k];
+            }
+        }
+        status = sx_infer_types(spec->op, attrs, tried, spec->n_inputs, types[k], out_n);
+    }
+    sx_free(tried);
+    if (status != SX_OK) {
+        return sx_status_annotate(status, __FILE__, __LINE__, "with %d for unknown dimensions",
+                                  (int)sizes[0]);
+    }
+    for (int i = 0; i < *out_n; i++) {
+        outputs[i] = types[0][i];
+        for (int d = 0; d < outputs[i].rank; d++) {
+            outputs[i].dims[d] =
+                types[0][i].dims[d] == types[1][i].dims[d] ? outputs[i].dims[d] : SX_UNKNOWN_DIM;
+        }
+    }
+    return status;
+}
+
+static bool has_unknown(const sx_type *types, int n)
+{
+    for (int i = 0; i < n; i++) {
+        for (int d = 0; d < types[i].rank; d++) {
+            if (types[i].dims[d] < 0 && !sx_dim_is_batch(types[i].dims[d])) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 /* The types of a node's outputs: inferred, or, in a function body, as declared. */
 static sx_status output_types(const sx_builder *b, const sx_node_spec *spec, const void *attrs,
                               const sx_type *inputs, sx_type outputs[SX_MAX_OUTPUTS], int *out_n)
@@ -319,7 +366,9 @@ static sx_status output_types(const sx_builder *b, const sx_node_spec *spec, con
             return sx_error(SX_INVALID_ARGUMENT,
                             "its types depend on an attribute that is an operand: declare them");
         }
-        return sx_infer_types(spec->op, attrs, inputs, spec->n_inputs, outputs, out_n);
+        return general && (spec->op->flags & SX_OP_HOST) == 0 && has_unknown(inputs, spec->n_inputs)
+                   ? infer_open(spec, attrs, inputs, outputs, out_n)
+                   : sx_infer_types(spec->op, attrs, inputs, spec->n_inputs, outputs, out_n);
     }
     SX_TRY(sx_check_declared(spec->op, spec->n_inputs, spec->types, spec->n_types));
     memcpy(outputs, spec->types, (size_t)spec->n_types * sizeof(*outputs));
@@ -501,6 +550,100 @@ static sx_value existing_variable(sx_builder *b, int arg, const sx_variable_spec
     return SX_NO_VALUE;
 }
 
+/* ---- Variables of a function ---- */
+
+/* The function's variable of that name, which it gets here if it has none. NULL after an error. */
+static sx_builder_variable *declare_variable(sx_builder *b, const sx_variable_spec *spec)
+{
+    for (int i = 0; i < b->n_variables; i++) {
+        sx_builder_variable *v = &b->variables[i];
+        if (strcmp(v->spec.name, spec->name) == 0) {
+            if (sx_type_equal(&v->spec.type, &spec->type)) {
+                return v;
+            }
+            char had[SX_TYPE_TEXT], asked[SX_TYPE_TEXT];
+            fail_at(b, b->file, b->line, "variable", spec->name,
+                    sx_error(SX_INVALID_ARGUMENT, "requested as %s, but it is %s",
+                             sx_type_format(&spec->type, asked, sizeof(asked)),
+                             sx_type_format(&v->spec.type, had, sizeof(had))));
+            return NULL;
+        }
+    }
+    sx_variable_spec kept = *spec;
+    kept.name = sx_arena_strdup(&b->graph->arena, spec->name);
+    if (kept.name == NULL) {
+        fail_memory(b);
+        return NULL;
+    }
+    if (!reserve(b, (void **)&b->variables, &b->variable_capacity, b->n_variables, 1,
+                 sizeof(*b->variables))) {
+        return NULL;
+    }
+    b->variables[b->n_variables] = (sx_builder_variable){.spec = kept};
+    return &b->variables[b->n_variables++];
+}
+
+void sx_builder_take_variables(sx_builder *b, const sx_builder *region)
+{
+    for (int i = 0; i < region->n_variables && !sx_builder_failed(b); i++) {
+        (void)declare_variable(b, &region->variables[i].spec);
+    }
+}
+
+static sx_value function_variable(sx_builder *b, const sx_variable_spec *spec)
+{
+    sx_builder_variable *v = declare_variable(b, spec);
+    if (v == NULL || sx_value_is(v->value)) {
+        return v != NULL ? v->value : SX_NO_VALUE;
+    }
+    sx_node_spec node = {.op = &sx_op_variable_handle,
+                         .attrs = &(sx_variable_handle_attrs){v->spec.name},
+                         .device = b->device,
+                         .file = b->file,
+                         .line = b->line};
+    v->handle = sx_build_node(b, &node);
+    node = (sx_node_spec){.op = &sx_op_read_variable,
+                          .inputs = &v->handle,
+                          .n_inputs = 1,
+                          .types = &v->spec.type,
+                          .n_types = 1,
+                          .device = b->device,
+                          .file = b->file,
+                          .line = b->line};
+    v->value = sx_build_node(b, &node);
+    return v->value;
+}
+
+static void assign_in_function(sx_builder *b, const char *name, sx_value value)
+{
+    for (int i = 0; i < b->n_variables; i++) {
+        sx_builder_variable *v = &b->variables[i];
+        if (strcmp(v->spec.name, name) == 0 && sx_value_is(v->handle)) {
+            const sx_type type = sx_type_of_value(b, value);
+            if (!sx_type_equal(&type, &v->spec.type)) {
+                char had[SX_TYPE_TEXT], got[SX_TYPE_TEXT];
+                fail_at(b, b->file, b->line, "assign", name,
+                        sx_error(SX_INVALID_ARGUMENT, "the variable is %s, the value %s",
+                                 sx_type_format(&v->spec.type, had, sizeof(had)),
+                                 sx_type_format(&type, got, sizeof(got))));
+                return;
+            }
+            v->value =
+                sx_build_node(b, &(sx_node_spec){.op = &sx_op_assign_variable,
+                                                 .inputs = (const sx_value[]){v->handle, value},
+                                                 .n_inputs = 2,
+                                                 .types = &v->spec.type,
+                                                 .n_types = 1,
+                                                 .device = b->device,
+                                                 .file = b->file,
+                                                 .line = b->line});
+            return;
+        }
+    }
+    fail_at(b, b->file, b->line, "assign", name,
+            sx_error(SX_NOT_FOUND, "no variable has this name; create it with sx_variable()"));
+}
+
 sx_value sx_variable(sx_builder *b, const sx_variable_spec *spec)
 {
     if (sx_builder_failed(b)) {
@@ -510,15 +653,8 @@ sx_value sx_variable(sx_builder *b, const sx_variable_spec *spec)
         sx_builder_fail(b, sx_error(SX_INVALID_ARGUMENT, "a variable has no name"));
         return SX_NO_VALUE;
     }
-    if (b->graph->general) {
-        fail_at(b, b->file, b->line, "variable", spec->name,
-                sx_error(SX_INVALID_ARGUMENT,
-                         "a function has no variables of its own; declare them in its library, "
-                         "and read them through a variable_handle"));
-        return SX_NO_VALUE;
-    }
     int arg = find_arg(b, spec->name);
-    if (arg >= 0) {
+    if (arg >= 0 && !b->graph->general) {
         return existing_variable(b, arg, spec);
     }
     if (!sx_type_is_static(&spec->type)) {
@@ -528,6 +664,9 @@ sx_value sx_variable(sx_builder *b, const sx_variable_spec *spec)
                          "type %s is not static; a variable cannot depend on the batch",
                          sx_type_format(&spec->type, text, sizeof(text))));
         return SX_NO_VALUE;
+    }
+    if (b->graph->general) {
+        return function_variable(b, spec);
     }
     sx_initializer init = spec->init == SX_INIT_DEFAULT ? SX_INIT_ZEROS : spec->init;
     return sx_build_arg(b,
@@ -592,6 +731,10 @@ void sx_assign(sx_builder *b, const char *variable_name, sx_value value)
     }
     sx_graph *g = b->graph;
     variable_name = variable_name != NULL ? variable_name : "";
+    if (g->general) {
+        assign_in_function(b, variable_name, value);
+        return;
+    }
     int arg = find_arg(b, variable_name);
     if (arg < 0 || g->args[arg].kind != SX_ARG_VARIABLE) {
         fail_at(b, b->file, b->line, "assign", variable_name,

@@ -8,10 +8,18 @@
 
 enum { SX_GRAPH_MAX_NODES = 1 << 20, SX_NODE_MAX_INPUTS = 4096, SX_SCOPE_MAX_DEPTH = 32 };
 
+/* A variable of a function under construction: sx_library_add() adds it to the library. */
+typedef struct sx_builder_variable {
+    sx_variable_spec spec;
+    sx_value handle, value; /* what it is at this place of the function; none: of a region only */
+} sx_builder_variable;
+
 struct sx_builder {
     sx_graph *graph;
     int node_capacity, value_capacity, arg_capacity, result_capacity;
-    sx_value *current;                      /* [arg_capacity]: the current value of each variable */
+    sx_value *current;              /* [arg_capacity]: the current value of each variable */
+    sx_builder_variable *variables; /* [n_variables]: of a function, and of its regions */
+    int n_variables, variable_capacity;
     sx_status error;                        /* the first error */
     sx_status spent;                        /* `error` once the graph is finished */
     sx_map node_names, scope_names;         /* name -> number of requests for it */
@@ -42,6 +50,9 @@ sx_value sx_build_node(sx_builder *b, const sx_node_spec *spec);
 /* A `parameter` node and its argument; the kind and the variable's fields from `arg` (value
  * ignored). */
 sx_value sx_build_arg(sx_builder *b, const sx_arg *arg, sx_type type);
+
+/* Declares the variables of a function's region as those of the function, too. */
+void sx_builder_take_variables(sx_builder *b, const sx_builder *region);
 
 /* Checks that the node has all its regions, of the same form as the surrounding graph. */
 SX_MUST_USE sx_status sx_check_bodies(const sx_op_def *op, const void *attrs, bool general);

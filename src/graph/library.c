@@ -123,6 +123,22 @@ sx_status sx_library_add_variable(sx_library *library, const sx_variable_spec *s
     return SX_OK;
 }
 
+/* Adds a variable of a function, or checks that functions that share one agree. */
+static sx_status share_variable(sx_library *library, const sx_variable_spec *spec)
+{
+    const sx_variable_spec *had = sx_library_find_variable(library, spec->name);
+    if (had == NULL) {
+        return sx_library_add_variable(library, spec);
+    }
+    char is[SX_TYPE_TEXT], wants[SX_TYPE_TEXT];
+    return sx_type_equal(&had->type, &spec->type)
+               ? SX_OK
+               : sx_error(SX_INVALID_ARGUMENT,
+                          "variable \"%.100s\" is %s, but another function has it as %s",
+                          spec->name, sx_type_format(&spec->type, wants, sizeof(wants)),
+                          sx_type_format(&had->type, is, sizeof(is)));
+}
+
 /* Takes ownership of the body on success. */
 static sx_status add_body(sx_library *library, const char *name, sx_graph *body)
 {
@@ -146,7 +162,13 @@ sx_status sx_library_add(sx_library *library, const char *name, sx_builder *b)
     SX_NEED(name);
     sx_graph *body = NULL;
     SX_TRY(sx_builder_finish(b, &body), "function \"%.100s\"", name);
-    sx_status status = add_body(library, name, body);
+    sx_status status = SX_OK;
+    for (int i = 0; i < b->n_variables && status == SX_OK; i++) {
+        status = share_variable(library, &b->variables[i].spec);
+    }
+    if (status == SX_OK) {
+        status = add_body(library, name, body);
+    }
     if (status != SX_OK) {
         sx_graph_destroy(body);
     }
@@ -431,6 +453,9 @@ sx_value sx_function_node(sx_builder *b, const char *op_name, const char *attrs_
             status = regions[n_made] == b
                          ? sx_error(SX_INVALID_ARGUMENT, "a builder cannot be a region of its own")
                          : sx_builder_finish(regions[n_made], &made[n_made]);
+            if (status == SX_OK) {
+                sx_builder_take_variables(b, regions[n_made]);
+            }
             status =
                 sx_status_annotate(status, __FILE__, __LINE__, "region %s", op->attrs[row].name);
             memcpy((char *)attrs + op->attrs[row].offset, &made[n_made], sizeof(made[n_made]));

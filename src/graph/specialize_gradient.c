@@ -16,6 +16,7 @@
 struct sx_made_gradient {
     const sx_function *function;
     int64_t order;
+    const char *variables;    /* of which the gradient is wanted, too: "a,b"; "" = none */
     const sx_trace_val *args; /* [the function's args]: type, variable, and known or counts */
     sx_graph *graph;          /* (args but handles..., reads..., dy...) -> dx... */
     sx_trace_read *reads;     /* [n_reads] */
@@ -95,6 +96,20 @@ static sx_status make_static(sx_specializer *s, const sx_function *f, const sx_t
     return status;
 }
 
+/* The place of a name in a list "a,b,c", or -1. */
+static int find_name(const char *list, const char *name)
+{
+    const size_t size = strlen(name);
+    for (int i = 0; *list != '\0'; i++) {
+        const size_t length = strcspn(list, ",");
+        if (length == size && memcmp(list, name, size) == 0) {
+            return i;
+        }
+        list += length + (list[length] == ',');
+    }
+    return -1;
+}
+
 /* (x..., dy of each float y...) -> dx of each x[i] with differ[i]. `differ` becomes that of the new
  * graph's inputs. */
 static sx_status differentiate(sx_arena *arena, const sx_graph *f, const bool *differ,
@@ -168,6 +183,10 @@ static sx_status make_gradient(sx_specializer *s, struct sx_made_gradient *made)
     for (int i = 0; i < next->n_args - made->n_reads; i++) {
         differ[i] = sx_dtype_is_float(sx_graph_type(next, next->args[i].value)->dtype);
     }
+    for (int r = 0; r < made->n_reads; r++) {
+        differ[next->n_args - made->n_reads + r] =
+            find_name(made->variables, made->reads[r].variable) >= 0;
+    }
     for (int64_t k = 0; k < made->order; k++) {
         g = next;
         SX_TRY(differentiate(s->arena, g, differs, &differs, &next));
@@ -183,6 +202,7 @@ sx_status sx_walk_gradient(sx_specializer *s, const sx_node *n, const sx_functio
     enum { MOST_ORDER = 4 };
     const sx_call_attrs *attrs = n->attrs;
     const sx_graph *body = f->body;
+    const char *variables = attrs->variables != NULL ? attrs->variables : "";
     struct sx_made_gradient *made = *s->gradients;
     sx_trace_val *bound = sx_arena_array(s->arena, body->n_args + 1, sx_trace_val);
     if (attrs->gradient < 1 || attrs->gradient > MOST_ORDER || body->n_args > n->n_inputs) {
@@ -191,6 +211,12 @@ sx_status sx_walk_gradient(sx_specializer *s, const sx_node *n, const sx_functio
             "gradient function %lld of function \"%.100s\", of %d inputs; expected 1 to "
             "%d, and at least %d inputs",
             (long long)attrs->gradient, f->name, n->n_inputs, MOST_ORDER, body->n_args);
+    }
+    if (variables[0] != '\0' && attrs->gradient != 1) {
+        return sx_error(SX_UNIMPLEMENTED,
+                        "gradient function %lld of function \"%.100s\" with respect to variables; "
+                        "only the first has them",
+                        (long long)attrs->gradient, f->name);
     }
     if (bound == NULL) {
         return sx_specialize_no_memory();
@@ -205,7 +231,8 @@ sx_status sx_walk_gradient(sx_specializer *s, const sx_node *n, const sx_functio
         }
     }
     for (; made != NULL; made = made->next) {
-        bool same = made->function == f && made->order == attrs->gradient;
+        bool same = made->function == f && made->order == attrs->gradient &&
+                    strcmp(made->variables, variables) == 0;
         for (int i = 0; i < body->n_args && same; i++) {
             same = same_arg(&made->args[i], &bound[i]);
         }
@@ -218,7 +245,8 @@ sx_status sx_walk_gradient(sx_specializer *s, const sx_node *n, const sx_functio
         if (made == NULL) {
             return sx_specialize_no_memory();
         }
-        *made = (struct sx_made_gradient){.function = f, .order = attrs->gradient, .args = bound};
+        *made = (struct sx_made_gradient){
+            .function = f, .order = attrs->gradient, .variables = variables, .args = bound};
         SX_TRY(make_gradient(s, made), "the gradient of function \"%.100s\"", f->name);
         made->next = *s->gradients;
         *s->gradients = made;
@@ -236,13 +264,43 @@ sx_status sx_walk_gradient(sx_specializer *s, const sx_node *n, const sx_functio
             args[k++] = in[i];
         }
     }
-    if (k != g->n_args || n->n_outputs != g->n_results) {
+    int n_dx = g->n_results, n_wanted = 0; /* of the arguments; variables asked for */
+    for (int r = 0; r < made->n_reads; r++) {
+        n_dx -= find_name(variables, made->reads[r].variable) >= 0;
+    }
+    for (const char *at = variables; *at != '\0'; n_wanted++) {
+        at += strcspn(at, ",");
+        at += *at == ',';
+    }
+    if (k != g->n_args || n->n_outputs != n_dx + n_wanted) {
         return sx_error(
             SX_INVALID_ARGUMENT,
             "gradient function %lld of \"%.100s\" takes %d values and gives %d, but the "
             "call has %d and %d",
-            (long long)attrs->gradient, f->name, n->n_inputs + g->n_args - k, g->n_results,
+            (long long)attrs->gradient, f->name, n->n_inputs + g->n_args - k, n_dx + n_wanted,
             n->n_inputs, n->n_outputs);
     }
-    return sx_inline_body(s, g, args, k, name, out_vals);
+    int *results = sx_arena_array(s->arena, g->n_results + 1, int);
+    if (results == NULL) {
+        return sx_specialize_no_memory();
+    }
+    SX_TRY(sx_inline_body(s, g, args, k, name, results));
+    memcpy(out_vals, results, (size_t)n_dx * sizeof(*results));
+    for (int i = n_dx; i < n->n_outputs; i++) {
+        out_vals[i] = -1;
+    }
+    for (int r = 0, at = n_dx; r < made->n_reads; r++) {
+        const int wanted = find_name(variables, made->reads[r].variable);
+        if (wanted >= 0) {
+            out_vals[n_dx + wanted] = results[at++];
+        }
+    }
+    for (int i = n_dx; i < n->n_outputs; i++) { /* a variable that nothing reads with these types */
+        if (out_vals[i] < 0) {
+            return sx_error(SX_INVALID_ARGUMENT,
+                            "function \"%.100s\" does not read the %d. of the variables \"%.200s\"",
+                            f->name, i - n_dx + 1, variables);
+        }
+    }
+    return SX_OK;
 }

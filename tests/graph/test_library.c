@@ -439,7 +439,82 @@ static void test_graph_library__facts_of_shared_functions_are_learned_once(void 
     sx_library_destroy(library);
 }
 
+/* ---- Building ---- */
+
+static void assert_type(sx_builder *b, sx_value v, sx_type expected)
+{
+    const sx_type type = sx_type_of_value(b, v);
+    char got[SX_TYPE_TEXT], wanted[SX_TYPE_TEXT];
+    assert_string_equal(sx_type_format(&type, got, sizeof(got)),
+                        sx_type_format(&expected, wanted, sizeof(wanted)));
+}
+
+/* Public operators in a function: unknown dimensions stay unknown, what follows is known. */
+static void test_graph_library__operators_on_unknown_dimensions(void **state)
+{
+    (void)state;
+    const int64_t any = SX_UNKNOWN_DIM;
+    sx_builder *b;
+    sx_graph *g;
+    assert_ok(sx_builder_create_function(&b));
+    sx_value x = sx_input(b, "x", sx_type_of(SX_F32, any, any, 4));
+    sx_value w = sx_input(b, "w", sx_type_of(SX_F32, 4, 8));
+    sx_value row = sx_input(b, "row", sx_type_of(SX_F32, 8));
+    sx_value y = sx_add(b, sx_matmul(b, x, w), row);
+    assert_type(b, y, sx_type_of(SX_F32, any, any, 8));
+    assert_type(b, sx_matmul(b, y, y, .transpose_b = true), sx_type_of(SX_F32, any, any, any));
+    assert_type(b, sx_reduce_sum(b, y, .axes = SX_AXES(1)), sx_type_of(SX_F32, any, 8));
+    assert_type(b, sx_reduce_mean(b, y), sx_scalar_type(SX_F32));
+    assert_type(b, sx_concat(b, 1, y, y), sx_type_of(SX_F32, any, any, 8));
+    assert_type(b, sx_argmax(b, y, .axis = 2), sx_type_of(SX_I32, any, any));
+    sx_output(b, "y", y);
+    assert_ok(sx_builder_finish(b, &g));
+    sx_graph_destroy(g);
+    sx_builder_destroy(b);
+    assert_ok(sx_builder_create_function(&b));
+    x = sx_input(b, "x", sx_type_of(SX_F32, any, 4));
+    sx_output(b, "y", sx_matmul(b, x, x));
+    assert_error(sx_builder_finish(b, &g), SX_INVALID_ARGUMENT,
+                 "with 10007 for unknown dimensions: the inner dimensions of a float32[");
+    sx_builder_destroy(b);
+}
+
+/* if (p) y = v  else y = 2 v: v is read in the regions, and belongs to the library. */
+static void test_graph_library__variables_of_regions(void **state)
+{
+    (void)state;
+    const sx_type scalar = sx_scalar_type(SX_F32);
+    const sx_variable_spec v = {
+        .name = "v", .type = scalar, .init = SX_INIT_CONSTANT, .init_value = 3};
+    sx_builder *b, *regions[2];
+    sx_library *library;
+    char *text;
+    assert_ok(sx_builder_create_function(&b));
+    sx_value p = sx_input(b, "p", sx_scalar_type(SX_BOOL));
+    for (int i = 0; i < 2; i++) {
+        assert_ok(sx_builder_create_function(&regions[i]));
+        sx_value y = sx_variable(regions[i], &v);
+        sx_assign(regions[i], "v", sx_add(regions[i], y, y));
+        sx_output(regions[i], "y", i == 0 ? y : sx_variable(regions[i], &v));
+    }
+    sx_output(b, "y", sx_function_node(b, "if", NULL, &p, 1, regions, 2, &scalar, 1));
+    assert_ok(sx_library_create(&library));
+    assert_ok(sx_library_add(library, "f", b));
+    assert_ok(sx_library_finish(library));
+    assert_int_equal(library->n_variables, 1);
+    assert_true(library->functions[0].writes);
+    assert_ok(sx_library_print(library, &text));
+    assert_non_null(strstr(text, "variable float32[] \"v\" weight constant 3"));
+    sx_text_free(text);
+    sx_library_destroy(library);
+    sx_builder_destroy(b);
+    sx_builder_destroy(regions[0]);
+    sx_builder_destroy(regions[1]);
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_graph_library__operators_on_unknown_dimensions),
+    cmocka_unit_test(test_graph_library__variables_of_regions),
     cmocka_unit_test(test_graph_library__regions_are_of_their_graphs_kind),
     cmocka_unit_test(test_graph_library__loops_of_many_values),
     cmocka_unit_test(test_graph_library__text_round_trip),

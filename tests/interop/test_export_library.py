@@ -90,12 +90,44 @@ def check_variables(folder):
     assert all(v.trainable for v in model.variables)
 
 
+def check_example(folder):
+    """The model of sentences, trained: TensorFlow answers from strings what `sextant run` does."""
+    build = os.environ["SEXTANT_BUILD"]
+    done = subprocess.run([f"{build}/examples/text_attention", str(folder / "run"), "30"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    path = folder / "run/export"
+    texts = ["what a nice day", "an awful, poor meal", "", "Fun", "so the film was quite dull and sad"]
+    out = folder / "ours"
+    out.mkdir()
+    expression = "text=[" + ", ".join(f'"{t}"' for t in texts) + "]"
+    done = subprocess.run([os.environ["SEXTANT_BIN"], "run", str(path), "--outdir", str(out), "--input_exprs", expression],
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    signature = tf.saved_model.load(str(path / "1")).signatures["serving_default"]
+    got = {k: v.numpy() for k, v in signature(text=tf.constant(texts)).items()}
+    expected = {key: np.load(out / f"{key}.npy") for key in ("probabilities", "class")}
+    np.testing.assert_allclose(got["probabilities"], expected["probabilities"], atol=1e-5)
+    assert (got["class"] == expected["class"]).all()
+    for text, row in zip(texts, got["probabilities"]):  # the other sentences only decide how long the padding is
+        np.testing.assert_allclose(signature(text=tf.constant([text]))["probabilities"][0], row, atol=1e-5)
+    with tempfile.TemporaryDirectory() as cli:
+        done = subprocess.run([os.path.join(os.path.dirname(sys.executable), "saved_model_cli"), "run", "--dir", str(path / "1"),
+                               "--tag_set", "serve", "--signature_def", "serving_default", "--input_exprs", expression,
+                               "--outdir", cli], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr[-2000:]
+        np.testing.assert_allclose(np.load(f"{cli}/probabilities.npy"), expected["probabilities"], atol=1e-5)
+    checkpoint = tf.train.load_checkpoint(str(folder / "run/model.ckpt"))
+    assert checkpoint.get_tensor("global_step") == 30 and checkpoint.get_tensor("embedding/Adam").shape == (256, 16)
+
+
 def main():
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
+        (folder / "example").mkdir()
         done = subprocess.run([TOOL, scratch], capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
-        names = sorted(p.name for p in folder.iterdir() if p.is_dir())
+        check_example(folder / "example")
+        names = sorted(p.name for p in folder.iterdir() if p.is_dir() and p.name != "example")
         assert len(names) >= 4, names
         for name in names:
             check(folder, name)

@@ -376,7 +376,71 @@ static void test_runtime_function_gradients__refusals(void **state)
                  "gradient is 1, and 0 values are passed to function \"f\"");
 }
 
+/* inner(x) reads "w", and so does outer(x), which calls it in a branch, and reads "v"; by_args is
+ * the same with arguments. */
+static const char variables_text[] =
+    "sextant-library 2\n"
+    "variable float64[3] \"w\" weight constant 0.7\nvariable float64[] \"v\" weight constant 1.3\n"
+    "variable float64[3] \"fixed\" state constant 2\n"
+    "function \"inner\"\ninput %1 float64[?] \"x\"\n"
+    "%2 = variable_handle() {name=\"w\"} resource[] \"handle\"\n"
+    "%3 = read_variable(%2) float64[3] \"read\"\n%4 = mul(%1, %3) float64[?] \"mul\"\n"
+    "%5 = tanh(%4) float64[?] \"tanh\"\noutput \"y\" %5\nend\n"
+    "function \"outer\"\ninput %1 float64[?] \"x\"\ninput %2 int32[] \"n\"\n"
+    "%3 = variable_handle() {name=\"v\"} resource[] \"v_handle\"\n"
+    "%4 = read_variable(%3) float64[] \"v\"\n"
+    "%5 = variable_handle() {name=\"w\"} resource[] \"w_handle\"\n"
+    "%6 = read_variable(%5) float64[3] \"w\"\n"
+    "%7 = variable_handle() {name=\"fixed\"} resource[] \"fixed_handle\"\n"
+    "%8 = read_variable(%7) float64[3] \"fixed\"\n"
+    "%9 = call(%1) {function=\"inner\"} float64[?] \"inner\"\n"
+    "%10 = mul(%9, %4) float64[?] \"by_v\"\n%11 = mul(%6, %8) float64[3] \"twice\"\n"
+    "%12 = mul(%10, %11) float64[?] \"y\"\noutput \"y\" %12\nend\n"
+    "function \"by_args\"\ninput %1 float64[?] \"x\"\ninput %2 int32[] \"n\"\n"
+    "input %3 float64[?] \"dy\"\n"
+    "%4, %5, %6 = call(%1, %2, %3) {function=\"outer\", gradient=1, variables=\"v,w\"} float64[?], "
+    "float64[], float64[3] \"g\"\n"
+    "output \"dx\" %4\noutput \"dv\" %5\noutput \"dw\" %6\nend\n"
+    "function \"absent\"\ninput %1 float64[?] \"x\"\ninput %2 float64[?] \"dy\"\n"
+    "%3, %4 = call(%1, %2) {function=\"inner\", gradient=1, variables=\"v\"} float64[?], float64[] "
+    "\"g\"\noutput \"dx\" %3\nend\n";
+
+static void test_runtime_function_gradients__of_variables(void **state)
+{
+    (void)state;
+    static const double x[N] = {.3, -1.2, 2}, dy[N] = {1, -2, .5};
+    const int32_t n = 0;
+    const sx_tensor count = {sx_scalar_type(SX_I32), (void *)(uintptr_t)&n};
+    char *again = NULL;
+    sx_library *library = parse(variables_text);
+    assert_ok(sx_library_print(library, &again));
+    sx_library_destroy(library);
+    for (int d = 0; d < 2; d++) {
+        running t;
+        sx_tensor results[3];
+        begin(&t, d == 0 ? "host" : "cpu", parse(again));
+        assert_ok(sx_runner_run(t.runner, "by_args", (sx_tensor[]){vector(x), count, vector(dy)}, 3,
+                                results, 3, &t.arena, NULL));
+        /* y = tanh(x w) v 2 w */
+        double dv = 0;
+        for (int i = 0; i < N; i++) {
+            const double w = .7, v = 1.3, h = tanh(x[i] * w), slope = 1 - h * h;
+            assert_near(((double *)results[0].data)[i], dy[i] * slope * w * v * 2 * w, 1e-9);
+            assert_near(((double *)results[2].data)[i], dy[i] * v * 2 * (slope * x[i] * w + h),
+                        1e-9);
+            dv += dy[i] * h * 2 * w;
+        }
+        assert_near(*(double *)results[1].data, dv, 1e-9);
+        assert_error(sx_runner_run(t.runner, "absent", (sx_tensor[]){vector(x), vector(dy)}, 2,
+                                   results, 1, &t.arena, NULL),
+                     SX_INVALID_ARGUMENT, "does not read the 1. of the variables \"v\"");
+        end(&t);
+    }
+    sx_text_free(again);
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_runtime_function_gradients__of_variables),
     cmocka_unit_test(test_runtime_function_gradients__equal_finite_differences),
     cmocka_unit_test(test_runtime_function_gradients__run_on_the_cpu),
     cmocka_unit_test(test_runtime_function_gradients__of_calls_in_a_function),

@@ -306,9 +306,23 @@ static void test_runtime_functions_misuse__builders(void **state)
                  "output \"y\": it is not a value of this graph");
     sx_builder_destroy(b);
     assert_ok(sx_builder_create_function(&b));
+    (void)sx_variable(b, &(sx_variable_spec){.name = "w", .type = sx_type_of(SX_F32, 4, 4)});
     (void)sx_variable(b, &(sx_variable_spec){.name = "w", .type = four});
     assert_error(sx_library_add(library, "v", b), SX_INVALID_ARGUMENT,
-                 "variable \"w\": a function has no variables of its own");
+                 "variable \"w\": requested as float32[4], but it is float32[4,4]");
+    sx_builder_destroy(b);
+    assert_ok(sx_builder_create_function(&b));
+    sx_assign(b, "w", sx_input(b, "x", four));
+    assert_error(sx_library_add(library, "a", b), SX_NOT_FOUND, "no variable has this name");
+    sx_builder_destroy(b);
+    assert_ok(sx_builder_create_function(&b));
+    (void)sx_variable(b, &(sx_variable_spec){.name = "w", .type = four});
+    assert_ok(sx_library_add(library, "has_w", b));
+    sx_builder_destroy(b);
+    assert_ok(sx_builder_create_function(&b));
+    (void)sx_variable(b, &(sx_variable_spec){.name = "w", .type = sx_type_of(SX_F32, 4, 4)});
+    assert_error(sx_library_add(library, "w", b), SX_INVALID_ARGUMENT,
+                 "variable \"w\" is float32[4,4], but another function has it as float32[4]");
     sx_builder_destroy(b);
 
     float one = 1;

@@ -265,6 +265,17 @@ static void train_everything(const char *dir)
     sx_functions *functions = NULL;
     const sx_functions_options one = OPTIONS(sx_functions_options, O(threads) = 1);
     CHECK(sx_library_create(&library));
+    sx_builder *of_function = NULL;
+    sx_variable_spec number;
+    memset(&number, 0, sizeof(number));
+    number.name = "number";
+    number.type = sx_scalar_type(SX_F32);
+    CHECK(sx_builder_create_function(&of_function));
+    sx_output(of_function, "loss", sx_square(of_function, sx_variable(of_function, &number)));
+    CHECK(sx_library_add(library, "model", of_function));
+    sx_builder_destroy(of_function);
+    CHECK(sx_library_add_training(library, "train", "model",
+                                  O(optimizer) = sx_sgd(O(learning_rate) = .1)));
     CHECK(sx_library_finish(library));
     CHECK(sx_functions_open(library, LAST(one), &functions));
     sx_functions_close(functions);

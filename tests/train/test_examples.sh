@@ -43,6 +43,18 @@ expect '^epoch 2  loss [0-9.]+  accuracy [0-9.]+  val_loss [0-9.]+  val_accuracy
 expect '^test: 100 examples, loss '
 test -e "$dir/saved/sextant.json"
 
+echo "text_attention"
+"$bin/text_attention" "$dir/text" 40 >"$dir/out"
+expect '^step 40  loss 0\.[0-9]+  accuracy (0\.9|1\.0)'
+expect "^exported to $dir/text/export/1$"
+"$bin/text_attention" "$dir/text" 60 >"$dir/out"
+expect '^going on from step 40$'
+"$bin/text_attention" "$dir/whole" 60 >/dev/null
+cmp "$dir/text/export/2/variables/variables.data-00000-of-00001" \
+    "$dir/whole/export/1/variables/variables.data-00000-of-00001"
+"$SEXTANT_BIN" run "$dir/text/export" --input_exprs 'text=["what a nice day", "an awful poor meal"]' >"$dir/out"
+expect '^\[1 0\]$'
+
 echo "flowers.c"
 for compiler in gcc clang-14; do
     if command -v $compiler >/dev/null; then

@@ -208,6 +208,8 @@ typedef struct sx_reduce_tree_attrs {
 typedef struct sx_call_attrs {
     const char *function; /* of the library */
     int64_t gradient;     /* 0: the function; k: its k-th gradient function */
+    /* Of the first gradient function: names, separated by commas; NULL = none */
+    const char *variables;
 } sx_call_attrs;
 
 typedef struct sx_variable_handle_attrs {

@@ -5,10 +5,12 @@
  *   gradient   0: the function. 1: its gradient function (x..., dy...) -> dx..., which takes the
  *              gradient of every float output after the parameters and gives that of every float
  *              parameter. k: the gradient function of the (k-1)-th
+ *   variables  of the first gradient function, names separated by commas: after dx... it gives the
+ *              gradient of each of these variables, which the function reads
  *   returns    its outputs, of declared types
  *
  * A gradient function is made when types are known, once for all calls with the same ones. It does
- * not repeat asserts and prints; variables that the function reads are constants to it.
+ * not repeat asserts and prints; other variables that the function reads are constants to it.
  *
  * Errors   INVALID_ARGUMENT  in a static graph; NOT_FOUND: no such function (sx_library_finish)
  *          UNIMPLEMENTED     (specializing) the gradient of a function with strings, assignments or
@@ -19,6 +21,8 @@
 typedef struct sx_call_attrs {
     const char *function; /* of the library */
     int64_t gradient;     /* 0: the function; k: its k-th gradient function */
+    /* Of the first gradient function: names, separated by commas; NULL = none */
+    const char *variables;
 } sx_call_attrs;
 #endif
 
@@ -33,6 +37,7 @@ typedef struct sx_call_attrs {
 static const sx_attr_def call_attrs[] = {
     SX_ATTR(sx_call_attrs, function, SX_ATTR_STRING),
     SX_ATTR(sx_call_attrs, gradient, SX_ATTR_INT),
+    SX_ATTR(sx_call_attrs, variables, SX_ATTR_STRING),
 };
 
 static sx_status call_infer(sx_infer_context *c)
@@ -44,12 +49,11 @@ static sx_status call_infer(sx_infer_context *c)
         attrs->function != NULL ? attrs->function : "");
 }
 
-/* Zeros of y's type, whatever its shape will be. */
-static sx_value zeros_like(sx_builder *b, sx_value y)
+sx_value sx_zeros_like(sx_builder *b, sx_value y)
 {
     const sx_type type = sx_type_of_value(b, y);
     const sx_type shape_type =
-        sx_type_of(SX_I64, 1, type.rank == SX_UNKNOWN_RANK ? SX_UNKNOWN_DIM : (int64_t)type.rank);
+        sx_type_of(SX_I64, type.rank == SX_UNKNOWN_RANK ? SX_UNKNOWN_DIM : (int64_t)type.rank);
     const sx_value zero = sx_scalar(b, type.dtype, 0);
     char shape[40];
     const sx_value of = sx_function_node(b, "shape", "dtype=int64", &y, 1, NULL, 0, &shape_type, 1);
@@ -77,7 +81,7 @@ static void call_grad(sx_grad *g)
     }
     for (int i = 0; i < g->n_outputs && !sx_builder_failed(g->b); i++) {
         if (sx_dtype_is_float(sx_type_of_value(g->b, g->y[i]).dtype)) {
-            in[n_in++] = sx_value_is(g->dy[i]) ? g->dy[i] : zeros_like(g->b, g->y[i]);
+            in[n_in++] = sx_value_is(g->dy[i]) ? g->dy[i] : sx_zeros_like(g->b, g->y[i]);
         }
     }
     if (n_out == 0) {
@@ -85,7 +89,7 @@ static void call_grad(sx_grad *g)
     }
     const sx_value first = sx_build_node(
         g->b, &(sx_node_spec){.op = &sx_op_call,
-                              .attrs = &(sx_call_attrs){attrs->function, attrs->gradient + 1},
+                              .attrs = &(sx_call_attrs){attrs->function, attrs->gradient + 1, NULL},
                               .inputs = in,
                               .n_inputs = n_in,
                               .types = types,

@@ -111,6 +111,8 @@ sx_value sx_scalar_like(sx_builder *b, sx_value like, double value);
 sx_value sx_reshape_to(sx_builder *b, sx_value x, const sx_type *type);
 /* x in the dtype of `like`: x itself if it has it. */
 sx_value sx_cast_like(sx_builder *b, sx_value x, sx_value like);
+/* In a function: zeros of y's type, whatever its shape will be. */
+sx_value sx_zeros_like(sx_builder *b, sx_value y);
 /* x * value */
 sx_value sx_times(sx_builder *b, sx_value x, double value);
 /* Sum over the last axis, which stays with size 1. */

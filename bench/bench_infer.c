@@ -2,7 +2,8 @@
  *
  *   bench_infer DIR BATCH              the time of one run
  *   bench_infer DIR BATCH --profile    and where it goes, kernel by kernel
- *   bench_infer DIR BATCH --serve      reads numbers of runs, answers with seconds (bench_infer.py)
+ *   bench_infer DIR BATCH --serve      reads numbers of runs, answers with seconds by the clock and
+ * of processors (bench_infer.py)
  *
  * Inputs are drawn from a fixed seed, floats in [0, 1). Without arguments it does nothing: it needs
  * a model. */
@@ -94,7 +95,7 @@ static void print_profile(const char *dir, int64_t batch)
         const sx_kernel_time *k = &rows[i];
         const double ns =
             k->least_ns > 0 ? (double)k->least_ns : (double)k->total_ns / (double)k->calls;
-        printf("%9.3f ms %5.1f %% %6.1f GFLOP/s %6.1f GB/s  %-36.36s %.90s\n", ns * 1e-6,
+        printf("%9.3f ms %5.1f %% %6.1f GFLOP/s %6.1f GB/s  %-36.36s %s\n", ns * 1e-6,
                100 * (double)k->total_ns / all, k->flops / ns, k->bytes / ns, k->kernel, k->node);
     }
     sx_profile_destroy(profile);
@@ -118,10 +119,12 @@ int main(int argc, char **argv)
         fflush(stdout);
         while (scanf("%ld", &runs) == 1) {
             const int64_t start = sx_now_ns();
+            const double cpu = bench_cpu_seconds(CLOCK_PROCESS_CPUTIME_ID);
             for (long i = 0; i < runs; i++) {
                 run(&m);
             }
-            printf("%.9f\n", (double)(sx_now_ns() - start) * 1e-9);
+            printf("%.9f %.9f\n", (double)(sx_now_ns() - start) * 1e-9,
+                   bench_cpu_seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu);
             fflush(stdout);
         }
     } else {

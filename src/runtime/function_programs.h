@@ -58,6 +58,7 @@ typedef struct sx_function_programs {
     sx_platform *platform;
     sx_specialize_limits limits;
     sx_budget *memory; /* charged for programs and executables; NULL = no limit */
+    bool frozen;       /* as sx_runner_options.frozen */
     sx_build_cache *programs, *executables;
     sx_function_latest *latest; /* [library's functions] */
     atomic_llong n_known;       /* programs that were found without a key */

@@ -89,6 +89,7 @@ sx_status sx_runner_create(const sx_runner_options *options, sx_runner **out)
                                            &options->limits, options->max_programs,
                                            options->max_executables, options->memory);
     }
+    r->programs.frozen = options->frozen;
     for (int i = 0; i < library->n_variables && status == SX_OK; i++) {
         if (options->variables != NULL) {
             r->variables[i] = sx_device_buffer_retain(options->variables[i]);

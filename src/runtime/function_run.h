@@ -24,6 +24,7 @@ typedef struct sx_runner_options {
     sx_platform *platform;     /* outlives it; its first device is used */
     /* [library's variables] on that device, retained; NULL: the runner makes them. */
     sx_device_buffer *const *variables;
+    bool frozen;   /* they are not written once a function has run: sx_compile_options.frozen */
     uint64_t seed; /* of the initial values of those that it makes */
     sx_specialize_limits limits;
     int64_t max_programs;    /* kept; 0 = 256 */

@@ -62,7 +62,6 @@ bool sx_session_release_compiled(sx_session *s);
 
 const sx_session_options *sx_session_get_options(const sx_session *s);
 sx_platform *sx_session_platform(const sx_session *s);
-bool sx_session_is_frozen(const sx_session *s);
 
 /* Lets threads that share the session's programs wait (slots.c). */
 typedef struct sx_slot_gate {

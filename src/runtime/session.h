@@ -48,6 +48,7 @@ bool sx_session_destroy(sx_session *session);
 /* Says, before the first program is compiled, that variables are not written once one has run:
  * sx_compile_options.frozen. */
 void sx_session_freeze(sx_session *session);
+bool sx_session_is_frozen(const sx_session *session);
 sx_device *sx_session_device(const sx_session *session);
 /* The number of replicas that share a batch, which must divide full training batches. */
 int sx_session_replicas(const sx_session *session);

@@ -69,6 +69,7 @@ static sx_status start_runner(sx_predictor *p)
             &(sx_runner_options){.library = library,
                                  .platform = sx_session_device(p->session)->platform,
                                  .variables = variables,
+                                 .frozen = sx_session_is_frozen(p->session),
                                  .memory = &p->memory,
                                  .images = &p->limits},
             &p->runner);

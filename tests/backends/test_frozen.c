@@ -32,7 +32,9 @@ static sx_graph *small_network(int64_t height)
     y = sx_nn_conv2d(b, start, variable(b, "dw", sx_type_of(SX_F32, 3, 3, 1, 16)),
                      .padding = SX_SAME, .groups = 16);
     y = sx_add(b, sx_mul(b, y, variable(b, "factor", row)), variable(b, "shift", row));
-    y = sx_mul(b, y, sx_sigmoid(b, y));
+    static float one = 1;
+    sx_value beta = sx_constant(b, (sx_tensor){sx_scalar_type(SX_F32), &one});
+    y = sx_mul(b, y, sx_sigmoid(b, sx_mul(b, beta, y)));
     y = sx_nn_conv2d(b, y, variable(b, "pw", sx_type_of(SX_F32, 1, 1, 16, 16)));
     y = sx_sub(b, y, variable(b, "down", vector));
     sx_output(b, "y", sx_relu(b, sx_add(b, start, y)));

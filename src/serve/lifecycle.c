@@ -76,6 +76,8 @@ sx_status sx_lifecycle_create(const sx_lifecycle_config *config, sx_lifecycle **
     lc->config.max_load_retries = config->max_load_retries == 0 ? 5 : config->max_load_retries;
     lc->config.load_retry_seconds = or_default(config->load_retry_seconds, 60);
     lc->config.load_timeout_seconds = or_default(config->load_timeout_seconds, 300);
+    lc->config.look_timeout_seconds =
+        or_default(config->look_timeout_seconds, SX_MIN(lc->config.load_timeout_seconds, 30.0));
     lc->config.remind_seconds = or_default(config->remind_seconds, 60);
     lc->config.max_settle_seconds = or_default(config->max_settle_seconds, 10);
     lc->config.settle_ms = config->settle_ms == 0 ? 100 : config->settle_ms;

@@ -45,6 +45,8 @@ typedef struct sx_lifecycle_config {
     int max_load_retries;          /* 5; negative: none */
     double load_retry_seconds;     /* 60: before the first retry; doubles after each */
     double load_timeout_seconds;   /* 300: a load that takes longer is abandoned */
+    double look_timeout_seconds;   /* 30, at most load_timeout_seconds: the same of listing a
+                                      directory   or reading the times of a version's files */
     double remind_seconds;         /* 60: how often to log why nothing is served */
     int settle_ms;                 /* 100: a new version's files must not change for this long */
     double max_settle_seconds;     /* 10: after this, lower versions are tried while its files still

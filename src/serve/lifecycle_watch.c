@@ -33,8 +33,6 @@ enum {
     SLOW_LOOKS = 10, /* a version that never settles is looked at for a tenth of the time */
 };
 
-static const double max_look_seconds = 30; /* listing a directory, stat of a version's files */
-
 /* ---- Waiting for calls ---- */
 
 static void clear_wakeups(sx_lifecycle *lc)
@@ -278,7 +276,7 @@ static void destroy_print(sx_timed_call *call)
 static bool take_fingerprint(sx_lifecycle *lc, int64_t version, const char *dir,
                              uint64_t *out_fingerprint)
 {
-    const double timeout_seconds = SX_MIN(lc->config.load_timeout_seconds, max_look_seconds);
+    const double timeout_seconds = lc->config.look_timeout_seconds;
     struct print *p = sx_alloc(1, sizeof(*p));
     char *copy = sx_strdup(dir);
     if (p == NULL || copy == NULL) {
@@ -555,7 +553,7 @@ static struct listing *create_listing(const sx_lifecycle *lc)
 /* One scan of the base path and its versions. */
 static void look(sx_lifecycle *lc, int64_t *soonest_ns)
 {
-    const double timeout_seconds = SX_MIN(lc->config.load_timeout_seconds, max_look_seconds);
+    const double timeout_seconds = lc->config.look_timeout_seconds;
     if (lc->hung_listing != NULL && !sx_timed_call_done(lc->hung_listing)) {
         return;
     }

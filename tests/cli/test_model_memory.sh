@@ -18,8 +18,8 @@ ok run models/m --image $image
 fails 1 run models --image $image
 warns 'models has no saved_model.pb, and no numbered version directory with one'
 fails 5 run models/m --image $image --model-memory-limit 20K
-warns 'would exceed the memory limit of the model (--model-memory-limit): '
-warns ' of 20.0 KiB in use'
+warns 'would exceed the memory limit of the model: '
+warns ' of 20.0 KiB in use; --model-memory-limit sets it'
 fails 2 run models/m --image $image --model_memory_limit 4X
 warns '--model_memory_limit is "4X", expected a size like 512M or 2G, or none'
 fails 2 run models/m --image $image --model-memory-limit=99999999999G
@@ -33,6 +33,7 @@ until grep -q 'cannot load version 2: .* would exceed the memory limit of the mo
     kill -0 $server || { cat serve.err; fail 'the server ended'; }
     sleep 0.02
 done
+! grep -q -e --model serve.err || fail 'clients read this error: it must not name an option'
 grep -q '^Serving' serve.out && fail 'a model beyond the limit is served'
 kill -TERM $server
 code=0

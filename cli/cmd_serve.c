@@ -55,7 +55,7 @@ static const sx_option rows[] = {
     {"max-body-bytes", SX_OPTION_SIZE, SX_OPT(options, max_body_bytes),
      "maximum size of a request body, also after decompression; larger ones get status 413, as do "
      "gzip bodies that decompress to more than 1 MiB and more than 100 times their size",
-     "SIZE", .min = 1, .max = 0x1p32},
+     "SIZE", .min = SX_MIN_BODY_BYTES, .max = 0x1p32},
     {"max-request-memory-bytes", SX_OPTION_SIZE, SX_OPT(options, max_request_memory_bytes),
      "maximum memory of a request: body, decoded inputs, outputs and response; larger ones get "
      "status 413; default: 8 times --max-body-bytes, at most half of --max-in-flight-memory-bytes",

@@ -75,6 +75,10 @@ sx_status sx_server_create(const sx_server_config *config, sx_server **out_serve
                             memory_limits[i], (int)SX_MIN_REQUEST_MEMORY);
         }
     }
+    if (config->max_body_bytes != 0 && config->max_body_bytes < SX_MIN_BODY_BYTES) {
+        return sx_error(SX_INVALID_ARGUMENT, "server: max_body_bytes is %zu, expected at least %d",
+                        config->max_body_bytes, (int)SX_MIN_BODY_BYTES);
+    }
     SX_TRY(sx_server_check_metrics_path(metrics));
     sx_server *server = sx_alloc(1, sizeof(*server));
     if (server == NULL) {

@@ -54,11 +54,13 @@ typedef struct sx_server_config {
 enum {
     SX_ANY_PORT = -1,
     SX_MIN_REQUEST_MEMORY = 256 * 1024, /* the least limit of the memory of requests */
+    SX_MIN_BODY_BYTES = 1024,           /* and of the size of a body */
 };
 
 /* Errors: INVALID_ARGUMENT (port out of range, no model, a memory limit below
- * SX_MIN_REQUEST_MEMORY, a monitoring_path that is no URL path or that of another page),
- * ALREADY_EXISTS (port in use), RESOURCE_EXHAUSTED. Nothing in `config` is kept except the ops. */
+ * SX_MIN_REQUEST_MEMORY, a max_body_bytes below SX_MIN_BODY_BYTES, a monitoring_path that is no URL
+ * path or that of another page), ALREADY_EXISTS (port in use), RESOURCE_EXHAUSTED. Nothing in
+ * `config` is kept except the ops. */
 SX_MUST_USE sx_status sx_server_check_metrics_path(const char *path); /* those of monitoring_path */
 SX_MUST_USE sx_status sx_server_create(const sx_server_config *config, sx_server **out_server);
 int sx_server_rest_port(const sx_server *server);

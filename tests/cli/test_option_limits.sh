@@ -58,7 +58,7 @@ compile,image-size,1,0,16384,16385
 serve,rest-api-port,0,-1,65535,65536
 serve,rest-api-num-threads,1,0,4096,4097
 serve,rest-api-timeout-in-ms,1,0,1000000000,1000000001
-serve,max-body-bytes,1,0,4G,4294967297
+serve,max-body-bytes,1K,1023,4G,4294967297
 serve,max-request-memory-bytes,256K,262143,1024T,1125899906842625
 serve,max-in-flight-memory-bytes,262144,1,1024T,1125899906842625
 serve,max-connections,1,0,1000000,1000001

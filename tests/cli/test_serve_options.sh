@@ -55,7 +55,7 @@ start default --model_base_path="$here/tagged" --saved_model_tags=other
 ask GET /v1/models/default
 says '"AVAILABLE"'
 
-start m --model_name=m --model_base_path="$here/models/m" --host=127.0.0.1 --max_body_bytes=1000 \
+start m --model_name=m --model_base_path="$here/models/m" --host=127.0.0.1 --max_body_bytes=1K \
     --monitoring_path=/figures --rest_api_enable_cors_support --rest_api_num_threads=7 --threads=1
 listens_on 0100007F
 ask GET /v1/models/m 0 Origin:http://a.example
@@ -66,9 +66,9 @@ status 200
 says ':tensorflow:serving:request_count'
 ask GET /monitoring/prometheus/metrics
 status 404
-ask POST /v1/models/m:predict 1000
+ask POST /v1/models/m:predict 1024
 status 400
-ask POST /v1/models/m:predict 1001
+ask POST /v1/models/m:predict 1025
 status 413
 
 # The time of one request: a millisecond is too short for 300 of them, the default is not.

@@ -836,6 +836,10 @@ static void test_serve_server__refuses_bad_configurations(void **state)
     assert_error(sx_server_create(&config, &other), SX_INVALID_ARGUMENT,
                  "a memory limit of 1 bytes: no request fits; expected at least 262144");
     config.max_request_memory_bytes = 0;
+    config.max_body_bytes = SX_MIN_BODY_BYTES - 1;
+    assert_error(sx_server_create(&config, &other), SX_INVALID_ARGUMENT,
+                 "max_body_bytes is 1023, expected at least 1024");
+    config.max_body_bytes = 0;
     config.model_base_path = NULL;
     assert_error(sx_server_create(&config, &other), SX_INVALID_ARGUMENT, "model_base_path");
     config.ops = NULL;

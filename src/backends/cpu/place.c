@@ -267,7 +267,12 @@ static sx_status pack(sx_cpu_planner *p, block *blocks, int n)
         return sx_cpu_no_memory();
     }
     qsort(blocks, (size_t)n, sizeof(block), by_size);
-    p->largest = n > 0 ? describe_block(p, &blocks[0]) : "none";
+    p->largest = "none";
+    if (n > 0 && (p->largest_frozen == 0 || blocks[0].bytes > p->values[p->largest_frozen].bytes)) {
+        p->largest = describe_block(p, &blocks[0]);
+    } else if (p->largest_frozen != 0) {
+        p->largest = describe_block(p, &(block){.value = p->largest_frozen, .unit = -1});
+    }
     for (int i = 0; i < n; i++) {
         block *b = &blocks[i];
         b->offset = lowest_free(b, placed, i);
@@ -433,6 +438,9 @@ static sx_status place_frozen(sx_cpu_planner *p)
             v->at = (sx_cpu_operand){read_later[u->out[k]] ? SX_CPU_KEPT : SX_CPU_ONCE, *bytes};
             v->placed = true;
             *bytes += sx_cpu_round_up(v->bytes + (v->bytes == 0));
+            if (p->largest_frozen == 0 || v->bytes > p->values[p->largest_frozen].bytes) {
+                p->largest_frozen = u->out[k];
+            }
         }
         for (int v = 0; v < plan->n_variants; v++) {
             sx_cpu_step *s = &plan->steps[v][i];

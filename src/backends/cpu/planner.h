@@ -69,7 +69,8 @@ typedef struct sx_cpu_planner {
     int n_units, max_units;
     int *hidden;         /* [n_nodes]: value that the node's kernel also makes, 0 = none */
     int *order;          /* [n_units]: unit of each step */
-    const char *largest; /* the largest temporary: "float32[4,5] of matmul \"a\"" */
+    const char *largest; /* the largest value placed: "float32[4,5] of matmul \"a\"" */
+    int largest_frozen;  /* value: of those made once; 0 = none */
 } sx_cpu_planner;
 
 /* shard.c */

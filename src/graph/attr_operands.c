@@ -112,7 +112,7 @@ static sx_status set_ints(const sx_op_def *op, int row, const void *attrs, const
                 return wrong(op, row, o);
             }
             const int64_t dim = inputs[0].dims[i];
-            if (dim < 0 && slice->begin.v[i] != 0) {
+            if (dim < 0 && (slice->begin.v[i] != 0 || !sx_dim_is_batch(dim))) {
                 *out_resolved = false;
                 return SX_OK;
             }

@@ -199,6 +199,25 @@ static sx_status declare(const sx_tf_op_node *x, const sx_op_def *op, const void
 
 /* ---- Building ---- */
 
+/* Whether the outputs have the rank of the first input, whatever the attributes are. */
+static bool keeps_rank(const sx_op_def *op, const void *attrs)
+{
+    static const sx_op_def *const all[] = {
+        &sx_op_slice,     &sx_op_tile,  &sx_op_pad,     &sx_op_mirror_pad, &sx_op_concat,
+        &sx_op_transpose, &sx_op_top_k, &sx_op_reverse, &sx_op_cumsum,     &sx_op_cumprod};
+    static const sx_op_def *const reduce[] = {&sx_op_reduce_sum, &sx_op_reduce_prod,
+                                              &sx_op_reduce_max, &sx_op_reduce_min,
+                                              &sx_op_reduce_all, &sx_op_reduce_any};
+    bool keeps = false;
+    for (size_t i = 0; i < SX_COUNT(all); i++) {
+        keeps = keeps || op == all[i];
+    }
+    for (size_t i = 0; i < SX_COUNT(reduce); i++) {
+        keeps = keeps || (op == reduce[i] && ((const sx_reduce_attrs *)attrs)->keep_dims);
+    }
+    return keeps;
+}
+
 /* Adds a node whose types are declared; returns its first output. */
 sx_status sx_tf_add_node(const sx_tf_op_node *x, const sx_op_def *op, const void *attrs,
                          const sx_value *in, int n_in, const sx_attr_operand *operands,
@@ -223,6 +242,12 @@ sx_status sx_tf_add_node(const sx_tf_op_node *x, const sx_op_def *op, const void
         SX_TRY(sx_tf_fold(x, op, attrs, in, n_in, &types[0], out_first, &folded));
         if (folded) {
             return SX_OK;
+        }
+    }
+    for (int i = 0; n_operands > 0 && n_in > 0 && keeps_rank(op, attrs) && i < *out_n; i++) {
+        types[i].rank = in_types[0].rank;
+        for (int d = 0; d < types[i].rank; d++) {
+            types[i].dims[d] = SX_UNKNOWN_DIM;
         }
     }
     for (int i = 0; i < n_operands; i++) { /* a shape of known length says at least the rank */

@@ -477,7 +477,7 @@ static int changing_first(const bool *kept, int *order, int n, bool *out_same)
  * become operands of ours that do not change, after the others. */
 static sx_status import_while(sx_tf_op_node *x)
 {
-    enum { ATTEMPTS = 4 };
+    enum { ATTEMPTS = 8, EXACT_ATTEMPTS = 3 };
     const int n = x->n->n_in;
     int n_out = 0;
     function_def *functions[2] = {NULL, NULL}; /* condition, body */
@@ -558,7 +558,7 @@ static sx_status import_while(sx_tf_op_node *x)
                 status = sx_error(SX_DATA_LOSS, "state %d is %s, the body gives %s", i,
                                   sx_dtype_name(types[i].dtype), sx_dtype_name(made.dtype));
             } else if (!sx_type_equal(&both, &types[i])) {
-                types[i] = attempt < ATTEMPTS - 2 ? both : sx_tf_unknown_shape(types[i].dtype);
+                types[i] = attempt < EXACT_ATTEMPTS ? both : sx_tf_unknown_shape(types[i].dtype);
                 holds = false;
             }
         }

@@ -19,18 +19,36 @@ const sx_tensor *sx_tf_constant_of(const sx_builder *b, sx_value v)
                : NULL;
 }
 
+/* The elements of an integer vector that are all known, or contain N; false: they are not. */
+static bool counts_of(const sx_builder *b, sx_value v, const sx_type *type,
+                      sx_count out[SX_MAX_RANK])
+{
+    const int64_t n = type->rank == 0 ? 1 : type->rank == 1 ? type->dims[0] : -1;
+    bool known = n >= 0 && n <= SX_MAX_RANK && sx_dtype_is_integer(type->dtype);
+    for (int i = 0; i < n && known; i++) {
+        bool is_dim = false;
+        int64_t k = 0;
+        known = sx_tf_peek(b, v, i, &is_dim, &k);
+        out[i] = is_dim && k < 0 ? (sx_count){-k, 0} : (sx_count){0, k};
+    }
+    return known;
+}
+
 sx_status sx_tf_known_attrs(const sx_tf_op_node *x, const sx_op_def *op, const void **attrs,
                             const sx_type *inputs, int n_inputs, const sx_attr_operand **operands,
                             int *n_operands)
 {
     void *own = NULL;
-    while (*n_operands > 0) { /* in order: the size of a slice follows from its begin */
+    for (; *n_operands > 0;
+         (*operands)++,
+         (*n_operands)--) { /* in order: the size of a slice follows from its begin */
         const sx_attr_operand *operand = &(*operands)[0];
         const sx_type type = sx_type_of_value(x->b, operand->value);
-        const sx_known_operand known = {.value = sx_tf_constant_of(x->b, operand->value),
-                                        .type = &type};
+        sx_count counts[SX_MAX_RANK];
+        const sx_known_operand known = {
+            .value = sx_tf_constant_of(x->b, operand->value), .counts = counts, .type = &type};
         bool resolved = false;
-        if (known.value == NULL || known.value->type.dtype == SX_STRING) {
+        if (known.value == NULL && !counts_of(x->b, operand->value, &type, counts)) {
             break;
         }
         if (own == NULL) {
@@ -46,8 +64,6 @@ sx_status sx_tf_known_attrs(const sx_tf_op_node *x, const sx_op_def *op, const v
             break;
         }
         *attrs = own;
-        (*operands)++;
-        (*n_operands)--;
     }
     return SX_OK;
 }

@@ -105,6 +105,15 @@ SX_MUST_USE sx_status sx_tf_reshape_as(const sx_tf_op_node *x, sx_value v, sx_va
 /* v with dimension k that of from->v[k], or 1 where that is -1; the elements stay. */
 SX_MUST_USE sx_status sx_tf_reshape_dims(const sx_tf_op_node *x, sx_value v, const sx_ints *from,
                                          sx_value *out);
+/* The rank of v, an int64 [1]. */
+SX_MUST_USE sx_status sx_tf_rank_of(const sx_tf_op_node *x, sx_value v, sx_value *out);
+/* Elements [begin, begin + size) of a vector, both int64 [1]; size -1: to the end. */
+SX_MUST_USE sx_status sx_tf_vector_part(const sx_tf_op_node *x, sx_value vector, sx_value begin,
+                                        sx_value size, sx_value *out);
+/* A shape of unknown length without `n` dimensions from `axis`, an int64 [1], on, and with those of
+ * `inserted` (none if it is no value) there. */
+SX_MUST_USE sx_status sx_tf_replace_dims(const sx_tf_op_node *x, sx_value shape, sx_value axis,
+                                         int64_t n, sx_value inserted, sx_value *out);
 /* The list `list`, which has no value, as zeros of its length: in the shape of `like` without its
  * first `from` dimensions. */
 SX_MUST_USE sx_status sx_tf_list_fill(const sx_tf_op_node *x, const sx_tf_thing *list,

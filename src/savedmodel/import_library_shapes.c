@@ -8,8 +8,7 @@
 
 /* ---- Shapes ---- */
 
-/* The rank of v, an int64 [1]. */
-static sx_status rank_of(const sx_tf_op_node *x, sx_value v, sx_value *out)
+sx_status sx_tf_rank_of(const sx_tf_op_node *x, sx_value v, sx_value *out)
 {
     sx_value shape = SX_NO_VALUE;
     SX_TF_BUILD(x, &shape, shape, (&(sx_cast_attrs){SX_I64}), v);
@@ -27,6 +26,35 @@ static sx_status import_shape(sx_tf_op_node *x)
     return SX_OK;
 }
 
+/* A shape for each input. */
+static sx_status import_shapes(sx_tf_op_node *x)
+{
+    const sx_cast_attrs attrs = {sx_tf_read_dtype(&x->tf.head, "out_type", SX_I32)};
+    for (int i = 0; i < x->n->n_in; i++) {
+        sx_value v = SX_NO_VALUE, y = SX_NO_VALUE;
+        SX_TRY(sx_tf_operand(x, i, &v));
+        SX_TF_BUILD(x, &y, shape, &attrs, v);
+        sx_tf_set(x, i, y);
+    }
+    return SX_OK;
+}
+
+/* s0, s1: the shape that values of these shapes broadcast to, which is that of their sum. */
+static sx_status import_broadcast_args(sx_tf_op_node *x)
+{
+    sx_value zero = SX_NO_VALUE, v[2] = {SX_NO_VALUE, SX_NO_VALUE}, y = SX_NO_VALUE;
+    const sx_dtype dtype = x->tf.head.types[0].dtype;
+    SX_TRY(sx_tf_number(x, SX_BOOL, 0, &zero));
+    for (int i = 0; i < 2; i++) {
+        SX_TRY(sx_tf_operand(x, i, &v[i]));
+        SX_TRY(sx_tf_build_open(x, &sx_op_broadcast_to, NULL, zero, "shape", v[i], &v[i]));
+    }
+    SX_TF_BUILD(x, &y, logical_or, NULL, v[0], v[1]);
+    SX_TF_BUILD(x, &y, shape, (&(sx_cast_attrs){dtype}), y);
+    sx_tf_set(x, 0, y);
+    return SX_OK;
+}
+
 static sx_status import_rank(sx_tf_op_node *x)
 {
     sx_value v = SX_NO_VALUE, y = SX_NO_VALUE;
@@ -34,7 +62,7 @@ static sx_status import_rank(sx_tf_op_node *x)
     if (x->tf.head.types[0].rank != SX_UNKNOWN_RANK) {
         SX_TRY(sx_tf_number(x, SX_I32, x->tf.head.types[0].rank, &y));
     } else { /* the length of its shape */
-        SX_TRY(rank_of(x, v, &y));
+        SX_TRY(sx_tf_rank_of(x, v, &y));
         SX_TF_BUILD(x, &y, reshape, (&(sx_shape_attrs){{0}}), y);
         SX_TF_BUILD(x, &y, cast, (&(sx_cast_attrs){SX_I32}), y);
     }
@@ -79,27 +107,29 @@ static sx_status axis_from(const sx_tf_op_node *x, int64_t axis, sx_value end, s
     return SX_OK;
 }
 
-/* A shape of unknown length without `n` dimensions from `axis`, an int64 [1], on, and with those of
- * `inserted` (none if it is no value) there. */
-static sx_status replace_dims(const sx_tf_op_node *x, sx_value shape, sx_value axis, int64_t n,
-                              sx_value inserted, sx_value *out)
+sx_status sx_tf_vector_part(const sx_tf_op_node *x, sx_value vector, sx_value begin, sx_value size,
+                            sx_value *out)
 {
-    static const int64_t zero[1] = {0}, all[1] = {-1};
-    const int begin_row = sx_tf_attr_row(&sx_op_slice, "begin"),
-              size_row = sx_tf_attr_row(&sx_op_slice, "size");
-    sx_value first = SX_NO_VALUE, rest = SX_NO_VALUE, count = SX_NO_VALUE, parts[3];
-    int n_parts = 0, n_out = 0;
-    SX_TRY(sx_tf_constant(x, sx_type_of(SX_I64, 1), zero, &first));
-    SX_TRY(sx_tf_constant(x, sx_type_of(SX_I64, 1), all, &count));
+    const sx_attr_operand open[2] = {{sx_tf_attr_row(&sx_op_slice, "begin"), begin},
+                                     {sx_tf_attr_row(&sx_op_slice, "size"), size}};
+    int n_out = 0;
+    return sx_tf_add_node(x, &sx_op_slice, NULL, &vector, 1, open, 2, out, &n_out);
+}
+
+sx_status sx_tf_replace_dims(const sx_tf_op_node *x, sx_value shape, sx_value axis, int64_t n,
+                             sx_value inserted, sx_value *out)
+{
+    sx_value zero = SX_NO_VALUE, all = SX_NO_VALUE, rest = SX_NO_VALUE, parts[3];
+    int n_parts = 0;
+    SX_TRY(sx_tf_int64s(x, &(sx_ints){1, {0}}, &zero));
+    SX_TRY(sx_tf_int64s(x, &(sx_ints){1, {-1}}, &all));
     SX_TRY(sx_tf_int64s(x, &(sx_ints){1, {n}}, &rest));
     SX_TF_BUILD(x, &rest, add, NULL, axis, rest);
-    const sx_attr_operand before[2] = {{begin_row, first}, {size_row, axis}},
-                          after[2] = {{begin_row, rest}, {size_row, count}};
-    SX_TRY(sx_tf_add_node(x, &sx_op_slice, NULL, &shape, 1, before, 2, &parts[n_parts++], &n_out));
+    SX_TRY(sx_tf_vector_part(x, shape, zero, axis, &parts[n_parts++]));
     if (sx_value_is(inserted)) {
         parts[n_parts++] = inserted;
     }
-    SX_TRY(sx_tf_add_node(x, &sx_op_slice, NULL, &shape, 1, after, 2, &parts[n_parts++], &n_out));
+    SX_TRY(sx_tf_vector_part(x, shape, rest, all, &parts[n_parts++]));
     return sx_tf_build(x, &sx_op_concat, &(sx_axis_attrs){0}, out, n_parts, parts);
 }
 
@@ -108,14 +138,14 @@ static sx_status expand_unknown(const sx_tf_op_node *x, sx_value v, int64_t at, 
 {
     sx_value shape = SX_NO_VALUE, one = SX_NO_VALUE, axis = SX_NO_VALUE, rank = SX_NO_VALUE;
     const sx_type type = sx_tf_unknown_shape(sx_type_of_value(x->b, v).dtype);
-    SX_TRY(rank_of(x, v, &rank));
+    SX_TRY(sx_tf_rank_of(x, v, &rank));
     SX_TRY(sx_tf_int64s(x, &(sx_ints){1, {1}}, &one));
     if (at < 0) { /* -1 is the end of the result */
         SX_TF_BUILD(x, &rank, add, NULL, rank, one);
     }
     SX_TRY(axis_from(x, at, rank, &axis));
     SX_TF_BUILD(x, &shape, shape, (&(sx_cast_attrs){SX_I64}), v);
-    SX_TRY(replace_dims(x, shape, axis, 0, one, &shape));
+    SX_TRY(sx_tf_replace_dims(x, shape, axis, 0, one, &shape));
     return sx_tf_reshape_as(x, v, shape, &type, out);
 }
 
@@ -200,9 +230,9 @@ static sx_status squeeze_unknown(sx_tf_op_node *x, sx_value v, const sx_tf_attr 
         return sx_tf_unsupported("%d dimensions of an input of unknown rank", list->count);
     } else {
         sx_value axis = SX_NO_VALUE;
-        SX_TRY(rank_of(x, v, &rank));
+        SX_TRY(sx_tf_rank_of(x, v, &rank));
         SX_TRY(axis_from(x, list->ints[0], rank, &axis));
-        SX_TRY(replace_dims(x, shape, axis, 1, SX_NO_VALUE, &shape));
+        SX_TRY(sx_tf_replace_dims(x, shape, axis, 1, SX_NO_VALUE, &shape));
     }
     SX_TRY(sx_tf_reshape_as(x, v, shape, &type, &y));
     sx_tf_set(x, 0, y);
@@ -516,6 +546,7 @@ static sx_status import_like(sx_tf_op_node *x)
 /* ---- The table ---- */
 
 const sx_tf_op_row sx_tf_shape_rows[] = {
+    {"ShapeN", import_shapes, NULL},   {"BroadcastArgs", import_broadcast_args, NULL},
     {"Shape", import_shape, NULL},     {"Rank", import_rank, NULL},
     {"Size", import_size, NULL},       {"Pack", import_pack, NULL},
     {"Squeeze", import_squeeze, NULL}, {"ExpandDims", import_expand_dims, NULL},

@@ -436,6 +436,71 @@ static sx_status backwards(const sx_tf_op_node *x, sx_value v, int axis, sx_valu
     return SX_OK;
 }
 
+static sx_status import_strided_slice(sx_tf_op_node *x);
+
+/* Of an input of unknown rank: what the indices leave whole, at the ellipsis or the end, becomes
+ * one axis, and after the slice the axes that it was. */
+static sx_status slice_unknown(sx_tf_op_node *x, sx_value v, int n_indices)
+{
+    const int64_t news = sx_tf_read_int(&x->tf.head, "new_axis_mask", 0),
+                  dots = sx_tf_read_int(&x->tf.head, "ellipsis_mask", 0),
+                  shrinks = sx_tf_read_int(&x->tf.head, "shrink_axis_mask", 0);
+    int64_t named[2] = {0, 0}, kept = 0; /* before and after the ellipsis; axes of the result */
+    bool dotted = false;
+    for (int i = 0; i < n_indices; i++) {
+        const bool is_new = (news >> i & 1) != 0, dot = (dots >> i & 1) != 0;
+        named[dotted] += !dot && !is_new;
+        kept += !dot && !dotted && (is_new || (shrinks >> i & 1) == 0);
+        dotted = dotted || dot;
+    }
+    if (named[0] + named[1] + 1 > SX_MAX_RANK) {
+        return sx_tf_unsupported("the rank of input 0 is unknown");
+    }
+    sx_value shape = SX_NO_VALUE, rank = SX_NO_VALUE, ends[2], zero = SX_NO_VALUE,
+             all = SX_NO_VALUE;
+    sx_value dims = SX_NO_VALUE, count = SX_NO_VALUE, parts[3], at = SX_NO_VALUE;
+    SX_TF_BUILD(x, &shape, shape, (&(sx_cast_attrs){SX_I64}), v);
+    SX_TRY(sx_tf_rank_of(x, v, &rank));
+    SX_TRY(sx_tf_int64s(x, &(sx_ints){1, {0}}, &zero));
+    SX_TRY(sx_tf_int64s(x, &(sx_ints){1, {-1}}, &all));
+    SX_TRY(sx_tf_int64s(x, &(sx_ints){1, {named[0]}}, &ends[0]));
+    SX_TRY(sx_tf_int64s(x, &(sx_ints){1, {named[1]}}, &ends[1]));
+    SX_TF_BUILD(x, &ends[1], sub, NULL, rank, ends[1]);
+    SX_TF_BUILD(x, &count, sub, NULL, ends[1], ends[0]);
+    SX_TRY(sx_tf_vector_part(x, shape, ends[0], count, &dims));
+    SX_TRY(sx_tf_vector_part(x, shape, zero, ends[0], &parts[0]));
+    SX_TF_BUILD(x, &parts[1], reduce_prod,
+                (&(sx_reduce_attrs){.axes = {1, {0}}, .keep_dims = true}), dims);
+    SX_TRY(sx_tf_vector_part(x, shape, ends[1], all, &parts[2]));
+    SX_TF_BUILD(x, &shape, concat, (&(sx_axis_attrs){0}), parts[0], parts[1], parts[2]);
+    sx_type type = {.dtype = x->tf.head.types[0].dtype, .rank = (int)(named[0] + named[1]) + 1};
+    for (int d = 0; d < type.rank; d++) {
+        type.dims[d] = SX_UNKNOWN_DIM;
+    }
+    const size_t n_in = (size_t)x->n->n_in;
+    sx_tf_thing *in = sx_arena_memdup(&x->im->arena, x->n->in, n_in * sizeof(*in));
+    sx_type *types = sx_arena_memdup(&x->im->arena, x->tf.head.types, n_in * sizeof(*types));
+    if (in == NULL || types == NULL) {
+        return sx_import_memory();
+    }
+    SX_TRY(sx_tf_reshape_as(x, v, shape, &type, &in[0].value));
+    types[0] = type;
+    sx_tf_import_node flat = *x->n;
+    sx_tf_op_node inner = *x;
+    flat.in = in;
+    inner.n = &flat;
+    inner.tf.head.types = types;
+    SX_TRY(import_strided_slice(&inner));
+    sx_value y = flat.out[0].value;
+    type = sx_tf_unknown_shape(type.dtype);
+    SX_TF_BUILD(x, &shape, shape, (&(sx_cast_attrs){SX_I64}), y);
+    SX_TRY(sx_tf_int64s(x, &(sx_ints){1, {kept}}, &at));
+    SX_TRY(sx_tf_replace_dims(x, shape, at, 1, dims, &shape));
+    SX_TRY(sx_tf_reshape_as(x, y, shape, &type, &y));
+    sx_tf_set(x, 0, y);
+    return SX_OK;
+}
+
 static sx_status import_strided_slice(sx_tf_op_node *x)
 {
     sx_value v = SX_NO_VALUE;
@@ -443,7 +508,6 @@ static sx_status import_strided_slice(sx_tf_op_node *x)
     extent extents[SX_MAX_RANK];
     sx_ints kept;
     SX_TRY(sx_tf_operand(x, 0, &v));
-    SX_TRY(sx_tf_require_rank(x, 0));
     if (x->n->n_in < 4) {
         return sx_error(SX_DATA_LOSS, "input %d is missing", x->n->n_in);
     }
@@ -459,6 +523,9 @@ static sx_status import_strided_slice(sx_tf_op_node *x)
             return sx_error(SX_DATA_LOSS, "input %d has %lld indices, the strides have %d", i,
                             (long long)other->dims[0], n_indices);
         }
+    }
+    if (rank == SX_UNKNOWN_RANK) {
+        return slice_unknown(x, v, n_indices);
     }
     SX_TRY(read_indices(x, n_indices, cuts, &kept));
     for (int d = 0; d < rank; d++) {

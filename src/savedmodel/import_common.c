@@ -240,7 +240,7 @@ int sx_import_find_arg(const Tensorflow__OpDef *signature, const sx_tf_ref *ref)
 /* ---- Nodes that cannot be imported ---- */
 
 sx_status sx_import_refuse(sx_import_refusals *list, sx_arena *arena,
-                           const Tensorflow__NodeDef *node, const char *why)
+                           const Tensorflow__NodeDef *node, const char *function, const char *why)
 {
     if (list->n < SX_IMPORT_MAX_REFUSALS) {
         const char *kept = sx_arena_strdup(arena, why);
@@ -249,6 +249,7 @@ sx_status sx_import_refuse(sx_import_refusals *list, sx_arena *arena,
         }
         list->items[list->n].op = node->op;
         list->items[list->n].node = node->name;
+        list->items[list->n].function = function;
         list->items[list->n].why = kept;
     }
     list->n++;
@@ -257,6 +258,7 @@ sx_status sx_import_refuse(sx_import_refusals *list, sx_arena *arena,
 
 sx_status sx_import_refusals_error(const sx_import_refusals *list)
 {
+    enum { MAX_SHOWN = 8 }; /* nodes of an operator */
     bool told[SX_IMPORT_MAX_REFUSALS] = {false};
     const int kept = SX_MIN(list->n, SX_IMPORT_MAX_REFUSALS);
     int n_ops = 0;
@@ -275,14 +277,17 @@ sx_status sx_import_refusals_error(const sx_import_refusals *list)
         }
         sx_buf_printf(&text, "%s%.100s (%d node%s: ", n_ops++ > 0 ? ", " : "", op, count,
                       count == 1 ? "" : "s");
-        for (int k = i; k < kept; k++) {
+        for (int k = i; k < kept && shown < MAX_SHOWN; k++) {
             if (strcmp(list->items[k].op, op) == 0) {
-                const char *why = list->items[k].why;
-                sx_buf_printf(&text, "%s\"%.200s\"%s%s", shown++ > 0 ? ", " : "",
-                              list->items[k].node, why[0] != '\0' ? ": " : "", why);
+                const char *why = list->items[k].why, *function = list->items[k].function;
+                sx_buf_printf(&text, "%s\"%.200s\"", shown++ > 0 ? ", " : "", list->items[k].node);
+                if (function != NULL) {
+                    sx_buf_printf(&text, " of function \"%.100s\"", function);
+                }
+                sx_buf_printf(&text, "%s%s", why[0] != '\0' ? ": " : "", why);
             }
         }
-        sx_buf_putc(&text, ')');
+        sx_buf_puts(&text, count > shown ? ", ...)" : ")");
     }
     if (list->n > kept) {
         sx_buf_printf(&text, " and %d more nodes", list->n - kept);

@@ -66,22 +66,25 @@ SX_MUST_USE sx_status sx_import_check_edges(Tensorflow__NodeDef *const *nodes, s
 
 /* ---- Nodes that cannot be imported ---- */
 
-enum { SX_IMPORT_MAX_REFUSALS = 64 }; /* kept for the message */
+enum { SX_IMPORT_MAX_REFUSALS = 1024 }; /* kept for the message */
 
 typedef struct sx_import_refusals {
     struct {
         const char *op, *node;
-        const char *why; /* "" = the operator itself is not supported */
+        const char *function; /* whose body it is in; NULL = the graph */
+        const char *why;      /* "" = the operator itself is not supported */
     } items[SX_IMPORT_MAX_REFUSALS];
     int n; /* may exceed SX_IMPORT_MAX_REFUSALS */
 } sx_import_refusals;
 
-/* Adds a node; `why` is copied into `arena`. */
+/* Adds a node of a function (NULL = of the graph); `why` is copied into `arena`. */
 SX_MUST_USE sx_status sx_import_refuse(sx_import_refusals *list, sx_arena *arena,
-                                       const Tensorflow__NodeDef *node, const char *why);
+                                       const Tensorflow__NodeDef *node, const char *function,
+                                       const char *why);
 
-/* UNIMPLEMENTED, with all nodes by operator:
- * unsupported operators: Erf (2 nodes: "a", "b"), Conv2D (1 node: "c": data_format is not NHWC) */
+/* UNIMPLEMENTED, with all operators, how many nodes they have, and the first nodes of each:
+ * unsupported operators: Erf (2 nodes: "a", "b" of function "f"), Conv2D (1 node: "c": data_format
+ * is not NHWC) */
 SX_MUST_USE sx_status sx_import_refusals_error(const sx_import_refusals *list);
 
 #endif

@@ -78,9 +78,12 @@ static sx_status resolve(const sx_library_importer *im, const sx_tf_body *body, 
 
 /* Records that the node, and so everything that reads it, cannot be imported. The import goes on,
  * to find all such nodes. */
-static sx_status refuse(sx_library_importer *im, sx_tf_import_node *n, const char *why)
+static sx_status refuse(sx_library_importer *im, const sx_tf_body *body, sx_tf_import_node *n,
+                        const char *why)
 {
-    SX_TRY(sx_import_refuse(&im->refused, &im->arena, n->node, why));
+    const Tensorflow__FunctionDef *function = body->function;
+    SX_TRY(sx_import_refuse(&im->refused, &im->arena, n->node,
+                            function != NULL ? function->signature->name : NULL, why));
     for (int i = 0; i < n->n_out; i++) {
         n->out[i] = (sx_tf_thing){.kind = SX_TF_REFUSED};
     }
@@ -118,7 +121,7 @@ static sx_status import_node(sx_library_importer *im, sx_tf_body *body, int i)
     }
     n.in = in;
     if (status == SX_OK && function == NULL && !sx_tf_import_has_op(n.node->op)) {
-        status = refuse(im, &n, "");
+        status = refuse(im, body, &n, "");
     } else if (status == SX_OK && refused) {
         for (int k = 0; k < n.n_out; k++) {
             n.out[k] = (sx_tf_thing){.kind = SX_TF_REFUSED};
@@ -136,7 +139,7 @@ static sx_status import_node(sx_library_importer *im, sx_tf_body *body, int i)
         }
     }
     if (sx_status_code(status) == SX_UNIMPLEMENTED) {
-        sx_status kept = refuse(im, &n, sx_status_message(status));
+        sx_status kept = refuse(im, body, &n, sx_status_message(status));
         sx_status_free(status);
         status = kept;
     }
@@ -644,6 +647,14 @@ static sx_status import_all(sx_library_importer *im, sx_status *out_refused)
     }
     const Tensorflow__GraphDef *graph = sx_saved_model_graph(im->model);
     sx_v1_functions made = {.functions = &im->defs};
+    for (size_t i = 0; defs != NULL && i < defs->n_function; i++) {
+        const Tensorflow__FunctionDef *converted = NULL;
+        if (defs->function[i]->signature != NULL) {
+            SX_TRY(sx_import_v1_function(defs->function[i], im->limits.nodes, &im->arena, &made,
+                                         &converted));
+            SX_TRY(sx_map_put(&im->defs, converted->signature->name, (void *)(uintptr_t)converted));
+        }
+    }
     SX_TRY(sx_import_v1_control(graph->node, graph->n_node, im->limits.nodes, &im->arena, &made,
                                 &im->nodes, &im->n_graph_nodes));
     for (size_t i = 0; i < n; i++) {

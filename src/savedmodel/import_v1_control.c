@@ -873,3 +873,97 @@ sx_status sx_import_v1_control(Tensorflow__NodeDef *const *nodes, size_t n, int6
     sx_free(c.frames);
     return unless_invalid(status);
 }
+
+/* ---- Functions ---- */
+
+/* A reference of a function's body, "node:arg:0", as a graph has it, "node:0". */
+static char *graph_reference(const sx_map *nodes, const sx_v1_functions *made, char *text,
+                             sx_arena *arena)
+{
+    sx_tf_ref ref;
+    if (!sx_tf_ref_parse(text, &ref) || ref.arg == NULL) {
+        return text;
+    }
+    const node_def *node = sx_map_get_bytes(nodes, ref.node, ref.node_bytes);
+    const char *called = node == NULL ? NULL : sx_import_called(node, false);
+    const Tensorflow__FunctionDef *function =
+        called == NULL ? NULL : sx_map_get(made->functions, called);
+    const int output = node == NULL ? -1 : sx_import_output_of(function, node, &ref);
+    return output < 0 ? text
+                      : sx_arena_printf(arena, "%.*s:%d", (int)ref.node_bytes, ref.node, output);
+}
+
+/* The function with its references as graphs have them. */
+static sx_status copy_function(const Tensorflow__FunctionDef *of, const sx_map *nodes,
+                               const sx_v1_functions *made, sx_arena *arena,
+                               Tensorflow__FunctionDef **out)
+{
+    Tensorflow__FunctionDef *f = sx_arena_memdup(arena, of, sizeof(*f));
+    node_def **copies = sx_arena_array(arena, of->n_node_def + 1, node_def *);
+    Tensorflow__FunctionDef__RetEntry **ret =
+        sx_arena_array(arena, of->n_ret + 1, Tensorflow__FunctionDef__RetEntry *);
+    if (f == NULL || copies == NULL || ret == NULL) {
+        return no_memory();
+    }
+    for (size_t i = 0; i < of->n_node_def; i++) {
+        node_def *n = sx_arena_memdup(arena, of->node_def[i], sizeof(*n));
+        char **input = n == NULL ? NULL : sx_arena_array(arena, n->n_input + 1, char *);
+        if (input == NULL) {
+            return no_memory();
+        }
+        for (size_t k = 0; k < n->n_input; k++) {
+            input[k] = graph_reference(nodes, made, n->input[k], arena);
+            if (input[k] == NULL) {
+                return no_memory();
+            }
+        }
+        n->input = input;
+        copies[i] = n;
+    }
+    for (size_t i = 0; i < of->n_ret; i++) {
+        ret[i] = sx_arena_memdup(arena, of->ret[i], sizeof(*ret[i]));
+        if (ret[i] == NULL) {
+            return no_memory();
+        }
+        ret[i]->value = graph_reference(nodes, made, ret[i]->value, arena);
+        if (ret[i]->value == NULL) {
+            return no_memory();
+        }
+    }
+    f->node_def = copies;
+    f->ret = ret;
+    *out = f;
+    return SX_OK;
+}
+
+sx_status sx_import_v1_function(const Tensorflow__FunctionDef *function, int64_t max_nodes,
+                                sx_arena *arena, sx_v1_functions *made,
+                                const Tensorflow__FunctionDef **out)
+{
+    bool some = false;
+    for (size_t i = 0; i < function->n_node_def; i++) {
+        some =
+            some || is_op(function->node_def[i], "Merge") || is_op(function->node_def[i], "Enter");
+    }
+    *out = function;
+    if (!some) {
+        return SX_OK;
+    }
+    sx_map nodes;
+    Tensorflow__FunctionDef *copy = NULL;
+    sx_map_init(&nodes);
+    sx_status status = SX_OK;
+    for (size_t i = 0; i < function->n_node_def && status == SX_OK; i++) {
+        status = sx_map_put(&nodes, function->node_def[i]->name, function->node_def[i]);
+    }
+    if (status == SX_OK) {
+        status = copy_function(function, &nodes, made, arena, &copy);
+    }
+    if (status == SX_OK) {
+        status = sx_import_v1_control(copy->node_def, copy->n_node_def, max_nodes, arena, made,
+                                      &copy->node_def, &copy->n_node_def);
+        *out = copy;
+    }
+    sx_map_deinit(&nodes);
+    return status;
+}

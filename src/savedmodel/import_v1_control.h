@@ -21,4 +21,10 @@ SX_MUST_USE sx_status sx_import_v1_control(Tensorflow__NodeDef *const *nodes, si
                                            sx_v1_functions *made, Tensorflow__NodeDef ***out,
                                            size_t *out_n);
 
+/* The same of a function's body; *out is the function itself if it has none. */
+SX_MUST_USE sx_status sx_import_v1_function(const Tensorflow__FunctionDef *function,
+                                            int64_t max_nodes, sx_arena *arena,
+                                            sx_v1_functions *made,
+                                            const Tensorflow__FunctionDef **out);
+
 #endif

@@ -474,13 +474,24 @@ static void test_savedmodel_import_library__refuses_all_at_once(void **state)
                      BODY("d", "AddV2", "'e:y:0', 'c:out:0'", ""),
                  RET("y", "d:z:0")),
         NULL,
-        "UNIMPLEMENTED: unsupported operators: Lgamma (2 nodes: \"e\", \"e\"), Digamma (1 node: "
-        "\"c\"), Betainc (1 node: \"y\")");
+        "UNIMPLEMENTED: unsupported operators: Lgamma (2 nodes: \"e\" of function \"g\", \"e\"), "
+        "Digamma (1 node: \"c\" of function \"g\"), Betainc (1 node: \"y\")");
+    refuses(NODE("a", "Lgamma", "'x'", "") NODE("b", "Lgamma", "'a'", "")
+                NODE("c", "Lgamma", "'b'", "") NODE("d", "Lgamma", "'c'", "")
+                    NODE("e", "Lgamma", "'d'", "") NODE("f", "Lgamma", "'e'", "")
+                        NODE("g", "Lgamma", "'f'", "") NODE("h", "Lgamma", "'g'", "")
+                            NODE("i", "Lgamma", "'h'", "") NODE("y", "Digamma", "'i'", ""),
+            "", NULL,
+            "UNIMPLEMENTED: unsupported operators: Lgamma (9 nodes: \"a\", \"b\", \"c\", \"d\", "
+            "\"e\", \"f\", \"g\", \"h\", ...), Digamma (1 node: \"y\")");
     refuses(NODE("c", "Const", "", CONST_ATTRS("DT_BOOL", "", "bool_val: true"))
                 NODE("y", "If", "'c', 'x'", FUNC("then_branch", "g") FUNC("else_branch", "h")),
             FUNCTION("g", IN("x") OUT("y"), BODY("e", "Lgamma", "'x'", ""), RET("y", "e:y:0"))
                 FUNCTION("h", IN("x") OUT("y"), BODY("s", "Betainc", "'x'", ""), RET("y", "s:y:0")),
-            NULL, "UNIMPLEMENTED: unsupported operators: Lgamma (1 node: \"e\"), Betainc");
+            NULL,
+            "UNIMPLEMENTED: unsupported operators: Lgamma (1 node: \"e\" of function \"g\"), "
+            "Betainc (1 "
+            "node: \"s\" of function \"h\")");
 }
 
 static void test_savedmodel_import_library__limits(void **state)
@@ -501,7 +512,7 @@ static void test_savedmodel_import_library__limits(void **state)
     refuses(call, nine, &(sx_import_limits){.calls = 2},
             "RESOURCE_EXHAUSTED: function calls nest deeper than 2");
     refuses(call, recursive, NULL,
-            "UNIMPLEMENTED: unsupported operator: f2 (1 node: \"a\": "
+            "UNIMPLEMENTED: unsupported operator: f2 (1 node: \"a\" of function \"f2\": "
             "function \"f2\" calls itself)");
     refuses(NODE("c", "Const", "", INTS("3", "1, 2, 3")) NODE("y", "Reshape", "'x', 'c'", ""), "",
             &(sx_import_limits){.constant_bytes = 11},

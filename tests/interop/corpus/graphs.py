@@ -3,6 +3,7 @@ import os
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.framework import function
 
 from corpus.rows import add
 
@@ -179,23 +180,23 @@ def frozen(path):
 add("v1_frozen", frozen)
 
 
-def control_in_function(path):
-    """Switch and Merge inside a FunctionDef, as a v1 graph that was wrapped."""
-    v1.disable_control_flow_v2()
-    try:
-        def f(x):
-            return {"y": tf.cond(tf.reduce_sum(x) > 0, lambda: x + 1, lambda: x * 2),
-                    "z": tf.while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, y * 2), (0, x))[1]}
-        wrapped = v1.wrap_function(f, [tf.TensorSpec([None, 4], tf.float32)])
-        module = tf.Module()
-        module.f = wrapped
-        signature = tf.function(lambda x: wrapped(x), input_signature=[tf.TensorSpec([None, 4], tf.float32, "x")])
-        tf.saved_model.save(module, path, signatures=signature)
-    finally:
-        v1.enable_control_flow_v2()
+def control_in_function():
+    """Switch, Merge and Enter inside a FunctionDef, called by its name."""
+    @function.Defun(tf.float32, tf.float32)
+    def steps(x, k):
+        y = tf.cond(tf.reduce_sum(x) > 0, lambda: x + k, lambda: x * 2)
+        z = tf.while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, tf.cond(i > 1, lambda: y * k, lambda: y + x)), (0, x))[1]
+        values, ids = tf.math.top_k(tf.where(tf.reduce_sum(z) > 0, z, y), 2)
+        return y, z, tf.cond(k > 0, lambda: tf.cast(ids, tf.float32), lambda: values)
+
+    x = rows()
+    y, z, w = steps(x, tf.constant(3.0))
+    for v in y, z, w:
+        v.set_shape([None, None])
+    return {"x": x}, {"y": y, "z": z, "w": w}
 
 
-add("v1_control_in_function", control_in_function)
+graph("v1_control_in_function", control_in_function)
 
 
 def legacy_init(path):

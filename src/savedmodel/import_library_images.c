@@ -60,9 +60,18 @@ static sx_status find_sources(const sx_tf_op_node *x, int64_t in, int64_t out, b
     return SX_OK;
 }
 
-/* Width, then height, as TensorFlow does. */
+/* Moved, and added by shares, where the sizes are known; else resize_image, on the host. Width,
+ * then height, as TensorFlow does. */
 static sx_status import_resize(sx_tf_op_node *x)
 {
+    const sx_type *image = &x->tf.head.types[0];
+    bool known = x->n->n_in == 2 && x->tf.head.values[1] != NULL && image->rank == 4;
+    for (int d = 1; d < 4 && known; d++) {
+        known = image->dims[d] > 0 && image->dims[d] <= MOST_PIXELS;
+    }
+    if (!known) {
+        return sx_tf_import_one(x);
+    }
     const bool nearest = strcmp(x->n->node->op, "ResizeNearestNeighbor") == 0;
     sx_value v = SX_NO_VALUE;
     sx_ints size = {0};
@@ -226,6 +235,41 @@ static sx_status import_lrn(sx_tf_op_node *x)
     return SX_OK;
 }
 
+/* ---- Boxes ---- */
+
+/* NonMaxSuppression, V2 to V4 and WithOverlaps: those that lack thresholds have TensorFlow's. V5 is
+ * ours. */
+static sx_status import_suppression(sx_tf_op_node *x)
+{
+    const char *op = x->n->node->op;
+    const bool v4 = strcmp(op, "NonMaxSuppressionV4") == 0;
+    const sx_non_max_suppression_attrs attrs = {
+        .overlaps = strcmp(op, "NonMaxSuppressionWithOverlaps") == 0,
+        .pad_to_max_output_size = sx_tf_read_bool(&x->tf.head, "pad_to_max_output_size", false)};
+    sx_value in[6], first = SX_NO_VALUE;
+    int n_out = 0;
+    if (x->n->n_in < 3 || x->n->n_in > 5) {
+        return sx_error(SX_DATA_LOSS, "it has %d inputs, expected 3 to 5", x->n->n_in);
+    }
+    for (int i = 0; i < x->n->n_in; i++) {
+        SX_TRY(sx_tf_operand(x, i, &in[i]));
+    }
+    if (x->n->n_in < 4) {
+        SX_TRY(
+            sx_tf_number(x, SX_F32, sx_tf_read_float(&x->tf.head, "iou_threshold", 0.5), &in[3]));
+    }
+    if (x->n->n_in < 5) {
+        SX_TRY(sx_tf_number(x, SX_F32, -INFINITY, &in[4]));
+    }
+    SX_TRY(sx_tf_number(x, SX_F32, 0, &in[5]));
+    SX_TRY(sx_tf_add_node(x, &sx_op_non_max_suppression, &attrs, in, 6, NULL, 0, &first, &n_out));
+    sx_tf_set(x, 0, first);
+    if (v4) {
+        sx_tf_set(x, 1, sx_output_of(first, 2));
+    }
+    return SX_OK;
+}
+
 /* ---- The table ---- */
 
 const sx_tf_op_row sx_tf_image_rows[] = {
@@ -235,5 +279,10 @@ const sx_tf_op_row sx_tf_image_rows[] = {
     {"DepthToSpace", import_blocks, NULL},
     {"Conv2DBackpropInput", import_transposed, NULL},
     {"LRN", import_lrn, NULL},
+    {"NonMaxSuppression", import_suppression, NULL},
+    {"NonMaxSuppressionV2", import_suppression, NULL},
+    {"NonMaxSuppressionV3", import_suppression, NULL},
+    {"NonMaxSuppressionV4", import_suppression, NULL},
+    {"NonMaxSuppressionWithOverlaps", import_suppression, NULL},
     {NULL, NULL, NULL},
 };

@@ -234,6 +234,30 @@ typedef struct sx_preprocess_image_attrs {
     double mean_0, mean_1, mean_2, std_0, std_1, std_2; /* of SX_MEAN_STD */
 } sx_preprocess_image_attrs;
 
+enum { SX_RESIZED_NEAREST, SX_RESIZED_BILINEAR, SX_RESIZED_BICUBIC, SX_RESIZED_AREA };
+typedef struct sx_resize_image_attrs {
+    int32_t method; /* SX_RESIZED_ */
+    bool align_corners, half_pixel_centers;
+} sx_resize_image_attrs;
+
+typedef struct sx_scale_and_translate_attrs {
+    const char *kernel_type;
+    bool antialias;
+} sx_scale_and_translate_attrs;
+
+typedef struct sx_crop_and_resize_attrs {
+    const char *method;
+    double extrapolation_value;
+} sx_crop_and_resize_attrs;
+
+typedef struct sx_non_max_suppression_attrs {
+    bool overlaps, pad_to_max_output_size;
+} sx_non_max_suppression_attrs;
+
+typedef struct sx_combined_non_max_suppression_attrs {
+    bool pad_per_class, clip_boxes;
+} sx_combined_non_max_suppression_attrs;
+
 enum { SX_VALUES_UNIFORM, SX_VALUES_NORMAL, SX_VALUES_TRUNCATED_NORMAL, SX_VALUES_BITS };
 typedef struct sx_random_values_attrs {
     int32_t distribution; /* SX_VALUES_ */

@@ -1,0 +1,153 @@
+/* crop_and_resize: boxes cut out of images, all of one size.
+ *
+ *   image       [N,H,W,C], numbers
+ *   boxes       float32[n,4]: y1, x1, y2, x2, where 0 is the first and 1 the last row or column; y1
+ *               above y2 turns the crop over
+ *   box_ind     int32[n]: the image of each box
+ *   crop_size   int32[2]: height, width
+ *   method      bilinear, nearest
+ *   extrapolation_value   of pixels outside of the image
+ *   returns     float32[n,height,width,C]
+ *
+ * Errors   INVALID_ARGUMENT    shapes, dtypes, method; (running) a size that is not positive, an
+ *                              empty image, an image that there is not
+ *          RESOURCE_EXHAUSTED  (running) too many pixels
+ * Source   TensorFlow CropAndResize */
+#ifdef SX_ATTRS
+typedef struct sx_crop_and_resize_attrs {
+    const char *method;
+    double extrapolation_value;
+} sx_crop_and_resize_attrs;
+#endif
+
+#include "graph/ops/host_ops.h"
+
+#include <math.h>
+
+static const char *const methods[] = {"bilinear", "nearest", NULL};
+
+static const sx_attr_def crop_and_resize_attrs[] = {
+    SX_ATTR_TF(sx_crop_and_resize_attrs, method, SX_ATTR_STRING, .tf_text = "bilinear"),
+    SX_ATTR_TF(sx_crop_and_resize_attrs, extrapolation_value, SX_ATTR_FLOAT, .tf_number = 0),
+};
+
+static sx_status crop_and_resize_infer(sx_infer_context *c)
+{
+    const sx_crop_and_resize_attrs *attrs = c->attrs;
+    const sx_type *x = &c->inputs[0];
+    SX_TRY(sx_require_maybe("image", x, x->dtype, 4, "[N,H,W,C]"));
+    SX_TRY(sx_require_maybe("boxes", &c->inputs[1], SX_F32, 2, "[n,4]"));
+    SX_TRY(sx_require_maybe("box_ind", &c->inputs[2], SX_I32, 1, "[n]"));
+    SX_TRY(sx_require_maybe("crop_size", &c->inputs[3], SX_I32, 1, "[2]"));
+    SX_TRY(sx_require_name("method", attrs->method, methods));
+    if (!sx_dtype_is_float(x->dtype) && !sx_dtype_is_integer(x->dtype)) {
+        return sx_error(SX_INVALID_ARGUMENT, "image is %s, expected numbers", SX_TEXT(x));
+    }
+    c->outputs[0] = sx_type_of(SX_F32, sx_vector_size(&c->inputs[2]), SX_UNKNOWN_DIM,
+                               SX_UNKNOWN_DIM, x->rank == 4 ? x->dims[3] : SX_UNKNOWN_DIM);
+    return SX_OK;
+}
+
+static sx_status crop_and_resize_host_types(const sx_kernel_call *c, sx_type *out_types)
+{
+    const sx_type *x = &c->in[0].type, *boxes = &c->in[1].type;
+    const int64_t n = c->in[2].type.dims[0];
+    if (c->in[3].type.dims[0] != 2 || c->in[3].i[0] < 1 || c->in[3].i[1] < 1 || x->dims[1] < 1 ||
+        x->dims[2] < 1 || boxes->dims[0] != n || boxes->dims[1] != 4) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "image is %s, boxes %s, box_ind %s, crop_size %s, expected pixels, [n,4], "
+                        "[n], and a height and width above 0",
+                        SX_TEXT(x), SX_TEXT(boxes), SX_TEXT(&c->in[2].type),
+                        SX_TEXT(&c->in[3].type));
+    }
+    for (int64_t k = 0; k < n; k++) {
+        if (c->in[2].i[k] < 0 || c->in[2].i[k] >= x->dims[0]) {
+            return sx_error(SX_INVALID_ARGUMENT, "box %lld is of image %lld of %lld", (long long)k,
+                            (long long)c->in[2].i[k], (long long)x->dims[0]);
+        }
+    }
+    out_types[0] = sx_type_of(SX_F32, n, c->in[3].i[0], c->in[3].i[1], x->dims[3]);
+    return sx_require_made("the crops", &out_types[0]);
+}
+
+/* The place along an axis of `in` pixels that pixel i of `out` between a and b has, in float32. */
+static float place_of(int64_t i, int64_t out, float a, float b, int64_t in)
+{
+    const float last = (float)(in - 1);
+    return out > 1 ? a * last + (float)i * ((b - a) * last / (float)(out - 1))
+                   : (float)(0.5 * (double)(a + b) * (double)last);
+}
+
+static sx_status crop_and_resize_host(const sx_kernel_call *c)
+{
+    const sx_crop_and_resize_attrs *attrs = c->attrs;
+    const sx_type *x = &c->in[0].type, *y = &c->out[0].type;
+    const int64_t height = x->dims[1], width = x->dims[2], channels = x->dims[3];
+    const bool nearest = sx_string_is(attrs->method, "nearest");
+    for (int64_t i = 0, to = 0; i < y->dims[0] * y->dims[1]; i++) {
+        const int64_t n = i / y->dims[1];
+        const double *box = c->in[1].f + 4 * n;
+        const float v = place_of(i % y->dims[1], y->dims[1], (float)box[0], (float)box[2], height);
+        const bool row_inside = v >= 0 && v <= (float)(height - 1);
+        SX_TRY(sx_cancel_check(c->cancel));
+        for (int64_t column = 0; column < y->dims[2]; column++) {
+            const float h = place_of(column, y->dims[2], (float)box[1], (float)box[3], width);
+            if (!row_inside || !(h >= 0 && h <= (float)(width - 1))) {
+                for (int64_t k = 0; k < channels; k++, to++) {
+                    c->out[0].f[to] = attrs->extrapolation_value;
+                }
+                continue;
+            }
+            const int64_t image = c->in[2].i[n] * height;
+            const int64_t top = (int64_t)(nearest ? roundf(v) : floorf(v)),
+                          left = (int64_t)(nearest ? roundf(h) : floorf(h));
+            const int64_t bottom = (int64_t)ceilf(v), right = (int64_t)ceilf(h);
+            const double down = v - floorf(v), across = h - floorf(h);
+            for (int64_t k = 0; k < channels; k++, to++) {
+#define PIXEL(row, column) \
+    sx_host_get(&c->in[0], ((image + (row)) * width + (column)) * channels + k)
+                if (nearest) {
+                    c->out[0].f[to] = PIXEL(top, left);
+                    continue;
+                }
+                const double a = PIXEL(top, left), b = PIXEL(bottom, left);
+                const double above = a + (PIXEL(top, right) - a) * across,
+                             below = b + (PIXEL(bottom, right) - b) * across;
+                c->out[0].f[to] = above + (below - above) * down;
+#undef PIXEL
+            }
+        }
+    }
+    return SX_OK;
+}
+
+static void crop_and_resize_to_tf(sx_tf_writer *w, const sx_tf_op *op)
+{
+    sx_tf_same(w, op, &sx_op_crop_and_resize, "CropAndResize",
+               sx_tf_attrs(sx_tf_attr_type("T", (int)op->in_types[0].dtype)));
+}
+
+static const double boxes[] = {0, 0, 1, 1, 0.9, 0.1, 0.2, 0.7, -0.5, 0.5, 0.5, 1.5},
+                    images[] = {0, 1, 1}, size[] = {3, 4};
+#define CROPS(method_)                                                                             \
+    {                                                                                              \
+        .name = (method_),                                                                         \
+        .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, 2, 6, 7, 2), SX_SAMPLE_LIST(SX_F32, boxes, 3, 4), \
+                   SX_SAMPLE_LIST(SX_I32, images, 3), SX_SAMPLE_LIST(SX_I32, size, 2)},            \
+        .n_inputs = 4, .attrs = (&(const sx_crop_and_resize_attrs){(method_), -1})                 \
+    }
+static const sx_op_sample crop_and_resize_samples[] = {CROPS("bilinear"), CROPS("nearest")};
+
+const sx_op_def sx_op_crop_and_resize = {
+    SX_OP_NAMED(crop_and_resize),
+    .n_in = 4,
+    .n_out = 1,
+    .flags = SX_OP_HOST | SX_OP_NO_GRAD,
+    SX_OP_ATTRS(sx_crop_and_resize_attrs, crop_and_resize_attrs),
+    .infer = crop_and_resize_infer,
+    .host = crop_and_resize_host,
+    .host_types = crop_and_resize_host_types,
+    .to_tf = crop_and_resize_to_tf,
+    SX_FROM_TF({.op = "CropAndResize"}),
+    SX_OP_SAMPLES(crop_and_resize_samples),
+};

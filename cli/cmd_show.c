@@ -5,6 +5,7 @@
 #include "checkpoint/checkpoint_state.h"
 #include "command.h"
 #include "dir_hint.h"
+#include "other_model.h"
 #include "io/path.h"
 #include "savedmodel/saved_model_read.h"
 #include "savedmodel/versions.h"
@@ -152,7 +153,7 @@ static sx_status put_run(sx_buf *out, const char *dir, sx_arena *arena)
 static sx_status describe(sx_invocation *inv, sx_buf *out)
 {
     const char *path = inv->words.items[0], *dir = NULL;
-    if (!sx_path_exists(path)) {
+    if (!sx_path_exists(path) && sx_other_model(&inv->arena, path) == NULL) {
         return sx_error(SX_NOT_FOUND, "%s: no such directory", path);
     }
     sx_status status = sx_version_find(path, &inv->arena, &dir);

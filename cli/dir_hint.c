@@ -1,6 +1,7 @@
 #include "dir_hint.h"
 
 #include "io/path.h"
+#include "other_model.h"
 #include "savedmodel/versions.h"
 
 typedef enum kind { NONE, SAVED_MODEL, VERSIONS, RUN } kind;
@@ -37,6 +38,11 @@ static kind kind_of(sx_arena *arena, const char *dir)
 sx_status sx_dir_explain(sx_status status, sx_arena *arena, const char *dir, sx_dir_wanted wanted)
 {
     kind found = kind_of(arena, dir);
+    const char *other = found == NONE ? sx_other_model(arena, dir) : NULL;
+    if (other != NULL) {
+        sx_status_free(status);
+        return sx_error(SX_INVALID_ARGUMENT, "%s %s", dir, other);
+    }
     const char *inside = NULL;
     sx_paths names = {0};
     if (found == NONE) {

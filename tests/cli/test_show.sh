@@ -25,6 +25,29 @@ fails 1 show nothing
 warns 'nothing is neither a SavedModel nor a run (no sextant.json)'
 fails 1 show missing
 warns 'missing: no such directory'
+# What else people name: which file it is, and what to do with it.
+other() { # NAME WORDS, from each command that takes a SavedModel
+    for command in show 'show --all' 'scan --dir' 'run --input_exprs x=1 --dir'; do
+        fails 1 $command "$1"
+        warns "$1 is $2"
+    done
+}
+printf '\x1c\0\0\0TFL3\0\0\0\0' >m.tflite
+printf '\x89HDF\r\n\x1a\n1234' >m.h5
+printf 'PK\3\4abcd' >m.keras
+printf '\x1f\x8babcd' >m.tar.gz
+printf '\x0a\x05\x0a\x01x\x12\x00' >frozen.pb
+mkdir hub
+printf x >hub/tfhub_module.pb
+other m.tflite 'a TensorFlow Lite model'
+other m.h5 'a Keras file in the HDF5 format'
+other m.keras 'a ZIP archive'
+other m.tar.gz 'a compressed archive'
+other frozen.pb 'a frozen graph'
+other hub 'a module of TensorFlow Hub'
+other run/model.ckpt-1 'a TensorFlow checkpoint'
+other run/model.ckpt-1.index 'a TensorFlow checkpoint'
+other m/1/saved_model.pb 'a file of a SavedModel: name the directory that it is in'
 head -c 100 m/1/saved_model.pb >cut && mv cut m/1/saved_model.pb
 fails 3 show m/1
 

@@ -16,7 +16,7 @@
 #include "base/memory.h"
 #include "savedmodel/predictor.h"
 
-enum { MAX_INPUTS = 16, PROFILE_RUNS = 5, ROWS = 400 };
+enum { MAX_INPUTS = 16, PROFILE_RUNS = 20, ROWS = 400 };
 
 typedef struct model {
     sx_predictor *predictor;

@@ -135,7 +135,7 @@ static void test_savedmodel_model_memory__refuses_before_allocating(void **state
     (void)state;
     write_product(40000);
     refuses_a_product("cpu", 2048LL * MIB, "the largest value is float32[40000,40000] of matmul");
-    refuses_a_product("cpu", 2048LL * MIB, "constants of 6.0 GiB");
+    refuses_a_product("cpu", 2048LL * MIB, "temporaries of 6.0 GiB");
     refuses_a_product("host", 2048LL * MIB, "the largest value is float32[40000,40000] of matmul");
     refuses_a_product("host", 2048LL * MIB, "in use");
 }

@@ -415,6 +415,17 @@ static sx_status plan_units(sx_cpu_planner *p, bool crop)
     return sx_cpu_make_units(p);
 }
 
+/* Whether what frozen variables give takes more than a small share of the memory limit: the plan is
+ * then made without. It does not depend on what else is in use, so neither do results. */
+enum { KEPT_SHARE = 8 };
+
+static bool keeps_too_much(const sx_cpu_plan *plan, const sx_executable *e)
+{
+    const size_t limit = e != NULL && e->memory != NULL ? e->memory->limit_bytes : 0;
+    return plan->frozen && limit > 0 &&
+           plan->kept_bytes + plan->once_bytes > (int64_t)(limit / KEPT_SHARE);
+}
+
 static sx_status plan_all(sx_cpu_planner *p, const sx_cpu_plan_options *o, bool crop)
 {
     SX_TRY(divide(p, o));
@@ -429,28 +440,39 @@ static sx_status plan_all(sx_cpu_planner *p, const sx_cpu_plan_options *o, bool 
     SX_TRY(prepare_steps(p));
     SX_TRY(sx_cpu_place_values(p));
     SX_TRY(set_operands(p));
+    p->keeps_too_much = keeps_too_much(p->plan, o->executable);
+    if (p->keeps_too_much) {
+        return SX_OK;
+    }
     SX_TRY(charge(p, o));
     return fill_constants(p);
 }
 
-static sx_status try_plan(const sx_graph *graph, const sx_cpu_plan_options *options, bool crop,
-                          bool *out_failed, sx_cpu_plan **out)
+/* How to plan: a way that fails is given up, and the graph planned again. */
+typedef struct planning_way {
+    bool crop, frozen;
+} planning_way;
+
+static sx_status try_plan(const sx_graph *graph, const sx_cpu_plan_options *options,
+                          planning_way *way, sx_cpu_plan **out)
 {
     sx_cpu_plan *plan = sx_alloc(1, sizeof(*plan));
+    *out = NULL;
     if (plan == NULL) {
         return sx_cpu_no_memory();
     }
     sx_arena_init(&plan->arena, 0);
     sx_cpu_planner p = {.plan = plan, .vec = sx_cpu_vec_best()};
     sx_arena_init(&p.scratch, 0);
-    plan->frozen = options->frozen;
+    plan->frozen = way->frozen;
     sx_status status = run_passes(graph, plan->frozen, &plan->graph);
     if (status == SX_OK) {
-        status = plan_all(&p, options, crop);
+        status = plan_all(&p, options, way->crop);
     }
-    *out_failed = p.crop_failed;
+    way->crop = way->crop && !p.crop_failed;
+    way->frozen = way->frozen && !p.keeps_too_much;
     sx_arena_deinit(&p.scratch);
-    if (status != SX_OK || p.crop_failed) {
+    if (status != SX_OK || p.crop_failed || p.keeps_too_much) {
         sx_cpu_plan_destroy(plan);
         return status;
     }
@@ -481,10 +503,13 @@ static sx_status check_constants(const sx_graph *g, sx_executable *executable)
 sx_status sx_cpu_plan_create(const sx_graph *graph, const sx_cpu_plan_options *options,
                              sx_cpu_plan **out)
 {
-    bool crop_failed;
+    planning_way way = {.crop = true, .frozen = options->frozen};
+    *out = NULL;
     SX_TRY(check_constants(graph, options->executable));
-    SX_TRY(try_plan(graph, options, true, &crop_failed, out));
-    return crop_failed ? try_plan(graph, options, false, &crop_failed, out) : SX_OK;
+    while (*out == NULL) { /* at most three times */
+        SX_TRY(try_plan(graph, options, &way, out));
+    }
+    return SX_OK;
 }
 
 void sx_cpu_plan_destroy(sx_cpu_plan *plan)

@@ -58,11 +58,12 @@ typedef struct sx_cpu_planner {
     sx_cpu_plan *plan;
     const sx_cpu_vec *vec;
     sx_arena scratch;
-    const sx_graph *g; /* variants[0] */
-    bool *own;         /* [n_values]: shards differ in it */
-    bool *sharded;     /* [n_nodes]: computed by each shard */
-    bool *cropped;     /* [n_nodes]: its values' types are parts that infer refuses (crop.c) */
-    bool crop_failed;  /* another kernel got such a node: plan again without cropping */
+    const sx_graph *g;   /* variants[0] */
+    bool *own;           /* [n_values]: shards differ in it */
+    bool *sharded;       /* [n_nodes]: computed by each shard */
+    bool *cropped;       /* [n_nodes]: its values' types are parts that infer refuses (crop.c) */
+    bool crop_failed;    /* another kernel got such a node: plan again without cropping */
+    bool keeps_too_much; /* plan again without frozen variables */
     sx_cpu_pvalue *values;
     int n_values, max_values;
     sx_cpu_unit *units; /* after sort: in topological order */

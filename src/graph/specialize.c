@@ -408,12 +408,14 @@ static sx_status walk_node(sx_specializer *s, const sx_graph *g, const sx_node *
         if (a->gradient == 0) {
             return sx_inline_body(s, f->body, in, n->n_inputs, name, out_vals);
         }
-        bool shapes = true;
+        bool waits = false;
         for (int i = 0; i < n->n_inputs; i++) {
-            shapes = shapes && is_shape_known(&s->vals[in[i]].type);
+            waits = waits || !is_shape_known(&s->vals[in[i]].type);
         }
-        return shapes ? sx_walk_gradient(s, n, f, in, name, out_vals)
-                      : walk_late(s, g, n, in, name, out_vals);
+        if (!waits) {
+            SX_TRY(sx_walk_gradient(s, n, f, in, name, out_vals, &waits));
+        }
+        return waits ? walk_late(s, g, n, in, name, out_vals) : SX_OK;
     }
     if (s->pure && (n->op == &sx_op_assert || n->op == &sx_op_print)) {
         out_vals[0] = in[0];

@@ -162,12 +162,25 @@ static sx_status differentiate(sx_arena *arena, const sx_graph *f, const bool *d
     return *out != NULL ? SX_OK : sx_specialize_no_memory();
 }
 
-static sx_status make_gradient(sx_specializer *s, struct sx_made_gradient *made)
+static bool has_batch(const struct sx_made_gradient *made)
+{
+    bool has = false;
+    for (int i = 0; i < made->function->body->n_args; i++) {
+        has = has || sx_type_has_batch(&made->args[i].type);
+    }
+    return has;
+}
+
+static sx_status make_gradient(sx_specializer *s, struct sx_made_gradient *made, bool *out_waits)
 {
     const sx_function *f = made->function;
     const sx_graph *g = NULL;
     sx_graph *next = NULL;
     SX_TRY(make_static(s, f, made->args, made, &next));
+    if (next == NULL && has_batch(made)) { /* a loop over the examples, say */
+        *out_waits = true;
+        return SX_OK;
+    }
     if (next == NULL) {
         return sx_error(
             SX_UNIMPLEMENTED,
@@ -197,7 +210,7 @@ static sx_status make_gradient(sx_specializer *s, struct sx_made_gradient *made)
 }
 
 sx_status sx_walk_gradient(sx_specializer *s, const sx_node *n, const sx_function *f, const int *in,
-                           const char *name, int *out_vals)
+                           const char *name, int *out_vals, bool *out_waits)
 {
     enum { MOST_ORDER = 4 };
     const sx_call_attrs *attrs = n->attrs;
@@ -247,7 +260,10 @@ sx_status sx_walk_gradient(sx_specializer *s, const sx_node *n, const sx_functio
         }
         *made = (struct sx_made_gradient){
             .function = f, .order = attrs->gradient, .variables = variables, .args = bound};
-        SX_TRY(make_gradient(s, made), "the gradient of function \"%.100s\"", f->name);
+        SX_TRY(make_gradient(s, made, out_waits), "the gradient of function \"%.100s\"", f->name);
+        if (*out_waits) {
+            return SX_OK;
+        }
         made->next = *s->gradients;
         *s->gradients = made;
     }

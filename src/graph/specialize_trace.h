@@ -88,9 +88,11 @@ SX_MUST_USE sx_status sx_read_variable(sx_specializer *s, const sx_trace_read *r
 
 /* ---- specialize_gradient.c ---- */
 
-/* A call of a gradient function of `f`, all of whose inputs' shapes are known. */
+/* A call of a gradient function of `f`, all of whose inputs' shapes are known. *out_waits: it can
+ * only be made once the batch is a number; nothing was added. */
 SX_MUST_USE sx_status sx_walk_gradient(sx_specializer *s, const sx_node *n, const sx_function *f,
-                                       const int *in, const char *name, int *out_vals);
+                                       const int *in, const char *name, int *out_vals,
+                                       bool *out_waits);
 
 /* ---- specialize_known.c ---- */
 

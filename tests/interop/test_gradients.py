@@ -1,5 +1,5 @@
-"""Gradients of imported functions equal TensorFlow's: tf.function calls, If, While, and those nested in each
-other; first gradients, and the gradients of these."""
+"""Gradients of imported functions equal TensorFlow's: tf.function calls, If, While, those nested in each
+other, map_fn, scan and TensorArrays; first gradients, and the gradients of these."""
 import os
 import subprocess
 import sys
@@ -45,6 +45,33 @@ class Model(tf.Module):
         h, s, _ = tf.while_loop(lambda h, s, i: i < n, body, (x, 0.0, 0), maximum_iterations=20)
         return {"h": h, "s": s}
 
+    @tf.function(input_signature=[VECTOR, MATRIX, COUNT])
+    def mapped(self, x, w, n):
+        """tf.map_fn over examples, which see what is mapped and what is not; a branch inside."""
+        def each(row):
+            y = tf.linalg.matvec(w, tf.tanh(row))
+            return tf.cond(n > 1, lambda: y * row, lambda: y + 1.0), tf.reduce_sum(y * y)
+        y, s = tf.map_fn(each, x, fn_output_signature=(tf.TensorSpec([3]), tf.TensorSpec([])))
+        return {"y": y, "s": s}
+
+    @tf.function(input_signature=[VECTOR, MATRIX, COUNT])
+    def accumulated(self, x, w, n):
+        """A loop that writes each state into a TensorArray and reads one of another."""
+        rows = tf.TensorArray(tf.float32, size=4, element_shape=[3]).unstack(tf.concat([w, w[:1] * 2.0], 0))
+        def body(h, sums, i):
+            h = tf.tanh(h * rows.read(i)) + h
+            return h, sums.write(i, tf.reduce_sum(h * h, axis=0)), i + 1
+        h, sums, _ = tf.while_loop(lambda h, sums, i: i < 4, body,
+                                   (x, tf.TensorArray(tf.float32, size=4, element_shape=[3]), 0))
+        return {"h": h * tf.cast(n + 1, tf.float32), "sums": sums.stack()}
+
+    @tf.function(input_signature=[VECTOR, MATRIX, COUNT])
+    def scanned(self, x, w, n):
+        """A recurrent cell over time, as Keras writes it: each step's output, and the last."""
+        xs = tf.transpose(x)[:, :, None] * tf.ones([1, 1, 3])
+        ys = tf.scan(lambda h, t: self.cell(h + t, w), xs, initializer=tf.zeros_like(x))
+        return {"y": ys * tf.cast(n + 1, tf.float32), "last": ys[-1]}
+
 
 
 
@@ -66,7 +93,7 @@ def gradients(function, x, w, n, dys, ddx):
 
 def main():
     model = Model()
-    functions = {name: getattr(model, name) for name in ("calls", "branches", "loop", "nested")}
+    functions = {name: getattr(model, name) for name in ("calls", "branches", "loop", "nested", "mapped", "accumulated", "scanned")}
     checked = 0
     with tempfile.TemporaryDirectory() as tmp:
         path = os.path.join(tmp, "model")

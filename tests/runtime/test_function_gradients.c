@@ -439,7 +439,54 @@ static void test_runtime_function_gradients__of_variables(void **state)
     sx_text_free(again);
 }
 
+/* A loop over the examples of a batch, whose number must be known for its gradient: y = sum x². */
+static const char examples_text[] =
+    "sextant-library 2\n"
+    "function \"squares\"\ninput %1 float64[N,3] \"x\"\n"
+    "%2 = constant() {value=tensor(int32[] \"00000000\")} int32[] \"zero\"\n"
+    "%3 = constant() {value=tensor(float64[] \"0000000000000000\")} float64[] \"none\"\n"
+    "%4 = shape(%1) {dtype=int32} int32[2] \"shape\"\n"
+    "%5 = gather(%4, %2) int32[] \"n\"\n"
+    "%6, %7 = while(%3, %2, %5, %1) float64[], int32[] \"loop\"\n"
+    "  condition\n    input %1 float64[] \"y\"\n    input %2 int32[] \"i\"\n    input %3 int32[] "
+    "\"n\"\n"
+    "    input %4 float64[N,3] \"x\"\n    %5 = less(%2, %3) bool[] \"go\"\n    output \"go\" %5\n  "
+    "end\n"
+    "  body\n    input %1 float64[] \"y\"\n    input %2 int32[] \"i\"\n    input %3 int32[] \"n\"\n"
+    "    input %4 float64[N,3] \"x\"\n    %5 = take_row(%4, %2) float64[3] \"row\"\n"
+    "    %6 = square(%5) float64[3] \"square\"\n    %7 = reduce_sum(%6) {axes=[0]} float64[] "
+    "\"sum\"\n"
+    "    %8 = add(%1, %7) float64[] \"add\"\n"
+    "    %9 = constant() {value=tensor(int32[] \"01000000\")} int32[] \"one\"\n"
+    "    %10 = add(%2, %9) int32[] \"next\"\n    output \"y\" %8\n    output \"i\" %10\n  end\n"
+    "output \"y\" %6\nend\n"
+    "function \"back\"\ninput %1 float64[N,3] \"x\"\ninput %2 float64[] \"dy\"\n"
+    "%3 = call(%1, %2) {function=\"squares\", gradient=1} float64[N,3] \"g\"\noutput \"dx\" "
+    "%3\nend\n";
+
+static void test_runtime_function_gradients__of_loops_over_examples(void **state)
+{
+    (void)state;
+    static const double x[4 * N] = {1, -2, 3, -4, 5, -6, 7, -8, 9, -10, 11, -12}, dy = 0.5;
+    for (int d = 0; d < 2; d++) {
+        running t;
+        begin(&t, d == 0 ? "host" : "cpu", parse(examples_text));
+        for (int rows = 1; rows <= 4; rows++) {
+            const sx_tensor in[] = {{sx_type_of(SX_F64, rows, N), (void *)(uintptr_t)x},
+                                    {sx_scalar_type(SX_F64), (void *)(uintptr_t)&dy}};
+            sx_tensor dx;
+            assert_ok(sx_runner_run(t.runner, "back", in, 2, &dx, 1, &t.arena, NULL));
+            assert_int_equal(dx.type.dims[0], rows);
+            for (int i = 0; i < rows * N; i++) {
+                assert_near(((double *)dx.data)[i], 2 * x[i] * dy, 1e-12);
+            }
+        }
+        end(&t);
+    }
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_runtime_function_gradients__of_loops_over_examples),
     cmocka_unit_test(test_runtime_function_gradients__of_variables),
     cmocka_unit_test(test_runtime_function_gradients__equal_finite_differences),
     cmocka_unit_test(test_runtime_function_gradients__run_on_the_cpu),

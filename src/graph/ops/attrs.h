@@ -234,6 +234,10 @@ typedef struct sx_preprocess_image_attrs {
     double mean_0, mean_1, mean_2, std_0, std_1, std_2; /* of SX_MEAN_STD */
 } sx_preprocess_image_attrs;
 
+typedef struct sx_dynamic_partition_attrs {
+    int64_t num_partitions;
+} sx_dynamic_partition_attrs;
+
 enum { SX_RESIZED_NEAREST, SX_RESIZED_BILINEAR, SX_RESIZED_BICUBIC, SX_RESIZED_AREA };
 typedef struct sx_resize_image_attrs {
     int32_t method; /* SX_RESIZED_ */
@@ -257,6 +261,10 @@ typedef struct sx_non_max_suppression_attrs {
 typedef struct sx_combined_non_max_suppression_attrs {
     bool pad_per_class, clip_boxes;
 } sx_combined_non_max_suppression_attrs;
+
+typedef struct sx_transform_image_attrs {
+    const char *interpolation, *fill_mode;
+} sx_transform_image_attrs;
 
 enum { SX_VALUES_UNIFORM, SX_VALUES_NORMAL, SX_VALUES_TRUNCATED_NORMAL, SX_VALUES_BITS };
 typedef struct sx_random_values_attrs {

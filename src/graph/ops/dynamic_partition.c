@@ -1,0 +1,129 @@
+/* dynamic_partition: the items of a value, sent to one of several outputs each.
+ *
+ *   data            any type [partitions' shape..., rest...]
+ *   partitions      int32, each in [0, num_partitions): where the item goes
+ *   num_partitions  how many outputs, 1 to 64
+ *   returns         data's dtype [k_i, rest...] for each i, in the order of the items
+ *
+ * Errors   INVALID_ARGUMENT  shapes, dtypes; (running) a partition that there is not
+ * Source   TensorFlow DynamicPartition */
+#ifdef SX_ATTRS
+typedef struct sx_dynamic_partition_attrs {
+    int64_t num_partitions;
+} sx_dynamic_partition_attrs;
+#endif
+
+#include "graph/ops/host_ops.h"
+
+static const sx_attr_def dynamic_partition_attrs[] = {
+    SX_ATTR_TF(sx_dynamic_partition_attrs, num_partitions, SX_ATTR_INT, .tf_number = 0)};
+
+static sx_status dynamic_partition_infer(sx_infer_context *c)
+{
+    const sx_dynamic_partition_attrs *attrs = c->attrs;
+    const sx_type *data = &c->inputs[0], *to = &c->inputs[1];
+    SX_TRY(sx_require_dtype("partitions", to, SX_I32));
+    if (attrs->num_partitions < 1 || attrs->num_partitions > SX_MAX_OUTPUTS) {
+        return sx_error(SX_INVALID_ARGUMENT, "num_partitions is %lld, expected 1 to %d",
+                        (long long)attrs->num_partitions, SX_MAX_OUTPUTS);
+    }
+    if (data->rank >= 0 && to->rank > data->rank) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "data are %s and partitions %s, expected the shape "
+                        "with which data's begins",
+                        SX_TEXT(data), SX_TEXT(to));
+    }
+    sx_type y = sx_unknown_shape(data->dtype);
+    if (data->rank >= 0 && to->rank >= 0) {
+        y.rank = data->rank - to->rank + 1;
+        y.dims[0] = SX_UNKNOWN_DIM;
+        for (int d = 1; d < y.rank; d++) {
+            y.dims[d] = data->dims[to->rank + d - 1];
+        }
+    }
+    c->n_outputs = (int)attrs->num_partitions;
+    for (int k = 0; k < c->n_outputs; k++) {
+        c->outputs[k] = y;
+    }
+    return SX_OK;
+}
+
+static sx_status dynamic_partition_host_types(const sx_kernel_call *c, sx_type *out_types)
+{
+    const sx_dynamic_partition_attrs *attrs = c->attrs;
+    const sx_type *data = &c->in[0].type, *to = &c->in[1].type;
+    sx_type y = {.dtype = data->dtype, .rank = data->rank - to->rank + 1};
+    bool fits = to->rank <= data->rank;
+    for (int d = 0; d < to->rank && fits; d++) {
+        fits = to->dims[d] == data->dims[d];
+    }
+    if (!fits) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "data are %s and partitions %s, expected the shape "
+                        "with which data's begins",
+                        SX_TEXT(data), SX_TEXT(to));
+    }
+    for (int d = 1; d < y.rank; d++) {
+        y.dims[d] = data->dims[to->rank + d - 1];
+    }
+    for (int k = 0; k < (int)attrs->num_partitions; k++) {
+        out_types[k] = y;
+    }
+    for (int64_t i = 0, n = sx_type_elems(to); i < n; i++) {
+        const int64_t k = c->in[1].i[i];
+        if (k < 0 || k >= attrs->num_partitions) {
+            return sx_error(SX_INVALID_ARGUMENT, "item %lld is of partition %lld of %lld",
+                            (long long)i, (long long)k, (long long)attrs->num_partitions);
+        }
+        out_types[k].dims[0]++;
+    }
+    return SX_OK;
+}
+
+static sx_status dynamic_partition_host(const sx_kernel_call *c)
+{
+    const sx_type *data = &c->in[0].type, *to = &c->in[1].type;
+    const size_t bytes =
+        (size_t)sx_dims_product(data, to->rank, data->rank) * sx_carrier_bytes(data->dtype);
+    int64_t filled[SX_MAX_OUTPUTS] = {0};
+    for (int64_t i = 0, n = sx_type_elems(to); i < n; i++) {
+        const int64_t k = c->in[1].i[i];
+        if (bytes > 0) {
+            memcpy((char *)c->out[k].data + (size_t)filled[k]++ * bytes,
+                   (const char *)c->in[0].data + (size_t)i * bytes, bytes);
+        }
+    }
+    return SX_OK;
+}
+
+static void dynamic_partition_to_tf(sx_tf_writer *w, const sx_tf_op *op)
+{
+    sx_tf_same(w, op, &sx_op_dynamic_partition, "DynamicPartition",
+               sx_tf_attrs(sx_tf_attr_type("T", (int)op->in_types[0].dtype)));
+}
+
+static const double to[] = {1, 0, 2, 1, 1};
+static const sx_op_sample dynamic_partition_samples[] = {
+    {.name = "rows",
+     .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, 5, 2), SX_SAMPLE_LIST(SX_I32, to, 5)},
+     .n_inputs = 2,
+     .attrs = &(const sx_dynamic_partition_attrs){4}},
+    {.name = "texts",
+     .inputs = {SX_SAMPLE_TEXT(5), SX_SAMPLE_LIST(SX_I32, to, 5)},
+     .n_inputs = 2,
+     .attrs = &(const sx_dynamic_partition_attrs){3}},
+};
+
+const sx_op_def sx_op_dynamic_partition = {
+    SX_OP_NAMED(dynamic_partition),
+    .n_in = 2,
+    .n_out = SX_VARIADIC,
+    .flags = SX_OP_HOST | SX_OP_NO_GRAD,
+    SX_OP_ATTRS(sx_dynamic_partition_attrs, dynamic_partition_attrs),
+    .infer = dynamic_partition_infer,
+    .host = dynamic_partition_host,
+    .host_types = dynamic_partition_host_types,
+    .to_tf = dynamic_partition_to_tf,
+    SX_FROM_TF({.op = "DynamicPartition"}),
+    SX_OP_SAMPLES(dynamic_partition_samples),
+};

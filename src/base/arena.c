@@ -5,7 +5,8 @@
  *
  * An object larger than the next chunk gets its own chunk, linked behind the newest, so that the
  * free space of the newest is not lost; so does an object if the budget has no room for a larger
- * chunk. Chunks are allocated zeroed and never reused, so objects are zeroed too. */
+ * chunk. Chunks are allocated zeroed, and sx_arena_reset() zeroes what was used, so objects are
+ * zeroed too. */
 #include "base/arena.h"
 
 #include <stdalign.h>
@@ -40,12 +41,36 @@ void sx_arena_deinit(sx_arena *arena)
     *arena = (sx_arena){.limit_bytes = arena->limit_bytes, .budget = arena->budget};
 }
 
+/* One chunk is kept. Several are replaced by one that is as large, at the next allocation. */
+void sx_arena_reset(sx_arena *arena)
+{
+    struct sx_arena_chunk *only = arena->chunks;
+    if (only != NULL && only->next == NULL) {
+        memset(only->data, 0, only->used);
+        only->used = 0;
+        arena->used_bytes = 0;
+    } else if (only != NULL) {
+        const size_t used = arena->used_bytes;
+        sx_arena_deinit(arena);
+        arena->first_bytes = used;
+    }
+}
+
+size_t sx_arena_capacity(const sx_arena *arena)
+{
+    size_t bytes = 0;
+    for (const struct sx_arena_chunk *c = arena->chunks; c != NULL; c = c->next) {
+        bytes += sizeof(*c) + c->capacity;
+    }
+    return bytes;
+}
+
 /* Adds a chunk with at least `bytes` free to the arena; NULL if out of memory or budget. */
 static struct sx_arena_chunk *add_chunk(sx_arena *arena, size_t bytes)
 {
     struct sx_arena_chunk *newest = arena->chunks;
-    size_t capacity =
-        newest == NULL ? FIRST_CHUNK_BYTES : SX_MIN(newest->capacity * 2, (size_t)MAX_CHUNK_BYTES);
+    size_t capacity = newest == NULL ? SX_MAX((size_t)FIRST_CHUNK_BYTES, arena->first_bytes)
+                                     : SX_MIN(newest->capacity * 2, (size_t)MAX_CHUNK_BYTES);
     size_t size;
     if (!sx_add_size(SX_MAX(capacity, bytes), sizeof(struct sx_arena_chunk), &size)) {
         return NULL;

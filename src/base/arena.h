@@ -16,11 +16,16 @@ typedef struct sx_arena {
     struct sx_arena_chunk *chunks; /* newest first */
     size_t used_bytes;             /* allocated so far */
     size_t limit_bytes;            /* 0 = no limit */
+    size_t first_bytes;            /* of the first chunk at least; set by sx_arena_reset() */
     sx_budget *budget;             /* charged for every chunk; NULL = none */
 } sx_arena;
 
 void sx_arena_init(sx_arena *arena, size_t limit_bytes);
 void sx_arena_deinit(sx_arena *arena);
+/* Frees all objects but keeps memory for as many: once a use fits into one chunk, the same use
+ * after a reset allocates nothing. */
+void sx_arena_reset(sx_arena *arena);
+size_t sx_arena_capacity(const sx_arena *arena); /* bytes that it has allocated */
 
 /* Zeroed, aligned to 16 bytes; NULL if out of memory, over the limit, or the size overflows. */
 void *sx_arena_alloc(sx_arena *arena, size_t count, size_t elem_bytes);

@@ -17,6 +17,9 @@ typedef struct sx_cancel {
     atomic_bool requested;
 } sx_cancel;
 
+/* Of one loop, where its owner sets no bound of its own. */
+#define SX_MAX_TRIPS ((int64_t)1 << 30)
+
 /* Without `max_trips` and `outer`, which the owner may set before the work begins. */
 void sx_cancel_init(sx_cancel *cancel, int64_t deadline_ns);
 /* Requests the stop. */

@@ -149,8 +149,8 @@ static bool attrs_have_batch(const sx_op_def *op, const void *attrs)
     return some;
 }
 
-/* Infers types; if that fails and the batch is symbolic, tries some batch size, to find out whether
- * the node is invalid or only needs to know the batch. */
+/* Infers types; if that fails and the batch is symbolic, tries some batch size and those that occur
+ * as other dimensions, to find out whether the node is invalid or only needs to know the batch. */
 static sx_status infer(const sx_specializer *s, const sx_op_def *op, const void *attrs,
                        const int *in, int n_in, sx_type out[SX_MAX_OUTPUTS], int *out_n,
                        bool *out_waits)
@@ -167,19 +167,30 @@ static sx_status infer(const sx_specializer *s, const sx_op_def *op, const void 
     if (status == SX_OK) {
         status = sx_infer_types(op, attrs, types, n_in, out, out_n);
     }
-    if (status != SX_OK && has_batch && fixed != NULL && types != NULL) {
+    int64_t batch = PROBE_BATCH;
+    for (int i = 0, d = 0; status != SX_OK && has_batch && fixed != NULL && types != NULL;) {
         memcpy(fixed, attrs, op->attrs_bytes);
-        sx_attrs_put_batch(op, fixed, PROBE_BATCH);
-        for (int i = 0; i < n_in; i++) {
-            types[i] = sx_type_with_batch(types[i], PROBE_BATCH);
+        sx_attrs_put_batch(op, fixed, batch);
+        for (int k = 0; k < n_in; k++) {
+            types[k] = sx_type_with_batch(s->vals[in[k]].type, batch);
         }
         sx_status probed = sx_infer_types(op, fixed, types, n_in, out, out_n);
-        if (probed == SX_OK) {
+        *out_waits = probed == SX_OK;
+        sx_status_free(probed);
+        for (batch = 0; i < n_in && batch <= 0;) { /* the next dimension */
+            const sx_type *t = &s->vals[in[i]].type;
+            batch = d < t->rank ? t->dims[d++] : 0;
+            if (d >= t->rank) {
+                i++;
+                d = 0;
+            }
+        }
+        if (*out_waits) {
             sx_status_free(status);
             status = SX_OK;
-            *out_waits = true;
+        } else if (batch <= 0) {
+            break;
         }
-        sx_status_free(probed);
     }
     sx_free(types);
     sx_free(fixed);

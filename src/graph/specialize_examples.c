@@ -49,6 +49,7 @@ static bool is_by_example(const sx_specialized *s, int *out_device)
 {
     int n_device = 0;
     bool alone = !s->writes;
+    *out_device = s->n_steps;
     for (int k = 0; k < s->n_steps && alone; k++) {
         const sx_step *step = &s->steps[k];
         if (step->kind == SX_STEP_DEVICE) {
@@ -62,7 +63,7 @@ static bool is_by_example(const sx_specialized *s, int *out_device)
     for (int i = 0; i < s->n_slots && alone; i++) {
         alone = has_rows(&s->slots[i].type);
     }
-    return alone && n_device == 1;
+    return alone && n_device <= 1;
 }
 
 /* Names the device graph's inputs and outputs as the function's, where they are the same. */
@@ -119,7 +120,9 @@ sx_status sx_specialize_examples(const sx_library *library, const sx_function *f
         sx_specialized_destroy(made);
         return SX_OK;
     }
-    name_ports(made, body, &made->steps[*out_device]);
+    if (*out_device < made->n_steps) {
+        name_ports(made, body, &made->steps[*out_device]);
+    }
     *out = made;
     return SX_OK;
 }

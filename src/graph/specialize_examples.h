@@ -8,13 +8,13 @@
 
 /* Specializes a function of the library with the types that it declares:
  *
- *   host steps   one device step   host steps
+ *   host steps   one device step, or none   host steps
  *
  * and *out_device is the number of the device step, whose graph names its inputs and outputs as the
- * function does. The batch, or c·N, is the first dimension of every slot that has it. *out is NULL
- * if the function is of another form: examples depend on one another, a shape is unknown, the host
- * drives branches or loops, or there is no device step; or if the library assigns variables.
- * Errors: those of sx_specialize(). */
+ * function does; the number of steps if there is none. The batch, or c·N, is the first dimension of
+ * every slot that has it. *out is NULL if the function is of another form: examples depend on one
+ * another, a shape is unknown, the host drives branches or loops; or if the library assigns
+ * variables. Errors: those of sx_specialize(). */
 SX_MUST_USE sx_status sx_specialize_examples(const sx_library *library, const sx_function *function,
                                              const sx_specialize_limits *limits,
                                              sx_specialized **out, int *out_device);

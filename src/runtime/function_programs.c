@@ -3,12 +3,17 @@
 
 #include <string.h>
 
-#include "base/buffer.h"
 #include "base/checked.h"
 #include "base/memory.h"
+#include "base/ram.h"
 #include "graph/builder.h"
+#include "runtime/function_frame.h"
 
-enum { MAX_TRIES = 2 }; /* of making room: half of what is kept, then all */
+enum {
+    MAX_TRIES = 2, /* of making room: half of what is kept, then all */
+    MAX_IDLE_FRAMES = 64,
+    IDLE_SHARE_OF_RAM = 8, /* the bytes of idle frames: an eighth of the memory */
+};
 
 static sx_status no_memory(void)
 {
@@ -142,6 +147,10 @@ sx_status sx_function_programs_init(sx_function_programs *f, const sx_library *l
 {
     *f = (sx_function_programs){
         .library = library, .platform = platform, .limits = *limits, .memory = memory};
+    f->max_idle_frames =
+        max_programs > 0 && max_programs < MAX_IDLE_FRAMES ? (int)max_programs : MAX_IDLE_FRAMES;
+    f->max_idle_bytes = sx_ram_bytes() / IDLE_SHARE_OF_RAM;
+    pthread_mutex_init(&f->frames_mutex, NULL);
     f->latest = sx_alloc((size_t)library->n_functions + 1, sizeof(*f->latest));
     if (f->latest == NULL) {
         return no_memory();
@@ -160,6 +169,11 @@ sx_status sx_function_programs_init(sx_function_programs *f, const sx_library *l
 
 void sx_function_programs_deinit(sx_function_programs *f)
 {
+    if (f->platform == NULL) {
+        return; /* zeros */
+    }
+    sx_function_frames_clear(f); /* they refer to programs */
+    pthread_mutex_destroy(&f->frames_mutex);
     for (int i = 0; f->latest != NULL && i < f->library->n_functions; i++) {
         latest_deinit(&f->latest[i]);
     }
@@ -178,6 +192,7 @@ bool sx_function_programs_make_room(sx_function_programs *f, sx_status status, i
     if (by == NULL || atomic_load(&f->memory->refused_bytes) > by->limit_bytes) {
         return false; /* too large for an empty budget */
     }
+    sx_function_frames_clear(f);
     for (int i = 0; i < f->library->n_functions; i++) {
         latest_clear(&f->latest[i]);
     }
@@ -191,6 +206,29 @@ bool sx_function_programs_make_room(sx_function_programs *f, sx_status status, i
     sx_build_cache_evict(f->executables, all ? executables.entries : (executables.entries + 1) / 2);
     sx_status_free(status);
     return true;
+}
+
+/* Whether N is in a type or a shape, of a region too. */
+static bool graph_has_batch(const sx_graph *g)
+{
+    bool any = false;
+    for (int i = 1; i < g->n_values && !any; i++) {
+        any = sx_type_has_batch(&g->values[i].type);
+    }
+    for (int k = 0; k < g->n_nodes && !any; k++) {
+        const sx_node *n = &g->nodes[k];
+        for (int i = 0; i < n->op->n_attrs && !any; i++) {
+            const void *attr = (const char *)n->attrs + n->op->attrs[i].offset;
+            const sx_ints *shape = attr;
+            if (n->op->attrs[i].kind == SX_ATTR_BODY) {
+                any = graph_has_batch(sx_node_body(n, i));
+            }
+            for (int d = 0; n->op->attrs[i].kind == SX_ATTR_SHAPE && d < shape->n; d++) {
+                any = any || sx_dim_is_batch(shape->v[d]);
+            }
+        }
+    }
+    return any;
 }
 
 /* ---- Programs ---- */
@@ -232,7 +270,9 @@ static sx_status build(void *user, void **out_value, int64_t *out_bytes)
             status = learn_shaping(b->f, step->graph, &p->steps[k].shaping[0]);
         } else if (step->kind == SX_STEP_IF || step->kind == SX_STEP_WHILE) {
             for (int i = 0; i < 2 && status == SX_OK; i++) {
-                status = learn_shaping(b->f, sx_node_body(step->node, i), &p->steps[k].shaping[i]);
+                const sx_graph *region = sx_node_body(step->node, i);
+                p->steps[k].has_batch[i] = graph_has_batch(region);
+                status = learn_shaping(b->f, region, &p->steps[k].shaping[i]);
             }
         }
     }
@@ -256,19 +296,28 @@ static sx_status build(void *user, void **out_value, int64_t *out_bytes)
     return SX_OK;
 }
 
-static void put_key(const sx_digest *digest, const sx_binding *binding, sx_buf *key)
+/* Appends to the key, which is NULL while its size is counted. */
+static void put(char *key, size_t *size, const void *data, size_t bytes)
 {
-    sx_buf_append(key, digest, sizeof(*digest));
-    sx_buf_append(key, &binding->batch, sizeof(binding->batch));
+    if (key != NULL && bytes > 0) {
+        memcpy(key + *size, data, bytes);
+    }
+    *size += bytes;
+}
+
+static size_t put_key(const sx_digest *digest, const sx_binding *binding, char *key)
+{
+    size_t size = 0;
+    put(key, &size, digest, sizeof(*digest));
+    put(key, &size, &binding->batch, sizeof(binding->batch));
     for (int i = 0; i < binding->n_args; i++) {
         const sx_tensor *a = &binding->args[i];
         const int32_t type[3] = {(int32_t)a->type.dtype, a->type.rank, a->data != NULL};
-        sx_buf_append(key, type, sizeof(type));
-        sx_buf_append(key, a->type.dims, (size_t)a->type.rank * sizeof(a->type.dims[0]));
-        if (a->data != NULL) {
-            sx_buf_append(key, a->data, known_bytes(a));
-        }
+        put(key, &size, type, sizeof(type));
+        put(key, &size, a->type.dims, (size_t)a->type.rank * sizeof(a->type.dims[0]));
+        put(key, &size, a->data, known_bytes(a));
     }
+    return size;
 }
 
 sx_status sx_function_program_get(sx_function_programs *f, const sx_function_body *body,
@@ -281,21 +330,25 @@ sx_status sx_function_program_get(sx_function_programs *f, const sx_function_bod
         *out = known;
         return SX_OK;
     }
-    sx_buf key;
-    sx_buf_init(&key, 1 << 20);
-    put_key(body->digest, binding, &key);
-    build_program b = {.f = f, .body = body->graph, .binding = binding};
-    sx_status status = sx_buf_status(&key);
-    if (status == SX_OK) {
-        int tries = 0;
-        do {
-            status = sx_build_cache_get(f->programs, key.data, key.size, build, &b, cancel, out);
-        } while (sx_function_programs_make_room(f, status, &tries));
+    char small[1024]; /* late calls, too, are found without an allocation */
+    const size_t size = put_key(body->digest, binding, NULL);
+    char *key = size <= sizeof(small) ? small : sx_alloc(size, 1);
+    if (key == NULL) {
+        return no_memory();
     }
+    put_key(body->digest, binding, key);
+    build_program b = {.f = f, .body = body->graph, .binding = binding};
+    sx_status status = SX_OK;
+    int tries = 0;
+    do {
+        status = sx_build_cache_get(f->programs, key, size, build, &b, cancel, out);
+    } while (sx_function_programs_make_room(f, status, &tries));
     if (status == SX_OK && body->latest != NULL) {
         latest_put(body->latest, binding, *out);
     }
-    sx_buf_deinit(&key);
+    if (key != small) {
+        sx_free(key);
+    }
     return status;
 }
 
@@ -319,16 +372,6 @@ static sx_status compile(void *user, void **out_value, int64_t *out_bytes)
     *out_value = e;
     *out_bytes = 1;
     return SX_OK;
-}
-
-/* Not only its arguments may: an attribute that is a shape says the batch, too. */
-static bool graph_has_batch(const sx_graph *g)
-{
-    bool any = false;
-    for (int i = 1; i < g->n_values && !any; i++) {
-        any = sx_type_has_batch(&g->values[i].type);
-    }
-    return any;
 }
 
 sx_status sx_function_executable_get(sx_function_programs *f, sx_function_program *p, int k,

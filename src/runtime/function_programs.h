@@ -38,7 +38,8 @@ typedef struct sx_function_latest {
 
 /* What a program stores about one of its steps in addition to the specialization. */
 typedef struct sx_function_step {
-    bool *shaping[2]; /* LATE: of its graph; IF, WHILE: of the two regions */
+    bool *shaping[2];  /* LATE: of its graph; IF, WHILE: of the two regions */
+    bool has_batch[2]; /* IF, WHILE: the region knows N, if only in a shape that it makes */
     sx_function_latest latest[2];
     int64_t batches[SX_FUNCTION_KEPT_BATCHES];
     sx_built *executables[SX_FUNCTION_KEPT_BATCHES];
@@ -53,6 +54,8 @@ typedef struct sx_function_program {
     size_t bytes;          /* of the specialization */
 } sx_function_program;
 
+typedef struct sx_function_frame sx_function_frame; /* function_frame.h */
+
 typedef struct sx_function_programs {
     const sx_library *library;
     sx_platform *platform;
@@ -62,6 +65,10 @@ typedef struct sx_function_programs {
     sx_build_cache *programs, *executables;
     sx_function_latest *latest; /* [library's functions] */
     atomic_llong n_known;       /* programs that were found without a key */
+    pthread_mutex_t frames_mutex;
+    sx_function_frame *idle_frames; /* latest first */
+    int n_idle_frames, max_idle_frames;
+    int64_t idle_bytes, max_idle_bytes;
 } sx_function_programs;
 
 /* The library and the platform outlive it; at most `max_programs` (0 = 256) and `max_executables`

@@ -11,14 +11,13 @@
 #include "graph/builder.h"
 #include "graph/host.h"
 #include "graph/ops/attrs.h"
-#include "runtime/function_programs.h"
+#include "runtime/function_frame.h"
 #include "runtime/host_step.h"
 #include "runtime/initialize.h"
 
 enum {
     MAX_KNOWN_ELEMS = 64, /* of an argument whose value becomes part of the key */
     MAX_DEPTH = 64,       /* nesting of late calls and regions */
-    MAX_TRIPS = 1 << 30,
 };
 
 struct sx_runner {
@@ -30,12 +29,7 @@ struct sx_runner {
     atomic_bool lost;      /* an execution that assigns variables did not end before its deadline */
 };
 
-/* A value of a run. */
-typedef struct value {
-    sx_type type; /* static */
-    void *data;   /* on the host, in an arena of the run; NULL = not there */
-    sx_device_buffer *buffer;
-} value;
+typedef sx_run_value value;
 
 typedef struct call {
     sx_runner *r;
@@ -189,15 +183,15 @@ static sx_status to_host(value *v, sx_arena *arena)
 }
 
 /* An execution may be left running at a deadline: it must not read the run's memory then. */
-static sx_status to_device(const call *c, value *v)
+static sx_status to_device(const call *c, sx_function_frame *frame, int slot)
 {
+    value *v = &frame->slots[slot];
     const sx_platform *platform = c->r->options.platform;
     const bool borrow = platform->backend->await == NULL || c->cancel.deadline_ns == INT64_MAX;
     if (v->buffer != NULL) {
         return SX_OK;
     }
-    SX_TRY(sx_device_buffer_create_within(platform->devices[0], &v->type, c->r->options.memory,
-                                          &v->buffer));
+    SX_TRY(sx_function_frame_buffer(&c->r->programs, frame, slot, &v->type));
     return sx_device_buffer_write(v->buffer, v->data, borrow);
 }
 
@@ -307,54 +301,67 @@ static sx_function_body body_of(const sx_function_program *p, int k, const sx_gr
         .latest = p->spec->steps[k].kind != SX_STEP_LATE ? &p->steps[k].latest[i] : NULL};
 }
 
-static sx_status run_device(call *c, sx_function_program *p, int k, int64_t batch, value *slots)
+/* The executable of step k, a run of it, and the buffers of variables among its arguments. */
+static sx_status prepare_device(call *c, sx_function_program *p, int k, int64_t batch,
+                                sx_frame_step *s)
+{
+    const sx_graph *g = p->spec->steps[k].graph;
+    if (s->built == NULL) {
+        SX_TRY(sx_function_executable_get(&c->r->programs, p, k, batch, &c->cancel, &s->built));
+    }
+    if (s->buffers == NULL) {
+        s->buffers = sx_alloc((size_t)(g->n_args + g->n_results) + 1, sizeof(*s->buffers));
+        if (s->buffers == NULL) {
+            return no_memory();
+        }
+        for (int i = 0; i < g->n_args; i++) {
+            if (g->args[i].kind == SX_ARG_VARIABLE) {
+                int v = 0;
+                SX_TRY(find_variable(c->r, g->args[i].name, &v));
+                s->buffers[i] = c->r->variables[v];
+            }
+        }
+    }
+    return s->run != NULL ? SX_OK : sx_run_create(sx_built_value(s->built), &s->run);
+}
+
+static sx_status run_device(call *c, sx_function_program *p, int k, int64_t batch,
+                            sx_function_frame *frame)
 {
     const sx_step *step = &p->spec->steps[k];
     const sx_graph *g = step->graph;
-    sx_built *built = NULL;
-    const int n = g->n_args + g->n_results;
-    sx_device_buffer **buffers = sx_alloc((size_t)n + 1, sizeof(sx_device_buffer *));
-    sx_status status = buffers == NULL ? no_memory()
-                                       : sx_function_executable_get(&c->r->programs, p, k, batch,
-                                                                    &c->cancel, &built);
-    sx_executable *e = status == SX_OK ? sx_built_value(built) : NULL;
-    for (int i = 0, in = 0; i < g->n_args && status == SX_OK; i++) {
-        if (g->args[i].kind == SX_ARG_VARIABLE) {
-            int v = 0;
-            status = find_variable(c->r, g->args[i].name, &v);
-            buffers[i] = status == SX_OK ? c->r->variables[v] : NULL;
-        } else {
-            value *v = &slots[step->in[in++]];
-            status = to_device(c, v);
-            buffers[i] = v->buffer;
+    sx_frame_step *s = &frame->steps[k];
+    SX_TRY(prepare_device(c, p, k, batch, s));
+    const sx_executable *e = sx_built_value(s->built);
+    for (int i = 0, in = 0; i < g->n_args; i++) {
+        if (g->args[i].kind == SX_ARG_INPUT) {
+            const int slot = step->in[in++];
+            SX_TRY(to_device(c, frame, slot));
+            s->buffers[i] = frame->slots[slot].buffer;
         }
     }
-    for (int i = 0, out = 0; i < g->n_results && status == SX_OK; i++) {
+    for (int i = 0, out = 0; i < g->n_results; i++) {
         if (e->result_args[i] < 0) {
-            value *v = &slots[step->out[out++]];
-            v->type = e->result_types[i];
-            status = sx_device_buffer_create_within(c->r->options.platform->devices[0], &v->type,
-                                                    c->r->options.memory, &v->buffer);
-            buffers[g->n_args + i] = v->buffer;
+            const int slot = step->out[out++];
+            frame->slots[slot].type = e->result_types[i];
+            SX_TRY(sx_function_frame_buffer(&c->r->programs, frame, slot, &e->result_types[i]));
+            s->buffers[g->n_args + i] = frame->slots[slot].buffer;
         }
     }
-    sx_run *run = NULL;
+    sx_run_set_cancel(s->run, &c->cancel);
+    sx_status status = sx_run_submit(s->run, s->buffers, s->buffers + g->n_args);
     if (status == SX_OK) {
-        status = sx_run_create(e, &run);
+        status = sx_run_await(s->run, c->cancel.deadline_ns);
     }
-    if (status == SX_OK) {
-        sx_run_set_cancel(run, &c->cancel);
-        status = sx_run_submit(run, buffers, buffers + g->n_args);
+    if (atomic_load(&s->run->state) != SX_RUN_PENDING) {
+        sx_run_set_cancel(s->run, NULL);
+        return status;
     }
-    if (status == SX_OK) {
-        status = sx_run_await(run, c->cancel.deadline_ns);
-        if (atomic_load(&run->state) == SX_RUN_PENDING && p->spec->writes) {
-            atomic_store(&c->r->lost, true);
-        }
+    if (p->spec->writes) {
+        atomic_store(&c->r->lost, true);
     }
-    sx_run_destroy(run);
-    sx_built_release(built);
-    sx_free(buffers);
+    sx_run_destroy(s->run); /* the execution ends by itself */
+    s->run = NULL;
     return status;
 }
 
@@ -402,7 +409,8 @@ static sx_status copy_in(const sx_step *step, int first, int n, const value *slo
     return SX_OK;
 }
 
-static sx_status run_if(call *c, const sx_function_program *p, int k, value *slots, sx_arena *arena)
+static sx_status run_if(call *c, const sx_function_program *p, int k, int64_t batch, value *slots,
+                        sx_arena *arena)
 {
     const sx_step *step = &p->spec->steps[k];
     const int n = step->node->n_inputs - 1;
@@ -416,7 +424,8 @@ static sx_status run_if(call *c, const sx_function_program *p, int k, value *slo
     sx_status status = copy_in(step, 1, n, slots, arena, args);
     if (status == SX_OK) {
         const sx_function_body body = body_of(p, k, sx_node_body(step->node, row), row);
-        status = run_graph(c, &body, p->spec->batch, args, n, args + n, step->n_out, arena);
+        status = run_graph(c, &body, p->steps[k].has_batch[row] ? batch : 0, args, n, args + n,
+                           step->n_out, arena);
     }
     for (int i = 0; i < step->n_out && status == SX_OK; i++) {
         slots[step->out[i]] = args[n + i];
@@ -425,33 +434,28 @@ static sx_status run_if(call *c, const sx_function_program *p, int k, value *slo
     return sx_status_annotate(status, __FILE__, __LINE__, "%s", taken ? "then" : "else");
 }
 
-/* The state of each iteration is in a separate arena, which is freed after the next iteration. */
-static sx_status run_while(call *c, const sx_function_program *p, int k, value *slots,
-                           sx_arena *arena)
+/* The state of each iteration is in a separate arena, which is reset after the next iteration. */
+static sx_status run_while(call *c, const sx_function_program *p, int k, int64_t batch,
+                           sx_function_frame *frame, sx_arena *arena)
 {
     const sx_step *step = &p->spec->steps[k];
     const sx_while_attrs *attrs = step->node->attrs;
     const int n = step->node->n_inputs, n_state = step->n_out;
     const sx_function_body condition = body_of(p, k, attrs->condition, 0),
                            body = body_of(p, k, attrs->body, 1);
-    sx_arena trips[2];
+    value *slots = frame->slots;
     value *args = sx_arena_array(arena, n + 1, value), made[SX_MAX_OUTPUTS] = {{.data = NULL}};
     if (args == NULL) {
         return sx_budget_error(arena->budget);
     }
-    for (int i = 0; i < 2; i++) {
-        sx_arena_init(&trips[i], 0);
-        trips[i].budget = arena->budget;
-    }
     sx_status status = copy_in(step, 0, n, slots, arena, args);
     for (int64_t trip = 0; status == SX_OK; trip++) {
-        sx_arena *here = &trips[trip & 1];
+        sx_arena *here = &frame->steps[k].trips[trip & 1];
         value flag = {.data = NULL};
         bool again = false;
-        sx_arena_deinit(here);
-        sx_arena_init(here, 0);
-        here->budget = arena->budget;
-        status = run_graph(c, &condition, p->spec->batch, args, n, &flag, 1, here);
+        sx_arena_reset(here);
+        status =
+            run_graph(c, &condition, p->steps[k].has_batch[0] ? batch : 0, args, n, &flag, 1, here);
         if (status == SX_OK) {
             status = read_flag(&flag, here, &again);
         }
@@ -468,9 +472,9 @@ static sx_status run_while(call *c, const sx_function_program *p, int k, value *
         if (status != SX_OK) {
             break;
         }
-        status =
-            sx_status_annotate(run_graph(c, &body, p->spec->batch, args, n, made, n_state, here),
-                               __FILE__, __LINE__, "trip %lld", (long long)trip);
+        status = sx_status_annotate(
+            run_graph(c, &body, p->steps[k].has_batch[1] ? batch : 0, args, n, made, n_state, here),
+            __FILE__, __LINE__, "trip %lld", (long long)trip);
         for (int i = 0; i < n_state && status == SX_OK; i++) {
             value next;
             status = copy_value(&made[i], here, &next);
@@ -485,8 +489,6 @@ static sx_status run_while(call *c, const sx_function_program *p, int k, value *
         status = copy_value(&args[i], arena, &slots[step->out[i]]);
     }
     release_values(args, n);
-    sx_arena_deinit(&trips[0]);
-    sx_arena_deinit(&trips[1]);
     return status;
 }
 
@@ -511,9 +513,10 @@ static sx_status run_late(call *c, const sx_function_program *p, int k, int64_t 
     return status;
 }
 
-static sx_status run_steps(call *c, sx_function_program *p, int64_t batch, value *slots,
-                           sx_arena *arena)
+static sx_status run_steps(call *c, sx_function_program *p, int64_t batch, sx_function_frame *frame)
 {
+    value *slots = frame->slots;
+    sx_arena *arena = &frame->arena;
     for (int k = 0; k < p->spec->n_steps; k++) {
         const sx_step *step = &p->spec->steps[k];
         const char *name = step->node != NULL ? step->node->name : "";
@@ -521,16 +524,16 @@ static sx_status run_steps(call *c, sx_function_program *p, int64_t batch, value
         SX_TRY(status);
         switch (step->kind) {
         case SX_STEP_DEVICE:
-            SX_TRY(run_device(c, p, k, batch, slots));
+            SX_TRY(run_device(c, p, k, batch, frame));
             break;
         case SX_STEP_HOST:
             SX_TRY(run_host(c, step, batch, slots, arena), "%s \"%s\"", step->node->op->name, name);
             break;
         case SX_STEP_IF:
-            SX_TRY(run_if(c, p, k, slots, arena), "if \"%s\"", name);
+            SX_TRY(run_if(c, p, k, batch, slots, arena), "if \"%s\"", name);
             break;
         case SX_STEP_WHILE:
-            SX_TRY(run_while(c, p, k, slots, arena), "while \"%s\"", name);
+            SX_TRY(run_while(c, p, k, batch, frame, arena), "while \"%s\"", name);
             break;
         case SX_STEP_LATE:
             SX_TRY(run_late(c, p, k, batch, slots, arena));
@@ -567,34 +570,32 @@ static sx_status run_graph(call *c, const sx_function_body *called, int64_t late
         .args = bound, .n_args = n_args, .batch = batch > 0 ? 0 : late_batch};
     SX_TRY(sx_function_program_get(&c->r->programs, called, &binding, &c->cancel, &built));
     sx_function_program *p = sx_built_value(built);
-    value *slots = sx_alloc((size_t)p->spec->n_slots + 1, sizeof(*slots));
-    if (slots == NULL) {
-        sx_built_release(built);
-        return no_memory();
-    }
+    const int64_t known_batch = batch > 0 ? batch : late_batch;
+    sx_function_frame *frame = NULL;
+    sx_status status = sx_function_frame_take(&c->r->programs, built, known_batch, &frame);
+    sx_built_release(built);
+    SX_TRY(status);
     for (int i = 0; i < p->spec->n_slots; i++) {
         const sx_tensor *constant = p->spec->slots[i].constant;
         if (i < n_args) {
-            slots[i] = args[i];
-            slots[i].buffer =
+            frame->slots[i] = args[i];
+            frame->slots[i].buffer =
                 args[i].buffer != NULL ? sx_device_buffer_retain(args[i].buffer) : NULL;
         } else if (constant != NULL) {
-            slots[i] = (value){.type = constant->type, .data = constant->data};
+            frame->slots[i] = (value){.type = constant->type, .data = constant->data};
         }
     }
     c->depth++;
-    sx_status status = run_steps(c, p, batch > 0 ? batch : late_batch, slots, arena);
+    status = run_steps(c, p, known_batch, frame);
     c->depth--;
     for (int i = 0; i < n_results && status == SX_OK; i++) {
-        /* copied: a constant is only valid as long as the program */
-        status = copy_value(&slots[p->spec->results[i]], arena, &results[i]);
+        /* copied: what the frame has is only valid until another run */
+        status = copy_value(&frame->slots[p->spec->results[i]], arena, &results[i]);
         if (status != SX_OK) {
             release_values(results, i);
         }
     }
-    release_values(slots, p->spec->n_slots);
-    sx_free(slots);
-    sx_built_release(built);
+    sx_function_frame_give(&c->r->programs, frame);
     return status;
 }
 
@@ -632,18 +633,15 @@ static sx_status run_function(sx_runner *r, const sx_function *f, const sx_tenso
                               sx_tensor *results, sx_arena *arena, const sx_cancel *cancel)
 {
     const int n_args = f->body->n_args, n_results = f->body->n_results;
-    sx_arena scratch;
-    sx_arena_init(&scratch, 0);
-    scratch.budget = r->options.memory;
-    value *values = sx_arena_array(&scratch, n_args + n_results + 1, value);
-    sx_status status = values == NULL ? sx_budget_error(scratch.budget) : SX_OK;
+    value *values = sx_arena_array(arena, n_args + n_results + 1, value);
+    sx_status status = values == NULL ? sx_budget_error(arena->budget) : SX_OK;
     for (int i = 0; i < n_args && status == SX_OK; i++) {
         status = take_argument(&args[i], i, &values[i]);
     }
     if (status == SX_OK) {
         call c = {.r = r};
         sx_cancel_init(&c.cancel, cancel != NULL ? cancel->deadline_ns : INT64_MAX);
-        c.cancel.max_trips = r->options.max_trips > 0 ? r->options.max_trips : MAX_TRIPS;
+        c.cancel.max_trips = r->options.max_trips > 0 ? r->options.max_trips : SX_MAX_TRIPS;
         c.cancel.outer = cancel;
         if (r->any_writes && f->writes) {
             pthread_rwlock_wrlock(&r->lock);
@@ -656,25 +654,19 @@ static sx_status run_function(sx_runner *r, const sx_function *f, const sx_tenso
                                        .latest =
                                            &r->programs.latest[f - r->options.library->functions]};
         status = check_variables(r);
-        status = status != SX_OK ? status
-                                 : run_graph(&c, &body, 0, values, n_args, values + n_args,
-                                             n_results, &scratch);
+        status = status != SX_OK
+                     ? status
+                     : run_graph(&c, &body, 0, values, n_args, values + n_args, n_results, arena);
         if (r->any_writes) {
             pthread_rwlock_unlock(&r->lock);
         }
     }
     for (int i = 0; i < n_results && status == SX_OK; i++) {
-        value kept;
-        status = to_host(&values[n_args + i], &scratch);
-        sx_device_buffer_release(values[n_args + i].buffer);
-        values[n_args + i].buffer = NULL;
-        if (status == SX_OK) {
-            status = copy_value(&values[n_args + i], arena, &kept);
-            results[i] = (sx_tensor){kept.type, kept.data};
-        }
+        value *v = &values[n_args + i];
+        status = to_host(v, arena);
+        results[i] = (sx_tensor){v->type, v->data};
     }
     release_values(values, n_args + n_results);
-    sx_arena_deinit(&scratch);
     return status;
 }
 

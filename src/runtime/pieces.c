@@ -32,10 +32,11 @@ typedef struct place {
 struct sx_pieces {
     const sx_function *function;
     sx_specialized *spec;
-    int device; /* the number of the device step */
-    sx_program *program;
+    int device;          /* the number of the device step; that of steps if there is none */
+    sx_program *program; /* NULL: no device step */
     const sx_image_limits *images;
     place *places;          /* [slots] */
+    bool keeps_strings;     /* what is kept may refer to the bytes of any string */
     atomic_llong max_piece; /* a power of two */
     atomic_llong fitting;   /* sum of the pieces that are known to fit in memory */
 };
@@ -47,7 +48,7 @@ struct sx_pieces {
 static int64_t max_piece_of(const sx_program *program)
 {
     int64_t row_bytes = 0, piece = MAX_PIECE;
-    for (int i = 0; i < sx_program_input_count(program); i++) {
+    for (int i = 0; program != NULL && i < sx_program_input_count(program); i++) {
         const sx_type *type = sx_program_input_type(program, i);
         sx_type one = sx_type_with_batch(*type, 1);
         row_bytes += sx_type_has_batch(type) ? sx_type_bytes(&one) : 0;
@@ -80,6 +81,10 @@ static void find_places(sx_pieces *p)
         place *x = &p->places[s->results[i]];
         x->kept = x->kept || x->from == BEFORE;
     }
+    for (int i = 0; i < s->n_slots; i++) {
+        const place *x = &p->places[i];
+        p->keeps_strings = p->keeps_strings || (x->kept && x->type.dtype == SX_STRING);
+    }
 }
 
 sx_status sx_pieces_create(sx_session *session, const sx_library *library,
@@ -96,10 +101,10 @@ sx_status sx_pieces_create(sx_session *session, const sx_library *library,
     }
     sx_pieces *p = sx_alloc(1, sizeof(*p));
     place *places = sx_alloc((size_t)spec->n_slots + 1, sizeof(*places));
-    sx_status status =
-        p == NULL || places == NULL
-            ? sx_no_memory("for a function")
-            : sx_session_add_program(session, spec->steps[device].graph, &p->program);
+    sx_status status = p == NULL || places == NULL ? sx_no_memory("for a function")
+                       : device < spec->n_steps
+                           ? sx_session_add_program(session, spec->steps[device].graph, &p->program)
+                           : SX_OK;
     if (status != SX_OK) {
         sx_free(p);
         sx_free(places);
@@ -139,8 +144,10 @@ bool sx_pieces_may_take_long(const sx_pieces *p)
 sx_status sx_pieces_compile(sx_pieces *p)
 {
     sx_slot *slot = NULL;
-    SX_TRY(sx_program_acquire(p->program, 1, SX_NO_DEADLINE, &slot));
-    sx_slot_release(slot);
+    if (p->program != NULL) {
+        SX_TRY(sx_program_acquire(p->program, 1, SX_NO_DEADLINE, &slot));
+        sx_slot_release(slot);
+    }
     return SX_OK;
 }
 
@@ -183,7 +190,8 @@ static sx_status allocate(run *r)
     r->data = sx_arena_array(r->arena, s->n_slots + 1, uint8_t *);
     r->now = sx_arena_array(r->arena, s->n_slots + 1, sx_tensor);
     r->operands = sx_arena_array(r->arena, operands + 1, sx_tensor);
-    r->inputs = sx_arena_array(r->arena, s->steps[r->p->device].n_in + 1, const void *);
+    r->inputs = sx_arena_array(
+        r->arena, (r->p->program != NULL ? s->steps[r->p->device].n_in : 0) + 1, const void *);
     r->checked = sx_arena_array(r->arena, s->n_steps + 1, bool);
     if (r->data == NULL || r->now == NULL || r->operands == NULL || r->inputs == NULL ||
         r->checked == NULL) {
@@ -292,7 +300,8 @@ static sx_status run_host_step(run *r, int k, int64_t first, int64_t rows)
     for (int i = 0; i < step->n_out; i++) {
         const int slot = step->out[i];
         SX_TRY(make_piece(r, slot));
-        kept = kept || r->p->places[slot].kept;
+        kept = kept || r->p->places[slot].kept ||
+               (r->p->keeps_strings && r->p->places[slot].type.dtype == SX_STRING);
         out[i] =
             (sx_tensor){sx_type_with_batch(r->p->places[slot].type, rows), rows_of(r, slot, first)};
     }
@@ -344,7 +353,7 @@ static sx_status choose_piece(run *r, int64_t rows, int64_t *out_piece)
 {
     sx_pieces *p = r->p;
     int64_t piece = piece_for(r, rows);
-    if ((atomic_load(&p->fitting) & piece) == 0) {
+    if (p->program != NULL && (atomic_load(&p->fitting) & piece) == 0) {
         sx_slot *slot = NULL;
         sx_status status = acquire(r, piece, &slot);
         while (sx_status_code(status) == SX_RESOURCE_EXHAUSTED && piece > 1) {
@@ -372,7 +381,11 @@ static sx_status run_program(run *r, int64_t first, int64_t rows, int64_t piece)
     SX_TRY(take_inputs(r, rows, piece));
     SX_TRY(acquire(r, piece, &slot));
     sx_status status = sx_cancel_check(r->cancel); /* the wait for a slot may have been long */
-    status = status == SX_OK ? sx_slot_run(slot, r->inputs, r->cancel) : status;
+    sx_cancel cancel;
+    sx_cancel_init(&cancel, r->cancel != NULL ? r->cancel->deadline_ns : SX_NO_DEADLINE);
+    cancel.outer = r->cancel;
+    cancel.max_trips = SX_MAX_TRIPS;
+    status = status == SX_OK ? sx_slot_run(slot, r->inputs, &cancel) : status;
     for (int i = 0; i < step->n_out && status == SX_OK; i++) {
         const int out = step->out[i];
         r->now[out] =
@@ -396,7 +409,6 @@ static sx_status run_piece(run *r, int64_t first, int64_t rows, int64_t piece)
     for (int k = 0; k < s->n_steps; k++) {
         if (k == r->p->device) {
             SX_TRY(run_program(r, first, rows, piece));
-            sx_arena_deinit(&r->piece_arena);
             continue;
         }
         sx_status status = run_host_step(r, k, first, rows);
@@ -407,6 +419,7 @@ static sx_status run_piece(run *r, int64_t first, int64_t rows, int64_t piece)
                                          : sx_status_annotate(status, __FILE__, __LINE__,
                                                               "%s \"%s\"", n->op->name, n->name));
     }
+    sx_arena_reset(&r->piece_arena);
     return SX_OK;
 }
 
@@ -438,8 +451,11 @@ static sx_status run_all(run *r, sx_tensor *results)
     SX_TRY(allocate(r));
     SX_TRY(check_whole_batch(r));
     SX_TRY(allocate_kept(r));
-    for (int64_t first = 0, rows; first < r->batch; first += rows) {
+    /* Host steps may have results without the batch, and run without rows. */
+    const bool once = r->batch == 0 && r->p->program == NULL;
+    for (int64_t first = 0, rows = 1; first < r->batch || (once && rows > 0); first += rows) {
         int64_t piece;
+        SX_TRY(sx_cancel_check(r->cancel));
         SX_TRY(choose_piece(r, r->batch - first, &piece));
         rows = SX_MIN(piece, r->batch - first);
         SX_TRY(run_piece(r, first, rows, piece));

@@ -8,6 +8,9 @@
  *   device step   a program of the session, at the piece's size, in a slot (session.h)
  *   host steps    the piece's rows: names of classes
  *
+ * A function of host steps only is run in pieces too: memory and the time between looks at `cancel`
+ * do not grow with the batch.
+ *
  * A result depends only on its own row and the size of the piece that computes it; that depends on
  * the batch and the memory limit, not on other runs. Any number of threads may run at once. */
 #ifndef SX_RUNTIME_PIECES_H

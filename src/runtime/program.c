@@ -14,13 +14,13 @@ void sx_compiled_destroy(const sx_program *p, sx_compiled *c)
     if (c == NULL) {
         return;
     }
+    sx_run_destroy(c->run); /* first: an execution that has not ended keeps its buffers */
     for (int i = 0; c->args != NULL && i <= p->graph->n_args; i++) {
         sx_device_buffer_release(c->args[i]);
     }
     for (int i = 0; c->outputs != NULL && i <= p->graph->n_results; i++) {
         sx_device_buffer_release(c->outputs[i]);
     }
-    sx_run_destroy(c->run);
     sx_executable_release(c->executable);
     sx_budget_release(sx_session_get_options(p->session)->memory, c->port_bytes);
     sx_free(c->args);

@@ -24,6 +24,7 @@ enum { MAX_SLOTS = 1024, CACHE_LINE = 64 };
 struct sx_slot {
     alignas(CACHE_LINE) atomic_int state;
     sx_program *program;
+    sx_slots *slots;       /* that it is one of */
     sx_compiled *compiled; /* NULL while EMPTY */
 };
 
@@ -110,6 +111,7 @@ static sx_status add_slots(sx_program *p, int64_t batch, sx_slots **out)
     }
     for (int i = 0; i < z->most; i++) {
         z->slot[i].program = p;
+        z->slot[i].slots = z;
         z->slot[i].compiled = NULL;
         atomic_init(&z->slot[i].state, EMPTY);
     }
@@ -239,9 +241,27 @@ sx_status sx_program_acquire(sx_program *p, int64_t batch, int64_t deadline_ns, 
     return status;
 }
 
+/* Leaves the slot's execution, which has not ended, to the device: the slot is made again when it
+ * is needed. */
+static void abandon(sx_slot *slot)
+{
+    sx_slot_gate *gate = sx_session_gate(slot->program->session);
+    pthread_mutex_lock(&gate->lock);
+    sx_compiled_destroy(slot->program, slot->compiled);
+    slot->compiled = NULL;
+    slot->slots->made--;
+    atomic_store(&slot->state, EMPTY);
+    pthread_cond_broadcast(&gate->changed);
+    pthread_mutex_unlock(&gate->lock);
+}
+
 void sx_slot_release(sx_slot *slot)
 {
     sx_slot_gate *gate = sx_session_gate(slot->program->session);
+    if (atomic_load(&slot->compiled->run->state) == SX_RUN_PENDING) {
+        abandon(slot);
+        return;
+    }
     atomic_store(&slot->state, IDLE);
     if (atomic_load(&gate->waiters) > 0) {
         pthread_mutex_lock(&gate->lock);
@@ -254,12 +274,22 @@ sx_status sx_slot_run(sx_slot *slot, const void *const *inputs, const sx_cancel 
 {
     const sx_program *p = slot->program;
     const sx_compiled *c = slot->compiled;
+    const int64_t deadline_ns = cancel != NULL ? cancel->deadline_ns : SX_NO_DEADLINE;
+    /* An execution may be left running at the deadline: it must not read the caller's memory then.
+     */
+    const bool borrow =
+        deadline_ns == SX_NO_DEADLINE || c->executable->platform->backend->await == NULL;
     for (int i = 0; i < p->n_inputs; i++) {
-        SX_TRY(sx_device_buffer_write(c->args[p->inputs[i]], inputs[i], true));
+        SX_TRY(sx_device_buffer_write(c->args[p->inputs[i]], inputs[i], borrow));
     }
     sx_run_set_cancel(c->run, cancel);
-    sx_status status = sx_run_execute(c->run, c->args, c->outputs);
-    sx_run_set_cancel(c->run, NULL);
+    sx_status status = sx_run_submit(c->run, c->args, c->outputs);
+    if (status == SX_OK) {
+        status = sx_run_await(c->run, deadline_ns);
+    }
+    if (atomic_load(&c->run->state) != SX_RUN_PENDING) {
+        sx_run_set_cancel(c->run, NULL);
+    }
     return status;
 }
 

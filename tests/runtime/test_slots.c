@@ -2,8 +2,12 @@
 #include "harness.h"
 
 #include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include "../backends/pjrt_plugin.h"
 #include "base/clock.h"
+#include "graph/text.h"
 #include "nn/model_program.h"
 #include "nn/zoo/zoo.h"
 #include "runtime/session.h"
@@ -121,6 +125,69 @@ static void test_runtime_slots__allocate_nothing_in_a_run(void **state)
     end(&f);
 }
 
+/* y = x doubled n times */
+static const char doubling[] =
+    "sextant-graph 2\n"
+    "input %1 float32[] \"x\"\ninput %2 int64[] \"n\"\n"
+    "%3 = constant() {value=tensor(int64[] \"0000000000000000\")} int64[] \"zero\"\n"
+    "%4, %5 = while(%1, %3, %2) float32[], int64[] \"loop\"\n"
+    "  condition\n"
+    "    input %1 float32[] \"x\"\n    input %2 int64[] \"i\"\n    input %3 int64[] \"n\"\n"
+    "    %4 = less(%2, %3) bool[] \"less\"\n    output \"go\" %4\n  end\n"
+    "  body\n"
+    "    input %1 float32[] \"x\"\n    input %2 int64[] \"i\"\n    input %3 int64[] \"n\"\n"
+    "    %4 = constant() {value=tensor(int64[] \"0100000000000000\")} int64[] \"one\"\n"
+    "    %5 = add(%2, %4) int64[] \"next\"\n"
+    "    %6 = add(%1, %1) float32[] \"twice\"\n"
+    "    output \"x\" %6\n    output \"i\" %5\n  end\n"
+    "output \"y\" %4\n";
+
+/* In a child: what the plugin still holds cannot be given back. The plugin interprets the loop. */
+static void test_runtime_slots__a_device_that_is_busy_is_left_at_the_deadline(void **state)
+{
+    (void)state;
+    fflush(stdout);
+    const pid_t child = fork();
+    if (child == 0) {
+        sx_session *session;
+        sx_program *program;
+        sx_graph *graph;
+        sx_slot *slot;
+        sx_cancel cancel;
+        float *x = malloc(sizeof(*x)), y = 0; /* freed while the device runs */
+        int64_t *n = malloc(sizeof(*n));
+        const void *inputs[] = {x, n};
+        const sx_session_options options = {.device = "pjrt",
+                                            .platform = {.pjrt.plugin_path = ref_plugin()}};
+        assert_ok(sx_graph_parse(doubling, strlen(doubling), &graph));
+        assert_ok(sx_session_create(&options, &session));
+        assert_ok(sx_session_add_program(session, graph, &program));
+        *x = 3;
+        for (int i = 0; i < 2; i++) {
+            assert_ok(sx_program_acquire(program, 1, SX_NO_DEADLINE, &slot));
+            *n = 2;
+            if (i == 0) { /* later, the device is busy */
+                assert_ok(sx_slot_run(slot, inputs, NULL));
+                assert_ok(sx_slot_read_output(slot, 0, &y));
+                assert_true(y == 12);
+            }
+            const int64_t start = sx_now_ns();
+            *n = (int64_t)1 << 40;
+            sx_cancel_init(&cancel, start + 200000000);
+            assert_error(sx_slot_run(slot, inputs, &cancel), SX_DEADLINE_EXCEEDED, "in time");
+            assert_true(sx_now_ns() - start < 10000000000);
+            sx_slot_release(slot); /* another run is made for the next one */
+        }
+        free(x);
+        free(n);
+        assert_false(sx_session_destroy(session));
+        _exit(17);
+    }
+    int ended;
+    assert_int_equal(waitpid(child, &ended, 0), child);
+    assert_true(WIFEXITED(ended) && WEXITSTATUS(ended) == 17);
+}
+
 static void test_runtime_slots__are_bounded_by_memory(void **state)
 {
     (void)state;
@@ -225,6 +292,7 @@ static void test_runtime_slots__sizes_take_turns_in_little_memory(void **state)
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_runtime_slots__are_used_at_once_up_to_the_bound),
     cmocka_unit_test(test_runtime_slots__allocate_nothing_in_a_run),
+    cmocka_unit_test(test_runtime_slots__a_device_that_is_busy_is_left_at_the_deadline),
     cmocka_unit_test(test_runtime_slots__are_bounded_by_memory),
     cmocka_unit_test(test_runtime_slots__are_not_for_programs_that_assign),
     cmocka_unit_test(test_runtime_slots__threads_share_a_program),

@@ -1,0 +1,121 @@
+/* Functions that compute each example by itself, run in pieces of the batch. */
+#include "harness.h"
+
+#include <stdio.h>
+
+#include "runtime/pieces.h"
+
+enum { ROWS = 200 };
+
+typedef struct fixture {
+    sx_session *session;
+    sx_library *library;
+    sx_pieces *pieces;
+    sx_arena arena;
+} fixture;
+
+static void begin(fixture *f, const char *text)
+{
+    assert_ok(sx_library_parse(text, strlen(text), &f->library));
+    assert_ok(sx_session_create(&(sx_session_options){.device = "cpu"}, &f->session));
+    assert_ok(sx_pieces_create(f->session, f->library, sx_library_find(f->library, "main"), NULL,
+                               NULL, &f->pieces));
+    sx_arena_init(&f->arena, 0);
+}
+
+static void end(fixture *f)
+{
+    sx_arena_deinit(&f->arena);
+    sx_session_destroy(f->session);
+    sx_pieces_destroy(f->pieces);
+    sx_library_destroy(f->library);
+}
+
+/* Texts of different lengths, so that each is in memory of its own. */
+static void fill(sx_bytes *texts, char store[ROWS][64])
+{
+    for (int i = 0; i < ROWS; i++) {
+        snprintf(store[i], sizeof(store[i]), "TEXT %d OF A BATCH THAT IS CUT INTO PIECES", i);
+        texts[i] = (sx_bytes){store[i], strlen(store[i])};
+    }
+}
+
+static void check_lower(const sx_tensor *y, const sx_bytes *texts)
+{
+    const sx_bytes *got = y->data;
+    for (int64_t i = 0; i < y->type.dims[0]; i++) {
+        assert_int_equal(got[i].size, texts[i].size);
+        for (size_t k = 0; k < texts[i].size; k++) {
+            const char c = ((const char *)texts[i].data)[k];
+            assert_int_equal(((const char *)got[i].data)[k], c >= 'A' && c <= 'Z' ? c + 32 : c);
+        }
+    }
+}
+
+/* Its one step refers to strings that the step before it made. */
+static const char host_only[] = "sextant-library 2\nfunction \"main\"\n"
+                                "input %1 string[N] \"x\"\n"
+                                "%2 = string_lower(%1) string[N] \"lower\"\n"
+                                "%3 = reshape(%2) {shape=[-1, 1]} string[N,1] \"column\"\n"
+                                "output \"y\" %3\nend\n";
+
+static void test_runtime_pieces__functions_of_host_steps_only(void **state)
+{
+    (void)state;
+    static char store[ROWS][64];
+    fixture f;
+    sx_bytes texts[ROWS];
+    sx_tensor y;
+    fill(texts, store);
+    begin(&f, host_only);
+    assert_non_null(f.pieces);
+    assert_ok(sx_pieces_compile(f.pieces));
+    for (int64_t n = ROWS; n >= 0; n -= ROWS / 2) {
+        const sx_tensor x = {sx_type_of(SX_STRING, n), texts};
+        const sx_type want = sx_type_of(SX_STRING, n, 1);
+        assert_ok(sx_pieces_run(f.pieces, &x, n, NULL, &f.arena, &y));
+        assert_true(sx_type_equal(&y.type, &want));
+        check_lower(&y, texts);
+    }
+    sx_cancel cancel;
+    sx_cancel_init(&cancel, INT64_MAX);
+    sx_cancel_request(&cancel);
+    const sx_tensor x = {sx_type_of(SX_STRING, ROWS), texts};
+    assert_error(sx_pieces_run(f.pieces, &x, ROWS, &cancel, &f.arena, &y), SX_CANCELLED, "");
+    end(&f);
+}
+
+/* Strings that a host step made before the device step are read after it, and by results. */
+static const char strings_around[] = "sextant-library 2\nfunction \"main\"\n"
+                                     "input %1 string[N] \"x\"\n"
+                                     "input %2 float32[N] \"a\"\n"
+                                     "%3 = string_lower(%1) string[N] \"lower\"\n"
+                                     "%4 = exp(%2) float32[N] \"exp\"\n"
+                                     "%5 = reshape(%3) {shape=[-1, 1]} string[N,1] \"column\"\n"
+                                     "output \"y\" %5\noutput \"e\" %4\nend\n";
+
+static void test_runtime_pieces__strings_outlive_the_pieces_that_made_them(void **state)
+{
+    (void)state;
+    static char store[ROWS][64];
+    fixture f;
+    sx_bytes texts[ROWS];
+    float a[ROWS] = {0};
+    sx_tensor y[2];
+    fill(texts, store);
+    begin(&f, strings_around);
+    assert_non_null(f.pieces);
+    const sx_tensor in[2] = {{sx_type_of(SX_STRING, ROWS), texts}, {sx_type_of(SX_F32, ROWS), a}};
+    assert_ok(sx_pieces_run(f.pieces, in, ROWS, NULL, &f.arena, y));
+    check_lower(&y[0], texts);
+    for (int i = 0; i < ROWS; i++) {
+        assert_true(((const float *)y[1].data)[i] == 1);
+    }
+    end(&f);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_runtime_pieces__functions_of_host_steps_only),
+    cmocka_unit_test(test_runtime_pieces__strings_outlive_the_pieces_that_made_them),
+};
+SX_TEST_MAIN(tests)

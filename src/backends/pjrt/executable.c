@@ -13,7 +13,10 @@
 typedef struct pjrt_executable {
     sx_executable head;
     void *loaded;
-    int *cuts; /* args, then results: SX_PJRT_WHOLE, 0, 1 */
+    int *cuts;            /* args, then results: SX_PJRT_WHOLE, 0, 1 */
+    bool has_bounds;      /* the program has a result more, for those of loops (module.h) */
+    sx_hlo_bound *bounds; /* [n_bounds]; the names are ours */
+    int n_bounds;
     sx_executable_info info;
     char numerics[320];
 } pjrt_executable;
@@ -22,13 +25,15 @@ typedef struct pjrt_run pjrt_run;
 struct pjrt_run {
     sx_run head;
     /* for Execute: [replicas][args], [replicas][results], [replicas] */
-    void **arg_arrays, **result_arrays, **events;
+    void **arg_arrays, **result_arrays, **events; /* events: [2 replicas] with bounds */
     void *const **arg_lists;
     void ***result_lists;
     /* watched: what each event's callback is given; replicas that have not answered, and one more
      * while they are being asked; the first error */
-    struct watched *watched; /* [replicas] */
+    struct watched *watched; /* [2 replicas] */
     atomic_int waiting;
+    int32_t
+        *reached; /* [replicas]: of which loop the bound is reached; copied by the later events */
     _Atomic(sx_status) fault;
 };
 
@@ -45,6 +50,10 @@ void sx_pjrt_executable_destroy(sx_executable *head)
     const sx_pjrt_platform *p = (const sx_pjrt_platform *)head->platform;
     sx_pjrt_end(p->client->plugin, SX_PJRT_LOADED_DESTROY, e->loaded);
     sx_executable_deinit(head);
+    for (int i = 0; i < e->n_bounds; i++) {
+        sx_free(e->bounds[i].name);
+    }
+    sx_free(e->bounds);
     sx_free(e->cuts);
     sx_free(e);
 }
@@ -81,6 +90,28 @@ static void describe(pjrt_executable *e, const sx_graph *g, const sx_pjrt_module
     }
 }
 
+static sx_status keep_bounds(pjrt_executable *e, const sx_pjrt_module *program)
+{
+    int n;
+    const sx_hlo_bound *bounds = sx_hlo_bounds(program->writer, &n);
+    e->has_bounds = program->bounds;
+    e->bounds = sx_alloc((size_t)n + 1, sizeof(*e->bounds));
+    for (int i = 0; i < n && e->bounds != NULL; i++) {
+        e->bounds[i] = (sx_hlo_bound){sx_strdup(bounds[i].name), bounds[i].trips};
+        e->n_bounds = i + 1;
+        if (e->bounds[i].name == NULL) {
+            return sx_no_memory("for an executable");
+        }
+    }
+    return e->bounds == NULL ? sx_no_memory("for an executable") : SX_OK;
+}
+
+/* Results of the program, of each replica. */
+static size_t result_count(const pjrt_executable *e)
+{
+    return (size_t)e->head.n_results + e->has_bounds;
+}
+
 /* Writes the program to a file named by the FNV-1a hash of its text. */
 static sx_status dump(const sx_pjrt_platform *p, const sx_pjrt_module *program)
 {
@@ -100,9 +131,9 @@ static sx_status inspect(const sx_pjrt_platform *p, pjrt_executable *e,
     SX_TRY(sx_pjrt_executable_of(p->client, e->loaded, &executable));
     sx_pjrt_pointer outputs = SX_PJRT_ARGS(pointer, .object = executable);
     sx_status status = sx_pjrt_call(p->client->plugin, SX_PJRT_NUM_OUTPUTS, &outputs);
-    if (status == SX_OK && (size_t)outputs.value != (size_t)e->head.n_results) {
-        status = sx_error(SX_INTERNAL, "the compiled program has %zu results, expected %d",
-                          (size_t)outputs.value, e->head.n_results);
+    if (status == SX_OK && (size_t)outputs.value != result_count(e)) {
+        status = sx_error(SX_INTERNAL, "the compiled program has %zu results, expected %zu",
+                          (size_t)outputs.value, result_count(e));
     }
     sx_pjrt_end(p->client->plugin, SX_PJRT_EXECUTABLE_DESTROY, executable);
     char division[48]; /* with shards, the replicas change no bit */
@@ -170,6 +201,9 @@ static sx_status compile_into(sx_pjrt_platform *p, const sx_graph *g,
     SX_TRY(sx_pjrt_module_create(g, &how, &program));
     sx_status status = allocate(e);
     if (status == SX_OK) {
+        status = keep_bounds(e, &program);
+    }
+    if (status == SX_OK) {
         describe(e, g, &how);
     }
     if (status == SX_OK && p->dump_dir != NULL) {
@@ -202,9 +236,26 @@ sx_status sx_pjrt_executable_create(sx_platform *platform, const sx_graph *graph
 
 /* ---- Runs ---- */
 
+/* Of the last execution: the arrays of the result for bounds. */
+static void drop_reached(pjrt_run *run)
+{
+    const pjrt_executable *e = (const pjrt_executable *)run->head.executable;
+    if (e == NULL || !e->has_bounds || run->result_arrays == NULL) {
+        return;
+    }
+    const sx_pjrt_platform *p = (const sx_pjrt_platform *)e->head.platform;
+    for (int r = 0; r < p->replicas; r++) {
+        void **array = &run->result_arrays[(size_t)r * result_count(e) + (size_t)e->head.n_results];
+        sx_pjrt_array_destroy(p->client, *array);
+        *array = NULL;
+    }
+}
+
 void sx_pjrt_run_destroy(sx_run *head)
 {
     pjrt_run *run = (pjrt_run *)head;
+    drop_reached(run);
+    sx_free(run->reached);
     sx_free(run->arg_arrays);
     sx_free(run->result_arrays);
     sx_free(run->events);
@@ -217,7 +268,8 @@ void sx_pjrt_run_destroy(sx_run *head)
 
 sx_status sx_pjrt_run_create(sx_executable *executable, sx_run **out)
 {
-    const size_t n_args = (size_t)executable->n_args, n_results = (size_t)executable->n_results,
+    const pjrt_executable *e = (const pjrt_executable *)executable;
+    const size_t n_args = (size_t)executable->n_args, n_results = result_count(e),
                  n = (size_t)((const sx_pjrt_platform *)executable->platform)->replicas;
     pjrt_run *run = sx_alloc(1, sizeof(*run));
     if (run == NULL) {
@@ -225,13 +277,15 @@ sx_status sx_pjrt_run_create(sx_executable *executable, sx_run **out)
     }
     run->arg_arrays = sx_alloc(n_args * n + 1, sizeof(*run->arg_arrays));
     run->result_arrays = sx_alloc(n_results * n + 1, sizeof(*run->result_arrays));
-    run->events = sx_alloc(n, sizeof(*run->events));
-    run->watched = sx_alloc(n, sizeof(*run->watched));
+    run->events = sx_alloc(2 * n, sizeof(*run->events));
+    run->watched = sx_alloc(2 * n, sizeof(*run->watched));
+    run->reached = sx_alloc(n, sizeof(*run->reached));
     run->arg_lists = sx_alloc(n, sizeof(*run->arg_lists));
     run->result_lists = sx_alloc(n, sizeof(*run->result_lists));
     sx_status status = run->arg_arrays == NULL || run->result_arrays == NULL ||
                                run->events == NULL || run->watched == NULL ||
-                               run->arg_lists == NULL || run->result_lists == NULL
+                               run->arg_lists == NULL || run->result_lists == NULL ||
+                               run->reached == NULL
                            ? sx_no_memory("for a run")
                            : sx_run_init(&run->head, executable);
     if (status != SX_OK) {
@@ -275,7 +329,7 @@ static void take_results(const pjrt_run *run, sx_device_buffer *const *args,
     const pjrt_executable *e = (const pjrt_executable *)run->head.executable;
     for (int i = 0; i < e->head.n_results; i++) {
         sx_pjrt_buffer_take(result_buffer(e, args, outputs, i), run->result_arrays + i,
-                            e->head.n_results, e->cuts[e->head.n_args + i]);
+                            (int)result_count(e), e->cuts[e->head.n_args + i]);
     }
 }
 
@@ -301,6 +355,7 @@ static sx_status submit(pjrt_run *run, sx_device_buffer *const *args,
     for (int i = 0; any == NULL && i < e->head.n_results; i++) {
         any = outputs[i];
     }
+    drop_reached(run);
     sx_pjrt_execute_options options = {.struct_size =
                                            SX_PJRT_INNER_SIZE(p->client->plugin, execute_options)};
     sx_pjrt_execute call = SX_PJRT_ARGS(
@@ -316,7 +371,21 @@ static sx_status submit(pjrt_run *run, sx_device_buffer *const *args,
         return status;
     }
     take_results(run, args, outputs);
-    return SX_OK;
+    for (int r = 0; r < p->replicas && e->has_bounds; r++) {
+        const sx_type type = sx_scalar_type(SX_I32);
+        run->reached[r] = 0;
+        sx_pjrt_keep_first(
+            &status,
+            sx_pjrt_begin_get(
+                p->client,
+                run->result_arrays[(size_t)r * result_count(e) + (size_t)e->head.n_results], &type,
+                &run->reached[r], &run->events[p->replicas + r]));
+    }
+    for (int k = 0; k < 2 * p->replicas && status != SX_OK; k++) { /* it has started all the same */
+        sx_status_free(sx_pjrt_await(p->client, run->events[k]));
+        run->events[k] = NULL;
+    }
+    return status;
 }
 
 /* Waits for the copies of an execution that did not start, because the caller may free the memory
@@ -346,7 +415,18 @@ sx_status sx_pjrt_run_submit(sx_run *head, sx_device_buffer *const *args,
 
 static void end_run(pjrt_run *run, sx_status status)
 {
-    const sx_pjrt_platform *p = (const sx_pjrt_platform *)run->head.executable->platform;
+    const pjrt_executable *e = (const pjrt_executable *)run->head.executable;
+    const sx_pjrt_platform *p = (const sx_pjrt_platform *)e->head.platform;
+    for (int r = 0; r < p->replicas && e->has_bounds && status == SX_OK; r++) {
+        if (run->reached[r] > 0 && run->reached[r] <= e->n_bounds) {
+            const sx_hlo_bound *bound = &e->bounds[run->reached[r] - 1];
+            sx_run_end(&run->head,
+                       sx_error(SX_OUT_OF_RANGE,
+                                "while \"%s\": the condition is still true after %lld iterations",
+                                bound->name, (long long)bound->trips));
+            return;
+        }
+    }
     if (status != SX_OK) {
         status =
             sx_status_annotate(status, __FILE__, __LINE__, "executing on %s", p->devices[0]->name);
@@ -359,14 +439,14 @@ void sx_pjrt_run_await(sx_run *head)
     pjrt_run *run = (pjrt_run *)head;
     const sx_pjrt_platform *p = (const sx_pjrt_platform *)head->executable->platform;
     sx_status first = SX_OK;
-    for (int r = 0; r < p->replicas; r++) {
-        sx_pjrt_keep_first(&first, sx_pjrt_await(p->client, run->events[r]));
-        run->events[r] = NULL;
+    for (int k = 0; k < 2 * p->replicas; k++) {
+        sx_pjrt_keep_first(&first, sx_pjrt_await(p->client, run->events[k]));
+        run->events[k] = NULL;
     }
     end_run(run, first);
 }
 
-/* One replica has answered; the last of them ends the run. On a thread of the plugin's. */
+/* One event of a replica has come; the last of them ends the run. On a thread of the plugin's. */
 static void count_answer(pjrt_run *run, sx_status status)
 {
     sx_status none = SX_OK;
@@ -392,8 +472,8 @@ void sx_pjrt_run_watch(sx_run *head)
 {
     pjrt_run *run = (pjrt_run *)head;
     const sx_pjrt_platform *p = (const sx_pjrt_platform *)head->executable->platform;
-    atomic_store(&run->waiting, p->replicas + 1);
-    for (int r = 0; r < p->replicas; r++) {
+    atomic_store(&run->waiting, 2 * p->replicas + 1);
+    for (int r = 0; r < 2 * p->replicas; r++) {
         run->watched[r] = (struct watched){run, run->events[r]};
         run->events[r] = NULL;
         if (run->watched[r].event == NULL) {

@@ -16,6 +16,7 @@ typedef struct lowering {
     sx_hlo_writer *w;
     int64_t local; /* examples of each replica */
     int64_t steps; /* more than 1: a loop */
+    bool bounds;   /* the program's loops have bounds */
     int ok;        /* the result that lets the loop continue, or -1 */
 } lowering;
 
@@ -88,7 +89,8 @@ enum { AT_I, AT_N, AT_GO, AT_ARGS };
 typedef struct loop {
     sx_type *types;
     sx_hlo *state, *next, *args, *results;
-    int *rings; /* [n_results]: index in the state, or -1 */
+    int *rings;  /* [n_results]: index in the state, or -1 */
+    int reached; /* index in the state, where there are bounds */
     int n;
 } loop;
 
@@ -105,7 +107,7 @@ static void loop_end(loop *p)
 static sx_status loop_begin(lowering *l, const sx_hlo *args, loop *p)
 {
     const sx_graph *g = l->g;
-    size_t most = (size_t)AT_ARGS + (size_t)g->n_args + (size_t)g->n_results;
+    size_t most = (size_t)AT_ARGS + (size_t)g->n_args + (size_t)g->n_results + 1;
     *p = (loop){.types = sx_alloc(most, sizeof(*p->types)),
                 .state = sx_alloc(most, sizeof(*p->state)),
                 .next = sx_alloc(most, sizeof(*p->next)),
@@ -129,6 +131,10 @@ static sx_status loop_begin(lowering *l, const sx_hlo *args, loop *p)
         if (is_ring) {
             p->state[p->rings[i]] = sx_hlo_splat(l->w, result_type(g, i, l->local, l->steps), 0);
         }
+    }
+    if (l->bounds) {
+        p->reached = p->n++;
+        p->state[p->reached] = sx_hlo_scalar(l->w, SX_I32, 0);
     }
     for (int i = 0; i < p->n; i++) {
         p->types[i] = sx_hlo_type(l->w, p->state[i]);
@@ -154,8 +160,12 @@ static void loop_body(lowering *l, loop *p)
         bool is_stack = sx_type_has_batch(sx_graph_type(g, g->args[k].value));
         p->args[k] = is_stack ? sx_hlo_take_row(l->w, arg, i) : arg;
     }
+    sx_hlo_set_reached(l->w, l->bounds ? p->next[p->reached] : SX_HLO_NONE);
     sx_hlo_graph(l->w, l->program.graph, p->args, p->results);
     sx_hlo_at(l->w, "step_loop");
+    if (l->bounds) {
+        p->next[p->reached] = sx_hlo_reached(l->w);
+    }
     p->next[AT_I] = sx_hlo_with(l->w, "add", i, 1);
     p->next[AT_GO] = l->ok >= 0 ? p->results[l->ok] : p->next[AT_GO];
     for (int k = 0; k < g->n_results; k++) {
@@ -183,6 +193,7 @@ static sx_status lower_loop(lowering *l, const sx_hlo *args, sx_hlo *results)
                 sx_hlo_result(first, p.rings[i] >= 0 ? p.rings[i] : AT_ARGS + g->results[i].arg);
         }
         results[g->n_results] = sx_hlo_result(first, AT_I);
+        sx_hlo_set_reached(l->w, l->bounds ? sx_hlo_result(first, p.reached) : SX_HLO_NONE);
     }
     loop_end(&p);
     return status;
@@ -264,7 +275,8 @@ sx_status sx_pjrt_module_create(const sx_graph *g, const sx_pjrt_module_options 
     SX_TRY(check_loop(&l, options));
     SX_TRY(sx_pass_spmd(g, &division, &l.program));
     sx_hlo *args = sx_alloc((size_t)g->n_args + 2, sizeof(*args));
-    sx_hlo *results = sx_alloc((size_t)g->n_results + 2, sizeof(*results));
+    sx_hlo *results = sx_alloc((size_t)g->n_results + 3, sizeof(*results));
+    l.bounds = sx_hlo_has_bounds(l.program.graph);
     sx_status status =
         args == NULL || results == NULL ? sx_no_memory("for a program") : begin(&l, options, args);
     if (status == SX_OK && l.steps > 1) {
@@ -273,7 +285,10 @@ sx_status sx_pjrt_module_create(const sx_graph *g, const sx_pjrt_module_options 
         sx_hlo_graph(l.w, l.program.graph, args, results);
     }
     if (status == SX_OK) {
-        status = sx_hlo_finish(l.w, results, g->n_results + (l.steps > 1), &out->text, &out->size);
+        const int n = g->n_results + (l.steps > 1);
+        results[n] = l.bounds ? sx_hlo_reached_value(l.w) : SX_HLO_NONE;
+        out->bounds = l.bounds;
+        status = sx_hlo_finish(l.w, results, n + l.bounds, &out->text, &out->size);
     }
     sx_free(args);
     sx_free(results);

@@ -22,7 +22,10 @@
  *   results    assigned variables after the last step; outputs as rings [K, …], row i from step i,
  *              zero for steps not run; an additional last result, int64: the number of steps run
  *
- * The loop ends after the first step whose `ok_output` is false. */
+ * The loop ends after the first step whose `ok_output` is false.
+ *
+ * Bounds. A program with loops that have bounds has one more result, the last, an int32 scalar: 0,
+ * or the number of the loop that was to go on at its bound (sx_hlo_bounds()). */
 #ifndef SX_BACKENDS_PJRT_MODULE_H
 #define SX_BACKENDS_PJRT_MODULE_H
 
@@ -42,6 +45,7 @@ typedef struct sx_pjrt_module_options {
 typedef struct sx_pjrt_module {
     const char *text;
     size_t size;
+    bool bounds;           /* it has the result for bounds */
     sx_hlo_writer *writer; /* owns the text */
 } sx_pjrt_module;
 

@@ -9,7 +9,7 @@
  *
  * Errors   INVALID_ARGUMENT   regions that take other types, a body that changes the state's types,
  *                             no state
- *          OUT_OF_RANGE       (running) more than `trips` iterations; in StableHLO the loop ends
+ *          OUT_OF_RANGE       (running) more than `trips` iterations
  *          CANCELLED, DEADLINE_EXCEEDED   (running) checked before every iteration
  *          RESOURCE_EXHAUSTED (running) more iterations than the run may make
  *

@@ -31,6 +31,11 @@ extern const sx_hlo_row sx_hlo_rows[SX_OPID_COUNT];
 /* args[n_args] -> results[n_results]. The batch is fixed, and no argument is a variable. */
 void sx_hlo_graph(sx_hlo_writer *w, const sx_graph *g, const sx_hlo *args, sx_hlo *results);
 
+/* Whether it has a loop with a bound, in a region too. */
+bool sx_hlo_has_bounds(const sx_graph *g);
+/* What is reached (stablehlo.h), as a value of the open region. */
+sx_hlo sx_hlo_reached_value(sx_hlo_writer *w);
+
 /* Element `i` (int64 scalar) along axis 0, and a stack with that element replaced. */
 sx_hlo sx_hlo_take_row(sx_hlo_writer *w, sx_hlo stack, sx_hlo i);
 sx_hlo sx_hlo_put_row(sx_hlo_writer *w, sx_hlo stack, sx_hlo value, sx_hlo i);

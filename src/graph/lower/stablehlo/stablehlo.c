@@ -123,6 +123,7 @@ sx_status sx_hlo_create(const sx_hlo_options *options, const sx_hlo_arg *args, i
     }
     w->options = *options;
     w->args = copy;
+    w->reached = SX_HLO_NONE;
     w->n_args = n;
     sx_buf_init(&w->body, max_bytes);
     sx_buf_init(&w->attrs, max_bytes);
@@ -133,6 +134,37 @@ sx_status sx_hlo_create(const sx_hlo_options *options, const sx_hlo_arg *args, i
     }
     *out = w;
     return SX_OK;
+}
+
+/* ---- Bounds ---- */
+
+sx_hlo sx_hlo_reached(const sx_hlo_writer *w)
+{
+    return w->reached;
+}
+
+void sx_hlo_set_reached(sx_hlo_writer *w, sx_hlo reached)
+{
+    w->reached = reached;
+}
+
+int sx_hlo_add_bound(sx_hlo_writer *w, const char *name, int64_t trips)
+{
+    sx_hlo_bound *grown = sx_realloc(w->bounds, (size_t)w->n_bounds + 1, sizeof(*grown));
+    char *copy = grown != NULL ? sx_strdup(name) : NULL;
+    w->bounds = grown != NULL ? grown : w->bounds;
+    if (copy == NULL) {
+        sx_hlo_fail(w, sx_no_memory("for a program's text"));
+        return 0;
+    }
+    grown[w->n_bounds++] = (sx_hlo_bound){copy, trips};
+    return w->n_bounds;
+}
+
+const sx_hlo_bound *sx_hlo_bounds(const sx_hlo_writer *w, int *out_n)
+{
+    *out_n = w->n_bounds;
+    return w->bounds;
 }
 
 void sx_hlo_destroy(sx_hlo_writer *w)
@@ -148,6 +180,10 @@ void sx_hlo_destroy(sx_hlo_writer *w)
     sx_buf_deinit(&w->module);
     sx_free(w->types);
     sx_free(w->args);
+    for (int i = 0; i < w->n_bounds; i++) {
+        sx_free(w->bounds[i].name);
+    }
+    sx_free(w->bounds);
     sx_status_free(w->error);
     sx_free(w);
 }

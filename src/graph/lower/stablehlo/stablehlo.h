@@ -112,6 +112,21 @@ void sx_hlo_end(sx_hlo_writer *w);
 /* A region of two scalars of `dtype` that returns op(a, b): the body of sums and maxima. */
 void sx_hlo_region_binary(sx_hlo_writer *w, const char *op, sx_dtype dtype);
 
+/* ---- Bounds of loops ---- */
+
+/* A device cannot be stopped: a loop with a bound ends there, and the program says so. While it is
+ * written, `reached` is an int32 scalar of the region that is open: 0, or the number, from 1, of
+ * the first loop whose condition was still true at its bound. SX_HLO_NONE: no loop had one so far.
+ */
+typedef struct sx_hlo_bound {
+    char *name; /* of the node; the writer's */
+    int64_t trips;
+} sx_hlo_bound;
+sx_hlo sx_hlo_reached(const sx_hlo_writer *w);
+void sx_hlo_set_reached(sx_hlo_writer *w, sx_hlo reached);
+int sx_hlo_add_bound(sx_hlo_writer *w, const char *name, int64_t trips); /* its number */
+const sx_hlo_bound *sx_hlo_bounds(const sx_hlo_writer *w, int *out_n);
+
 /* ---- Constants ---- */
 
 sx_hlo sx_hlo_constant(sx_hlo_writer *w, const sx_tensor *value); /* static numeric or bool */

@@ -28,6 +28,9 @@ struct sx_hlo_writer {
     int n_args;
     sx_hlo_open open[SX_HLO_MAX_DEPTH];
     int depth;
+    sx_hlo reached;
+    sx_hlo_bound *bounds;
+    int n_bounds;
     int channels; /* number of collectives so far: each has its own channel */
     const char *name;
     sx_status error;

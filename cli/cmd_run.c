@@ -21,7 +21,7 @@ typedef struct options {
     sx_words image, input;
     const char *signature, *device;
     int64_t threads, model_memory_limit;
-    bool json;
+    bool json, profile;
     const char *dir, *tag_set, *outdir;
     sx_run_inputs inputs;
     bool overwrite;
@@ -36,6 +36,8 @@ static const sx_option rows[] = {
     {"signature", SX_OPTION_STRING, SX_OPT(options, signature),
      "signature to run; default: serving_default, or the first that takes what is given", "NAME"},
     {"json", SX_OPTION_FLAG, SX_OPT(options, json), "print all outputs as JSON, as serve does"},
+    {"profile", SX_OPTION_FLAG, SX_OPT(options, profile),
+     "print to stderr where the time on the CPU went, kernel by kernel"},
     {"dir", SX_OPTION_STRING, SX_OPT(options, dir), "directory of the SavedModel", "MODEL_DIR",
      .group = "As saved_model_cli runs it"},
     {"tag-set", SX_OPTION_STRING, SX_OPT(options, tag_set),
@@ -246,14 +248,38 @@ static sx_status run_as_original(sx_invocation *inv, sx_servable *model)
 
 /* ---- The command ---- */
 
+enum { PROFILE_ROWS = 30 };
+
+/* `user`: how many there were before. */
+static void print_kernel(void *user, const sx_kernel_profile *k)
+{
+    int *printed = user;
+    const double per_call = k->calls > 0 ? k->seconds / (double)k->calls : 0;
+    if (*printed == 0) {
+        fprintf(stderr, "%10s %6s %9s %8s  %-36s %s\n", "ms", "calls", "GFLOP/s", "GB/s", "kernel",
+                "node");
+    }
+    if ((*printed)++ < PROFILE_ROWS && per_call > 0) {
+        fprintf(stderr, "%10.3f %6lld %9.1f %8.1f  %-36s %s\n", k->seconds * 1e3,
+                (long long)k->calls, k->flops / per_call * 1e-9, k->bytes / per_call * 1e-9,
+                k->kernel, k->node);
+    }
+}
+
 static sx_status load(sx_invocation *inv, const char *dir, sx_servable **out)
 {
+    int *printed = sx_arena_new(&inv->arena, int); /* outlives the model */
+    if (printed == NULL) {
+        return sx_no_memory("for the profile");
+    }
     const options *o = inv->options;
     const sx_servable_options wanted = {.struct_size = sizeof(wanted),
                                         .device = o->device,
                                         .threads = (int)o->threads,
                                         .memory_limit_bytes = o->model_memory_limit,
-                                        .tags = o->tag_set};
+                                        .tags = o->tag_set,
+                                        .on_profile = o->profile ? print_kernel : NULL,
+                                        .profile_user = printed};
     sx_status status = sx_servable_load(dir, &wanted, out);
     return sx_status_code(status) == SX_NOT_FOUND
                ? sx_dir_explain(status, &inv->arena, dir, SX_WANTED_SAVED_MODEL)

@@ -22,6 +22,16 @@ extern "C" {
 typedef struct sx_servable sx_servable;
 typedef struct sx_outputs sx_outputs;
 
+/* One kernel of the programs that a model ran on the CPU. */
+typedef struct sx_kernel_profile {
+    const char *kernel; /* "conv2d onednn brgconv:avx512_core" */
+    const char *node;   /* of the graph, or the nodes that it computes, joined by "+" */
+    int64_t calls;
+    double seconds;      /* of all calls, summed over threads */
+    double flops, bytes; /* of one call */
+} sx_kernel_profile;
+typedef void sx_profile_fn(void *user, const sx_kernel_profile *row);
+
 typedef struct sx_servable_options {
     size_t struct_size;
     const char *device; /* NULL = the default */
@@ -34,6 +44,10 @@ typedef struct sx_servable_options {
     /* Which graph of the file: the one with exactly these tags, comma-separated; NULL = "serve".
      * Errors: NOT_FOUND lists the sets of tags that the file has. */
     const char *tags;
+    /* Called for each kernel, those that took longest first, when the model is released; the texts
+     * live as long as the call. NULL = no times are kept. */
+    sx_profile_fn *on_profile;
+    void *profile_user;
 } sx_servable_options;
 
 /* An input or output of a signature. */

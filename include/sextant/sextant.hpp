@@ -50,13 +50,13 @@
     X(mean) X(memory_budget) X(memory_limit_bytes) X(model_dir) X(momentum) X(n_boundaries) \
     X(n_callbacks) X(n_features) X(name) X(nesterov) X(no_bias) X(no_center) X(no_compile_cache) \
     X(no_eval_on_tpu) X(no_scale) X(no_shuffle) X(num_classes) X(observer) X(observer_user) X(off) \
-    X(on) X(optimizer) X(optional) X(padding) X(padding_value) X(pads) X(params) X(pjrt_plugin) \
-    X(pool) X(precision) X(predict_batch_size) X(prefetch) X(preprocess) X(project) X(protocol) \
-    X(python) X(random_brightness) X(random_contrast) X(random_crop) X(random_shear) \
-    X(random_zoom) X(rate) X(recipe) X(recursive) X(reduction) X(release) X(replicas) \
-    X(require_exact) X(reverse) X(rho) X(same_each_epoch) X(save_checkpoints_secs) \
-    X(save_checkpoints_steps) X(save_summary_steps) X(scale) X(schedule) X(seed) \
-    X(serving_input_fn) X(serving_user) X(session_config) X(session_creation_timeout_secs) \
+    X(on) X(on_profile) X(optimizer) X(optional) X(padding) X(padding_value) X(pads) X(params) \
+    X(pjrt_plugin) X(pool) X(precision) X(predict_batch_size) X(prefetch) X(preprocess) \
+    X(profile_user) X(project) X(protocol) X(python) X(random_brightness) X(random_contrast) \
+    X(random_crop) X(random_shear) X(random_zoom) X(rate) X(recipe) X(recursive) X(reduction) \
+    X(release) X(replicas) X(require_exact) X(reverse) X(rho) X(same_each_epoch) \
+    X(save_checkpoints_secs) X(save_checkpoints_steps) X(save_summary_steps) X(scale) X(schedule) \
+    X(seed) X(serving_input_fn) X(serving_user) X(session_config) X(session_creation_timeout_secs) \
     X(shards) X(size) X(skip_corrupt) X(staircase) X(std) X(steps) X(steps_per_eval) \
     X(steps_per_execution) X(stop) X(strategy) X(strides) X(symmetric) X(tags) X(tf_random_seed) \
     X(threads) X(timeout_ms) X(top_k) X(tpu) X(tpu_config) X(train_batch_size) X(train_distribute) \

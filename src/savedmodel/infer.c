@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "backends/profile.h"
 #include "base/args.h"
 #include "base/memory.h"
 #include "savedmodel/predictor.h"
@@ -13,6 +14,9 @@
 struct sx_servable {
     atomic_int refs;
     sx_predictor *predictor;
+    sx_profile *profile; /* NULL: no times are kept */
+    sx_profile_fn *on_profile;
+    void *profile_user;
     sx_arena arena;
     const sx_signature *signatures; /* [count], the model's; infos[i] describes signatures[i] */
     sx_signature_info *infos;
@@ -67,6 +71,18 @@ static sx_status describe(sx_servable *s)
 static void destroy(sx_servable *s)
 {
     sx_predictor_unload(s->predictor);
+    int n = 0;
+    const sx_kernel_time *rows = s->profile != NULL ? sx_profile_rows(s->profile, &n) : NULL;
+    for (int i = 0; i < n; i++) {
+        const sx_kernel_profile row = {.kernel = rows[i].kernel,
+                                       .node = rows[i].node,
+                                       .calls = rows[i].calls,
+                                       .seconds = (double)rows[i].total_ns * 1e-9,
+                                       .flops = rows[i].flops,
+                                       .bytes = rows[i].bytes};
+        s->on_profile(s->profile_user, &row);
+    }
+    sx_profile_destroy(s->profile);
     sx_arena_deinit(&s->arena);
     sx_free(s);
 }
@@ -81,11 +97,15 @@ sx_status sx_servable_load(const char *dir, const sx_servable_options *options,
     }
     atomic_init(&s->refs, 1);
     sx_arena_init(&s->arena, 0);
+    s->on_profile = options->on_profile;
+    s->profile_user = options->profile_user;
+    sx_status status = s->on_profile != NULL ? sx_profile_create(&s->profile) : SX_OK;
     const sx_predictor_options wanted = {.device = options->device,
                                          .threads = options->threads,
                                          .memory_limit_bytes = options->memory_limit_bytes,
+                                         .profile = s->profile,
                                          .tags = options->tags};
-    sx_status status = sx_version_find(dir, &s->arena, &dir);
+    status = status == SX_OK ? sx_version_find(dir, &s->arena, &dir) : status;
     if (status == SX_OK) {
         status = sx_predictor_load(dir, &wanted, &s->predictor);
     }

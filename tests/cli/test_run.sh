@@ -23,6 +23,10 @@ ok data take photos --size 28 --channels 1 --count 2 --out x.npy
 ok run m/1 --input x.npy
 grep -qE '^1: (daisy|rose|tulip) ' out || fail 'array line'
 ok run m/1 --input image=x.npy --signature tensors
+ok run m/1 --input x.npy --profile
+warns 'conv2d onednn'
+ok run m/1 --input x.npy
+quiet
 fails 1 run m/1 --input x.npy --signature tensorz
 warns 'tensors'
 fails 1 run m/1 --input picture=x.npy --signature tensors

@@ -196,6 +196,7 @@ typedef struct operand_writer {
         sx_tf_value written; /* node -1: not yet */
     } * kept;
     int n_kept, n_replaced;
+    bool failed; /* the other writer has the error */
 } operand_writer;
 
 enum { MOST_KEPT = 32, FIRST_KEPT = -2 };
@@ -212,7 +213,7 @@ static sx_tf_value keep_constant(sx_tf_writer *w, const char *name, const sx_ten
     *k = (struct kept){.name = name != NULL ? sx_arena_strdup(arena, name) : NULL,
                        .value = {value->type, sx_arena_memdup(arena, value->data, (size_t)bytes)},
                        .written = {-1, 0}};
-    if ((name != NULL && k->name == NULL) || (bytes > 0 && k->value.data == NULL)) {
+    if ((name != NULL && k->name == NULL) || k->value.data == NULL) {
         sx_tf_fail(o->to, no_memory());
     }
     return (sx_tf_value){FIRST_KEPT - o->n_kept++, 0};
@@ -242,6 +243,7 @@ static sx_tf_value write_with_operands(sx_tf_writer *w, const char *op, const ch
     operand_writer *o = (operand_writer *)w;
     sx_tf_value *items = sx_arena_array(&o->s->e->arena, in.count + 1, sx_tf_value);
     if (items == NULL) {
+        o->failed = true;
         sx_tf_fail(o->to, no_memory());
         return (sx_tf_value){-1, 0};
     }
@@ -371,7 +373,7 @@ static sx_status write_plain(body *s, const sx_node *node)
             *y = sx_tf_const(s->w, NULL, &kept[FIRST_KEPT - y->node].value);
         }
     }
-    return o.n_replaced == node->n_attr_operands
+    return o.failed || o.n_replaced == node->n_attr_operands
                ? SX_OK
                : sx_error(SX_UNIMPLEMENTED,
                           "%s \"%.100s\" with these computed attributes cannot "

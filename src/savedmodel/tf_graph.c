@@ -444,7 +444,7 @@ static sx_tf_writer *function_begin(sx_tf_writer *w, const char *name, int n_arg
     if (body == NULL || wanted == NULL || (copy == NULL && n_args > 0)) {
         sx_free(body);
         fail_memory(graph);
-        return w;
+        return &graph->main.writer; /* which ends no function */
     }
     for (char *c = wanted; *c != '\0'; c++) {
         *c = *c == '/' ? '_' : *c;

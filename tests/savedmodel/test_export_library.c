@@ -14,6 +14,7 @@
 #include "graph/builder.h"
 #include "graph/library.h"
 #include "savedmodel/saved_model_read.h"
+#include "torture.h"
 
 typedef struct exported {
     sx_library *library;
@@ -169,6 +170,52 @@ static void test_savedmodel_export_library__refuses(void **state)
                                      scratch("model"), NULL, NULL),
                  SX_INVALID_ARGUMENT, "uses variable \"v\"; its value is missing");
     sx_library_destroy(library);
+}
+
+static sx_status export_again(void *user)
+{
+    const exported *e = user;
+    char *dir = NULL;
+    SX_TRY(sx_functions_export(e->library, e->functions,
+                               &(sx_signature_function){"serving_default", "main"}, 1,
+                               scratch("model"), NULL, &dir));
+    sx_text_free(dir);
+    return sx_dir_remove(scratch("model"));
+}
+
+static sx_status build_functions(void *user)
+{
+    sx_library *library;
+    sx_builder *b = NULL;
+    sx_status status = SX_OK;
+    (void)user;
+    SX_TRY(sx_library_create(&library));
+    SX_TRY_GOTO(status, sx_builder_create_function(&b), done);
+    sx_value x = sx_input(b, "x", sx_type_of(SX_F32, SX_UNKNOWN_DIM, 2));
+    sx_value w = sx_variable(b, &(sx_variable_spec){.name = "w", .type = sx_type_of(SX_F32, 2, 3)});
+    sx_value y = sx_matmul(b, x, w);
+    sx_output(b, "loss", sx_reduce_mean(b, sx_square(b, y)));
+    sx_assign(b, "w", sx_neg(b, w));
+    SX_TRY_GOTO(status, sx_library_add(library, "model", b), done);
+    SX_TRY_GOTO(status, sx_library_finish(library), done);
+done:
+    sx_builder_destroy(b);
+    sx_library_destroy(library);
+    return status;
+}
+
+static void test_savedmodel_export_library__torture(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SX_COUNT(export_libraries); i++) {
+        const sx_signature_function signature = {"serving_default", "main"};
+        exported e;
+        assert_ok(export_from(export_libraries[i].text, &signature, 1, &e));
+        assert_ok(sx_dir_remove(scratch("model")));
+        assert_true(sx_torture(export_again, &e) > 20);
+        end(&e);
+    }
+    assert_true(sx_torture(build_functions, NULL) > 20);
 }
 
 /* ---- Every operator ---- */
@@ -396,6 +443,7 @@ static void test_savedmodel_export_library__every_operator(void **state)
 static const struct CMUnitTest tests[] = {
     scratch_test(test_savedmodel_export_library__comes_back),
     scratch_test(test_savedmodel_export_library__refuses),
+    scratch_test(test_savedmodel_export_library__torture),
     scratch_test(test_savedmodel_export_library__every_operator),
 };
 SX_TEST_MAIN(tests)

@@ -7,6 +7,8 @@
 
 #include <math.h>
 
+#include "torture.h"
+
 #define main text_attention_main
 int text_attention_main(int argc, char **argv);
 #include "../../examples/text_attention.c"
@@ -224,6 +226,33 @@ static void test_train_function_train__refuses(void **state)
     sx_library_destroy(library);
 }
 
+static sx_status build_all(void *user)
+{
+    (void)user;
+    sx_library *library = NULL;
+    SX_TRY(sx_library_create(&library));
+    sx_status status = build(library);
+    sx_library_destroy(library);
+    return status;
+}
+
+static sx_status save_and_restore(void *user)
+{
+    const training *t = user;
+    SX_TRY(sx_functions_save(t->library, t->functions, scratch("saved/model.ckpt")));
+    return sx_functions_restore(t->library, t->functions, scratch("saved/model.ckpt"));
+}
+
+static void test_train_function_train__torture(void **state)
+{
+    (void)state;
+    training t;
+    assert_true(sx_torture(build_all, NULL) > 100);
+    begin(&t, 1);
+    assert_true(sx_torture(save_and_restore, &t) > 20);
+    end(&t);
+}
+
 static void test_train_function_train__restores_all_or_nothing(void **state)
 {
     (void)state;
@@ -258,6 +287,7 @@ static const struct CMUnitTest tests[] = {
     scratch_test(test_train_function_train__comes_back),
     cmocka_unit_test(test_train_function_train__keeps_variables_of_bad_steps),
     cmocka_unit_test(test_train_function_train__refuses),
+    scratch_test(test_train_function_train__torture),
     scratch_test(test_train_function_train__restores_all_or_nothing),
 };
 SX_TEST_MAIN(tests)

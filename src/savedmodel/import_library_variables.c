@@ -184,6 +184,25 @@ static sx_status import_assert(sx_tf_op_node *x)
     return sx_tf_build(x, &sx_op_assert, NULL, &y, x->n->n_in, in);
 }
 
+/* CheckNumerics(value), V2: gives the value, which must be finite. */
+static sx_status import_check_numerics(sx_tf_op_node *x)
+{
+    const Tensorflow__AttrValue *message = sx_tf_node_attr(x->n->node, "message");
+    const bool has_text = message != NULL && message->value_case == TENSORFLOW__ATTR_VALUE__VALUE_S;
+    sx_value v = SX_NO_VALUE, finite = SX_NO_VALUE;
+    SX_TRY(sx_tf_operand(x, 0, &v));
+    sx_tf_set(x, 0, v);
+    if (x->im->trials > 0) {
+        return SX_OK;
+    }
+    const sx_assert_attrs attrs = {
+        .message = sx_arena_printf(&x->im->arena, "%.*s : Tensor had NaN or infinite values",
+                                   has_text ? (int)SX_MIN(message->s.len, 1000) : 0,
+                                   has_text ? (const char *)message->s.data : "")};
+    SX_TF_BUILD(x, &finite, all_finite, NULL, v);
+    return sx_tf_build(x, &sx_op_assert, &attrs, &finite, 1, (const sx_value[]){finite});
+}
+
 /* Print(input, data...), which returns its input; PrintV2(text), which returns nothing. */
 static sx_status import_print(sx_tf_op_node *x)
 {
@@ -229,6 +248,8 @@ const sx_tf_op_row sx_tf_variable_rows[] = {
     {"AssignAddVariableOp", import_assign, NULL},
     {"AssignSubVariableOp", import_assign, NULL},
     {"Assert", import_assert, NULL},
+    {"CheckNumerics", import_check_numerics, NULL},
+    {"CheckNumericsV2", import_check_numerics, NULL},
     {"Print", import_print, NULL},
     {"PrintV2", import_print, NULL},
     {NULL, NULL, NULL},

@@ -464,6 +464,10 @@ case("stitch_texts", stitch, np.int32(1), np.int32([0, 2]), strings([b"b"])[0], 
 case("stitch_negative", stitch, np.int32([-1]), np.int32([0]), f32([1]), f32([2]))
 case("stitch_parallel", lambda a, b, x, y: raw.ParallelDynamicStitch(indices=[a, b], data=[x, y]), np.int32([1, 3]), np.int32([0, 2]), np.int64([5, 6]), np.int64([7, 8]))
 
+checked = lambda x: raw.CheckNumerics(tensor=x, message="the input") * 2
+each("check_numerics", checked, finite=f32([[1, 2], [3, 4]]), nan=f32([[1, np.nan]]), infinite=f32([[-np.inf, 1]]), none=np.zeros((0, 3), f32))
+case("check_numerics_v2", lambda x: raw.CheckNumericsV2(tensor=x, message="the input") + 1, np.float64([np.inf]))
+
 # As many results as there are characters are split by what is known of the batch: with a size only.
 STATIC = {"chars", "string_broadcast"} | {name for name in CASES if name.startswith("sparse_reshape")}
 UNKNOWN_RANK = ["join", "strip_grid", "lower_grid", "length_grid", "number_float32", "as_string_f32", "hash_fast_10",

@@ -468,6 +468,10 @@ checked = lambda x: raw.CheckNumerics(tensor=x, message="the input") * 2
 each("check_numerics", checked, finite=f32([[1, 2], [3, 4]]), nan=f32([[1, np.nan]]), infinite=f32([[-np.inf, 1]]), none=np.zeros((0, 3), f32))
 case("check_numerics_v2", lambda x: raw.CheckNumericsV2(tensor=x, message="the input") + 1, np.float64([np.inf]))
 
+PREDICTIONS, TARGETS = f32([[1, 3, 2], [5, 5, 5], [0, np.nan, 1], [9, 8, 7]]), i32([2, 0, 1, 3])
+case("in_top_k", lambda p, t, k: raw.InTopKV2(predictions=p, targets=t, k=k), PREDICTIONS, TARGETS, i32(2))
+case("in_top_k_v1", lambda p, t: raw.InTopK(predictions=p, targets=t, k=1), PREDICTIONS, TARGETS)
+
 # As many results as there are characters are split by what is known of the batch: with a size only.
 STATIC = {"chars", "string_broadcast"} | {name for name in CASES if name.startswith("sparse_reshape")}
 UNKNOWN_RANK = ["join", "strip_grid", "lower_grid", "length_grid", "number_float32", "as_string_f32", "hash_fast_10",

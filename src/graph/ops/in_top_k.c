@@ -59,6 +59,12 @@ static sx_status in_top_k_host(const sx_kernel_call *c)
 }
 
 #define TOP(k_) (&(const sx_top_k_attrs){.k = (k_)})
+static sx_status in_top_k_from_tf(const sx_tf_node *n, void *out)
+{
+    ((sx_top_k_attrs *)out)->k = sx_tf_read_int(n, "k", 0);
+    return SX_OK;
+}
+
 static const sx_op_sample in_top_k_samples[] = {
     {.name = "five",
      .inputs = {SX_SAMPLE_F32(SX_FILL_DISTINCT, SX_BATCH, 10), SX_SAMPLE_I32(10, SX_BATCH)},
@@ -93,5 +99,7 @@ const sx_op_def sx_op_in_top_k = {
     SX_OP_ATTRS(sx_top_k_attrs, in_top_k_attrs),
     .infer = in_top_k_infer,
     .host = in_top_k_host,
+    SX_FROM_TF({.op = "InTopKV2", .operands = {{2, "k"}}},
+               {.op = "InTopK", .attrs = in_top_k_from_tf}),
     SX_OP_SAMPLES(in_top_k_samples),
 };

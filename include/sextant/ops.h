@@ -155,6 +155,20 @@ SX_API sx_value sx_tile_at(sx_builder *b, sx_value x, int rank, const int64_t *m
                            const char *file, int line);
 #define sx_tile(b, x, ...) sx_tile_at((b), (x), SX_DIMS_(__VA_ARGS__), SX_HERE_)
 
+/* x [N,S...,R...] with blocks of its `n` axes S as examples: [N block...,S/block...,R...].
+ * pads[2 n]: {before, after} of each axis. */
+SX_API sx_value sx_space_to_batch_at(sx_builder *b, sx_value x, int n, const int64_t *block,
+                                     const int64_t *pads, const char *file, int line);
+#define sx_space_to_batch(b, x, n, block, pads) \
+    sx_space_to_batch_at((b), (x), (n), (block), (pads), SX_HERE_)
+
+/* x [N block...,S...,R...] with parts of axis 0 as blocks of its `n` axes S: [N,S block...,R...],
+ * cropped by crops[2 n], {before, after} of each axis. */
+SX_API sx_value sx_batch_to_space_at(sx_builder *b, sx_value x, int n, const int64_t *block,
+                                     const int64_t *crops, const char *file, int line);
+#define sx_batch_to_space(b, x, n, block, crops) \
+    sx_batch_to_space_at((b), (x), (n), (block), (crops), SX_HERE_)
+
 /* ---- Reductions ---- */
 
 typedef struct sx_reduce_args {

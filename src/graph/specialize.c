@@ -12,7 +12,7 @@
 enum {
     MAX_NODES = 1 << 18,
     MAX_CALLS = 64,
-    PROBE_BATCH = 7919,
+    PROBE_BATCH = 5040, /* a multiple of what an operator may divide it by */
 };
 
 sx_status sx_specialize_no_memory(void)

@@ -248,56 +248,6 @@ static sx_status import_transform(sx_tf_op_node *x)
     return SX_OK;
 }
 
-/* ---- Transposed convolution ---- */
-
-/* Conv2DBackpropInput(sizes, filter, dy), as forward pass. Of the sizes only height and width say
- * something new. */
-static sx_status import_transposed(sx_tf_op_node *x)
-{
-    sx_value filter = SX_NO_VALUE, dy = SX_NO_VALUE, sizes = SX_NO_VALUE;
-    sx_conv2d_attrs attrs = {0};
-    SX_TRY(sx_tf_operand(x, 0, &sizes));
-    SX_TRY(sx_tf_operand(x, 1, &filter));
-    SX_TRY(sx_tf_operand(x, 2, &dy));
-    if (!sx_tf_read_is(&x->tf.head, "data_format", "NHWC", true)) {
-        return sx_tf_unsupported("data_format is not NHWC");
-    }
-    SX_TRY(sx_tf_read_conv(&x->tf.head, &attrs));
-    const sx_type *kernel = &x->tf.head.types[1], *from = &x->tf.head.types[2];
-    if (kernel->rank != 4 || !sx_type_is_static(kernel) || from->rank != 4) {
-        return sx_tf_unsupported("the shape of its filter, or the rank of its input, is unknown");
-    }
-    if (x->tf.head.values[0] != NULL) {
-        sx_ints known = {0};
-        sx_value y = SX_NO_VALUE;
-        SX_TRY(sx_tf_operand_ints(x, 0, &known));
-        if (known.n != 4 && known.n != 2) {
-            return sx_error(SX_DATA_LOSS, "%d sizes, expected 4", known.n);
-        }
-        attrs.size = sx_ints_of(2, known.v + known.n / 4);
-        SX_TF_BUILD(x, &y, conv2d_grad_input, &attrs, dy, filter);
-        sx_tf_set(x, 0, y);
-        return SX_OK;
-    }
-    const sx_slice_attrs middle = {.begin = {1, {1}}, .size = {1, {2}}};
-    const sx_type out =
-        sx_type_of(from->dtype, from->dims[0], SX_UNKNOWN_DIM, SX_UNKNOWN_DIM, kernel->dims[2]);
-    SX_TF_BUILD(x, &sizes, slice, &middle, sizes);
-    const sx_attr_operand open = {sx_tf_attr_row(&sx_op_conv2d_grad_input, "size"), sizes};
-    sx_tf_set(x, 0,
-              sx_build_node(x->b, &(sx_node_spec){.op = &sx_op_conv2d_grad_input,
-                                                  .attrs = &attrs,
-                                                  .inputs = (sx_value[]){dy, filter},
-                                                  .n_inputs = 2,
-                                                  .attr_operands = &open,
-                                                  .n_attr_operands = 1,
-                                                  .types = &out,
-                                                  .n_types = 1,
-                                                  .device = "",
-                                                  .file = ""}));
-    return SX_OK;
-}
-
 /* ---- Normalization ---- */
 
 /* LRN: x (bias + alpha s)^-beta, where s is the sum of the squares of the channels that are at most
@@ -382,7 +332,6 @@ const sx_tf_op_row sx_tf_image_rows[] = {
     {"ResizeNearestNeighbor", import_resize, NULL},
     {"SpaceToDepth", import_blocks, NULL},
     {"DepthToSpace", import_blocks, NULL},
-    {"Conv2DBackpropInput", import_transposed, NULL},
     {"LRN", import_lrn, NULL},
     {"ExtractImagePatches", import_patches, NULL},
     {"ImageProjectiveTransformV2", import_transform, NULL},

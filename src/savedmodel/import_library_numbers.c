@@ -52,47 +52,6 @@ static sx_status import_mean(sx_tf_op_node *x)
     return SX_OK;
 }
 
-/* filter [KH, KW, C, M] is that of C groups of M filters each: [KH, KW, 1, C·M]. */
-static sx_status import_depthwise(sx_tf_op_node *x)
-{
-    sx_value in[2] = {SX_NO_VALUE, SX_NO_VALUE}, y = SX_NO_VALUE;
-    sx_conv2d_attrs attrs = {0};
-    int64_t filters;
-    SX_TRY(sx_tf_operand(x, 0, &in[0]));
-    SX_TRY(sx_tf_operand(x, 1, &in[1]));
-    if (!sx_tf_read_is(&x->tf.head, "data_format", "NHWC", true)) {
-        return sx_tf_unsupported("data_format is not NHWC");
-    }
-    SX_TRY(sx_tf_read_conv(&x->tf.head, &attrs));
-    const sx_type *kernel = &x->tf.head.types[1];
-    if (kernel->rank != 4 && kernel->rank != SX_UNKNOWN_RANK) {
-        return sx_error(SX_DATA_LOSS, "the filter has rank %d, expected 4", kernel->rank);
-    }
-    if (kernel->rank != 4 || !sx_type_is_static(kernel) ||
-        !sx_mul_i64(kernel->dims[2], kernel->dims[3], &filters)) {
-        return sx_tf_unsupported("the shape of the filter is unknown");
-    }
-    const sx_shape_attrs shape = {.shape = {4, {kernel->dims[0], kernel->dims[1], 1, filters}}};
-    attrs.groups = kernel->dims[2];
-    SX_TF_BUILD(x, &in[1], reshape, &shape, in[1]);
-    SX_TF_BUILD(x, &y, conv2d, &attrs, in[0], in[1]);
-    sx_tf_set(x, 0, y);
-    return SX_OK;
-}
-
-/* The number of groups follows from the channels. */
-static sx_status import_conv2d(sx_tf_op_node *x)
-{
-    const sx_type *image = &x->tf.head.types[0], *filter = &x->tf.head.types[1];
-    if (x->n->n_in >= 2 && (image->rank == SX_UNKNOWN_RANK || filter->rank == SX_UNKNOWN_RANK ||
-                            (image->rank == 4 && image->dims[3] < 0) ||
-                            (filter->rank == 4 && !sx_type_is_static(filter)))) {
-        return sx_tf_unsupported(
-            "the channels of its input, or the shape of its filter, are unknown");
-    }
-    return sx_tf_import_one(x);
-}
-
 /* Select(condition, x, y), TensorFlow 1's: the condition has their shape, is a scalar, or a vector
  * that chooses among rows. */
 static sx_status import_select(sx_tf_op_node *x)
@@ -136,11 +95,7 @@ static sx_status import_where(sx_tf_op_node *x)
 /* ---- The table ---- */
 
 const sx_tf_op_row sx_tf_number_rows[] = {
-    {"Mean", import_mean, NULL},
-    {"Conv2D", import_conv2d, NULL},
-    {"DepthwiseConv2dNative", import_depthwise, NULL},
-    {"Select", import_select, NULL},
-    {"AddN", import_sum, NULL},
-    {"Where", import_where, NULL},
+    {"Mean", import_mean, NULL}, {"Select", import_select, NULL},
+    {"AddN", import_sum, NULL},  {"Where", import_where, NULL},
     {NULL, NULL, NULL},
 };

@@ -285,6 +285,61 @@ static sx_status import_fill(sx_tf_op_node *x)
     return SX_OK;
 }
 
+/* Column `side` of paddings [rank, 2], as a list. */
+static sx_status paddings_of_side(const sx_tf_op_node *x, sx_value paddings, int rank, int side,
+                                  sx_value *out)
+{
+    const sx_slice_attrs column = {.begin = {2, {0, side}}, .size = {2, {rank, 1}}};
+    const sx_shape_attrs line = {.shape = {1, {rank}}};
+    SX_TF_BUILD(x, out, slice, &column, paddings);
+    return sx_tf_build(x, &sx_op_reshape, &line, out, 1, out);
+}
+
+/* Pad, PadV2: x, paddings, value. Paddings that are computed are operands. */
+static sx_status import_pad(sx_tf_op_node *x)
+{
+    sx_value v = SX_NO_VALUE, paddings = SX_NO_VALUE, y = SX_NO_VALUE, sides[2];
+    if (x->n->n_in < 2 || x->tf.head.values[1] != NULL) {
+        return sx_tf_import_one(x);
+    }
+    SX_TRY(sx_tf_operand(x, 0, &v));
+    SX_TRY(sx_tf_operand(x, 1, &paddings));
+    const sx_type *given = &x->tf.head.types[1];
+    const int rank = x->tf.head.types[0].rank != SX_UNKNOWN_RANK         ? x->tf.head.types[0].rank
+                     : given->rank == 2 && given->dims[0] <= SX_MAX_RANK ? (int)given->dims[0]
+                                                                         : -1;
+    sx_pad_attrs attrs = {.value = 0};
+    if (rank < 0) {
+        return sx_tf_unsupported("the rank of its input is unknown");
+    }
+    if (x->n->n_in > 2) {
+        const sx_tensor *value = NULL;
+        SX_TRY(sx_tf_read_value(&x->tf.head, 2, &value));
+        attrs.value = sx_host_load_element(value->type.dtype, value->data);
+    }
+    sx_type type = {.dtype = x->tf.head.types[0].dtype, .rank = rank};
+    for (int d = 0; d < rank; d++) {
+        type.dims[d] = SX_UNKNOWN_DIM;
+    }
+    for (int side = 0; side < 2; side++) {
+        SX_TRY(paddings_of_side(x, paddings, rank, side, &sides[side]));
+    }
+    const sx_attr_operand open[2] = {{sx_tf_attr_row(&sx_op_pad, "before"), sides[0]},
+                                     {sx_tf_attr_row(&sx_op_pad, "after"), sides[1]}};
+    y = sx_build_node(x->b, &(sx_node_spec){.op = &sx_op_pad,
+                                            .attrs = &attrs,
+                                            .inputs = &v,
+                                            .n_inputs = 1,
+                                            .attr_operands = open,
+                                            .n_attr_operands = 2,
+                                            .types = &type,
+                                            .n_types = 1,
+                                            .device = "",
+                                            .file = ""});
+    sx_tf_set(x, 0, y);
+    return SX_OK;
+}
+
 /* How many numbers start + delta * (0, 1, ...) are before limit, an int64 scalar. */
 static sx_status count_range(const sx_tf_op_node *x, sx_value start, sx_value limit, sx_value delta,
                              sx_value *out)
@@ -553,5 +608,6 @@ const sx_tf_op_row sx_tf_shape_rows[] = {
     {"Fill", import_fill, NULL},       {"Range", import_range, NULL},
     {"Split", import_split, NULL},     {"SplitV", import_split, NULL},
     {"Unpack", import_unpack, NULL},   {"ZerosLike", import_like, NULL},
-    {"OnesLike", import_like, NULL},   {NULL, NULL, NULL},
+    {"OnesLike", import_like, NULL},   {"Pad", import_pad, NULL},
+    {"PadV2", import_pad, NULL},       {NULL, NULL, NULL},
 };

@@ -70,6 +70,12 @@ typedef struct sx_tile_attrs {
     sx_ints multiples; /* 1 for the batch */
 } sx_tile_attrs;
 
+/* space_to_batch, batch_to_space */
+typedef struct sx_blocks_attrs {
+    sx_ints block; /* sizes, of axis 1 on */
+    sx_ints pads;  /* {before, after} of each of these axes; batch_to_space crops them */
+} sx_blocks_attrs;
+
 /* reduce_sum and the other reductions */
 typedef struct sx_reduce_attrs {
     sx_ints axes;   /* none = nothing is reduced */

@@ -599,7 +599,7 @@ sx_tf_value sx_tf_scalar(sx_tf_writer *w, const char *name, sx_dtype dtype, doub
     return sx_tf_const(w, name, &(sx_tensor){sx_scalar_type(dtype), &bytes});
 }
 
-static sx_status read_padding(const sx_tf_node *n, int32_t *out)
+sx_status sx_tf_read_padding(const sx_tf_node *n, int32_t *out)
 {
     static const struct {
         const char *name;
@@ -614,14 +614,22 @@ static sx_status read_padding(const sx_tf_node *n, int32_t *out)
     return sx_error(SX_DATA_LOSS, "unknown padding");
 }
 
-/* {1, h, w, 1} */
-static sx_status read_pair(const sx_tf_node *n, const char *name, bool required, sx_ints *out)
+bool sx_tf_channels_first(const sx_tf_node *n)
 {
-    int64_t list[4] = {1, 1, 1, 1};
-    if ((!sx_tf_read_ints(n, name, 4, list) && required) || list[0] != 1 || list[3] != 1) {
-        return sx_error(SX_UNIMPLEMENTED, "%s is not {1, h, w, 1}", name);
+    return sx_tf_read_is(n, "data_format", "NCHW", false) ||
+           sx_tf_read_is(n, "data_format", "NCDHW", false);
+}
+
+sx_status sx_tf_read_spatial(const sx_tf_node *n, const char *name, bool required, int count,
+                             sx_ints *out)
+{
+    const int first = sx_tf_channels_first(n) ? 2 : 1, channels = first == 2 ? 1 : count + 1;
+    int64_t list[SX_MAX_RANK] = {1, 1, 1, 1, 1};
+    if ((!sx_tf_read_ints(n, name, count + 2, list) && required) || list[0] != 1 ||
+        list[channels] != 1) {
+        return sx_error(SX_UNIMPLEMENTED, "%s is not 1 for batch and channels", name);
     }
-    *out = (sx_ints){.n = 2, .v = {list[1], list[2]}};
+    *out = sx_ints_of(count, list + first);
     return SX_OK;
 }
 
@@ -629,14 +637,14 @@ sx_status sx_tf_read_conv(const sx_tf_node *n, void *out)
 {
     sx_conv2d_attrs *attrs = out;
     int64_t pads[8];
-    SX_TRY(read_pair(n, "strides", true, &attrs->strides));
-    SX_TRY(read_pair(n, "dilations", false, &attrs->dilations));
-    SX_TRY(read_padding(n, &attrs->padding));
+    SX_TRY(sx_tf_read_spatial(n, "strides", true, 2, &attrs->strides));
+    SX_TRY(sx_tf_read_spatial(n, "dilations", false, 2, &attrs->dilations));
+    SX_TRY(sx_tf_read_padding(n, &attrs->padding));
     if (attrs->padding == SX_EXPLICIT) {
         if (!sx_tf_read_ints(n, "explicit_paddings", 8, pads)) {
             return sx_error(SX_DATA_LOSS, "padding is EXPLICIT, but explicit_paddings is missing");
         }
-        attrs->pads = (sx_ints){.n = 4, .v = {pads[2], pads[3], pads[4], pads[5]}};
+        attrs->pads = sx_ints_of(4, pads + (sx_tf_channels_first(n) ? 4 : 2));
     }
     return SX_OK;
 }
@@ -644,9 +652,9 @@ sx_status sx_tf_read_conv(const sx_tf_node *n, void *out)
 sx_status sx_tf_read_pool(const sx_tf_node *n, void *out)
 {
     sx_pool2d_attrs *attrs = out;
-    SX_TRY(read_pair(n, "ksize", true, &attrs->window));
-    SX_TRY(read_pair(n, "strides", true, &attrs->strides));
-    return read_padding(n, &attrs->padding);
+    SX_TRY(sx_tf_read_spatial(n, "ksize", true, 2, &attrs->window));
+    SX_TRY(sx_tf_read_spatial(n, "strides", true, 2, &attrs->strides));
+    return sx_tf_read_padding(n, &attrs->padding);
 }
 
 /* ---- Public functions ---- */

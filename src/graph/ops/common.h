@@ -142,7 +142,13 @@ sx_tf_value sx_tf_shape(sx_tf_writer *w, const char *name, const sx_ints *shape)
 /* A scalar constant of a float or int32 dtype. */
 sx_tf_value sx_tf_scalar(sx_tf_writer *w, const char *name, sx_dtype dtype, double value);
 
-/* From TensorFlow's attributes: windows, strides and paddings of NHWC. */
+/* From TensorFlow's attributes: windows, strides and paddings of images [N,H,W,C] or, by
+ * data_format, [N,C,H,W]. */
+bool sx_tf_channels_first(const sx_tf_node *n);
+/* The `count` spatial numbers of a list of one for each dimension. */
+SX_MUST_USE sx_status sx_tf_read_spatial(const sx_tf_node *n, const char *name, bool required,
+                                         int count, sx_ints *out);
+SX_MUST_USE sx_status sx_tf_read_padding(const sx_tf_node *n, int32_t *out);
 SX_MUST_USE sx_status sx_tf_read_conv(const sx_tf_node *n, void *attrs);
 SX_MUST_USE sx_status sx_tf_read_pool(const sx_tf_node *n, void *attrs);
 

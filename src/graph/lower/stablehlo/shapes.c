@@ -100,6 +100,54 @@ void sx_hlo_lower_tile(sx_hlo_writer *w, const sx_hlo_op *op)
     op->out[0] = y;
 }
 
+/* Axis after axis, the last one first, whose places lie closest: [n, before, s b, after] is
+ * [b n, before, s, after]. */
+void sx_hlo_lower_space_to_batch(sx_hlo_writer *w, const sx_hlo_op *op)
+{
+    const sx_blocks_attrs *attrs = op->attrs;
+    const int64_t perm[5] = {3, 0, 1, 2, 4};
+    int64_t low[SX_MAX_RANK] = {0}, high[SX_MAX_RANK] = {0};
+    for (int d = 0; d < attrs->block.n; d++) {
+        low[d + 1] = attrs->pads.v[2 * d];
+        high[d + 1] = attrs->pads.v[2 * d + 1];
+    }
+    sx_hlo y = sx_hlo_pad(w, op->in[0], 0, low, high, NULL);
+    sx_type type = sx_hlo_type(w, y);
+    for (int d = attrs->block.n; d > 0; d--) {
+        const int64_t size = attrs->block.v[d - 1];
+        type.dims[d] /= size;
+        const sx_type parts =
+            sx_type_of(type.dtype, type.dims[0], sx_dims_product(&type, 1, d), type.dims[d], size,
+                       sx_dims_product(&type, d + 1, type.rank));
+        type.dims[0] *= size;
+        y = sx_hlo_transpose(w, sx_hlo_reshape(w, y, &parts), perm);
+        y = sx_hlo_reshape(w, y, &type);
+    }
+    op->out[0] = y;
+}
+
+/* The same backwards. */
+void sx_hlo_lower_batch_to_space(sx_hlo_writer *w, const sx_hlo_op *op)
+{
+    const sx_blocks_attrs *attrs = op->attrs;
+    const int64_t perm[5] = {1, 2, 3, 0, 4};
+    int64_t begin[SX_MAX_RANK] = {0};
+    sx_type type = op->in_types[0];
+    sx_hlo y = op->in[0];
+    for (int d = 1; d <= attrs->block.n; d++) {
+        const int64_t size = attrs->block.v[d - 1];
+        begin[d] = attrs->pads.v[2 * (d - 1)];
+        type.dims[0] /= size;
+        const sx_type parts =
+            sx_type_of(type.dtype, size, type.dims[0], sx_dims_product(&type, 1, d), type.dims[d],
+                       sx_dims_product(&type, d + 1, type.rank));
+        type.dims[d] *= size;
+        y = sx_hlo_transpose(w, sx_hlo_reshape(w, y, &parts), perm);
+        y = sx_hlo_reshape(w, y, &type);
+    }
+    op->out[0] = sx_hlo_slice(w, y, begin, op->out_types[0].dims);
+}
+
 void sx_hlo_lower_shape(sx_hlo_writer *w, const sx_hlo_op *op)
 {
     int64_t wide[SX_MAX_RANK];

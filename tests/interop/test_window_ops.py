@@ -1,0 +1,106 @@
+"""Convolutions, pooling and blocks against TensorFlow (function_cases.py), in both layouts, of one, two and three
+dimensions; with unknown sizes, and with all sizes known but the batch's."""
+import os
+import sys
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+import numpy as np
+import tensorflow as tf
+
+import function_cases
+
+raw = tf.raw_ops
+rng = np.random.default_rng(5)
+CASES, SIZED, STATIC = {}, set(), set()
+
+
+def data(*shape):
+    return rng.normal(size=shape).astype(np.float32)
+
+
+def case(name, function, *args, sizes=(False, True)):
+    """`sizes`: with unknown sizes, with known ones."""
+    for known in sizes:
+        key = f"{name}_sized" if known else name
+        assert key not in CASES, key
+        CASES[key] = (function, args)
+        if known:
+            SIZED.add(key)
+
+
+IMAGE, FILTER = data(3, 9, 7, 4), data(3, 2, 4, 5)
+for padding in ("SAME", "VALID"):
+    for stride in (1, 2, 3):
+        case(f"conv2d_{padding}_{stride}", lambda x, p=padding, s=stride: tf.nn.conv2d(x, FILTER, s, p), IMAGE)
+    case(f"conv2d_uneven_{padding}", lambda x, p=padding: tf.nn.conv2d(x, FILTER, [1, 2, 1, 1], p), IMAGE)
+    case(f"conv2d_dilated_node_{padding}", lambda x, p=padding: raw.Conv2D(
+        input=x, filter=FILTER, strides=[1, 1, 1, 1], padding=p, dilations=[1, 2, 3, 1]), IMAGE)
+    for rate in ([2, 2], [1, 3], [3, 1], [2, 3]):
+        key = "_".join(map(str, rate))
+        case(f"convolution_{key}_{padding}", lambda x, p=padding, r=rate: tf.nn.convolution(x, FILTER, 1, p, dilations=r), IMAGE)
+        case(f"depthwise_{key}_{padding}", lambda x, p=padding, r=rate: tf.nn.depthwise_conv2d(
+            x, data_of_depthwise, [1, 1, 1, 1], p, dilations=r), IMAGE)
+    case(f"depthwise_strided_{padding}", lambda x, p=padding: tf.nn.depthwise_conv2d(x, data_of_depthwise, [1, 2, 2, 1], p), IMAGE)
+    case(f"atrous_{padding}", lambda x, p=padding: tf.nn.atrous_conv2d(x, FILTER, 2, p), IMAGE)
+data_of_depthwise = data(3, 3, 4, 2)
+case("conv2d_explicit", lambda x: tf.nn.conv2d(x, FILTER, 2, [[0, 0], [2, 1], [0, 3], [0, 0]]), IMAGE)
+case("conv2d_groups", lambda x: tf.nn.conv2d(x, FILTER[:, :, :2, :4], 1, "SAME"), IMAGE, sizes=(True,))
+case("conv2d_filter_fed", lambda x, f: tf.nn.conv2d(x, f, 1, "SAME"), IMAGE, FILTER)
+LINE, LINE_FILTER = data(2, 11, 3), data(3, 3, 4)
+for padding in ("SAME", "VALID"):
+    for stride, rate in ((1, 1), (2, 1), (1, 2), (1, 4)):
+        case(f"conv1d_{padding}_{stride}_{rate}", lambda x, p=padding, s=stride, r=rate: tf.nn.conv1d(x, LINE_FILTER, s, p, dilations=r), LINE)
+    case(f"keras_conv1d_{padding}", lambda x, p=padding: tf.keras.ops.conv(x, LINE_FILTER, 1, p.lower(), dilation_rate=2), LINE, sizes=(True,))
+case("conv1d_causal", lambda x: tf.nn.conv1d(tf.pad(x, [[0, 0], [4, 0], [0, 0]]), LINE_FILTER, 1, "VALID", dilations=2), LINE)
+case("conv1d_transpose", lambda x: tf.nn.conv1d_transpose(
+    x, tf.transpose(LINE_FILTER, [0, 1, 2])[:, :, :3], [tf.shape(x)[0], 22, 3], 2), LINE)
+for first in (False, True):
+    shape = lambda x, first=first: [tf.shape(x)[0], 18, 14, 3]
+    case(f"conv2d_transpose_{first}", lambda x, s=shape: tf.nn.conv2d_transpose(x, FILTER[:, :, :3, :4], s(x), 2), IMAGE)
+case("conv2d_transpose_computed", lambda x: tf.nn.conv2d_transpose(
+    x, FILTER[:, :, :3, :4], tf.stack([tf.shape(x)[0], tf.shape(x)[1] * 2, tf.shape(x)[2] * 2, 3]), 2), IMAGE)
+
+VOLUME, VOLUME_FILTER = data(2, 7, 6, 5, 3), data(3, 2, 3, 3, 4)
+for padding in ("SAME", "VALID"):
+    for stride in ([1, 1, 1], [2, 2, 2], [3, 1, 2]):
+        key = "_".join(map(str, stride))
+        case(f"conv3d_{key}_{padding}", lambda x, p=padding, s=stride: tf.nn.conv3d(x, VOLUME_FILTER, [1, *s, 1], p), VOLUME, sizes=(True,))
+        out = [(n - 1) * s + k for n, s, k in zip([7, 6, 5], stride, [3, 2, 3])] if padding == "VALID" else [
+            n * s for n, s in zip([7, 6, 5], stride)]
+        case(f"conv3d_transpose_{key}_{padding}", lambda x, p=padding, s=stride, o=out: tf.nn.conv3d_transpose(
+            x, VOLUME_FILTER[..., :2, :3], [tf.shape(x)[0], *o, 2], [1, *s, 1], p), VOLUME, sizes=(True,))
+        for name, op in (("max", tf.nn.max_pool3d), ("avg", tf.nn.avg_pool3d)):
+            case(f"{name}_pool3d_{key}_{padding}", lambda x, f=op, p=padding, s=stride: f(x, [2, 3, 2], s, p), VOLUME)
+    for name, op in (("max", tf.nn.max_pool2d), ("avg", tf.nn.avg_pool2d)):
+        case(f"{name}_pool2d_{padding}", lambda x, f=op, p=padding: f(x, [3, 2], [2, 1], p), IMAGE)
+    for name, op in (("max", tf.nn.max_pool1d), ("avg", tf.nn.avg_pool1d)):
+        case(f"{name}_pool1d_{padding}", lambda x, f=op, p=padding: f(x, 3, 2, p), LINE)
+case("conv3d_pointwise", lambda x: tf.nn.conv3d(x, VOLUME_FILTER[:1, :1, :1], [1, 1, 1, 1, 1], "VALID"), VOLUME, sizes=(True,))
+case("max_pool_explicit", lambda x: raw.MaxPool(
+    input=x, ksize=[1, 3, 3, 1], strides=[1, 2, 2, 1], padding="EXPLICIT", explicit_paddings=[0, 0, 1, 0, 2, 1, 0, 0]), IMAGE - 9)
+
+BLOCKS = data(3, 4, 6, 2)
+case("space_to_batch", lambda x: raw.SpaceToBatchND(input=x, block_shape=[2, 3], paddings=[[0, 0], [1, 2]]), BLOCKS)
+case("space_to_batch_v1", lambda x: raw.SpaceToBatch(input=x, block_size=2, paddings=[[1, 1], [0, 2]]), BLOCKS)
+case("batch_to_space", lambda x: raw.BatchToSpaceND(input=x, block_shape=[1, 3], crops=[[0, 1], [2, 1]]), BLOCKS)
+case("batch_to_space_v1", lambda x: raw.BatchToSpace(input=x, block_size=2, crops=[[1, 0], [0, 1]]), data(8, 3, 3, 1))
+case("blocks_and_back", lambda x: raw.BatchToSpaceND(input=tf.tanh(raw.SpaceToBatchND(
+    input=x, block_shape=[2, 2], paddings=[[0, 0], [0, 0]])), block_shape=[2, 2], crops=[[0, 1], [0, 0]]), BLOCKS)
+case("space_to_batch_misfit", lambda x: raw.SpaceToBatchND(input=x, block_shape=[3, 2], paddings=[[0, 0], [0, 0]]), BLOCKS, sizes=(False,))
+case("batch_to_space_misfit", lambda x: raw.BatchToSpaceND(input=x, block_shape=[2, 2], crops=[[0, 0], [0, 0]]), BLOCKS, sizes=(False,))
+case("pad_computed", lambda x: tf.pad(x, [[0, 0], [tf.shape(x)[2], 1], [0, tf.shape(x)[1] % 3], [0, 0]]), BLOCKS)
+case("pad_fed", lambda x, p: tf.pad(x, p, constant_values=3.0), BLOCKS, np.int32([[0, 0], [1, 2], [0, 0], [3, 0]]))
+
+
+def main():
+    only = sys.argv[1:]
+    cases = {k: v for k, v in CASES.items() if not only or any(o in k for o in only)}
+    failures = function_cases.run(cases, STATIC, SIZED, 1e-5, lambda name, theirs: 1e-5)
+    for failure in failures:
+        print(f"FAIL {failure}")
+    print(f"{len(cases)} cases, {len(failures)} failures")
+    return 1 if failures or (not only and len(cases) < 60) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

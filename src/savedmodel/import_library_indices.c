@@ -1,0 +1,143 @@
+/* Imports bands of matrices, rolls and shifts, from operators on indices and numbers. */
+#include "savedmodel/import_library_ops.h"
+
+#include <string.h>
+
+/* ---- Matrices, rolls ---- */
+
+/* 0, 1, ... along axis `axis` of v, as int64 [n]; *size: n, int64 [1]. */
+static sx_status places_along(const sx_tf_op_node *x, sx_value v, int axis, sx_value *size,
+                              sx_value *out)
+{
+    const sx_slice_attrs at = {.begin = {1, {axis}}, .size = {1, {1}}};
+    const sx_iota_attrs attrs = {.dtype = SX_I64};
+    int n = 0;
+    SX_TF_BUILD(x, size, shape, (&(sx_cast_attrs){SX_I64}), v);
+    SX_TF_BUILD(x, size, slice, &at, *size);
+    const sx_attr_operand open = {sx_tf_attr_row(&sx_op_iota, "shape"), *size};
+    return sx_tf_add_node(x, &sx_op_iota, &attrs, NULL, 0, &open, 1, out, &n);
+}
+
+/* MatrixBandPart(x, lower, upper): row - column <= lower and column - row <= upper; a negative one
+ * takes the whole triangle. */
+static sx_status import_band(sx_tf_op_node *x)
+{
+    sx_value v = SX_NO_VALUE, size = SX_NO_VALUE, rows = SX_NO_VALUE, columns = SX_NO_VALUE,
+             below = SX_NO_VALUE, zero = SX_NO_VALUE, inside = SX_NO_VALUE, y = SX_NO_VALUE;
+    SX_TRY(sx_tf_operand(x, 0, &v));
+    SX_TRY(sx_tf_require_rank(x, 0));
+    const int rank = x->tf.head.types[0].rank;
+    if (rank < 2) {
+        return sx_error(SX_DATA_LOSS, "its input has rank %d, expected 2 or more", rank);
+    }
+    SX_TRY(places_along(x, v, rank - 2, &size, &rows));
+    SX_TRY(places_along(x, v, rank - 1, &size, &columns));
+    SX_TRY(sx_tf_expand(x, rows, -1, &rows));
+    SX_TF_BUILD(x, &below, sub, NULL, rows, columns);
+    SX_TRY(sx_tf_number(x, SX_I64, 0, &zero));
+    for (int side = 0; side < 2; side++) {
+        sx_value most = SX_NO_VALUE, all = SX_NO_VALUE, here = SX_NO_VALUE;
+        SX_TRY(sx_tf_operand(x, 1 + side, &most));
+        SX_TF_BUILD(x, &most, cast, (&(sx_cast_attrs){SX_I64}), most);
+        SX_TF_BUILD(x, &all, less, NULL, most, zero);
+        SX_TF_BUILD(x, &here, less_equal, NULL, below, most);
+        SX_TF_BUILD(x, &here, logical_or, NULL, here, all);
+        if (side == 0) {
+            inside = here;
+            SX_TF_BUILD(x, &below, neg, NULL, below);
+        } else {
+            SX_TF_BUILD(x, &inside, logical_and, NULL, inside, here);
+        }
+    }
+    SX_TRY(sx_tf_number(x, x->tf.head.types[0].dtype, 0, &zero));
+    SX_TF_BUILD(x, &y, select, NULL, inside, v, zero);
+    sx_tf_set(x, 0, y);
+    return SX_OK;
+}
+
+/* Roll(x, shift, axis): y[i] = x[i - shift modulo n] along each axis. */
+static sx_status import_roll(sx_tf_op_node *x)
+{
+    sx_value v = SX_NO_VALUE, shifts = SX_NO_VALUE, one = SX_NO_VALUE;
+    sx_ints axes = {0};
+    SX_TRY(sx_tf_operand(x, 0, &v));
+    SX_TRY(sx_tf_operand(x, 1, &shifts));
+    SX_TRY(sx_tf_require_rank(x, 0));
+    SX_TRY(sx_tf_operand_ints(x, 2, &axes));
+    SX_TF_BUILD(x, &shifts, cast, (&(sx_cast_attrs){SX_I64}), shifts);
+    SX_TF_BUILD(x, &shifts, reshape, (&(sx_shape_attrs){{1, {axes.n}}}), shifts);
+    SX_TRY(sx_tf_number(x, SX_I64, 1, &one));
+    for (int i = 0; i < axes.n; i++) {
+        const int rank = x->tf.head.types[0].rank;
+        const int64_t axis = axes.v[i] < 0 ? axes.v[i] + rank : axes.v[i];
+        const sx_gather_attrs along = {.axis = axis};
+        const sx_slice_attrs own = {.begin = {1, {i}}, .size = {1, {1}}};
+        sx_value n = SX_NO_VALUE, at = SX_NO_VALUE, shift = SX_NO_VALUE;
+        if (axis < 0 || axis >= rank) {
+            return sx_error(SX_DATA_LOSS, "axis %lld is out of range for rank %d",
+                            (long long)axes.v[i], rank);
+        }
+        SX_TRY(places_along(x, v, (int)axis, &n, &at));
+        SX_TF_BUILD(x, &n, maximum, NULL, n, one);
+        SX_TF_BUILD(x, &shift, slice, &own, shifts);
+        SX_TF_BUILD(x, &shift, floor_mod, NULL, shift, n);
+        SX_TF_BUILD(x, &at, sub, NULL, at, shift);
+        SX_TF_BUILD(x, &at, floor_mod, NULL, at, n);
+        SX_TF_BUILD(x, &v, gather, &along, v, at);
+    }
+    sx_tf_set(x, 0, v);
+    return SX_OK;
+}
+
+/* ---- Shifts ---- */
+
+/* LeftShift, RightShift(x, by): by is limited to 0 .. bits - 1. Two products with, or quotients by,
+ * powers of two that the dtype has: 2^(by / 2) and 2^(by - by / 2). */
+static sx_status import_shift(sx_tf_op_node *x)
+{
+    const bool left = strcmp(x->n->node->op, "LeftShift") == 0;
+    const sx_dtype dtype = x->tf.head.types[0].dtype;
+    const int bytes = (int)sx_dtype_bytes(dtype), n = 4 * bytes + 1;
+    sx_value v = SX_NO_VALUE, by = SX_NO_VALUE, limit = SX_NO_VALUE, powers = SX_NO_VALUE,
+             half = SX_NO_VALUE;
+    uint64_t table[4 * sizeof(uint64_t) + 1] = {0};
+    SX_TRY(sx_tf_operand(x, 0, &v));
+    SX_TRY(sx_tf_operand(x, 1, &by));
+    if (!sx_dtype_is_integer(dtype)) {
+        return sx_tf_unsupported("of %s", sx_dtype_name(dtype));
+    }
+    for (int i = 0; i < n; i++) { /* little-endian */
+        const uint64_t power = (uint64_t)1 << i;
+        memcpy((char *)table + (size_t)i * (size_t)bytes, &power, (size_t)bytes);
+    }
+    SX_TRY(sx_tf_constant(x, sx_type_of(dtype, n), table, &powers));
+    SX_TRY(sx_tf_number(x, dtype, 8 * bytes - 1, &limit));
+    SX_TF_BUILD(x, &by, minimum, NULL, by, limit);
+    SX_TRY(sx_tf_number(x, dtype, 0, &limit));
+    SX_TF_BUILD(x, &by, maximum, NULL, by, limit);
+    SX_TF_BUILD(x, &by, cast, (&(sx_cast_attrs){SX_I64}), by);
+    SX_TRY(sx_tf_number(x, SX_I64, 2, &limit));
+    SX_TF_BUILD(x, &half, floor_div, NULL, by, limit);
+    for (int i = 0; i < 2; i++) {
+        sx_value power = SX_NO_VALUE;
+        SX_TF_BUILD(x, &power, gather, NULL, powers, half);
+        if (left) {
+            SX_TF_BUILD(x, &v, mul, NULL, v, power);
+        } else {
+            SX_TF_BUILD(x, &v, floor_div, NULL, v, power);
+        }
+        SX_TF_BUILD(x, &half, sub, NULL, by, half);
+    }
+    sx_tf_set(x, 0, v);
+    return SX_OK;
+}
+
+/* ---- The table ---- */
+
+const sx_tf_op_row sx_tf_index_rows[] = {
+    {"MatrixBandPart", import_band, NULL},
+    {"Roll", import_roll, NULL},
+    {"LeftShift", import_shift, NULL},
+    {"RightShift", import_shift, NULL},
+    {NULL, NULL, NULL},
+};

@@ -38,7 +38,9 @@ void sx_arena_deinit(sx_arena *arena)
         sx_budget_release(arena->budget, sizeof(*chunk) + chunk->capacity);
         sx_free(chunk);
     }
-    *arena = (sx_arena){.limit_bytes = arena->limit_bytes, .budget = arena->budget};
+    *arena = (sx_arena){.limit_bytes = arena->limit_bytes,
+                        .first_bytes = arena->first_bytes,
+                        .budget = arena->budget};
 }
 
 /* One chunk is kept. Several are replaced by one that is as large, at the next allocation. */
@@ -69,8 +71,9 @@ size_t sx_arena_capacity(const sx_arena *arena)
 static struct sx_arena_chunk *add_chunk(sx_arena *arena, size_t bytes)
 {
     struct sx_arena_chunk *newest = arena->chunks;
-    size_t capacity = newest == NULL ? SX_MAX((size_t)FIRST_CHUNK_BYTES, arena->first_bytes)
-                                     : SX_MIN(newest->capacity * 2, (size_t)MAX_CHUNK_BYTES);
+    const size_t first = arena->first_bytes > 0 ? arena->first_bytes : (size_t)FIRST_CHUNK_BYTES;
+    size_t capacity =
+        newest == NULL ? first : SX_MIN(newest->capacity * 2, (size_t)MAX_CHUNK_BYTES);
     size_t size;
     if (!sx_add_size(SX_MAX(capacity, bytes), sizeof(struct sx_arena_chunk), &size)) {
         return NULL;

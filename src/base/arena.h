@@ -16,7 +16,7 @@ typedef struct sx_arena {
     struct sx_arena_chunk *chunks; /* newest first */
     size_t used_bytes;             /* allocated so far */
     size_t limit_bytes;            /* 0 = no limit */
-    size_t first_bytes;            /* of the first chunk at least; set by sx_arena_reset() */
+    size_t first_bytes;            /* of the first chunk; 0 = 4 KiB; sx_arena_reset() sets it */
     sx_budget *budget;             /* charged for every chunk; NULL = none */
 } sx_arena;
 

@@ -76,7 +76,8 @@ sx_status sx_builder_create(sx_builder **out_builder)
     }
     b->spent = spent;
     sx_arena_init(&g->arena, 0);
-    g->n_values = 1; /* value 0 is "none" */
+    g->arena.first_bytes = 256; /* a library may have 65,536 functions, most of them small */
+    g->n_values = 1;            /* value 0 is "none" */
     b->graph = g;
     b->file = b->device = b->scopes[0] = "";
     sx_map_init(&b->node_names);
@@ -132,7 +133,7 @@ static bool reserve(sx_builder *b, void **array, int *capacity, int count, int e
     if (count + extra <= *capacity) {
         return true;
     }
-    int wanted = SX_MAX(*capacity * 2, SX_MAX(count + extra, 16));
+    int wanted = SX_MAX(*capacity * 2, SX_MAX(count + extra, 2));
     void *grown = sx_realloc(*array, (size_t)wanted, elem_bytes);
     if (grown == NULL) {
         fail_memory(b);
@@ -252,8 +253,11 @@ sx_status sx_infer_types(const sx_op_def *op, const void *attrs, const sx_type *
     return SX_OK;
 }
 
-/* Types of the inputs, into the arena; NULL after an error (which is kept). */
-static sx_type *input_types(sx_builder *b, const sx_node_spec *spec)
+enum { FEW_INPUTS = 8 };
+
+/* Types of the inputs, in `few` or, if they are more, in the arena; NULL after an error (which is
+ * kept). */
+static sx_type *input_types(sx_builder *b, const sx_node_spec *spec, sx_type few[FEW_INPUTS])
 {
     if (spec->n_inputs > SX_NODE_MAX_INPUTS || b->graph->n_nodes >= SX_GRAPH_MAX_NODES) {
         sx_builder_fail(b, sx_error(SX_RESOURCE_EXHAUSTED,
@@ -261,7 +265,9 @@ static sx_type *input_types(sx_builder *b, const sx_node_spec *spec)
                                     SX_GRAPH_MAX_NODES, SX_NODE_MAX_INPUTS));
         return NULL;
     }
-    sx_type *types = sx_arena_array(&b->graph->arena, spec->n_inputs + 1, sx_type);
+    sx_type *types = spec->n_inputs <= FEW_INPUTS
+                         ? few
+                         : sx_arena_array(&b->graph->arena, spec->n_inputs, sx_type);
     for (int i = 0; types != NULL && i < spec->n_inputs; i++) {
         sx_value v = spec->inputs[i];
         if (!sx_value_is(v) || v.id >= (uint32_t)b->graph->n_values) {
@@ -429,8 +435,8 @@ static bool settle_names(sx_builder *b, sx_node_spec *spec)
     } else {
         spec->name = unique_name(b, &b->node_names, sx_arena_strdup(arena, spec->name));
     }
-    spec->device = sx_arena_strdup(arena, spec->device);
-    spec->file = sx_arena_strdup(arena, spec->file);
+    spec->device = spec->device[0] != '\0' ? sx_arena_strdup(arena, spec->device) : "";
+    spec->file = spec->file[0] != '\0' ? sx_arena_strdup(arena, spec->file) : "";
     if (spec->device == NULL || spec->file == NULL) {
         fail_memory(b);
     }
@@ -446,7 +452,8 @@ sx_value sx_build_node(sx_builder *b, const sx_node_spec *asked)
     if (!settle_names(b, &spec)) {
         return SX_NO_VALUE;
     }
-    sx_type *inputs = input_types(b, &spec), outputs[SX_MAX_OUTPUTS];
+    sx_type few[FEW_INPUTS], outputs[SX_MAX_OUTPUTS];
+    const sx_type *inputs = input_types(b, &spec, few);
     if (inputs == NULL) {
         return SX_NO_VALUE;
     }
@@ -759,6 +766,14 @@ void sx_assign(sx_builder *b, const char *variable_name, sx_value value)
     }
 }
 
+/* Gives back what an array has beyond its [count] elements; false if out of memory. */
+static bool trim(void **array, int count, size_t elem_bytes)
+{
+    void *exact = count > 0 ? sx_realloc(*array, (size_t)count, elem_bytes) : *array;
+    *array = exact != NULL ? exact : *array;
+    return exact != NULL || count == 0;
+}
+
 sx_status sx_builder_finish(sx_builder *b, sx_graph **out_graph)
 {
     SX_NEED(b);
@@ -771,6 +786,16 @@ sx_status sx_builder_finish(sx_builder *b, sx_graph **out_graph)
     if (b->error == SX_OK) {
         sx_builder_fail(b, sx_status_annotate(sx_graph_validate(b->graph), __FILE__, __LINE__,
                                               "the graph that was built is not valid"));
+    }
+    if (b->error == SX_OK) {
+        sx_graph *g = b->graph;
+        const bool trimmed = trim((void **)&g->nodes, g->n_nodes, sizeof(*g->nodes)) &&
+                             trim((void **)&g->values, g->n_values, sizeof(*g->values)) &&
+                             trim((void **)&g->args, g->n_args, sizeof(*g->args)) &&
+                             trim((void **)&g->results, g->n_results, sizeof(*g->results));
+        if (!trimmed) {
+            fail_memory(b);
+        }
     }
     if (b->error != SX_OK) {
         sx_status status = b->error;

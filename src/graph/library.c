@@ -373,9 +373,12 @@ sx_status sx_library_parse_within(const char *text, size_t size, const sx_parse_
 {
     sx_library *library = NULL;
     sx_parser p = {.limits = limits != NULL ? *limits : (sx_parse_limits){0}};
+    sx_arena scratch;
     SX_TRY(sx_library_create(&library));
-    sx_lexer_init(&p.lexer, text, size, &library->arena);
+    sx_arena_init(&scratch, 0);
+    sx_lexer_init(&p.lexer, text, size, &scratch);
     sx_status status = parse_all(library, &p);
+    sx_arena_deinit(&scratch);
     if (status != SX_OK) {
         sx_library_destroy(library);
         return status;

@@ -19,7 +19,7 @@
 typedef struct parsed_graph {
     sx_parser *parser;
     sx_builder *b;
-    sx_arena *arena;  /* the graph's */
+    sx_arena *arena;  /* scratch: the builder copies what it keeps */
     sx_value *inputs; /* [SX_NODE_MAX_INPUTS]: scratch */
     int64_t version;
 } parsed_graph;
@@ -301,7 +301,9 @@ sx_status sx_parse_graph_lines(sx_parser *parser, bool general, int64_t version,
     sx_arena *outer = l->arena;
     parsed_graph p = {.parser = parser, .version = version};
     SX_TRY(general ? sx_builder_create_function(&p.b) : sx_builder_create(&p.b));
-    l->arena = p.arena = sx_builder_arena(p.b);
+    sx_arena scratch;
+    sx_arena_init(&scratch, 0);
+    l->arena = p.arena = &scratch;
     p.inputs = sx_alloc(SX_NODE_MAX_INPUTS, sizeof(sx_value));
     sx_status status = p.inputs == NULL ? sx_no_memory("reading a graph") : SX_OK;
     while (status == SX_OK && l->kind != SX_TOKEN_END && !sx_lexer_is_word(l, "end") &&
@@ -315,6 +317,7 @@ sx_status sx_parse_graph_lines(sx_parser *parser, bool general, int64_t version,
     }
     sx_free(p.inputs);
     sx_builder_destroy(p.b);
+    sx_arena_deinit(&scratch);
     return status;
 }
 

@@ -2,6 +2,9 @@
  * its place; no text crashes the parser. */
 #include "harness.h"
 
+#include <sys/resource.h>
+#include <sys/wait.h>
+
 #include <sextant/ops.h>
 
 #include "graph/library.h"
@@ -512,7 +515,50 @@ static void test_graph_library__variables_of_regions(void **state)
     sx_builder_destroy(regions[1]);
 }
 
+static long peak_kib(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_maxrss;
+}
+
+/* As many functions as a library may have, all small: reading them takes at most four times their
+ * text and 64 MiB. In a child: its peak is of nothing else. */
+static void test_graph_library__many_small_functions_take_little_memory(void **state)
+{
+    (void)state;
+    static const char body[] = "  input %1 float32[*] \"x\"\n  %2 = neg(%1) float32[*] \"neg\"\n"
+                               "  output \"y\" %2\nend\n";
+    if (getenv("SEXTANT_SANITIZE") != NULL && getenv("SEXTANT_SANITIZE")[0] != '\0') {
+        SX_SKIP("a sanitizer takes memory of its own");
+    }
+    sx_buf text;
+    sx_buf_init(&text, 1 << 26);
+    sx_buf_puts(&text, "sextant-library 2\n");
+    for (int i = 0; i < SX_LIBRARY_MAX_FUNCTIONS; i++) {
+        sx_buf_printf(&text, "function \"f%d\"\n%s", i, body);
+    }
+    fflush(stdout);
+    const pid_t child = fork();
+    if (child == 0) {
+        sx_library *library = NULL;
+        const long before = peak_kib();
+        assert_ok(sx_library_parse(sx_buf_text(&text), text.size, &library));
+        const long most = 4 * (long)(text.size / 1024) + 64 * 1024;
+        if (peak_kib() - before > most) {
+            print_error("%ld KiB, expected at most %ld\n", peak_kib() - before, most);
+        }
+        _exit(library->n_functions == SX_LIBRARY_MAX_FUNCTIONS && peak_kib() - before <= most ? 17
+                                                                                              : 1);
+    }
+    int ended;
+    assert_int_equal(waitpid(child, &ended, 0), child);
+    assert_true(WIFEXITED(ended) && WEXITSTATUS(ended) == 17);
+    sx_buf_deinit(&text);
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_graph_library__many_small_functions_take_little_memory),
     cmocka_unit_test(test_graph_library__operators_on_unknown_dimensions),
     cmocka_unit_test(test_graph_library__variables_of_regions),
     cmocka_unit_test(test_graph_library__regions_are_of_their_graphs_kind),

@@ -510,23 +510,20 @@ sx_status sx_compiled_graph_run(sx_compiled_graph *p, sx_buffer *const *args, in
             late = atomic_load(&run->state) == SX_RUN_PENDING;
         }
     }
+    /* A run that has not ended keeps its buffers, as long as they exist here. */
+    sx_run_destroy(late ? run : atomic_exchange(&p->idle, run));
     for (int r = 0; r < n_results && (status == SX_OK || late); r++) {
         if (p->assigned[r] < 0) {
             continue;
         }
         sx_buffer *donor = args[p->assigned[r]];
         if (late) {
-            sx_device_buffer_release(donor->held); /* the run has references while it lasts */
+            sx_device_buffer_release(donor->held);
         } else {
             results[r]->held = donor->held;
         }
         donor->held = NULL;
         donor->state = late ? BUFFER_LOST : BUFFER_DONATED;
-    }
-    if (late) {
-        sx_run_destroy(run);
-    } else {
-        sx_run_destroy(atomic_exchange(&p->idle, run));
     }
     for (int r = 0; r < n_results && results != NULL; r++) {
         if (status == SX_OK) {

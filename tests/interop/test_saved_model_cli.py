@@ -95,8 +95,9 @@ def sort_sets(text):
     text = re.sub(r"(ops: )\{(.*)\}", lambda m: m[1] + ", ".join(sorted(m[2].split(", "))), text)
     text = re.sub(r"(Value: )\{(.*)\}", lambda m: m[1] + str(sorted(p.strip("', \b") for p in m[2].split(", '"))), text)
     functions = re.split(r"(?<=\n)(?=  Function Name)", text)
-    return [sorted(re.sub(r"#\d+$", "", o, count=1, flags=re.M) for o in re.split(r"(?<=\n)(?=    Option)", f.rstrip("\n")))
-            for f in functions]
+    # a blank line follows the last option, whichever that is
+    return [sorted(re.sub(r"#\d+$", "", o, count=1, flags=re.M).rstrip("\n") for o in re.split(r"(?<=\n)(?=    Option)", f))
+            for f in functions] + [text.count("\n\n")]
 
 
 def same(what, ours, theirs):

@@ -214,7 +214,11 @@ static sx_status take(sx_tf_op_node *x, sx_value list, sx_value index)
 {
     sx_value y = SX_NO_VALUE;
     SX_TF_BUILD(x, &y, cast, (&(sx_cast_attrs){SX_I32}), index);
-    SX_TF_BUILD(x, &y, take_row, NULL, list, y);
+    if (sx_type_of_value(x->b, list).dtype == SX_STRING) {
+        SX_TF_BUILD(x, &y, gather, NULL, list, y);
+    } else {
+        SX_TF_BUILD(x, &y, take_row, NULL, list, y);
+    }
     sx_tf_set(x, 0, y);
     return SX_OK;
 }

@@ -277,7 +277,7 @@ static sx_status import_batch_norm(sx_tf_op_node *x)
     const sx_batch_norm_attrs attrs = {.epsilon = sx_tf_read_float(&x->tf.head, "epsilon", 1e-4)};
     sx_value in[5], y = SX_NO_VALUE;
     if (sx_tf_read_bool(&x->tf.head, "is_training", true)) {
-        return sx_tf_unsupported("is_training is true");
+        return sx_tf_import_batch_moments(x);
     }
     SX_TRY(image_operand(x, 0, &in[0]));
     for (int i = 1; i < 5; i++) {

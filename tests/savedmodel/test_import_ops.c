@@ -531,11 +531,12 @@ static void test_savedmodel_import_ops__windows(void **state)
         {"1,1,1,2", BATCH_NORM(ATTR("is_training", "b: false") ATTR("epsilon", "f: 1")),
          "float32[1,1,1,2] 11 17"},
         {"1,1,1,2", BATCH_NORM(ATTR("is_training", "b: false")), "float32[1,1,1,2] 11.15 -280"},
-        {"1,1,1,2", BATCH_NORM(ATTR("is_training", "b: true")),
-         "UNIMPLEMENTED: is_training is true"},
-        {"1,1,1,2", BATCH_NORM(""), "UNIMPLEMENTED: is_training is true"},
+        {"1,1,1,2", BATCH_NORM(ATTR("is_training", "b: true")), "float32[1,1,1,2] 10 20"},
+        {"1,2,1,2", BATCH_NORM(""), "float32[1,2,1,2] 8 23 12 17"},
         {"1,2,1,1", BATCH_NORM(ATTR("is_training", "b: false") ATTR("data_format", "s: 'NCHW'")),
          "float32[1,2,1,1] 11.15 -280"},
+        {"1,1,1,2", BATCH_NORM(ATTR("data_format", "s: 'NCHW'")),
+         "UNIMPLEMENTED: input 1 has 2 elements, expected one for each of 1 channels"},
     };
     CHECK(rows);
 }

@@ -109,7 +109,7 @@ def detector(name):
     def build(path):
         m = Single()
         tf.saved_model.save(m, path, signatures=getattr(m, name))
-    add(f"detector_{name}", build, tolerance=DEEP, batches=(1, 3))
+    add(f"detector_{name}", build, tolerance=DEEP, batches=(1, 3), sample=name == "two_stages")
 
 
 for name in "combined", "mapped", "two_stages":

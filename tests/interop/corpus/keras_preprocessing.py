@@ -22,7 +22,7 @@ def adapted(path):
 add("normalization_adapted", adapted)
 for method in "bilinear", "nearest", "bicubic", "area", "lanczos3", "lanczos5":
     layer(f"resizing_{method}", lambda m=method: L.Resizing(7, 9, m, antialias=False), IMAGE, **PIXELS)
-layer("resizing_antialias", lambda: L.Resizing(5, 4, antialias=True), IMAGE, **PIXELS)
+layer("resizing_antialias", lambda: L.Resizing(5, 4, antialias=True), IMAGE, sample=True, **PIXELS)
 layer("resizing_crop", lambda: L.Resizing(6, 6, crop_to_aspect_ratio=True), (12, 10, 3), **PIXELS)
 layer("resizing_pad", lambda: L.Resizing(16, 16, pad_to_aspect_ratio=True), (12, 10, 3), **PIXELS)
 layer("center_crop", lambda: L.CenterCrop(6, 7), (12, 10, 3), **PIXELS)

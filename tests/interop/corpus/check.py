@@ -22,6 +22,7 @@ import numpy as np
 import tensorflow as tf
 
 from corpus import rows
+from corpus.gaps import GAPS
 
 MODULES = ["keras_layers", "keras_applications", "keras_sequences", "keras_preprocessing", "functions", "text", "tables",
            "images", "detectors", "graphs", "keras2"]
@@ -189,7 +190,8 @@ def run(chosen, keep=None, missing_path=None, after=None):
                 made = time.time() - began
                 n = check(row, path)
                 runs, passed = runs + n, passed + 1
-                assert not row.refused, f"{row.name}: listed as refused ({row.refused}), but it runs"
+                if row.name in GAPS:
+                    print(f"{row.name} is no gap any more: take it from gaps.py")
                 print(f"{row.name}: {n} runs ({made:.1f} s to make, {time.time() - began - made:.1f} s)", flush=True)
                 if after:
                     after(row, path)
@@ -197,9 +199,9 @@ def run(chosen, keep=None, missing_path=None, after=None):
                 text = str(e)
                 for op in OPERATOR.findall(text):
                     missing[op].add(row.name)
-                if row.refused and row.refused in text:
-                    gaps[row.name] = row.refused
-                    print(f"{row.name}: GAP: {row.refused}", flush=True)
+                if row.name in GAPS and GAPS[row.name] in text:
+                    gaps[row.name] = text
+                    print(f"{row.name}: GAP: {text[:600]}", flush=True)
                 else:
                     wrong.append(row.name)
                     print(f"{row.name}: REFUSED: {text[:1500]}", flush=True)
@@ -209,6 +211,8 @@ def run(chosen, keep=None, missing_path=None, after=None):
             except Exception:
                 wrong.append(row.name)
                 print(f"{row.name}: FAILED: {traceback.format_exc()[-1500:]}", flush=True)
+    for op, names in sorted(missing.items(), key=lambda m: (-len(m[1]), m[0])):
+        print(f"{len(names):4} models lack {op}: {' '.join(sorted(names))}")
     print(f"{passed} models as TensorFlow's in {runs} runs; {len(gaps)} listed gaps; {len(wrong)} wrong or refused: {' '.join(wrong)}")
     if missing_path:
         with open(missing_path, "w") as f:

@@ -23,7 +23,6 @@ class Row(NamedTuple):
     tolerance: float = 1e-5
     tags: tuple = ("serve",)
     sample: bool = False  # part of the short test
-    refused: str = ""  # a listed gap: what the message says
 
 
 ROWS = {}

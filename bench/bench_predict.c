@@ -1,5 +1,6 @@
 /* One loaded model (mnist_cnn, batch 1 and 32, `threads = 1` a run), from one thread and from as
- * many as there are processors: examples per second, and how they compare. Bound by the two
+ * many as there are processors: examples per second, and how they compare. Through the predictor,
+ * which runs it in pieces, and through a runner, which runs functions whole. Bound by the two
  * convolutions; goal: 1.9 times the throughput of one thread on two processors.
  *
  * On a machine that others use, too, the clock says little: a second line divides by the processor
@@ -18,13 +19,16 @@
 #include "nn/model_program.h"
 #include "nn/params.h"
 #include "nn/zoo/zoo.h"
+#include "runtime/function_run.h"
 #include "savedmodel/export.h"
+#include "savedmodel/import_library.h"
 #include "savedmodel/predictor.h"
 
 enum { MAX_THREADS = 16, ROUNDS = 15, SAMPLE_MS = 200 };
 
 typedef struct job {
     sx_predictor *predictor;
+    sx_runner *runner; /* NULL: the predictor */
     const sx_signature *signature;
     int64_t batch;
     pthread_t thread;
@@ -40,8 +44,23 @@ static sx_status give_zeros(void *user, const char *name, const sx_type *type, v
     return SX_OK;
 }
 
+/* The model's functions, with initial weights. */
+static sx_runner *start_runner(const char *dir, sx_library **out_library, sx_platform **out)
+{
+    sx_saved_model *model;
+    sx_runner *runner;
+    sx_status refused[8];
+    bench_check(sx_saved_model_open(dir, &model));
+    bench_check(sx_import_library(model, NULL, out_library, refused));
+    sx_saved_model_close(model);
+    bench_check(sx_platform_open("cpu", &(sx_platform_options){.cpu.threads = 1}, out));
+    bench_check(sx_runner_create(
+        &(sx_runner_options){.library = *out_library, .platform = *out, .seed = 1}, &runner));
+    return runner;
+}
+
 /* The model in a directory of its own, and loaded from there. */
-static sx_predictor *load(void)
+static sx_predictor *load(sx_runner **out_runner, sx_library **out_library, sx_platform **out)
 {
     char base[] = "/tmp/sextant-bench-XXXXXX", *dir = NULL;
     sx_program_request r = {.def = sx_zoo_find("mnist_cnn"), .mode = SX_PREDICT};
@@ -55,6 +74,7 @@ static sx_predictor *load(void)
     bench_check(sx_export_saved_model(
         &(sx_export_request){.graph = graph, .read_variable = give_zeros, .base = base}, &dir));
     bench_check(sx_predictor_load(dir, &(sx_predictor_options){.threads = 1}, &p));
+    *out_runner = start_runner(dir, out_library, out);
     bench_check(sx_dir_remove(base));
     sx_free(dir);
     sx_graph_destroy(graph);
@@ -72,13 +92,18 @@ static void *work(void *user)
     const double cpu_began = bench_cpu_seconds(CLOCK_THREAD_CPUTIME_ID);
     getrusage(RUSAGE_THREAD, &before);
     const int64_t until = sx_now_ns() + (int64_t)SAMPLE_MS * 1000000;
+    sx_arena arena;
+    sx_arena_init(&arena, 0);
     for (j->examples = 0; sx_now_ns() < until; j->examples += (double)j->batch) {
-        sx_arena arena;
-        sx_arena_init(&arena, 0);
         const sx_tensor input = {type, x};
-        bench_check(sx_predictor_run(j->predictor, j->signature, &input, NULL, &arena, outputs));
-        sx_arena_deinit(&arena);
+        bench_check(
+            j->runner == NULL
+                ? sx_predictor_run(j->predictor, j->signature, &input, NULL, &arena, outputs)
+                : sx_runner_run(j->runner, j->signature->key, &input, 1, outputs,
+                                (int)j->signature->n_outputs, &arena, NULL));
+        sx_arena_reset(&arena);
     }
+    sx_arena_deinit(&arena);
     j->cpu_seconds = bench_cpu_seconds(CLOCK_THREAD_CPUTIME_ID) - cpu_began;
     getrusage(RUSAGE_THREAD, &after);
     j->sleeps = after.ru_nvcsw - before.ru_nvcsw;
@@ -110,6 +135,7 @@ static void sample(const job *like, int threads, double *by_clock, double *by_cp
 
 static void compare(job *j, int64_t batch)
 {
+    const char *how = j->runner == NULL ? "predict" : "run whole";
     const int many = sx_cpu_count() < MAX_THREADS ? sx_cpu_count() : MAX_THREADS;
     double one[ROUNDS], clock[ROUNDS], cpu[ROUNDS];
     long sleeps = 0, ignored = 0;
@@ -126,9 +152,9 @@ static void compare(job *j, int64_t batch)
     qsort(one, ROUNDS, sizeof(double), bench_compare);
     qsort(clock, ROUNDS, sizeof(double), bench_compare);
     qsort(cpu, ROUNDS, sizeof(double), bench_compare);
-    snprintf(name, sizeof(name), "predict, batch %d: 1 thread", (int)batch);
+    snprintf(name, sizeof(name), "%s, batch %d: 1 thread", how, (int)batch);
     bench_print(name, "examples/s", one[ROUNDS / 2], one[1], one[ROUNDS - 2]);
-    snprintf(name, sizeof(name), "predict, batch %d: %d threads / 1", (int)batch, many);
+    snprintf(name, sizeof(name), "%s, batch %d: %d threads / 1", how, (int)batch, many);
     bench_print(name, "x by the clock", clock[ROUNDS / 2], clock[1], clock[ROUNDS - 2]);
     bench_print(name, "x by processor time", cpu[ROUNDS / 2], cpu[1], cpu[ROUNDS - 2]);
     printf("%-44s %7.2f per second and thread\n", "threads went to sleep",
@@ -137,11 +163,20 @@ static void compare(job *j, int64_t batch)
 
 int main(void)
 {
-    job j = {.predictor = load()};
+    sx_runner *runner;
+    sx_library *library;
+    sx_platform *platform;
+    job j = {.predictor = load(&runner, &library, &platform)};
     bench_check(sx_saved_model_find_signature(sx_predictor_model(j.predictor), "serving_default",
                                               &j.signature));
     compare(&j, 1);
     compare(&j, 32);
+    j.runner = runner;
+    compare(&j, 1);
+    compare(&j, 32);
+    sx_runner_destroy(runner);
+    sx_platform_close(platform);
+    sx_library_destroy(library);
     sx_predictor_unload(j.predictor);
     return 0;
 }

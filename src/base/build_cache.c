@@ -192,7 +192,7 @@ static sx_built *new_entry(sx_build_cache *cache, uint64_t hash, const void *key
 }
 
 sx_status sx_build_cache_get(sx_build_cache *cache, const void *key, size_t size,
-                             sx_build_fn *build, void *user, const sx_cancel *cancel,
+                             sx_build_cache_fn *build, void *user, const sx_cancel *cancel,
                              sx_built **out)
 {
     const uint64_t hash = sx_hash64(key, size);

@@ -21,7 +21,7 @@ typedef struct sx_build_cache_options {
 } sx_build_cache_options;
 
 /* Builds a value; *out_bytes is its size for max_bytes. */
-typedef sx_status sx_build_fn(void *user, void **out_value, int64_t *out_bytes);
+typedef sx_status sx_build_cache_fn(void *user, void **out_value, int64_t *out_bytes);
 
 typedef struct sx_built sx_built; /* a reference to a value */
 
@@ -32,8 +32,8 @@ void sx_build_cache_destroy(sx_build_cache *cache); /* NULL is fine; must not be
 /* The value of `key`, which has `size` bytes. Errors: those of `build`; CANCELLED,
  * DEADLINE_EXCEEDED: while waiting for another thread. */
 SX_MUST_USE sx_status sx_build_cache_get(sx_build_cache *cache, const void *key, size_t size,
-                                         sx_build_fn *build, void *user, const sx_cancel *cancel,
-                                         sx_built **out);
+                                         sx_build_cache_fn *build, void *user,
+                                         const sx_cancel *cancel, sx_built **out);
 /* Removes up to `count` of the least recently used values; returns how many there were. */
 int64_t sx_build_cache_evict(sx_build_cache *cache, int64_t count);
 

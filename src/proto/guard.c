@@ -290,6 +290,12 @@ sx_status sx_proto_unpack(const ProtobufCMessageDescriptor *type, sx_bytes bytes
     return SX_OK;
 }
 
+void sx_proto_free_bytes(ProtobufCBinaryData *bytes)
+{
+    release(NULL, bytes->data);
+    *bytes = (ProtobufCBinaryData){0};
+}
+
 void sx_proto_free(void *message)
 {
     ProtobufCAllocator allocator = {allocate, release, NULL};

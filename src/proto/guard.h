@@ -40,6 +40,7 @@ SX_MUST_USE sx_status sx_proto_unpack(const ProtobufCMessageDescriptor *type, sx
                                       const sx_proto_limits *limits, const char *name,
                                       ProtobufCMessage **out_message);
 void sx_proto_free(void *message); /* from sx_proto_unpack or sx_text_format_parse; NULL is fine */
+void sx_proto_free_bytes(ProtobufCBinaryData *bytes); /* of a field of such a message: now empty */
 
 /* Only the check. */
 SX_MUST_USE sx_status sx_proto_check(const ProtobufCMessageDescriptor *type, sx_bytes bytes,

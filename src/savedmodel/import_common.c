@@ -188,8 +188,34 @@ const char *sx_import_called(const Tensorflow__NodeDef *node, bool supported)
     return supported ? NULL : node->op;
 }
 
-int sx_import_output_of(const Tensorflow__FunctionDef *function, const Tensorflow__NodeDef *node,
-                        const sx_tf_ref *ref)
+/* Output `index` of argument `arg`, by the operator's definition; -1: it has no such argument. */
+static int defined_output(const Tensorflow__OpDef *op, const Tensorflow__NodeDef *node,
+                          sx_bytes arg, int index)
+{
+    for (size_t i = 0; i < op->n_output_arg; i++) {
+        const Tensorflow__OpDef__ArgDef *a = op->output_arg[i];
+        if (strlen(a->name) == arg.size && memcmp(a->name, arg.data, arg.size) == 0) {
+            return index;
+        }
+        const bool is_list = a->type_list_attr[0] != '\0', is_many = a->number_attr[0] != '\0';
+        const Tensorflow__AttrValue *count =
+            is_list || is_many ? sx_tf_node_attr(node, is_list ? a->type_list_attr : a->number_attr)
+                               : NULL;
+        if (is_list && count != NULL && count->value_case == TENSORFLOW__ATTR_VALUE__VALUE_LIST &&
+            count->list != NULL) {
+            index += (int)SX_MIN(count->list->n_type, SX_MAX_OUTPUTS);
+        } else if (is_many && count != NULL &&
+                   count->value_case == TENSORFLOW__ATTR_VALUE__VALUE_I) {
+            index += (int)SX_MIN(SX_MAX(count->i, 0), SX_MAX_OUTPUTS);
+        } else {
+            index += !is_list && !is_many;
+        }
+    }
+    return -1;
+}
+
+int sx_import_output_of(const Tensorflow__FunctionDef *function, const Tensorflow__OpDef *op,
+                        const Tensorflow__NodeDef *node, const sx_tf_ref *ref)
 {
     if (ref->arg == NULL) {
         return ref->output;
@@ -203,10 +229,12 @@ int sx_import_output_of(const Tensorflow__FunctionDef *function, const Tensorflo
     if (function != NULL && strcmp(function->signature->name, node->op) == 0) {
         return -1; /* called by its name: it has these outputs only */
     }
-    const int parsed = parsed_output(node, (sx_bytes){ref->arg, ref->arg_bytes}, ref->output);
-    return parsed >= 0
-               ? parsed
-               : sx_tf_op_output(node->op, (sx_bytes){ref->arg, ref->arg_bytes}, ref->output);
+    const sx_bytes arg = {ref->arg, ref->arg_bytes};
+    if (op != NULL) {
+        return defined_output(op, node, arg, ref->output);
+    }
+    const int parsed = parsed_output(node, arg, ref->output);
+    return parsed >= 0 ? parsed : sx_tf_op_output(node->op, arg, ref->output);
 }
 
 sx_status sx_import_returned(const Tensorflow__FunctionDef *function, const char **out)

@@ -46,9 +46,10 @@ SX_MUST_USE sx_status sx_import_variable(const sx_saved_model *model,
 const char *sx_import_called(const Tensorflow__NodeDef *node, bool supported);
 
 /* The output of `node` that a reference names: inside a function "node:arg:k" is output k of that
- * output argument, elsewhere "node:k". `function` is what the node calls, or NULL. -1: none. */
-int sx_import_output_of(const Tensorflow__FunctionDef *function, const Tensorflow__NodeDef *node,
-                        const sx_tf_ref *ref);
+ * output argument, elsewhere "node:k". `function` is what the node calls, or NULL; `op` its
+ * operator's definition in the model, or NULL. -1: none. */
+int sx_import_output_of(const Tensorflow__FunctionDef *function, const Tensorflow__OpDef *op,
+                        const Tensorflow__NodeDef *node, const sx_tf_ref *ref);
 
 /* The references that a function returns: out[outputs]. DATA_LOSS: it lacks one. */
 SX_MUST_USE sx_status sx_import_returned(const Tensorflow__FunctionDef *function, const char **out);

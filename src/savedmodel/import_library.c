@@ -56,7 +56,9 @@ static sx_status resolve(const sx_library_importer *im, const sx_tf_body *body, 
     const sx_tf_thing *results = body->results[node];
     const Tensorflow__NodeDef *source = body->nodes[node];
     const Tensorflow__FunctionDef *function = called(im, source);
-    const int output = sx_import_output_of(function, source, &ref),
+    const Tensorflow__OpDef *op =
+        function == NULL ? sx_saved_model_find_op(im->model, source->op) : NULL;
+    const int output = sx_import_output_of(function, op, source, &ref),
               n_outputs = function != NULL ? (int)function->signature->n_output_arg
                                            : sx_tf_op_outputs(source->op);
     if (n_outputs >= 0 && output >= n_outputs) {
@@ -646,7 +648,7 @@ static sx_status import_all(sx_library_importer *im, sx_status *out_refused)
         }
     }
     const Tensorflow__GraphDef *graph = sx_saved_model_graph(im->model);
-    sx_v1_functions made = {.functions = &im->defs};
+    sx_v1_functions made = {.model = im->model, .functions = &im->defs};
     for (size_t i = 0; defs != NULL && i < defs->n_function; i++) {
         const Tensorflow__FunctionDef *converted = NULL;
         if (defs->function[i]->signature != NULL) {
@@ -681,6 +683,10 @@ sx_status sx_import_library(const sx_saved_model *model, const sx_import_limits 
 {
     const sx_import_limits none = {0};
     limits = limits != NULL ? limits : &none;
+    if (!sx_saved_model_has_constants(model)) {
+        return sx_error(SX_FAILED_PRECONDITION, "%s was imported before, and its constants freed",
+                        sx_saved_model_dir(model));
+    }
     sx_library_importer *im = sx_alloc(1, sizeof(*im));
     if (im == NULL) {
         return sx_import_memory();

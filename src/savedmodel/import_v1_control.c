@@ -888,7 +888,10 @@ static char *graph_reference(const sx_map *nodes, const sx_v1_functions *made, c
     const char *called = node == NULL ? NULL : sx_import_called(node, false);
     const Tensorflow__FunctionDef *function =
         called == NULL ? NULL : sx_map_get(made->functions, called);
-    const int output = node == NULL ? -1 : sx_import_output_of(function, node, &ref);
+    const Tensorflow__OpDef *op = node == NULL || function != NULL || made->model == NULL
+                                      ? NULL
+                                      : sx_saved_model_find_op(made->model, node->op);
+    const int output = node == NULL ? -1 : sx_import_output_of(function, op, node, &ref);
     return output < 0 ? text
                       : sx_arena_printf(arena, "%.*s:%d", (int)ref.node_bytes, ref.node, output);
 }

@@ -6,9 +6,11 @@
 #include "base/arena.h"
 #include "base/map.h"
 #include "proto/graph.pb-c.h"
+#include "savedmodel/saved_model_read.h"
 
 /* Where functions go that are made. */
 typedef struct sx_v1_functions {
+    const sx_saved_model *model; /* for its definitions of operators; NULL = none */
     sx_map *functions; /* name -> FunctionDef; the names that are made begin with a space */
     int n_made;
 } sx_v1_functions;

@@ -129,6 +129,9 @@ static sx_status import_all(sx_predictor *p, bool compile)
         sx_session_freeze(p->session);
     }
     for (size_t i = 0; i < p->n && status == SX_OK; i++) {
+        if (i == 0) {
+            sx_saved_model_drop_constants(p->model); /* the library has its own */
+        }
         sx_status why = refused[i];
         refused[i] = SX_OK;
         if (why == SX_OK) {

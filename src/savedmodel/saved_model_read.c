@@ -35,7 +35,9 @@ struct sx_saved_model {
     sx_bundle *bundle;
     size_t budget_bytes;
     sx_budget *memory; /* while it is opened; NULL = no limit */
+    bool dropped;      /* the bytes of constants */
     sx_map nodes;      /* of the graph: name -> NodeDef */
+    sx_map ops;        /* name -> OpDef */
     sx_map variables;  /* VarHandleOp's name -> checkpoint key */
     sx_map parts;      /* the same -> part of the tensor, if it is not all of it */
 };
@@ -478,6 +480,11 @@ static sx_status parse(sx_saved_model *m, sx_bytes bytes, const char *tags, cons
     SX_TRY(pick_meta(m, tags, name));
     SX_TRY(read_signatures(m));
     SX_TRY(index_nodes(m->meta->graph_def->node, m->meta->graph_def->n_node, &m->nodes));
+    const Tensorflow__OpList *ops =
+        m->meta->meta_info_def != NULL ? m->meta->meta_info_def->stripped_op_list : NULL;
+    for (size_t i = 0; ops != NULL && i < ops->n_op; i++) {
+        SX_TRY(sx_map_put(&m->ops, ops->op[i]->name, ops->op[i]));
+    }
     return read_restorer(m);
 }
 
@@ -512,6 +519,7 @@ static sx_status create(const char *dir, sx_saved_model **out_model)
     }
     sx_arena_init(&m->arena, 0);
     sx_map_init(&m->nodes);
+    sx_map_init(&m->ops);
     sx_map_init(&m->variables);
     sx_map_init(&m->parts);
     m->dir = sx_arena_strdup(&m->arena, dir);
@@ -590,6 +598,7 @@ void sx_saved_model_close(sx_saved_model *m)
     sx_bundle_close(m->bundle);
     sx_proto_free(m->message);
     sx_map_deinit(&m->nodes);
+    sx_map_deinit(&m->ops);
     sx_map_deinit(&m->variables);
     sx_map_deinit(&m->parts);
     sx_arena_deinit(&m->arena);
@@ -634,6 +643,40 @@ size_t sx_saved_model_budget(const sx_saved_model *m)
 const Tensorflow__GraphDef *sx_saved_model_graph(const sx_saved_model *m)
 {
     return m->meta->graph_def;
+}
+
+const Tensorflow__OpDef *sx_saved_model_find_op(const sx_saved_model *m, const char *op)
+{
+    return sx_map_get(&m->ops, op);
+}
+
+static void drop_constants(Tensorflow__NodeDef *const *nodes, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        for (size_t k = 0; k < nodes[i]->n_attr; k++) {
+            const Tensorflow__AttrValue *a = nodes[i]->attr[k]->value;
+            if (a != NULL && a->value_case == TENSORFLOW__ATTR_VALUE__VALUE_TENSOR &&
+                a->tensor != NULL) {
+                sx_proto_free_bytes(&a->tensor->tensor_content);
+            }
+        }
+    }
+}
+
+void sx_saved_model_drop_constants(sx_saved_model *m)
+{
+    const Tensorflow__GraphDef *graph = m->meta->graph_def;
+    const Tensorflow__FunctionDefLibrary *library = graph->library;
+    drop_constants(graph->node, graph->n_node);
+    for (size_t i = 0; library != NULL && i < library->n_function; i++) {
+        drop_constants(library->function[i]->node_def, library->function[i]->n_node_def);
+    }
+    m->dropped = true;
+}
+
+bool sx_saved_model_has_constants(const sx_saved_model *m)
+{
+    return !m->dropped;
 }
 
 const sx_bundle *sx_saved_model_variables(const sx_saved_model *m)

@@ -60,6 +60,12 @@ SX_MUST_USE sx_status sx_saved_model_find_signature(const sx_saved_model *model,
 /* The memory budget of importing it: 64 MiB plus four times the file. */
 size_t sx_saved_model_budget(const sx_saved_model *model);
 const Tensorflow__GraphDef *sx_saved_model_graph(const sx_saved_model *model);
+/* An operator's definition in the model; NULL: it has none. */
+const Tensorflow__OpDef *sx_saved_model_find_op(const sx_saved_model *model, const char *op);
+/* Frees the bytes of the graph's constants, of which an import has made its own: it cannot be
+ * imported again. */
+void sx_saved_model_drop_constants(sx_saved_model *model);
+bool sx_saved_model_has_constants(const sx_saved_model *model);         /* until they are dropped */
 const sx_bundle *sx_saved_model_variables(const sx_saved_model *model); /* NULL if there are none */
 
 /* The checkpoint key from which the restore operation fills the variable of the graph's VarHandleOp

@@ -554,6 +554,50 @@ static void test_savedmodel_import_library__every_allocation_may_fail(void **sta
     sx_saved_model_close(model);
 }
 
+/* ---- What the model says of operators; its constants ---- */
+
+/* y = where(x): output 1 of TopKV2, by the name that only the model's definition gives it; and a
+ * constant whose bytes the model has. */
+static const char defined_ops[] =
+    "saved_model_schema_version: 1 meta_graphs { meta_info_def { tags: 'serve' "
+    "stripped_op_list { op { name: 'TopKV2' output_arg { name: 'best' type_attr: 'T' } "
+    "output_arg { name: 'where' type: DT_INT32 } } } } "
+    "graph_def { node { name: 'x' op: 'Placeholder' }\n"               //
+    NODE("y", "PartitionedCall", "'x'", FUNC("f", "top")) "library { " //
+    FUNCTION("top", IN("x") ARG("output", "y", "DT_INT32"),
+             BODY("one", "Const", "",
+                  CONST_ATTRS("DT_INT32", "", "tensor_content: '\\001\\000\\000\\000'"))
+                 BODY("t", "TopKV2", "'x', 'one:output:0'", ""),
+             RET("y", "t:where:0")) //
+    "} } signature_def { key: 'f' value { inputs { key: 'x' value { name: 'x:0' dtype: DT_FLOAT "
+    "tensor_shape { dim { size: -1 } } } } outputs { key: 'y' value { name: 'y:0' tensor_shape { "
+    "unknown_rank: true } } } } } }";
+
+static void test_savedmodel_import_library__definitions_of_operators_name_outputs(void **state)
+{
+    (void)state;
+    sx_buf packed;
+    sx_saved_model *model = NULL;
+    sx_library *library = NULL, *again = NULL;
+    sx_status refused[1];
+    sx_buf_init(&packed, 0);
+    pack_text(&tensorflow__saved_model__descriptor, defined_ops, &packed);
+    assert_ok(sx_saved_model_parse((sx_bytes){packed.data, packed.size}, &model));
+    sx_buf_deinit(&packed);
+    assert_non_null(sx_saved_model_find_op(model, "TopKV2"));
+    assert_null(sx_saved_model_find_op(model, "Const"));
+    assert_ok(sx_import_library(model, NULL, &library, refused));
+    assert_ok(refused[0]);
+    assert_true(sx_saved_model_has_constants(model));
+    sx_saved_model_drop_constants(model); /* the library has its own */
+    assert_false(sx_saved_model_has_constants(model));
+    check(library, "host", sx_type_of(SX_F32, 3), "int32[1] 2");
+    assert_error(sx_import_library(model, NULL, &again, refused), SX_FAILED_PRECONDITION,
+                 "was imported before");
+    sx_saved_model_close(model);
+    sx_library_destroy(library);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_savedmodel_import_library__shapes_may_be_unknown),
     cmocka_unit_test(test_savedmodel_import_library__images),
@@ -565,6 +609,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_savedmodel_import_library__prints),
     scratch_test(test_savedmodel_import_library__an_exported_classifier),
     cmocka_unit_test(test_savedmodel_import_library__refuses_all_at_once),
+    cmocka_unit_test(test_savedmodel_import_library__definitions_of_operators_name_outputs),
     cmocka_unit_test(test_savedmodel_import_library__limits),
     cmocka_unit_test(test_savedmodel_import_library__every_allocation_may_fail),
 };

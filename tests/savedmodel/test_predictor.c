@@ -274,7 +274,11 @@ static void test_savedmodel_predictor__decoding_is_part_of_the_function(void **s
     }
     sx_arena_init(&arena, 0);
     const sx_tensor input = {sx_type_of(SX_STRING, N), images};
-    assert_ok(sx_import_library(sx_predictor_model(scene.predictor), NULL, &library, refused));
+    sx_saved_model *model = NULL;
+    const char *dir = sx_saved_model_dir(sx_predictor_model(scene.predictor));
+    assert_ok(sx_saved_model_open(dir, &model));
+    assert_ok(sx_import_library(model, NULL, &library, refused));
+    sx_saved_model_close(model);
     assert_ok(refused[0]);
     assert_ok(refused[1]);
     assert_ok(sx_platform_open("cpu", &(sx_platform_options){.cpu.threads = 1}, &platform));

@@ -69,6 +69,27 @@ static sx_status import_select(sx_tf_op_node *x)
     return SX_OK;
 }
 
+/* ClipByValue(x, low, high) with bounds that are computed, or not scalars; else `clip`. */
+static sx_status import_clip(sx_tf_op_node *x)
+{
+    sx_value in[3], y = SX_NO_VALUE;
+    bool constant = x->n->n_in == 3;
+    for (int i = 1; i < x->n->n_in; i++) {
+        const sx_tensor *bound = x->tf.head.values[i];
+        constant = constant && bound != NULL && sx_type_elems(&bound->type) == 1;
+    }
+    if (constant) {
+        return sx_tf_import_one(x);
+    }
+    for (int i = 0; i < 3; i++) {
+        SX_TRY(sx_tf_operand(x, i, &in[i]));
+    }
+    SX_TF_BUILD(x, &y, minimum, NULL, in[0], in[2]);
+    SX_TF_BUILD(x, &y, maximum, NULL, y, in[1]);
+    sx_tf_set(x, 0, y);
+    return SX_OK;
+}
+
 /* AddN: the sum of its inputs, from the first to the last. */
 static sx_status import_sum(sx_tf_op_node *x)
 {
@@ -95,7 +116,6 @@ static sx_status import_where(sx_tf_op_node *x)
 /* ---- The table ---- */
 
 const sx_tf_op_row sx_tf_number_rows[] = {
-    {"Mean", import_mean, NULL}, {"Select", import_select, NULL},
-    {"AddN", import_sum, NULL},  {"Where", import_where, NULL},
-    {NULL, NULL, NULL},
+    {"Mean", import_mean, NULL},        {"Select", import_select, NULL}, {"AddN", import_sum, NULL},
+    {"ClipByValue", import_clip, NULL}, {"Where", import_where, NULL},   {NULL, NULL, NULL},
 };

@@ -45,6 +45,13 @@ static const row shapes[] = {
     {NODE("s", "Unpack", "'x'", ATTR("axis", "i: 1") ATTR("num", "i: 3"))
          NODE("y", "Sub", "'s:2', 's'", ""),
      "float32[2] 2 -2"},
+    /* bounds that are computed, and those that are no scalars */
+    {NODE("a", "Const", "", INTS("2", "0, 1")) NODE("h", "Max", "'x', 'a'", "")
+         NODE("l", "Neg", "'h'", "") NODE("y", "ClipByValue", "'x', 'l', 'h'", ""),
+     "float32[2,3] 1 -2 3 -4 5 -5"},
+    {NODE("a", "Const", "", INT("0")) NODE("h", "Max", "'x', 'a'", "") NODE("l", "Neg", "'h'", "")
+         NODE("y", "ClipByValue", "'x', 'l', 'h'", ""),
+     "float32[2,3] 1 -2 3 -1 5 -3"},
     {NODE("z", "OnesLike", "'x'", "") NODE("o", "ZerosLike", "'x'", "")
          NODE("y", "Sub", "'o', 'z'", ""),
      "float32[2,3] -1 -1 -1 -1 -1 -1"},

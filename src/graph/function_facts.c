@@ -13,7 +13,7 @@ typedef struct learner {
     sx_library *library;
     uint8_t *states; /* [functions]; NULL = all are DONE */
     int depth;
-    bool writes; /* an assignment has been seen in the current function */
+    bool writes; /* a variable or a table, in the nodes seen so far of in the current function */
 } learner;
 
 static sx_status learn(learner *l, int i);
@@ -52,7 +52,8 @@ static sx_status mark_shaping(learner *l, const sx_graph *g, bool results, bool 
         for (int i = 0; i < n->n_attr_operands; i++) {
             shapes[n->attr_operands[i].value.id] = true;
         }
-        l->writes = l->writes || n->op == &sx_op_assign_variable;
+        const unsigned both = SX_OP_STATE | SX_OP_EFFECT;
+        l->writes = l->writes || n->op == &sx_op_assign_variable || (n->op->flags & both) == both;
         /* Of the operand of `shape` only the type matters; the result of a host node is known when
          * it has run, not before; a maximum or a sum of many numbers is worth waiting for: of
          * ragged rows, the longest one decides the shape, not each of them. */

@@ -251,8 +251,9 @@ int64_t sx_host_scratch_bytes(const sx_op_def *op, const sx_type *in, int n_in, 
 }
 
 sx_status sx_host_types(const sx_op_def *op, const void *attrs, const sx_tensor *in, int n_in,
-                        sx_type *out_types, int n_out, sx_arena *arena)
+                        sx_type *out_types, int n_out, const sx_host_context *context)
 {
+    sx_arena *arena = context->arena;
     sx_host_tensor *seen = sx_arena_array(arena, n_in + 1, sx_host_tensor);
     if (seen == NULL) {
         return sx_budget_error(arena->budget);
@@ -273,7 +274,10 @@ sx_status sx_host_types(const sx_op_def *op, const void *attrs, const sx_tensor 
                                             .n_in = n_in,
                                             .n_out = n_out,
                                             .all_carried = op->moved == 0,
-                                            .arena = arena},
+                                            .arena = arena,
+                                            .cancel = context->cancel,
+                                            .images = context->images,
+                                            .tables = context->tables},
                           out_types);
 }
 
@@ -338,6 +342,7 @@ sx_status sx_host_run_within(const sx_op_def *op, const void *attrs, const sx_te
                                  .arena = context->arena,
                                  .cancel = context->cancel,
                                  .images = context->images,
+                                 .tables = context->tables,
                                  .first_row = context->first_row};
     SX_TRY(op->host(&call));
     for (int k = 0; k < n_out; k++) {

@@ -42,6 +42,9 @@ size_t sx_carrier_bytes(sx_dtype dtype);
  * static or the size overflows. */
 int64_t sx_host_bytes(const sx_type *type);
 
+/* Lookup tables: graph/tables.h. */
+typedef struct sx_tables sx_tables;
+
 struct sx_host_tensor {
     sx_type type; /* static */
     union {
@@ -65,6 +68,7 @@ struct sx_kernel_call {
     sx_arena *arena;   /* of the run: scratch, and the bytes of strings that the kernel creates */
     const sx_cancel *cancel;       /* checked by kernels that may take long; may be NULL */
     const sx_image_limits *images; /* as in sx_host_context */
+    const sx_tables *tables;       /* the same */
     int64_t first_row;
 };
 
@@ -73,6 +77,7 @@ typedef struct sx_host_context {
     sx_arena *arena;               /* scratch, and the bytes of strings that kernels create */
     const sx_cancel *cancel;       /* may be NULL */
     const sx_image_limits *images; /* for decoding; NULL = sx_image_limits_untrusted */
+    const sx_tables *tables;       /* of the loaded model (graph/tables.h); may be NULL */
     int64_t first_row; /* of the whole batch, if the call computes a part of it: for messages */
 } sx_host_context;
 
@@ -112,9 +117,10 @@ SX_MUST_USE sx_status sx_host_run_within(const sx_op_def *op, const void *attrs,
 SX_MUST_USE sx_status sx_host_check(const sx_op_def *op, const void *attrs, const sx_tensor *in,
                                     int n_in, const sx_host_context *context, size_t *out_bytes);
 /* The types of the outputs if they depend on the data (op->host_types). The carriers of the inputs
- * are in `arena`. */
+ * are in the context's arena. */
 SX_MUST_USE sx_status sx_host_types(const sx_op_def *op, const void *attrs, const sx_tensor *in,
-                                    int n_in, sx_type *out_types, int n_out, sx_arena *arena);
+                                    int n_in, sx_type *out_types, int n_out,
+                                    const sx_host_context *context);
 /* -1 if a shape is not static or the sum overflows. */
 int64_t sx_host_scratch_bytes(const sx_op_def *op, const sx_type *in, int n_in, const sx_type *out,
                               int n_out);

@@ -18,7 +18,7 @@ typedef struct sx_function {
     const bool *shaping; /* [args]: whether its value decides types or branches */
     const bool
         *carries;     /* [args]: that, or whether results are computed from its value beforehand */
-    bool writes;      /* variables, by itself or through functions that it calls */
+    bool writes;      /* variables or tables, by itself or through functions that it calls */
     sx_digest digest; /* of the body's text */
 } sx_function;
 

@@ -235,6 +235,9 @@ typedef enum sx_op_flags {
     /* Never on a device: strings, shapes that data decide. Its infer takes unknown ranks and
      * dimensions, too, and says of the outputs what is known. */
     SX_OP_HOST = 1 << 5,
+    /* Reads what a loaded model keeps between runs (graph/tables.h): not folded. With SX_OP_EFFECT:
+     * writes it. Its attributes begin with sx_table_attrs. */
+    SX_OP_STATE = 1 << 6,
     SX_OP_NO_HOST = 1 << 7,     /* nothing to compute: parameter */
     SX_OP_FUNCTION = 1 << 9,    /* in function bodies only: sx_specialize() resolves it */
     SX_OP_EFFECT = 1 << 10,     /* does something beside its outputs: keeps program order */

@@ -343,10 +343,11 @@ static sx_status walk_plain(sx_specializer *s, const sx_graph *g, const sx_node 
         return sx_error(SX_UNIMPLEMENTED,
                         "its region cannot run on a device: strings, unknown shapes or variables");
     }
-    /* What has an effect has it in each run; an assert that holds has none. */
-    const bool effect =
-        (op->flags & SX_OP_EFFECT) != 0 && !(op == &sx_op_assert && all_known && resolved &&
-                                             *(const uint8_t *)s->vals[in[0]].known->data != 0);
+    /* What has an effect, or reads what another may change, runs each time; an assert that holds
+     * has none. */
+    const bool effect = (op->flags & (SX_OP_EFFECT | SX_OP_STATE)) != 0 &&
+                        !(op == &sx_op_assert && all_known && resolved &&
+                          *(const uint8_t *)s->vals[in[0]].known->data != 0);
     if (all_known && resolved && !regions && op->host != NULL && !effect) {
         bool folded = false;
         SX_TRY(sx_fold_node(s, op, attrs, in, n->n_inputs, types, n->n_outputs, out_vals, &folded));

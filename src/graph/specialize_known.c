@@ -42,7 +42,8 @@ sx_status sx_fold_node(sx_specializer *s, const sx_op_def *op, const void *attrs
     }
     memcpy(types + n_in, inferred, (size_t)n_out * sizeof(*types));
     if (op->host_types != NULL) {
-        SX_TRY(sx_host_types(op, attrs, t, n_in, types + n_in, n_out, s->arena));
+        SX_TRY(sx_host_types(op, attrs, t, n_in, types + n_in, n_out,
+                             &(sx_host_context){.arena = s->arena}));
     }
     for (int i = 0; i < n_out; i++) {
         const int64_t bytes = sx_host_bytes(&types[n_in + i]);

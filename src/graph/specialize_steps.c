@@ -77,14 +77,15 @@ static bool may_run_on_device(const sx_specializer *s, const sx_trace_row *r)
     return fits;
 }
 
-/* Whether a node, or one of its regions, has an effect; a function that is called there may. */
-static bool acts(const sx_node *n)
+/* Whether a node, or one of its regions, has one of the flags; a function that is called there may.
+ */
+static bool acts(const sx_node *n, unsigned flags)
 {
-    bool any = (n->op->flags & SX_OP_EFFECT) != 0 || n->op == &sx_op_call;
+    bool any = (n->op->flags & flags) != 0 || n->op == &sx_op_call;
     for (int row = 0; row < n->op->n_attrs && !any; row++) {
         const sx_graph *body = n->op->attrs[row].kind == SX_ATTR_BODY ? sx_node_body(n, row) : NULL;
         for (int k = 0; body != NULL && k < body->n_nodes && !any; k++) {
-            any = acts(&body->nodes[k]);
+            any = acts(&body->nodes[k], flags);
         }
     }
     return any;
@@ -96,6 +97,13 @@ static sx_status set_times(sx_specializer *s)
     int n_orders = 0, asserted = 0, controlled = 0, acted = 0; /* the latest so far */
     if (orders == NULL) {
         return sx_specialize_no_memory();
+    }
+    /* Where tables are written, reads of them keep their order, too. */
+    const unsigned writes = SX_OP_STATE | SX_OP_EFFECT;
+    unsigned in_order = SX_OP_EFFECT;
+    for (int k = 0; k < s->n_rows; k++) {
+        const sx_trace_row *r = &s->rows[k];
+        in_order |= r->live && (r->control || (r->node->op->flags & writes) == writes) ? writes : 0;
     }
     for (int k = 0; k < s->n_rows; k++) {
         sx_trace_row *r = &s->rows[k];
@@ -133,7 +141,7 @@ static sx_status set_times(sx_specializer *s)
             late = late || orders[i].last == LATE;
             time = late ? time : SX_MAX(time, orders[i].last + (orders[i].last & 1));
         }
-        const bool ordered = r->on_host && acts(r->node);
+        const bool ordered = r->on_host && acts(r->node, in_order);
         if (ordered) {
             late = late || acted == LATE;
             time = SX_MAX(time, late ? 0 : acted);

@@ -17,6 +17,8 @@
 #ifndef SX_IMAGE_DECODE_H
 #define SX_IMAGE_DECODE_H
 
+#include <stdbool.h>
+
 #include "image/image.h"
 
 typedef enum sx_dct {
@@ -27,6 +29,9 @@ typedef enum sx_dct {
 typedef struct sx_decode_options {
     int channels; /* 0 = as in the file (CMYK: 3), 1, 3; for PNG also 2 and 4 */
     sx_dct dct;
+    int ratio;                     /* of JPEG: 2, 4 or 8 = a half, a quarter, an eighth; 0 = 1 */
+    bool plain_upsampling;         /* of JPEG: repeats colours instead of interpolating them */
+    bool wide;                     /* of PNG: samples of 16 bits stay so, and `image` is uint16 */
     const sx_image_limits *limits; /* NULL = sx_image_limits_default */
 } sx_decode_options;
 
@@ -41,7 +46,28 @@ typedef struct sx_decode_options {
 SX_MUST_USE sx_status sx_image_decode(sx_bytes encoded, const sx_decode_options *options,
                                       sx_image *image);
 
-/* The two decoders; `options` and its limits must not be NULL. */
+/* The size of a GIF: its frames are as large as the largest of them. DATA_LOSS */
+typedef struct sx_gif_info {
+    int frames, height, width;
+} sx_gif_info;
+SX_MUST_USE sx_status sx_gif_probe(sx_bytes encoded, sx_gif_info *out);
+/* The frames of a GIF, at most `max_frames` (0 = all), as RGB below one another: the image is
+ * frames x height high. A frame is drawn over the one before, the first over black; times and
+ * disposal are ignored. Errors as sx_image_decode(). */
+SX_MUST_USE sx_status sx_gif_decode(sx_bytes encoded, const sx_image_limits *limits, int max_frames,
+                                    sx_image *image);
+
+/* The header of a BMP of 8 (gray), 24 or 32 bits a pixel. DATA_LOSS */
+typedef struct sx_bmp_info {
+    int64_t pixels_at, height, width;
+    int channels;
+    bool top_down;
+} sx_bmp_info;
+SX_MUST_USE sx_status sx_bmp_probe(sx_bytes encoded, sx_bmp_info *out);
+SX_MUST_USE sx_status sx_bmp_decode(sx_bytes encoded, const sx_image_limits *limits,
+                                    sx_image *image);
+
+/* The other two decoders; `options` and its limits must not be NULL. */
 SX_MUST_USE sx_status sx_jpeg_decode(sx_bytes encoded, const sx_decode_options *options,
                                      sx_image *image);
 SX_MUST_USE sx_status sx_png_decode(sx_bytes encoded, const sx_decode_options *options,

@@ -15,7 +15,7 @@
 
 typedef struct sx_image {
     void *pixels;   /* owned unless capacity_bytes is 0 */
-    sx_dtype dtype; /* SX_U8 or SX_F32 */
+    sx_dtype dtype; /* SX_U8 or SX_F32; SX_U16 of a PNG that is decoded so */
     int height, width, channels;
     int warnings;          /* problems that the decoder ignored, as TensorFlow does; 0 = clean */
     size_t capacity_bytes; /* 0 = pixels are borrowed */

@@ -134,7 +134,9 @@ static sx_status choose_output(decoder *d)
     } else {
         info->out_color_space = is_four_colour(info) ? JCS_CMYK : JCS_RGB;
     }
-    info->do_fancy_upsampling = TRUE;
+    info->do_fancy_upsampling = d->options->plain_upsampling ? FALSE : TRUE;
+    info->scale_num = 1;
+    info->scale_denom = d->options->ratio > 1 ? (unsigned)d->options->ratio : 1;
     info->dct_method = d->options->dct == SX_DCT_FAST ? JDCT_IFAST : JDCT_ISLOW;
     return SX_OK;
 }

@@ -29,6 +29,7 @@ typedef struct decoder {
     size_t at; /* bytes read */
     sx_image *image;
     int height, width, channels, passes;
+    sx_dtype dtype;   /* of the result */
     sx_status status; /* an error found outside libpng */
 } decoder;
 
@@ -104,7 +105,10 @@ static void transform_colour(decoder *d, int colour, int depth)
 static void set_transforms(decoder *d, int colour, int depth)
 {
     transform_alpha(d, colour, depth);
-    if (depth > 8) {
+    if (depth > 8 && d->options->wide) {
+        png_set_swap(d->png); /* the file has the high byte first */
+        d->dtype = SX_U16;
+    } else if (depth > 8) {
         png_set_strip_16(d->png);
     }
     png_set_packing(d->png);
@@ -149,7 +153,7 @@ static void read_header(decoder *d)
 
 static void read_pixels(decoder *d)
 {
-    const size_t stride = (size_t)d->width * (size_t)d->channels;
+    const size_t stride = (size_t)d->width * (size_t)d->channels * sx_dtype_bytes(d->dtype);
     if (png_get_rowbytes(d->png, d->info) != stride) {
         png_error(d->png, "unexpected row size");
     }
@@ -166,13 +170,13 @@ static void read_pixels(decoder *d)
 static void decode(decoder *d)
 {
     read_header(d);
-    int64_t bytes = (int64_t)d->height * d->width * d->channels;
+    int64_t bytes = (int64_t)d->height * d->width * d->channels * (int64_t)sx_dtype_bytes(d->dtype);
     SX_TRY_GOTO(d->status, sx_image_limits_check(d->options->limits, d->height, d->width, bytes),
                 done);
-    SX_TRY_GOTO(d->status, sx_image_reserve(d->image, SX_U8, d->height, d->width, d->channels),
+    SX_TRY_GOTO(d->status, sx_image_reserve(d->image, d->dtype, d->height, d->width, d->channels),
                 done);
     read_pixels(d);
-    sx_image_set(d->image, SX_U8, d->height, d->width, d->channels);
+    sx_image_set(d->image, d->dtype, d->height, d->width, d->channels);
     d->image->warnings = 0;
 done:
     return;
@@ -209,6 +213,7 @@ sx_status sx_png_decode(sx_bytes encoded, const sx_decode_options *options, sx_i
     decoder d;
     memset(&d, 0, sizeof(d));
     d.options = options;
+    d.dtype = SX_U8;
     d.encoded = encoded;
     d.image = image;
     sx_status status = run(&d);

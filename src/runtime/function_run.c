@@ -379,9 +379,11 @@ static sx_status run_host(call *c, const sx_step *step, int64_t batch, value *sl
         t[i] = (sx_tensor){v->type, v->data};
     }
     sx_tensor *out = t + step->n_in;
-    SX_TRY(sx_host_step_run_checked(
-        step, batch, t, out,
-        &(sx_host_context){.arena = arena, .cancel = &c->cancel, .images = c->r->options.images}));
+    SX_TRY(sx_host_step_run_checked(step, batch, t, out,
+                                    &(sx_host_context){.arena = arena,
+                                                       .cancel = &c->cancel,
+                                                       .images = c->r->options.images,
+                                                       .tables = c->r->options.tables}));
     for (int i = 0; i < step->n_out; i++) {
         slots[step->out[i]] = (value){.type = out[i].type, .data = out[i].data};
     }

@@ -14,6 +14,7 @@
 
 #include "backends/backend.h"
 #include "base/build_cache.h"
+#include "graph/host.h"
 #include "graph/specialize.h"
 #include "image/image.h"
 
@@ -33,6 +34,7 @@ typedef struct sx_runner_options {
     sx_budget *memory; /* charged for programs and the values of runs; NULL = no limit. Programs
                         * that were not used lately make room. */
     const sx_image_limits *images; /* as in sx_host_context (graph/host.h); outlives it */
+    const sx_tables *tables;       /* the same: those of the library, declared */
 } sx_runner_options;
 
 SX_MUST_USE sx_status sx_runner_create(const sx_runner_options *options, sx_runner **out);

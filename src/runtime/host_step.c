@@ -34,7 +34,7 @@ sx_status sx_host_step_run(const sx_step *step, int64_t batch, const sx_tensor *
     int n_out = n->n_outputs;
     sx_type *out_types = types + n->n_inputs;
     if (n->op->host_types != NULL) {
-        SX_TRY(sx_host_types(n->op, attrs, in, n->n_inputs, out_types, n_out, arena));
+        SX_TRY(sx_host_types(n->op, attrs, in, n->n_inputs, out_types, n_out, context));
     } else {
         SX_TRY(sx_infer_types(n->op, attrs, types, n->n_inputs, out_types, &n_out));
     }

@@ -35,6 +35,7 @@ struct sx_pieces {
     int device;          /* the number of the device step; that of steps if there is none */
     sx_program *program; /* NULL: no device step */
     const sx_image_limits *images;
+    const sx_tables *tables;
     place *places;          /* [slots] */
     bool keeps_strings;     /* what is kept may refer to the bytes of any string */
     atomic_llong max_piece; /* a power of two */
@@ -89,7 +90,7 @@ static void find_places(sx_pieces *p)
 
 sx_status sx_pieces_create(sx_session *session, const sx_library *library,
                            const sx_function *function, sx_budget *memory,
-                           const sx_image_limits *images, sx_pieces **out)
+                           const sx_image_limits *images, const sx_tables *tables, sx_pieces **out)
 {
     sx_specialized *spec = NULL;
     int device = 0;
@@ -115,6 +116,7 @@ sx_status sx_pieces_create(sx_session *session, const sx_library *library,
     p->spec = spec;
     p->device = device;
     p->images = images;
+    p->tables = tables;
     p->places = places;
     atomic_store(&p->max_piece, max_piece_of(p->program));
     find_places(p);
@@ -213,7 +215,7 @@ static sx_status check_whole_batch(run *r)
 {
     const sx_specialized *s = r->p->spec;
     const sx_host_context context = {
-        .arena = r->arena, .cancel = r->cancel, .images = r->p->images};
+        .arena = r->arena, .cancel = r->cancel, .images = r->p->images, .tables = r->p->tables};
     for (int k = 0; k < s->n_steps; k++) {
         const sx_step *step = &s->steps[k];
         size_t bytes = 0;
@@ -308,6 +310,7 @@ static sx_status run_host_step(run *r, int k, int64_t first, int64_t rows)
     const sx_host_context context = {.arena = kept ? r->arena : &r->piece_arena,
                                      .cancel = r->cancel,
                                      .images = r->p->images,
+                                     .tables = r->p->tables,
                                      .first_row = first};
     SX_TRY(r->checked[k] ? sx_host_step_run(step, rows, r->operands, out, &context)
                          : sx_host_step_run_checked(step, rows, r->operands, out, &context));

@@ -16,6 +16,7 @@
 #ifndef SX_RUNTIME_PIECES_H
 #define SX_RUNTIME_PIECES_H
 
+#include "graph/host.h"
 #include "graph/library.h"
 #include "image/image.h"
 #include "runtime/session.h"
@@ -23,12 +24,13 @@
 typedef struct sx_pieces sx_pieces;
 
 /* The function's variables must be the session's, or become so. `memory` (may be NULL) is charged
- * for what is made. The library, the session, `memory` and `images` (as in graph/host.h) outlive
- * it. *out is NULL if the function is of another form. Errors: those of sx_specialize_examples()
- * and sx_session_add_program(). */
+ * for what is made. The library, the session, `memory`, `images` and `tables` (as in
+ * graph/host.h) outlive it. *out is NULL if the function is of another form. Errors: those of
+ * sx_specialize_examples() and sx_session_add_program(). */
 SX_MUST_USE sx_status sx_pieces_create(sx_session *session, const sx_library *library,
                                        const sx_function *function, sx_budget *memory,
-                                       const sx_image_limits *images, sx_pieces **out);
+                                       const sx_image_limits *images, const sx_tables *tables,
+                                       sx_pieces **out);
 void sx_pieces_destroy(sx_pieces *p); /* NULL is fine; before the session; no run in progress */
 
 /* Whether small inputs may take long: it has host steps that say so (host_check, graph/op_def.h).

@@ -636,6 +636,74 @@ static sx_status import_signature(sx_library_importer *im, const sx_signature *s
                               sx_saved_model_dir(im->model), s->key);
 }
 
+/* ---- Initialization ---- */
+
+/* An asset's path takes the place of the tensor that is fed with it, and of the variable that keeps
+ * that. */
+static sx_status feed_asset(sx_library_importer *im, sx_tf_body *body, const sx_saved_asset *asset)
+{
+    sx_bytes *path = sx_arena_new(&im->arena, sx_bytes);
+    sx_tf_thing *fed = sx_arena_array(&im->arena, 3, sx_tf_thing);
+    sx_tf_ref ref;
+    const int node = sx_tf_ref_parse(asset->tensor, &ref) ? sx_tf_body_find_node(body, &ref) : -1;
+    if (path == NULL || fed == NULL) {
+        return sx_import_memory();
+    }
+    if (node < 0 || ref.output != 0) {
+        return sx_error(SX_DATA_LOSS, "asset \"%.100s\": the graph has no tensor \"%.100s\"",
+                        asset->path, asset->tensor);
+    }
+    *path = (sx_bytes){asset->path, strlen(asset->path)};
+    const sx_value value = sx_constant(body->b, (sx_tensor){sx_scalar_type(SX_STRING), path});
+    fed[0] = (sx_tf_thing){.kind = SX_TF_VALUE, .value = value};
+    fed[1] = (sx_tf_thing){.kind = SX_TF_READ, .value = value};
+    body->results[node] = &fed[0];
+    body->n_results[node] = 1;
+    for (size_t i = 0; i < body->n_nodes; i++) {
+        const Tensorflow__NodeDef *assign = body->nodes[i];
+        sx_tf_ref from, to;
+        if (strcmp(assign->op, "AssignVariableOp") == 0 && assign->n_input >= 2 &&
+            sx_tf_ref_parse(assign->input[0], &to) && sx_tf_ref_parse(assign->input[1], &from) &&
+            sx_tf_body_find_node(body, &from) == node && sx_tf_body_find_node(body, &to) >= 0) {
+            const int variable = sx_tf_body_find_node(body, &to);
+            body->results[variable] = &fed[1];
+            body->results[i] = &fed[2];
+            body->n_results[variable] = body->n_results[i] = 1;
+        }
+    }
+    return SX_OK;
+}
+
+static sx_status import_initializer(sx_library_importer *im)
+{
+    const char *op = sx_saved_model_init_op(im->model);
+    sx_tf_body body = {0};
+    sx_saved_asset *assets = NULL;
+    size_t n_assets = 0;
+    SX_TRY(sx_saved_model_assets(im->model, &im->arena, &assets, &n_assets));
+    SX_TRY(sx_builder_create_function(&body.b));
+    sx_builder_arena(body.b)->budget = im->limits.memory;
+    sx_status status = body_init(&body, im->nodes, im->n_graph_nodes);
+    for (size_t i = 0; i < n_assets && status == SX_OK; i++) {
+        status = feed_asset(im, &body, &assets[i]);
+    }
+    if (status == SX_OK) {
+        status = import_roots(im, &body, &op, 1);
+    }
+    if (status == SX_OK && im->refused.n > 0) {
+        status = sx_import_refusals_error(&im->refused);
+    }
+    if (status == SX_OK) {
+        status = sx_library_add(im->library, SX_INIT_SIGNATURE, body.b);
+    }
+    body_deinit(&body);
+    sx_builder_destroy(body.b);
+    return sx_status_annotate(status, __FILE__, __LINE__, "%s, initialization \"%.100s\"",
+                              sx_saved_model_dir(im->model), op);
+}
+
+/* ---- All of a model ---- */
+
 static sx_status import_all(sx_library_importer *im, sx_status *out_refused)
 {
     const Tensorflow__FunctionDefLibrary *defs = sx_saved_model_graph(im->model)->library;
@@ -659,6 +727,10 @@ static sx_status import_all(sx_library_importer *im, sx_status *out_refused)
     }
     SX_TRY(sx_import_v1_control(graph->node, graph->n_node, im->limits.nodes, &im->arena, &made,
                                 &im->nodes, &im->n_graph_nodes));
+    if (out_refused == NULL) {
+        SX_TRY(import_initializer(im));
+        return sx_library_finish(im->library);
+    }
     for (size_t i = 0; i < n; i++) {
         sx_status status =
             strcmp(signatures[i].key, SX_INIT_SIGNATURE) == 0
@@ -678,8 +750,9 @@ static int64_t or_default(int64_t limit, int64_t otherwise)
     return limit > 0 ? limit : otherwise;
 }
 
-sx_status sx_import_library(const sx_saved_model *model, const sx_import_limits *limits,
-                            sx_library **out_library, sx_status *out_refused)
+/* The signatures; or, if out_refused is NULL, what initializes the model. */
+static sx_status import_model(const sx_saved_model *model, const sx_import_limits *limits,
+                              sx_library **out_library, sx_status *out_refused)
 {
     const sx_import_limits none = {0};
     limits = limits != NULL ? limits : &none;
@@ -693,7 +766,10 @@ sx_status sx_import_library(const sx_saved_model *model, const sx_import_limits 
     }
     size_t n;
     (void)sx_saved_model_signatures(model, &n);
-    memset(out_refused, 0, n * sizeof(*out_refused));
+    n = out_refused != NULL ? n : 0;
+    for (size_t i = 0; i < n; i++) {
+        out_refused[i] = SX_OK;
+    }
     im->model = model;
     const size_t budget = sx_saved_model_budget(model);
     const int64_t constants = limits->memory != NULL ? MAX_CONSTANT_BYTES : (int64_t)budget;
@@ -733,4 +809,19 @@ sx_status sx_import_library(const sx_saved_model *model, const sx_import_limits 
     sx_arena_deinit(&im->arena);
     sx_free(im);
     return status;
+}
+
+sx_status sx_import_library(const sx_saved_model *model, const sx_import_limits *limits,
+                            sx_library **out_library, sx_status *out_refused)
+{
+    return import_model(model, limits, out_library, out_refused);
+}
+
+sx_status sx_import_initializer(const sx_saved_model *model, const sx_import_limits *limits,
+                                sx_library **out_library)
+{
+    *out_library = NULL;
+    return sx_saved_model_init_op(model)[0] == '\0'
+               ? SX_OK
+               : import_model(model, limits, out_library, NULL);
 }

@@ -11,6 +11,7 @@
  *   TensorList, TensorArray       one value [n, ...]
  *   control edges                 the order of nodes: assignments and asserts keep theirs
  *   variables                     the library's, by their checkpoint keys
+ *   lookup tables                 by name, in attributes of the nodes that use them
  *
  * Shapes stay as general as they are in the model: dimensions and ranks may be unknown. */
 #ifndef SX_SAVEDMODEL_IMPORT_LIBRARY_H
@@ -35,6 +36,14 @@ typedef struct sx_import_limits {
  * invalid graph. Errors: RESOURCE_EXHAUSTED: a limit, of all signatures together. */
 SX_MUST_USE sx_status sx_import_library(const sx_saved_model *model, const sx_import_limits *limits,
                                         sx_library **out_library, sx_status *out_refused);
+
+/* Imports what initializes the model (sx_saved_model_init_op) as function SX_INIT_SIGNATURE of a
+ * library, without arguments and results; it is run once, before any other, and names the same
+ * tables (graph/tables.h) and variables. The paths of assets are relative to the model's directory.
+ * *out_library is NULL if there is nothing to run. */
+SX_MUST_USE sx_status sx_import_initializer(const sx_saved_model *model,
+                                            const sx_import_limits *limits,
+                                            sx_library **out_library);
 
 /* Whether a TensorFlow operator can be imported, in the form that its nodes most often have. */
 bool sx_tf_import_has_op(const char *tf_op);

@@ -3,6 +3,7 @@
 #ifndef SX_SAVEDMODEL_IMPORT_LIBRARY_INTERNAL_H
 #define SX_SAVEDMODEL_IMPORT_LIBRARY_INTERNAL_H
 
+#include "graph/tables.h"
 #include "savedmodel/import_common.h"
 #include "savedmodel/import_library.h"
 
@@ -14,8 +15,15 @@ typedef enum sx_tf_thing_kind {
     SX_TF_REF,    /* a handle of TensorFlow 1, which reads as the variable's value */
     SX_TF_READ,   /* of a variable that is only read: its value */
     SX_TF_LIST,   /* of tensors of one shape: [n, ...]; no value while that shape is unknown */
+    SX_TF_TABLE,  /* the handle of a lookup table: no value */
     SX_TF_ARRAY,  /* the handle of a TensorArrayV3: no value, its tensors are the flow's, a LIST */
 } sx_tf_thing_kind;
+
+/* A lookup table of the graph. */
+typedef struct sx_tf_table {
+    sx_table_attrs attrs;
+    const sx_tensor *reserved[2]; /* of a dense one: its empty and its deleted key */
+} sx_tf_table;
 
 /* What a reference of TensorFlow stands for. */
 typedef struct sx_tf_thing {
@@ -25,7 +33,8 @@ typedef struct sx_tf_thing {
     sx_type variable;       /* HANDLE; LIST: dtype and length, which may be unknown */
     sx_value length;        /* LIST without a value: int scalar, or none */
     int list;               /* LIST without a value: which one */
-    bool grows;             /* ARRAY: a tensor beyond the end extends it */
+    const sx_tf_table *table;
+    bool grows; /* ARRAY: a tensor beyond the end extends it */
 } sx_tf_thing;
 
 /* The graph, or a function, for some argument types. */

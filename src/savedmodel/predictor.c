@@ -7,6 +7,7 @@
 #include "runtime/function_run.h"
 #include "runtime/pieces.h"
 #include "savedmodel/import_library.h"
+#include "savedmodel/load_tables.h"
 
 /* A signature, ready to run. */
 typedef struct ready {
@@ -20,6 +21,7 @@ struct sx_predictor {
     sx_image_limits limits;
     sx_session *session; /* has the variables */
     sx_library *library; /* a function for each signature that can be imported */
+    sx_tables *tables;   /* of the library */
     sx_runner *runner;   /* NULL: all signatures run in pieces */
     ready *ready;        /* [n], as the model's signatures */
     size_t n;
@@ -43,8 +45,8 @@ static sx_status make_pieces(sx_predictor *p, const char *key, bool compile, rea
     if (function == NULL) {
         return sx_error(SX_INTERNAL, "signature \"%s\" is no function of the library", key);
     }
-    sx_status status =
-        sx_pieces_create(p->session, p->library, function, &p->memory, &p->limits, &r->pieces);
+    sx_status status = sx_pieces_create(p->session, p->library, function, &p->memory, &p->limits,
+                                        p->tables, &r->pieces);
     bool refused = sx_status_code(status) == SX_INVALID_ARGUMENT; /* whatever the arguments are */
     if (status == SX_OK && r->pieces != NULL && compile) {
         status = sx_pieces_compile(r->pieces);
@@ -52,30 +54,6 @@ static sx_status make_pieces(sx_predictor *p, const char *key, bool compile, rea
     }
     status = sx_status_annotate(status, __FILE__, __LINE__, "signature \"%s\"", key);
     return refused ? refuse(r, status) : status;
-}
-
-static sx_status start_runner(sx_predictor *p)
-{
-    const sx_library *library = p->library;
-    sx_device_buffer **variables = sx_alloc((size_t)library->n_variables + 1, sizeof(*variables));
-    sx_status status = variables == NULL ? sx_no_memory("for a predictor") : SX_OK;
-    for (int i = 0; i < library->n_variables && status == SX_OK; i++) {
-        int index = 0;
-        status = sx_session_add_variable(p->session, &library->variables[i], &index);
-        variables[i] = status == SX_OK ? sx_session_variable_buffer(p->session, index) : NULL;
-    }
-    if (status == SX_OK) {
-        status = sx_runner_create(
-            &(sx_runner_options){.library = library,
-                                 .platform = sx_session_device(p->session)->platform,
-                                 .variables = variables,
-                                 .frozen = sx_session_is_frozen(p->session),
-                                 .memory = &p->memory,
-                                 .images = &p->limits},
-            &p->runner);
-    }
-    sx_free(variables);
-    return status;
 }
 
 /* The values of the session's variables. */
@@ -154,7 +132,9 @@ static sx_status import_all(sx_predictor *p, bool compile)
                                     sx_saved_model_dir(p->model))
                          : why_not(p, signatures);
     }
-    return whole ? start_runner(p) : SX_OK;
+    return whole ? sx_start_runner(p->session, p->library, &p->memory, &p->limits, p->tables,
+                                   &p->runner)
+                 : SX_OK;
 }
 
 static sx_status set_memory_limit(sx_predictor *p, int64_t limit_bytes)
@@ -193,8 +173,13 @@ sx_status sx_predictor_load(const char *dir, const sx_predictor_options *options
     status = status == SX_OK ? set_memory_limit(p, options->memory_limit_bytes) : status;
     status = status == SX_OK ? sx_saved_model_open_within(dir, options->tags, &p->memory, &p->model)
                              : status;
+    status = status == SX_OK ? sx_tables_create(&p->memory, dir, &p->tables) : status;
     status = status == SX_OK ? import_all(p, options->compile_at_load) : status;
     status = status == SX_OK ? load_variables(p) : status;
+    if (status == SX_OK) {
+        status =
+            sx_load_tables(p->model, p->library, p->session, &p->memory, &p->limits, p->tables);
+    }
     if (status != SX_OK) {
         sx_predictor_unload(p);
         return sx_status_annotate(status, __FILE__, __LINE__, "loading %s", dir);
@@ -216,6 +201,7 @@ void sx_predictor_unload(sx_predictor *p)
         sx_free(p->ready[i].why);
     }
     sx_free(p->ready);
+    sx_tables_destroy(p->tables);
     sx_library_destroy(p->library);
     sx_saved_model_close(p->model);
     if (closed) { /* else the budget in *p is still in use */

@@ -40,6 +40,7 @@ struct sx_saved_model {
     sx_map ops;        /* name -> OpDef */
     sx_map variables;  /* VarHandleOp's name -> checkpoint key */
     sx_map parts;      /* the same -> part of the tensor, if it is not all of it */
+    sx_map tables;     /* a table node's name -> sx_saved_table */
 };
 
 /* ---- Pieces of graphs ---- */
@@ -289,7 +290,8 @@ static const Tensorflow__NodeDef *skip_identity(const struct restorer *r, const 
     return node;
 }
 
-/* The graph's VarHandleOp for a handle in this body; through the call if it is an argument. */
+/* The graph's variable or table for a handle in this body; through the call if it is an argument.
+ */
 static const Tensorflow__NodeDef *find_handle(const struct restorer *r, const char *ref)
 {
     int output = 0;
@@ -302,10 +304,13 @@ static const Tensorflow__NodeDef *find_handle(const struct restorer *r, const ch
             }
         }
     }
-    const bool variable =
-        node != NULL && (strcmp(node->op, "VarHandleOp") == 0 ||
-                         strcmp(node->op, "VariableV2") == 0 || strcmp(node->op, "Variable") == 0);
-    return variable ? node : NULL;
+    return node;
+}
+
+static bool is_variable(const Tensorflow__NodeDef *node)
+{
+    return strcmp(node->op, "VarHandleOp") == 0 || strcmp(node->op, "VariableV2") == 0 ||
+           strcmp(node->op, "Variable") == 0;
 }
 
 /* String k of a Const of strings. */
@@ -319,27 +324,58 @@ static const ProtobufCBinaryData *const_string(const Tensorflow__NodeDef *node, 
     return &value->tensor->string_val[k];
 }
 
-static sx_status note_assignment(const struct restorer *r, const Tensorflow__NodeDef *assign)
+/* The key that input `input` of a node is restored from, in the model's arena; NULL: it is not. */
+static sx_status restored_key(const struct restorer *r, const Tensorflow__NodeDef *node,
+                              size_t input, const char **out)
 {
     int output = 0, unused;
-    if (assign->n_input < 2) {
-        return SX_OK;
-    }
-    const Tensorflow__NodeDef *handle = find_handle(r, assign->input[0]);
-    const Tensorflow__NodeDef *restore = skip_identity(r, assign->input[1], &output);
-    if (handle == NULL || restore == NULL || strcmp(restore->op, "RestoreV2") != 0 ||
-        restore->n_input < 2) {
+    const Tensorflow__NodeDef *restore = skip_identity(r, node->input[input], &output);
+    *out = NULL;
+    if (restore == NULL || strcmp(restore->op, "RestoreV2") != 0 || restore->n_input < 2) {
         return SX_OK;
     }
     const ProtobufCBinaryData *key =
         const_string(find_ref(&r->nodes, restore->input[1], &unused), output);
-    if (key == NULL || key->len == 0) { /* an empty key has no bytes to point to */
+    if (key != NULL && key->len > 0) { /* an empty key has no bytes to point to */
+        *out = sx_arena_strndup(&r->model->arena, (const char *)key->data, key->len);
+        return *out == NULL ? sx_no_memory("for a SavedModel") : SX_OK;
+    }
+    return SX_OK;
+}
+
+/* LookupTableImport(table, keys, values) */
+static sx_status note_table(const struct restorer *r, const Tensorflow__NodeDef *import)
+{
+    const Tensorflow__NodeDef *handle =
+        import->n_input < 3 ? NULL : find_handle(r, import->input[0]);
+    if (handle == NULL || !sx_tf_is_table(handle->op)) {
         return SX_OK;
     }
-    char *copy = sx_arena_strndup(&r->model->arena, (const char *)key->data, key->len);
-    if (copy == NULL) {
+    sx_saved_table *table = sx_arena_new(&r->model->arena, sx_saved_table);
+    if (table == NULL) {
         return sx_no_memory("for a SavedModel");
     }
+    SX_TRY(restored_key(r, import, 1, &table->keys));
+    SX_TRY(restored_key(r, import, 2, &table->values));
+    return table->keys == NULL || table->values == NULL
+               ? SX_OK
+               : sx_map_put(&r->model->tables, handle->name, table);
+}
+
+static sx_status note_assignment(const struct restorer *r, const Tensorflow__NodeDef *assign)
+{
+    int output = 0, unused;
+    const char *key = NULL;
+    const Tensorflow__NodeDef *handle =
+        assign->n_input < 2 ? NULL : find_handle(r, assign->input[0]);
+    if (handle == NULL || !is_variable(handle)) {
+        return SX_OK;
+    }
+    SX_TRY(restored_key(r, assign, 1, &key));
+    if (key == NULL) {
+        return SX_OK;
+    }
+    const Tensorflow__NodeDef *restore = skip_identity(r, assign->input[1], &output);
     const ProtobufCBinaryData *part =
         restore->n_input < 3
             ? NULL
@@ -351,7 +387,7 @@ static sx_status note_assignment(const struct restorer *r, const Tensorflow__Nod
         }
         SX_TRY(sx_map_put(&r->model->parts, handle->name, text));
     }
-    return sx_map_put(&r->model->variables, handle->name, copy);
+    return sx_map_put(&r->model->variables, handle->name, (void *)(uintptr_t)key);
 }
 
 static sx_status note_assignments(struct restorer *r, Tensorflow__NodeDef *const *nodes, size_t n)
@@ -360,6 +396,8 @@ static sx_status note_assignments(struct restorer *r, Tensorflow__NodeDef *const
     for (size_t i = 0; i < n; i++) {
         if (strcmp(nodes[i]->op, "AssignVariableOp") == 0 || strcmp(nodes[i]->op, "Assign") == 0) {
             SX_TRY(note_assignment(r, nodes[i]));
+        } else if (strncmp(nodes[i]->op, "LookupTableImport", strlen("LookupTableImport")) == 0) {
+            SX_TRY(note_table(r, nodes[i]));
         }
     }
     return SX_OK;
@@ -522,6 +560,7 @@ static sx_status create(const char *dir, sx_saved_model **out_model)
     sx_map_init(&m->ops);
     sx_map_init(&m->variables);
     sx_map_init(&m->parts);
+    sx_map_init(&m->tables);
     m->dir = sx_arena_strdup(&m->arena, dir);
     if (m->dir == NULL) {
         sx_saved_model_close(m);
@@ -601,6 +640,7 @@ void sx_saved_model_close(sx_saved_model *m)
     sx_map_deinit(&m->ops);
     sx_map_deinit(&m->variables);
     sx_map_deinit(&m->parts);
+    sx_map_deinit(&m->tables);
     sx_arena_deinit(&m->arena);
     sx_free(m);
 }
@@ -692,4 +732,14 @@ const char *sx_saved_model_variable_key(const sx_saved_model *m, const char *nod
 const char *sx_saved_model_variable_part(const sx_saved_model *m, const char *node)
 {
     return sx_map_get(&m->parts, node);
+}
+
+const sx_saved_table *sx_saved_model_table(const sx_saved_model *m, const char *node)
+{
+    return sx_map_get(&m->tables, node);
+}
+
+const Tensorflow__MetaGraphDef *sx_saved_model_meta(const sx_saved_model *m)
+{
+    return m->meta;
 }

@@ -74,6 +74,32 @@ const char *sx_saved_model_variable_key(const sx_saved_model *model, const char 
 /* The part of that key's tensor, as RestoreV2 has it ("4 6 0,2:0,6"); NULL: all of it. */
 const char *sx_saved_model_variable_part(const sx_saved_model *model, const char *node);
 
+/* The checkpoint keys from which the restore operation fills the table of the graph's node; NULL if
+ * it restores none. */
+typedef struct sx_saved_table {
+    const char *keys, *values;
+} sx_saved_table;
+const sx_saved_table *sx_saved_model_table(const sx_saved_model *model, const char *node);
+const Tensorflow__MetaGraphDef *sx_saved_model_meta(const sx_saved_model *model);
+
+/* ---- saved_model_init.c: what runs when a model is loaded ---- */
+
+/* The operation that initializes the model: the output of its initialization signature, or what its
+ * collections name; "" if there is none. */
+const char *sx_saved_model_init_op(const sx_saved_model *model);
+
+/* A file of the model's directory, and the tensor that is fed with its path while loading. */
+typedef struct sx_saved_asset {
+    const char *tensor, *path; /* "asset_path:0", "assets/vocabulary.txt" */
+} sx_saved_asset;
+/* In `arena`. DATA_LOSS: a name that is not one of a file. */
+SX_MUST_USE sx_status sx_saved_model_assets(const sx_saved_model *model, sx_arena *arena,
+                                            sx_saved_asset **out, size_t *out_n);
+
+/* Whether the operator makes a lookup table; the table's name, in `arena` (NULL: no memory). */
+bool sx_tf_is_table(const char *tf_op);
+const char *sx_tf_table_name(const Tensorflow__NodeDef *node, sx_arena *arena);
+
 /* ---- Graphs ---- */
 
 /* The attribute of that name; NULL if absent. If there are duplicates, the last counts. */

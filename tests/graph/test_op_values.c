@@ -622,8 +622,8 @@ static void test_graph_op_values__segments_outside_are_refused(void **state)
         sx_arena arena;
         sx_type type;
         sx_arena_init(&arena, 0);
-        sx_status status =
-            sx_host_types(&sx_op_sparse_segment, &how, in, SX_COUNT(in), &type, 1, &arena);
+        sx_status status = sx_host_types(&sx_op_sparse_segment, &how, in, SX_COUNT(in), &type, 1,
+                                         &(sx_host_context){.arena = &arena});
         if (cases[i].fits) {
             assert_ok(status);
             assert_int_equal(type.dims[0], cases[i].count);

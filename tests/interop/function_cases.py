@@ -71,10 +71,12 @@ def same(ours, theirs, rtol, atol):
     return f"element {bad[0]} is {ours.flat[bad[0]]!r}, TensorFlow's {theirs.flat[bad[0]]!r} ({len(bad)} differ)"
 
 
-def run(cases, static=(), sized=(), rtol=1e-6, atol=lambda name, theirs: 0.0):
+def run(cases, static=(), sized=(), rtol=1e-6, atol=lambda name, theirs: 0.0, kept=()):
     """cases: name -> (function, arguments). Names that begin with any_ have unknown ranks; those in `static` no batch;
-    those in `sized` no unknown size but the batch. Floats are within atol(name, TensorFlow's) + rtol. Returns the failures."""
+    those in `sized` no unknown size but the batch. Floats are within atol(name, TensorFlow's) + rtol. `kept`: what the model keeps: tables,
+    layers. Returns the failures."""
     module, signatures, expected, failures = tf.Module(), {}, {}, []
+    module.kept = list(kept)
     with tempfile.TemporaryDirectory(prefix="sextant-host-ops-") as tmp:
         for name, (function, args) in cases.items():
             args = [np.asarray(a, object if isinstance(a, bytes) else None) for a in args]

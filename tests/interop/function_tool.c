@@ -18,6 +18,7 @@
 #include "io/file.h"
 #include "runtime/function_run.h"
 #include "savedmodel/import_library.h"
+#include "savedmodel/load_tables.h"
 
 static void check(sx_status status, const char *what)
 {
@@ -124,7 +125,8 @@ int main(int argc, char **argv)
     static sx_status refused[MAX_SIGNATURES];
     sx_saved_model *model;
     sx_library *library;
-    sx_platform *platform;
+    sx_session *session;
+    sx_tables *tables;
     sx_runner *runner;
     if (argc < 3) {
         fprintf(stderr, "usage: function_tool MODEL DIR [DEVICE]\n");
@@ -138,12 +140,13 @@ int main(int argc, char **argv)
         return 1;
     }
     check(sx_import_library(model, NULL, &library, refused), "importing");
-    check(sx_platform_open(argc > 3 ? argv[3] : "host", &(sx_platform_options){.cpu.threads = 1},
-                           &platform),
+    check(sx_session_create(&(sx_session_options){.device = argc > 3 ? argv[3] : "host",
+                                                  .platform.cpu.threads = 1},
+                            &session),
           "device");
-    check(sx_runner_create(
-              &(sx_runner_options){.library = library, .platform = platform, .seed = 1}, &runner),
-          "runner");
+    check(sx_tables_create(NULL, argv[1], &tables), "tables");
+    check(sx_load_tables(model, library, session, NULL, NULL, tables), "tables");
+    check(sx_start_runner(session, library, NULL, NULL, tables, &runner), "runner");
     for (size_t i = 0; i < n_signatures; i++) {
         const char *name = signatures[i].key;
         char path[1024], error[1024];
@@ -170,7 +173,8 @@ int main(int argc, char **argv)
         sx_arena_deinit(&arena);
     }
     sx_runner_destroy(runner);
-    sx_platform_close(platform);
+    (void)sx_session_destroy(session);
+    sx_tables_destroy(tables);
     sx_library_destroy(library);
     sx_saved_model_close(model);
     return 0;

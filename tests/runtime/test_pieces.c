@@ -19,7 +19,7 @@ static void begin(fixture *f, const char *text)
     assert_ok(sx_library_parse(text, strlen(text), &f->library));
     assert_ok(sx_session_create(&(sx_session_options){.device = "cpu"}, &f->session));
     assert_ok(sx_pieces_create(f->session, f->library, sx_library_find(f->library, "main"), NULL,
-                               NULL, &f->pieces));
+                               NULL, NULL, &f->pieces));
     sx_arena_init(&f->arena, 0);
 }
 

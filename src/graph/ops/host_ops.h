@@ -16,10 +16,18 @@ typedef struct sx_separator_attrs {
     const char *separator;
 } sx_separator_attrs;
 
+/* string_to_number */
+typedef struct sx_string_to_number_attrs {
+    sx_dtype out_type;
+} sx_string_to_number_attrs;
+
 /* string_length, substr */
 typedef struct sx_unit_attrs {
     const char *unit; /* "BYTE" or "UTF8_CHAR" */
 } sx_unit_attrs;
+
+/* FarmHash's Fingerprint64, as string_to_hash_bucket has it. */
+uint64_t sx_fingerprint64(const void *data, size_t size);
 
 /* What data may ask for without a memory budget: one string or tensor, and all of a run. */
 enum { SX_MADE_MAX_BYTES = 512 << 20 };

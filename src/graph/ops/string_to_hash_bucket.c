@@ -164,6 +164,11 @@ static uint64_t farm_hash(const uint8_t *s, uint64_t n)
     }
 }
 
+uint64_t sx_fingerprint64(const void *data, size_t size)
+{
+    return farm_hash(data, size);
+}
+
 /* ---- SipHash, MurmurHash ---- */
 
 static void sip_round(uint64_t v[4])

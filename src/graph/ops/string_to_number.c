@@ -12,10 +12,6 @@
 
 #include "graph/ops/host_ops.h"
 
-typedef struct sx_string_to_number_attrs {
-    sx_dtype out_type;
-} sx_string_to_number_attrs;
-
 static const sx_attr_def string_to_number_attrs[] = {
     SX_ATTR_TF(sx_string_to_number_attrs, out_type, SX_ATTR_DTYPE, .tf_number = SX_F32)};
 

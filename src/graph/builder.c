@@ -386,13 +386,17 @@ static sx_value append_node(sx_builder *b, const sx_node_spec *spec, const sx_ty
                             int n_outputs)
 {
     sx_graph *g = b->graph;
+    /* nothing is allocated after what did not fit: a budget tells why by its last charge */
     void *attrs = sx_attrs_copy(&g->arena, spec->op, spec->attrs);
-    sx_value *inputs =
-        sx_arena_memdup(&g->arena, spec->inputs, (size_t)spec->n_inputs * sizeof(sx_value));
+    sx_value *inputs = attrs == NULL ? NULL
+                                     : sx_arena_memdup(&g->arena, spec->inputs,
+                                                       (size_t)spec->n_inputs * sizeof(sx_value));
     sx_attr_operand *attr_operands =
-        sx_arena_memdup(&g->arena, spec->attr_operands,
-                        (size_t)spec->n_attr_operands * sizeof(*spec->attr_operands));
-    if (attrs == NULL || inputs == NULL || attr_operands == NULL) {
+        inputs == NULL
+            ? NULL
+            : sx_arena_memdup(&g->arena, spec->attr_operands,
+                              (size_t)spec->n_attr_operands * sizeof(*spec->attr_operands));
+    if (attr_operands == NULL) {
         fail_memory(b);
         return SX_NO_VALUE;
     }

@@ -106,9 +106,10 @@ static sx_status import_all(sx_predictor *p, bool compile)
     if (!writes) {
         sx_session_freeze(p->session);
     }
+    status = status == SX_OK ? sx_tables_declare(p->tables, p->library) : status;
     for (size_t i = 0; i < p->n && status == SX_OK; i++) {
-        if (i == 0) {
-            sx_saved_model_drop_constants(p->model); /* the library has its own */
+        if (i == 0 && sx_tables_count(p->tables) == 0) { /* tables are still to be filled by them */
+            sx_saved_model_drop_constants(p->model);     /* the library has its own */
         }
         sx_status why = refused[i];
         refused[i] = SX_OK;
@@ -179,6 +180,7 @@ sx_status sx_predictor_load(const char *dir, const sx_predictor_options *options
     if (status == SX_OK) {
         status =
             sx_load_tables(p->model, p->library, p->session, &p->memory, &p->limits, p->tables);
+        sx_saved_model_drop_constants(p->model);
     }
     if (status != SX_OK) {
         sx_predictor_unload(p);

@@ -618,6 +618,7 @@ static sx_status import_signature(sx_library_importer *im, const sx_signature *s
         if (status == SX_OK && y.kind != SX_TF_VALUE) {
             status = sx_error(SX_UNIMPLEMENTED, "output \"%.100s\" is %s", s->outputs[i].key,
                               y.kind == SX_TF_HANDLE || y.kind == SX_TF_REF ? "a variable's handle"
+                              : y.kind == SX_TF_COMPLEX                     ? "complex"
                                                                             : "a list of tensors");
         }
         if (status == SX_OK) {

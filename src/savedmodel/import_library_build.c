@@ -18,7 +18,8 @@ sx_status sx_tf_operand(const sx_tf_op_node *x, int i, sx_value *out)
         return sx_tf_unsupported("input %d is %s", i,
                                  in->kind == SX_TF_LIST || in->kind == SX_TF_ARRAY
                                      ? "a list of tensors"
-                                     : "a variable's handle");
+                                 : in->kind == SX_TF_COMPLEX ? "complex"
+                                                             : "a variable's handle");
     }
     *out = in->value;
     return SX_OK;

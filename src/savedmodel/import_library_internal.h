@@ -11,12 +11,13 @@ typedef enum sx_tf_thing_kind {
     SX_TF_NOTHING = 0, /* an output that is not imported */
     SX_TF_REFUSED,     /* of a refused node, or of one that reads from it */
     SX_TF_VALUE,
-    SX_TF_HANDLE, /* of a variable: a value of dtype resource */
-    SX_TF_REF,    /* a handle of TensorFlow 1, which reads as the variable's value */
-    SX_TF_READ,   /* of a variable that is only read: its value */
-    SX_TF_LIST,   /* of tensors of one shape: [n, ...]; no value while that shape is unknown */
-    SX_TF_TABLE,  /* the handle of a lookup table: no value */
-    SX_TF_ARRAY,  /* the handle of a TensorArrayV3: no value, its tensors are the flow's, a LIST */
+    SX_TF_HANDLE,  /* of a variable: a value of dtype resource */
+    SX_TF_REF,     /* a handle of TensorFlow 1, which reads as the variable's value */
+    SX_TF_READ,    /* of a variable that is only read: its value */
+    SX_TF_LIST,    /* of tensors of one shape: [n, ...]; no value while that shape is unknown */
+    SX_TF_COMPLEX, /* a complex tensor: no value, but its parts */
+    SX_TF_TABLE,   /* the handle of a lookup table: no value */
+    SX_TF_ARRAY,   /* the handle of a TensorArrayV3: no value, its tensors are the flow's, a LIST */
 } sx_tf_thing_kind;
 
 /* A lookup table of the graph. */
@@ -34,7 +35,8 @@ typedef struct sx_tf_thing {
     sx_value length;        /* LIST without a value: int scalar, or none */
     int list;               /* LIST without a value: which one */
     const sx_tf_table *table;
-    bool grows; /* ARRAY: a tensor beyond the end extends it */
+    sx_value parts[2]; /* COMPLEX: real, imaginary */
+    bool grows;        /* ARRAY: a tensor beyond the end extends it */
 } sx_tf_thing;
 
 /* The graph, or a function, for some argument types. */

@@ -77,9 +77,9 @@ sx_status sx_tf_fold(const sx_tf_op_node *x, const sx_op_def *op, const void *at
     const unsigned barred =
         SX_OP_FUNCTION | SX_OP_EFFECT | SX_OP_STATE | SX_OP_BY_REPLICA | SX_OP_NO_HOST;
     *out_folded = false;
-    if (n_in == 0 || n_in > MAX_FOLDED_INPUTS || op == &sx_op_constant || op->host == NULL ||
-        op->host_types != NULL || sx_op_has_regions(op) || (op->flags & barred) != 0 ||
-        type->dtype == SX_STRING || !sx_type_is_static(type) ||
+    if ((n_in == 0 && op != &sx_op_iota) || n_in > MAX_FOLDED_INPUTS || op == &sx_op_constant ||
+        op->host == NULL || op->host_types != NULL || sx_op_has_regions(op) ||
+        (op->flags & barred) != 0 || type->dtype == SX_STRING || !sx_type_is_static(type) ||
         sx_type_elems(type) > MAX_FOLDED_ELEMS) {
         return SX_OK;
     }

@@ -55,6 +55,11 @@ sx_status sx_tf_import_one(sx_tf_op_node *x)
 
 static sx_status import_const(sx_tf_op_node *x)
 {
+    bool complex = false;
+    SX_TRY(sx_tf_import_complex_const(x, &complex));
+    if (complex) {
+        return SX_OK;
+    }
     sx_tensor *t = sx_arena_new(&x->im->arena, sx_tensor);
     if (t == NULL) {
         return sx_import_memory();
@@ -112,9 +117,10 @@ static const sx_tf_op_row program_rows[] = {
 };
 
 static const sx_tf_op_row *const tables[] = {
-    program_rows,      sx_tf_variable_rows, sx_tf_control_rows, sx_tf_shape_rows, sx_tf_slice_rows,
-    sx_tf_list_rows,   sx_tf_number_rows,   sx_tf_einsum_rows,  sx_tf_image_rows, sx_tf_random_rows,
-    sx_tf_window_rows, sx_tf_index_rows,    sx_tf_norm_rows,    sx_tf_table_rows};
+    program_rows,     sx_tf_variable_rows, sx_tf_control_rows, sx_tf_shape_rows,
+    sx_tf_slice_rows, sx_tf_list_rows,     sx_tf_number_rows,  sx_tf_einsum_rows,
+    sx_tf_image_rows, sx_tf_random_rows,   sx_tf_window_rows,  sx_tf_index_rows,
+    sx_tf_norm_rows,  sx_tf_table_rows,    sx_tf_complex_rows};
 
 /* What the operators read themselves. */
 static const sx_tf_op_row one_to_one = {"", sx_tf_import_one, NULL};
@@ -165,11 +171,13 @@ sx_status sx_tf_import_op(sx_library_importer *im, sx_tf_body *body, sx_tf_impor
     }
     n->in = in;
     const bool assigns = strncmp(n->node->op, "Assign", strlen("Assign")) == 0;
+    bool complex = false;
     for (int i = 0; i < n->n_in; i++) {
         if (in[i].kind == SX_TF_REF && !(assigns && i == 0)) {
             SX_TRY(sx_tf_read_handle(&x, &in[i], &in[i].value));
             in[i].kind = SX_TF_VALUE;
         }
+        complex = complex || in[i].kind == SX_TF_COMPLEX;
         types[i] = sx_type_of_value(body->b, n->in[i].value);
         values[i] = n->in[i].known != NULL && n->in[i].known->type.dtype != SX_STRING
                         ? n->in[i].known
@@ -178,5 +186,5 @@ sx_status sx_tf_import_op(sx_library_importer *im, sx_tf_body *body, sx_tf_impor
     x.tf.head.n_in = n->n_in;
     x.tf.head.types = types;
     x.tf.head.values = values;
-    return x.row->import(&x);
+    return complex ? sx_tf_import_complex(&x) : x.row->import(&x);
 }

@@ -314,6 +314,11 @@ static sx_status cut_block(const sx_tf_op_node *x, sx_value v, const extent *ext
         return SX_OK;
     }
     if (fixed) {
+        bool folded = false;
+        SX_TRY(sx_tf_fold(x, &sx_op_slice, &attrs, &v, 1, &type, out, &folded));
+        if (folded) {
+            return SX_OK;
+        }
         *out = sx_build_node(x->b, &(sx_node_spec){.op = &sx_op_slice,
                                                    .attrs = &attrs,
                                                    .inputs = &v,

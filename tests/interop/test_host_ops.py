@@ -458,6 +458,49 @@ case("stitch", stitch, np.int32([4, 0]), np.int32([[3, 1], [2, 3]]), PIXELS.resh
 case("stitch_texts", stitch, np.int32(1), np.int32([0, 2]), strings([b"b"])[0], strings([b"a", b"c"]))
 case("stitch_negative", stitch, np.int32([-1]), np.int32([0]), f32([1]), f32([2]))
 case("stitch_parallel", lambda a, b, x, y: raw.ParallelDynamicStitch(indices=[a, b], data=[x, y]), np.int32([1, 3]), np.int32([0, 2]), np.int64([5, 6]), np.int64([7, 8]))
+# --- Complex numbers ------------------------------------------------------------------------------
+
+
+def parts(z):
+    return tf.math.real(z), tf.math.imag(z)
+
+
+def complex_case(name, function, *args):
+    """A function of arrays of known sizes but for the first; of sums that TensorFlow adds in another order."""
+    case(f"complex_{name}", lambda *xs: function(*(tf.reshape(x, [-1, *a.shape[1:]]) for x, a in zip(xs, args))), *args)
+
+
+for dtype in (np.float32, np.float64):
+    d, kind = np.dtype(dtype).name, tf.as_dtype(dtype)
+    draw = np.random.default_rng(21)
+    A, B, C = (draw.normal(size=(3, 4, 6)).astype(dtype) for _ in range(3))
+    for n in (6, 7, 2, 1, 12):
+        complex_case(f"rfft_{n}_{d}", lambda x, n=n: parts(tf.signal.rfft(x, [n])), A)
+        complex_case(f"irfft_{n}_{d}", lambda x, y, n=n: tf.signal.irfft(tf.complex(x, y), [n]), A, B)
+    for name in ("fft", "ifft", "fft2d", "ifft2d"):
+        complex_case(f"{name}_{d}", lambda x, y, name=name: parts(getattr(tf.signal, name)(tf.complex(x, y))), A, B)
+    complex_case(f"rfft2d_{d}", lambda x: parts(tf.signal.rfft2d(x)), A)
+    complex_case(f"irfft2d_{d}", lambda x, y: tf.signal.irfft2d(tf.complex(x, y), [4, 10]), A, B)
+    complex_case(f"rfft_back_{d}", lambda x: tf.signal.irfft(tf.signal.rfft(x)), A)
+    complex_case(f"arithmetic_{d}", lambda x, y, z: parts(tf.complex(x, y) * tf.complex(y, z) + tf.complex(z, x) - tf.complex(y, y)), A, B, C)
+    complex_case(f"divided_{d}", lambda x, y, z: parts(tf.complex(x, y) / tf.complex(y, 1 + z * z)), A, B, C)
+    complex_case(f"exp_{d}", lambda x, y: parts(tf.exp(tf.complex(x, y))), A, B)
+    complex_case(f"square_{d}", lambda x, y: parts(tf.square(-tf.math.conj(tf.complex(x, y)))), A, B)
+    complex_case(f"polar_{d}", lambda x, y: (tf.abs(tf.complex(x, y)), tf.math.angle(tf.complex(x, y))), A, B)
+    complex_case(f"constant_{d}", lambda x, y: parts(tf.complex(x, y) * (2 - 0.5j) + np.linspace(1j, 3, 6).astype(np.result_type(dtype, np.complex64))), A, B)
+    complex_case(f"broadcast_{d}", lambda x, y: parts(tf.complex(x, y[:, :1])), A, B)
+    complex_case(f"moved_{d}", lambda x, y: parts(tf.concat(tf.unstack(tf.transpose(tf.reshape(tf.complex(x, y)[:, 1:, ::2], [-1, 3, 3]), [1, 0, 2])), 1)), A, B)
+    complex_case(f"cast_{d}", lambda x: parts(tf.cast(tf.cast(x, tf.complex64), tf.complex128) * tf.cast(2j, tf.complex128)), A)
+    complex_case(f"sums_{d}", lambda x, y: parts(tf.reduce_sum(tf.complex(x, y), 1) + tf.reduce_mean(tf.complex(y, x), 1)), A, B)
+    complex_case(f"sizes_{d}", lambda x, y: tf.shape(tf.signal.fft(tf.complex(x, y))), A, B)
+    for kind in (1, 2, 3, 4):
+        complex_case(f"dct{kind}_{d}", lambda x, k=kind: tf.signal.dct(x, k), A)
+    complex_case(f"idct_{d}", lambda x: tf.signal.idct(x), A)
+SOUND = np.random.default_rng(22).normal(size=(2, 300)).astype(np.float32)
+complex_case("stft", lambda x: tf.abs(tf.signal.stft(x, 64, 32)), SOUND)
+complex_case("mfcc", lambda x: tf.signal.mfccs_from_log_mel_spectrograms(tf.math.log(tf.abs(tf.signal.stft(x, 64, 32))[..., :20] + 1e-2)), SOUND)
+complex_case("called", lambda x: parts(tf.function(lambda z: tf.function(lambda a: a * a)(z) + z)(tf.signal.rfft(x))), A)
+case("complex_stft_open", lambda x: tf.abs(tf.signal.stft(x, 64, 32)), SOUND)
 
 checked = lambda x: raw.CheckNumerics(tensor=x, message="the input") * 2
 each("check_numerics", checked, finite=f32([[1, 2], [3, 4]]), nan=f32([[1, np.nan]]), infinite=f32([[-np.inf, 1]]), none=np.zeros((0, 3), f32))
@@ -479,7 +522,7 @@ UNKNOWN_RANK = ["join", "strip_grid", "lower_grid", "length_grid", "number_float
 
 
 # Weighted sums of pixels, which TensorFlow adds up in float32.
-SUMS = ("resize_", "scale_", "crop_", "transform_", "colors_")
+SUMS = ("complex_", "resize_", "scale_", "crop_", "transform_", "colors_")
 
 
 def rounding(name, theirs):

@@ -1,0 +1,481 @@
+/* Imports complex numbers as two tensors, the real and the imaginary parts, and Fourier transforms
+ * as products with matrices: none of our dtypes is complex. What moves, adds or sums is imported
+ * once for each part. */
+#include <math.h>
+#include <string.h>
+
+#include "graph/host.h"
+#include "savedmodel/import_library_ops.h"
+
+enum { COMPLEX64 = 8, COMPLEX128 = 18 }; /* DataType */
+
+typedef struct parts {
+    sx_value re, im;
+} parts;
+
+static bool is_complex_type(int64_t dtype)
+{
+    return dtype == COMPLEX64 || dtype == COMPLEX128;
+}
+
+static sx_dtype part_of(int64_t dtype)
+{
+    return dtype == COMPLEX64 ? SX_F32 : SX_F64;
+}
+
+static void set_parts(const sx_tf_op_node *x, int output, parts y)
+{
+    x->n->out[output] = (sx_tf_thing){.kind = SX_TF_COMPLEX, .parts = {y.re, y.im}};
+}
+
+static sx_status read_parts(const sx_tf_op_node *x, int i, parts *out)
+{
+    if (i >= x->n->n_in || x->n->in[i].kind != SX_TF_COMPLEX) {
+        return sx_error(SX_DATA_LOSS, "input %d is not complex", i);
+    }
+    *out = (parts){x->n->in[i].parts[0], x->n->in[i].parts[1]};
+    return SX_OK;
+}
+
+/* ---- What moves, adds or sums ---- */
+
+/* Imports the node once for each part of its complex inputs. */
+static sx_status import_each_part(const sx_tf_op_node *x)
+{
+    sx_tf_import_node of[2];
+    for (int p = 0; p < 2; p++) {
+        sx_tf_thing *in =
+            sx_arena_memdup(&x->im->arena, x->n->in, ((size_t)x->n->n_in + 1) * sizeof(*in));
+        of[p] = *x->n;
+        of[p].in = in;
+        of[p].out = sx_arena_array(&x->im->arena, x->n->n_out + 1, sx_tf_thing);
+        if (in == NULL || of[p].out == NULL) {
+            return sx_import_memory();
+        }
+        for (int i = 0; i < x->n->n_in; i++) {
+            if (in[i].kind == SX_TF_COMPLEX) {
+                const sx_value v = in[i].parts[p];
+                in[i] = (sx_tf_thing){
+                    .kind = SX_TF_VALUE, .value = v, .known = sx_tf_constant_of(x->b, v)};
+            }
+        }
+        SX_TRY(sx_tf_import_op(x->im, x->body, &of[p]));
+    }
+    for (int k = 0; k < x->n->n_out; k++) {
+        if (of[0].out[k].kind == SX_TF_VALUE && of[1].out[k].kind == SX_TF_VALUE) {
+            set_parts(x, k, (parts){of[0].out[k].value, of[1].out[k].value});
+        }
+    }
+    return SX_OK;
+}
+
+/* ---- Arithmetic ---- */
+
+/* a b + sign c d */
+static sx_status sum_of_products(const sx_tf_op_node *x, sx_value a, sx_value b, int sign,
+                                 sx_value c, sx_value d, sx_value *out)
+{
+    sx_value first = SX_NO_VALUE, second = SX_NO_VALUE;
+    SX_TF_BUILD(x, &first, mul, NULL, a, b);
+    SX_TF_BUILD(x, &second, mul, NULL, c, d);
+    const sx_value both[] = {first, second};
+    return sx_tf_build(x, sign > 0 ? &sx_op_add : &sx_op_sub, NULL, out, 2, both);
+}
+
+static sx_status multiply(const sx_tf_op_node *x, parts a, parts b, parts *out)
+{
+    SX_TRY(sum_of_products(x, a.re, b.re, -1, a.im, b.im, &out->re));
+    return sum_of_products(x, a.re, b.im, 1, a.im, b.re, &out->im);
+}
+
+static sx_status import_mul(const sx_tf_op_node *x)
+{
+    const bool square = strcmp(x->n->node->op, "Square") == 0;
+    parts a = {SX_NO_VALUE, SX_NO_VALUE}, b = a, y = a;
+    SX_TRY(read_parts(x, 0, &a));
+    SX_TRY(read_parts(x, square ? 0 : 1, &b));
+    SX_TRY(multiply(x, a, b, &y));
+    set_parts(x, 0, y);
+    return SX_OK;
+}
+
+/* a conj(b) / |b|^2 */
+static sx_status import_div(const sx_tf_op_node *x)
+{
+    parts a = {SX_NO_VALUE, SX_NO_VALUE}, b = a, y = a;
+    sx_value norm = SX_NO_VALUE;
+    SX_TRY(read_parts(x, 0, &a));
+    SX_TRY(read_parts(x, 1, &b));
+    SX_TRY(sum_of_products(x, b.re, b.re, 1, b.im, b.im, &norm));
+    SX_TRY(sum_of_products(x, a.re, b.re, 1, a.im, b.im, &y.re));
+    SX_TRY(sum_of_products(x, a.im, b.re, -1, a.re, b.im, &y.im));
+    SX_TF_BUILD(x, &y.re, div, NULL, y.re, norm);
+    SX_TF_BUILD(x, &y.im, div, NULL, y.im, norm);
+    set_parts(x, 0, y);
+    return SX_OK;
+}
+
+/* e^re (cos im + i sin im) */
+static sx_status import_exp(const sx_tf_op_node *x)
+{
+    parts a = {SX_NO_VALUE, SX_NO_VALUE}, y = a;
+    sx_value size = SX_NO_VALUE;
+    SX_TRY(read_parts(x, 0, &a));
+    SX_TF_BUILD(x, &size, exp, NULL, a.re);
+    SX_TF_BUILD(x, &y.re, cos, NULL, a.im);
+    SX_TF_BUILD(x, &y.im, sin, NULL, a.im);
+    SX_TF_BUILD(x, &y.re, mul, NULL, size, y.re);
+    SX_TF_BUILD(x, &y.im, mul, NULL, size, y.im);
+    set_parts(x, 0, y);
+    return SX_OK;
+}
+
+static const struct {
+    const char *tf_op;
+    sx_status (*import)(const sx_tf_op_node *x);
+} of_complex[] = {
+    {"Mul", import_mul},
+    {"Square", import_mul},
+    {"RealDiv", import_div},
+    {"Div", import_div},
+    {"Exp", import_exp},
+    {"Add", import_each_part},
+    {"AddV2", import_each_part},
+    {"AddN", import_each_part},
+    {"Sub", import_each_part},
+    {"Neg", import_each_part},
+    {"Sum", import_each_part},
+    {"Mean", import_each_part},
+    {"Identity", import_each_part},
+    {"IdentityN", import_each_part},
+    {"StopGradient", import_each_part},
+    {"PreventGradient", import_each_part},
+    {"EnsureShape", import_each_part},
+    {"Reshape", import_each_part},
+    {"ExpandDims", import_each_part},
+    {"Squeeze", import_each_part},
+    {"Transpose", import_each_part},
+    {"Slice", import_each_part},
+    {"StridedSlice", import_each_part},
+    {"Split", import_each_part},
+    {"SplitV", import_each_part},
+    {"Pack", import_each_part},
+    {"Unpack", import_each_part},
+    {"ConcatV2", import_each_part},
+    {"GatherV2", import_each_part},
+    {"Tile", import_each_part},
+    {"BroadcastTo", import_each_part},
+    {"ReverseV2", import_each_part},
+    {"Pad", import_each_part},
+    {"ZerosLike", import_each_part},
+};
+
+/* The shape is that of either part. */
+static sx_status import_shape(sx_tf_op_node *x)
+{
+    sx_tf_import_node of = *x->n;
+    sx_tf_thing *in =
+        sx_arena_memdup(&x->im->arena, x->n->in, ((size_t)x->n->n_in + 1) * sizeof(*in));
+    if (in == NULL) {
+        return sx_import_memory();
+    }
+    in[0] = (sx_tf_thing){.kind = SX_TF_VALUE, .value = in[0].parts[0]};
+    of.in = in;
+    return sx_tf_import_op(x->im, x->body, &of);
+}
+
+sx_status sx_tf_import_complex(sx_tf_op_node *x)
+{
+    const char *op = x->n->node->op;
+    if (strcmp(op, "Shape") == 0 || strcmp(op, "Size") == 0 || strcmp(op, "Rank") == 0) {
+        return import_shape(x);
+    }
+    for (const sx_tf_op_row *row = sx_tf_complex_rows; row->tf_op != NULL; row++) {
+        if (strcmp(row->tf_op, op) == 0) {
+            return row->import(x);
+        }
+    }
+    for (size_t i = 0; i < SX_COUNT(of_complex); i++) {
+        if (strcmp(of_complex[i].tf_op, op) == 0) {
+            return of_complex[i].import(x);
+        }
+    }
+    return sx_tf_unsupported("it reads complex numbers");
+}
+
+/* ---- Constants, casts, parts ---- */
+
+sx_status sx_tf_import_complex_const(sx_tf_op_node *x, bool *out_done)
+{
+    const Tensorflow__AttrValue *value = sx_tf_node_attr(x->n->node, "value");
+    const Tensorflow__TensorProto *m =
+        value != NULL && value->value_case == TENSORFLOW__ATTR_VALUE__VALUE_TENSOR ? value->tensor
+                                                                                   : NULL;
+    *out_done = m != NULL && is_complex_type((int64_t)m->dtype);
+    if (!*out_done) {
+        return SX_OK;
+    }
+    const sx_dtype dtype = part_of((int64_t)m->dtype);
+    const size_t size = sx_dtype_bytes(dtype), bytes = m->tensor_content.len;
+    const size_t listed = (dtype == SX_F32 ? m->n_scomplex_val : m->n_dcomplex_val) / 2;
+    const char *list =
+        dtype == SX_F32 ? (const char *)m->scomplex_val : (const char *)m->dcomplex_val;
+    Tensorflow__TensorProto shape = *m; /* zeros of its shape, to be filled */
+    shape.dtype = (Tensorflow__DataType)dtype;
+    shape.tensor_content.len = 0;
+    shape.n_float_val = shape.n_double_val = 0;
+    parts y = {SX_NO_VALUE, SX_NO_VALUE};
+    for (int p = 0; p < 2; p++) {
+        sx_tensor t;
+        SX_TRY(sx_tf_tensor_value(&shape, &x->im->arena, &t));
+        const size_t elems = (size_t)sx_type_elems(&t.type);
+        if (bytes > 0 && bytes / size / 2 != elems) {
+            return sx_error(SX_DATA_LOSS, "a constant has %zu bytes, expected %zu for its shape",
+                            bytes, elems * size * 2);
+        }
+        const char *from = bytes > 0 ? (const char *)m->tensor_content.data : list;
+        const size_t count = bytes > 0 ? elems : listed;
+        for (size_t i = 0; i < elems && count > 0; i++) {
+            const size_t k = SX_MIN(i, count - 1); /* the last one is repeated */
+            memcpy((char *)t.data + i * size, from + (2 * k + (size_t)p) * size, size);
+        }
+        x->im->constant_bytes += SX_MAX(sx_type_bytes(&t.type), 0);
+        if (x->im->constant_bytes > x->im->limits.constant_bytes) {
+            return sx_error(SX_RESOURCE_EXHAUSTED, "more than %lld bytes of constants",
+                            (long long)x->im->limits.constant_bytes);
+        }
+        SX_TRY(sx_tf_constant(x, t.type, t.data, p == 0 ? &y.re : &y.im));
+    }
+    set_parts(x, 0, y);
+    return SX_OK;
+}
+
+/* To complex numbers the imaginary part is 0; from them the real part counts. */
+static sx_status import_cast(sx_tf_op_node *x)
+{
+    const int64_t to = (int64_t)sx_tf_read_dtype(&x->tf.head, "DstT", SX_F32);
+    const bool from_complex = x->n->n_in > 0 && x->n->in[0].kind == SX_TF_COMPLEX;
+    if (!from_complex && !is_complex_type(to)) {
+        return sx_tf_import_one(x);
+    }
+    const sx_cast_attrs attrs = {is_complex_type(to) ? part_of(to) : (sx_dtype)to};
+    parts y = {SX_NO_VALUE, SX_NO_VALUE};
+    if (from_complex) {
+        SX_TRY(read_parts(x, 0, &y));
+    } else {
+        SX_TRY(sx_tf_operand(x, 0, &y.re));
+    }
+    if (sx_type_of_value(x->b, y.re).dtype != attrs.dtype) {
+        SX_TF_BUILD(x, &y.re, cast, &attrs, y.re);
+    }
+    if (!is_complex_type(to)) {
+        sx_tf_set(x, 0, y.re);
+        return SX_OK;
+    }
+    if (from_complex && sx_type_of_value(x->b, y.im).dtype != attrs.dtype) {
+        SX_TF_BUILD(x, &y.im, cast, &attrs, y.im);
+    } else if (!from_complex) {
+        SX_TF_BUILD(x, &y.im, sub, NULL, y.re, y.re);
+    }
+    set_parts(x, 0, y);
+    return SX_OK;
+}
+
+static sx_status import_complex(sx_tf_op_node *x)
+{
+    parts y = {SX_NO_VALUE, SX_NO_VALUE};
+    sx_value sum = SX_NO_VALUE, shape = SX_NO_VALUE;
+    SX_TRY(sx_tf_operand(x, 0, &y.re));
+    SX_TRY(sx_tf_operand(x, 1, &y.im));
+    const sx_type a = sx_type_of_value(x->b, y.re), b = sx_type_of_value(x->b, y.im);
+    bool same = a.rank != SX_UNKNOWN_RANK && sx_same_dims(&a, &b);
+    for (int d = 0; d < a.rank; d++) {
+        same = same && (a.dims[d] >= 0 || sx_dim_is_batch(a.dims[d]));
+    }
+    if (!same) { /* they may broadcast */
+        SX_TF_BUILD(x, &sum, add, NULL, y.re, y.im);
+        SX_TF_BUILD(x, &shape, shape, (&(sx_cast_attrs){SX_I64}), sum);
+        SX_TRY(sx_tf_build_open(x, &sx_op_broadcast_to, NULL, y.re, "shape", shape, &y.re));
+        SX_TRY(sx_tf_build_open(x, &sx_op_broadcast_to, NULL, y.im, "shape", shape, &y.im));
+    }
+    set_parts(x, 0, y);
+    return SX_OK;
+}
+
+static sx_status import_part(sx_tf_op_node *x)
+{
+    const char *op = x->n->node->op;
+    parts a = {SX_NO_VALUE, SX_NO_VALUE};
+    sx_value y = SX_NO_VALUE;
+    SX_TRY(read_parts(x, 0, &a));
+    if (strcmp(op, "ComplexAbs") == 0) {
+        SX_TRY(sum_of_products(x, a.re, a.re, 1, a.im, a.im, &y));
+        SX_TF_BUILD(x, &y, sqrt, NULL, y);
+    } else if (strcmp(op, "Angle") == 0) {
+        SX_TF_BUILD(x, &y, atan2, NULL, a.im, a.re);
+    } else {
+        y = strcmp(op, "Real") == 0 ? a.re : a.im;
+    }
+    sx_tf_set(x, 0, y);
+    return SX_OK;
+}
+
+static sx_status import_conj(sx_tf_op_node *x)
+{
+    parts y = {SX_NO_VALUE, SX_NO_VALUE};
+    SX_TRY(read_parts(x, 0, &y));
+    SX_TF_BUILD(x, &y.im, neg, NULL, y.im);
+    set_parts(x, 0, y);
+    return SX_OK;
+}
+
+/* ---- Fourier transforms ---- */
+
+/* The [rows, columns] matrix of weight cos(2 pi i k / n), or of the sine; zero from row `most` on.
+ */
+static sx_status wave(const sx_tf_op_node *x, sx_dtype dtype, int64_t rows, int64_t columns,
+                      int64_t n, int64_t most, bool sine, bool halves, sx_value *out)
+{
+    enum { MOST_WEIGHTS = 1 << 22 };
+    if (rows < 1 || columns < 1 || columns > MOST_WEIGHTS / rows) {
+        return sx_tf_unsupported("a Fourier transform of %lld numbers to %lld is too long",
+                                 (long long)rows, (long long)columns);
+    }
+    const size_t size = sx_dtype_bytes(dtype);
+    char *data = sx_arena_alloc(&x->im->arena, (size_t)(rows * columns) * size, sizeof(double));
+    if (data == NULL) {
+        return sx_import_memory();
+    }
+    for (int64_t i = 0; i < rows; i++) {
+        /* of half of the frequencies: each but the first, and the last if n is even, stands for two
+         */
+        const double weight = i >= most ? 0 : halves && i > 0 && 2 * i != n ? 2 : 1;
+        for (int64_t k = 0; k < columns; k++) {
+            /* exact at quarters of a turn */
+            const int64_t turn = i * k % n, quarter = 4 * turn % n == 0 ? 4 * turn / n : -1;
+            const double angle = 2 * M_PI * (double)turn / (double)n,
+                         value = quarter < 0 ? (sine ? sin(angle) : cos(angle))
+                                 : sine      ? (double)((quarter == 1) - (quarter == 3))
+                                             : (double)((quarter == 0) - (quarter == 2));
+            sx_host_store_element(dtype, weight * value, data + (size_t)(i * columns + k) * size);
+        }
+    }
+    return sx_tf_constant(x, sx_type_of(dtype, rows, columns), data, out);
+}
+
+/* v, whose axis `axis` from the end, 1 or more, is multiplied with a matrix. */
+static sx_status along(const sx_tf_op_node *x, sx_value v, int axis, sx_value matrix, sx_value *out)
+{
+    const sx_type type = sx_type_of_value(x->b, v);
+    if (axis == 1 && type.rank == 1) {
+        const sx_type columns = sx_type_of_value(x->b, matrix);
+        const sx_shape_attrs flat = {{1, {columns.dims[1]}}};
+        SX_TRY(sx_tf_expand(x, v, 0, &v));
+        SX_TF_BUILD(x, &v, matmul, NULL, v, matrix);
+        SX_TF_BUILD(x, out, reshape, &flat, v);
+    } else if (axis == 1) {
+        SX_TF_BUILD(x, out, matmul, NULL, v, matrix);
+    } else {
+        const sx_matmul_attrs turned = {.transpose_a = true};
+        SX_TF_BUILD(x, out, matmul, &turned, matrix, v);
+    }
+    return SX_OK;
+}
+
+/* The product of a complex tensor and the matrix (cos + i sign sin) / by along an axis. */
+static sx_status transform(const sx_tf_op_node *x, parts a, int axis, sx_value cosine,
+                           sx_value sine, int sign, double by, parts *out)
+{
+    sx_value rc, rs, ic, is;
+    SX_TRY(along(x, a.re, axis, cosine, &rc));
+    SX_TRY(along(x, a.re, axis, sine, &rs));
+    SX_TRY(along(x, a.im, axis, cosine, &ic));
+    SX_TRY(along(x, a.im, axis, sine, &is));
+    const sx_value re[] = {rc, is}, im[] = {ic, rs};
+    SX_TRY(sx_tf_build(x, sign > 0 ? &sx_op_sub : &sx_op_add, NULL, &out->re, 2, re));
+    SX_TRY(sx_tf_build(x, sign > 0 ? &sx_op_add : &sx_op_sub, NULL, &out->im, 2, im));
+    if (by != 1) {
+        sx_value scale;
+        SX_TRY(sx_tf_number(x, sx_type_of_value(x->b, a.re).dtype, 1 / by, &scale));
+        SX_TF_BUILD(x, &out->re, mul, NULL, out->re, scale);
+        SX_TF_BUILD(x, &out->im, mul, NULL, out->im, scale);
+    }
+    return SX_OK;
+}
+
+/* FFT, IFFT, RFFT, IRFFT of the last axis, or, with 2D, of the last two. */
+static sx_status import_fourier(sx_tf_op_node *x)
+{
+    const char *op = x->n->node->op;
+    const bool inverse = op[0] == 'I', real = op[inverse] == 'R', two = strstr(op, "2D") != NULL;
+    const int axes = two ? 2 : 1, sign = inverse ? 1 : -1;
+    parts a = {SX_NO_VALUE, SX_NO_VALUE};
+    sx_ints lengths = {0};
+    if (real && !inverse) {
+        SX_TRY(sx_tf_operand(x, 0, &a.re));
+    } else {
+        SX_TRY(read_parts(x, 0, &a));
+    }
+    const sx_type type = sx_type_of_value(x->b, a.re);
+    if (type.rank < axes) {
+        return sx_tf_unsupported("the rank of its input is unknown, or below %d", axes);
+    }
+    if (real) {
+        if (x->tf.head.n_in < 2 || x->tf.head.values[1] == NULL) {
+            return sx_tf_unsupported("its length is computed");
+        }
+        SX_TRY(sx_tf_operand_ints(x, 1, &lengths));
+        if (lengths.n != axes) {
+            return sx_error(SX_DATA_LOSS, "it has %d lengths, expected %d", lengths.n, axes);
+        }
+    }
+    /* a real transform begins with the last axis, its inverse ends with it */
+    for (int k = 0; k < axes; k++) {
+        const int axis = inverse ? axes - k : k + 1;
+        const int64_t has = type.dims[type.rank - axis], n = real ? lengths.v[axes - axis] : has,
+                      half = n / 2 + 1;
+        sx_value cosine, sine;
+        if (has < 1 || n < 1) {
+            return sx_tf_unsupported("the size of its input is unknown");
+        }
+        const bool half_out = real && !inverse && axis == 1, half_in = real && inverse && axis == 1;
+        const int64_t columns = half_out ? half : n, most = half_in ? half : n;
+        SX_TRY(wave(x, type.dtype, has, columns, n, most, false, half_in, &cosine));
+        SX_TRY(wave(x, type.dtype, has, columns, n, most, true, half_in, &sine));
+        if (half_out) {
+            sx_value re;
+            SX_TRY(along(x, a.re, 1, cosine, &re));
+            SX_TRY(along(x, a.re, 1, sine, &a.im));
+            SX_TF_BUILD(x, &a.im, neg, NULL, a.im);
+            a.re = re;
+        } else if (half_in) {
+            sx_value scale, re, im;
+            SX_TRY(along(x, a.re, 1, cosine, &re));
+            SX_TRY(along(x, a.im, 1, sine, &im));
+            SX_TF_BUILD(x, &re, sub, NULL, re, im);
+            SX_TRY(sx_tf_number(x, type.dtype, 1 / (double)n, &scale));
+            SX_TF_BUILD(x, &a.re, mul, NULL, re, scale);
+        } else {
+            SX_TRY(transform(x, a, axis, cosine, sine, sign, inverse ? (double)n : 1, &a));
+        }
+    }
+    if (real && inverse) {
+        sx_tf_set(x, 0, a.re);
+    } else {
+        set_parts(x, 0, a);
+    }
+    return SX_OK;
+}
+
+/* ---- The table ---- */
+
+const sx_tf_op_row sx_tf_complex_rows[] = {
+    {"Cast", import_cast, NULL},       {"Complex", import_complex, NULL},
+    {"Real", import_part, NULL},       {"Imag", import_part, NULL},
+    {"ComplexAbs", import_part, NULL}, {"Angle", import_part, NULL},
+    {"Conj", import_conj, NULL},       {"FFT", import_fourier, NULL},
+    {"IFFT", import_fourier, NULL},    {"RFFT", import_fourier, NULL},
+    {"IRFFT", import_fourier, NULL},   {"FFT2D", import_fourier, NULL},
+    {"IFFT2D", import_fourier, NULL},  {"RFFT2D", import_fourier, NULL},
+    {"IRFFT2D", import_fourier, NULL}, {NULL, NULL, NULL},
+};

@@ -342,6 +342,11 @@ static sx_status wave(const sx_tf_op_node *x, sx_dtype dtype, int64_t rows, int6
                                  (long long)rows, (long long)columns);
     }
     const size_t size = sx_dtype_bytes(dtype);
+    x->im->constant_bytes += rows * columns * (int64_t)size;
+    if (x->im->constant_bytes > x->im->limits.constant_bytes) {
+        return sx_error(SX_RESOURCE_EXHAUSTED, "more than %lld bytes of constants",
+                        (long long)x->im->limits.constant_bytes);
+    }
     char *data = sx_arena_alloc(&x->im->arena, (size_t)(rows * columns) * size, sizeof(double));
     if (data == NULL) {
         return sx_import_memory();

@@ -10,6 +10,8 @@
  * shape comes from the results of its body (import_library_control.c). */
 #include "savedmodel/import_library_ops.h"
 
+#include "graph/host.h"
+
 #include <string.h>
 
 static sx_status list_operand(const sx_tf_op_node *x, int i, const sx_tf_thing **out)
@@ -440,7 +442,13 @@ static bool counts_from_0(const sx_tf_op_node *x, int i)
 {
     const sx_value v = i < x->n->n_in ? x->n->in[i].value : SX_NO_VALUE;
     const sx_node *maker = sx_value_is(v) ? sx_builder_maker(x->b, v) : NULL;
-    return maker != NULL && maker->op == &sx_op_iota;
+    const sx_tensor *known = sx_value_is(v) ? sx_tf_constant_of(x->b, v) : NULL;
+    bool counts = known != NULL && known->type.rank == 1 && sx_dtype_is_integer(known->type.dtype);
+    for (int64_t k = 0; counts && k < known->type.dims[0]; k++) {
+        const char *at = (const char *)known->data + (size_t)k * sx_dtype_bytes(known->type.dtype);
+        counts = sx_host_load_element(known->type.dtype, at) == (double)k;
+    }
+    return counts || (maker != NULL && maker->op == &sx_op_iota);
 }
 
 /* handle, indices, flow -> value */

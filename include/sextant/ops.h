@@ -367,6 +367,26 @@ SX_API sx_value sx_gather_along_at(sx_builder *b, sx_value table, sx_value indic
 #define sx_gather_along(b, table, indices, axis, batch_dims) \
     sx_gather_along_at((b), (table), (indices), (axis), (batch_dims), SX_HERE_)
 
+/* Slices of x [S...,J...] at indices [I...,K], K the number of S: [I...,J...]. */
+SX_API sx_value sx_gather_nd_at(sx_builder *b, sx_value x, sx_value indices, const char *file,
+                                int line);
+#define sx_gather_nd(b, x, indices) sx_gather_nd_at((b), (x), (indices), SX_HERE_)
+
+typedef enum sx_scatter {
+    SX_SCATTER_UPDATE,
+    SX_SCATTER_ADD,
+    SX_SCATTER_SUB,
+    SX_SCATTER_MUL,
+    SX_SCATTER_MIN,
+    SX_SCATTER_MAX,
+} sx_scatter;
+
+/* x [S...,J...] with its slices at indices [I...,K] updated by those of u [I...,J...]. */
+SX_API sx_value sx_tensor_scatter_at(sx_builder *b, sx_value x, sx_value indices, sx_value u,
+                                     sx_scatter how, const char *file, int line);
+#define sx_tensor_scatter(b, x, indices, u, how) \
+    sx_tensor_scatter_at((b), (x), (indices), (u), (how), SX_HERE_)
+
 /* The k largest elements along the last axis, in descending order; output 1: int32 indices. */
 SX_API sx_value sx_top_k_at(sx_builder *b, sx_value x, int64_t k, const char *file, int line);
 #define sx_top_k(b, x, k) sx_top_k_at((b), (x), (k), SX_HERE_)

@@ -153,6 +153,16 @@ typedef struct sx_gather_grad_attrs {
     int64_t axis, batch_dims;
 } sx_gather_grad_attrs;
 
+typedef struct sx_gather_nd_attrs {
+    bool skip_negative; /* gives zeros there */
+} sx_gather_nd_attrs;
+
+enum { SX_SCATTER_INSIDE, SX_SCATTER_SKIP_NEGATIVE, SX_SCATTER_ASCENDING };
+typedef struct sx_tensor_scatter_attrs {
+    int32_t how;   /* sx_scatter */
+    int32_t check; /* SX_SCATTER_INSIDE, … */
+} sx_tensor_scatter_attrs;
+
 /* top_k, in_top_k */
 typedef struct sx_top_k_attrs {
     int64_t k;

@@ -185,3 +185,86 @@ void sx_hlo_lower_in_top_k(sx_hlo_writer *w, const sx_hlo_op *op)
     in = sx_hlo_binary(w, "and", in, sx_hlo_unary(w, "not", nan));
     op->out[0] = sx_hlo_binary(w, "and", in, sx_hlo_emit(w, "is_finite", &own, 1, out, 1));
 }
+
+/* ---- Slices at places of several axes ---- */
+
+/* The slices at rows of indices [I..., K]; where they are outside, zeros. */
+void sx_hlo_lower_gather_nd(sx_hlo_writer *w, const sx_hlo_op *op)
+{
+    const sx_type *x = &op->in_types[0], *indices = &op->in_types[1], *out = &op->out_types[0];
+    const int outer = indices->rank - 1, k = (int)indices->dims[outer];
+    int64_t map[SX_MAX_RANK], last = outer;
+    for (int d = 0; d < SX_MAX_RANK; d++) {
+        map[d] = k == 0 ? outer + d : d;
+    }
+    if (k == 0 || sx_type_elems(x) == 0 || sx_type_elems(out) == 0) {
+        op->out[0] = k == 0 && sx_type_elems(out) != 0 ? sx_hlo_broadcast_in(w, op->in[0], out, map)
+                                                       : sx_hlo_splat(w, *out, 0);
+        return;
+    }
+    const sx_hlo in[2] = {op->in[0], op->in[1]};
+    sx_type slice = *x;
+    for (int d = 0; d < k; d++) {
+        slice.dims[d] = 1;
+    }
+    sx_hlo_attr(w, "dimension_numbers",
+                "#stablehlo.gather<offset_dims = [%s], collapsed_slice_dims = [%s], "
+                "start_index_map = [%s], index_vector_dim = %d>",
+                sx_hlo_numbers(outer, out->rank, (char[SX_HLO_NUMBERS]){0}),
+                sx_hlo_numbers(0, k, (char[SX_HLO_NUMBERS]){0}),
+                sx_hlo_numbers(0, k, (char[SX_HLO_NUMBERS]){0}), outer);
+    sx_hlo_attr_i64s(w, "slice_sizes", slice.rank, slice.dims);
+    sx_hlo_attr(w, "indices_are_sorted", "false");
+    sx_hlo taken = sx_hlo_emit(w, "gather", in, 2, out, 1);
+    sx_type sizes = sx_type_of(indices->dtype, k);
+    int64_t dims[SX_MAX_RANK];
+    int32_t narrow[SX_MAX_RANK];
+    for (int d = 0; d < k; d++) {
+        dims[d] = x->dims[d];
+        narrow[d] = (int32_t)SX_MIN(x->dims[d], INT32_MAX);
+    }
+    sx_hlo limit = sx_hlo_constant(
+        w, &(sx_tensor){sizes, sizes.dtype == SX_I64 ? (void *)dims : (void *)narrow});
+    limit = sx_hlo_broadcast_in(w, limit, indices, &last);
+    sx_hlo known = sx_hlo_compare(w, "GE", op->in[1], sx_hlo_like(w, op->in[1], 0));
+    known = sx_hlo_binary(w, "and", known, sx_hlo_compare(w, "LT", op->in[1], limit));
+    known = sx_hlo_reduce(w, "and", known, 1, &last, false);
+    known = sx_hlo_broadcast_in(w, known, out, map);
+    op->out[0] = sx_hlo_select(w, known, taken, sx_hlo_like(w, taken, 0));
+}
+
+/* StableHLO leaves out updates whose index is outside. */
+void sx_hlo_lower_tensor_scatter(sx_hlo_writer *w, const sx_hlo_op *op)
+{
+    static const char *const combine[] = {
+        [SX_SCATTER_UPDATE] = NULL,    [SX_SCATTER_ADD] = "add",     [SX_SCATTER_SUB] = "add",
+        [SX_SCATTER_MUL] = "multiply", [SX_SCATTER_MIN] = "minimum", [SX_SCATTER_MAX] = "maximum"};
+    const sx_tensor_scatter_attrs *attrs = op->attrs;
+    const sx_type *x = &op->in_types[0], *indices = &op->in_types[1], *u = &op->in_types[2];
+    const int outer = indices->rank - 1, k = (int)indices->dims[outer];
+    if (sx_type_elems(x) == 0 || sx_type_elems(u) == 0) {
+        op->out[0] = op->in[0];
+        return;
+    }
+    sx_hlo updates =
+        attrs->how == SX_SCATTER_SUB ? sx_hlo_unary(w, "negate", op->in[2]) : op->in[2];
+    const sx_hlo in[3] = {op->in[0], op->in[1], updates};
+    op->out[0] = sx_hlo_begin(w, "scatter", in, 3, x, 1);
+    if (combine[attrs->how] != NULL) {
+        sx_hlo_region_binary(w, combine[attrs->how], x->dtype);
+    } else {
+        const sx_type scalars[2] = {sx_scalar_type(x->dtype), sx_scalar_type(x->dtype)};
+        sx_hlo a[2];
+        sx_hlo_region(w, scalars, 2, a);
+        sx_hlo_region_end(w, &a[1], 1);
+    }
+    sx_hlo_attr(w, "scatter_dimension_numbers",
+                "#stablehlo.scatter<update_window_dims = [%s], inserted_window_dims = [%s], "
+                "scatter_dims_to_operand_dims = [%s], index_vector_dim = %d>",
+                sx_hlo_numbers(outer, u->rank, (char[SX_HLO_NUMBERS]){0}),
+                sx_hlo_numbers(0, k, (char[SX_HLO_NUMBERS]){0}),
+                sx_hlo_numbers(0, k, (char[SX_HLO_NUMBERS]){0}), outer);
+    sx_hlo_attr(w, "indices_are_sorted", "false");
+    sx_hlo_attr(w, "unique_indices", "false");
+    sx_hlo_end(w);
+}

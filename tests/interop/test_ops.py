@@ -218,6 +218,12 @@ def ragged_tensor_to_tensor(a, shape, values, default, *partitions):
         row_partition_types=["ROW_SPLITS"] if len(partitions) == 1 else ["FIRST_DIM_SIZE", "VALUE_ROWIDS"])
 
 
+def random_skip(a, state, delta):
+    generator = tf.Variable(state)
+    tf.raw_ops.RngReadAndSkip(resource=generator.handle, alg=1, delta=delta)
+    return generator.read_value()
+
+
 PEERS = {
     "ragged_tensor_to_tensor": ragged_tensor_to_tensor,
     "bucketize": lambda a, x: tf.raw_ops.Bucketize(input=x, boundaries=[0, 1.5, 2, 2, 100]),
@@ -256,6 +262,7 @@ PEERS = {
     "all_gather": lambda a, x: tf.identity(x),
     "all_slice": lambda a, x: tf.identity(x),
     "reduce_tree": reduce_tree,
+    "random_skip": random_skip,
 }
 
 # Gradients that TensorFlow does not have, with the reason; ours stand on central differences there.
@@ -263,8 +270,10 @@ NO_TF_GRADIENT = {
     ("batch_norm", 3): "FusedBatchNormGradV3 gives none to mean",
     ("batch_norm", 4): "FusedBatchNormGradV3 gives none to variance",
     ("conv2d", "grouped"): "no grouped convolution gradients on the CPU",
+    ("gather_nd", "whole"): "its gradient is a ScatterNd, which takes no indices without elements",
 }
 TF_REFUSES = {
+    ("ragged_tensor_to_tensor", "rows"): "a shape that is a scalar must be a constant; test_host_ops.py compares it",
     ("gather", "empty_table"): "indices outside the table are an error on the CPU, zeros on the GPU and here",
 }
 

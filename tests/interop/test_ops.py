@@ -386,7 +386,7 @@ def check_refused(sample):
     inputs = [constant(x) for x in sample.load("x", sample.entry["inputs"])]
     try:
         sample.function()(*inputs)
-    except tf.errors.InvalidArgumentError:
+    except (tf.errors.InvalidArgumentError, ValueError):  # when it runs, or when its graph is made
         return
     fail(sample.name, "TensorFlow computes it: remove it from TF_REFUSES")
 

@@ -292,6 +292,12 @@ static sx_status run_gather(ref_run *r, const ref_op *op)
     return SX_OK;
 }
 
+/* A region that gives the new value, whatever the old one. */
+static bool replaces(const ref_block *block)
+{
+    return block->first == NULL && block->n_results == 1 && block->results[0] == block->args[1];
+}
+
 static sx_status check_scatter(ref_program *p, const ref_op *op, void **out_plan)
 {
     static const index_names names = {"update_window_dims", "inserted_window_dims",
@@ -312,9 +318,9 @@ static sx_status check_scatter(ref_program *p, const ref_op *op, void **out_plan
     SX_TRY(check_geometry(g, table, indices, ref_in_type(p, op, 2), false));
     SX_TRY(ref_expect(p, op, 0, table));
     SX_TRY(ref_check_region(p, op, 0, scalars, 2, scalars, 1));
-    return ref_lambda_of(p, &op->regions[0]).kernel != NULL
+    return replaces(&op->regions[0]) || ref_lambda_of(p, &op->regions[0]).kernel != NULL
                ? SX_OK
-               : ref_wrong("updates by one operation of (old, new) only");
+               : ref_wrong("updates by the new value, or one operation of (old, new), only");
 }
 
 /* Where an update goes; -1 = outside. */
@@ -351,7 +357,11 @@ static sx_status run_scatter(ref_run *r, const ref_op *op)
         int64_t to = target_of(g, &out->type, window, start, strides);
         if (to >= 0) {
             ref_lane old = ref_get(out, to), update = ref_get(updates, k);
-            f.kernel(&old, &update, &old, 1);
+            if (f.kernel != NULL) {
+                f.kernel(&old, &update, &old, 1);
+            } else {
+                old = update;
+            }
             ref_put(out, to, old);
         }
         k++;

@@ -52,10 +52,11 @@ sx_status sx_tf_known_attrs(const sx_tf_op_node *x, const sx_op_def *op, const v
             break;
         }
         if (own == NULL) {
-            own = sx_arena_memdup(&x->im->arena, *attrs, op->attrs_bytes + 1);
+            own = sx_arena_alloc(&x->im->arena, op->attrs_bytes + 1, 1);
             if (own == NULL) {
                 return sx_import_memory();
             }
+            memcpy(own, *attrs, op->attrs_bytes);
         }
         sx_status status =
             sx_attr_from_operand(op, operand->row, own, inputs, n_inputs, &known, &resolved);

@@ -510,6 +510,9 @@ PREDICTIONS, TARGETS = f32([[1, 3, 2], [5, 5, 5], [0, np.nan, 1], [9, 8, 7]]), i
 case("in_top_k", lambda p, t, k: raw.InTopKV2(predictions=p, targets=t, k=k), PREDICTIONS, TARGETS, i32(2))
 case("in_top_k_v1", lambda p, t: raw.InTopK(predictions=p, targets=t, k=1), PREDICTIONS, TARGETS)
 
+case("tile_texts", lambda x, n: tf.tile(x, n), strings([b"a", b"", b"ccc"], 1, 3), i32([2, 2]))
+case("tile_texts_none", lambda x, n: tf.tile(x, n), strings([b"a", b"", b"ccc"], 1, 3), i32([0, 2]))
+
 # As many results as there are characters are split by what is known of the batch: with a size only.
 STATIC = {"chars", "string_broadcast"} | {name for name in CASES if name.startswith("sparse_reshape")}
 UNKNOWN_RANK = ["join", "strip_grid", "lower_grid", "length_grid", "number_float32", "as_string_f32", "hash_fast_10",

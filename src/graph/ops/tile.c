@@ -1,7 +1,7 @@
 /* tile: y = x repeated multiples[d] times along each dimension d;  dx = the sum of dy over the
  * repetitions
  *
- *   x          any type but string
+ *   x          any type
  *   multiples  one for each dimension, none negative; 1 for the batch
  *   returns    x's dtype, dimension d is multiples[d] times x's
  *
@@ -26,7 +26,7 @@ static sx_status tile_infer(sx_infer_context *c)
 {
     const sx_tile_attrs *attrs = c->attrs;
     sx_type y = c->inputs[0];
-    bool fits = y.dtype != SX_STRING && attrs->multiples.n == y.rank;
+    bool fits = attrs->multiples.n == y.rank;
     for (int i = 0; fits && i < y.rank; i++) {
         const int64_t times = attrs->multiples.v[i];
         fits = y.dims[i] < 0 ? sx_dim_is_batch(y.dims[i]) && times == 1
@@ -34,8 +34,8 @@ static sx_status tile_infer(sx_infer_context *c)
     }
     if (!fits) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "x is %s with %d multiples; expected no strings, %d multiples, none "
-                        "negative, and 1 for the batch",
+                        "x is %s with %d multiples; expected %d multiples, none negative, and 1 "
+                        "for the batch",
                         SX_TEXT(&c->inputs[0]), attrs->multiples.n, c->inputs[0].rank);
     }
     c->outputs[0] = y;

@@ -25,9 +25,4 @@ GAPS = {
     "strings_unicode": "UnicodeScript (",
     "examples_of_sequences": "ParseSequenceExampleV2 (",
     "v1_convolution": "RandomUniform (",
-    "estimator_linear": "SparseCross (",
-    "estimator_dnn": "HashTableV2 (",
-    "estimator_wide_and_deep": "SparseCross (",
-    "estimator_raw": "GatherNd (",
-    "estimator_model_fn": " no strings, 2 multiples, none negative, and 1 for the batch",
 }

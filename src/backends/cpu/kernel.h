@@ -101,6 +101,23 @@ extern const sx_cpu_kernel sx_cpu_kernel_strided, sx_cpu_kernel_host;
 bool sx_cpu_has_kernel(const sx_op_def *op);
 enum { SX_CPU_KERNEL_TABLE_VERSION = 6 };
 
+/* ---- Running ---- */
+
+/* Walks an array of `rank` dimensions row by row, a row being its last dimension: `at` and the
+ * offset, whose strides are given, move on to the next row; after the last, to the first. */
+static inline void sx_cpu_next_row(int rank, const int64_t *size, const int64_t *stride,
+                                   int64_t *at, int64_t *offset)
+{
+    for (int d = rank - 2; d >= 0; d--) {
+        *offset += stride[d];
+        if (++at[d] < size[d]) {
+            return;
+        }
+        *offset -= size[d] * stride[d];
+        at[d] = 0;
+    }
+}
+
 /* ---- Steps that the planner itself adds ---- */
 
 /* out = in, bytes. */

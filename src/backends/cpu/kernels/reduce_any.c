@@ -110,14 +110,7 @@ static void run_any(const sx_cpu_step *step, const sx_cpu_call *call)
             join_row(d->how, carrier, room, results + (size_t)(to + k * d->stride[inner]) * wide, n,
                      d->stride[inner] == 0);
         }
-        for (int k = inner - 1; k >= 0; k--) {
-            to += d->stride[k];
-            if (++at[k] < d->size[k]) {
-                break;
-            }
-            to -= d->size[k] * d->stride[k];
-            at[k] = 0;
-        }
+        sx_cpu_next_row(d->rank, d->size, d->stride, at, &to);
     }
     sx_host_round(&all);
     sx_host_store(&all, sx_cpu_out(step, call, 0));
@@ -182,8 +175,8 @@ static sx_status prepare_any(const sx_cpu_site *site, sx_cpu_step *step)
 
 /* ---- moments ---- */
 
-/* Adds to y, for n elements together, or side by side: x, or the squares of what it is off the mean
- * that stands in y's place of `mean`. */
+/* Adds n elements of x, or with `mean` the squares of their differences from it, to y: all of them
+ * to y[0] if `together`, else each to a y of its own. */
 static void add_moments(const float *x, const double *mean, double *y, int64_t n, bool together)
 {
     if (together) {
@@ -218,14 +211,7 @@ static void run_moments_any(const sx_cpu_step *step, const sx_cpu_call *call)
         for (int64_t done = 0; done < d->elems; done += d->size[inner], x += d->size[inner]) {
             add_moments(x, pass == 0 ? NULL : mean + to, y + to, d->size[inner],
                         d->stride[inner] == 0);
-            for (int k = inner - 1; k >= 0; k--) {
-                to += d->stride[k];
-                if (++at[k] < d->size[k]) {
-                    break;
-                }
-                to -= d->size[k] * d->stride[k];
-                at[k] = 0;
-            }
+            sx_cpu_next_row(d->rank, d->size, d->stride, at, &to);
         }
         for (int64_t i = 0; i < d->results; i++) {
             y[i] /= count;

@@ -3,9 +3,9 @@
  * gathered into a chunk first.
  *
  *   float32          vector loops
- *   select, cast     their own loops over the dtypes' bytes
- *   any other        the loops of the row (graph/elementwise.h), or the host kernel's, over a chunk
- * in its carrier
+ *   select, cast     loops of their own over the dtypes' bytes
+ *   any other        on a chunk in its carrier: the row's loops (graph/elementwise.h), or else the
+ *                    operator's host kernel
  *
  * Dimensions that follow one another in every operand are joined, so that rows are long. */
 #include <string.h>
@@ -322,14 +322,7 @@ static const void *fetch(const strided_data *d, const operand *o, const char *da
         }
         offset -= place[inner] * o->stride[inner];
         place[inner] = 0;
-        for (int k = inner - 1; k >= 0; k--) { /* the next row */
-            offset += o->stride[k];
-            if (++place[k] < d->size[k]) {
-                break;
-            }
-            offset -= d->size[k] * o->stride[k];
-            place[k] = 0;
-        }
+        sx_cpu_next_row(d->rank, d->size, o->stride, place, &offset);
     }
 }
 
@@ -478,8 +471,8 @@ static sx_status prepare_strided(const sx_cpu_site *site, sx_cpu_step *step)
     step->run = run_strided;
     step->data = d;
     step->range = sx_type_elems(&site->out[0]);
-    step->kernel = sx_arena_printf(&site->plan->arena, "%s", site->nodes[0]->op->name);
-    return step->kernel != NULL ? SX_OK : sx_cpu_no_memory();
+    step->kernel = site->nodes[0]->op->name;
+    return SX_OK;
 }
 
 const sx_cpu_kernel sx_cpu_kernel_strided = {

@@ -173,9 +173,11 @@ static const sx_cpu_kernel *choose(sx_cpu_match *m, int k)
     const sx_node *n = &m->graph->nodes[k];
     for (int i = 0; i < sx_cpu_kernel_count; i++) {
         const sx_cpu_kernel *row = sx_cpu_kernels[i];
-        preset(m, k);
-        if (row->op == n->op->id && row->match(m)) {
-            return row;
+        if (row->op == n->op->id) {
+            preset(m, k);
+            if (row->match(m)) {
+                return row;
+            }
         }
     }
     preset(m, k);

@@ -8,6 +8,8 @@
 #ifndef SX_BACKENDS_CPU_KERNEL_H
 #define SX_BACKENDS_CPU_KERNEL_H
 
+#include <string.h>
+
 #include "backends/cpu/plan.h"
 #include "backends/cpu/vec/vec.h"
 
@@ -45,6 +47,8 @@ typedef struct sx_cpu_match {
  * once, sharded as the root is. -1 otherwise. */
 int sx_cpu_claimable(const sx_cpu_match *m, sx_value v, int op);
 void sx_cpu_claim(sx_cpu_match *m, int node);
+/* Any node whose result is of a dtype of a fixed size. */
+bool sx_cpu_match_sized(sx_cpu_match *m);
 
 static inline const sx_node *sx_cpu_node(const sx_cpu_match *m, int i)
 {
@@ -102,6 +106,14 @@ bool sx_cpu_has_kernel(const sx_op_def *op);
 enum { SX_CPU_KERNEL_TABLE_VERSION = 6 };
 
 /* ---- Running ---- */
+
+/* Repeats the first `done` of `total` bytes, done > 0. */
+static inline void sx_cpu_repeat(char *y, size_t done, size_t total)
+{
+    for (; done < total; done *= 2) {
+        memcpy(y + done, y, done < total - done ? done : total - done);
+    }
+}
 
 /* Walks an array of `rank` dimensions row by row, a row being its last dimension: `at` and the
  * offset, whose strides are given, move on to the next row; after the last, to the first. */

@@ -150,6 +150,11 @@ void sx_cpu_claim(sx_cpu_match *m, int node)
     m->nodes[m->n_nodes++] = node;
 }
 
+bool sx_cpu_match_sized(sx_cpu_match *m)
+{
+    return sx_dtype_bytes(sx_graph_type(m->graph, m->out[0])->dtype) > 0;
+}
+
 static void preset(sx_cpu_match *m, int k)
 {
     const sx_node *n = &m->graph->nodes[k];

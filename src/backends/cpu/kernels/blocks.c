@@ -12,11 +12,6 @@ typedef struct blocks_data {
     size_t run;           /* bytes */
 } blocks_data;
 
-static bool match_blocks(sx_cpu_match *m)
-{
-    return sx_dtype_bytes(sx_graph_type(m->graph, m->in[0])->dtype) > 0;
-}
-
 /* The run of `space` that is run `i` of `batch`; -1 in the padding. */
 static int64_t run_in_space(const blocks_data *d, int64_t i)
 {
@@ -91,9 +86,9 @@ static sx_status prepare_blocks(const sx_cpu_site *site, sx_cpu_step *step)
 
 const sx_cpu_kernel sx_cpu_kernel_space_to_batch = {.name = "space_to_batch",
                                                     .op = SX_OPID_space_to_batch,
-                                                    .match = match_blocks,
+                                                    .match = sx_cpu_match_sized,
                                                     .prepare = prepare_blocks};
 const sx_cpu_kernel sx_cpu_kernel_batch_to_space = {.name = "batch_to_space",
                                                     .op = SX_OPID_batch_to_space,
-                                                    .match = match_blocks,
+                                                    .match = sx_cpu_match_sized,
                                                     .prepare = prepare_blocks};

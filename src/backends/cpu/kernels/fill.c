@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "backends/cpu/kernel.h"
-#include "base/checked.h"
 #include "base/philox.h"
 #include "graph/ops/common.h"
 
@@ -15,19 +14,6 @@ typedef struct fill_data {
     const uint64_t *places; /* iota: [count], as elements */
     bool normal;
 } fill_data;
-
-static bool match_sized(sx_cpu_match *m)
-{
-    return sx_dtype_bytes(sx_graph_type(m->graph, m->out[0])->dtype) > 0;
-}
-
-/* Repeats the first `done` of `total` bytes, done > 0. */
-static void repeat(char *y, size_t done, size_t total)
-{
-    for (; done < total; done *= 2) {
-        memcpy(y + done, y, SX_MIN(done, total - done));
-    }
-}
 
 /* ---- iota ---- */
 
@@ -41,9 +27,9 @@ static void run_iota(const sx_cpu_step *step, const sx_cpu_call *call)
     }
     for (int64_t k = 0; k < d->count; k++) {
         memcpy(y + (size_t)k * line, &d->places[k], d->bytes);
-        repeat(y + (size_t)k * line, d->bytes, line);
+        sx_cpu_repeat(y + (size_t)k * line, d->bytes, line);
     }
-    repeat(y, (size_t)d->count * line, total);
+    sx_cpu_repeat(y, (size_t)d->count * line, total);
 }
 
 static sx_status prepare_iota(const sx_cpu_site *site, sx_cpu_step *step)
@@ -94,7 +80,7 @@ static void run_one_hot(const sx_cpu_step *step, const sx_cpu_call *call)
         return;
     }
     memcpy(y, &d->off, d->bytes);
-    repeat(y, d->bytes, (size_t)d->elems * d->bytes);
+    sx_cpu_repeat(y, d->bytes, (size_t)d->elems * d->bytes);
     for (int64_t i = 0; i < d->count; i++) {
         const int64_t at = index_at(d->index, indices, i);
         if (at >= 0 && at < d->inner) {
@@ -175,10 +161,12 @@ static sx_status prepare_random(const sx_cpu_site *site, sx_cpu_step *step)
 }
 
 const sx_cpu_kernel sx_cpu_kernel_iota = {
-    .name = "iota", .op = SX_OPID_iota, .match = match_sized, .prepare = prepare_iota};
-const sx_cpu_kernel sx_cpu_kernel_one_hot = {
-    .name = "one_hot", .op = SX_OPID_one_hot, .match = match_sized, .prepare = prepare_one_hot};
+    .name = "iota", .op = SX_OPID_iota, .match = sx_cpu_match_sized, .prepare = prepare_iota};
+const sx_cpu_kernel sx_cpu_kernel_one_hot = {.name = "one_hot",
+                                             .op = SX_OPID_one_hot,
+                                             .match = sx_cpu_match_sized,
+                                             .prepare = prepare_one_hot};
 const sx_cpu_kernel sx_cpu_kernel_stateless_random = {.name = "stateless_random",
                                                       .op = SX_OPID_stateless_random,
-                                                      .match = match_sized,
+                                                      .match = sx_cpu_match_sized,
                                                       .prepare = prepare_random};

@@ -17,11 +17,6 @@ typedef struct indexed_data {
     int64_t elems;
 } indexed_data;
 
-static bool match_indexed(sx_cpu_match *m)
-{
-    return sx_dtype_bytes(sx_graph_type(m->graph, m->in[0])->dtype) > 0;
-}
-
 static int64_t source(const sx_node *n, int d, int64_t size, int64_t i)
 {
     if (n->op->id == SX_OPID_tile) {
@@ -134,10 +129,10 @@ static sx_status prepare_indexed(const sx_cpu_site *site, sx_cpu_step *step)
     return SX_OK;
 }
 
-#define INDEXED_ROW(op_name)                                                \
-    const sx_cpu_kernel sx_cpu_kernel_##op_name = {.name = #op_name,        \
-                                                   .op = SX_OPID_##op_name, \
-                                                   .match = match_indexed,  \
+#define INDEXED_ROW(op_name)                                                    \
+    const sx_cpu_kernel sx_cpu_kernel_##op_name = {.name = #op_name,            \
+                                                   .op = SX_OPID_##op_name,     \
+                                                   .match = sx_cpu_match_sized, \
                                                    .prepare = prepare_indexed}
 INDEXED_ROW(tile);
 INDEXED_ROW(reverse);

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "backends/cpu/kernel.h"
-#include "base/checked.h"
 #include "graph/host.h"
 #include "graph/ops/attrs.h"
 
@@ -202,10 +201,7 @@ static void run_move(const sx_cpu_step *step, const sx_cpu_call *call)
         memset(y, 0, (size_t)d->elems * d->elem_bytes);
     } else if (d->elems > 0) {
         memcpy(y, &d->fill, d->elem_bytes);
-        for (int64_t done = 1; done < d->elems; done *= 2) { /* what is filled, again */
-            memcpy(y + (size_t)done * d->elem_bytes, y,
-                   (size_t)SX_MIN(done, d->elems - done) * d->elem_bytes);
-        }
+        sx_cpu_repeat(y, d->elem_bytes, (size_t)d->elems * d->elem_bytes);
     }
     for (int i = 0; i < d->n; i++) {
         run_one(&d->moves[i], d->elem_bytes, sx_cpu_in(step, call, i), y);

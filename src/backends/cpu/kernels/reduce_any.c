@@ -20,11 +20,6 @@ typedef struct any_data {
     int64_t size[SX_MAX_RANK], stride[SX_MAX_RANK]; /* stride: in the result; 0 = reduced */
 } any_data;
 
-static bool match_any(sx_cpu_match *m)
-{
-    return sx_dtype_bytes(sx_graph_type(m->graph, m->in[0])->dtype) > 0;
-}
-
 #define JOIN_SUM(a, v)  ((a) + (v))
 #define JOIN_PROD(a, v) ((a) * (v))
 #define JOIN_MIN(a, v)  ((v) < (a) || (v) != (v) ? (v) : (a))
@@ -244,10 +239,10 @@ const sx_cpu_kernel sx_cpu_kernel_moments_any = {.name = "moments any",
                                                  .match = match_moments_any,
                                                  .prepare = prepare_moments_any};
 
-#define ANY_ROW(row_name, op_name)                                           \
-    const sx_cpu_kernel sx_cpu_kernel_##row_name = {.name = #op_name " any", \
-                                                    .op = SX_OPID_##op_name, \
-                                                    .match = match_any,      \
+#define ANY_ROW(row_name, op_name)                                               \
+    const sx_cpu_kernel sx_cpu_kernel_##row_name = {.name = #op_name " any",     \
+                                                    .op = SX_OPID_##op_name,     \
+                                                    .match = sx_cpu_match_sized, \
                                                     .prepare = prepare_any}
 ANY_ROW(reduce_sum_any, reduce_sum);
 ANY_ROW(reduce_max_any, reduce_max);

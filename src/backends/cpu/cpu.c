@@ -43,7 +43,8 @@ typedef struct cpu_run {
     char *arenas;      /* [shards] of shard_bytes, then the common one */
     char ***bases;     /* [shards][spaces] */
     void **states;     /* [shards][steps] */
-    int64_t *times_ns; /* [workers][steps], or NULL; behind them the least of one call [steps] */
+    int64_t *times_ns; /* [workers][steps], or NULL; behind them: */
+    int64_t *least_ns; /* [steps], of one call by worker 0 */
     int64_t calls;
     sx_kernel_time *profile;  /* [steps] */
     _Atomic(sx_status) fault; /* of the running execution */
@@ -300,13 +301,13 @@ static sx_status allocate(cpu_run *r, const cpu_executable *e)
         r->bases[s][SX_CPU_KEPT] = e->kept;
     }
     if (e->profile) {
-        r->times_ns =
-            sx_alloc(((size_t)platform_of(&e->head)->workers + 1) * (size_t)(p->n_steps + 1),
-                     sizeof(int64_t));
-        r->profile = sx_alloc((size_t)p->n_steps + 1, sizeof(*r->profile));
+        const size_t workers = (size_t)platform_of(&e->head)->workers, n = (size_t)p->n_steps;
+        r->times_ns = sx_alloc((workers + 1) * (n + 1), sizeof(int64_t));
+        r->profile = sx_alloc(n + 1, sizeof(*r->profile));
         if (r->times_ns == NULL || r->profile == NULL) {
             return sx_no_memory("for a run");
         }
+        r->least_ns = r->times_ns + workers * n;
     }
     r->states = sx_alloc((size_t)p->shards * (size_t)(p->n_steps + 1), sizeof(void *));
     if (r->states == NULL) {
@@ -358,10 +359,9 @@ static void run_step(cpu_run *r, const sx_cpu_step *s, int worker, const sx_cpu_
     s->run(s, call);
     const int64_t ns = sx_now_ns() - start;
     r->times_ns[(int64_t)worker * plan_of(r)->n_steps + s->index] += ns;
-    if (worker == 0) {
-        int64_t *least =
-            r->times_ns + (int64_t)platform_of(r->head.executable)->workers * plan_of(r)->n_steps;
-        least[s->index] = least[s->index] == 0 || ns < least[s->index] ? ns : least[s->index];
+    int64_t *least = &r->least_ns[s->index];
+    if (worker == 0 && (*least == 0 || ns < *least)) {
+        *least = ns;
     }
 }
 
@@ -577,16 +577,13 @@ static sx_status cpu_profile(sx_run *head, const sx_kernel_time **out_rows, int 
         for (int w = 0; w < platform_of(head->executable)->workers; w++) {
             ns += r->times_ns[(int64_t)w * p->n_steps + i];
         }
-        const int workers = platform_of(head->executable)->workers;
-        r->profile[i] = (sx_kernel_time){
-            .kernel = s->kernel,
-            .least_ns =
-                p->shards == 1 && workers > 0 ? r->times_ns[(int64_t)workers * p->n_steps + i] : 0,
-            .node = s->node,
-            .calls = r->calls,
-            .total_ns = ns,
-            .flops = s->flops,
-            .bytes = s->bytes};
+        r->profile[i] = (sx_kernel_time){.kernel = s->kernel,
+                                         .node = s->node,
+                                         .calls = r->calls,
+                                         .total_ns = ns,
+                                         .least_ns = p->shards == 1 ? r->least_ns[i] : 0,
+                                         .flops = s->flops,
+                                         .bytes = s->bytes};
     }
     *out_rows = r->profile;
     *out_count = p->n_steps;

@@ -2,11 +2,11 @@
  * device, runs of its executables, memory for values on the host. Frames are kept from run to run,
  * so that a run at known types and batch allocates nothing.
  *
- *   frame ── slots     values of this run
- *         ── buffers   those that it made for slots, used again once nobody else refers to them:
- * two of each, because a loop carries the one that its last trip made ── steps     executable,
- * sx_run and the list of buffers of each device step ── arena     values on the host; its newest
- * chunk is kept
+ *   frame ── slots      values of this run
+ *         ── buffers    those made for slots, used again once nobody else refers to them; two of
+ *                       each slot, because a loop carries the one that its last trip made
+ *         ── steps      executable, sx_run and list of buffers of each device step
+ *         ── arena      values on the host; its newest chunk is kept
  *
  * A frame belongs to one run at a time. The idle ones are bounded in number and bytes; the one that
  * was used last is kept in any case. */

@@ -2,8 +2,8 @@
  *
  *   bench_infer DIR BATCH              the time of one run
  *   bench_infer DIR BATCH --profile    and where it goes, kernel by kernel
- *   bench_infer DIR BATCH --serve      reads numbers of runs, answers with seconds by the clock and
- * of processors (bench_infer.py)
+ *   bench_infer DIR BATCH --serve      for bench_infer.py: reads numbers of runs, answers with
+ *                                      seconds by the clock and of processors
  *
  * Inputs are drawn from a fixed seed, floats in [0, 1). Without arguments it does nothing: it needs
  * a model. */
@@ -81,12 +81,9 @@ static void print_profile(const char *dir, int64_t batch)
     }
     unload(&m);
     const sx_kernel_time *rows = sx_profile_rows(profile, &n);
-    double all = 0;
+    double all = 0, least = 0;
     for (int i = 0; i < n; i++) {
         all += (double)rows[i].total_ns;
-    }
-    double least = 0;
-    for (int i = 0; i < n; i++) {
         least += (double)rows[i].least_ns;
     }
     printf("%9.3f ms  all kernels, %d steps; %.3f ms with the least of each\n",

@@ -632,6 +632,25 @@ void sx_run_set_cancel(sx_run *run, const sx_cancel *cancel)
     run->cancel = cancel;
 }
 
+bool sx_platform_may_outlast(const sx_platform *platform, int64_t deadline_ns)
+{
+    return platform->backend->await != NULL && deadline_ns != SX_NO_DEADLINE;
+}
+
+sx_status sx_run_execute_within(sx_run *run, sx_device_buffer *const *args,
+                                sx_device_buffer *const *outputs, const sx_cancel *cancel)
+{
+    sx_run_set_cancel(run, cancel);
+    sx_status status = sx_run_submit(run, args, outputs);
+    if (status == SX_OK) {
+        status = sx_run_await(run, cancel != NULL ? cancel->deadline_ns : SX_NO_DEADLINE);
+    }
+    if (atomic_load(&run->state) != SX_RUN_PENDING) {
+        sx_run_set_cancel(run, NULL);
+    }
+    return status;
+}
+
 sx_status sx_run_execute(sx_run *run, sx_device_buffer *const *args,
                          sx_device_buffer *const *outputs)
 {

@@ -318,6 +318,14 @@ SX_MUST_USE sx_status sx_run_on_done(sx_run *run, void (*on_done)(sx_run *run, v
  * backend can (host, cpu): the run then ends with CANCELLED or DEADLINE_EXCEEDED. NULL = none, as
  * at first; it must outlive them. */
 void sx_run_set_cancel(sx_run *run, const sx_cancel *cancel);
+/* Submits and awaits, until the deadline of `cancel` (NULL = none), which the program's loops look
+ * at, too. */
+SX_MUST_USE sx_status sx_run_execute_within(sx_run *run, sx_device_buffer *const *args,
+                                            sx_device_buffer *const *outputs,
+                                            const sx_cancel *cancel);
+/* Whether an execution may still be pending at that deadline: it must not read the caller's memory
+ * then (`borrow` of sx_device_buffer_write()). */
+bool sx_platform_may_outlast(const sx_platform *platform, int64_t deadline_ns);
 /* Submits and awaits. */
 SX_MUST_USE sx_status sx_run_execute(sx_run *run, sx_device_buffer *const *args,
                                      sx_device_buffer *const *outputs);

@@ -182,16 +182,15 @@ static sx_status to_host(value *v, sx_arena *arena)
     return SX_OK;
 }
 
-/* An execution may be left running at a deadline: it must not read the run's memory then. */
 static sx_status to_device(const call *c, sx_function_frame *frame, int slot)
 {
     value *v = &frame->slots[slot];
     const sx_platform *platform = c->r->options.platform;
-    const bool borrow = platform->backend->await == NULL || c->cancel.deadline_ns == INT64_MAX;
     if (v->buffer != NULL) {
         return SX_OK;
     }
     SX_TRY(sx_function_frame_buffer(&c->r->programs, frame, slot, &v->type));
+    const bool borrow = !sx_platform_may_outlast(platform, c->cancel.deadline_ns);
     return sx_device_buffer_write(v->buffer, v->data, borrow);
 }
 
@@ -348,13 +347,9 @@ static sx_status run_device(call *c, sx_function_program *p, int k, int64_t batc
             s->buffers[g->n_args + i] = frame->slots[slot].buffer;
         }
     }
-    sx_run_set_cancel(s->run, &c->cancel);
-    sx_status status = sx_run_submit(s->run, s->buffers, s->buffers + g->n_args);
-    if (status == SX_OK) {
-        status = sx_run_await(s->run, c->cancel.deadline_ns);
-    }
+    sx_status status =
+        sx_run_execute_within(s->run, s->buffers, s->buffers + g->n_args, &c->cancel);
     if (atomic_load(&s->run->state) != SX_RUN_PENDING) {
-        sx_run_set_cancel(s->run, NULL);
         return status;
     }
     if (p->spec->writes) {
@@ -642,7 +637,7 @@ static sx_status run_function(sx_runner *r, const sx_function *f, const sx_tenso
     }
     if (status == SX_OK) {
         call c = {.r = r};
-        sx_cancel_init(&c.cancel, cancel != NULL ? cancel->deadline_ns : INT64_MAX);
+        sx_cancel_init(&c.cancel, cancel != NULL ? cancel->deadline_ns : SX_NO_DEADLINE);
         c.cancel.max_trips = r->options.max_trips > 0 ? r->options.max_trips : SX_MAX_TRIPS;
         c.cancel.outer = cancel;
         if (r->any_writes && f->writes) {

@@ -143,7 +143,7 @@ sx_status sx_functions_run(sx_functions *f, const char *function, const sx_tenso
     }
     const bool bounded = timeout_ms > 0 && sx_mul_i64(timeout_ms, 1000000, &until_ns) &&
                          sx_add_i64(until_ns, sx_now_ns(), &until_ns);
-    sx_cancel_init(&cancel, bounded ? until_ns : INT64_MAX);
+    sx_cancel_init(&cancel, bounded ? until_ns : SX_NO_DEADLINE);
     sx_results *results = sx_alloc(1, sizeof(*results));
     if (results == NULL) {
         return sx_no_memory("running a function");

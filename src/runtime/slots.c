@@ -274,23 +274,12 @@ sx_status sx_slot_run(sx_slot *slot, const void *const *inputs, const sx_cancel 
 {
     const sx_program *p = slot->program;
     const sx_compiled *c = slot->compiled;
-    const int64_t deadline_ns = cancel != NULL ? cancel->deadline_ns : SX_NO_DEADLINE;
-    /* An execution may be left running at the deadline: it must not read the caller's memory then.
-     */
-    const bool borrow =
-        deadline_ns == SX_NO_DEADLINE || c->executable->platform->backend->await == NULL;
+    const bool borrow = !sx_platform_may_outlast(
+        c->executable->platform, cancel != NULL ? cancel->deadline_ns : SX_NO_DEADLINE);
     for (int i = 0; i < p->n_inputs; i++) {
         SX_TRY(sx_device_buffer_write(c->args[p->inputs[i]], inputs[i], borrow));
     }
-    sx_run_set_cancel(c->run, cancel);
-    sx_status status = sx_run_submit(c->run, c->args, c->outputs);
-    if (status == SX_OK) {
-        status = sx_run_await(c->run, deadline_ns);
-    }
-    if (atomic_load(&c->run->state) != SX_RUN_PENDING) {
-        sx_run_set_cancel(c->run, NULL);
-    }
-    return status;
+    return sx_run_execute_within(c->run, c->args, c->outputs, cancel);
 }
 
 sx_status sx_slot_read_output(sx_slot *slot, int i, void *data)

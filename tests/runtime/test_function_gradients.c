@@ -1,13 +1,12 @@
 /* Gradients of functions: through calls, also those in branches and loops, and of those gradients;
  * against finite differences in double precision on the host's kernels, and the cpu against them.
  */
-#include "harness.h"
+#include "function_running.h"
 
 #include <math.h>
 
 #include "base/buffer.h"
 #include "graph/builder.h"
-#include "runtime/function_run.h"
 
 enum { N = 3 };
 
@@ -62,37 +61,6 @@ static const char text[] =
     "%5 = less(%4, %4) bool[] \"less\"\n%6 = logical_not(%5) bool[] \"fine\"\n"
     "%7 = assert(%6, %4) {message=\"a loss\"} bool[] \"assert\"\n"
     "output \"y\" %4\nend\n";
-
-typedef struct running {
-    sx_library *library;
-    sx_platform *platform;
-    sx_runner *runner;
-    sx_arena arena;
-} running;
-
-static void begin(running *t, const char *device, sx_library *library)
-{
-    *t = (running){.library = library};
-    assert_ok(sx_platform_open(device, &(sx_platform_options){.cpu.threads = 1}, &t->platform));
-    assert_ok(sx_runner_create(&(sx_runner_options){.library = t->library, .platform = t->platform},
-                               &t->runner));
-    sx_arena_init(&t->arena, 0);
-}
-
-static void end(running *t)
-{
-    sx_runner_destroy(t->runner);
-    sx_platform_close(t->platform);
-    sx_library_destroy(t->library);
-    sx_arena_deinit(&t->arena);
-}
-
-static sx_library *parse(const char *of)
-{
-    sx_library *library = NULL;
-    assert_ok(sx_library_parse(of, strlen(of), &library));
-    return library;
-}
 
 static sx_tensor vector(const double *x)
 {
@@ -149,7 +117,7 @@ static void test_runtime_function_gradients__equal_finite_differences(void **sta
     double in[5][N] = {{.3, -1.2, 2}, {.9, 1.1, -.7}, {1, -2, .5}, {.4, -.3, 1}, {2, .1, -1}};
     const double(*const fixed)[N] = (const double(*)[N])in;
     double got[3][N];
-    begin(&t, "host", parse(text));
+    begin(&t, "host", parse(text), (sx_runner_options){.seed = 0});
     for (int32_t count = 0; count < 70; count = count < 4 ? count + 1 : count + 62) {
         run(&t, "first", fixed, 3, count, 2, got);
         for (int i = 0; i < 2; i++) {
@@ -183,8 +151,8 @@ static void test_runtime_function_gradients__run_on_the_cpu(void **state)
         at += wide ? 7 : 0;
         sx_buf_putc(&single, *at);
     }
-    begin(&host, "host", parse(text));
-    begin(&cpu, "cpu", parse(sx_buf_text(&single)));
+    begin(&host, "host", parse(text), (sx_runner_options){.seed = 0});
+    begin(&cpu, "cpu", parse(sx_buf_text(&single)), (sx_runner_options){.seed = 0});
     for (int32_t count = 0; count < 6; count++) {
         float x[3][N];
         sx_tensor args[4], results[2];
@@ -262,7 +230,7 @@ static void test_runtime_function_gradients__of_calls_in_a_function(void **state
     running t;
     double in[2][N] = {{.3, -1.2, 2}, {.9, 1.1, -.7}};
     sx_tensor args[2] = {vector(in[0]), vector(in[1])}, y[3];
-    begin(&t, "host", chain());
+    begin(&t, "host", chain(), (sx_runner_options){.seed = 0});
     assert_ok(sx_runner_run(t.runner, "chain", args, 2, y, 3, &t.arena, NULL));
     for (int k = 0; k < N; k++) {
         const double x = in[0][k], w = in[1][k], a = tanh(x * w), c = tanh(a * w);
@@ -309,14 +277,13 @@ static void test_runtime_function_gradients__of_one_known_size_and_another(void 
         "input %1 float32[?] \"x\"\n"
         "%2 = call(%1) {function=\"scale\", gradient=1} float32[?] \"first\"\n"
         "output \"dx\" %2\nend\n";
-    static const char *const devices[] = {"host", "cpu"};
     for (int d = 0; d < 2; d++) {
         running t;
         const float x[] = {2, -1}, dy[] = {1, .5f};
         sx_tensor args[2] = {{sx_type_of(SX_F32, 2), (void *)x},
                              {sx_type_of(SX_F32, 2), (void *)dy}};
         sx_tensor y[2];
-        begin(&t, devices[d], parse(reading));
+        begin(&t, devices[d], parse(reading), (sx_runner_options){.seed = 0});
         assert_ok(sx_runner_run(t.runner, "main", args, 2, y, 2, &t.arena, NULL));
         assert_memory_equal(y[0].data, ((const float[]){36, -9}), sizeof(float[2]));
         assert_memory_equal(y[1].data, ((const float[]){3, 1.5f}), sizeof(float[2]));
@@ -357,7 +324,7 @@ static void test_runtime_function_gradients__refusals(void **state)
     const float one = 1;
     sx_bytes bytes = {(void *)"a", 1};
     sx_tensor y0, args[2] = {{sx_type_of(SX_STRING, 1), &bytes}, {scalar, (void *)&one}};
-    begin(&t, "host", parse(words));
+    begin(&t, "host", parse(words), (sx_runner_options){.seed = 0});
     assert_error(sx_runner_run(t.runner, "main", args, 2, &y0, 1, &t.arena, NULL), SX_UNIMPLEMENTED,
                  "function \"f\" has no gradient");
     end(&t);
@@ -365,7 +332,7 @@ static void test_runtime_function_gradients__refusals(void **state)
         "sextant-library 2\nfunction \"main\"\ninput %1 float32[] \"x\"\n"
         "%2 = call(%1, %1) {function=\"main\", gradient=1} float32[] \"g\"\n"
         "output \"y\" %2\nend\n";
-    begin(&t, "host", parse(itself));
+    begin(&t, "host", parse(itself), (sx_runner_options){.seed = 0});
     assert_error(sx_runner_run(t.runner, "main", args + 1, 1, &y0, 1, &t.arena, NULL),
                  SX_RESOURCE_EXHAUSTED, "calls nest deeper than 64");
     end(&t);
@@ -418,7 +385,7 @@ static void test_runtime_function_gradients__of_variables(void **state)
     for (int d = 0; d < 2; d++) {
         running t;
         sx_tensor results[3];
-        begin(&t, d == 0 ? "host" : "cpu", parse(again));
+        begin(&t, d == 0 ? "host" : "cpu", parse(again), (sx_runner_options){.seed = 0});
         assert_ok(sx_runner_run(t.runner, "by_args", (sx_tensor[]){vector(x), count, vector(dy)}, 3,
                                 results, 3, &t.arena, NULL));
         /* y = tanh(x w) v 2 w */
@@ -470,7 +437,7 @@ static void test_runtime_function_gradients__of_loops_over_examples(void **state
     static const double x[4 * N] = {1, -2, 3, -4, 5, -6, 7, -8, 9, -10, 11, -12}, dy = 0.5;
     for (int d = 0; d < 2; d++) {
         running t;
-        begin(&t, d == 0 ? "host" : "cpu", parse(examples_text));
+        begin(&t, d == 0 ? "host" : "cpu", parse(examples_text), (sx_runner_options){.seed = 0});
         for (int rows = 1; rows <= 4; rows++) {
             const sx_tensor in[] = {{sx_type_of(SX_F64, rows, N), (void *)(uintptr_t)x},
                                     {sx_scalar_type(SX_F64), (void *)(uintptr_t)&dy}};

@@ -1,0 +1,270 @@
+/* Loops of functions: driven by the host or part of a device's program, and how they are stopped.
+ */
+#include "function_running.h"
+
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../backends/pjrt_plugin.h"
+#include "base/clock.h"
+
+static void test_runtime_function_loops__loops(void **state)
+{
+    (void)state;
+    for (size_t d = 0; d < 2; d++) {
+        running t;
+        sx_tensor y[2];
+        begin(&t, devices[d], parse(loops), (sx_runner_options){.max_trips = 1 << 20});
+        const float x[] = {1, 2};
+        int32_t n = 3;
+        sx_tensor in[2] = {floats(x, 1, 2, 0), {sx_scalar_type(SX_I32), &n}};
+        assert_ok(sx_runner_run(t.runner, "grow", in, 2, y, 2, &t.arena, NULL));
+        assert_int_equal(y[0].type.dims[0], 16);
+        assert_true(((float *)y[0].data)[15] == 2 && *(int32_t *)y[1].data == 3);
+        const int64_t before = programs_of(&t).builds;
+        assert_ok(sx_runner_run(t.runner, "double", in, 2, y, 2, &t.arena, NULL));
+        assert_memory_equal(y[0].data, ((const float[]){8, 16}), sizeof(float[2]));
+        assert_int_equal(*(int32_t *)y[1].data, 3);
+        assert_int_equal(programs_of(&t).builds, before + 1); /* no regions of its own */
+        n = 0;
+        assert_ok(sx_runner_run(t.runner, "double", in, 2, y, 2, &t.arena, NULL));
+        assert_memory_equal(y[0].data, x, sizeof(x));
+        n = 1001;
+        assert_error(sx_runner_run(t.runner, "double", in, 2, y, 2, &t.arena, NULL),
+                     SX_OUT_OF_RANGE, "still true after 1000 iterations");
+        end(&t);
+    }
+}
+
+/* A loop that counts to a constant needs no attribute to be part of the device's graph: its regions
+ * are no programs of their own. */
+static const char counted[] = "sextant-library 2\n" //
+    LOOPING("main", "%2 = constant() {value=tensor(int32[] \"03000000\")} int32[] \"n\"\n", "0",
+            "add(%1, %1) float32[?] \"twice\"");
+
+static void test_runtime_function_loops__loops_that_count_have_a_bound(void **state)
+{
+    (void)state;
+    const float x[] = {1, 2};
+    for (size_t d = 0; d < 2; d++) {
+        running t;
+        sx_tensor y[2], in = floats(x, 1, 2, 0);
+        begin(&t, devices[d], parse(counted), (sx_runner_options){.seed = 1});
+        assert_ok(sx_runner_run(t.runner, "main", &in, 1, y, 2, &t.arena, NULL));
+        assert_memory_equal(y[0].data, ((const float[]){8, 16}), sizeof(float[2]));
+        assert_int_equal(*(int32_t *)y[1].data, 3);
+        assert_int_equal(programs_of(&t).builds, 1);
+        end(&t);
+    }
+}
+
+/* 2^40 trips: far more than any device makes before the deadline. */
+static const char long_loops[] =
+    "sextant-library 2\n"
+    "variable float32[] \"sum\" state constant 5\n"
+    "function \"main\"\n"
+    "input %1 float32[] \"x\"\n"
+    "%2 = constant() {value=tensor(int64[] \"0000000000000000\")} int64[] \"zero\"\n"
+    "%3 = constant() {value=tensor(int64[] \"0000000000010000\")} int64[] \"limit\"\n"
+    "%4, %5 = while(%1, %2, %3) float32[], int64[] \"loop\"\n"
+    "  condition\n"
+    "    input %1 float32[] \"x\"\n    input %2 int64[] \"i\"\n    input %3 int64[] \"n\"\n"
+    "    %4 = less(%2, %3) bool[] \"less\"\n    output \"go\" %4\n  end\n"
+    "  body\n"
+    "    input %1 float32[] \"x\"\n    input %2 int64[] \"i\"\n    input %3 int64[] \"n\"\n"
+    "    %4 = constant() {value=tensor(int64[] \"0100000000000000\")} int64[] \"one\"\n"
+    "    %5 = add(%2, %4) int64[] \"next\"\n    %6 = neg(%1) float32[] \"neg\"\n"
+    "    output \"x\" %6\n    output \"i\" %5\n  end\n"
+    "output \"y\" %4\nend\n"
+    "function \"adds\"\n"
+    "input %1 float32[] \"x\"\n"
+    "%2 = call(%1) {function=\"main\"} float32[] \"call\"\n"
+    "%3 = variable_handle() {name=\"sum\"} resource[] \"handle\"\n"
+    "%4 = assign_variable(%3, %2) float32[] \"assign\"\n"
+    "output \"y\" %2\nend\n"
+    "function \"neg\"\n"
+    "input %1 float32[] \"x\"\n%2 = neg(%1) float32[] \"neg\"\noutput \"y\" %2\nend\n"
+    "function \"reads\"\n"
+    "%1 = variable_handle() {name=\"sum\"} resource[] \"handle\"\n"
+    "%2 = read_variable(%1) float32[] \"read\"\noutput \"y\" %2\nend\n";
+
+static void test_runtime_function_loops__long_loops_end_at_the_deadline(void **state)
+{
+    (void)state;
+    for (size_t d = 0; d < 2; d++) {
+        running t;
+        sx_tensor y;
+        sx_cancel cancel;
+        const float x = 3;
+        const sx_tensor in = {sx_scalar_type(SX_F32), (void *)&x};
+        begin(&t, devices[d], parse(long_loops), (sx_runner_options){.seed = 1});
+        const int64_t start = sx_now_ns();
+        sx_cancel_init(&cancel, start + 200000000);
+        assert_error(sx_runner_run(t.runner, "main", &in, 1, &y, 1, &t.arena, &cancel),
+                     SX_DEADLINE_EXCEEDED, "while \"loop\"");
+        assert_true(sx_now_ns() - start < 10000000000); /* of a busy machine */
+        assert_int_equal(programs_of(&t).builds, 1);    /* part of the device's graph */
+        sx_cancel_init(&cancel, start + 200000000);     /* has passed */
+        assert_error(sx_runner_run(t.runner, "neg", &in, 1, &y, 1, &t.arena, &cancel),
+                     SX_DEADLINE_EXCEEDED, "deadline");
+        assert_ok(sx_runner_run(t.runner, "neg", &in, 1, &y, 1, &t.arena, NULL));
+        assert_true(*(float *)y.data == -3);
+        end(&t);
+    }
+}
+
+/* In a child: what the plugin still holds cannot be given back. The plugin interprets the loop. */
+static void test_runtime_function_loops__a_device_that_is_busy_is_left_at_the_deadline(void **state)
+{
+    (void)state;
+    fflush(stdout);
+    const pid_t child = fork();
+    if (child == 0) {
+        running t = {.library = NULL};
+        sx_tensor y;
+        sx_cancel cancel;
+        float *x = malloc(sizeof(*x)); /* freed while the device runs */
+        sx_budget memory;
+        *x = 3;
+        const sx_tensor in = {sx_scalar_type(SX_F32), x};
+        sx_budget_init(&memory, "test", 1 << 20, NULL);
+        assert_ok(sx_library_parse(long_loops, strlen(long_loops), &t.library));
+        assert_ok(sx_platform_open("pjrt", &(sx_platform_options){.pjrt.plugin_path = ref_plugin()},
+                                   &t.platform));
+        assert_ok(sx_runner_create(
+            &(sx_runner_options){.library = t.library, .platform = t.platform, .memory = &memory},
+            &t.runner));
+        sx_arena_init(&t.arena, 0);
+        assert_ok(sx_runner_run(t.runner, "neg", &in, 1, &y, 1, &t.arena, NULL));
+        assert_true(*(float *)y.data == -3);
+        const int64_t start = sx_now_ns();
+        sx_cancel_init(&cancel, start + 200000000);
+        assert_error(sx_runner_run(t.runner, "main", &in, 1, &y, 1, &t.arena, &cancel),
+                     SX_DEADLINE_EXCEEDED, "has not finished the program in time");
+        assert_true(sx_now_ns() - start < 10000000000);
+        sx_cancel_init(&cancel, sx_now_ns() + 200000000);
+        assert_error(sx_runner_run(t.runner, "adds", &in, 1, &y, 1, &t.arena, &cancel),
+                     SX_DEADLINE_EXCEEDED, "in time");
+        assert_error(sx_runner_run(t.runner, "reads", &in, 0, &y, 1, &t.arena, NULL),
+                     SX_FAILED_PRECONDITION, "the variables are lost");
+        float sum;
+        assert_error(sx_runner_read_variable(t.runner, "sum", &sum), SX_FAILED_PRECONDITION,
+                     "lost");
+        free(x);
+        sx_runner_destroy(t.runner);
+        assert_false(sx_platform_close(t.platform));
+        _exit(17);
+    }
+    int ended;
+    assert_int_equal(waitpid(child, &ended, 0), child);
+    assert_true(WIFEXITED(ended) && WEXITSTATUS(ended) == 17);
+}
+
+/* No device is stopped there: the program ends at the bound, and says that it did. */
+static void test_runtime_function_loops__a_bound_on_a_device_is_an_error(void **state)
+{
+    (void)state;
+    const char *const plugins[] = {ref_plugin(), pjrt_plugin()};
+    for (size_t k = 0; k < 2; k++) {
+        running t = {.library = NULL};
+        sx_tensor y[2];
+        const float x[] = {1, 2};
+        int32_t n = 1000;
+        if (plugins[k] == NULL) {
+            continue; /* XLA's is not installed */
+        }
+        assert_ok(sx_library_parse(loops, strlen(loops), &t.library));
+        assert_ok(sx_platform_open("pjrt", &(sx_platform_options){.pjrt.plugin_path = plugins[k]},
+                                   &t.platform));
+        assert_ok(sx_runner_create(
+            &(sx_runner_options){.library = t.library, .platform = t.platform}, &t.runner));
+        sx_arena_init(&t.arena, 0);
+        sx_tensor in[2] = {floats(x, 1, 2, 0), {sx_scalar_type(SX_I32), &n}};
+        assert_ok(sx_runner_run(t.runner, "double", in, 2, y, 2, &t.arena, NULL));
+        assert_int_equal(*(int32_t *)y[1].data, 1000);
+        n = 1001;
+        assert_error(sx_runner_run(t.runner, "double", in, 2, y, 2, &t.arena, NULL),
+                     SX_OUT_OF_RANGE,
+                     "while \"loop\": the condition is still true after 1000 iterations");
+        n = 3;
+        assert_ok(sx_runner_run(t.runner, "double", in, 2, y, 2, &t.arena, NULL));
+        assert_memory_equal(y[0].data, ((const float[]){8, 16}), sizeof(float[2]));
+        end(&t);
+    }
+}
+
+static void test_runtime_function_loops__loops_that_do_not_end_are_stopped(void **state)
+{
+    (void)state;
+    running t;
+    sx_tensor y[2];
+    sx_cancel cancel;
+    const float x[] = {1, 2};
+    int32_t n = INT32_MAX;
+    sx_tensor in[2] = {floats(x, 1, 2, 0), {sx_scalar_type(SX_I32), &n}};
+    begin(&t, "cpu", parse(loops), (sx_runner_options){.max_trips = 100});
+    assert_error(sx_runner_run(t.runner, "forever", in, 2, y, 2, &t.arena, NULL),
+                 SX_RESOURCE_EXHAUSTED, "while \"loop\": the condition is still true after 100");
+    end(&t);
+    begin(&t, "cpu", parse(loops), (sx_runner_options){.max_trips = 0});
+    sx_cancel_init(&cancel, sx_now_ns() + 50 * 1000 * 1000);
+    assert_error(sx_runner_run(t.runner, "forever", in, 2, y, 2, &t.arena, &cancel),
+                 SX_DEADLINE_EXCEEDED, "while \"loop\"");
+    sx_cancel_init(&cancel, INT64_MAX);
+    sx_cancel_request(&cancel);
+    assert_error(sx_runner_run(t.runner, "double", in, 2, y, 2, &t.arena, &cancel), SX_CANCELLED,
+                 "double");
+    end(&t);
+}
+
+/* A loop that the host drives over a batch of which only a shape in its body says that it is N. */
+static const char batch_in_a_loop[] =
+    "sextant-library 2\nfunction \"main\"\n"
+    "input %1 float32[N] \"x\"\ninput %2 float32[*] \"sums\"\ninput %3 int32[] \"n\"\n"
+    "%4 = constant() {value=tensor(int32[] \"00000000\")} int32[] \"zero\"\n"
+    "%5, %6 = while(%2, %4, %3) {trips=0} float32[*], int32[] \"loop\"\n"
+    "  condition\n"
+    "    input %1 float32[*] \"sums\"\n    input %2 int32[] \"i\"\n    input %3 int32[] \"n\"\n"
+    "    %4 = less(%2, %3) bool[] \"less\"\n    output \"go\" %4\n  end\n"
+    "  body\n"
+    "    input %1 float32[*] \"sums\"\n    input %2 int32[] \"i\"\n    input %3 int32[] \"n\"\n"
+    "    %4 = constant() {value=tensor(int32[] \"01000000\")} int32[] \"one\"\n"
+    "    %5 = add(%2, %4) int32[] \"next\"\n"
+    "    %6 = constant() {value=tensor(float32[] \"0000803f\")} float32[] \"step\"\n"
+    "    %7 = broadcast_to(%6) {shape=[-1]} float32[N] \"steps\"\n"
+    "    %8 = put_row(%1, %7, %2) float32[*] \"put\"\n"
+    "    output \"sums\" %8\n    output \"i\" %5\n  end\n"
+    "%7 = add(%5, %1) float32[*] \"y\"\noutput \"y\" %7\nend\n";
+
+static void test_runtime_function_loops__a_loop_of_the_host_knows_the_batch(void **state)
+{
+    (void)state;
+    for (size_t d = 0; d < 2; d++) {
+        running t;
+        int32_t n = 2;
+        const float x[3] = {1, 2, 3}, sums[3 * 3] = {0};
+        begin(&t, devices[d], parse(batch_in_a_loop), (sx_runner_options){.seed = 1});
+        for (int64_t batch = 2; batch <= 3; batch++) {
+            sx_tensor y, in[3] = {floats(x, 1, batch, 0),
+                                  floats(sums, 2, 3, batch),
+                                  {sx_scalar_type(SX_I32), &n}};
+            assert_ok(sx_runner_run(t.runner, "main", in, 3, &y, 1, &t.arena, NULL));
+            for (int64_t i = 0; i < 3 * batch; i++) {
+                assert_true(((float *)y.data)[i] == x[i % batch] + (i < 2 * batch));
+            }
+        }
+        end(&t);
+    }
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_runtime_function_loops__loops),
+    cmocka_unit_test(test_runtime_function_loops__loops_that_count_have_a_bound),
+    cmocka_unit_test(test_runtime_function_loops__long_loops_end_at_the_deadline),
+    cmocka_unit_test(test_runtime_function_loops__a_device_that_is_busy_is_left_at_the_deadline),
+    cmocka_unit_test(test_runtime_function_loops__a_bound_on_a_device_is_an_error),
+    cmocka_unit_test(test_runtime_function_loops__loops_that_do_not_end_are_stopped),
+    cmocka_unit_test(test_runtime_function_loops__a_loop_of_the_host_knows_the_batch),
+};
+SX_TEST_MAIN(tests)

@@ -389,14 +389,17 @@ static bool runs_alike(const sx_cpu_planner *p, const sx_cpu_unit *u)
  * unless they make a result. */
 static void find_frozen(sx_cpu_planner *p)
 {
-    for (int i = 1; i < p->g->n_values && p->plan->frozen; i++) {
+    if (!p->plan->frozen) {
+        return;
+    }
+    for (int i = 1; i < p->g->n_values; i++) {
         p->values[i].frozen = p->values[i].constant;
     }
-    for (int i = 0; i < p->g->n_args && p->plan->frozen; i++) {
+    for (int i = 0; i < p->g->n_args; i++) {
         p->values[p->g->args[i].value.id].frozen =
             p->g->args[i].kind == SX_ARG_VARIABLE && !overwritten(p, SX_CPU_ARGS + i);
     }
-    for (int i = 0; i < p->plan->n_steps && p->plan->frozen; i++) {
+    for (int i = 0; i < p->plan->n_steps; i++) {
         sx_cpu_unit *u = &p->units[p->order[i]];
         u->once = u->kind == SX_CPU_UNIT_KERNEL && u->n_in > 0 && runs_alike(p, u);
         for (int k = 0; k < u->n_in; k++) {

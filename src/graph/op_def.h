@@ -189,6 +189,12 @@ typedef struct sx_op_sample {
         .numbers = (numbers_), .limit = (int64_t)(sizeof(numbers_) / sizeof(double)) \
     }
 
+/* A scalar input of the number in numbers[1]. */
+#define SX_SAMPLE_ONE(dtype_, numbers_)                                                      \
+    {                                                                                        \
+        .type = {.dtype = (dtype_)}, .fill = SX_FILL_LIST, .numbers = (numbers_), .limit = 1 \
+    }
+
 /* ---- The descriptor ---- */
 
 /* The batch rule: what a node computes from a part of the batch, some examples of every operand

@@ -32,8 +32,7 @@ static void adjust_saturation_to_tf(sx_tf_writer *w, const sx_tf_op *op)
 static const double factor[] = {0.7};
 static const sx_op_sample adjust_saturation_samples[] = {
     {.name = "image",
-     .inputs = {SX_SAMPLE_F32(SX_FILL_POSITIVE, 2, 3, 4, 3),
-                {.type = {.dtype = SX_F32}, .fill = SX_FILL_LIST, .numbers = factor, .limit = 1}},
+     .inputs = {SX_SAMPLE_F32(SX_FILL_POSITIVE, 2, 3, 4, 3), SX_SAMPLE_ONE(SX_F32, factor)},
      .n_inputs = 2},
 };
 

@@ -144,21 +144,19 @@ static sx_status ragged_from_tf(const sx_tf_node *n, void *out)
 }
 
 static const double numbers[] = {3, 0, 0, 9, 5, 3}, size[] = {6}, splits[] = {0, 2, 2, 6};
-#define SIZE                                                                         \
-    {                                                                                \
-        .type = {.dtype = SX_I32}, .fill = SX_FILL_LIST, .numbers = size, .limit = 1 \
-    }
 static const sx_op_sample bincount_samples[] = {
     {.name = "all",
-     .inputs = {SX_SAMPLE_LIST(SX_I32, numbers, 2, 3), SIZE, SX_SAMPLE_F32(SX_FILL_NORMAL, 2, 3)},
+     .inputs = {SX_SAMPLE_LIST(SX_I32, numbers, 2, 3), SX_SAMPLE_ONE(SX_I32, size),
+                SX_SAMPLE_F32(SX_FILL_NORMAL, 2, 3)},
      .n_inputs = 3},
     {.name = "each",
-     .inputs = {SX_SAMPLE_LIST(SX_I32, numbers, 2, 3), SIZE, SX_SAMPLE_I32(5, 0)},
+     .inputs = {SX_SAMPLE_LIST(SX_I32, numbers, 2, 3), SX_SAMPLE_ONE(SX_I32, size),
+                SX_SAMPLE_I32(5, 0)},
      .n_inputs = 3,
      .attrs = &(const sx_bincount_attrs){.rows = EACH}},
     {.name = "ragged",
-     .inputs = {SX_SAMPLE_LIST(SX_I64, splits, 4), SX_SAMPLE_LIST(SX_I32, numbers, 6), SIZE,
-                SX_SAMPLE_F32(SX_FILL_NORMAL, 6)},
+     .inputs = {SX_SAMPLE_LIST(SX_I64, splits, 4), SX_SAMPLE_LIST(SX_I32, numbers, 6),
+                SX_SAMPLE_ONE(SX_I32, size), SX_SAMPLE_F32(SX_FILL_NORMAL, 6)},
      .n_inputs = 4,
      .attrs = &(const sx_bincount_attrs){.rows = RAGGED, .binary_output = true}},
 };

@@ -148,14 +148,11 @@ static void combined_non_max_suppression_to_tf(sx_tf_writer *w, const sx_tf_op *
 static const double boxes[] = {0, 0, .1, .1, 0, .01, .1, .11, 0, -.01, .1, .09, 0, .5, .1, .6};
 static const double scores[] = {.9, .1, .75, .7, .6, .8, .95, .2}, most[] = {3}, total[] = {4},
                     overlap[] = {.5}, least[] = {.15};
-#define ONE(dtype_, numbers_)                                                                \
-    {                                                                                        \
-        .type = {.dtype = (dtype_)}, .fill = SX_FILL_LIST, .numbers = (numbers_), .limit = 1 \
-    }
 static const sx_op_sample combined_non_max_suppression_samples[] = {
     {.name = "two_classes",
      .inputs = {SX_SAMPLE_LIST(SX_F32, boxes, 1, 4, 1, 4), SX_SAMPLE_LIST(SX_F32, scores, 1, 4, 2),
-                ONE(SX_I32, most), ONE(SX_I32, total), ONE(SX_F32, overlap), ONE(SX_F32, least)},
+                SX_SAMPLE_ONE(SX_I32, most), SX_SAMPLE_ONE(SX_I32, total),
+                SX_SAMPLE_ONE(SX_F32, overlap), SX_SAMPLE_ONE(SX_F32, least)},
      .n_inputs = 6,
      .attrs = &(const sx_combined_non_max_suppression_attrs){.clip_boxes = true}},
 };

@@ -119,8 +119,7 @@ static const sx_op_sample decode_raw_samples[] = {
      .n_inputs = 1,
      .attrs = &(const sx_decode_raw_attrs){.out_type = SX_F32}},
     {.name = "padded",
-     .inputs = {SX_SAMPLE_TEXT(10),
-                {.type = {.dtype = SX_I32}, .fill = SX_FILL_LIST, .numbers = twelve, .limit = 1}},
+     .inputs = {SX_SAMPLE_TEXT(10), SX_SAMPLE_ONE(SX_I32, twelve)},
      .n_inputs = 2,
      .attrs = &(const sx_decode_raw_attrs){.out_type = SX_I32, .little_endian = true}},
 };

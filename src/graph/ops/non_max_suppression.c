@@ -166,20 +166,13 @@ static const double boxes[] = {0, 0,  1, 1,  0, 0.1,  1, 1.1,  0, -0.1, 1, 0.9,
                                0, 10, 1, 11, 1, 10.1, 0, 11.1, 0, 100,  1, 101};
 static const double scores[] = {.9, .75, .6, .95, .5, .3}, most[] = {3}, overlap[] = {.5},
                     none[] = {0}, sigma[] = {.5};
-#define ONE(dtype_, numbers_)                                                                \
-    {                                                                                        \
-        .type = {.dtype = (dtype_)}, .fill = SX_FILL_LIST, .numbers = (numbers_), .limit = 1 \
-    }
-#define CHOOSE(name_, sigma_)                           \
-    {                                                   \
-        .name = (name_),                                \
-        .inputs = {SX_SAMPLE_LIST(SX_F32, boxes, 6, 4), \
-                   SX_SAMPLE_LIST(SX_F32, scores, 6),   \
-                   ONE(SX_I32, most),                   \
-                   ONE(SX_F32, overlap),                \
-                   ONE(SX_F32, none),                   \
-                   ONE(SX_F32, sigma_)},                \
-        .n_inputs = 6                                   \
+#define CHOOSE(name_, sigma_)                                                              \
+    {                                                                                      \
+        .name = (name_),                                                                   \
+        .inputs = {SX_SAMPLE_LIST(SX_F32, boxes, 6, 4), SX_SAMPLE_LIST(SX_F32, scores, 6), \
+                   SX_SAMPLE_ONE(SX_I32, most),         SX_SAMPLE_ONE(SX_F32, overlap),    \
+                   SX_SAMPLE_ONE(SX_F32, none),         SX_SAMPLE_ONE(SX_F32, sigma_)},    \
+        .n_inputs = 6                                                                      \
     }
 static const sx_op_sample non_max_suppression_samples[] = {CHOOSE("hard", none),
                                                            CHOOSE("soft", sigma)};

@@ -265,12 +265,9 @@ static const sx_op_sample ragged_tensor_to_tensor_samples[] = {
      .n_inputs = 4,
      TYPES("ROW_SPLITS")},
     {.name = "rows",
-     .inputs =
-         {{.type = {.dtype = SX_I64}, .fill = SX_FILL_LIST, .numbers = free_shape, .limit = 1},
-          SX_SAMPLE_F32(SX_FILL_NORMAL, 6, 2),
-          SX_SAMPLE_F32(SX_FILL_NORMAL, 2),
-          {.type = {.dtype = SX_I64}, .fill = SX_FILL_LIST, .numbers = three, .limit = 1},
-          SX_SAMPLE_LIST(SX_I64, row_ids, 6)},
+     .inputs = {SX_SAMPLE_ONE(SX_I64, free_shape), SX_SAMPLE_F32(SX_FILL_NORMAL, 6, 2),
+                SX_SAMPLE_F32(SX_FILL_NORMAL, 2), SX_SAMPLE_ONE(SX_I64, three),
+                SX_SAMPLE_LIST(SX_I64, row_ids, 6)},
      .n_inputs = 5,
      TYPES("FIRST_DIM_SIZE,VALUE_ROWIDS")},
 };

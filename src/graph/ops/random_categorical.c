@@ -110,8 +110,7 @@ static void random_categorical_to_tf(sx_tf_writer *w, const sx_tf_op *op)
 static const double samples[] = {9}, seed[] = {7, 1234567};
 static const sx_op_sample random_categorical_samples[] = {
     {.name = "rows",
-     .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, 3, 4),
-                {.type = {.dtype = SX_I32}, .fill = SX_FILL_LIST, .numbers = samples, .limit = 1},
+     .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, 3, 4), SX_SAMPLE_ONE(SX_I32, samples),
                 SX_SAMPLE_LIST(SX_I64, seed, 2)},
      .n_inputs = 3,
      .attrs = &(const sx_random_categorical_attrs){SX_I64}},

@@ -128,10 +128,8 @@ static const double shape[] = {5, 3}, key[] = {123456789}, counter[] = {5, 17}, 
                     alpha[] = {0.3, 1, 2.5};
 static const sx_op_sample random_gamma_samples[] = {
     {.name = "below_and_above_1",
-     .inputs = {SX_SAMPLE_LIST(SX_I32, shape, 2),
-                SX_SAMPLE_LIST(SX_U64, key, 1),
-                SX_SAMPLE_LIST(SX_U64, counter, 2),
-                {.type = {.dtype = SX_I32}, .fill = SX_FILL_LIST, .numbers = alg, .limit = 1},
+     .inputs = {SX_SAMPLE_LIST(SX_I32, shape, 2), SX_SAMPLE_LIST(SX_U64, key, 1),
+                SX_SAMPLE_LIST(SX_U64, counter, 2), SX_SAMPLE_ONE(SX_I32, alg),
                 SX_SAMPLE_LIST(SX_F32, alpha, 3)},
      .n_inputs = 5},
 };

@@ -81,20 +81,13 @@ static void random_integers_to_tf(sx_tf_writer *w, const sx_tf_op *op)
 
 static const double shape[] = {3, 7}, key[] = {123456789}, counter[] = {5, 17}, alg[] = {1},
                     least[] = {-3}, most[] = {12};
-#define ONE(dtype_, numbers_)                                                                \
-    {                                                                                        \
-        .type = {.dtype = (dtype_)}, .fill = SX_FILL_LIST, .numbers = (numbers_), .limit = 1 \
-    }
-#define INTEGERS(name_, dtype_)                        \
-    {                                                  \
-        .name = (name_),                               \
-        .inputs = {SX_SAMPLE_LIST(SX_I64, shape, 2),   \
-                   SX_SAMPLE_LIST(SX_U64, key, 1),     \
-                   SX_SAMPLE_LIST(SX_U64, counter, 2), \
-                   ONE(SX_I32, alg),                   \
-                   ONE(dtype_, least),                 \
-                   ONE(dtype_, most)},                 \
-        .n_inputs = 6                                  \
+#define INTEGERS(name_, dtype_)                                                        \
+    {                                                                                  \
+        .name = (name_),                                                               \
+        .inputs = {SX_SAMPLE_LIST(SX_I64, shape, 2),   SX_SAMPLE_LIST(SX_U64, key, 1), \
+                   SX_SAMPLE_LIST(SX_U64, counter, 2), SX_SAMPLE_ONE(SX_I32, alg),     \
+                   SX_SAMPLE_ONE(dtype_, least),       SX_SAMPLE_ONE(dtype_, most)},   \
+        .n_inputs = 6                                                                  \
     }
 static const sx_op_sample random_integers_samples[] = {
     INTEGERS("int32", SX_I32),

@@ -42,8 +42,7 @@ static sx_status random_skip_host(const sx_kernel_call *c)
 static const double state[] = {1e9, 17, -5}, delta[] = {3};
 static const sx_op_sample random_skip_samples[] = {
     {.name = "three",
-     .inputs = {SX_SAMPLE_LIST(SX_I64, state, 3),
-                {.type = {.dtype = SX_U64}, .fill = SX_FILL_LIST, .numbers = delta, .limit = 1}},
+     .inputs = {SX_SAMPLE_LIST(SX_I64, state, 3), SX_SAMPLE_ONE(SX_U64, delta)},
      .n_inputs = 2},
 };
 

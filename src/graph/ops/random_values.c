@@ -183,14 +183,12 @@ static sx_status bits_from_tf(const sx_tf_node *n, void *out)
 
 static const double shape[] = {3, 7}, key[] = {123456789}, counter[] = {4294967295., 17},
                     alg[] = {1};
-#define VALUES(name_, distribution_, dtype_)                                                       \
-    {                                                                                              \
-        .name = (name_),                                                                           \
-        .inputs = {SX_SAMPLE_LIST(SX_I32, shape, 2),                                               \
-                   SX_SAMPLE_LIST(SX_U64, key, 1),                                                 \
-                   SX_SAMPLE_LIST(SX_U64, counter, 2),                                             \
-                   {.type = {.dtype = SX_I32}, .fill = SX_FILL_LIST, .numbers = alg, .limit = 1}}, \
-        .n_inputs = 4, .attrs = (&(const sx_random_values_attrs){(distribution_), (dtype_)})       \
+#define VALUES(name_, distribution_, dtype_)                                                 \
+    {                                                                                        \
+        .name = (name_),                                                                     \
+        .inputs = {SX_SAMPLE_LIST(SX_I32, shape, 2), SX_SAMPLE_LIST(SX_U64, key, 1),         \
+                   SX_SAMPLE_LIST(SX_U64, counter, 2), SX_SAMPLE_ONE(SX_I32, alg)},          \
+        .n_inputs = 4, .attrs = (&(const sx_random_values_attrs){(distribution_), (dtype_)}) \
     }
 static const sx_op_sample random_values_samples[] = {
     VALUES("uniform", SX_VALUES_UNIFORM, SX_F32),

@@ -150,11 +150,9 @@ static const double transforms[] = {0.9, 0.2, -1, -0.1, 1.1, 0.5, 0.01, -0.02}, 
 #define TRANSFORM(name_, interpolation_, mode_)                                                \
     {                                                                                          \
         .name = (name_),                                                                       \
-        .inputs =                                                                              \
-            {SX_SAMPLE_F32(SX_FILL_NORMAL, 2, 6, 7, 2),                                        \
-             SX_SAMPLE_LIST(SX_F32, transforms, 1, 8),                                         \
-             SX_SAMPLE_LIST(SX_I32, size, 2),                                                  \
-             {.type = {.dtype = SX_F32}, .fill = SX_FILL_LIST, .numbers = fill, .limit = 1}},  \
+        .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, 2, 6, 7, 2),                                  \
+                   SX_SAMPLE_LIST(SX_F32, transforms, 1, 8), SX_SAMPLE_LIST(SX_I32, size, 2),  \
+                   SX_SAMPLE_ONE(SX_F32, fill)},                                               \
         .n_inputs = 4, .attrs = (&(const sx_transform_image_attrs){(interpolation_), (mode_)}) \
     }
 static const sx_op_sample transform_image_samples[] = {

@@ -27,13 +27,9 @@ typedef struct sx_stateless_random_attrs {
 } sx_stateless_random_attrs;
 #endif
 
-#include "graph/ops/common.h"
-
-#include "base/philox.h"
+#include "graph/ops/random_stream.h"
 
 static const char *const distributions[] = {"uniform", "normal", NULL};
-static const double two_pi = 6.283185307179586;
-static const uint32_t scrambler[2] = SX_PHILOX_SCRAMBLER;
 
 static const sx_attr_def stateless_random_attrs[] = {
     SX_ATTR(sx_stateless_random_attrs, shape, SX_ATTR_INTS),
@@ -53,34 +49,23 @@ static sx_status stateless_random_infer(sx_infer_context *c)
     return SX_OK;
 }
 
-static double uniform(uint32_t word)
-{
-    return (double)(word & 0x7fffff) * 0x1p-23;
-}
-
 static sx_status stateless_random_host(const sx_kernel_call *c)
 {
     const sx_stateless_random_attrs *attrs = c->attrs;
-    const uint64_t a = (uint64_t)c->in[0].i[0], b = (uint64_t)c->in[0].i[1];
     const int64_t n = sx_type_elems(&c->out[0].type);
-    uint32_t counter[4] = {(uint32_t)a, (uint32_t)(a >> 32), (uint32_t)b, (uint32_t)(b >> 32)};
-    uint32_t mixed[4], words[4];
-    double y[4];
-    sx_philox(scrambler, counter, mixed);
-    counter[2] = mixed[2];
-    counter[3] = mixed[3];
+    sx_philox_stream s;
+    sx_random_seed((uint64_t)c->in[0].i[0], (uint64_t)c->in[0].i[1], &s);
     for (int64_t i = 0; i < n; i += 4) {
-        counter[0] = (uint32_t)(i / 4);
-        counter[1] = (uint32_t)((uint64_t)(i / 4) >> 32);
-        sx_philox(mixed, counter, words);
-        for (int k = 0; k < 4; k++) {
-            y[k] = uniform(words[k]);
-        }
-        for (int k = 0; k < 4 && attrs->distribution == SX_RANDOM_NORMAL; k += 2) {
-            const double r = sqrt(-2 * log(fmax(y[k], (double)1e-7f)));
-            const double t = (double)(float)(two_pi * y[k + 1]);
-            y[k] = r * sin(t);
-            y[k + 1] = r * cos(t);
+        uint32_t words[4];
+        double y[4];
+        sx_philox_next(&s, words);
+        for (int k = 0; k < 4; k += 2) {
+            if (attrs->distribution == SX_RANDOM_NORMAL) {
+                sx_random_normal_floats(words + k, y + k);
+            } else {
+                y[k] = sx_random_float(words[k]);
+                y[k + 1] = sx_random_float(words[k + 1]);
+            }
         }
         for (int k = 0; k < 4 && i + k < n; k++) {
             c->out[0].f[i + k] = y[k];

@@ -37,9 +37,7 @@ const sx_op_def sx_op_lookup_table_remove = {
     .n_in = SX_VARIADIC,
     .n_out = 1,
     .flags = SX_OP_HOST | SX_OP_STATE | SX_OP_EFFECT | SX_OP_NO_GRAD | SX_OP_NO_TF,
-    .attrs = sx_only_table_rows,
-    .n_attrs = SX_TABLE_ATTR_COUNT,
-    .attrs_bytes = sizeof(sx_only_table_attrs),
+    SX_OP_ATTRS(sx_only_table_attrs, sx_only_table_rows),
     .infer = lookup_table_remove_infer,
     .host = lookup_table_remove_host,
 };

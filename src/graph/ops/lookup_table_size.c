@@ -1,8 +1,7 @@
 /* lookup_table_size: how many keys a table has.
  *
- *   returns   int64 scalar
+ *   returns   int64 scalar; 0 if the table is not initialized
  *
- * Errors   FAILED_PRECONDITION  (running) the table is not initialized
  * Source   TensorFlow LookupTableSize, LookupTableSizeV2 */
 #include "graph/ops/lookup_table.h"
 
@@ -26,9 +25,7 @@ const sx_op_def sx_op_lookup_table_size = {
     .n_in = 0,
     .n_out = 1,
     .flags = SX_OP_HOST | SX_OP_STATE | SX_OP_NO_GRAD | SX_OP_NO_TF,
-    .attrs = sx_only_table_rows,
-    .n_attrs = SX_TABLE_ATTR_COUNT,
-    .attrs_bytes = sizeof(sx_only_table_attrs),
+    SX_OP_ATTRS(sx_only_table_attrs, sx_only_table_rows),
     .infer = lookup_table_size_infer,
     .host = lookup_table_size_host,
 };

@@ -20,7 +20,7 @@ typedef struct sx_crop_and_resize_attrs {
 } sx_crop_and_resize_attrs;
 #endif
 
-#include "graph/ops/host_ops.h"
+#include "graph/ops/resample.h"
 
 #include <math.h>
 
@@ -34,17 +34,12 @@ static const sx_attr_def crop_and_resize_attrs[] = {
 static sx_status crop_and_resize_infer(sx_infer_context *c)
 {
     const sx_crop_and_resize_attrs *attrs = c->attrs;
-    const sx_type *x = &c->inputs[0];
-    SX_TRY(sx_require_maybe("image", x, x->dtype, 4, "[N,H,W,C]"));
     SX_TRY(sx_require_maybe("boxes", &c->inputs[1], SX_F32, 2, "[n,4]"));
     SX_TRY(sx_require_maybe("box_ind", &c->inputs[2], SX_I32, 1, "[n]"));
-    SX_TRY(sx_require_maybe("crop_size", &c->inputs[3], SX_I32, 1, "[2]"));
     SX_TRY(sx_require_name("method", attrs->method, methods));
-    if (!sx_dtype_is_float(x->dtype) && !sx_dtype_is_integer(x->dtype)) {
-        return sx_error(SX_INVALID_ARGUMENT, "image is %s, expected numbers", SX_TEXT(x));
-    }
-    c->outputs[0] = sx_type_of(SX_F32, sx_vector_size(&c->inputs[2]), SX_UNKNOWN_DIM,
-                               SX_UNKNOWN_DIM, x->rank == 4 ? x->dims[3] : SX_UNKNOWN_DIM);
+    SX_TRY(sx_infer_resized("image", &c->inputs[0], "crop_size", &c->inputs[3], SX_F32,
+                            &c->outputs[0]));
+    c->outputs[0].dims[0] = sx_vector_size(&c->inputs[2]);
     return SX_OK;
 }
 
@@ -52,13 +47,10 @@ static sx_status crop_and_resize_host_types(const sx_kernel_call *c, sx_type *ou
 {
     const sx_type *x = &c->in[0].type, *boxes = &c->in[1].type;
     const int64_t n = c->in[2].type.dims[0];
-    if (c->in[3].type.dims[0] != 2 || c->in[3].i[0] < 1 || c->in[3].i[1] < 1 || x->dims[1] < 1 ||
-        x->dims[2] < 1 || boxes->dims[0] != n || boxes->dims[1] != 4) {
+    if (x->dims[1] < 1 || x->dims[2] < 1 || boxes->dims[0] != n || boxes->dims[1] != 4) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "image is %s, boxes %s, box_ind %s, crop_size %s, expected pixels, [n,4], "
-                        "[n], and a height and width above 0",
-                        SX_TEXT(x), SX_TEXT(boxes), SX_TEXT(&c->in[2].type),
-                        SX_TEXT(&c->in[3].type));
+                        "image is %s, boxes %s, box_ind %s, expected pixels, [n,4] and [n]",
+                        SX_TEXT(x), SX_TEXT(boxes), SX_TEXT(&c->in[2].type));
     }
     for (int64_t k = 0; k < n; k++) {
         if (c->in[2].i[k] < 0 || c->in[2].i[k] >= x->dims[0]) {
@@ -66,8 +58,7 @@ static sx_status crop_and_resize_host_types(const sx_kernel_call *c, sx_type *ou
                             (long long)c->in[2].i[k], (long long)x->dims[0]);
         }
     }
-    out_types[0] = sx_type_of(SX_F32, n, c->in[3].i[0], c->in[3].i[1], x->dims[3]);
-    return sx_require_made("the crops", &out_types[0]);
+    return sx_resized_type(n, x, "crop_size", &c->in[3], SX_F32, &out_types[0]);
 }
 
 /* The place along an axis of `in` pixels that pixel i of `out` between a and b has, in float32. */

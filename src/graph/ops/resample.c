@@ -1,8 +1,35 @@
-/* Weighted sums of pixels: see resample.h. */
+/* See resample.h. */
 #include "graph/ops/resample.h"
 
 #include "base/checked.h"
 #include "base/memory.h"
+
+sx_status sx_infer_resized(const char *what, const sx_type *images, const char *what_size,
+                           const sx_type *size, sx_dtype dtype, sx_type *out)
+{
+    SX_TRY(sx_require_maybe(what, images, images->dtype, 4, "[N,H,W,C]"));
+    SX_TRY(sx_require_maybe(what_size, size, SX_I32, 1, "[2]"));
+    SX_TRY(sx_require_number(what, images));
+    const bool known = images->rank == 4;
+    *out = sx_type_of(dtype, known ? images->dims[0] : SX_UNKNOWN_DIM, SX_UNKNOWN_DIM,
+                      SX_UNKNOWN_DIM, known ? images->dims[3] : SX_UNKNOWN_DIM);
+    return SX_OK;
+}
+
+sx_status sx_resized_type(int64_t n, const sx_type *images, const char *what_size,
+                          const sx_host_tensor *size, sx_dtype dtype, sx_type *out)
+{
+    if (sx_type_elems(&size->type) != 2) {
+        return sx_error(SX_INVALID_ARGUMENT, "%s is %s, expected [2]", what_size,
+                        SX_TEXT(&size->type));
+    }
+    if (size->i[0] < 1 || size->i[1] < 1) {
+        return sx_error(SX_INVALID_ARGUMENT, "%s is %lldx%lld, expected a height and width above 0",
+                        what_size, (long long)size->i[0], (long long)size->i[1]);
+    }
+    *out = sx_type_of(dtype, n, size->i[0], size->i[1], images->dims[3]);
+    return sx_require_made("the result", out);
+}
 
 sx_status sx_axis_weights_make(const sx_kernel_call *c, int64_t out, int64_t most,
                                sx_axis_weights *w)

@@ -1,9 +1,19 @@
-/* What the operators share that make images of another size: each pixel along an axis is a weighted
- * sum of some pixels along that axis of the image. */
+/* What the operators share that make images of another size: their operands, and weighted sums,
+ * where each pixel along an axis is one of some pixels along that axis of the image. */
 #ifndef SX_GRAPH_OPS_RESAMPLE_H
 #define SX_GRAPH_OPS_RESAMPLE_H
 
 #include "graph/ops/host_ops.h"
+
+/* Images [N,H,W,C] of numbers, and an operand int32[2] that is the height and width of the result:
+ * *out is dtype [N,height,width,C] as far as it is known. */
+SX_MUST_USE sx_status sx_infer_resized(const char *what, const sx_type *images,
+                                       const char *what_size, const sx_type *size, sx_dtype dtype,
+                                       sx_type *out);
+/* The type where it runs, of `n` images. INVALID_ARGUMENT: a height or width below 1;
+ * RESOURCE_EXHAUSTED: as sx_require_made(). */
+SX_MUST_USE sx_status sx_resized_type(int64_t n, const sx_type *images, const char *what_size,
+                                      const sx_host_tensor *size, sx_dtype dtype, sx_type *out);
 
 /* Pixel i is the sum of weight[k] times pixel at[k], for k in [i * most, (i + 1) * most). */
 typedef struct sx_axis_weights {

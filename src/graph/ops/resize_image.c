@@ -45,36 +45,24 @@ static sx_status resize_image_infer(sx_infer_context *c)
 {
     const sx_resize_image_attrs *attrs = c->attrs;
     const sx_type *x = &c->inputs[0];
-    SX_TRY(sx_require_maybe("images", x, x->dtype, 4, "[N,H,W,C]"));
-    SX_TRY(sx_require_maybe("size", &c->inputs[1], SX_I32, 1, "[2]"));
-    if (!sx_dtype_is_float(x->dtype) && !sx_dtype_is_integer(x->dtype)) {
-        return sx_error(SX_INVALID_ARGUMENT, "images are %s, expected numbers", SX_TEXT(x));
-    }
     if (attrs->align_corners && attrs->half_pixel_centers) {
         return sx_error(SX_INVALID_ARGUMENT, "align_corners and half_pixel_centers exclude each "
                                              "other");
     }
-    const bool known = x->rank == 4;
-    c->outputs[0] = sx_type_of(attrs->method == SX_RESIZED_NEAREST ? x->dtype : SX_F32,
-                               known ? x->dims[0] : SX_UNKNOWN_DIM, SX_UNKNOWN_DIM, SX_UNKNOWN_DIM,
-                               known ? x->dims[3] : SX_UNKNOWN_DIM);
-    return SX_OK;
+    return sx_infer_resized("images", x, "size", &c->inputs[1],
+                            attrs->method == SX_RESIZED_NEAREST ? x->dtype : SX_F32,
+                            &c->outputs[0]);
 }
 
 static sx_status resize_image_host_types(const sx_kernel_call *c, sx_type *out_types)
 {
     const sx_resize_image_attrs *attrs = c->attrs;
     const sx_type *x = &c->in[0].type;
-    if (c->in[1].type.dims[0] != 2 || c->in[1].i[0] < 1 || c->in[1].i[1] < 1 || x->dims[1] < 1 ||
-        x->dims[2] < 1 || x->dims[3] < 1) {
-        return sx_error(SX_INVALID_ARGUMENT,
-                        "images are %s, size %s, expected pixels and a height "
-                        "and width above 0",
-                        SX_TEXT(x), SX_TEXT(&c->in[1].type));
+    if (x->dims[1] < 1 || x->dims[2] < 1 || x->dims[3] < 1) {
+        return sx_error(SX_INVALID_ARGUMENT, "images are %s, expected pixels", SX_TEXT(x));
     }
-    out_types[0] = sx_type_of(attrs->method == SX_RESIZED_NEAREST ? x->dtype : SX_F32, x->dims[0],
-                              c->in[1].i[0], c->in[1].i[1], x->dims[3]);
-    return sx_require_made("the images", &out_types[0]);
+    return sx_resized_type(x->dims[0], x, "size", &c->in[1],
+                           attrs->method == SX_RESIZED_NEAREST ? x->dtype : SX_F32, &out_types[0]);
 }
 
 /* Keys' cubic at x in [0, 1], and at x + 1. */

@@ -11,9 +11,10 @@
  *
  * The weights of the pixels within the kernel's radius add up to 1.
  *
- * Errors   INVALID_ARGUMENT    shapes, dtypes, kernel_type; (running) a size that is not positive,
- * an empty image, a scale that is not positive RESOURCE_EXHAUSTED  (running) too many pixels Source
- * TensorFlow ScaleAndTranslate */
+ * Errors   INVALID_ARGUMENT    shapes, dtypes, kernel_type; (running) a size or a scale that is
+ *                              not positive, an empty image
+ *          RESOURCE_EXHAUSTED  (running) too many pixels
+ * Source   TensorFlow ScaleAndTranslate */
 #ifdef SX_ATTRS
 typedef struct sx_scale_and_translate_attrs {
     const char *kernel_type;
@@ -104,43 +105,27 @@ static const sx_attr_def scale_and_translate_attrs[] = {
 static sx_status scale_and_translate_infer(sx_infer_context *c)
 {
     const sx_scale_and_translate_attrs *attrs = c->attrs;
-    const sx_type *x = &c->inputs[0];
-    SX_TRY(sx_require_maybe("images", x, x->dtype, 4, "[N,H,W,C]"));
-    SX_TRY(sx_require_maybe("size", &c->inputs[1], SX_I32, 1, "[2]"));
     SX_TRY(sx_require_maybe("scale", &c->inputs[2], SX_F32, 1, "[2]"));
     SX_TRY(sx_require_maybe("translation", &c->inputs[3], SX_F32, 1, "[2]"));
-    if (!sx_dtype_is_float(x->dtype) && !sx_dtype_is_integer(x->dtype)) {
-        return sx_error(SX_INVALID_ARGUMENT, "images are %s, expected numbers", SX_TEXT(x));
-    }
     if (kernel_of(attrs->kernel_type) == NULL) {
         return sx_error(SX_INVALID_ARGUMENT, "there is no kernel_type \"%.64s\"",
                         attrs->kernel_type == NULL ? "" : attrs->kernel_type);
     }
-    const bool known = x->rank == 4;
-    c->outputs[0] = sx_type_of(SX_F32, known ? x->dims[0] : SX_UNKNOWN_DIM, SX_UNKNOWN_DIM,
-                               SX_UNKNOWN_DIM, known ? x->dims[3] : SX_UNKNOWN_DIM);
-    return SX_OK;
+    return sx_infer_resized("images", &c->inputs[0], "size", &c->inputs[1], SX_F32, &c->outputs[0]);
 }
 
 static sx_status scale_and_translate_host_types(const sx_kernel_call *c, sx_type *out_types)
 {
     const sx_type *x = &c->in[0].type;
-    bool fits = x->dims[1] > 0 && x->dims[2] > 0 && x->dims[3] > 0;
-    for (int i = 1; i < 4; i++) {
-        fits = fits && c->in[i].type.dims[0] == 2;
-    }
-    for (int i = 0; i < 2 && fits; i++) {
-        fits = c->in[1].i[i] > 0 && c->in[2].f[i] > 0;
-    }
-    if (!fits) {
+    const sx_host_tensor *scale = &c->in[2];
+    if (x->dims[1] < 1 || x->dims[2] < 1 || x->dims[3] < 1 || scale->type.dims[0] != 2 ||
+        c->in[3].type.dims[0] != 2 || !(scale->f[0] > 0 && scale->f[1] > 0)) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "images are %s, size %s, scale %s, translation %s, expected pixels, and "
-                        "sizes and scales above 0",
-                        SX_TEXT(x), SX_TEXT(&c->in[1].type), SX_TEXT(&c->in[2].type),
-                        SX_TEXT(&c->in[3].type));
+                        "images are %s, scale %s, translation %s, expected pixels, [2] above 0, "
+                        "and [2]",
+                        SX_TEXT(x), SX_TEXT(&scale->type), SX_TEXT(&c->in[3].type));
     }
-    out_types[0] = sx_type_of(SX_F32, x->dims[0], c->in[1].i[0], c->in[1].i[1], x->dims[3]);
-    return sx_require_made("the images", &out_types[0]);
+    return sx_resized_type(x->dims[0], x, "size", &c->in[1], SX_F32, &out_types[0]);
 }
 
 /* In float32, as TensorFlow's, where that decides what pixels take part. */

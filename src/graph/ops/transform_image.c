@@ -16,15 +16,16 @@
  * the image are fill_value.
  *
  * Errors   INVALID_ARGUMENT    shapes, dtypes, interpolation, fill_mode; (running) a size that is
- * not positive, the number of transforms RESOURCE_EXHAUSTED  (running) too many pixels Source
- * TensorFlow ImageProjectiveTransformV3, V2 */
+ *                              not positive, the number of transforms
+ *          RESOURCE_EXHAUSTED  (running) too many pixels
+ * Source   TensorFlow ImageProjectiveTransformV3, V2 */
 #ifdef SX_ATTRS
 typedef struct sx_transform_image_attrs {
     const char *interpolation, *fill_mode;
 } sx_transform_image_attrs;
 #endif
 
-#include "graph/ops/host_ops.h"
+#include "graph/ops/resample.h"
 
 #include <math.h>
 
@@ -40,33 +41,22 @@ static sx_status transform_image_infer(sx_infer_context *c)
 {
     const sx_transform_image_attrs *attrs = c->attrs;
     const sx_type *x = &c->inputs[0];
-    SX_TRY(sx_require_maybe("images", x, x->dtype, 4, "[N,H,W,C]"));
     SX_TRY(sx_require_maybe("transforms", &c->inputs[1], SX_F32, 2, "[N,8]"));
-    SX_TRY(sx_require_maybe("output_shape", &c->inputs[2], SX_I32, 1, "[2]"));
     SX_TRY(sx_require_maybe("fill_value", &c->inputs[3], SX_F32, 0, "a scalar"));
     SX_TRY(sx_require_name("interpolation", attrs->interpolation, interpolations));
     SX_TRY(sx_require_name("fill_mode", attrs->fill_mode, modes));
-    if (!sx_dtype_is_float(x->dtype) && !sx_dtype_is_integer(x->dtype)) {
-        return sx_error(SX_INVALID_ARGUMENT, "images are %s, expected numbers", SX_TEXT(x));
-    }
-    const bool known = x->rank == 4;
-    c->outputs[0] = sx_type_of(x->dtype, known ? x->dims[0] : SX_UNKNOWN_DIM, SX_UNKNOWN_DIM,
-                               SX_UNKNOWN_DIM, known ? x->dims[3] : SX_UNKNOWN_DIM);
-    return SX_OK;
+    return sx_infer_resized("images", x, "output_shape", &c->inputs[2], x->dtype, &c->outputs[0]);
 }
 
 static sx_status transform_image_host_types(const sx_kernel_call *c, sx_type *out_types)
 {
     const sx_type *x = &c->in[0].type, *t = &c->in[1].type;
-    if (t->dims[1] != 8 || (t->dims[0] != 1 && t->dims[0] != x->dims[0]) ||
-        c->in[2].type.dims[0] != 2 || c->in[2].i[0] < 1 || c->in[2].i[1] < 1) {
+    if (t->dims[1] != 8 || (t->dims[0] != 1 && t->dims[0] != x->dims[0])) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "images are %s, transforms %s and output_shape %s, expected [N,8] or "
-                        "[1,8], and a height and width above 0",
-                        SX_TEXT(x), SX_TEXT(t), SX_TEXT(&c->in[2].type));
+                        "images are %s and transforms %s, expected [N,8] or [1,8]", SX_TEXT(x),
+                        SX_TEXT(t));
     }
-    out_types[0] = sx_type_of(x->dtype, x->dims[0], c->in[2].i[0], c->in[2].i[1], x->dims[3]);
-    return sx_require_made("the images", &out_types[0]);
+    return sx_resized_type(x->dims[0], x, "output_shape", &c->in[2], x->dtype, &out_types[0]);
 }
 
 /* The place within an axis of `len` pixels that stands for place `at`; constant: itself. */

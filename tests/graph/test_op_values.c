@@ -634,6 +634,49 @@ static void test_graph_op_values__segments_outside_are_refused(void **state)
     }
 }
 
+/* The rank of what data decide is checked before its dimensions are written. */
+static void test_graph_op_values__results_of_too_many_dimensions_are_refused(void **state)
+{
+    static const int64_t ones[SX_MAX_RANK + 1] = {1, 1, 1, 1, 1, 1, 1, 1, 1};
+    const float number = 7;
+    const int32_t zero = 0, one = 1;
+    const uint64_t key[2] = {5, 17};
+    const sx_bytes text = {"a", 1};
+    const sx_tensor data = {sx_type_make(SX_F32, SX_MAX_RANK, ones), (void *)(uintptr_t)&number},
+                    texts = {sx_type_make(SX_STRING, SX_MAX_RANK, ones), (void *)(uintptr_t)&text},
+                    at = {sx_scalar_type(SX_I32), (void *)(uintptr_t)&zero},
+                    count = {sx_scalar_type(SX_I32), (void *)(uintptr_t)&one},
+                    shape = {sx_type_of(SX_I64, SX_MAX_RANK + 1), (void *)(uintptr_t)ones},
+                    key_of = {sx_type_of(SX_U64, 1), (void *)(uintptr_t)key},
+                    counter = {sx_type_of(SX_U64, 2), (void *)(uintptr_t)key};
+    const sx_random_values_attrs uniform = {SX_VALUES_UNIFORM, SX_F32};
+    const sx_dynamic_partition_attrs parts = {1};
+    const char *const separator = NULL;
+    const struct {
+        const sx_op_def *op;
+        const void *attrs;
+        sx_tensor in[4];
+        int n_in;
+        const char *what;
+    } rows[] = {
+        {&sx_op_dynamic_partition, &parts, {data, at}, 2, "partitions is int32[]"},
+        {&sx_op_dynamic_stitch, NULL, {at, data}, 2, "indices is int32[]"},
+        {&sx_op_unsorted_segment_join, &separator, {texts, at, count}, 3, "segments is int32[]"},
+        {&sx_op_random_values, &uniform, {shape, key_of, counter, count}, 4, "shape is int64[9]"},
+    };
+    (void)state;
+    for (size_t i = 0; i < SX_COUNT(rows); i++) {
+        sx_type out[2] = {{0}, {.rank = 77}};
+        sx_arena arena;
+        sx_arena_init(&arena, 0);
+        assert_error(sx_host_types(rows[i].op, rows[i].attrs, rows[i].in, rows[i].n_in, out, 1,
+                                   &(sx_host_context){.arena = &arena}),
+                     SX_INVALID_ARGUMENT, rows[i].what);
+        assert_int_equal(out[1].rank, 77);
+        sx_arena_deinit(&arena);
+    }
+}
+
 /* A double put into an element of each kind: what does not fit takes the nearest end. */
 static void test_graph_op_values__elements_are_set_by_kind(void **state)
 {
@@ -810,5 +853,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_graph_op_values__integer_division),
     cmocka_unit_test(test_graph_op_values__reductions_of_nothing),
     cmocka_unit_test(test_graph_op_values__segments_outside_are_refused),
+    cmocka_unit_test(test_graph_op_values__results_of_too_many_dimensions_are_refused),
 };
 SX_TEST_MAIN(tests)

@@ -27,23 +27,9 @@ static sx_status dynamic_partition_infer(sx_infer_context *c)
         return sx_error(SX_INVALID_ARGUMENT, "num_partitions is %lld, expected 1 to %d",
                         (long long)attrs->num_partitions, SX_MAX_OUTPUTS);
     }
-    if (data->rank >= 0 && to->rank > data->rank) {
-        return sx_error(SX_INVALID_ARGUMENT,
-                        "data are %s and partitions %s, expected the shape "
-                        "with which data's begins",
-                        SX_TEXT(data), SX_TEXT(to));
-    }
-    sx_type y = sx_unknown_shape(data->dtype);
-    if (data->rank >= 0 && to->rank >= 0) {
-        y.rank = data->rank - to->rank + 1;
-        y.dims[0] = SX_UNKNOWN_DIM;
-        for (int d = 1; d < y.rank; d++) {
-            y.dims[d] = data->dims[to->rank + d - 1];
-        }
-    }
     c->n_outputs = (int)attrs->num_partitions;
     for (int k = 0; k < c->n_outputs; k++) {
-        c->outputs[k] = y;
+        SX_TRY(sx_infer_items("partitions", to, "data", data, SX_UNKNOWN_DIM, &c->outputs[k]));
     }
     return SX_OK;
 }
@@ -52,22 +38,8 @@ static sx_status dynamic_partition_host_types(const sx_kernel_call *c, sx_type *
 {
     const sx_dynamic_partition_attrs *attrs = c->attrs;
     const sx_type *data = &c->in[0].type, *to = &c->in[1].type;
-    sx_type y = {.dtype = data->dtype, .rank = data->rank - to->rank + 1};
-    bool fits = to->rank <= data->rank;
-    for (int d = 0; d < to->rank && fits; d++) {
-        fits = to->dims[d] == data->dims[d];
-    }
-    if (!fits) {
-        return sx_error(SX_INVALID_ARGUMENT,
-                        "data are %s and partitions %s, expected the shape "
-                        "with which data's begins",
-                        SX_TEXT(data), SX_TEXT(to));
-    }
-    for (int d = 1; d < y.rank; d++) {
-        y.dims[d] = data->dims[to->rank + d - 1];
-    }
     for (int k = 0; k < (int)attrs->num_partitions; k++) {
-        out_types[k] = y;
+        SX_TRY(sx_infer_items("partitions", to, "data", data, 0, &out_types[k]));
     }
     for (int64_t i = 0, n = sx_type_elems(to); i < n; i++) {
         const int64_t k = c->in[1].i[i];

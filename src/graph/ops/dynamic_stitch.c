@@ -22,20 +22,9 @@ static sx_status dynamic_stitch_infer(sx_infer_context *c)
         const sx_type *at = &c->inputs[i], *data = &c->inputs[k + i];
         SX_TRY(sx_require_dtype("indices", at, SX_I32));
         SX_TRY(sx_require_dtype("data", data, y.dtype));
-        if (at->rank < 0 || data->rank < 0) {
-            continue;
-        }
-        if (at->rank > data->rank) {
-            return sx_error(SX_INVALID_ARGUMENT,
-                            "indices are %s and data %s, expected the shape "
-                            "with which data's begins",
-                            SX_TEXT(at), SX_TEXT(data));
-        }
-        y.rank = data->rank - at->rank + 1;
-        y.dims[0] = SX_UNKNOWN_DIM;
-        for (int d = 1; d < y.rank; d++) {
-            y.dims[d] = data->dims[at->rank + d - 1];
-        }
+        sx_type items;
+        SX_TRY(sx_infer_items("indices", at, "data", data, SX_UNKNOWN_DIM, &items));
+        y = items.rank != SX_UNKNOWN_RANK ? items : y;
     }
     c->outputs[0] = y;
     return SX_OK;
@@ -45,25 +34,18 @@ static sx_status dynamic_stitch_host_types(const sx_kernel_call *c, sx_type *out
 {
     const int k = c->n_in / 2;
     int64_t last = -1;
-    sx_type y = {.rank = -1};
+    sx_type y = sx_unknown_shape(c->in[k].type.dtype);
     for (int i = 0; i < k; i++) {
         const sx_type *at = &c->in[i].type, *data = &c->in[k + i].type;
-        sx_type item = {.dtype = data->dtype, .rank = data->rank - at->rank + 1, .dims = {0}};
-        bool fits = at->rank <= data->rank;
-        for (int d = 0; d < at->rank && fits; d++) {
-            fits = at->dims[d] == data->dims[d];
-        }
-        for (int d = 1; d < item.rank && fits; d++) {
-            item.dims[d] = data->dims[at->rank + d - 1];
-        }
-        if (!fits || (i > 0 && !sx_same_dims(&item, &y))) {
+        sx_type items;
+        SX_TRY(sx_infer_items("indices", at, "data", data, 0, &items));
+        if (i > 0 && !sx_same_dims(&items, &y)) {
             return sx_error(SX_INVALID_ARGUMENT,
-                            "indices %d are %s and data %s, expected the "
-                            "shape with which data's begins, and items of "
-                            "one shape",
+                            "indices %d are %s and data %s, expected items of the same shape as "
+                            "those before",
                             i, SX_TEXT(at), SX_TEXT(data));
         }
-        y = item;
+        y = items;
         for (int64_t j = 0, n = sx_type_elems(at); j < n; j++) {
             if (c->in[i].i[j] < 0) {
                 return sx_error(SX_INVALID_ARGUMENT, "index %lld of indices %d is %lld",

@@ -155,6 +155,65 @@ sx_status sx_infer_same_or_scalar(const sx_type *types, int n, sx_type *out)
     return SX_OK;
 }
 
+sx_status sx_infer_shaped(const char *what, const sx_type *shape, sx_dtype dtype, sx_type *out)
+{
+    const int64_t rank = sx_vector_size(shape);
+    sx_type y = sx_unknown_shape(dtype);
+    SX_TRY(sx_require_integers(what, shape, 1, "[rank]"));
+    if (rank > SX_MAX_RANK) {
+        return sx_error(SX_INVALID_ARGUMENT, "%s is %s; at most rank %d is supported", what,
+                        SX_TEXT(shape), SX_MAX_RANK);
+    }
+    if (rank >= 0) {
+        y.rank = (int)rank;
+        for (int d = 0; d < rank; d++) {
+            y.dims[d] = SX_UNKNOWN_DIM;
+        }
+    }
+    *out = y;
+    return SX_OK;
+}
+
+sx_status sx_shaped_type(const char *what, const sx_host_tensor *shape, sx_dtype dtype,
+                         sx_type *out)
+{
+    sx_type y;
+    SX_TRY(sx_infer_shaped(what, &shape->type, dtype, &y));
+    for (int d = 0; d < y.rank; d++) {
+        y.dims[d] = shape->i[d];
+        if (y.dims[d] < 0) {
+            return sx_error(SX_INVALID_ARGUMENT, "dimension %d of %s is %lld", d, what,
+                            (long long)y.dims[d]);
+        }
+    }
+    *out = y;
+    return sx_require_made("the result", &y);
+}
+
+sx_status sx_infer_items(const char *what_first, const sx_type *first, const char *what_all,
+                         const sx_type *all, int64_t n, sx_type *out)
+{
+    sx_type y = sx_unknown_shape(all->dtype);
+    if (first->rank != SX_UNKNOWN_RANK && all->rank != SX_UNKNOWN_RANK) {
+        bool begins = first->rank <= all->rank;
+        for (int d = 0; begins && d < first->rank; d++) {
+            begins = first->dims[d] < 0 || all->dims[d] < 0 || first->dims[d] == all->dims[d];
+        }
+        y.rank = all->rank - first->rank + 1;
+        if (!begins || y.rank > SX_MAX_RANK) {
+            return sx_error(SX_INVALID_ARGUMENT,
+                            "%s is %s and %s is %s, expected the first dimensions of %s, and items "
+                            "of rank %d at most",
+                            what_first, SX_TEXT(first), what_all, SX_TEXT(all), what_all,
+                            SX_MAX_RANK - 1);
+        }
+        y.dims[0] = n;
+        memcpy(y.dims + 1, all->dims + first->rank, (size_t)(y.rank - 1) * sizeof(*y.dims));
+    }
+    *out = y;
+    return SX_OK;
+}
+
 const char *sx_string_quote(const sx_bytes *s, char *out, size_t size)
 {
     sx_buf utf8, text;

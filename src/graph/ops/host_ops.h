@@ -72,6 +72,19 @@ SX_MUST_USE sx_status sx_merge_shapes(const char *what_a, const sx_type *a, cons
 SX_MUST_USE sx_status sx_infer_broadcast_maybe(const sx_type *a, const sx_type *b, sx_type *out);
 /* Scalars and values of one shape: the shape of those that are not scalars. */
 SX_MUST_USE sx_status sx_infer_same_or_scalar(const sx_type *types, int n, sx_type *out);
+/* An operand that is the shape of a result. What infer knows of the result: `dtype`, and the rank
+ * if the operand's size is known. int32 or int64; its dtype and rank are checked. */
+SX_MUST_USE sx_status sx_infer_shaped(const char *what, const sx_type *shape, sx_dtype dtype,
+                                      sx_type *out);
+/* The result's type where it runs. INVALID_ARGUMENT: a negative dimension, too many of them;
+ * RESOURCE_EXHAUSTED: as sx_require_made(). */
+SX_MUST_USE sx_status sx_shaped_type(const char *what, const sx_host_tensor *shape, sx_dtype dtype,
+                                     sx_type *out);
+/* `first` has the first dimensions of `all`, as far as both are known: each element of it has an
+ * item of `all`. *out is n of those items: [n, the other dimensions of all], of all's dtype. */
+SX_MUST_USE sx_status sx_infer_items(const char *what_first, const sx_type *first,
+                                     const char *what_all, const sx_type *all, int64_t n,
+                                     sx_type *out);
 /* The dimension of a vector; SX_UNKNOWN_DIM where it is not known. */
 static inline int64_t sx_vector_size(const sx_type *t)
 {

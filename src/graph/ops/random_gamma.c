@@ -34,7 +34,7 @@ static sx_status random_gamma_infer(sx_infer_context *c)
 static sx_status random_gamma_host_types(const sx_kernel_call *c, sx_type *out_types)
 {
     const sx_type *alpha = &c->in[4].type, *y = &out_types[0];
-    SX_TRY(sx_random_type(c, alpha->dtype, &out_types[0]));
+    SX_TRY(sx_shaped_type("shape", &c->in[0], alpha->dtype, &out_types[0]));
     bool ends = alpha->rank <= y->rank;
     for (int d = 0; d < alpha->rank && ends; d++) {
         ends = alpha->dims[d] == y->dims[y->rank - alpha->rank + d];

@@ -28,7 +28,7 @@ static sx_status random_integers_infer(sx_infer_context *c)
 
 static sx_status random_integers_host_types(const sx_kernel_call *c, sx_type *out_types)
 {
-    return sx_random_type(c, c->in[4].type.dtype, &out_types[0]);
+    return sx_shaped_type("shape", &c->in[0], c->in[4].type.dtype, &out_types[0]);
 }
 
 static sx_status random_integers_host(const sx_kernel_call *c)

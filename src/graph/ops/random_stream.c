@@ -19,38 +19,10 @@ void sx_random_seed(uint64_t seed0, uint64_t seed1, sx_philox_stream *out)
 
 sx_status sx_random_infer(sx_infer_context *c, sx_dtype dtype)
 {
-    SX_TRY(sx_require_integers("shape", &c->inputs[0], 1, "[rank]"));
     SX_TRY(sx_require_maybe("key", &c->inputs[1], SX_U64, 1, "[1]"));
     SX_TRY(sx_require_maybe("counter", &c->inputs[2], SX_U64, 1, "[2]"));
     SX_TRY(sx_require_integers("alg", &c->inputs[3], 0, "a scalar"));
-    const int64_t rank = sx_vector_size(&c->inputs[0]);
-    if (rank > SX_MAX_RANK) {
-        return sx_error(SX_INVALID_ARGUMENT, "shape is %s; at most rank %d is supported",
-                        SX_TEXT(&c->inputs[0]), SX_MAX_RANK);
-    }
-    c->outputs[0] = sx_unknown_shape(dtype);
-    if (rank >= 0) {
-        c->outputs[0].rank = (int)rank;
-        for (int d = 0; d < rank; d++) {
-            c->outputs[0].dims[d] = SX_UNKNOWN_DIM;
-        }
-    }
-    return SX_OK;
-}
-
-sx_status sx_random_type(const sx_kernel_call *c, sx_dtype dtype, sx_type *out)
-{
-    const int64_t rank = c->in[0].type.dims[0];
-    sx_type y = {.dtype = dtype, .rank = (int)SX_MIN(rank, SX_MAX_RANK)};
-    for (int d = 0; d < y.rank; d++) {
-        y.dims[d] = c->in[0].i[d];
-        if (y.dims[d] < 0) {
-            return sx_error(SX_INVALID_ARGUMENT, "dimension %d of shape is %lld", d,
-                            (long long)y.dims[d]);
-        }
-    }
-    *out = y;
-    return sx_require_made("the result", &y);
+    return sx_infer_shaped("shape", &c->inputs[0], dtype, &c->outputs[0]);
 }
 
 sx_status sx_random_open(const sx_kernel_call *c, sx_philox_stream *out)

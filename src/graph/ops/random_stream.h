@@ -17,8 +17,6 @@ void sx_random_seed(uint64_t seed0, uint64_t seed1, sx_philox_stream *out);
 
 /* Checks the four operands; the output has `dtype`, and the rank that `shape` tells. */
 SX_MUST_USE sx_status sx_random_infer(sx_infer_context *c, sx_dtype dtype);
-/* The type of the result. INVALID_ARGUMENT: a negative dimension; RESOURCE_EXHAUSTED. */
-SX_MUST_USE sx_status sx_random_type(const sx_kernel_call *c, sx_dtype dtype, sx_type *out);
 /* UNIMPLEMENTED: an algorithm that is not Philox. */
 SX_MUST_USE sx_status sx_random_open(const sx_kernel_call *c, sx_philox_stream *out);
 

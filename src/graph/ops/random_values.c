@@ -59,7 +59,8 @@ static sx_status random_values_infer(sx_infer_context *c)
 
 static sx_status random_values_host_types(const sx_kernel_call *c, sx_type *out_types)
 {
-    return sx_random_type(c, ((const sx_random_values_attrs *)c->attrs)->dtype, &out_types[0]);
+    return sx_shaped_type("shape", &c->in[0], ((const sx_random_values_attrs *)c->attrs)->dtype,
+                          &out_types[0]);
 }
 
 /* The numbers that four words give: two, or four. */

@@ -30,19 +30,7 @@ static sx_status sparse_to_dense_infer(sx_infer_context *c)
                         "indices are %s and values %s, expected [n, rank], [n]",
                         SX_TEXT(&c->inputs[0]), SX_TEXT(&c->inputs[2]));
     }
-    const int64_t rank = sx_vector_size(&c->inputs[1]);
-    c->outputs[0] = sx_unknown_shape(c->inputs[2].dtype);
-    if (rank > SX_MAX_RANK) {
-        return sx_error(SX_INVALID_ARGUMENT, "shape is %s; at most rank %d is supported",
-                        SX_TEXT(&c->inputs[1]), SX_MAX_RANK);
-    }
-    if (rank >= 0) {
-        c->outputs[0].rank = (int)rank;
-        for (int d = 0; d < rank; d++) {
-            c->outputs[0].dims[d] = SX_UNKNOWN_DIM;
-        }
-    }
-    return SX_OK;
+    return sx_infer_shaped("shape", &c->inputs[1], c->inputs[2].dtype, &c->outputs[0]);
 }
 
 static sx_status sparse_to_dense_host_types(const sx_kernel_call *c, sx_type *out_types)
@@ -50,19 +38,12 @@ static sx_status sparse_to_dense_host_types(const sx_kernel_call *c, sx_type *ou
     const sx_type *indices = &c->in[0].type, *values = &c->in[2].type;
     const int64_t rank = c->in[1].type.dims[0];
     const int64_t count = indices->rank == 0 ? 1 : indices->dims[0];
-    sx_type y = {.dtype = values->dtype, .rank = (int)SX_MIN(rank, SX_MAX_RANK)};
-    bool fits = rank <= SX_MAX_RANK && (indices->rank < 2 ? rank == 1 : indices->dims[1] == rank) &&
-                (values->rank == 0 || values->dims[0] == count);
-    for (int d = 0; d < y.rank; d++) {
-        y.dims[d] = c->in[1].i[d];
-        fits = fits && y.dims[d] >= 0;
-    }
-    if (!fits) {
+    if ((indices->rank < 2 ? rank != 1 : indices->dims[1] != rank) ||
+        (values->rank > 0 && values->dims[0] != count)) {
         return sx_error(SX_INVALID_ARGUMENT, "indices are %s, values %s, shape has %lld dimensions",
                         SX_TEXT(indices), SX_TEXT(values), (long long)rank);
     }
-    out_types[0] = y;
-    return sx_require_made("the result", &y);
+    return sx_shaped_type("shape", &c->in[1], values->dtype, &out_types[0]);
 }
 
 static sx_status sparse_to_dense_host(const sx_kernel_call *c)

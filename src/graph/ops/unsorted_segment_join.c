@@ -27,19 +27,11 @@ static sx_status unsorted_segment_join_host_types(const sx_kernel_call *c, sx_ty
 {
     const sx_type *x = &c->in[0].type, *segments = &c->in[1].type;
     const int64_t n = c->in[2].i[0];
-    bool fits = segments->rank >= 0 && segments->rank <= x->rank && n >= 0;
-    for (int d = 0; d < segments->rank && fits; d++) {
-        fits = segments->dims[d] == x->dims[d];
+    if (n < 0) {
+        return sx_error(SX_INVALID_ARGUMENT, "num_segments is %lld, expected at least 0",
+                        (long long)n);
     }
-    if (!fits) {
-        return sx_error(SX_INVALID_ARGUMENT,
-                        "segments are %s, %lld of them, for x %s: expected its first dimensions",
-                        SX_TEXT(segments), (long long)n, SX_TEXT(x));
-    }
-    out_types[0] = sx_type_of(SX_STRING, n);
-    for (int d = segments->rank; d < x->rank; d++) {
-        out_types[0].dims[out_types[0].rank++] = x->dims[d];
-    }
+    SX_TRY(sx_infer_items("segments", segments, "x", x, n, &out_types[0]));
     return sx_require_made("the result", &out_types[0]);
 }
 

@@ -76,8 +76,7 @@ typedef struct count {
 } count;
 
 /* The nodes that signatures need: those of the graph that their outputs depend on, and all of the
- * functions that these call. Not those in front of a node with the mark of our preprocessing, which
- * are imported as that node alone. */
+ * functions that these call. Not those that are imported as one operator (sx_tf_composed_op). */
 struct walk {
     const Tensorflow__GraphDef *graph;
     sx_arena arena;
@@ -141,7 +140,8 @@ static sx_status see_signature(struct walk *w, const sx_signature *s)
     while (next < n) {
         const Tensorflow__NodeDef *node = open[next++];
         SX_TRY(count_node(w, node));
-        const size_t n_input = sx_tf_preprocessing_of(node) != NULL ? 0 : node->n_input;
+        const sx_tf_form *form = NULL;
+        const size_t n_input = sx_tf_composed_op(node, &form) != NULL ? 0 : node->n_input;
         for (size_t i = 0; i < n_input; i++) {
             sx_tf_ref ref;
             Tensorflow__NodeDef *input = sx_tf_ref_parse(node->input[i], &ref)

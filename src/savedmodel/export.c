@@ -1,15 +1,14 @@
 #include "savedmodel/export.h"
 
-#include <jansson.h>
 #include <string.h>
 
 #include "base/buffer.h"
 #include "base/checked.h"
 #include "base/memory.h"
-#include "io/json_text.h"
 #include "checkpoint/bundle.h"
+#include "graph/builder.h"
+#include "graph/ops/preprocess_image.h"
 #include "savedmodel/export_body.h"
-#include "savedmodel/image_nodes.h"
 
 struct exporter {
     const sx_export_request *request;
@@ -97,26 +96,38 @@ static sx_tf_value placeholder(sx_tf_writer *w, const char *name, const sx_type 
         sx_tf_attrs(sx_tf_attr_type("dtype", type->dtype), sx_tf_attr_shape("shape", type)));
 }
 
-/* The float batch decoded from the input `name`, from a node that carries the preprocessing
- * definition. */
+/* The float batch decoded from the input `name`: a graph of one node. */
 static sx_status write_images(struct exporter *e, const char *name, sx_tf_value *out)
 {
     const sx_type bytes_type = sx_type_of(SX_STRING, SX_BATCH);
-    json_t *json = NULL;
-    SX_TRY(sx_preprocess_to_json(e->request->preprocess, &json));
-    char *text = NULL;
-    sx_status status = sx_json_text(json, JSON_COMPACT, &text);
-    json_decref(json);
-    if (status != SX_OK) {
-        return status;
+    const sx_preprocess_image_attrs attrs = sx_preprocess_image_attrs_of(e->request->preprocess);
+    sx_builder *b = NULL;
+    sx_graph *graph = NULL;
+    sx_status status = SX_OK;
+    SX_TRY(sx_builder_create(&b));
+    const sx_value images = sx_input(b, name, bytes_type);
+    const sx_value decoded = sx_build_node(b, &(sx_node_spec){.op = &sx_op_preprocess_image,
+                                                              .name = "preprocess",
+                                                              .attrs = &attrs,
+                                                              .inputs = &images,
+                                                              .n_inputs = 1,
+                                                              .device = "",
+                                                              .file = ""});
+    sx_output(b, "image", decoded);
+    SX_TRY_GOTO(status, sx_builder_finish(b, &graph), done);
+    sx_tf_value *values = sx_arena_array(&e->arena, graph->n_values, sx_tf_value);
+    if (values == NULL) {
+        status = sx_no_memory("exporting a model");
+        goto done;
     }
     e->image_bytes = placeholder(e->w, name, &bytes_type);
-    sx_tf_value batch = sx_tf_preprocess_images(e->w, e->image_bytes, e->request->preprocess);
-    *out = sx_tf_add(e->w, "Identity", "preprocess/image", sx_tf_in(batch),
-                     sx_tf_attrs(sx_tf_attr_type("T", SX_F32),
-                                 sx_tf_attr_string(SX_PREPROCESS_ATTRIBUTE, text)));
-    sx_free(text);
-    return SX_OK;
+    values[images.id] = e->image_bytes;
+    SX_TRY_GOTO(status, sx_tf_exporter_nodes(e->nodes, e->w, graph, values), done);
+    *out = values[decoded.id];
+done:
+    sx_graph_destroy(graph);
+    sx_builder_destroy(b);
+    return status;
 }
 
 /* The name of an input in the signature. */

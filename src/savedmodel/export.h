@@ -16,9 +16,8 @@
  * classes.txt, one per line.
  *
  * Both signatures share one body: what preprocessing gives are PlaceholderWithDefaults, whose
- * defaults it computes: the float input from the encoded images. Variables are not frozen. The last
- * node of preprocessing has its definition as JSON in the attribute `_sextant_preprocess`, where
- * import finds it. */
+ * defaults it computes: the float input from the encoded images (graph/ops/preprocess_image.c).
+ * Variables are not frozen. */
 #ifndef SX_SAVEDMODEL_EXPORT_H
 #define SX_SAVEDMODEL_EXPORT_H
 
@@ -26,13 +25,12 @@
 #include "image/preprocess.h"
 #include "savedmodel/saved_model_write.h"
 
-#define SX_INPUT_IMAGE_BYTES    "image_bytes"
-#define SX_INPUT_IMAGE          "image"
-#define SX_TENSORS_SIGNATURE    "tensors"
-#define SX_CLASS_OUTPUT         "class"
-#define SX_CLASSID_OUTPUT       "classid"
-#define SX_CLASSES_ASSET        "classes.txt"
-#define SX_PREPROCESS_ATTRIBUTE "_sextant_preprocess"
+#define SX_INPUT_IMAGE_BYTES "image_bytes"
+#define SX_INPUT_IMAGE       "image"
+#define SX_TENSORS_SIGNATURE "tensors"
+#define SX_CLASS_OUTPUT      "class"
+#define SX_CLASSID_OUTPUT    "classid"
+#define SX_CLASSES_ASSET     "classes.txt"
 
 typedef struct sx_export_request {
     const sx_graph *graph; /* predict: inputs and outputs [N,...], variables read only */

@@ -96,7 +96,8 @@ static sx_status import_node(sx_library_importer *im, sx_tf_body *body, int i)
 {
     enum { MIN_OUTPUT_ROOM = 8 };
     sx_tf_import_node n = {.node = body->nodes[i]};
-    const ProtobufCBinaryData *preprocessing = sx_tf_preprocessing_of(n.node);
+    const sx_tf_form *composed_form = NULL;
+    const sx_op_def *composed = sx_tf_composed_op(n.node, &composed_form);
     const Tensorflow__FunctionDef *function = called(im, n.node);
     if (++im->n_nodes > im->limits.nodes) {
         return sx_error(SX_RESOURCE_EXHAUSTED, "more than %lld nodes in all functions",
@@ -114,7 +115,7 @@ static sx_status import_node(sx_library_importer *im, sx_tf_body *body, int i)
     }
     bool refused = false;
     sx_status status = SX_OK;
-    for (size_t k = 0; k < n.node->n_input && status == SX_OK && preprocessing == NULL; k++) {
+    for (size_t k = 0; k < n.node->n_input && status == SX_OK && composed == NULL; k++) {
         if (n.node->input[k][0] != '^') {
             status = resolve(im, body, n.node->input[k], &in[n.n_in]);
             refused = refused || in[n.n_in].kind == SX_TF_REFUSED;
@@ -130,9 +131,9 @@ static sx_status import_node(sx_library_importer *im, sx_tf_body *body, int i)
         }
     } else if (status == SX_OK) {
         (void)sx_scope_begin(body->b, n.node->name, NULL);
-        status = preprocessing != NULL ? sx_tf_import_images(body, i, preprocessing, &n)
-                 : function != NULL    ? sx_tf_import_call(im, body, function, &n)
-                                       : sx_tf_import_op(im, body, &n);
+        status = composed != NULL ? sx_tf_import_composed(im, body, i, composed, composed_form, &n)
+                 : function != NULL ? sx_tf_import_call(im, body, function, &n)
+                                    : sx_tf_import_op(im, body, &n);
         sx_scope_end(body->b);
         if (sx_builder_failed(body->b)) { /* later nodes lack input types: the first error counts */
             sx_graph *none = NULL;
@@ -195,7 +196,8 @@ static sx_status import_from(walk *w, const char *root)
     while (w->depth > 0) {
         visit *top = &w->stack[w->depth - 1];
         const Tensorflow__NodeDef *node = w->body->nodes[top->node];
-        if (top->next < node->n_input && sx_tf_preprocessing_of(node) == NULL) {
+        const sx_tf_form *form = NULL;
+        if (top->next < node->n_input && sx_tf_composed_op(node, &form) == NULL) {
             SX_TRY(enter(w, node->input[top->next++]), "node \"%.200s\"", node->name);
             continue;
         }

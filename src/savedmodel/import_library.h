@@ -49,9 +49,10 @@ SX_MUST_USE sx_status sx_import_initializer(const sx_saved_model *model,
 bool sx_tf_import_has_op(const char *tf_op);
 /* The names of those that the importer itself reads, not one operator of ours; NULL ends them. */
 const char *sx_tf_import_op_name(size_t i);
-/* The definition of preprocessing if export marked the node as what computes the decoded images;
- * else NULL. The nodes before it say to other runtimes what preprocessing does, and are not
- * imported. */
-const ProtobufCBinaryData *sx_tf_preprocessing_of(const Tensorflow__NodeDef *node);
+/* The operator of ours that the node and those before it stand for, if it has the attribute that
+ * export gave it (import_composed.c), and how it is read; else NULL. The nodes before it say to
+ * other runtimes how the operator is computed, and are not imported. */
+const struct sx_op_def *sx_tf_composed_op(const Tensorflow__NodeDef *node,
+                                          const struct sx_tf_form **out_form);
 
 #endif

@@ -100,12 +100,13 @@ SX_MUST_USE sx_status sx_tf_import_call(sx_library_importer *im, sx_tf_body *bod
 SX_MUST_USE sx_status sx_tf_import_assigns(sx_library_importer *im,
                                            const Tensorflow__FunctionDef *function, bool *out);
 
-/* ---- import_images.c ---- */
+/* ---- import_composed.c ---- */
 
-/* A node of sx_tf_preprocessing_of(), number `node` of the body: n->out[0] are the images from the
- * strings that lead to it. */
-SX_MUST_USE sx_status sx_tf_import_images(sx_tf_body *body, int node,
-                                          const ProtobufCBinaryData *text, sx_tf_import_node *n);
+/* A node of sx_tf_composed_op(), number `node` of the body. UNIMPLEMENTED: what is fed to the nodes
+ * before it is not what the operator takes. */
+SX_MUST_USE sx_status sx_tf_import_composed(sx_library_importer *im, sx_tf_body *body, int node,
+                                            const struct sx_op_def *op, const sx_tf_form *form,
+                                            sx_tf_import_node *n);
 
 /* ---- import_library_ops.c ---- */
 

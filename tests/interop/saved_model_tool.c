@@ -9,13 +9,14 @@
 
 #include "base/memory.h"
 #include "base/threefry.h"
+#include "graph/op_def.h"
+#include "graph/ops/preprocess_image.h"
 #include "io/file.h"
 #include "nn/params.h"
 #include "nn/model_program.h"
 #include "nn/zoo/zoo.h"
 #include "runtime/session.h"
 #include "savedmodel/export.h"
-#include "savedmodel/image_nodes.h"
 #include "savedmodel/predictor.h"
 #include "savedmodel/saved_model_write.h"
 
@@ -99,7 +100,18 @@ static sx_status images(sx_saved_model_writer *m, char **args)
     const sx_type image_type = sx_type_of(SX_F32, SX_BATCH, pre.height, pre.width, pre.channels);
     sx_tf_writer *w = sx_saved_model_nodes(m);
     sx_tf_value bytes = placeholder(w, "image_bytes", &bytes_type);
-    sx_tf_value decoded = sx_tf_preprocess_images(w, bytes, &pre);
+    const sx_preprocess_image_attrs attrs = sx_preprocess_image_attrs_of(&pre);
+    sx_tf_value decoded = {-1, 0};
+    sx_tf_scope_push(w, "preprocess");
+    sx_op_preprocess_image.to_tf(w, &(sx_tf_op){.attrs = &attrs,
+                                                .name = "preprocess",
+                                                .in = &bytes,
+                                                .out = &decoded,
+                                                .in_types = &bytes_type,
+                                                .out_types = &image_type,
+                                                .n_in = 1,
+                                                .n_out = 1});
+    sx_tf_scope_pop(w);
     sx_tf_value image = sx_tf_add(
         w, "PlaceholderWithDefault", "image", sx_tf_in(decoded),
         sx_tf_attrs(sx_tf_attr_type("dtype", SX_F32), sx_tf_attr_shape("shape", &image_type)));

@@ -13,6 +13,7 @@
 #include "export_libraries.h"
 #include "graph/builder.h"
 #include "graph/library.h"
+#include "savedmodel/import_library.h"
 #include "savedmodel/saved_model_read.h"
 #include "torture.h"
 
@@ -115,6 +116,36 @@ static void test_savedmodel_export_library__comes_back(void **state)
         end(&e);
         assert_ok(sx_dir_remove(scratch("model")));
     }
+}
+
+/* An operator that TensorFlow has as several nodes is one node again. */
+static void test_savedmodel_export_library__composed_operators_come_back(void **state)
+{
+    (void)state;
+    static const char node[] =
+        "preprocess_image(%1) {height=6, width=5, channels=3, resize=nearest, extra_height=2, "
+        "extra_width=1, scale=mean_std, mean_0=0.5, mean_1=0.25, mean_2=0.125, std_0=0.5, "
+        "std_1=0.5, std_2=0.25} float32[N,6,5,3] ";
+    char text[1024], *printed = NULL;
+    sx_saved_model *model = NULL;
+    sx_library *library = NULL;
+    sx_status refused[1] = {SX_OK};
+    exported e;
+    snprintf(text, sizeof(text),
+             "sextant-library 2\nfunction \"main\"\n  input %%1 string[N] \"photo\"\n"
+             "  %%2 = %s\"decode\"\n  output \"image\" %%2\nend\n",
+             node);
+    assert_ok(export_from(text, &(sx_signature_function){"serving_default", "main"}, 1, &e));
+    assert_ok(sx_saved_model_open(e.dir, &model));
+    assert_ok(sx_import_library(model, NULL, &library, refused));
+    assert_ok(refused[0]);
+    assert_ok(sx_library_print(library, &printed));
+    assert_non_null(strstr(printed, node));
+    assert_null(strstr(printed, "while"));
+    sx_text_free(printed);
+    sx_library_destroy(library);
+    sx_saved_model_close(model);
+    end(&e);
 }
 
 static const char refused_text[] =
@@ -442,6 +473,7 @@ static void test_savedmodel_export_library__every_operator(void **state)
 
 static const struct CMUnitTest tests[] = {
     scratch_test(test_savedmodel_export_library__comes_back),
+    scratch_test(test_savedmodel_export_library__composed_operators_come_back),
     scratch_test(test_savedmodel_export_library__refuses),
     scratch_test(test_savedmodel_export_library__torture),
     scratch_test(test_savedmodel_export_library__every_operator),

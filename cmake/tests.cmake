@@ -122,6 +122,7 @@ foreach(source IN LISTS interop_tools)
     get_filename_component(program ${source} NAME_WE)
     add_executable(${program} ${source})
     target_link_libraries(${program} PRIVATE sextant_static)
+    target_include_directories(${program} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
     set_target_properties(${program} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
 endforeach()
 

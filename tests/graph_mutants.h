@@ -4,22 +4,12 @@
 #define SX_TESTS_GRAPH_MUTANTS_H
 
 #include "harness.h"
+#include "mutate.h"
 
 #include "base/memory.h"
-#include "base/threefry.h"
 #include "io/file.h"
 
 enum { SX_GRAPH_SEEDS = 8, SX_GRAPH_MUTANT_BYTES = 64 << 10 };
-
-typedef struct sx_words {
-    sx_u32x2 key;
-    uint32_t next;
-} sx_words;
-
-static inline uint32_t sx_word(sx_words *w)
-{
-    return sx_threefry2x32(w->key, (sx_u32x2){w->next++, 0}).a;
-}
 
 typedef struct sx_graph_seed {
     char *text;

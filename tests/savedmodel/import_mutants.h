@@ -16,31 +16,6 @@
 
 enum { SX_MODEL_SEEDS = 4, MODEL_BYTES = 64 << 10, RUN_BYTES = 16 << 20, MOST_SIGNATURES = 8 };
 
-/* One to three slips: a bit, a byte of another place, a piece left out or written twice. */
-static inline size_t import_mutate(sx_words *w, char *bytes, size_t size)
-{
-    for (uint32_t slips = 1 + sx_word(w) % 3; slips > 0 && size > 64; slips--) {
-        const size_t at = sx_word(w) % size, from = sx_word(w) % size;
-        const size_t most = 1 + sx_word(w) % 40, n = SX_MIN(most, size - SX_MAX(at, from));
-        switch (sx_word(w) % 8) {
-        case 0:
-            memmove(bytes + at, bytes + at + n, size - at - n);
-            size -= n;
-            break;
-        case 1:
-            memmove(bytes + at, bytes + from, n);
-            break;
-        case 2:
-            bytes[at] = bytes[from];
-            break;
-        default: /* most lengths stay what they were */
-            bytes[at] = (char)(bytes[at] ^ 1 << sx_word(w) % 8);
-            break;
-        }
-    }
-    return size;
-}
-
 static inline bool import_run(sx_platform *platform, const sx_library *library, const char *name)
 {
     enum { MOST_ARGS = 4, MOST_RESULTS = 16, ARG_BYTES = 1 << 20 };
@@ -120,8 +95,7 @@ static inline void check_import_mutants(int count)
         sx_saved_model *model = NULL;
         size_t size = sizes[i % SX_MODEL_SEEDS], n = 0;
         memcpy(bytes, seeds[i % SX_MODEL_SEEDS], size);
-        size =
-            i < SX_MODEL_SEEDS ? size : import_mutate(&w, bytes, size); /* the seeds themselves */
+        size = i < SX_MODEL_SEEDS ? size : sx_mutate(&w, bytes, size); /* the seeds themselves */
         const int64_t began = cpu_ns();
         sx_status status = sx_saved_model_parse((sx_bytes){bytes, size}, &model);
         const sx_signature *signatures =

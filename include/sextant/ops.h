@@ -435,6 +435,21 @@ SX_API sx_value sx_nn_dropout_at(sx_builder *b, sx_value x, sx_value seed, sx_va
 
 /* ---- Strings ---- */
 
+typedef struct sx_string_split_padded_args {
+    size_t struct_size;
+    int64_t length;
+    const char *separator; /* NULL or "": white space */
+} sx_string_split_padded_args;
+
+/* x [N] -> the first .length parts of each string [N, length]; what fills up is "".
+ * tf.strings.split(x, separator).to_tensor(shape=[None, length]). */
+SX_API sx_value sx_string_split_padded_at(sx_builder *b, sx_value x,
+                                          const sx_string_split_padded_args *args, const char *file,
+                                          int line);
+#define sx_string_split_padded(b, x, ...)                                                   \
+    sx_string_split_padded_at((b), (x), SX_ARGS_(sx_string_split_padded_args, __VA_ARGS__), \
+                              SX_HERE_)
+
 /* ---- Strings, on the host: in preprocessing and functions ---- */
 
 /* ASCII's letters in lower case. */
@@ -446,6 +461,24 @@ SX_API sx_value sx_string_to_hash_bucket_at(sx_builder *b, sx_value x, int64_t n
                                             const char *file, int line);
 #define sx_string_to_hash_bucket(b, x, num_buckets) \
     sx_string_to_hash_bucket_at((b), (x), (num_buckets), SX_HERE_)
+
+typedef struct sx_vocabulary_lookup_args {
+    size_t struct_size;
+    const char *file;         /* a word on each line; or NULL, and */
+    const char *const *words; /* [n_words] */
+    int n_words;
+    int64_t first_id;      /* the number of the first word */
+    int64_t default_value; /* of strings that are not in the vocabulary */
+} sx_vocabulary_lookup_args;
+
+/* The number of each string in a vocabulary, int64: its line, from .first_id on. The words become
+ * part of the graph; an exported model has them as an asset. Errors: INVALID_ARGUMENT: no words, an
+ * empty one, one that is there twice; NOT_FOUND: the file. */
+SX_API sx_value sx_vocabulary_lookup_at(sx_builder *b, sx_value x,
+                                        const sx_vocabulary_lookup_args *args, const char *file,
+                                        int line);
+#define sx_vocabulary_lookup(b, x, ...) \
+    sx_vocabulary_lookup_at((b), (x), SX_ARGS_(sx_vocabulary_lookup_args, __VA_ARGS__), SX_HERE_)
 
 /* ---- Optimizer steps ---- */
 

@@ -299,6 +299,11 @@ static void pass_failure(sx_tf_writer *w, sx_status status)
     sx_tf_fail(((operand_writer *)w)->to, status);
 }
 
+static sx_tf_value pass_vocabulary(sx_tf_writer *w, const sx_tensor *words, int64_t first_id)
+{
+    return sx_tf_vocabulary(((operand_writer *)w)->to, words, first_id);
+}
+
 static const sx_tf_writer_class operand_writer_class = {.node = write_with_operands,
                                                         .constant = keep_constant,
                                                         .function_begin = begin_function,
@@ -306,7 +311,8 @@ static const sx_tf_writer_class operand_writer_class = {.node = write_with_opera
                                                         .control = pass_control,
                                                         .scope_push = push_scope,
                                                         .scope_pop = pop_scope,
-                                                        .fail = pass_failure};
+                                                        .fail = pass_failure,
+                                                        .vocabulary = pass_vocabulary};
 
 /* The form whose inputs are all attributes of the node that are operands; NULL if there is none. */
 static const sx_tf_form *form_of(const sx_node *node)

@@ -53,8 +53,8 @@ struct sx_saved_model_writer {
     struct asset *assets, **assets_end;
     struct signature *signatures, **signatures_end, *open;
     size_t n_variables, n_assets, n_signatures;
-    sx_tf_value prefix, save, restore_all;
-    bool has_saver;
+    sx_tf_value prefix, save, restore_all, init;
+    bool has_saver, has_init;
 };
 
 static void fail(sx_saved_model_writer *w, sx_status status)
@@ -257,6 +257,47 @@ static sx_status add_saver(sx_saved_model_writer *w)
     sx_tf_scope_pop(nodes);
     sx_tf_control(nodes, w->save, sx_tf_in(save));
     sx_tf_control(nodes, w->restore_all, (sx_tf_values){assigns, (int)n});
+    return SX_OK;
+}
+
+/* ---- Initialization ---- */
+
+/* The vocabularies' assets, what fills the tables from them, and the operation that runs all of it
+ * when the model is loaded. */
+static sx_status add_init(sx_saved_model_writer *w)
+{
+    sx_tf_writer *nodes = sx_saved_model_nodes(w);
+    const sx_tf_vocabulary_table *first = sx_tf_graph_vocabularies(w->graph);
+    int n = 0;
+    for (const sx_tf_vocabulary_table *t = first; t != NULL; t = t->next) {
+        n++;
+    }
+    sx_tf_value *fills = sx_arena_array(w->arena, n + 1, sx_tf_value);
+    if (fills == NULL) {
+        return sx_no_memory("for a SavedModel");
+    }
+    n = 0;
+    sx_tf_scope_push(nodes, "init");
+    for (const sx_tf_vocabulary_table *t = first; t != NULL; t = t->next) {
+        const char *file = sx_arena_printf(w->arena, "%s.txt", t->shared_name);
+        if (file == NULL) {
+            return sx_no_memory("for a SavedModel");
+        }
+        const sx_tf_attr offset = sx_tf_attr_int("offset", t->first_id);
+        const sx_tf_value path = sx_saved_model_asset(w, file, t->lines),
+                          table = sx_tf_add(
+                              nodes, "HashTableV2", NULL, SX_TF_NO_IN,
+                              sx_tf_attrs(sx_tf_attr_type("key_dtype", SX_STRING),
+                                          sx_tf_attr_type("value_dtype", SX_I64),
+                                          sx_tf_attr_string("shared_name", t->shared_name)));
+        const sx_tf_attr attrs[] = {sx_tf_attr_int("key_index", -2),
+                                    sx_tf_attr_int("value_index", -1), offset};
+        fills[n++] = sx_tf_add(nodes, "InitializeTableFromTextFileV2", NULL, sx_tf_in(table, path),
+                               (sx_tf_attr_list){attrs, t->first_id != 0 ? 3 : 2});
+    }
+    w->init = sx_tf_add(nodes, "NoOp", "all", SX_TF_NO_IN, SX_TF_NO_ATTRS);
+    sx_tf_scope_pop(nodes);
+    sx_tf_control(nodes, w->init, (sx_tf_values){fills, n});
     return SX_OK;
 }
 
@@ -471,6 +512,25 @@ static bool fill_saver(sx_saved_model_writer *w, Tensorflow__MetaGraphDef *meta)
            add_collection(w, meta, "trainable_variables", variables_collection(w, true));
 }
 
+/* The operation that loaders run once. */
+static bool fill_init(sx_saved_model_writer *w, Tensorflow__MetaGraphDef *meta)
+{
+    Tensorflow__CollectionDef *c =
+        NEW(w, Tensorflow__CollectionDef, tensorflow__collection_def__init);
+    Tensorflow__CollectionDef__NodeList *list =
+        NEW(w, Tensorflow__CollectionDef__NodeList, tensorflow__collection_def__node_list__init);
+    char **names = sx_arena_new(w->arena, char *);
+    if (c == NULL || list == NULL || names == NULL) {
+        return false;
+    }
+    *names = text(sx_tf_graph_node_name(w->graph, w->init));
+    list->n_value = 1;
+    list->value = names;
+    c->kind_case = TENSORFLOW__COLLECTION_DEF__KIND_NODE_LIST;
+    c->node_list = list;
+    return *names != NULL && add_collection(w, meta, "saved_model_main_op", c);
+}
+
 static bool fill_info(sx_saved_model_writer *w, Tensorflow__MetaGraphDef *meta)
 {
     Tensorflow__MetaGraphDef__MetaInfoDef *info = NEW(
@@ -487,7 +547,7 @@ static bool fill_info(sx_saved_model_writer *w, Tensorflow__MetaGraphDef *meta)
     return true;
 }
 
-enum { MAX_COLLECTIONS = 3 };
+enum { MAX_COLLECTIONS = 4 };
 
 static sx_status pack_model(sx_saved_model_writer *w, sx_buf *out)
 {
@@ -498,7 +558,7 @@ static sx_status pack_model(sx_saved_model_writer *w, sx_buf *out)
     SX_TRY(sx_tf_graph_finish(w->graph, &meta.graph_def));
     bool ok = fill_info(w, &meta) && fill_signatures(w, &meta) &&
               (w->n_variables == 0 || fill_saver(w, &meta)) &&
-              (w->n_assets == 0 || fill_assets(w, &meta));
+              (w->n_assets == 0 || fill_assets(w, &meta)) && (!w->has_init || fill_init(w, &meta));
     if (!ok) {
         return sx_no_memory("for a SavedModel");
     }
@@ -604,6 +664,10 @@ sx_status sx_saved_model_write(sx_saved_model_writer *w, const char *dir, sx_rea
     if (w->n_variables > 0 && !w->has_saver) {
         SX_TRY(add_saver(w));
         w->has_saver = true;
+    }
+    if (sx_tf_graph_vocabularies(w->graph) != NULL && !w->has_init) {
+        SX_TRY(add_init(w));
+        w->has_init = true;
     }
     sx_status status = w->error;
     w->error = SX_OK;

@@ -5,6 +5,7 @@
 
 #include "base/buffer.h"
 #include "base/checked.h"
+#include "base/digest.h"
 #include "base/map.h"
 #include "base/memory.h"
 #include "savedmodel/tf_attrs.h"
@@ -119,6 +120,7 @@ struct sx_tf_graph {
     sx_map function_names;
     Tensorflow__FunctionDef **functions; /* in the arena when finished, in the heap till then */
     size_t n_functions, functions_capacity;
+    sx_tf_vocabulary_table *vocabularies;
 };
 
 static const sx_tf_writer_class writer_class;
@@ -611,6 +613,69 @@ static const char *function_end(sx_tf_writer *w, sx_tf_values results, const int
     return graph->error == SX_OK ? name : "";
 }
 
+/* By its content: a server may keep the tables of several models under their names. */
+static const char *name_vocabulary(sx_tf_graph *graph, const sx_bytes *lines, int64_t first_id)
+{
+    sx_digest digest = {{0}};
+    uint64_t id = 0;
+    sx_status status = sx_digest_of(lines->data, lines->size, &digest);
+    if (status != SX_OK) {
+        sx_status_free(status);
+        return NULL;
+    }
+    for (int i = 0; i < 8; i++) {
+        id = id << 8 | digest.bytes[i];
+    }
+    return first_id == 0
+               ? sx_arena_printf(&graph->arena, "vocabulary_%016llx", (unsigned long long)id)
+               : sx_arena_printf(&graph->arena, "vocabulary_%016llx_%lld", (unsigned long long)id,
+                                 (long long)first_id);
+}
+
+static sx_tf_value write_vocabulary(sx_tf_writer *w, const sx_tensor *words, int64_t first_id)
+{
+    sx_tf_graph *graph = body_of(w)->graph;
+    sx_buf lines;
+    sx_buf_init(&lines, 0);
+    for (int64_t i = 0, n = sx_type_elems(&words->type); i < n; i++) {
+        const sx_bytes *word = (const sx_bytes *)words->data + i;
+        sx_buf_append(&lines, word->data, word->size);
+        sx_buf_putc(&lines, '\n');
+    }
+    sx_status status = sx_buf_status(&lines);
+    sx_tf_vocabulary_table *t = graph->vocabularies;
+    while (t != NULL && (t->first_id != first_id || t->lines.size != lines.size ||
+                         memcmp(t->lines.data, lines.data, lines.size) != 0)) {
+        t = t->next;
+    }
+    if (status == SX_OK && t == NULL) {
+        t = sx_arena_new(&graph->arena, sx_tf_vocabulary_table);
+        const void *copy = sx_arena_memdup(&graph->arena, lines.data, lines.size);
+        status = t == NULL || copy == NULL ? sx_no_memory("for a TensorFlow graph") : SX_OK;
+        if (status == SX_OK) {
+            *t = (sx_tf_vocabulary_table){
+                .next = graph->vocabularies, .lines = {copy, lines.size}, .first_id = first_id};
+            t->shared_name = name_vocabulary(graph, &t->lines, first_id);
+            graph->vocabularies = t;
+            status = t->shared_name == NULL ? sx_no_memory("for a TensorFlow graph") : SX_OK;
+        }
+    }
+    sx_buf_deinit(&lines);
+    if (status != SX_OK) {
+        fail(graph, status);
+        return (sx_tf_value){-1, 0};
+    }
+    return sx_tf_add(w, "HashTableV2", "vocabulary", SX_TF_NO_IN,
+                     sx_tf_attrs(sx_tf_attr_type("key_dtype", SX_STRING),
+                                 sx_tf_attr_type("value_dtype", SX_I64),
+                                 sx_tf_attr_string("shared_name", t->shared_name)));
+}
+
+const sx_tf_vocabulary_table *sx_tf_graph_vocabularies(const sx_tf_graph *graph)
+{
+    return graph->vocabularies;
+}
+
 static const sx_tf_writer_class writer_class = {
     .node = write_node,
     .constant = write_constant,
@@ -620,6 +685,7 @@ static const sx_tf_writer_class writer_class = {
     .scope_push = scope_push,
     .scope_pop = scope_pop,
     .fail = fail_writer,
+    .vocabulary = write_vocabulary,
 };
 
 /* ---- The whole ---- */

@@ -37,6 +37,17 @@ const char *sx_tf_graph_tensor_name(sx_tf_graph *graph, sx_tf_value value);
 /* The arena of the graph's messages, also for messages that are packed with them. */
 sx_arena *sx_tf_graph_arena(sx_tf_graph *graph);
 
+/* The tables of sx_tf_vocabulary(): HashTableV2 nodes of that shared name, in the graph or in
+ * functions. The caller writes what fills them. */
+typedef struct sx_tf_vocabulary_table {
+    struct sx_tf_vocabulary_table *next;
+    const char *shared_name;
+    sx_bytes lines; /* of the words, each with its line feed */
+    int64_t first_id;
+} sx_tf_vocabulary_table;
+
+const sx_tf_vocabulary_table *sx_tf_graph_vocabularies(const sx_tf_graph *graph);
+
 /* The first error, or the message: owned by the graph, valid until destroy. */
 SX_MUST_USE sx_status sx_tf_graph_finish(sx_tf_graph *graph, Tensorflow__GraphDef **out_message);
 

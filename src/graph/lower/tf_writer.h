@@ -106,6 +106,7 @@ typedef struct sx_tf_writer_class {
     void (*scope_push)(sx_tf_writer *w, const char *name);
     void (*scope_pop)(sx_tf_writer *w);
     void (*fail)(sx_tf_writer *w, sx_status status);
+    sx_tf_value (*vocabulary)(sx_tf_writer *w, const sx_tensor *words, int64_t first_id);
 } sx_tf_writer_class;
 
 /* Implementations embed this as their first field. */
@@ -190,6 +191,15 @@ static inline void sx_tf_scope_push(sx_tf_writer *w, const char *name)
 static inline void sx_tf_scope_pop(sx_tf_writer *w)
 {
     w->cls->scope_pop(w);
+}
+
+/* The handle of a static table from strings to int64: the model's initialization fills it from an
+ * asset with words[V], strings without line breaks, each on a line; the first has the value
+ * `first_id`, the others follow. Equal vocabularies are one table. */
+static inline sx_tf_value sx_tf_vocabulary(sx_tf_writer *w, const sx_tensor *words,
+                                           int64_t first_id)
+{
+    return w->cls->vocabulary(w, words, first_id);
 }
 
 /* Records `status` (taken) as the writer's error if it is the first; for operators that TensorFlow

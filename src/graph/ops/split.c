@@ -3,6 +3,51 @@
 
 #include <string.h>
 
+int64_t sx_split_text(const sx_bytes *text, const sx_bytes *separator, int64_t maxsplit,
+                      int64_t most, sx_bytes *out)
+{
+    const char *at = text->data, *end = at + text->size;
+    int64_t n = 0;
+#define PART(from, to)                                            \
+    do {                                                          \
+        if (n < most) {                                           \
+            out[n] = (sx_bytes){(from), (size_t)((to) - (from))}; \
+        }                                                         \
+        n++;                                                      \
+    } while (0)
+    if (maxsplit == 0) {
+        PART(at, end);
+    } else if (separator->size == 0) {
+        for (;;) {
+            while (at < end && sx_is_ascii_space((uint8_t)*at)) {
+                at++;
+            }
+            if (n > 0 && n == maxsplit) {
+                PART(at, end);
+                break;
+            }
+            const char *from = at;
+            while (at < end && !sx_is_ascii_space((uint8_t)*at)) {
+                at++;
+            }
+            if (at == from) {
+                break;
+            }
+            PART(from, at);
+        }
+    } else {
+        const char *next;
+        while ((maxsplit < 0 || n < maxsplit) && at < end &&
+               (next = memmem(at, (size_t)(end - at), separator->data, separator->size)) != NULL) {
+            PART(at, next);
+            at = next + separator->size;
+        }
+        PART(at, end);
+    }
+#undef PART
+    return n;
+}
+
 sx_status sx_split_infer(sx_infer_context *c)
 {
     SX_TRY(sx_require_maybe("the input", &c->inputs[0], SX_STRING, 1, "[N]"));

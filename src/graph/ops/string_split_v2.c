@@ -7,8 +7,6 @@
  *
  * Errors   INVALID_ARGUMENT  dtypes, ranks
  * Source   TensorFlow StringSplitV2 (core/kernels/string_split_op.cc) */
-#include <string.h>
-
 #include "graph/ops/split.h"
 
 typedef struct sx_string_split_v2_attrs {
@@ -21,47 +19,7 @@ static const sx_attr_def string_split_v2_attrs[] = {
 static int64_t parts_of(const sx_kernel_call *c, const sx_bytes *text, sx_bytes *out)
 {
     const sx_string_split_v2_attrs *attrs = c->attrs;
-    const sx_bytes *separator = &c->in[1].s[0];
-    const char *at = text->data, *end = at + text->size;
-    int64_t n = 0;
-#define PART(from, to)                                            \
-    do {                                                          \
-        if (out != NULL) {                                        \
-            out[n] = (sx_bytes){(from), (size_t)((to) - (from))}; \
-        }                                                         \
-        n++;                                                      \
-    } while (0)
-    if (attrs->maxsplit == 0) {
-        PART(at, end);
-    } else if (separator->size == 0) {
-        for (;;) {
-            while (at < end && sx_is_ascii_space((uint8_t)*at)) {
-                at++;
-            }
-            if (n > 0 && n == attrs->maxsplit) {
-                PART(at, end);
-                break;
-            }
-            const char *from = at;
-            while (at < end && !sx_is_ascii_space((uint8_t)*at)) {
-                at++;
-            }
-            if (at == from) {
-                break;
-            }
-            PART(from, at);
-        }
-    } else {
-        const char *next;
-        while ((attrs->maxsplit < 0 || n < attrs->maxsplit) && at < end &&
-               (next = memmem(at, (size_t)(end - at), separator->data, separator->size)) != NULL) {
-            PART(at, next);
-            at = next + separator->size;
-        }
-        PART(at, end);
-    }
-#undef PART
-    return n;
+    return sx_split_text(text, &c->in[1].s[0], attrs->maxsplit, out != NULL ? INT64_MAX : 0, out);
 }
 
 static sx_status string_split_v2_host_types(const sx_kernel_call *c, sx_type *out_types)

@@ -165,6 +165,16 @@ static void write_graph(const op_sample_run *run, const void *attrs, sx_buf *man
         sx_buf_printf(manifest, "%s\"%s\"", k == 0 ? "" : ", ",
                       sx_tf_graph_tensor_name(graph, out[k]));
     }
+    sx_buf_puts(manifest, "], \"vocabularies\": [");
+    for (const sx_tf_vocabulary_table *t = sx_tf_graph_vocabularies(graph); t != NULL;
+         t = t->next) {
+        sx_buf_printf(manifest, "{\"name\": \"%s\", \"first_id\": %lld, \"hex\": \"",
+                      t->shared_name, (long long)t->first_id);
+        for (size_t i = 0; i < t->lines.size; i++) {
+            sx_buf_printf(manifest, "%02x", ((const uint8_t *)t->lines.data)[i]);
+        }
+        sx_buf_printf(manifest, "\"}%s", t->next != NULL ? ", " : "");
+    }
     sx_buf_putc(manifest, ']');
     sx_tf_graph_destroy(graph);
 }

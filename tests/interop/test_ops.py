@@ -325,6 +325,11 @@ class Sample:
         graph = tf.compat.v1.GraphDef()
         with open(self.path("pb"), "rb") as file:
             graph.ParseFromString(file.read())
+        for table in self.entry["vocabularies"]:  # what a model's initialization does
+            words = bytes.fromhex(table["hex"]).decode().splitlines()
+            handle = tf.raw_ops.HashTableV2(key_dtype=tf.string, value_dtype=tf.int64, shared_name=table["name"])
+            ids = table["first_id"] + np.arange(len(words), dtype=np.int64)
+            tf.raw_ops.InitializeTableV2(table_handle=handle, keys=words, values=ids)
         wrapped = tf.compat.v1.wrap_function(lambda: tf.import_graph_def(graph, name=""), [])
         inputs = [wrapped.graph.get_tensor_by_name(f"x{i}:0") for i in range(self.entry["inputs"])]
         names = [n if ":" in n else n + ":0" for n in self.entry["tf"]]

@@ -146,6 +146,10 @@ static void build_everything(void)
     sx_output(b, "cumsum", sx_cumsum(b, m));
     sx_output(b, "matmul", sx_matmul(b, m, m));
     sx_output(b, "one_hot", sx_one_hot(b, sx_argmax(b, m), O(depth) = 2));
+    static const char *const known[] = {"a", "b"};
+    sx_value texts = sx_input(b, "texts", sx_type_of(SX_STRING, SX_BATCH));
+    sx_value parts = sx_string_split_padded(b, texts, O(length) = 2);
+    sx_output(b, "ids", sx_vocabulary_lookup(b, parts, O(words) = known, O(n_words) = 2));
     sx_output(b, "dropout", sx_nn_dropout(b, m, key, step, O(rate) = .5));
     sx_output(b, "momentum", sx_apply_momentum(b, m, m, m, one, ok, O(momentum) = .9));
     sx_output(b, "adam", sx_apply_adam(b, m, m, m, m, one, step, ok));

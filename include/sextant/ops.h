@@ -265,6 +265,13 @@ SX_API sx_value sx_cumprod_at(sx_builder *b, sx_value x, const sx_cumulative_arg
 #define sx_cumprod(b, x, ...) \
     sx_cumprod_at((b), (x), SX_ARGS_(sx_cumulative_args, __VA_ARGS__), SX_HERE_)
 
+/* The logarithm of the sum of the exponentials of the elements up to each one along an axis. */
+SX_API sx_value sx_cumulative_logsumexp_at(sx_builder *b, sx_value x,
+                                           const sx_cumulative_args *args, const char *file,
+                                           int line);
+#define sx_cumulative_logsumexp(b, x, ...) \
+    sx_cumulative_logsumexp_at((b), (x), SX_ARGS_(sx_cumulative_args, __VA_ARGS__), SX_HERE_)
+
 /* Whether every element of the n values is finite: a bool scalar. */
 SX_API sx_value sx_all_finite_at(sx_builder *b, const sx_value *xs, int n, const char *file,
                                  int line);

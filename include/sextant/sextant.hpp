@@ -362,6 +362,7 @@ template <class... Axes> constexpr sx_axes SX_AXES(Axes... axes)
 #undef sx_argmin
 #undef sx_cumsum
 #undef sx_cumprod
+#undef sx_cumulative_logsumexp
 #undef sx_matmul
 #undef sx_nn_conv2d
 #undef sx_nn_max_pool2d
@@ -394,6 +395,7 @@ SX_BUILDS_(sx_value, sx_argmax, sx_argmax_args, (sx_value x), x)
 SX_BUILDS_(sx_value, sx_argmin, sx_argmax_args, (sx_value x), x)
 SX_BUILDS_(sx_value, sx_cumsum, sx_cumulative_args, (sx_value x), x)
 SX_BUILDS_(sx_value, sx_cumprod, sx_cumulative_args, (sx_value x), x)
+SX_BUILDS_(sx_value, sx_cumulative_logsumexp, sx_cumulative_args, (sx_value x), x)
 SX_BUILDS_(sx_value, sx_matmul, sx_matmul_args, (sx_value lhs, sx_value rhs), lhs, rhs)
 SX_BUILDS_(sx_value, sx_nn_conv2d, sx_nn_conv2d_args, (sx_value x, sx_value filter), x, filter)
 SX_BUILDS_(sx_value, sx_nn_max_pool2d, sx_nn_pool2d_args, (sx_value x), x)

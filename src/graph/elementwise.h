@@ -112,12 +112,21 @@ int sx_tree_rounds(const sx_tree *t);
 typedef void sx_row_loop(const void *x, int64_t x_step, const void *y, int64_t y_step, void *z,
                          int64_t n);
 
+/* Integers y that are an error. */
+typedef enum sx_row_refusal {
+    SX_REFUSES_NOTHING = 0,
+    SX_REFUSES_ZERO,     /* of quotients */
+    SX_REFUSES_NEGATIVE, /* of powers */
+} sx_row_refusal;
 /* By carrier; NULL if infer rejects the dtype. */
 typedef struct sx_row_loops {
     sx_row_loop *f, *i, *u, *b;
-    bool divides; /* an integer y of 0 is an error */
+    sx_row_refusal refuses;
 } sx_row_loops;
 
+/* Whether the row refuses one of n integers y in their carrier: INVALID_ARGUMENT. */
+SX_MUST_USE sx_status sx_row_check(const sx_row_loops *loops, sx_dtype dtype, const void *y,
+                                   int64_t n);
 const sx_row_loops *sx_row_loops_of(int op); /* NULL: the operator is no row */
 /* The loop for inputs of that dtype. */
 sx_row_loop *sx_row_loop_of(const sx_row_loops *loops, sx_dtype dtype);

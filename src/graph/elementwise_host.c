@@ -6,14 +6,21 @@
 #include "base/half.h"
 #include "graph/ops/common.h"
 
-static bool has_zero(const sx_host_tensor *t)
+sx_status sx_row_check(const sx_row_loops *loops, sx_dtype dtype, const void *y, int64_t n)
 {
-    const int64_t n = sx_type_elems(&t->type);
+    const int64_t *numbers = y;
+    const bool of_zeros = loops->refuses == SX_REFUSES_ZERO; /* the same bits if unsigned */
     bool found = false;
-    for (int64_t k = 0; k < n; k++) { /* the same bits in both carriers of integers */
-        found = found || t->u[k] == 0;
+    if (loops->refuses == SX_REFUSES_NOTHING || sx_dtype_is_float(dtype) ||
+        (!of_zeros && sx_carrier_of(dtype) == SX_CARRIER_U)) {
+        return SX_OK;
     }
-    return found;
+    for (int64_t k = 0; k < n; k++) {
+        found |= of_zeros ? numbers[k] == 0 : numbers[k] < 0;
+    }
+    return !found     ? SX_OK
+           : of_zeros ? sx_error(SX_INVALID_ARGUMENT, "integer division by zero")
+                      : sx_error(SX_INVALID_ARGUMENT, "an integer to a negative power");
 }
 
 sx_row_loop *sx_row_loop_of(const sx_row_loops *loops, sx_dtype dtype)
@@ -34,9 +41,8 @@ static sx_status run_row(const sx_kernel_call *c, const sx_row_loops *loops)
 {
     const sx_host_tensor *x = &c->in[0], *y = &c->in[c->n_in - 1], *z = &c->out[0];
     sx_row_loop *loop = sx_row_loop_of(loops, x->type.dtype);
-    if (loops->divides && !sx_dtype_is_float(y->type.dtype) && sx_type_elems(&z->type) > 0 &&
-        has_zero(y)) {
-        return sx_error(SX_INVALID_ARGUMENT, "integer division by zero");
+    if (sx_type_elems(&z->type) > 0) {
+        SX_TRY(sx_row_check(loops, y->type.dtype, y->data, sx_type_elems(&y->type)));
     }
     if (sx_same_dims(&x->type, &z->type) && sx_same_dims(&y->type, &z->type)) {
         loop(x->data, 1, y->data, 1, z->data, sx_type_elems(&z->type));
@@ -87,6 +93,17 @@ static int64_t remainder_down(int64_t x, int64_t y)
 {
     const int64_t m = remainder_of(x, y);
     return m != 0 && (m < 0) != (y < 0) ? m + y : m;
+}
+
+/* By squaring; no negative power. */
+static int64_t power_of(int64_t x, uint64_t y)
+{
+    uint64_t result = 1, square = (uint64_t)x;
+    for (; y > 0; y >>= 1) {
+        result *= (y & 1) != 0 ? square : 1;
+        square *= square;
+    }
+    return (int64_t)result;
 }
 
 #define LOOP(name, T, R, expression)                                                           \
@@ -169,12 +186,14 @@ static int64_t remainder_down(int64_t x, int64_t y)
 #define BOOLS(name, expression)           LOOP(name##_b, uint8_t, uint8_t, expression)
 #define TESTS(name, expression)           LOOP(name##_f, double, uint8_t, expression)
 #define DIVISION(name, expression)        LOOP(name##_f, double, double, expression)
+#define POWERS(name, expression)          LOOP(name##_f, double, double, expression)
 #define INTEGERS(name, expression)
 #define QUOTIENT(name, expression)
 #define MATH2(name, tf, hlo, expression) LOOP(name##_f, double, double, expression)
 #include "graph/elementwise.def"
 
 /* Integers, modulo 2^64. */
+#undef POW
 #undef NEG
 #undef ABS
 #undef SIGN
@@ -186,6 +205,7 @@ static int64_t remainder_down(int64_t x, int64_t y)
 #undef FLOOR_DIV
 #undef FLOOR_MOD
 #undef TRUNCATE_MOD
+#define POW(a, b)          (power_of((int64_t)(a), (uint64_t)(b)))
 #define FLOOR_DIV(a, b)    divide_down((a), (b))
 #define FLOOR_MOD(a, b)    remainder_down((a), (b))
 #define TRUNCATE_DIV(a, b) divide((a), (b))
@@ -205,6 +225,7 @@ static int64_t remainder_down(int64_t x, int64_t y)
 #undef BOOLS
 #undef TESTS
 #undef DIVISION
+#undef POWERS
 #undef INTEGERS
 #undef QUOTIENT
 #define FLOATS(name, expression)
@@ -215,6 +236,7 @@ static int64_t remainder_down(int64_t x, int64_t y)
 #define INTEGERS(name, expression) NUMBERS(name, expression)
 #define DIVISION(name, expression) NUMBERS(name, expression)
 #define QUOTIENT(name, expression) NUMBERS(name, expression)
+#define POWERS(name, expression)   NUMBERS(name, expression)
 #include "graph/elementwise.def"
 
 #undef ABS
@@ -241,6 +263,7 @@ static int64_t remainder_down(int64_t x, int64_t y)
 #undef BOOLS
 #undef TESTS
 #undef DIVISION
+#undef POWERS
 #undef INTEGERS
 #undef QUOTIENT
 #define FLOATS(name)  \
@@ -253,17 +276,21 @@ static int64_t remainder_down(int64_t x, int64_t y)
     }
 #define ORDER(name) NUMBERS(name)
 #define TESTS(name) FLOATS(name)
-#define DIVISION(name)                                               \
-    {                                                                \
-        .f = name##_f, .i = name##_i, .u = name##_u, .divides = true \
+#define DIVISION(name)                                                          \
+    {                                                                           \
+        .f = name##_f, .i = name##_i, .u = name##_u, .refuses = SX_REFUSES_ZERO \
     }
 #define INTEGERS(name)               \
     {                                \
         .i = name##_i, .u = name##_u \
     }
-#define QUOTIENT(name)                                \
-    {                                                 \
-        .i = name##_i, .u = name##_u, .divides = true \
+#define QUOTIENT(name)                                           \
+    {                                                            \
+        .i = name##_i, .u = name##_u, .refuses = SX_REFUSES_ZERO \
+    }
+#define POWERS(name)                                                                \
+    {                                                                               \
+        .f = name##_f, .i = name##_i, .u = name##_u, .refuses = SX_REFUSES_NEGATIVE \
     }
 #define BOOLS(name)   \
     {                 \

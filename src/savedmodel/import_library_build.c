@@ -203,9 +203,17 @@ static sx_status declare(const sx_tf_op_node *x, const sx_op_def *op, const void
 /* Whether the outputs have the rank of the first input, whatever the attributes are. */
 static bool keeps_rank(const sx_op_def *op, const void *attrs)
 {
-    static const sx_op_def *const all[] = {
-        &sx_op_slice,     &sx_op_tile,  &sx_op_pad,     &sx_op_mirror_pad, &sx_op_concat,
-        &sx_op_transpose, &sx_op_top_k, &sx_op_reverse, &sx_op_cumsum,     &sx_op_cumprod};
+    static const sx_op_def *const all[] = {&sx_op_slice,
+                                           &sx_op_tile,
+                                           &sx_op_pad,
+                                           &sx_op_mirror_pad,
+                                           &sx_op_concat,
+                                           &sx_op_transpose,
+                                           &sx_op_top_k,
+                                           &sx_op_reverse,
+                                           &sx_op_cumsum,
+                                           &sx_op_cumprod,
+                                           &sx_op_cumulative_logsumexp};
     static const sx_op_def *const reduce[] = {&sx_op_reduce_sum, &sx_op_reduce_prod,
                                               &sx_op_reduce_max, &sx_op_reduce_min,
                                               &sx_op_reduce_all, &sx_op_reduce_any};

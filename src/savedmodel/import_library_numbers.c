@@ -113,9 +113,103 @@ static sx_status import_where(sx_tf_op_node *x)
     return SX_OK;
 }
 
+/* L2Loss: half the sum of the squares. */
+static sx_status import_l2_loss(sx_tf_op_node *x)
+{
+    sx_value v = SX_NO_VALUE, half = SX_NO_VALUE, y = SX_NO_VALUE;
+    sx_reduce_attrs all = {.axes = {.n = 0}};
+    for (int axis = 0; axis < x->tf.head.types[0].rank; axis++) {
+        all.axes.v[all.axes.n++] = axis;
+    }
+    SX_TRY(sx_tf_operand(x, 0, &v));
+    SX_TRY(sx_tf_number(x, x->tf.head.types[0].dtype, 0.5, &half));
+    SX_TF_BUILD(x, &y, square, NULL, v);
+    if (x->tf.head.types[0].rank == SX_UNKNOWN_RANK) {
+        sx_value flat = SX_NO_VALUE;
+        SX_TRY(sx_tf_int64s(x, &(sx_ints){1, {-1}}, &flat));
+        SX_TRY(sx_tf_build_open(x, &sx_op_reshape, NULL, y, "shape", flat, &y));
+        all.axes = (sx_ints){1, {0}};
+    }
+    SX_TF_BUILD(x, &y, reduce_sum, &all, y);
+    SX_TF_BUILD(x, &y, mul, NULL, y, half);
+    sx_tf_set(x, 0, y);
+    return SX_OK;
+}
+
+static sx_status import_euclidean_norm(sx_tf_op_node *x)
+{
+    const sx_reduce_attrs attrs = {.keep_dims = sx_tf_read_bool(&x->tf.head, "keep_dims", false)};
+    sx_value v = SX_NO_VALUE, axes = SX_NO_VALUE, y = SX_NO_VALUE;
+    SX_TRY(sx_tf_operand(x, 0, &v));
+    SX_TRY(sx_tf_operand(x, 1, &axes));
+    if (!sx_dtype_is_float(x->tf.head.types[0].dtype)) {
+        return sx_tf_unsupported("a norm of %s", sx_dtype_name(x->tf.head.types[0].dtype));
+    }
+    SX_TF_BUILD(x, &y, square, NULL, v);
+    SX_TRY(sx_tf_build_open(x, &sx_op_reduce_sum, &attrs, y, "axes", axes, &y));
+    SX_TF_BUILD(x, &y, sqrt, NULL, y);
+    sx_tf_set(x, 0, y);
+    return SX_OK;
+}
+
+/* Cross, along the last axis: a[1 2 0] b[2 0 1] - a[2 0 1] b[1 2 0]. */
+static sx_status import_cross(sx_tf_op_node *x)
+{
+    static const int32_t orders[2][3] = {{1, 2, 0}, {2, 0, 1}};
+    sx_value in[2], turned[2][2], part[2], y = SX_NO_VALUE;
+    SX_TRY(sx_tf_require_rank(x, 0));
+    const int rank = x->tf.head.types[0].rank;
+    if (rank < 1 ||
+        (x->tf.head.types[0].dims[rank - 1] >= 0 && x->tf.head.types[0].dims[rank - 1] != 3)) {
+        return sx_tf_unsupported("vectors of other than 3 elements");
+    }
+    for (int i = 0; i < 2; i++) {
+        SX_TRY(sx_tf_operand(x, i, &in[i]));
+        for (int k = 0; k < 2; k++) {
+            sx_value order = SX_NO_VALUE;
+            SX_TRY(sx_tf_constant(x, sx_type_of(SX_I32, 3), orders[k], &order));
+            SX_TF_BUILD(x, &turned[i][k], gather, (&(sx_gather_attrs){.axis = rank - 1}), in[i],
+                        order);
+        }
+    }
+    for (int k = 0; k < 2; k++) {
+        SX_TF_BUILD(x, &part[k], mul, NULL, turned[0][k], turned[1][1 - k]);
+    }
+    SX_TF_BUILD(x, &y, sub, NULL, part[0], part[1]);
+    sx_tf_set(x, 0, y);
+    return SX_OK;
+}
+
+/* BatchMatMulV3, whose operands and result may have different types: a product of the result's. */
+static sx_status import_matmul_types(sx_tf_op_node *x)
+{
+    const sx_tf_node *tf = &x->tf.head;
+    const sx_dtype dtype = sx_tf_read_dtype(tf, "Tout", tf->types[0].dtype);
+    const sx_matmul_attrs attrs = {.transpose_a = sx_tf_read_bool(tf, "adj_x", false),
+                                   .transpose_b = sx_tf_read_bool(tf, "adj_y", false)};
+    sx_value in[2], y = SX_NO_VALUE;
+    for (int i = 0; i < 2; i++) {
+        SX_TRY(sx_tf_operand(x, i, &in[i]));
+        if (tf->types[i].dtype != dtype) {
+            SX_TF_BUILD(x, &in[i], cast, (&(sx_cast_attrs){dtype}), in[i]);
+        }
+    }
+    SX_TF_BUILD(x, &y, matmul, &attrs, in[0], in[1]);
+    sx_tf_set(x, 0, y);
+    return SX_OK;
+}
+
 /* ---- The table ---- */
 
 const sx_tf_op_row sx_tf_number_rows[] = {
-    {"Mean", import_mean, NULL},        {"Select", import_select, NULL}, {"AddN", import_sum, NULL},
-    {"ClipByValue", import_clip, NULL}, {"Where", import_where, NULL},   {NULL, NULL, NULL},
+    {"Mean", import_mean, NULL},
+    {"Select", import_select, NULL},
+    {"AddN", import_sum, NULL},
+    {"ClipByValue", import_clip, NULL},
+    {"Where", import_where, NULL},
+    {"L2Loss", import_l2_loss, NULL},
+    {"EuclideanNorm", import_euclidean_norm, NULL},
+    {"Cross", import_cross, NULL},
+    {"BatchMatMulV3", import_matmul_types, NULL},
+    {NULL, NULL, NULL},
 };

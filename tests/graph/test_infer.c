@@ -285,7 +285,7 @@ static void test_graph_infer__accepts_what_it_should(void **state)
 static void test_graph_infer__rows_accept_their_dtypes(void **state)
 {
     (void)state;
-    enum { FLOATS, NUMBERS, ORDER, BOOLS, INTEGERS, TESTS, DIVISION, QUOTIENT };
+    enum { FLOATS, NUMBERS, ORDER, BOOLS, INTEGERS, TESTS, DIVISION, QUOTIENT, POWERS };
     static const struct {
         int op, dtypes, n_in;
     } rows[] = {

@@ -28,6 +28,16 @@
     }
 #define BINARY(name, member, expr) BINARY_TO(name, member, member, expr)
 
+/* Modulo 2^64; 0 of a negative power, which StableHLO leaves open. */
+static uint64_t power_of(uint64_t x, int64_t y)
+{
+    uint64_t result = y < 0 ? 0 : 1;
+    for (; y > 0; y >>= 1, x *= x) {
+        result *= (y & 1) != 0 ? x : 1;
+    }
+    return result;
+}
+
 UNARY(f_abs, f, fabs(x))
 UNARY(s_abs, u, (x >> 63) != 0 ? 0 - x : x)
 UNARY(u_same, u, x)
@@ -66,6 +76,8 @@ BINARY(f_min, f, isnan(x) ? x : isnan(y) ? y : x < y ? x : y)
 BINARY(s_min, s, x < y ? x : y)
 BINARY(u_min, u, x < y ? x : y)
 BINARY(f_pow, f, pow(x, y))
+BINARY(s_pow, s, power_of((uint64_t)x, y))
+BINARY(u_pow, u, power_of(x, (int64_t)(y &INT64_MAX)))
 BINARY(f_atan2, f, atan2(x, y))
 BINARY(f_remainder, f, fmod(x, y))
 BINARY(s_remainder, s, y == 0 ? x : y == -1 ? 0 : x % y)
@@ -88,7 +100,7 @@ static const ref_kernels k_abs = {f_abs, s_abs, u_same, NULL}, k_neg = {f_neg, u
 static const ref_kernels k_add = {f_add, u_add, u_add, u_add}, k_sub = {f_sub, u_sub, u_sub, NULL},
                          k_mul = {f_mul, u_mul, u_mul, u_mul}, k_div = {f_div, s_div, u_div, NULL},
                          k_max = {f_max, s_max, u_max, u_max}, k_min = {f_min, s_min, u_min, u_min},
-                         k_pow = {f_pow, NULL, NULL, NULL}, k_atan2 = {f_atan2, NULL, NULL, NULL},
+                         k_pow = {f_pow, s_pow, u_pow, NULL}, k_atan2 = {f_atan2, NULL, NULL, NULL},
                          k_remainder = {f_remainder, s_remainder, u_remainder, NULL},
                          k_and = {NULL, u_and, u_and, u_and}, k_or = {NULL, u_or, u_or, u_or},
                          k_xor = {NULL, u_xor, u_xor, u_xor}, k_shl = {NULL, u_shl, u_shl, NULL},

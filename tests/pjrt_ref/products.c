@@ -37,6 +37,9 @@ static void narrow(const double *sums, int64_t n, ref_array *out, int64_t at)
         for (int i = 0; i < count; i++) {
             lanes[i].f = sums[done + i];
         }
+        if (ref_class_of(out->type.dtype) != REF_FLOAT) {
+            ref_convert(SX_F64, out->type.dtype, count, lanes, lanes);
+        }
         ref_store(out->type.dtype, out->data, at + done, count, lanes);
     }
 }
@@ -144,8 +147,9 @@ static sx_status check_dot(ref_program *p, const ref_op *op, void **out_plan)
     }
     *out_plan = plan;
     p->flops += 2 * (double)sx_type_elems(&type) * (double)plan->lhs.contracted.count;
-    return is_float(lhs) && is_float(&type) ? ref_expect(p, op, 0, &type)
-                                            : ref_wrong("multiplies floats to floats");
+    const bool fits = is_float(lhs) ? is_float(&type) : type.dtype == lhs->dtype;
+    return fits ? ref_expect(p, op, 0, &type)
+                : ref_wrong("multiplies floats to floats, integers to integers of their type");
 }
 
 /* The offset of the k-th index of some dimensions. */

@@ -1,4 +1,4 @@
-/* What cumsum and cumprod share: see cumulative.h. */
+/* What the cumulative operators share: see cumulative.h. */
 #include "graph/ops/cumulative.h"
 
 const sx_attr_def sx_cumulative_rows[3] = {

@@ -1,4 +1,4 @@
-/* What cumsum and cumprod share. */
+/* What cumsum, cumprod and cumulative_logsumexp share. */
 #ifndef SX_GRAPH_OPS_CUMULATIVE_H
 #define SX_GRAPH_OPS_CUMULATIVE_H
 
@@ -17,6 +17,12 @@ sx_cumulative_lines sx_cumulative_lines_of(const sx_type *x, int64_t axis);
 static inline int64_t sx_cumulative_at(const sx_cumulative_lines *l, int64_t i, int64_t k)
 {
     return (i / l->inner * l->count + k) * l->inner + i % l->inner;
+}
+/* ln(e^a + e^b); -infinity is the empty sum. */
+static inline double sx_log_add_exp(double a, double b)
+{
+    const double most = a > b || isnan(a) ? a : b, least = a > b || isnan(a) ? b : a;
+    return isinf(most) || isnan(most) ? most : most + log1p(exp(least - most));
 }
 void sx_tf_cumulative(sx_tf_writer *w, const sx_tf_op *op, const char *tf_op);
 SX_MUST_USE sx_status sx_tf_read_cumulative(const sx_tf_node *n, void *attrs);

@@ -2,16 +2,16 @@
  *
  *   da = dy op(b)ᵀ,  db = op(a)ᵀ dy, and transposed where a, b were
  *
- *   a, b     [..., M, K] and [..., K, N] of one float dtype: matrices, or stacks of them, whose
- *            dimensions in front broadcast; the batch may be one of those, the rows of `a`, the
- *            columns of `b`, or the inner dimension
- *   wide     f16 and bf16 operands give f32, the type of the accumulator
- *   returns  [..., rows of op(a), columns of op(b)]
+ *   a, b     [..., M, K] and [..., K, N] of one dtype, any number: matrices, or stacks of them,
+ * whose dimensions in front broadcast; the batch may be one of those, the rows of `a`, the columns
+ * of `b`, or the inner dimension wide     f16 and bf16 operands give f32, the type of the
+ * accumulator returns  [..., rows of op(a), columns of op(b)]
  *
  * If the inner dimension is the batch, the products of shards are added.
- * Errors   INVALID_ARGUMENT  rank below 2, no float, inner dimensions differ, dimensions in front
+ * Errors   INVALID_ARGUMENT  rank below 2, no number, inner dimensions differ, dimensions in front
  *                            do not broadcast, the batch as rows and columns
- * Numbers  accumulates in f32 for f16, bf16, f32; error within 1e-5 of the sum of |terms|
+ * Numbers  accumulates in f32 for f16, bf16, f32; error within 1e-5 of the sum of |terms|;
+ *          integers wrap
  * Source   TensorFlow tf.linalg.matmul */
 #ifdef SX_PUBLIC
 typedef struct sx_matmul_args {
@@ -49,7 +49,7 @@ static sx_status matmul_infer(sx_infer_context *c)
 {
     const sx_matmul_attrs *attrs = c->attrs;
     const sx_type *a = &c->inputs[0], *b = &c->inputs[1];
-    SX_TRY(sx_require_float("a", a));
+    SX_TRY(sx_require_number("a", a));
     SX_TRY(sx_require_dtype("b", b, a->dtype));
     if (a->rank < 2 || b->rank < 2) {
         return sx_error(SX_INVALID_ARGUMENT,
@@ -65,7 +65,8 @@ static sx_status matmul_infer(sx_infer_context *c)
     const sx_type head_a = head_of(a), head_b = head_of(b);
     sx_type y;
     SX_TRY(sx_infer_broadcast(&head_a, &head_b, &y));
-    y.dtype = attrs->wide ? sx_accumulator_dtype(a->dtype) : a->dtype;
+    y.dtype =
+        attrs->wide && sx_dtype_is_float(a->dtype) ? sx_accumulator_dtype(a->dtype) : a->dtype;
     y.dims[y.rank++] = of_a[attrs->transpose_a];
     y.dims[y.rank++] = of_b[!attrs->transpose_b];
     c->outputs[0] = y;
@@ -96,11 +97,11 @@ static void matmul_grad(sx_grad *g)
     }
 }
 
-static double element(const sx_host_tensor *t, int64_t first, bool transposed, int64_t row,
-                      int64_t column)
+static int64_t place_of(const sx_host_tensor *t, int64_t first, bool transposed, int64_t row,
+                        int64_t column)
 {
     int64_t width = t->type.dims[t->type.rank - 1];
-    return t->f[first + (transposed ? column * width + row : row * width + column)];
+    return first + (transposed ? column * width + row : row * width + column);
 }
 
 static sx_status matmul_host(const sx_kernel_call *c)
@@ -114,15 +115,21 @@ static sx_status matmul_host(const sx_kernel_call *c)
     for (int64_t p = 0; p < products; p++) {
         const int64_t of_a = sx_broadcast_offset(&heads[2], &heads[0], p) * rows * inner;
         const int64_t of_b = sx_broadcast_offset(&heads[2], &heads[1], p) * inner * columns;
-        for (int64_t i = 0; i < rows; i++) {
-            for (int64_t j = 0; j < columns; j++) {
-                double sum = 0;
-                for (int64_t k = 0; k < inner; k++) {
-                    sum += element(a, of_a, attrs->transpose_a, i, k) *
-                           element(b, of_b, attrs->transpose_b, k, j);
-                }
-                y->f[(p * rows + i) * columns + j] = sum;
-            }
+#define MULTIPLY(type, field)                                                  \
+    for (int64_t i = 0; i < rows; i++) {                                       \
+        for (int64_t j = 0; j < columns; j++) {                                \
+            type sum = 0;                                                      \
+            for (int64_t k = 0; k < inner; k++) {                              \
+                sum += a->field[place_of(a, of_a, attrs->transpose_a, i, k)] * \
+                       b->field[place_of(b, of_b, attrs->transpose_b, k, j)];  \
+            }                                                                  \
+            y->field[(p * rows + i) * columns + j] = sum;                      \
+        }                                                                      \
+    }
+        if (sx_dtype_is_float(y->type.dtype)) {
+            MULTIPLY(double, f)
+        } else { /* modulo 2^64: the same bits for signed numbers */
+            MULTIPLY(uint64_t, u)
         }
     }
     return SX_OK;
@@ -205,6 +212,9 @@ static const sx_op_sample matmul_samples[] = {
     {.name = "tokens", /* a's rows hold the batch */
      .inputs = {SX_SAMPLE_F32(NN, 2, -3, 4), SX_SAMPLE_F32(NN, 2, 4, 5)},
      .n_inputs = 2},
+    {.name = "int32",
+     .inputs = {SX_SAMPLE_I32(1000, SX_BATCH, 7), SX_SAMPLE_I32(1000, 7, 3)},
+     .n_inputs = 2},
     {.name = "batch_columns",
      .inputs = {SX_SAMPLE_F32(NN, 4, 5), SX_SAMPLE_F32(NN, -2, 5)},
      .n_inputs = 2,
@@ -249,7 +259,6 @@ const sx_op_def sx_op_matmul = {
     .to_tf = matmul_to_tf,
     SX_FROM_TF({.op = "MatMul", .attrs = matmul_from_tf},
                {.op = "BatchMatMulV2", .attrs = batch_matmul_from_tf},
-               {.op = "BatchMatMulV3", .attrs = batch_matmul_from_tf},
                {.op = "BatchMatMul", .attrs = batch_matmul_from_tf}),
     SX_OP_SAMPLES(matmul_samples),
 };

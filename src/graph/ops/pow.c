@@ -1,11 +1,12 @@
 /* pow: z = xʸ;  dx = dz y xʸ⁻¹, dy = dz z ln x (0 where x <= 0)
  *
- *   x, y     one dtype, f16 bf16 f32 f64; the shapes broadcast as in NumPy: from the last dimension
+ *   x, y     one dtype, any number; the shapes broadcast as in NumPy: from the last dimension
  *            on, dimensions are equal or 1; the batch pairs only with the batch or 1
  *   returns  the broadcast shape, the dtype of x
  *
- * Errors   INVALID_ARGUMENT  dtypes differ or are not supported, shapes do not broadcast
- * Numbers  kernels: 4 units in the last place
+ * Errors   INVALID_ARGUMENT  dtypes differ or are not supported, shapes do not broadcast; (running)
+ *                            an integer to a negative power
+ * Numbers  kernels: 4 units in the last place; integers wrap. Gradients are of floats
  * Source   TensorFlow tf.pow */
 #include "graph/elementwise.h"
 #include "graph/ops/common.h"
@@ -34,6 +35,9 @@ static void pow_grad(sx_grad *g)
 
 static const sx_op_sample pow_samples[] = {
     SX_SAMPLES_ZIP(SX_FILL_POSITIVE, SX_FILL_NORMAL),
+    {.name = "int32",
+     .inputs = {SX_SAMPLE_I32(20, SX_BATCH, 7), SX_SAMPLE_I32(9, SX_BATCH, 7)},
+     .n_inputs = 2},
 };
 
 SX_PUBLIC_ZIP(pow)
@@ -44,7 +48,7 @@ const sx_op_def sx_op_pow = {
     .n_out = 1,
     .bf16 = 0x3,
     .flags = SX_OP_ELEMENTWISE,
-    .infer = sx_infer_zip_float,
+    .infer = sx_infer_zip_number,
     .grad = pow_grad,
     SX_OP_ROW(pow),
     SX_OP_SAMPLES(pow_samples),

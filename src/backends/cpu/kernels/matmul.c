@@ -1,5 +1,6 @@
 /* matmul: oneDNN's sgemm; tiny products use a simple loop, which costs less than the call. Of a
- * stack of matrices each is one product; a stack by one matrix b is one tall matrix. */
+ * stack of matrices each is one product; a stack by one matrix b is one tall matrix. Float64 and
+ * integers have plain loops, whose rows are divided among workers. */
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/onednn2.h"
 #include "graph/ops/common.h"
@@ -101,5 +102,65 @@ static sx_status prepare_matmul(const sx_cpu_site *site, sx_cpu_step *step)
     return SX_OK;
 }
 
+static bool match_matmul_any(sx_cpu_match *m)
+{
+    const sx_type *c = sx_graph_type(m->graph, m->out[0]);
+    return c->dtype != SX_F16 && c->dtype != SX_BF16 && sx_type_elems(c) > 0;
+}
+
+/* Rows [begin, end) of the products. Integers are unsigned: modulo 2^bits. */
+#define MULTIPLY(name, type, wide)                                                                 \
+    static void name(const sx_cpu_step *step, const sx_cpu_call *call)                             \
+    {                                                                                              \
+        const matmul_data *d = step->data;                                                         \
+        const int64_t row_a = d->ta ? 1 : d->k, inner_a = d->ta ? d->m : 1;                        \
+        for (int64_t r = call->begin; r < call->end; r++) {                                        \
+            const int64_t p = r / d->m, i = r % d->m;                                              \
+            const type *a =                                                                        \
+                (const type *)sx_cpu_in(step, call, 0) + i * row_a + (d->a != NULL ? d->a[p] : 0); \
+            const type *b = (const type *)sx_cpu_in(step, call, 1) + (d->b != NULL ? d->b[p] : 0); \
+            type *c = (type *)sx_cpu_out(step, call, 0) + r * d->n;                                \
+            memset(c, 0, (size_t)d->n * sizeof(*c));                                               \
+            for (int64_t l = 0; l < d->k && !d->tb; l++) {                                         \
+                const wide x = a[l * inner_a];                                                     \
+                for (int64_t j = 0; j < d->n; j++) {                                               \
+                    c[j] = (type)(c[j] + x * b[l * d->n + j]);                                     \
+                }                                                                                  \
+            }                                                                                      \
+            for (int64_t j = 0; j < d->n && d->tb; j++) {                                          \
+                wide sum = 0;                                                                      \
+                for (int64_t l = 0; l < d->k; l++) {                                               \
+                    sum += (wide)a[l * inner_a] * b[j * d->k + l];                                 \
+                }                                                                                  \
+                c[j] = (type)sum;                                                                  \
+            }                                                                                      \
+        }                                                                                          \
+    }
+MULTIPLY(multiply_f64, double, double)
+MULTIPLY(multiply_8, uint8_t, uint32_t)
+MULTIPLY(multiply_16, uint16_t, uint32_t)
+MULTIPLY(multiply_32, uint32_t, uint32_t)
+MULTIPLY(multiply_64, uint64_t, uint64_t)
+
+static sx_status prepare_matmul_any(const sx_cpu_site *site, sx_cpu_step *step)
+{
+    const sx_dtype dtype = site->out[0].dtype;
+    const size_t bytes = sx_dtype_bytes(dtype);
+    SX_TRY(prepare_matmul(site, step));
+    const matmul_data *d = step->data;
+    step->run = dtype == SX_F64 ? multiply_f64
+                : bytes == 1    ? multiply_8
+                : bytes == 2    ? multiply_16
+                : bytes == 4    ? multiply_32
+                                : multiply_64;
+    step->range = d->products * d->m;
+    step->kernel = "matmul loops";
+    return SX_OK;
+}
+
+const sx_cpu_kernel sx_cpu_kernel_matmul_any = {.name = "matmul_any",
+                                                .op = SX_OPID_matmul,
+                                                .match = match_matmul_any,
+                                                .prepare = prepare_matmul_any};
 const sx_cpu_kernel sx_cpu_kernel_matmul = {
     .name = "matmul", .op = SX_OPID_matmul, .match = match_matmul, .prepare = prepare_matmul};

@@ -131,7 +131,7 @@ const sx_cpu_kernel sx_cpu_kernel_reduce_prod = {.name = "reduce_prod",
                                                  .match = match_reduce,
                                                  .prepare = prepare_reduce};
 
-/* ---- cumsum, cumprod ---- */
+/* ---- cumsum, cumprod, cumulative_logsumexp ---- */
 
 typedef struct cumulative_data {
     sx_cumulative_lines lines;
@@ -176,6 +176,33 @@ CUMULATE(cumulate_16, uint16_t)
 CUMULATE(cumulate_32, uint32_t)
 CUMULATE(cumulate_64, uint64_t)
 
+/* The same; each element is joined with what precedes it in y, or in x and y. */
+#define CUMULATE_LOGS(name, type)                                                        \
+    static void name(const sx_cpu_step *step, const sx_cpu_call *call)                   \
+    {                                                                                    \
+        const cumulative_data *d = step->data;                                           \
+        const sx_cumulative_lines *l = &d->lines;                                        \
+        const type *x = sx_cpu_in(step, call, 0);                                        \
+        type *y = sx_cpu_out(step, call, 0);                                             \
+        for (int64_t first = 0; first < l->lines; first += l->inner) {                   \
+            for (int64_t k = 0; k < l->count; k++) {                                     \
+                const int64_t place = d->reverse ? l->count - 1 - k : k;                 \
+                const int64_t before = d->reverse ? place + 1 : place - 1;               \
+                const int64_t from = d->exclusive && k > 0 ? before : place;             \
+                const type *now = x + sx_cumulative_at(l, first, from);                  \
+                type *to = y + sx_cumulative_at(l, first, place);                        \
+                const type *sum = k > 0 ? y + sx_cumulative_at(l, first, before) : NULL; \
+                for (int64_t i = 0; i < l->inner; i++) {                                 \
+                    to[i] = k > 0          ? (type)sx_log_add_exp(sum[i], now[i])        \
+                            : d->exclusive ? (type)-INFINITY                             \
+                                           : now[i];                                     \
+                }                                                                        \
+            }                                                                            \
+        }                                                                                \
+    }
+CUMULATE_LOGS(cumulate_logs_f32, float)
+CUMULATE_LOGS(cumulate_logs_f64, double)
+
 static sx_status prepare_cumulative(const sx_cpu_site *site, sx_cpu_step *step)
 {
     const sx_cumulative_attrs *attrs = site->nodes[0]->attrs;
@@ -189,7 +216,9 @@ static sx_status prepare_cumulative(const sx_cpu_site *site, sx_cpu_step *step)
                            .product = site->nodes[0]->op->id == SX_OPID_cumprod};
     const sx_dtype dtype = site->in[0].dtype;
     const size_t bytes = sx_dtype_bytes(dtype);
-    step->run = dtype == SX_F32   ? cumulate_f32
+    const bool logs = site->nodes[0]->op->id == SX_OPID_cumulative_logsumexp;
+    step->run = logs              ? (dtype == SX_F32 ? cumulate_logs_f32 : cumulate_logs_f64)
+                : dtype == SX_F32 ? cumulate_f32
                 : dtype == SX_F64 ? cumulate_f64
                 : bytes == 1      ? cumulate_8
                 : bytes == 2      ? cumulate_16
@@ -207,6 +236,11 @@ const sx_cpu_kernel sx_cpu_kernel_cumprod = {.name = "cumprod",
                                              .op = SX_OPID_cumprod,
                                              .match = match_cumulative,
                                              .prepare = prepare_cumulative};
+
+const sx_cpu_kernel sx_cpu_kernel_cumulative_logsumexp = {.name = "cumulative_logsumexp",
+                                                          .op = SX_OPID_cumulative_logsumexp,
+                                                          .match = match_cumulative,
+                                                          .prepare = prepare_cumulative};
 
 /* ---- all_finite ---- */
 

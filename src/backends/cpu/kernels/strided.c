@@ -37,7 +37,7 @@ struct strided_data {
     sx_vec_test *test;
     sx_row_loop *row;
     void (*cast)(const void *x, void *y, int64_t n);
-    bool divides;
+    const sx_row_loops *rows;
     float a, b;     /* attributes */
     sx_dtype dtype; /* of the result */
     size_t bytes;
@@ -227,17 +227,11 @@ static void chunk_row(const strided_data *d, const sx_cpu_call *call, const void
     double room[2][CHUNK], made[CHUNK];
     const void *x = carried(d->in[0].dtype, in[0], room[0], n);
     const void *y = d->n_in > 1 ? carried(d->in[1].dtype, in[1], room[1], n) : x;
-    if (d->divides) {
-        const int64_t *divisor = y;
-        bool zero = false;
-        for (int64_t i = 0; i < n; i++) {
-            zero |= divisor[i] == 0;
-        }
-        if (zero) {
-            sx_cpu_fail(call, sx_error(SX_INVALID_ARGUMENT, "%s \"%s\": integer division by zero",
-                                       d->node->op->name, d->node->name));
-            return;
-        }
+    sx_status status = sx_row_check(d->rows, d->in[d->n_in - 1].dtype, y, n);
+    if (status != SX_OK) {
+        sx_cpu_fail(call, sx_status_annotate(status, __FILE__, __LINE__, "%s \"%s\"",
+                                             d->node->op->name, d->node->name));
+        return;
     }
     d->row(x, 1, y, 1, made, n);
     sx_host_tensor t = {.type = sx_type_of(d->dtype, n), .data = made};
@@ -373,7 +367,7 @@ static chunk_fn *choose_chunk(strided_data *d, bool all_f32)
     }
     if (rows != NULL && d->in[0].dtype != SX_F16 && d->in[0].dtype != SX_BF16) {
         d->row = sx_row_loop_of(rows, d->in[0].dtype);
-        d->divides = rows->divides && !sx_dtype_is_float(d->in[0].dtype);
+        d->rows = rows;
         return d->row != NULL ? chunk_row : chunk_host;
     }
     switch (op->id) {

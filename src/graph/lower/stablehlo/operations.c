@@ -286,7 +286,7 @@ sx_hlo sx_hlo_matmul(sx_hlo_writer *w, sx_hlo a, bool transpose_a, sx_hlo b, boo
     if (head < 0 || tb.rank != ta.rank) { /* after an error, operands have no type */
         return SX_HLO_NONE;
     }
-    type.dtype = ta.dtype == SX_F64 ? SX_F64 : SX_F32;
+    type.dtype = ta.dtype == SX_F64 || !sx_dtype_is_float(ta.dtype) ? ta.dtype : SX_F32;
     type.dims[head] = ta.dims[head + transpose_a];
     type.dims[head + 1] = tb.dims[head + !transpose_b];
     sx_hlo in[2] = {product_operand(w, a), product_operand(w, b)};

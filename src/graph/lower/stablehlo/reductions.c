@@ -86,7 +86,9 @@ void sx_hlo_lower_argmin(sx_hlo_writer *w, const sx_hlo_op *op)
 }
 
 /* In steps of 1, 2, 4, …: each element is joined with the one so far before it, or after. */
-static void cumulate(sx_hlo_writer *w, const sx_hlo_op *op, const char *operation, double neutral)
+typedef sx_hlo join_fn(sx_hlo_writer *w, sx_hlo a, sx_hlo b);
+
+static void cumulate(sx_hlo_writer *w, const sx_hlo_op *op, join_fn *join, double neutral)
 {
     const sx_cumulative_attrs *attrs = op->attrs;
     const sx_type *type = &op->in_types[0];
@@ -98,19 +100,45 @@ static void cumulate(sx_hlo_writer *w, const sx_hlo_op *op, const char *operatio
         low[attrs->axis] = attrs->reverse ? -shift : shift;
         high[attrs->axis] = -low[attrs->axis];
         sx_hlo moved = sx_hlo_pad(w, y, neutral, low, high, NULL);
-        y = step == 0 ? moved : sx_hlo_binary(w, operation, y, moved);
+        y = step == 0 ? moved : join(w, y, moved);
     }
     op->out[0] = sx_hlo_convert(w, y, type->dtype);
 }
 
+static sx_hlo sum_of(sx_hlo_writer *w, sx_hlo a, sx_hlo b)
+{
+    return sx_hlo_binary(w, "add", a, b);
+}
+
+static sx_hlo product_of(sx_hlo_writer *w, sx_hlo a, sx_hlo b)
+{
+    return sx_hlo_binary(w, "multiply", a, b);
+}
+
+/* ln(e^a + e^b): the greater one and a correction, none where it is infinite. */
+static sx_hlo log_add_exp_of(sx_hlo_writer *w, sx_hlo a, sx_hlo b)
+{
+    sx_hlo most = sx_hlo_binary(w, "maximum", a, b), least = sx_hlo_binary(w, "minimum", a, b);
+    sx_hlo ratio = sx_hlo_unary(w, "exponential", sx_hlo_binary(w, "subtract", least, most));
+    sx_hlo sum = sx_hlo_binary(w, "add", most, sx_hlo_unary(w, "log_plus_one", ratio));
+    sx_hlo ends =
+        sx_hlo_compare(w, "EQ", sx_hlo_unary(w, "abs", most), sx_hlo_like(w, most, INFINITY));
+    return sx_hlo_select(w, ends, most, sum);
+}
+
 void sx_hlo_lower_cumsum(sx_hlo_writer *w, const sx_hlo_op *op)
 {
-    cumulate(w, op, "add", 0);
+    cumulate(w, op, sum_of, 0);
+}
+
+void sx_hlo_lower_cumulative_logsumexp(sx_hlo_writer *w, const sx_hlo_op *op)
+{
+    cumulate(w, op, log_add_exp_of, -INFINITY);
 }
 
 void sx_hlo_lower_cumprod(sx_hlo_writer *w, const sx_hlo_op *op)
 {
-    cumulate(w, op, "multiply", 1);
+    cumulate(w, op, product_of, 1);
 }
 
 static sx_hlo is_finite(sx_hlo_writer *w, sx_hlo x)

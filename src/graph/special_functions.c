@@ -1,0 +1,514 @@
+/* See special_functions.h. Methods are those of Abramowitz and Stegun, Handbook of Mathematical
+ * Functions, unless a function says otherwise. */
+#include "graph/special_functions.h"
+
+#include <complex.h>
+#include <float.h>
+#include <math.h>
+#include <stdbool.h>
+
+static const double EULER = 0.57721566490153286061;
+
+/* Of sums and continued fractions that converge slowly: arguments above some 10⁷. */
+enum { MOST_TERMS = 10000 };
+
+/* ---- Gamma ---- */
+
+double sx_lgamma(double x)
+{
+    int sign;
+    return lgamma_r(x, &sign);
+}
+
+/* 6.3.5 to 6.3.7 and 6.3.18. */
+double sx_digamma(double x)
+{
+    static const double series[] = {1.0 / 12,  -1.0 / 120,     1.0 / 252, -1.0 / 240,
+                                    1.0 / 132, -691.0 / 32760, 1.0 / 12,  -3617.0 / 8160};
+    double y = 0;
+    if (isinf(x)) {
+        return x > 0 ? x : NAN;
+    }
+    if (x <= 0) {
+        const double part = x - floor(x);
+        if (part == 0) {
+            return NAN;
+        }
+        y = -M_PI / tan(M_PI * part);
+        x = 1 - x;
+    }
+    for (; x < 10; x++) {
+        y -= 1 / x;
+    }
+    const double z = 1 / (x * x);
+    double sum = 0;
+    for (int i = (int)(sizeof(series) / sizeof(series[0])) - 1; i >= 0; i--) {
+        sum = z * (series[i] + sum);
+    }
+    return y + log(x) - 0.5 / x - sum;
+}
+
+/* Of q > 0: the first terms, and what follows them by Euler's and Maclaurin's formula. */
+static double zeta_of_positive(double x, double q)
+{
+    static const double parts[] = {12.0,
+                                   -720.0,
+                                   30240.0,
+                                   -1209600.0,
+                                   47900160.0,
+                                   -1.8924375803183791606e9,
+                                   7.47242496e10,
+                                   -2.950130727918164224e12,
+                                   1.1646782814350067249e14,
+                                   -4.5979787224074726105e15,
+                                   1.8152105401943546773e17,
+                                   -7.1661652561756670113e18};
+    double sum = pow(q, -x), b = sum, a = 1;
+    double at = q;
+    for (int i = 0; i < 9; i++) {
+        at += 1;
+        b = pow(at, -x);
+        sum += b;
+        if (fabs(b) < DBL_EPSILON / 2 * fabs(sum)) {
+            return sum;
+        }
+    }
+    if (isinf(at) || isinf(x)) {
+        return sum;
+    }
+    sum += b * at / (x - 1) - 0.5 * b;
+    for (int i = 0; i < (int)(sizeof(parts) / sizeof(parts[0])); i++) {
+        a *= x + 2 * i;
+        b /= at;
+        const double t = a * b / parts[i];
+        sum += t;
+        if (fabs(t) < DBL_EPSILON / 2 * fabs(sum)) {
+            break;
+        }
+        a *= x + 2 * i + 1;
+        b /= at;
+    }
+    return sum;
+}
+
+double sx_zeta(double x, double q)
+{
+    const bool even = isinf(x) || fmod(x, 2) == 0;
+    if (x == 1) {
+        return INFINITY;
+    }
+    if (!(x > 1) || isnan(q)) {
+        return NAN;
+    }
+    if (q > 0) {
+        return zeta_of_positive(x, q);
+    }
+    if (q == floor(q) || isinf(x)) {
+        return even ? INFINITY : NAN;
+    }
+    if (x != floor(x)) {
+        return NAN;
+    }
+    /* The terms below 0 are -(f + j) for j in [0, m), those above begin with 1 - f. */
+    const double m = floor(-q) + 1, f = -q - (m - 1);
+    const double below = zeta_of_positive(x, f) - zeta_of_positive(x, f + m);
+    return (even ? below : -below) + zeta_of_positive(x, 1 - f);
+}
+
+double sx_polygamma(double n, double x)
+{
+    if (n != floor(n) || n < 0) {
+        return NAN;
+    }
+    if (n == 0) {
+        return sx_digamma(x);
+    }
+    const double sign = isinf(n) || fmod(n, 2) == 1 ? 1 : -1;
+    return sign * exp(sx_lgamma(n + 1)) * sx_zeta(n + 1, x);
+}
+
+/* xᵃ e⁻ˣ / Γ(a) */
+static double gamma_density(double a, double x)
+{
+    return exp(a * log(x) - x - sx_lgamma(a));
+}
+
+/* 6.5.29 */
+static double igamma_series(double a, double x)
+{
+    double sum = 1, term = 1;
+    for (int i = 1; i < MOST_TERMS && term > DBL_EPSILON / 2 * sum; i++) {
+        term *= x / (a + i);
+        sum += term;
+    }
+    return sum * gamma_density(a, x) / a;
+}
+
+/* 6.5.31, by Lentz's method. */
+static double igammac_fraction(double a, double x)
+{
+    const double tiny = 1e-300;
+    double b = x + 1 - a, c = 1 / tiny, d = 1 / b, y = d;
+    for (int i = 1; i < MOST_TERMS; i++) {
+        const double factor = -i * (i - a);
+        b += 2;
+        d = factor * d + b;
+        d = 1 / (fabs(d) < tiny ? tiny : d);
+        c = b + factor / c;
+        c = fabs(c) < tiny ? tiny : c;
+        y *= d * c;
+        if (fabs(d * c - 1) < DBL_EPSILON) {
+            break;
+        }
+    }
+    return y * gamma_density(a, x);
+}
+
+double sx_igamma(double a, double x)
+{
+    if (x == 0) {
+        return 0;
+    }
+    if (!(x > 0) || !(a > 0)) {
+        return NAN;
+    }
+    if (isinf(a) || isinf(x)) {
+        return isinf(a) ? 0 : 1;
+    }
+    return x > 1 && x > a ? 1 - igammac_fraction(a, x) : igamma_series(a, x);
+}
+
+double sx_igammac(double a, double x)
+{
+    if (!(x >= 0) || !(a > 0)) {
+        return NAN;
+    }
+    if (x == 0 || isinf(a) || isinf(x)) {
+        return isinf(x) ? 0 : 1;
+    }
+    return x > 1 && x > a ? igammac_fraction(a, x) : 1 - igamma_series(a, x);
+}
+
+/* 26.5.8, by Lentz's method. */
+static double beta_fraction(double a, double b, double x)
+{
+    const double tiny = 1e-300;
+    double c = 1, d = 1 - (a + b) * x / (a + 1), y;
+    d = 1 / (fabs(d) < tiny ? tiny : d);
+    y = d;
+    for (int m = 1; m < MOST_TERMS; m++) {
+        const double even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m));
+        const double odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1));
+        d = 1 + even * d;
+        d = 1 / (fabs(d) < tiny ? tiny : d);
+        c = 1 + even / c;
+        c = fabs(c) < tiny ? tiny : c;
+        y *= d * c;
+        d = 1 + odd * d;
+        d = 1 / (fabs(d) < tiny ? tiny : d);
+        c = 1 + odd / c;
+        c = fabs(c) < tiny ? tiny : c;
+        y *= d * c;
+        if (fabs(d * c - 1) < DBL_EPSILON) {
+            break;
+        }
+    }
+    return y;
+}
+
+double sx_betainc(double a, double b, double x)
+{
+    if (a <= 0 || b <= 0 || isnan(x)) {
+        return NAN;
+    }
+    if (x == 0 || x == 1) {
+        return x;
+    }
+    if (!isfinite(a) || !isfinite(b) || x < 0 || x > 1) {
+        return NAN;
+    }
+    const double scale =
+        exp(sx_lgamma(a + b) - sx_lgamma(a) - sx_lgamma(b) + a * log(x) + b * log1p(-x));
+    return x < (a + 1) / (a + b + 2) ? scale * beta_fraction(a, b, x) / a
+                                     : 1 - scale * beta_fraction(b, a, 1 - x) / b;
+}
+
+/* ---- The error function's inverse ---- */
+
+/* y where erf(y) = x, or with `c`, which is 1 - x, where erfc(y) = c: S. Winitzki's approximation
+ * of 2008, improved by Halley's method. 0 <= x < 1 */
+static double erf_inverse(double x, double c)
+{
+    const double w = x < 0.5 ? log1p(-x * x) : log(c * (2 - c));
+    const double p = 2 / (M_PI * 0.147) + w / 2;
+    double y = sqrt(fmax(sqrt(p * p - w / 0.147) - p, 0));
+    for (int i = 0; i < 4; i++) {
+        const double slope = M_2_SQRTPI * exp(-y * y);
+        const double step = (x < 0.5 ? erf(y) - x : c - erfc(y)) / slope;
+        y -= step / (1 + y * step);
+    }
+    return y;
+}
+
+double sx_erfinv(double x)
+{
+    const double a = fabs(x);
+    return a < 1 ? copysign(erf_inverse(a, 1 - a), x) : a == 1 ? x * INFINITY : NAN;
+}
+
+double sx_ndtri(double p)
+{
+    if (!(p > 0 && p < 1)) {
+        return p == 0 ? -INFINITY : p == 1 ? INFINITY : NAN;
+    }
+    const double c = p < 0.5 ? 2 * p : 2 * (1 - p);
+    const double y = M_SQRT2 * erf_inverse(p < 0.5 ? 1 - c : 2 * p - 1, c);
+    return p < 0.5 ? -y : y;
+}
+
+/* ---- Bessel functions ---- */
+
+/* e⁻ˣ Iₙ(x) for n = 0, 1 and x >= 0: 9.6.10, and 9.7.1 from 20 on. */
+static double scaled_i(int n, double x)
+{
+    double sum = 1, term = 1;
+    if (isinf(x)) {
+        return 0;
+    }
+    if (x < 20) {
+        for (int k = 1; term > DBL_EPSILON / 4 * sum; k++) {
+            term *= x * x / 4 / (k * (double)(k + n));
+            sum += term;
+        }
+        return sum * (n == 0 ? 1 : x / 2) * exp(-x);
+    }
+    for (int k = 1; k < 40 && fabs(term) > DBL_EPSILON / 4; k++) {
+        const double odd = 2 * k - 1;
+        term *= (odd * odd - 4 * n) / (8 * k * x);
+        sum += term;
+    }
+    return sum / sqrt(2 * M_PI * x);
+}
+
+double sx_bessel_i0e(double x)
+{
+    return isnan(x) ? x : scaled_i(0, fabs(x));
+}
+
+double sx_bessel_i1e(double x)
+{
+    return isnan(x) ? x : copysign(scaled_i(1, fabs(x)), x);
+}
+
+double sx_bessel_i0(double x)
+{
+    return sx_bessel_i0e(x) * exp(fabs(x));
+}
+
+double sx_bessel_i1(double x)
+{
+    return sx_bessel_i1e(x) * exp(fabs(x));
+}
+
+/* eˣ Kₙ(x) for n = 0, 1: 9.6.11 up to 2, then the integral 9.6.24 by the trapezoidal rule, which
+ * converges exponentially. */
+static double scaled_k(int n, double x)
+{
+    if (isnan(x) || x <= 0 || isinf(x)) {
+        return isnan(x) ? x : x > 0 ? 0 : INFINITY;
+    }
+    if (x <= 2) {
+        const double z = x * x / 4;
+        double term = 1, psi = n == 0 ? -EULER : (1 - 2 * EULER) / 2, sum = psi, i = 1;
+        for (int k = 1; k < 40 && term > DBL_EPSILON / 4; k++) {
+            term *= z / (k * (double)(k + n));
+            psi += n == 0 ? 1.0 / k : (1.0 / k + 1.0 / (k + 1)) / 2;
+            sum += term * psi;
+            i += term;
+        }
+        const double ln = log(x / 2);
+        return exp(x) * (n == 0 ? sum - ln * i : 1 / x + x / 2 * (ln * i - sum));
+    }
+    const double h = fmin(0.125, 0.5 / sqrt(x));
+    double sum = 0.5, term = 1;
+    for (int k = 1; term > DBL_EPSILON / 16 * sum; k++) {
+        const double s = sinh(k * h / 2);
+        term = exp(-2 * x * s * s) * (n == 0 ? 1 : cosh(k * h));
+        sum += term;
+    }
+    return sum * h;
+}
+
+double sx_bessel_k0e(double x)
+{
+    return scaled_k(0, x);
+}
+
+double sx_bessel_k1e(double x)
+{
+    return scaled_k(1, x);
+}
+
+double sx_bessel_k0(double x)
+{
+    return x > 0 ? scaled_k(0, x) * exp(-x) : scaled_k(0, x);
+}
+
+double sx_bessel_k1(double x)
+{
+    return x > 0 ? scaled_k(1, x) * exp(-x) : scaled_k(1, x);
+}
+
+double sx_bessel_j0(double x)
+{
+    return isinf(x) ? NAN : j0(x);
+}
+
+double sx_bessel_j1(double x)
+{
+    return isinf(x) ? NAN : j1(x);
+}
+
+double sx_bessel_y0(double x)
+{
+    return x <= 0 ? -INFINITY : isinf(x) ? NAN : y0(x);
+}
+
+double sx_bessel_y1(double x)
+{
+    return x <= 0 ? -INFINITY : isinf(x) ? NAN : y1(x);
+}
+
+/* ---- Integrals ---- */
+
+/* G. Rybicki, "Dawson's integral and the sampling theorem", Computers in Physics 3, 1989: near an
+ * even multiple of h, a sum over odd ones. */
+double sx_dawsn(double x)
+{
+    const double h = 0.2, a = fabs(x);
+    if (a > 1e7) {
+        return 1 / (2 * x);
+    }
+    if (a < 1) {
+        double sum = x, term = x;
+        for (int k = 1; k < 40 && fabs(term) > DBL_EPSILON / 4 * fabs(sum); k++) {
+            term *= -2 * x * x / (2 * k + 1);
+            sum += term;
+        }
+        return sum;
+    }
+    if (isnan(x)) {
+        return x;
+    }
+    const double nearest = 2 * rint(a / (2 * h)), rest = a - nearest * h;
+    double sum = 0;
+    for (int n = -33; n <= 33; n += 2) {
+        const double at = rest - n * h;
+        sum += exp(-at * at) / (nearest + n);
+    }
+    return copysign(sum / sqrt(M_PI), x);
+}
+
+/* 5.1.10, and 5.1.51 from 40 on. */
+double sx_expint(double x)
+{
+    double sum = 0, term = 1;
+    if (!(x > 0) || isinf(x)) {
+        return x == 0 ? -INFINITY : NAN;
+    }
+    if (x < 40) {
+        for (int k = 1; k < 200; k++) {
+            term *= x / k;
+            sum += term / k;
+            if (term / k < DBL_EPSILON / 4 * sum) {
+                break;
+            }
+        }
+        return EULER + log(x) + sum;
+    }
+    for (int k = 1; k < 40 && term > DBL_EPSILON / 4; k++) {
+        sum += term;
+        term *= k / x;
+    }
+    return exp(x) / x * sum;
+}
+
+/* C(x) + i S(x): 7.3.11 and 7.3.13, and from 1.5 on the error function's continued fraction. */
+static double complex fresnel(double x)
+{
+    const double a = fabs(x), half = M_PI / 2 * a * a;
+    double complex y = 0.5 + 0.5 * I;
+    if (a < 1.5) {
+        double complex term = a, sum = a;
+        for (int k = 1; k < 60; k++) {
+            term *= I * half / k;
+            sum += term / (2 * k + 1);
+        }
+        y = sum;
+    } else if (a < 1e15) {
+        double complex b = 1 - 2 * half * I, c = 1e300, d = 1 / b, h = d;
+        for (int k = 1; k < MOST_TERMS; k++) {
+            const double factor = -(2 * k - 1) * (2.0 * k);
+            b += 4;
+            d = 1 / (factor * d + b);
+            c = b + factor / c;
+            h *= c * d;
+            if (fabs(creal(c * d) - 1) + fabs(cimag(c * d)) < DBL_EPSILON) {
+                break;
+            }
+        }
+        h *= a * (1 - I);
+        y *= 1 - (cos(half) + sin(half) * I) * h;
+    }
+    return x < 0 ? -y : y;
+}
+
+double sx_fresnel_cos(double x)
+{
+    return isnan(x) ? x : creal(fresnel(x));
+}
+
+double sx_fresnel_sin(double x)
+{
+    return isnan(x) ? x : cimag(fresnel(x));
+}
+
+/* The dilogarithm of z in [-1, 1/2]: Debye's series in -ln(1 - z). */
+static double dilogarithm(double z)
+{
+    static const double bernoulli[] = {1.0 / 36,
+                                       -1.0 / 3600,
+                                       1.0 / 211680,
+                                       -1.0 / 10886400,
+                                       1.0 / 526901760,
+                                       -4.0647616451442255e-11,
+                                       8.9216910204564526e-13,
+                                       -1.9939295860721076e-14,
+                                       4.5189800296199182e-16};
+    const double u = -log1p(-z), square = u * u;
+    double sum = 0;
+    for (int i = (int)(sizeof(bernoulli) / sizeof(bernoulli[0])) - 1; i >= 0; i--) {
+        sum = square * (bernoulli[i] + sum);
+    }
+    return u * (1 - u / 4 + sum);
+}
+
+/* The dilogarithm of 1 - x. */
+double sx_spence(double x)
+{
+    const double z = 1 - x, sixth = M_PI * M_PI / 6;
+    if (!(x >= 0) || isinf(x)) {
+        return NAN;
+    }
+    if (x == 0) {
+        return sixth;
+    }
+    if (z > 0.5) {
+        return sixth - log(z) * log(x) - dilogarithm(x);
+    }
+    if (z >= -1) {
+        return dilogarithm(z);
+    }
+    const double ln = log(-z);
+    return -sixth - ln * ln / 2 - dilogarithm(1 / z);
+}

@@ -4,10 +4,14 @@
  * A request is a line with the signature's name, then its inputs in its order: a line "dtype rank
  * dims...", TensorFlow's number of the dtype, and the elements, of strings "size bytes". The answer
  * is a line "ok COUNT" and the outputs likewise, each line beginning with the output's name; or a
- * line "error SIZE" and the message. The first answer, to the loading, is "ok 0" or an error. */
+ * line "error SIZE" and the message. The first answer, to the loading, is "ok 0" or an error.
+ *
+ * A first line "time RUNS SIGNATURE" runs the signature RUNS times; the answer is a line "time" with
+ * the seconds that all runs took, by the clock and of the process' processors. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <sextant/infer.h>
 
@@ -85,8 +89,20 @@ static void write_error(sx_status status)
     sx_status_free(status);
 }
 
-static sx_status answer(sx_servable *model, const char *name, sx_arena *arena)
+static double seconds(clockid_t clock)
 {
+    struct timespec t;
+    clock_gettime(clock, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static sx_status answer(sx_servable *model, const char *request, sx_arena *arena)
+{
+    char name[MAX_NAME];
+    long runs = 0;
+    if (sscanf(request, "time %ld %255[^\n]", &runs, name) != 2) {
+        snprintf(name, sizeof(name), "%s", request);
+    }
     const sx_signature_info *signature;
     sx_tensor in[MAX_TENSORS];
     sx_outputs *outputs;
@@ -96,6 +112,16 @@ static sx_status answer(sx_servable *model, const char *name, sx_arena *arena)
     }
     for (int i = 0; i < signature->n_inputs; i++) {
         SX_TRY(read_tensor(arena, &in[i]));
+    }
+    if (runs > 0) {
+        const double start = seconds(CLOCK_MONOTONIC), cpu = seconds(CLOCK_PROCESS_CPUTIME_ID);
+        for (long i = 0; i < runs; i++) {
+            SX_TRY(sx_servable_run(model, name, in, &outputs));
+            sx_outputs_free(outputs);
+        }
+        printf("time %.9f %.9f\n", seconds(CLOCK_MONOTONIC) - start,
+               seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu);
+        return SX_OK;
     }
     SX_TRY(sx_servable_run(model, name, in, &outputs));
     printf("ok %d\n", signature->n_outputs);
@@ -109,7 +135,7 @@ static sx_status answer(sx_servable *model, const char *name, sx_arena *arena)
 int main(int argc, char **argv)
 {
     sx_servable *model;
-    char name[MAX_NAME];
+    char request[MAX_NAME];
     if (argc != 3) {
         return 2;
     }
@@ -123,11 +149,11 @@ int main(int argc, char **argv)
     }
     printf("ok 0\n");
     fflush(stdout);
-    while (fgets(name, sizeof(name), stdin) != NULL) {
+    while (fgets(request, sizeof(request), stdin) != NULL) {
         sx_arena arena;
         sx_arena_init(&arena, 0);
-        name[strcspn(name, "\n")] = '\0';
-        status = answer(model, name, &arena);
+        request[strcspn(request, "\n")] = '\0';
+        status = answer(model, request, &arena);
         if (status != SX_OK) {
             write_error(status);
         }

@@ -83,6 +83,15 @@ class Tool:
             pass
         return self.answer()
 
+    def time(self, signature, feed, runs):
+        """Of `runs` runs: seconds by the clock, and of processors."""
+        self.process.stdin.write(b"time %d %s\n" % (runs, signature.encode()) + pack([feed[k] for k in sorted(feed)]))
+        self.process.stdin.flush()
+        line = self.process.stdout.readline().split()
+        if line[:1] != [b"time"]:
+            raise Refused(self.process.stdout.read(int(line[1])).decode(errors="replace") if line else "corpus_tool ended")
+        return float(line[1]), float(line[2])
+
     def close(self):
         self.process.stdin.close()
         self.process.stdout.close()

@@ -43,19 +43,19 @@ static void add_model(sx_library *library, const sx_graph *loss)
         const char *name = loss->args[i].name;
         const sx_type *type = sx_graph_type(loss, loss->args[i].value);
         if (name[0] == 'w') {
-            const sx_variable_spec spec = {
-                .name = name,
-                .type = *type,
-                .role = SX_ROLE_WEIGHT,
-                .init = type->rank > 1 ? SX_INIT_GLOROT_UNIFORM : SX_INIT_ONES};
+            const sx_variable_spec spec = {.name = name,
+                                           .type = *type,
+                                           .role = SX_ROLE_WEIGHT,
+                                           .init = type->rank > 1 ? SX_INIT_GLOROT_UNIFORM
+                                                                  : SX_INIT_ONES};
             args[i] = sx_variable(b, &spec);
         } else {
             args[i] = sx_input(b, name, *type);
         }
     }
-    sx_output(b, "loss",
-              sx_function_node(b, "call", "function=\"loss\"", args, loss->n_args, NULL, 0, &scalar,
-                               1));
+    sx_output(
+        b, "loss",
+        sx_function_node(b, "call", "function=\"loss\"", args, loss->n_args, NULL, 0, &scalar, 1));
     bench_check(sx_library_add(library, "model", b));
     sx_builder_destroy(b);
 }
@@ -102,11 +102,11 @@ static void begin(training *t, const char *dir, sx_profile *profile)
             t->in[n++] = (sx_tensor){*type, draw(type)};
         }
     }
-    bench_check(sx_platform_open("cpu",
-                                 &(sx_platform_options){.cpu.threads = threads != NULL ? atoi(threads)
-                                                                                       : 0,
-                                                        .cpu.profile = profile},
-                                 &t->platform));
+    bench_check(
+        sx_platform_open("cpu",
+                         &(sx_platform_options){.cpu.threads = threads != NULL ? atoi(threads) : 0,
+                                                .cpu.profile = profile},
+                         &t->platform));
     bench_check(sx_runner_create(
         &(sx_runner_options){.library = t->library, .platform = t->platform, .seed = 1},
         &t->runner));

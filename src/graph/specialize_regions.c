@@ -55,15 +55,23 @@ static bool loop_constant(const sx_specializer *s, const sx_node *n, const sx_gr
     return true;
 }
 
-/* A bound of the iterations of a loop that counts: condition i < limit, body i + step, all known.
- * 0 = it is not one, or counts far. */
-static int64_t count_iterations(const sx_specializer *s, const sx_node *n, const int *in)
+/* A bound of the iterations of a loop whose condition is `test`: state i < limit, where the body
+ * adds a step to state i, all known; or two such conditions that both have to hold. 0 = it is not
+ * one, or counts far. */
+static int64_t count_iterations(const sx_specializer *s, const sx_node *n, const sx_node *test,
+                                const int *in)
 {
     enum { MOST = 1 << 24 };
     const sx_while_attrs *a = n->attrs;
-    const sx_node *test = sx_graph_maker(a->condition, a->condition->results[0].value);
     int64_t limit, step, distance;
     sx_count begin;
+    if (test->op == &sx_op_logical_and) {
+        const sx_node *left = sx_graph_maker(a->condition, test->inputs[0]),
+                      *right = sx_graph_maker(a->condition, test->inputs[1]);
+        const int64_t x = left->op == &sx_op_less ? count_iterations(s, n, left, in) : 0,
+                      y = right->op == &sx_op_less ? count_iterations(s, n, right, in) : 0;
+        return x == 0 || (y > 0 && y < x) ? y : x;
+    }
     for (int i = 0; i < n->n_outputs && test->op == &sx_op_less; i++) {
         const sx_node *next = sx_graph_maker(a->body, a->body->results[i].value);
         const uint32_t before = a->body->args[i].value.id;
@@ -82,7 +90,7 @@ static int64_t count_iterations(const sx_specializer *s, const sx_node *n, const
         /* the counter must not wrap before it reaches the limit */
         const bool counts = step >= 1 && step < MOST && limit <= INT32_MAX - step &&
                             sx_add_i64(limit, -begin.k, &distance) && distance / step < MOST;
-        return !counts ? 0 : distance <= 0 ? 1 : distance / step + 1;
+        return !counts ? 0 : distance <= 0 ? 1 : (distance - 1) / step + 1;
     }
     return 0;
 }
@@ -155,7 +163,9 @@ sx_status sx_make_regions_static(sx_specializer *s, const sx_node *n, void *attr
     }
     if (is_while) {
         const sx_while_attrs *a = n->attrs;
-        ((sx_while_attrs *)attrs)->trips = a->trips > 0 ? a->trips : count_iterations(s, n, in);
+        const sx_node *test = sx_graph_maker(a->condition, a->condition->results[0].value);
+        ((sx_while_attrs *)attrs)->trips =
+            a->trips > 0 ? a->trips : count_iterations(s, n, test, in);
         whole = n->n_outputs;
     } else if (n->op == &sx_op_map) {
         const sx_map_attrs *a = n->attrs;

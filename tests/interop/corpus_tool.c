@@ -6,8 +6,8 @@
  * is a line "ok COUNT" and the outputs likewise, each line beginning with the output's name; or a
  * line "error SIZE" and the message. The first answer, to the loading, is "ok 0" or an error.
  *
- * A first line "time RUNS SIGNATURE" runs the signature RUNS times; the answer is a line "time" with
- * the seconds that all runs took, by the clock and of the process' processors. */
+ * A first line "time RUNS SIGNATURE" runs the signature RUNS times; the answer is a line "time"
+ * with the seconds that all runs took, by the clock and of the process' processors. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

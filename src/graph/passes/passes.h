@@ -16,8 +16,11 @@ SX_MUST_USE sx_status sx_pass_fold_constants(const sx_graph *g, sx_graph **out);
 SX_MUST_USE sx_status sx_pass_merge_equal(const sx_graph *g, sx_graph **out);
 /* Removes the nodes that no result needs. Keeps all args. */
 SX_MUST_USE sx_status sx_pass_drop_dead(const sx_graph *g, sx_graph **out);
+/* Removes the state of loops that neither a result nor their condition depends on, and their
+ * operands that are read no more. What made those is dead then. */
+SX_MUST_USE sx_status sx_pass_drop_state(const sx_graph *g, sx_graph **out);
 /* Removes nodes whose result follows from types alone: identities, casts and reshapes to the same
- * type, counts of elements. */
+ * type, counts of elements. Zeros with one row that are added become the addition of that row. */
 SX_MUST_USE sx_status sx_pass_simplify(const sx_graph *g, sx_graph **out);
 /* Where variables keep their values: multiplications and additions of vectors of the channels
  * behind a convolution, batch norms too, go into its filter and its bias; x sigmoid(x) becomes

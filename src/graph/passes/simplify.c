@@ -1,6 +1,9 @@
 /* Removes nodes whose result follows from types alone: copies of their input (identity, a cast or
- * reshape to the same type), and counts of elements once the batch is fixed. One row per operator.
+ * reshape to the same type), and counts of elements once the batch is fixed; adds a row where
+ * zeros with that row are added. One row per operator.
  */
+#include <string.h>
+
 #include "graph/ops/attrs.h"
 #include "graph/passes/passes.h"
 #include "graph/passes/rewrite.h"
@@ -40,6 +43,52 @@ static bool count_elements(sx_rewrite *rw, const sx_node *n)
     return true;
 }
 
+static bool is_zeros(const sx_graph *g, sx_value v)
+{
+    const sx_node *n = sx_graph_maker(g, v);
+    n = n->op == &sx_op_broadcast_to ? sx_graph_maker(g, n->inputs[0]) : n;
+    if (n->op != &sx_op_constant) {
+        return false;
+    }
+    const sx_tensor *value = &((const sx_constant_attrs *)n->attrs)->value;
+    const size_t bytes = (size_t)sx_type_bytes(&value->type);
+    const char *data = value->data;
+    return value->type.dtype != SX_STRING &&
+           (bytes == 0 || (data[0] == 0 && memcmp(data, data + 1, bytes - 1) == 0));
+}
+
+/* x + put_row(zeros, row, i), the gradient of take_row in a loop: put_row(x, x[i] + row, i), which
+ * does not read all of x. */
+static bool add_row(sx_rewrite *rw, const sx_node *n)
+{
+    const sx_node_spec at = {.device = n->device, .file = n->file, .line = n->line};
+    for (int i = 0; i < 2; i++) {
+        const sx_node *put = sx_graph_maker(rw->from, n->inputs[i]);
+        const sx_value x = rw->map[n->inputs[1 - i].id];
+        if (put->op != &sx_op_put_row || !is_zeros(rw->from, put->inputs[0]) ||
+            !sx_type_equal(sx_graph_type(rw->from, n->inputs[1 - i]),
+                           sx_graph_type(rw->from, n->first_output))) {
+            continue;
+        }
+        const sx_value row = rw->map[put->inputs[1].id], index = rw->map[put->inputs[2].id];
+        sx_node_spec spec = at;
+        spec.op = &sx_op_take_row;
+        spec.inputs = (const sx_value[]){x, index};
+        spec.n_inputs = 2;
+        const sx_value old = sx_build_node(rw->to, &spec);
+        spec.op = &sx_op_add;
+        spec.inputs = (const sx_value[]){old, row};
+        const sx_value sum = sx_build_node(rw->to, &spec);
+        spec.op = &sx_op_put_row;
+        spec.inputs = (const sx_value[]){x, sum, index};
+        spec.n_inputs = 3;
+        spec.name = n->name;
+        rw->map[n->first_output.id] = sx_build_node(rw->to, &spec);
+        return true;
+    }
+    return false;
+}
+
 static simplify_fn *const rows[SX_OPID_COUNT] = {
     [SX_OPID_identity] = copy_input,
     [SX_OPID_stop_gradient] = copy_input,
@@ -47,6 +96,7 @@ static simplify_fn *const rows[SX_OPID_COUNT] = {
     [SX_OPID_reshape] = copy_if_same_type,
     [SX_OPID_broadcast_to] = copy_if_same_type,
     [SX_OPID_size] = count_elements,
+    [SX_OPID_add] = add_row,
 };
 
 static void simplify_node(sx_rewrite *rw, const sx_node *n)

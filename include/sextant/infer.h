@@ -83,9 +83,10 @@ SX_API SX_MUST_USE sx_status sx_servable_find(const sx_servable *s, const char *
 
 /* Runs a signature on a batch of any size. `inputs` are in the signature's order (strings: arrays
  * of sx_bytes) and borrowed for the call. An example's result does not depend on the other examples
- * in the batch. Errors: INVALID_ARGUMENT: wrong dtype or shape of an input, inputs with different
- * batch sizes, an image that cannot be decoded (with its index); RESOURCE_EXHAUSTED: one example
- * needs more memory than the limit, or the outputs do. */
+ * in the batch. Inputs may have different batch sizes if the model's operators accept them.
+ * Errors: INVALID_ARGUMENT: wrong dtype or shape of an input, batch sizes that the model refuses,
+ * an image that cannot be decoded (with its index); RESOURCE_EXHAUSTED: one example needs more
+ * memory than the limit, or the outputs do. */
 SX_API SX_MUST_USE sx_status sx_servable_run(sx_servable *s, const char *signature,
                                              const sx_tensor *inputs, sx_outputs **out_outputs);
 

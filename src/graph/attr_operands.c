@@ -187,7 +187,7 @@ sx_status sx_attr_from_operand(const sx_op_def *op, int row, void *attrs, const 
 
 void sx_attrs_put_batch(const sx_op_def *op, void *attrs, int64_t batch)
 {
-    for (int i = 0; i < op->n_attrs && batch > 0; i++) {
+    for (int i = 0; i < op->n_attrs; i++) {
         sx_ints *list = (void *)((char *)attrs + op->attrs[i].offset);
         for (int k = 0; op->attrs[i].kind == SX_ATTR_SHAPE && k < list->n; k++) {
             list->v[k] *= sx_dim_is_batch(list->v[k]) ? -batch : 1;

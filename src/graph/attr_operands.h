@@ -25,7 +25,7 @@ SX_MUST_USE sx_status sx_attr_from_operand(const sx_op_def *op, int row, void *a
                                            const sx_type *inputs, int n_inputs,
                                            const sx_known_operand *operand, bool *out_resolved);
 
-/* Replaces N in a node's attributes by a batch size; 0 leaves them as they are. */
+/* Replaces N in a node's attributes by a batch size. */
 void sx_attrs_put_batch(const sx_op_def *op, void *attrs, int64_t batch);
 
 #endif

@@ -279,7 +279,9 @@ static sx_status walk_plain(sx_specializer *s, const sx_graph *g, const sx_node 
     if (attrs == NULL || kept == NULL || in_types == NULL) {
         return sx_specialize_no_memory();
     }
-    sx_attrs_put_batch(op, attrs, s->binding.batch);
+    if (s->binding.knows_batch) {
+        sx_attrs_put_batch(op, attrs, s->binding.batch);
+    }
     for (int i = 0; i < n->n_inputs; i++) {
         in_types[i] = s->vals[in[i]].type;
         shapes = shapes && is_shape_known(&in_types[i]);
@@ -539,7 +541,6 @@ sx_status sx_specialize(const sx_library *library, const sx_graph *body, const s
     p->arena.budget = limits != NULL ? limits->memory : NULL;
     p->library = library;
     struct sx_made_gradient *gradients = NULL;
-    p->batch = binding->batch;
     p->n_args = binding->n_args;
     sx_specializer s = {.out = p,
                         .arena = &p->arena,

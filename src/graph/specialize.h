@@ -10,7 +10,8 @@
  * Steps pass values in slots: first the arguments, then constants and the outputs of steps. Known
  * values are folded, to at most 64 KiB beyond their inputs; calls are inlined; branches with a
  * known condition are chosen; attribute operands become attributes; variable handles become names.
- * The batch stays symbolic: an argument of type [N, …] gives device graphs of [N, …].
+ * The batch stays symbolic: an argument of type [N, …] gives device graphs of [N, …]. A symbol that
+ * an argument declares is bound to N, or to a size.
  *
  * Order. A device node is as late as the latest of its inputs; a host node that reads a device's
  * output comes after that device step:
@@ -29,7 +30,9 @@
 typedef struct sx_binding {
     const sx_tensor *args;
     int n_args;
-    int64_t batch; /* > 0: the value of N in the attributes of the function (of a late call) */
+    bool knows_batch; /* N in the attributes of the function is `batch`: of a late call, whose
+                       * arguments are static, and of a batch without rows */
+    int64_t batch;
 } sx_binding;
 
 /* 0 = the default. */
@@ -75,7 +78,6 @@ typedef struct sx_specialized {
     int n_slots, n_args;
     const int *results; /* [n_results]: slots */
     int n_results;
-    int64_t batch;     /* of the binding */
     sx_graph **graphs; /* [n_graphs]: of device and late steps */
     int n_graphs;
     int64_t nodes;      /* walked */

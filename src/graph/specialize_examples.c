@@ -99,24 +99,25 @@ sx_status sx_specialize_examples(const sx_library *library, const sx_function *f
     for (int i = 0; i < library->n_functions && fits; i++) {
         fits = !library->functions[i].writes;
     }
-    for (int i = 0; i < body->n_args && fits; i++) {
-        fits = has_rows(sx_graph_type(body, body->args[i].value));
-    }
-    if (!fits) {
-        return SX_OK;
-    }
     sx_tensor *args = sx_alloc((size_t)body->n_args + 1, sizeof(*args));
     if (args == NULL) {
         return sx_no_memory("specializing a function");
     }
-    for (int i = 0; i < body->n_args; i++) {
-        args[i].type = *sx_graph_type(body, body->args[i].value);
+    for (int i = 0; i < body->n_args && fits; i++) {
+        sx_type *type = &args[i].type;
+        *type = *sx_graph_type(body, body->args[i].value);
+        for (int d = 0; d < type->rank; d++) {
+            type->dims[d] = sx_dim_is_symbol(type->dims[d]) ? SX_BATCH : type->dims[d];
+        }
+        fits = has_rows(type);
     }
-    sx_status status = sx_specialize(
-        library, body, &(sx_binding){.args = args, .n_args = body->n_args}, limits, &made);
+    sx_status status =
+        fits ? sx_specialize(library, body, &(sx_binding){.args = args, .n_args = body->n_args},
+                             limits, &made)
+             : SX_OK;
     sx_free(args);
     SX_TRY(status);
-    if (!is_by_example(made, out_device)) {
+    if (!fits || !is_by_example(made, out_device)) {
         sx_specialized_destroy(made);
         return SX_OK;
     }

@@ -6,7 +6,7 @@
 
 #include "graph/specialize.h"
 
-/* Specializes a function of the library with the types that it declares:
+/* Specializes a function of the library with the types that it declares, each symbol bound to N:
  *
  *   host steps   one device step, or none   host steps
  *

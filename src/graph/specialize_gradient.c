@@ -45,7 +45,9 @@ static sx_status make_static(sx_specializer *s, const sx_function *f, const sx_t
     sx_trace_read *reads = NULL;
     sx_specializer inner = {.out = s->out,
                             .arena = s->arena,
-                            .binding = {.n_args = body->n_args, .batch = s->binding.batch},
+                            .binding = {.n_args = body->n_args,
+                                        .knows_batch = s->binding.knows_batch,
+                                        .batch = s->binding.batch},
                             .limits = s->limits,
                             .folded_bytes = s->folded_bytes,
                             .nodes = s->nodes,

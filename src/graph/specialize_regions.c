@@ -104,7 +104,9 @@ static sx_status static_region(sx_specializer *s, const sx_node *n, int attr_row
     const sx_graph *body = sx_node_body(n, attr_row);
     sx_specializer inner = {.out = s->out,
                             .arena = s->arena,
-                            .binding = {.n_args = n_in, .batch = s->binding.batch},
+                            .binding = {.n_args = n_in,
+                                        .knows_batch = s->binding.knows_batch,
+                                        .batch = s->binding.batch},
                             .limits = s->limits,
                             .folded_bytes = s->folded_bytes,
                             .nodes = s->nodes,

@@ -186,11 +186,11 @@ static sx_status slot_of(sx_specializer *s, int v, int *out)
     return SX_OK;
 }
 
-/* The type as a late call's function declares it: c·N here is unknown there. */
+/* The type as a late call's function declares it: c·N and symbols here are unknown there. */
 static sx_type without_batch(sx_type t)
 {
     for (int i = 0; i < t.rank; i++) {
-        t.dims[i] = sx_dim_is_batch(t.dims[i]) ? SX_UNKNOWN_DIM : t.dims[i];
+        t.dims[i] = t.dims[i] < 0 ? SX_UNKNOWN_DIM : t.dims[i];
     }
     return t;
 }

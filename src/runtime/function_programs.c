@@ -49,7 +49,7 @@ static size_t known_bytes(const sx_tensor *a)
 
 static bool same_binding(const sx_binding *a, const sx_binding *b)
 {
-    bool same = a->n_args == b->n_args && a->batch == b->batch;
+    bool same = a->n_args == b->n_args && a->knows_batch == b->knows_batch && a->batch == b->batch;
     for (int i = 0; i < a->n_args && same; i++) {
         const sx_tensor *x = &a->args[i], *y = &b->args[i];
         const size_t bytes = known_bytes(x);
@@ -309,7 +309,8 @@ static size_t put_key(const sx_digest *digest, const sx_binding *binding, char *
 {
     size_t size = 0;
     put(key, &size, digest, sizeof(*digest));
-    put(key, &size, &binding->batch, sizeof(binding->batch));
+    const int64_t batch[2] = {binding->knows_batch, binding->batch};
+    put(key, &size, batch, sizeof(batch));
     for (int i = 0; i < binding->n_args; i++) {
         const sx_tensor *a = &binding->args[i];
         const int32_t type[3] = {(int32_t)a->type.dtype, a->type.rank, a->data != NULL};

@@ -170,6 +170,7 @@ typedef struct run {
     const void **inputs;  /* [inputs of the program] of one execution */
     size_t checked_bytes; /* charged for what host_check says */
     bool *checked;        /* [steps]: for the whole batch */
+    bool once;            /* the batch has no rows, but there are results without it */
 } run;
 
 /* The rows of a piece: the whole batch, rounded up to the next executable. */
@@ -253,7 +254,7 @@ static const char *result_name(const sx_pieces *p, int slot)
 static sx_status allocate_kept(run *r)
 {
     const int64_t rest = r->batch % r->max_piece;
-    const int64_t rows = r->batch - rest + (rest > 0 ? piece_for(r, rest) : 0);
+    const int64_t rows = r->batch - rest + (rest > 0 || r->once ? piece_for(r, rest) : 0);
     for (int i = 0; i < r->p->spec->n_slots; i++) {
         const place *x = &r->p->places[i];
         const size_t count = x->batched ? (size_t)rows : 1;
@@ -453,10 +454,11 @@ static sx_status run_all(run *r, sx_tensor *results)
 {
     SX_TRY(allocate(r));
     SX_TRY(check_whole_batch(r));
+    for (int i = 0; i < r->p->spec->n_results && r->batch == 0; i++) {
+        r->once = r->once || !r->p->places[r->p->spec->results[i]].batched;
+    }
     SX_TRY(allocate_kept(r));
-    /* Host steps may have results without the batch, and run without rows. */
-    const bool once = r->batch == 0 && r->p->program == NULL;
-    for (int64_t first = 0, rows = 1; first < r->batch || (once && rows > 0); first += rows) {
+    for (int64_t first = 0, rows = 1; first < r->batch || (r->once && rows > 0); first += rows) {
         int64_t piece;
         SX_TRY(sx_cancel_check(r->cancel));
         SX_TRY(choose_piece(r, r->batch - first, &piece));

@@ -549,7 +549,15 @@ static sx_status check_placeholder(const Tensorflow__GraphDef *graph, const sx_s
                     sx_type_format(&own, is, sizeof(is)));
 }
 
-static sx_status feed(sx_library_importer *im, sx_tf_body *body, const sx_signature_tensor *t)
+/* Whether the number of its rows is unknown. */
+static bool has_rows(const sx_signature_tensor *t)
+{
+    return !t->unknown_rank && t->type.rank > 0 && sx_dim_is_batch(t->type.dims[0]);
+}
+
+/* `rows`: the first dimension, if it is unknown. */
+static sx_status feed(sx_library_importer *im, sx_tf_body *body, const sx_signature_tensor *t,
+                      int64_t rows)
 {
     sx_tf_ref ref;
     const int node = sx_tf_ref_parse(t->tensor, &ref) ? sx_tf_body_find_node(body, &ref) : -1;
@@ -569,6 +577,9 @@ static sx_status feed(sx_library_importer *im, sx_tf_body *body, const sx_signat
     }
     SX_TRY(check_placeholder(sx_saved_model_graph(im->model), t, body->nodes[node]));
     type.rank = t->unknown_rank ? SX_UNKNOWN_RANK : type.rank;
+    if (has_rows(t)) {
+        type.dims[0] = rows;
+    }
     *fed = (sx_tf_thing){.kind = SX_TF_VALUE, .value = sx_input(body->b, t->key, type)};
     body->results[node] = fed;
     body->n_results[node] = 1;
@@ -601,8 +612,14 @@ static sx_status import_signature(sx_library_importer *im, const sx_signature *s
     SX_TRY(sx_builder_create_function(&body.b));
     sx_builder_arena(body.b)->budget = im->limits.memory;
     sx_status status = body_init(&body, im->nodes, im->n_graph_nodes);
+    size_t n_sizes = 0, n_symbols = 0;
+    for (size_t i = 0; i < s->n_inputs; i++) {
+        n_sizes += has_rows(&s->inputs[i]);
+    }
     for (size_t i = 0; i < s->n_inputs && status == SX_OK; i++) {
-        status = feed(im, &body, &s->inputs[i]);
+        const int64_t symbol = n_symbols < SX_MAX_SYMBOLS ? 1 + (int64_t)n_symbols : 0;
+        n_symbols += has_rows(&s->inputs[i]);
+        status = feed(im, &body, &s->inputs[i], n_sizes > 1 ? SX_UNKNOWN_DIM + symbol : SX_BATCH);
     }
     for (size_t i = 0; i < s->n_outputs; i++) {
         roots[i] = s->outputs[i].tensor;

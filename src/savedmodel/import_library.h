@@ -1,7 +1,9 @@
 /* Imports the signatures of a SavedModel as functions of a library (sextant/function.h).
  *
  *   signature "serving_default"   function "serving_default": inputs and outputs by the
- *                                 signature's keys; an unknown first dimension is the batch
+ *                                 signature's keys; an unknown first dimension is the batch, or,
+ *                                 if several inputs have one, a symbol of that input: it becomes
+ *                                 the batch where the sizes are equal
  *   FunctionDef                   a function for each combination of argument types that a call
  *                                 passes
  *   PartitionedCall, a call       call

@@ -11,7 +11,9 @@
 
 /* A signature, ready to run. */
 typedef struct ready {
-    sx_pieces *pieces; /* NULL: it runs whole, if it can be run */
+    sx_pieces *pieces; /* of inputs that have the same number of rows; NULL: it runs whole, if it
+                          can be run */
+    bool may_differ;   /* several inputs have a number of rows that is not known */
     char *why;         /* why it cannot be run; NULL: it can */
     sx_code code;      /* with `why` */
 } ready;
@@ -22,13 +24,19 @@ struct sx_predictor {
     sx_session *session; /* has the variables */
     sx_library *library; /* a function for each signature that can be imported */
     sx_tables *tables;   /* of the library */
-    sx_runner *runner;   /* NULL: all signatures run in pieces */
+    sx_runner *runner;   /* NULL: all signatures run in pieces, whatever their inputs are */
     ready *ready;        /* [n], as the model's signatures */
     size_t n;
     sx_budget memory;
 };
 
 /* ---- Loading ---- */
+
+/* Whether the number of an input's rows is unknown. */
+static bool has_rows(const sx_signature_tensor *t)
+{
+    return !t->unknown_rank && t->type.rank > 0 && t->type.dims[0] == SX_BATCH;
+}
 
 /* Keeps why the signature cannot be run. */
 static sx_status refuse(ready *r, sx_status why)
@@ -120,8 +128,13 @@ static sx_status import_all(sx_predictor *p, bool compile)
         } else {
             status = why;
         }
+        size_t n_sizes = 0;
+        for (size_t k = 0; k < signatures[i].n_inputs; k++) {
+            n_sizes += has_rows(&signatures[i].inputs[k]);
+        }
+        p->ready[i].may_differ = n_sizes > 1;
         done += p->ready[i].why == NULL;
-        whole = whole || (p->ready[i].why == NULL && p->ready[i].pieces == NULL);
+        whole = whole || (p->ready[i].why == NULL && (p->ready[i].pieces == NULL || n_sizes > 1));
     }
     for (size_t i = 0; i < p->n && refused != NULL; i++) {
         sx_status_free(refused[i]);
@@ -220,29 +233,25 @@ bool sx_predictor_may_take_long(const sx_predictor *p, const sx_signature *signa
 {
     size_t n;
     const ready *r = &p->ready[signature - sx_saved_model_signatures(p->model, &n)];
-    return r->why == NULL && (r->pieces == NULL || sx_pieces_may_take_long(r->pieces));
+    return r->why == NULL &&
+           (r->pieces == NULL || r->may_differ || sx_pieces_may_take_long(r->pieces));
 }
 
 /* ---- One run ---- */
 
-static sx_status check_input(const sx_signature_tensor *want, const sx_tensor *got, int64_t *batch)
+static sx_status check_input(const sx_signature_tensor *want, const sx_tensor *got)
 {
     bool fits = got->type.dtype == want->type.dtype &&
                 (want->unknown_rank || got->type.rank == want->type.rank);
     for (int d = 0; fits && d < got->type.rank && !want->unknown_rank; d++) {
-        int64_t size = got->type.dims[d], expected = want->type.dims[d];
-        if (d == 0 && expected == SX_BATCH) {
-            expected = *batch < 0 ? size : *batch;
-            *batch = expected;
-        }
+        const int64_t size = got->type.dims[d], expected = want->type.dims[d];
         fits = size >= 0 && (expected < 0 || size == expected);
     }
     if (!fits) {
         char a[SX_TYPE_TEXT], b[SX_TYPE_TEXT];
-        return sx_error(SX_INVALID_ARGUMENT, "input \"%s\" is %s, expected %s%s", want->key,
+        return sx_error(SX_INVALID_ARGUMENT, "input \"%s\" is %s, expected %s", want->key,
                         sx_type_format(&got->type, a, sizeof(a)),
-                        sx_type_format(&want->type, b, sizeof(b)),
-                        *batch >= 0 ? " with the batch size of the other inputs" : "");
+                        sx_type_format(&want->type, b, sizeof(b)));
     }
     return SX_OK;
 }
@@ -260,10 +269,15 @@ sx_status sx_predictor_run(sx_predictor *p, const sx_signature *signature, const
         return sx_error(r->code, "%s", r->why);
     }
     int64_t batch = -1;
+    bool differs = false;
     for (size_t i = 0; i < signature->n_inputs; i++) {
-        SX_TRY(check_input(&signature->inputs[i], &inputs[i], &batch));
+        SX_TRY(check_input(&signature->inputs[i], &inputs[i]));
+        if (has_rows(&signature->inputs[i])) {
+            differs = differs || (batch >= 0 && inputs[i].type.dims[0] != batch);
+            batch = inputs[i].type.dims[0];
+        }
     }
-    if (r->pieces != NULL) {
+    if (r->pieces != NULL && !differs) {
         return sx_pieces_run(r->pieces, inputs, batch < 0 ? 1 : batch, cancel, arena, outputs);
     }
     return sx_runner_run(p->runner, signature->key, inputs, (int)signature->n_inputs, outputs,

@@ -3,7 +3,8 @@
  *
  * A function that computes each example by itself runs in pieces of the batch (runtime/pieces.h):
  * few executables, and memory that does not grow with the batch. Any other, one that couples
- * examples, has loops or shapes that are not known beforehand, runs over the whole batch at once
+ * examples, has loops or shapes that are not known beforehand, runs over the whole batch at once,
+ * and so does any whose inputs have different numbers of rows
  * (runtime/function_run.h): compiled for each new shape, the deadline checked before each step and
  * each trip of a loop that the host drives.
  *
@@ -47,16 +48,16 @@ size_t sx_predictor_memory_limit(const sx_predictor *p);
 /* The model: signatures, variables. Borrowed. */
 const sx_saved_model *sx_predictor_model(const sx_predictor *p);
 
-/* Whether small inputs may take long: encoded images, loops, shapes to be compiled. */
+/* Whether small inputs may take long: encoded images, loops, shapes or numbers of rows to be
+ * compiled for. */
 bool sx_predictor_may_take_long(const sx_predictor *p, const sx_signature *signature);
 
-/* Runs a signature of the model on inputs[n_inputs] in its order, all with the same first
- * dimension. outputs[n_outputs] in its order get types and data in `arena`, whose budget is charged
- * for all memory of the run before it is allocated. `cancel` (may be NULL) is checked before each
- * image and each piece. INVALID_ARGUMENT: a wrong dtype or shape; the message names the input.
- * UNIMPLEMENTED: a signature that could not be imported. RESOURCE_EXHAUSTED: out of memory or over
- * the budget. CANCELLED, DEADLINE_EXCEEDED: according to `cancel`. And decoding errors, with the
- * index of the image. */
+/* Runs a signature of the model on inputs[n_inputs] in its order. outputs[n_outputs] in its order
+ * get types and data in `arena`, whose budget is charged for all memory of the run before it is
+ * allocated. `cancel` (may be NULL) is checked before each image and each piece. INVALID_ARGUMENT:
+ * a wrong dtype or shape; the message names the input. UNIMPLEMENTED: a signature that could not be
+ * imported. RESOURCE_EXHAUSTED: out of memory or over the budget. CANCELLED, DEADLINE_EXCEEDED:
+ * according to `cancel`. And decoding errors, with the index of the image. */
 SX_MUST_USE sx_status sx_predictor_run(sx_predictor *p, const sx_signature *signature,
                                        const sx_tensor *inputs, const sx_cancel *cancel,
                                        sx_arena *arena, sx_tensor *outputs);

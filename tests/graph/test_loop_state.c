@@ -220,7 +220,8 @@ static void test_graph_loop_state__two_limits_bound_the_trips(void **state)
         sx_specialized *s = NULL;
         assert_ok(sx_library_parse(text, strlen(text), &library));
         const sx_tensor args[] = {{sx_scalar_type(SX_F32), NULL}, {sx_scalar_type(SX_I32), NULL}};
-        assert_ok(sx_specialize(library, library->functions[0].body, &(sx_binding){args, 2, 0},
+        assert_ok(sx_specialize(library, library->functions[0].body,
+                                &(sx_binding){.args = args, .n_args = 2},
                                 &(sx_specialize_limits){0}, &s));
         assert_int_equal(s->n_graphs, 1);
         const sx_while_attrs *a = find(s->graphs[0], &sx_op_while, 0)->attrs;

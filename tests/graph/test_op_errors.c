@@ -56,9 +56,9 @@ static void top_k_of_too_many(sx_builder *b, const values *v)
 {
     sx_top_k(b, v->batch_matrix, 7);
 }
-static void top_k_of_none(sx_builder *b, const values *v)
+static void top_k_of_less_than_none(sx_builder *b, const values *v)
 {
-    sx_top_k(b, v->batch_matrix, 0);
+    sx_top_k(b, v->batch_matrix, -1);
 }
 static void top_k_of_the_batch(sx_builder *b, const values *v)
 {
@@ -220,8 +220,8 @@ static const struct {
     {slice_from_behind, "begin 5 and size 0 are outside axis 0 of x float32[4,6]"},
     {slice_overflows, "begin 1 and size 9223372036854775807 are outside axis 1"},
     {slice_of_the_batch, "axis 0 of x float32[N,6] is the batch, which cannot be sliced"},
-    {top_k_of_too_many, "top_k \"top_k\": k is 7, expected 1 to 6, the size of the last axis"},
-    {top_k_of_none, "k is 0, expected 1 to 6"},
+    {top_k_of_too_many, "top_k \"top_k\": k is 7, expected 0 to 6, the size of the last axis"},
+    {top_k_of_less_than_none, "k is -1, expected 0 to 6"},
     {top_k_of_the_batch, "x is int32[N], expected [...,C] with C other than the batch"},
     {conv_too_large,
      "conv2d \"conv2d\": a window of height 11 does not fit an image of height 8; use SX_SAME"},

@@ -16,7 +16,7 @@ static sx_status specialize(const sx_library *library, const sx_graph *body, con
     for (int i = 0; i < body->n_args; i++) {
         args[i] = (sx_tensor){types[i], NULL};
     }
-    return sx_specialize(library, body, &(sx_binding){args, body->n_args, 0},
+    return sx_specialize(library, body, &(sx_binding){.args = args, .n_args = body->n_args},
                          &(sx_specialize_limits){0}, out);
 }
 

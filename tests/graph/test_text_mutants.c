@@ -56,8 +56,9 @@ static bool specialize(const sx_library *library, const sx_graph *body)
         }
         args[i].data = t->dtype == SX_RESOURCE ? (void *)"count" : NULL;
     }
-    sx_status status = sx_specialize(library, body, &(sx_binding){args, body->n_args, 0},
-                                     &(sx_specialize_limits){.nodes = 10000}, &program);
+    sx_status status =
+        sx_specialize(library, body, &(sx_binding){.args = args, .n_args = body->n_args},
+                      &(sx_specialize_limits){.nodes = 10000}, &program);
     const bool made = status == SX_OK;
     sx_status_free(status);
     sx_specialized_destroy(program);

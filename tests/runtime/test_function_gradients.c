@@ -241,12 +241,13 @@ static void test_runtime_function_gradients__of_calls_in_a_function(void **state
     sx_specialized *s = NULL;
     const sx_graph *body = sx_library_find(t.library, "chain")->body;
     const sx_tensor same[2] = {{sx_type_of(SX_F64, N), NULL}, {sx_type_of(SX_F64, N), NULL}};
-    assert_ok(sx_specialize(t.library, body, &(sx_binding){same, 2, 0}, NULL, &s));
+    assert_ok(sx_specialize(t.library, body, &(sx_binding){.args = same, .n_args = 2}, NULL, &s));
     assert_int_equal(s->n_gradients, 2); /* cell's, loss's */
     sx_specialized_destroy(s);
     const sx_tensor other[2] = {{sx_type_of(SX_F64, N), NULL}, {sx_type_of(SX_F64, 2), NULL}};
-    assert_error(sx_specialize(t.library, body, &(sx_binding){other, 2, 0}, NULL, &s),
-                 SX_INVALID_ARGUMENT, "do not broadcast");
+    assert_error(
+        sx_specialize(t.library, body, &(sx_binding){.args = other, .n_args = 2}, NULL, &s),
+        SX_INVALID_ARGUMENT, "do not broadcast");
     end(&t);
 }
 

@@ -114,7 +114,38 @@ static void test_runtime_pieces__strings_outlive_the_pieces_that_made_them(void 
     end(&f);
 }
 
+/* A result that no example decides is computed even if there is none. */
+static const char unbatched[] =
+    "sextant-library 2\nfunction \"main\"\n"
+    "input %1 float32[?0,2] \"x\"\n"
+    "input %2 float32[?1,2] \"a\"\n"
+    "%3 = constant() {value=tensor(float32[1] \"0000803f\")} float32[1] \"one\"\n"
+    "%4 = broadcast_to(%3) {shape=[20000]} float32[20000] \"ones\"\n" /* not folded: too large */
+    "%5 = add(%1, %2) float32[?,2] \"add\"\n"
+    "output \"y\" %5\noutput \"ones\" %4\nend\n";
+
+static void test_runtime_pieces__without_rows(void **state)
+{
+    (void)state;
+    static float x[2 * ROWS];
+    fixture f;
+    begin(&f, unbatched);
+    assert_non_null(f.pieces);
+    for (int64_t n = ROWS; n >= 0; n -= ROWS / 2) {
+        const sx_tensor in[2] = {{sx_type_of(SX_F32, n, 2), x}, {sx_type_of(SX_F32, n, 2), x}};
+        const sx_type want = sx_type_of(SX_F32, n, 2);
+        sx_tensor y[2];
+        assert_ok(sx_pieces_run(f.pieces, in, n, NULL, &f.arena, y));
+        assert_true(sx_type_equal(&y[0].type, &want));
+        for (int i = 0; i < 20000; i++) {
+            assert_true(((const float *)y[1].data)[i] == 1);
+        }
+    }
+    end(&f);
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_runtime_pieces__without_rows),
     cmocka_unit_test(test_runtime_pieces__functions_of_host_steps_only),
     cmocka_unit_test(test_runtime_pieces__strings_outlive_the_pieces_that_made_them),
 };

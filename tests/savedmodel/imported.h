@@ -27,7 +27,11 @@ static inline sx_status imported_whole(imported *out, const sx_function *f)
     const sx_graph *body = f->body;
     assert_true(body->n_args <= 16);
     for (int i = 0; i < body->n_args; i++) {
-        args[i].type = *sx_graph_type(body, body->args[i].value);
+        sx_type *type = &args[i].type;
+        *type = *sx_graph_type(body, body->args[i].value);
+        for (int d = 0; d < type->rank; d++) { /* all inputs have the same number of rows */
+            type->dims[d] = sx_dim_is_symbol(type->dims[d]) ? SX_BATCH : type->dims[d];
+        }
     }
     SX_TRY(sx_specialize(out->library, body, &(sx_binding){.args = args, .n_args = body->n_args},
                          NULL, &out->program));

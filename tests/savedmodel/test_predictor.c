@@ -6,6 +6,7 @@
 
 #include <sextant/ops.h>
 
+#include "base/checked.h"
 #include "base/clock.h"
 #include "graph/ir.h"
 #include "image/encode.h"
@@ -13,6 +14,7 @@
 #include "savedmodel/export.h"
 #include "savedmodel/import_library.h"
 #include "savedmodel/predictor.h"
+#include "savedmodel/saved_model_write.h"
 
 static const int64_t ms = 1000000;
 
@@ -306,6 +308,64 @@ static void test_savedmodel_predictor__decoding_is_part_of_the_function(void **s
     sx_predictor_unload(scene.predictor);
 }
 
+/* ---- Numbers of rows ---- */
+
+/* y = a + b, which computes each example by itself if both have the same number of rows. */
+static void test_savedmodel_predictor__inputs_have_numbers_of_rows_of_their_own(void **state)
+{
+    (void)state;
+    static const int64_t sizes[][2] = {{3, 3}, {3, 1}, {1, 2}, {0, 0}, {0, 1}, {70, 70}};
+    static float x[70 * 2];
+    const sx_type type = sx_type_of(SX_F32, SX_BATCH, 2);
+    sx_saved_model_writer *m;
+    sx_tf_value in[2];
+    sx_predictor *p = NULL;
+    const sx_signature *s = NULL;
+    assert_ok(sx_saved_model_writer_create(&m));
+    sx_tf_writer *w = sx_saved_model_nodes(m);
+    for (int i = 0; i < 2; i++) {
+        in[i] = sx_tf_add(
+            w, "Placeholder", i == 0 ? "a" : "b", SX_TF_NO_IN,
+            sx_tf_attrs(sx_tf_attr_type("dtype", SX_F32), sx_tf_attr_shape("shape", &type)));
+    }
+    sx_saved_model_signature(m, SX_SERVING_DEFAULT);
+    sx_saved_model_input(m, "a", in[0], &type);
+    sx_saved_model_input(m, "b", in[1], &type);
+    sx_saved_model_output(m, "y",
+                          sx_tf_add(w, "AddV2", "y", sx_tf_in(in[0], in[1]),
+                                    sx_tf_attrs(sx_tf_attr_type("T", SX_F32))),
+                          &type);
+    assert_ok(sx_saved_model_write(m, scratch("sizes/1"), NULL, NULL));
+    sx_saved_model_writer_destroy(m);
+    assert_ok(sx_predictor_load(scratch("sizes/1"), &(sx_predictor_options){.threads = 1}, &p));
+    assert_ok(sx_saved_model_find_signature(sx_predictor_model(p), SX_SERVING_DEFAULT, &s));
+    assert_true(sx_predictor_may_take_long(p, s));
+    for (int i = 0; i < 70 * 2; i++) {
+        x[i] = (float)i;
+    }
+    for (size_t k = 0; k < SX_COUNT(sizes); k++) {
+        const int64_t n = sizes[k][0], b = sizes[k][1], rows = n == 1 ? b : n;
+        const sx_tensor args[2] = {{sx_type_of(SX_F32, n, 2), x}, {sx_type_of(SX_F32, b, 2), x}};
+        const sx_type want = sx_type_of(SX_F32, rows, 2);
+        sx_tensor y;
+        sx_arena arena;
+        sx_arena_init(&arena, 0);
+        assert_ok(sx_predictor_run(p, s, args, NULL, &arena, &y));
+        assert_true(sx_type_equal(&y.type, &want));
+        for (int64_t i = 0; i < 2 * rows; i++) {
+            assert_true(((float *)y.data)[i] == x[n == 1 ? i % 2 : i] + x[b == 1 ? i % 2 : i]);
+        }
+        sx_arena_deinit(&arena);
+    }
+    const sx_tensor args[2] = {{sx_type_of(SX_F32, 2, 2), x}, {sx_type_of(SX_F32, 3, 2), x}};
+    sx_tensor y;
+    sx_arena arena;
+    sx_arena_init(&arena, 0);
+    assert_error(sx_predictor_run(p, s, args, NULL, &arena, &y), SX_INVALID_ARGUMENT, "\"y/add\"");
+    sx_arena_deinit(&arena);
+    sx_predictor_unload(p);
+}
+
 /* ---- Threads ---- */
 
 enum { THREADS = 4, ROUNDS = 12, MOST_ROWS = 70 };
@@ -375,6 +435,7 @@ static const struct CMUnitTest tests[] = {
     scratch_test(test_savedmodel_predictor__stops_between_pieces),
     scratch_test(test_savedmodel_predictor__refuses_images_by_their_headers),
     scratch_test(test_savedmodel_predictor__decoding_is_part_of_the_function),
+    scratch_test(test_savedmodel_predictor__inputs_have_numbers_of_rows_of_their_own),
     scratch_test(test_savedmodel_predictor__threads_run_at_once),
 };
 

@@ -67,19 +67,6 @@ sx_status sx_host_reduce_total(const sx_kernel_call *c, bool product)
     return SX_OK;
 }
 
-sx_status sx_infer_reduce_extreme(sx_infer_context *c)
-{
-    const sx_reduce_attrs *attrs = c->attrs;
-    SX_TRY(sx_infer_reduce_number(c));
-    for (int i = 0; i < attrs->axes.n; i++) {
-        if (c->inputs[0].dims[attrs->axes.v[i]] == 0) {
-            return sx_error(SX_INVALID_ARGUMENT, "axis %d of %s is empty", (int)attrs->axes.v[i],
-                            SX_TEXT(&c->inputs[0]));
-        }
-    }
-    return SX_OK;
-}
-
 /* hit = x == y; dx = hit dy / sum hit */
 void sx_grad_reduce_extreme(sx_grad *g)
 {

@@ -22,9 +22,8 @@ sx_value sx_build_reduce(sx_builder *b, const sx_op_def *op, sx_value x, const s
 /* The sum of the elements, or their product. */
 SX_MUST_USE sx_status sx_host_reduce_total(const sx_kernel_call *c, bool product);
 
-/* reduce_min, reduce_max: no reduced axis is empty; the gradient is shared equally among the
- * elements that equal the result. */
-SX_MUST_USE sx_status sx_infer_reduce_extreme(sx_infer_context *c);
+/* reduce_min, reduce_max: the gradient is shared equally among the elements that equal the result.
+ */
 void sx_grad_reduce_extreme(sx_grad *g);
 SX_MUST_USE sx_status sx_host_reduce_extreme(const sx_kernel_call *c, bool least);
 
@@ -69,6 +68,10 @@ SX_MUST_USE sx_status sx_host_reduce_bool(const sx_kernel_call *c, bool decisive
          .inputs = {SX_SAMPLE_F32(fill_, 3, 1, 4)},                                             \
          .n_inputs = 1,                                                                         \
          .attrs = SX_SAMPLE_AXES(2, {0, 2})},                                                   \
+        {.name = "empty_axis",                                                                  \
+         .inputs = {SX_SAMPLE_F32(fill_, 3, 0)},                                                \
+         .n_inputs = 1,                                                                         \
+         .attrs = SX_SAMPLE_AXES(1, {1})},                                                      \
     {                                                                                           \
         .name = "nothing", .inputs = {SX_SAMPLE_F32(fill_, 2, 3)}, .n_inputs = 1, .attrs = NULL \
     }

@@ -1,13 +1,13 @@
 /* reduce_max: y = the greatest of x over axes;  dx = dy shared equally among the elements that
  * equal it.
  *
- *   x          any shape, any number; the reduced axes are not empty
+ *   x          any shape, any number; of an empty axis, the least number, -inf of floats
  *   axes       normalized; none reduces nothing
  *   keep_dims  reduced axes stay, with size 1
  *   returns    x's dtype
  *
  * Over the batch, the greatest of the shards' results.
- * Errors   INVALID_ARGUMENT  x is not numeric, an axis is out of range or empty
+ * Errors   INVALID_ARGUMENT  x is not numeric, an axis is out of range
  * Numbers  exact
  * Source   TensorFlow tf.reduce_max */
 #ifdef SX_PUBLIC
@@ -40,7 +40,7 @@ const sx_op_def sx_op_reduce_max = {
     .batch_rule = SX_RULE_MAX,
     .bf16 = 0x1,
     SX_OP_ATTRS(sx_reduce_attrs, sx_reduce_rows),
-    .infer = sx_infer_reduce_extreme,
+    .infer = sx_infer_reduce_number,
     .grad = sx_grad_reduce_extreme,
     .host = reduce_max_host,
     .to_tf = reduce_max_to_tf,

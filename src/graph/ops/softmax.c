@@ -2,10 +2,10 @@
  *
  *   dx = (dy - sum_j dy[j] y[j]) y
  *
- *   x        [..., C], rank 1 or more, a float type; the last axis is not the batch, and not empty
+ *   x        [..., C], rank 1 or more, a float type; the last axis is not the batch
  *   returns  x's type
  *
- * Errors   INVALID_ARGUMENT  not a float type, rank 0, the last axis is the batch or empty
+ * Errors   INVALID_ARGUMENT  not a float type, rank 0, the last axis is the batch
  * Numbers  accumulates in f32 for f16, bf16
  * Source   TensorFlow tf.nn.softmax with axis -1 */
 #ifdef SX_PUBLIC
@@ -17,8 +17,13 @@ sx_value sx_softmax(sx_builder *b, sx_value x);
 
 static sx_status softmax_infer(sx_infer_context *c)
 {
-    SX_TRY(sx_require_classes("x", &c->inputs[0]));
-    c->outputs[0] = c->inputs[0];
+    const sx_type *x = &c->inputs[0];
+    SX_TRY(sx_require_float("x", x));
+    if (x->rank < 1 || x->dims[x->rank - 1] < 0) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "x is %s, expected [...,C] with C other than the batch", SX_TEXT(x));
+    }
+    c->outputs[0] = *x;
     return SX_OK;
 }
 
@@ -50,6 +55,7 @@ static void softmax_to_tf(sx_tf_writer *w, const sx_tf_op *op)
 
 static const sx_op_sample softmax_samples[] = {
     SX_SAMPLES_CLASSES(SX_FILL_NORMAL),
+    {.name = "no_classes", .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, 3, 0)}, .n_inputs = 1},
 };
 
 SX_PUBLIC_MAP(softmax)

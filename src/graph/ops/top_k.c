@@ -2,7 +2,7 @@
  * equal elements, the one with the lower index comes first. No gradient.
  *
  *   x        [..., C], any number; the last axis is not the batch
- *   k        in [1, C]
+ *   k        in [0, C]
  *   returns  values [..., k] of x's dtype, indices [..., k] int32
  *
  * Errors   INVALID_ARGUMENT  not numeric, rank 0, k out of range
@@ -33,9 +33,9 @@ static sx_status top_k_infer(sx_infer_context *c)
         return sx_error(SX_INVALID_ARGUMENT,
                         "x is %s, expected [...,C] with C other than the batch", SX_TEXT(&y));
     }
-    if (attrs->k < 1 || attrs->k > last) {
+    if (attrs->k < 0 || attrs->k > last) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "k is %lld, expected 1 to %lld, the size of the last axis of x %s",
+                        "k is %lld, expected 0 to %lld, the size of the last axis of x %s",
                         (long long)attrs->k, (long long)last, SX_TEXT(&y));
     }
     y.dims[y.rank - 1] = attrs->k;
@@ -95,6 +95,14 @@ static const sx_op_sample top_k_samples[] = {
      .attrs = TOP(5)},
     {.name = "ties", .inputs = {SX_SAMPLE_I32(3, SX_BATCH, 8)}, .n_inputs = 1, .attrs = TOP(4)},
     {.name = "one", .inputs = {SX_SAMPLE_F32(SX_FILL_DISTINCT, 1)}, .n_inputs = 1, .attrs = TOP(1)},
+    {.name = "none",
+     .inputs = {SX_SAMPLE_F32(SX_FILL_DISTINCT, 2, 3)},
+     .n_inputs = 1,
+     .attrs = TOP(0)},
+    {.name = "no_elements",
+     .inputs = {SX_SAMPLE_F32(SX_FILL_DISTINCT, 2, 0)},
+     .n_inputs = 1,
+     .attrs = TOP(0)},
     {.name = "batch_inside",
      .inputs = {SX_SAMPLE_F32(SX_FILL_DISTINCT, 2, -2, 5)},
      .n_inputs = 1,

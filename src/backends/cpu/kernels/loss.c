@@ -11,7 +11,7 @@ typedef struct softmax_data {
 static bool match_f32(sx_cpu_match *m)
 {
     const sx_type *x = sx_graph_type(m->graph, m->in[0]);
-    return x->dtype == SX_F32 && x->rank >= 1 && sx_type_elems(x) > 0;
+    return x->dtype == SX_F32 && x->rank >= 1;
 }
 
 static void run_softmax(const sx_cpu_step *step, const sx_cpu_call *call)
@@ -46,7 +46,7 @@ static sx_status prepare_softmax(const sx_cpu_site *site, sx_cpu_step *step)
     }
     d->vec = site->vec;
     d->cols = x->dims[x->rank - 1];
-    d->rows = sx_type_elems(x) / d->cols;
+    d->rows = d->cols > 0 ? sx_type_elems(x) / d->cols : 0;
     d->loop = op == SX_OPID_softmax ? site->vec->softmax : site->vec->log_softmax;
     step->run = run_softmax;
     step->data = d;

@@ -58,6 +58,21 @@ SX_API SX_MUST_USE sx_status sx_library_parse(const char *text, size_t size,
  * running the function checks. sx_function_node() can always be used. */
 SX_API SX_MUST_USE sx_status sx_builder_create_function(sx_builder **out_builder);
 
+/* Adds a function's nodes to the graph of a model (sx_builder_create()): it is made for the types
+ * of `inputs`, with N as it is. Calls are inlined; loops and branches stay, where all of their
+ * sizes are known; outputs[n_outputs] get its results. Variables are the model's, by their full
+ * names: of two calls of a function they are the same. The model trains, on any shards and devices,
+ * and is exported as if it had been built of these nodes. `library` is finished, and may be
+ * destroyed afterwards. Errors, kept by the builder: NOT_FOUND; INVALID_ARGUMENT: inputs that the
+ * function does not take; UNIMPLEMENTED: a node that runs on the host, or whose sizes data decide.
+ */
+SX_API void sx_call_function_at(sx_builder *b, const sx_library *library, const char *function,
+                                const sx_value *inputs, int n_inputs, sx_value *outputs,
+                                int n_outputs, const char *file, int line);
+#define sx_call_function(b, library, function, inputs, n_inputs, outputs, n_outputs)              \
+    sx_call_function_at((b), (library), (function), (inputs), (n_inputs), (outputs), (n_outputs), \
+                        SX_HERE_)
+
 /* Adds a node of any operator, with the declared types of its outputs. `attrs` is as in the text
  * form, "axes=[0], keep_dims=true", NULL = none; an attribute that is an operand is written as the
  * value's id: "shape=%4". `regions` are the builders of the operator's regions, in order; this call

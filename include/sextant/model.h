@@ -144,16 +144,19 @@ SX_API sx_spec sx_classifier_spec_at(sx_builder *b, sx_value logits, sx_value la
 
 typedef sx_spec sx_build_fn(sx_builder *b, const sx_batch *in, const sx_params *p);
 
-/* Preprocessing, as tf.Transform's preprocessing_fn: the features of `in` are the declared inputs,
- * a batch of them; each sx_output() is a feature of the model, [N, ...], by its name. A feature
- * that the model needs as it is is an output, too. `in` has no labels, and `in->mode` is
- * SX_PREDICT: training, evaluation and serving do the same. An output is float32, int32, int64,
- * uint8 or bool; each of its examples depends on that example alone; there are no variables and no
- * random numbers.
+/* Preprocessing, as tf.Transform's preprocessing_fn: the features and labels of `in` are the
+ * declared ones, a batch of them; each sx_output() is a feature of the model, [N, ...], by its
+ * name. A feature that the model needs as it is is an output, too. An output that is computed from
+ * labels and has the name of one replaces it: strings become numbers with sx_vocabulary_lookup().
+ * If the function changes no labels, it is called again without them (`in->mode` is SX_PREDICT):
+ * training, evaluation and serving compute features in the same way. An output is float32, int32,
+ * int64, uint8 or bool; each of its examples depends on that example alone; there are no variables
+ * and no random numbers. Sizes are known: sx_string_split_padded() gives each text the same number
+ * of words. A vocabulary's file is read when the run is made, and is part of it.
  *
  * Input pipelines run it for each element, on their worker threads; data that are batched already
- * must have its outputs. An exported model contains it: `serving_default` takes the declared
- * inputs, `tensors` the function's outputs. */
+ * must have its outputs. An exported model contains it, vocabularies as assets: `serving_default`
+ * takes the declared inputs, `tensors` the features that the function gives. */
 typedef void sx_preprocess_fn(sx_builder *b, const sx_batch *in, const sx_params *p);
 
 enum { SX_MODEL_VERSION = 1, SX_MAX_FEATURES = 32, SX_MAX_LABELS = 8 };

@@ -106,11 +106,8 @@ static sx_status add_row(list *l, sx_input_kind kind, const sx_feature_spec *row
         type = sx_type_of(SX_F32, l->image[0], l->image[1], l->image[2]);
         return add(l, kind, spec->name, &type, spec);
     }
-    if (kind != SX_INPUT_FEATURE && type.dtype == SX_STRING) {
-        return sx_error(SX_INVALID_ARGUMENT,
-                        "label \"%s\" is a string, which cannot be sent to a device; declare the "
-                        "number that the data is mapped to",
-                        spec->name);
+    if (kind == SX_INPUT_WEIGHT && type.dtype == SX_STRING) {
+        return sx_error(SX_INVALID_ARGUMENT, "example_weight \"%s\" is a string", spec->name);
     }
     SX_TRY(add(l, kind, spec->name, &type, spec));
     if (spec->max_length == 0) {
@@ -148,39 +145,68 @@ sx_status sx_model_inputs_named(const sx_feature_spec *features, int n_features,
     return SX_OK;
 }
 
-sx_status sx_model_inputs_with_features(const sx_model_inputs *declared,
-                                        const sx_component *features, int n, sx_arena *arena,
-                                        sx_model_inputs *out_inputs)
+const sx_model_input *sx_model_inputs_label(const sx_model_inputs *inputs, const char *name)
+{
+    for (int i = 0; i < inputs->n; i++) {
+        const sx_model_input *input = &inputs->items[i];
+        if (input->kind == SX_INPUT_LABEL && strcmp(input->name, name) == 0) {
+            return input;
+        }
+    }
+    return NULL;
+}
+
+/* Adds what preprocessing gives, whose type is that of a batch. */
+static sx_status add_given(list *l, sx_input_kind kind, const sx_component *given,
+                           const sx_feature_spec *spec)
+{
+    const sx_type *batch = &given->type;
+    sx_feature_spec one = {.name = given->name, .dtype = batch->dtype};
+    sx_type type, mask;
+    char text[SX_TYPE_TEXT];
+    bool fits = batch->rank > 0 && batch->rank <= SX_MAX_FEATURE_RANK + 1 &&
+                batch->dims[0] == SX_BATCH && batch->dtype != SX_STRING;
+    for (int k = 1; k < batch->rank && fits; k++) {
+        one.dims[k - 1] = batch->dims[k];
+        fits = batch->dims[k] > 0;
+    }
+    if (!fits) {
+        return sx_error(
+            SX_INVALID_ARGUMENT, "%s \"%s\" is %s; expected numbers for each example, [N, ...]",
+            sx_input_kind_names[kind], given->name, sx_type_format(batch, text, sizeof(text)));
+    }
+    SX_TRY(sx_feature_spec_check(&one, sx_input_kind_names[kind], &type, &mask));
+    const char *name = sx_arena_strdup(l->arena, given->name);
+    return name == NULL ? sx_no_memory("for a model's inputs") : add(l, kind, name, &type, spec);
+}
+
+sx_status sx_model_inputs_given(const sx_model_inputs *declared, const sx_component *given, int n,
+                                sx_arena *arena, sx_model_inputs *out_inputs)
 {
     list l = {.arena = arena, .items = sx_arena_array(arena, SX_MAX_MODEL_INPUTS, sx_model_input)};
     if (l.items == NULL) {
         return sx_no_memory("for a model's inputs");
     }
     for (int i = 0; i < n; i++) {
-        const sx_type *batch = &features[i].type;
-        sx_feature_spec one = {.name = features[i].name, .dtype = batch->dtype};
-        sx_type type, mask;
-        char text[SX_TYPE_TEXT];
-        bool fits = batch->rank > 0 && batch->rank <= SX_MAX_FEATURE_RANK + 1 &&
-                    batch->dims[0] == SX_BATCH && batch->dtype != SX_STRING;
-        for (int k = 1; k < batch->rank && fits; k++) {
-            one.dims[k - 1] = batch->dims[k];
-            fits = batch->dims[k] > 0;
+        if (sx_model_inputs_label(declared, given[i].name) == NULL) {
+            SX_TRY(add_given(&l, SX_INPUT_FEATURE, &given[i], NULL));
         }
-        if (!fits) {
-            return sx_error(SX_INVALID_ARGUMENT,
-                            "feature \"%s\" is %s; expected numbers for each example, [N, ...]",
-                            features[i].name, sx_type_format(batch, text, sizeof(text)));
-        }
-        SX_TRY(sx_feature_spec_check(&one, "feature", &type, &mask));
-        const char *name = sx_arena_strdup(arena, features[i].name);
-        SX_TRY(name == NULL ? sx_no_memory("for a model's inputs")
-                            : add(&l, SX_INPUT_FEATURE, name, &type, NULL));
     }
     for (int i = 0; i < declared->n; i++) {
         const sx_model_input *item = &declared->items[i];
         sx_type type = {.dtype = item->type.dtype, .rank = item->type.rank - 1};
-        if (item->kind != SX_INPUT_FEATURE) {
+        int made = 0;
+        while (made < n && strcmp(given[made].name, item->name) != 0) {
+            made++;
+        }
+        if (item->kind == SX_INPUT_LABEL && made < n) {
+            SX_TRY(add_given(&l, SX_INPUT_LABEL, &given[made], item->spec));
+        } else if (item->kind == SX_INPUT_LABEL && type.dtype == SX_STRING) {
+            return sx_error(SX_INVALID_ARGUMENT,
+                            "label \"%s\" is a string, which cannot be sent to a device; "
+                            "preprocessing must give its number: sx_output(b, \"%s\", …)",
+                            item->name, item->name);
+        } else if (item->kind != SX_INPUT_FEATURE) {
             memcpy(type.dims, item->type.dims + 1, (size_t)type.rank * sizeof(type.dims[0]));
             SX_TRY(add(&l, item->kind, item->name, &type, item->spec));
         }
@@ -250,9 +276,10 @@ sx_status sx_model_inputs_of(const sx_model_def *def, sx_arena *arena, sx_model_
         for (int i = 0; i < out_inputs->n && def->preprocess == NULL; i++) {
             if (out_inputs->items[i].type.dtype == SX_STRING) {
                 return sx_error(SX_INVALID_ARGUMENT,
-                                "model \"%s\": input \"%s\" is a string, which cannot be sent to a "
+                                "model \"%s\": %s \"%s\" is a string, which cannot be sent to a "
                                 "device; make numbers of it in a function, .preprocess",
-                                def->name, out_inputs->items[i].name);
+                                def->name, kinds[out_inputs->items[i].kind].kind,
+                                out_inputs->items[i].name);
             }
         }
         return SX_OK;

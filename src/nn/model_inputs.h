@@ -63,12 +63,15 @@ SX_MUST_USE sx_status sx_model_inputs_named(const sx_feature_spec *features, int
                                             sx_model_inputs *out_inputs);
 /* The named input that is an image; NULL = none. */
 const sx_model_input *sx_model_inputs_image(const sx_model_inputs *inputs);
-/* The inputs of programs whose features are [n] `features` ([SX_BATCH, ...], names are copied) and
- * whose labels and weights are those of `declared`. Errors: INVALID_ARGUMENT: as above, a type that
- * a program cannot take. */
-SX_MUST_USE sx_status sx_model_inputs_with_features(const sx_model_inputs *declared,
-                                                    const sx_component *features, int n,
-                                                    sx_arena *arena, sx_model_inputs *out_inputs);
+/* The inputs of programs that are fed what preprocessing gives, [n] `given` ([SX_BATCH, ...], names
+ * are copied): declared labels, by their names, and features. Labels that it does not give, and
+ * weights, are those of `declared`. Errors: INVALID_ARGUMENT: as above, a type that a program
+ * cannot take, a label that stays a string. */
+SX_MUST_USE sx_status sx_model_inputs_given(const sx_model_inputs *declared,
+                                            const sx_component *given, int n, sx_arena *arena,
+                                            sx_model_inputs *out_inputs);
+/* The declared label of that name; NULL = none. */
+const sx_model_input *sx_model_inputs_label(const sx_model_inputs *inputs, const char *name);
 /* Those that a model declares: its rows, or its image or vector and an int32 label.
  * INVALID_ARGUMENT if it declares neither, or both. */
 SX_MUST_USE sx_status sx_model_inputs_of(const sx_model_def *def, sx_arena *arena,

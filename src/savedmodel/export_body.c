@@ -8,17 +8,20 @@
 #include "base/checked.h"
 #include "base/memory.h"
 #include "graph/ops/common.h"
+#include "graph/ops/vocabulary_lookup.h"
 
 /* What a body does, by itself, in its regions and in what it calls. */
 typedef struct facts {
-    bool *uses; /* [library's variables] */
+    bool *uses; /* [handles] */
     bool reads, effects;
 } facts;
 
 struct sx_tf_exporter {
     const sx_library *library;
     sx_arena arena;
-    int n_variables;
+    int n_handles; /* the library's variables, then the vocabularies */
+    int n_variables, n_vocabularies;
+    const sx_node **vocabularies; /* [n_vocabularies]: vocabulary_lookup nodes of other words */
     struct function {
         facts facts;
         bool known, visiting, checked;
@@ -33,7 +36,7 @@ typedef struct body {
     sx_tf_writer *w;
     const sx_graph *graph;
     sx_tf_value *values;        /* [graph's values] */
-    const sx_tf_value *handles; /* [library's variables] */
+    const sx_tf_value *handles; /* [handles]; NULL in a static graph */
     /* Where something has effects: the last node that has, and those that read since. */
     bool ordered, has_last;
     sx_tf_value last, *readers; /* [graph's nodes] */
@@ -53,6 +56,41 @@ static sx_status no_memory(void)
     return sx_no_memory("exporting a model");
 }
 
+/* The number of a node's vocabulary, or n_vocabularies. */
+static int find_vocabulary(const sx_tf_exporter *e, const sx_node *node)
+{
+    int k = 0;
+    while (k < e->n_vocabularies && !sx_same_vocabulary(e->vocabularies[k]->attrs, node->attrs)) {
+        k++;
+    }
+    return k;
+}
+
+static sx_status list_vocabularies(sx_tf_exporter *e, const sx_graph *graph)
+{
+    for (int i = 0; i < graph->n_nodes; i++) {
+        const sx_node *node = &graph->nodes[i];
+        if (node->op == &sx_op_vocabulary_lookup && find_vocabulary(e, node) == e->n_vocabularies) {
+            const sx_node **grown =
+                sx_arena_array(&e->arena, e->n_vocabularies + 1, const sx_node *);
+            if (grown == NULL) {
+                return no_memory();
+            }
+            if (e->n_vocabularies > 0) {
+                memcpy(grown, e->vocabularies, (size_t)e->n_vocabularies * sizeof(*grown));
+            }
+            grown[e->n_vocabularies++] = node;
+            e->vocabularies = grown;
+        }
+        for (int k = 0; k < node->op->n_attrs; k++) {
+            if (node->op->attrs[k].kind == SX_ATTR_BODY) {
+                SX_TRY(list_vocabularies(e, sx_node_body(node, k)));
+            }
+        }
+    }
+    return SX_OK;
+}
+
 sx_status sx_tf_exporter_create(const sx_library *library, sx_tf_exporter **out)
 {
     sx_tf_exporter *e = sx_alloc(1, sizeof(*e));
@@ -65,10 +103,15 @@ sx_status sx_tf_exporter_create(const sx_library *library, sx_tf_exporter **out)
     e->n_variables = library != NULL ? library->n_variables : 0;
     e->functions =
         sx_arena_array(&e->arena, library != NULL ? library->n_functions + 1 : 1, struct function);
-    if (e->functions == NULL) {
-        sx_tf_exporter_destroy(e);
-        return no_memory();
+    sx_status status = e->functions == NULL ? no_memory() : SX_OK;
+    for (int i = 0; library != NULL && i < library->n_functions && status == SX_OK; i++) {
+        status = list_vocabularies(e, library->functions[i].body);
     }
+    if (status != SX_OK) {
+        sx_tf_exporter_destroy(e);
+        return status;
+    }
+    e->n_handles = e->n_variables + e->n_vocabularies;
     *out = e;
     return SX_OK;
 }
@@ -116,6 +159,9 @@ static sx_status learn(sx_tf_exporter *e, const sx_graph *graph, facts *out)
             }
             out->uses[v - e->library->variables] = true;
         }
+        if (node->op == &sx_op_vocabulary_lookup) {
+            out->uses[e->n_variables + find_vocabulary(e, node)] = true;
+        }
         if (node->op == &sx_op_call) {
             const sx_function *called;
             SX_TRY(find_function(e, attr_function(node), &called));
@@ -141,7 +187,7 @@ static sx_status learn_function(sx_tf_exporter *e, const sx_function *function, 
     }
     if (!f->known) {
         f->visiting = true;
-        f->facts.uses = sx_arena_array(&e->arena, e->n_variables + 1, bool);
+        f->facts.uses = sx_arena_array(&e->arena, e->n_handles + 1, bool);
         sx_status status =
             f->facts.uses == NULL ? no_memory() : learn(e, function->body, &f->facts);
         f->visiting = false;
@@ -150,7 +196,7 @@ static sx_status learn_function(sx_tf_exporter *e, const sx_function *function, 
     }
     out->reads = out->reads || f->facts.reads;
     out->effects = out->effects || f->facts.effects;
-    for (int i = 0; i < e->n_variables; i++) {
+    for (int i = 0; i < e->n_handles; i++) {
         out->uses[i] = out->uses[i] || f->facts.uses[i];
     }
     return SX_OK;
@@ -158,8 +204,19 @@ static sx_status learn_function(sx_tf_exporter *e, const sx_function *function, 
 
 static sx_status facts_begin(sx_tf_exporter *e, facts *out)
 {
-    *out = (facts){.uses = sx_arena_array(&e->arena, e->n_variables + 1, bool)};
+    *out = (facts){.uses = sx_arena_array(&e->arena, e->n_handles + 1, bool)};
     return out->uses == NULL ? no_memory() : SX_OK;
+}
+
+int sx_tf_exporter_handles(const sx_tf_exporter *e)
+{
+    return e->n_handles;
+}
+
+sx_tf_value sx_tf_exporter_table(const sx_tf_exporter *e, sx_tf_writer *w, int handle)
+{
+    const sx_node *node = e->vocabularies[handle - e->n_variables];
+    return sx_vocabulary_table(w, node->name, node->attrs);
 }
 
 sx_status sx_tf_exporter_uses(sx_tf_exporter *e, const sx_function *function, const bool **out)
@@ -430,7 +487,7 @@ typedef struct args {
 static sx_status collect_args(body *s, const sx_value *values, int n, const facts *f, args *out)
 {
     sx_tf_exporter *e = s->e;
-    const size_t most = (size_t)n + (size_t)e->n_variables + 1;
+    const size_t most = (size_t)n + (size_t)e->n_handles + 1;
     *out = (args){.n_values = n,
                   .types = sx_arena_array(&e->arena, most, int),
                   .in = sx_arena_array(&e->arena, most, sx_tf_value),
@@ -443,7 +500,7 @@ static sx_status collect_args(body *s, const sx_value *values, int n, const fact
         out->in[i] = value_of(s, values[i]);
     }
     out->n = n;
-    for (int i = 0; i < e->n_variables; i++) {
+    for (int i = 0; i < e->n_handles; i++) {
         if (f->uses[i]) {
             out->variables[out->n - n] = i;
             out->types[out->n] = SX_TF_RESOURCE;
@@ -461,7 +518,7 @@ static sx_status write_function(sx_tf_exporter *e, sx_tf_writer *w, const char *
 {
     const int n_passed = passed >= 0 ? a->n - passed : 0, n = graph->n_results + n_passed;
     sx_tf_value *values = sx_arena_array(&e->arena, graph->n_values, sx_tf_value);
-    sx_tf_value *handles = sx_arena_array(&e->arena, e->n_variables + 1, sx_tf_value);
+    sx_tf_value *handles = sx_arena_array(&e->arena, e->n_handles + 1, sx_tf_value);
     sx_tf_value *results = sx_arena_array(&e->arena, n + 1, sx_tf_value);
     sx_tf_value *readers = sx_arena_array(&e->arena, graph->n_nodes + 1, sx_tf_value);
     int *types = sx_arena_array(&e->arena, n + 1, int);
@@ -913,6 +970,24 @@ static sx_status write_iota(body *s, const sx_node *node)
 
 /* ---- A body ---- */
 
+/* In a function the table is an argument, handed down from the graph. */
+static sx_status write_lookup(body *s, const sx_node *node)
+{
+    if (s->handles == NULL) {
+        return write_plain(s, node);
+    }
+    const sx_tf_value x = value_of(s, node->inputs[0]);
+    sx_vocabulary_find(s->w,
+                       &(sx_tf_op){.attrs = node->attrs,
+                                   .name = node->name,
+                                   .in = &x,
+                                   .out = &s->values[node->first_output.id],
+                                   .n_in = 1,
+                                   .n_out = 1},
+                       s->handles[s->e->n_variables + find_vocabulary(s->e, node)]);
+    return SX_OK;
+}
+
 static const row rows[] = {
     {&sx_op_call, write_call},
     {&sx_op_if, write_if},
@@ -924,6 +999,7 @@ static const row rows[] = {
     {&sx_op_assert, write_assert},
     {&sx_op_print, write_print},
     {&sx_op_iota, write_iota},
+    {&sx_op_vocabulary_lookup, write_lookup},
 };
 
 static write_fn *writer_of(const sx_op_def *op)

@@ -7,6 +7,7 @@
  *   map                               a loop over lists of tensors, as tf.map_fn makes it
  *   variable_handle                   an argument of the function: resources are handed down from
  *                                     the graph, as TensorFlow 2 does
+ *   vocabulary_lookup                 the same of its table
  *   assign_variable, assert, print    stateful nodes, in their order by control inputs
  *
  * Life cycle: create -> check -> bodies, calls -> destroy. One thread. */
@@ -30,10 +31,14 @@ SX_MUST_USE sx_status sx_tf_exporter_check(sx_tf_exporter *e, const sx_graph *co
 SX_MUST_USE sx_status sx_tf_exporter_nodes(sx_tf_exporter *e, sx_tf_writer *w,
                                            const sx_graph *graph, sx_tf_value *values);
 
-/* Which of the library's variables a function uses, by itself or in what it calls: [variables]. */
+/* The handles of a library: first its variables', then those of the tables of vocabularies. */
+int sx_tf_exporter_handles(const sx_tf_exporter *e);
+/* The handle of a table, by its number, in the graph; the writer keeps errors. */
+sx_tf_value sx_tf_exporter_table(const sx_tf_exporter *e, sx_tf_writer *w, int handle);
+/* Which of them a function uses, by itself or in what it calls: [handles]. */
 SX_MUST_USE sx_status sx_tf_exporter_uses(sx_tf_exporter *e, const sx_function *function,
                                           const bool **out);
-/* A call of a function. in[args]; handles[library's variables]: of those that it uses;
+/* A call of a function. in[args]; handles[handles]: of those that it uses;
  * out[results]. */
 SX_MUST_USE sx_status sx_tf_exporter_call(sx_tf_exporter *e, sx_tf_writer *w, const char *name,
                                           const sx_function *function, const sx_tf_value *in,

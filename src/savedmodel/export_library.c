@@ -11,7 +11,7 @@ struct exporter {
     const sx_library_export *request;
     sx_saved_model_writer *model;
     sx_tf_exporter *nodes;
-    sx_tf_value *handles; /* [library's variables] */
+    sx_tf_value *handles; /* [handles], as of `nodes` */
     sx_arena arena;
 };
 
@@ -70,7 +70,7 @@ static sx_status check(struct exporter *e)
     return sx_tf_exporter_check(e->nodes, bodies, request->n_signatures);
 }
 
-static sx_status write_variables(struct exporter *e, const sx_function *f)
+static sx_status write_handles(struct exporter *e, const sx_function *f)
 {
     const sx_library *library = e->request->library;
     const bool *uses;
@@ -87,6 +87,11 @@ static sx_status write_variables(struct exporter *e, const sx_function *f)
         }
         (void)sx_saved_model_variable(e->model, v->name, &v->type, v->role == SX_ROLE_WEIGHT);
         e->handles[i] = sx_saved_model_handle(e->model, v->name);
+    }
+    for (int i = library->n_variables; i < sx_tf_exporter_handles(e->nodes); i++) {
+        if (uses[i]) {
+            e->handles[i] = sx_tf_exporter_table(e->nodes, sx_saved_model_nodes(e->model), i);
+        }
     }
     return SX_OK;
 }
@@ -127,7 +132,7 @@ static sx_status write_model(struct exporter *e, char **out_dir)
     SX_TRY(check(e));
     for (int i = 0; i < request->n_signatures; i++) {
         SX_TRY(
-            write_variables(e, sx_library_find(request->library, request->signatures[i].function)));
+            write_handles(e, sx_library_find(request->library, request->signatures[i].function)));
     }
     for (int i = 0; i < request->n_signatures; i++) {
         SX_TRY(write_signature(e, &request->signatures[i]));
@@ -143,7 +148,7 @@ sx_status sx_export_library(const sx_library_export *request, char **out_dir)
     sx_arena_init(&e.arena, 0);
     SX_TRY_GOTO(status, sx_tf_exporter_create(request->library, &e.nodes), done);
     SX_TRY_GOTO(status, sx_saved_model_writer_create(&e.model), done);
-    e.handles = sx_arena_array(&e.arena, request->library->n_variables + 1, sx_tf_value);
+    e.handles = sx_arena_array(&e.arena, sx_tf_exporter_handles(e.nodes) + 1, sx_tf_value);
     status = e.handles == NULL ? sx_no_memory("exporting functions") : write_model(&e, out_dir);
 done:
     sx_saved_model_writer_destroy(e.model);

@@ -284,16 +284,12 @@ static sx_status add_init(sx_saved_model_writer *w)
             return sx_no_memory("for a SavedModel");
         }
         const sx_tf_attr offset = sx_tf_attr_int("offset", t->first_id);
-        const sx_tf_value path = sx_saved_model_asset(w, file, t->lines),
-                          table = sx_tf_add(
-                              nodes, "HashTableV2", NULL, SX_TF_NO_IN,
-                              sx_tf_attrs(sx_tf_attr_type("key_dtype", SX_STRING),
-                                          sx_tf_attr_type("value_dtype", SX_I64),
-                                          sx_tf_attr_string("shared_name", t->shared_name)));
+        const sx_tf_value path = sx_saved_model_asset(w, file, t->lines);
         const sx_tf_attr attrs[] = {sx_tf_attr_int("key_index", -2),
                                     sx_tf_attr_int("value_index", -1), offset};
-        fills[n++] = sx_tf_add(nodes, "InitializeTableFromTextFileV2", NULL, sx_tf_in(table, path),
-                               (sx_tf_attr_list){attrs, t->first_id != 0 ? 3 : 2});
+        fills[n++] =
+            sx_tf_add(nodes, "InitializeTableFromTextFileV2", NULL, sx_tf_in(t->handle, path),
+                      (sx_tf_attr_list){attrs, t->first_id != 0 ? 3 : 2});
     }
     w->init = sx_tf_add(nodes, "NoOp", "all", SX_TF_NO_IN, SX_TF_NO_ATTRS);
     sx_tf_scope_pop(nodes);

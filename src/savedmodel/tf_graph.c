@@ -659,16 +659,23 @@ static sx_tf_value write_vocabulary(sx_tf_writer *w, const sx_tensor *words, int
             graph->vocabularies = t;
             status = t->shared_name == NULL ? sx_no_memory("for a TensorFlow graph") : SX_OK;
         }
+        if (status == SX_OK) {
+            t->handle = sx_tf_add(&graph->main.writer, "HashTableV2", "vocabulary", SX_TF_NO_IN,
+                                  sx_tf_attrs(sx_tf_attr_type("key_dtype", SX_STRING),
+                                              sx_tf_attr_type("value_dtype", SX_I64),
+                                              sx_tf_attr_string("shared_name", t->shared_name)));
+        }
     }
     sx_buf_deinit(&lines);
     if (status != SX_OK) {
         fail(graph, status);
         return (sx_tf_value){-1, 0};
     }
-    return sx_tf_add(w, "HashTableV2", "vocabulary", SX_TF_NO_IN,
-                     sx_tf_attrs(sx_tf_attr_type("key_dtype", SX_STRING),
-                                 sx_tf_attr_type("value_dtype", SX_I64),
-                                 sx_tf_attr_string("shared_name", t->shared_name)));
+    if (w != &graph->main.writer) {
+        fail(graph, sx_error(SX_UNIMPLEMENTED, "a function's vocabulary is no argument of it"));
+        return (sx_tf_value){-1, 0};
+    }
+    return t->handle;
 }
 
 const sx_tf_vocabulary_table *sx_tf_graph_vocabularies(const sx_tf_graph *graph)

@@ -37,13 +37,15 @@ const char *sx_tf_graph_tensor_name(sx_tf_graph *graph, sx_tf_value value);
 /* The arena of the graph's messages, also for messages that are packed with them. */
 sx_arena *sx_tf_graph_arena(sx_tf_graph *graph);
 
-/* The tables of sx_tf_vocabulary(): HashTableV2 nodes of that shared name, in the graph or in
- * functions. The caller writes what fills them. */
+/* The tables of sx_tf_vocabulary(). Each is one node of the graph, because TensorFlow 2's loader
+ * gives every HashTableV2 a table of its own, whatever its shared name. The caller writes what
+ * fills them. */
 typedef struct sx_tf_vocabulary_table {
     struct sx_tf_vocabulary_table *next;
     const char *shared_name;
     sx_bytes lines; /* of the words, each with its line feed */
     int64_t first_id;
+    sx_tf_value handle; /* in the graph */
 } sx_tf_vocabulary_table;
 
 const sx_tf_vocabulary_table *sx_tf_graph_vocabularies(const sx_tf_graph *graph);

@@ -5,6 +5,7 @@
 
 #include "base/checked.h"
 #include "graph/passes/passes.h"
+#include "nn/preprocess_graph.h"
 #include "train/state.h"
 
 static sx_status read_variable(void *user, const char *name, const sx_type *type, void *out)
@@ -59,13 +60,18 @@ static sx_status export_graph(sx_trainer *t, const sx_graph *graph, const char *
     sx_preprocess preprocess;
     SX_TRY(choose_preprocess(t, in->recipe, &preprocess));
     const sx_model_input *image = sx_model_inputs_image(&t->info.declared);
+    const sx_graph *whole = t->graphs.by_mode[SX_RUN_PREPROCESS];
+    sx_graph *features = NULL;
+    if (whole != NULL) {
+        SX_TRY(sx_preprocess_features(whole, &t->info.declared, &features));
+    }
     const sx_export_request request = {
         .graph = graph,
         .read_variable = read_variable,
         .user = t->session,
         .preprocess = t->info.has_preprocess ? &preprocess : NULL,
         .image_input = image != NULL ? image->program_name : NULL,
-        .preprocess_graph = t->graphs.by_mode[SX_RUN_PREPROCESS],
+        .preprocess_graph = features,
         .image_bytes_key = in->image_bytes,
         .features_key = in->features,
         .input_prefix = t->info.inputs.named ? SX_FEATURES "/" : NULL,
@@ -75,8 +81,9 @@ static sx_status export_graph(sx_trainer *t, const sx_graph *graph, const char *
         .base = base,
         .version = version,
     };
-    SX_TRY(sx_export_saved_model(&request, out_dir), "exporting");
-    return SX_OK;
+    sx_status status = sx_export_saved_model(&request, out_dir);
+    sx_graph_destroy(features);
+    return sx_status_annotate(status, __FILE__, __LINE__, "exporting");
 }
 
 sx_status sx_trainer_export(sx_trainer *t, const char *base, const char *version,

@@ -9,6 +9,7 @@
 #include "graph/interpret.h"
 #include "graph/ir.h"
 #include "graph/passes/passes.h"
+#include "nn/preprocess_graph.h"
 #include "train/feed.h"
 #include "train/misfit.h"
 
@@ -58,7 +59,7 @@ static sx_status run(const sx_map_call *call, void *user)
         const sx_tensor *in = &call->in[p->from[i]];
         args[i] = (sx_host_tensor){.type = *sx_graph_type(g, g->args[i].value), .data = in->data};
         if (args[i].type.dtype != in->type.dtype) {
-            SX_TRY(convert(call, in, g->args[i].name + strlen(SX_FEATURES "/"), &args[i].data));
+            SX_TRY(convert(call, in, strchr(g->args[i].name, '/') + 1, &args[i].data));
         }
     }
     for (int i = 0; i < g->n_results; i++) {
@@ -75,9 +76,9 @@ static sx_status run(const sx_map_call *call, void *user)
 
 /* ---- Creation ---- */
 
-/* The declared feature that the graph's argument is, in the data. */
-static sx_status find_feature(const sx_dataset *data, const sx_run_info *info, const sx_arg *arg,
-                              int *out)
+/* The declared feature or label that the graph's argument is, in the data. */
+static sx_status find_input(const sx_dataset *data, const sx_run_info *info, const sx_arg *arg,
+                            int *out)
 {
     const sx_model_input *wanted =
         &info->declared.items[sx_model_inputs_find(&info->declared, arg->name)];
@@ -112,12 +113,18 @@ static sx_status fingerprint(const sx_graph *g, uint64_t *out)
     return SX_OK;
 }
 
-/* The graph for one example. */
-static sx_status specialize(const sx_graph *graph, sx_graph **out)
+/* The graph for one example; `served`: without labels. */
+static sx_status specialize(const sx_graph *graph, const sx_run_info *info, bool served,
+                            sx_graph **out)
 {
-    sx_graph *one = NULL, *folded = NULL;
-    SX_TRY(sx_pass_fix_batch(graph, 1, &one));
-    sx_status status = sx_pass_fold_constants(one, &folded);
+    sx_graph *features = NULL, *one = NULL, *folded = NULL;
+    if (served) {
+        SX_TRY(sx_preprocess_features(graph, &info->declared, &features));
+    }
+    sx_status status = sx_pass_fix_batch(served ? features : graph, 1, &one);
+    sx_graph_destroy(features);
+    SX_TRY(status);
+    status = sx_pass_fold_constants(one, &folded);
     sx_graph_destroy(one);
     if (status == SX_OK) {
         status = sx_pass_drop_dead(folded, out);
@@ -133,9 +140,9 @@ static sx_status add_map(sx_dataset **dataset, const sx_graph *graph, const sx_r
     sx_component components[SX_MAX_COMPONENTS];
     uint64_t hash;
     SX_TRY(fingerprint(graph, &hash));
-    SX_TRY(specialize(graph, &p->graph));
+    SX_TRY(specialize(graph, info, mode == SX_PREDICT, &p->graph));
     for (int i = 0; i < p->graph->n_args; i++) {
-        SX_TRY(find_feature(*dataset, info, &p->graph->args[i], &p->from[i]));
+        SX_TRY(find_input(*dataset, info, &p->graph->args[i], &p->from[i]));
     }
     int count = 0;
     for (; count < p->graph->n_results; count++) {
@@ -151,7 +158,8 @@ static sx_status add_map(sx_dataset **dataset, const sx_graph *graph, const sx_r
     for (int i = 0; i < info->declared.n; i++) {
         const sx_model_input *input = &info->declared.items[i];
         const int found = sx_dataset_find(*dataset, input->name);
-        if (input->kind != SX_INPUT_FEATURE && sx_mode_feeds(mode, input) && found >= 0) {
+        if (input->kind != SX_INPUT_FEATURE && sx_mode_feeds(mode, input) && found >= 0 &&
+            sx_graph_find_output(p->graph, input->name) < 0) {
             SX_TRY(sx_check_for_device(&schema->components[found]));
             components[count++] = schema->components[found];
             p->kept[p->n_kept++] = found;

@@ -153,20 +153,33 @@ static json_t *inputs_to_json(const sx_model_inputs *inputs)
                      lists[SX_INPUT_LABEL], "example_weight", weight != NULL ? weight->name : NULL);
 }
 
-/* The features that preprocessing gives, [{"name": "city", "dtype": "float32", "shape": [null,
- * 10]}].
- */
-static json_t *features_to_json(const sx_model_inputs *inputs)
+/* What preprocessing gives, [{"name": "city", "dtype": "float32", "shape": [null, 10]}]: features,
+ * or the labels that it changes. */
+static json_t *given_to_json(const sx_run_info *info, sx_input_kind kind)
 {
+    const sx_model_inputs *inputs = &info->inputs;
     json_t *list = json_array();
     for (int i = 0; i < inputs->n; i++) {
-        if (inputs->items[i].kind == SX_INPUT_FEATURE) {
+        const sx_model_input *was = sx_model_inputs_label(&info->declared, inputs->items[i].name);
+        if (inputs->items[i].kind == kind &&
+            (was == NULL || !sx_type_equal(&was->type, &inputs->items[i].type))) {
             json_t *one = type_to_json(&inputs->items[i].type);
             json_object_set_new(one, "name", json_string(inputs->items[i].name));
             json_array_append_new(list, one);
         }
     }
     return list;
+}
+
+static bool changes_labels(const sx_run_info *info)
+{
+    bool any = false;
+    for (int i = 0; i < info->inputs.n && info->has_program; i++) {
+        const sx_model_input *was =
+            sx_model_inputs_label(&info->declared, info->inputs.items[i].name);
+        any = any || (was != NULL && !sx_type_equal(&was->type, &info->inputs.items[i].type));
+    }
+    return any;
 }
 
 static json_t *texts_to_json(const char *const *texts, int n)
@@ -209,20 +222,22 @@ static sx_status info_to_json(const sx_run_info *info, json_t **out)
     snprintf(seed, sizeof(seed), "%llu", (unsigned long long)info->seed);
     *out = json_pack(
         "{s:i, s:{s:s, s:s, s:s?}, s:o, s:s, s:s, s:o, s:o, s:o*, s:o*, s:o*, s:o*, s:o, s:I, s:o, "
-        "s:f}",
+        "s:f, s:o*}",
         "format",
-        info->has_program || sx_model_inputs_image(&info->declared) != NULL ? 3
-        : named                                                             ? 2
-                                                                            : 1,
+        changes_labels(info)                                                  ? 4
+        : info->has_program || sx_model_inputs_image(&info->declared) != NULL ? 3
+        : named                                                               ? 2
+                                                                              : 1,
         "model", "name", info->model, "source", info->source, "sha256", info->source_sha256,
         "params", params_to_json(info), "seed", seed, "precision", sx_dtype_name(info->precision),
         "preprocess", preprocess != NULL ? preprocess : json_null(), "class_names", classes,
         "inputs", named ? inputs_to_json(&info->declared) : NULL, "preprocessed_features",
-        info->has_program ? features_to_json(&info->inputs) : NULL, "features",
+        info->has_program ? given_to_json(info, SX_INPUT_FEATURE) : NULL, "features",
         named ? NULL : type_to_json(&info->inputs.items[SX_INPUT_FEATURE].type), "labels",
         named ? NULL : type_to_json(&info->inputs.items[SX_INPUT_LABEL].type), "data",
         data_to_json(info), "execution_batch", (json_int_t)info->execution_batch, "config", config,
-        "learning_rate", info->learning_rate);
+        "learning_rate", info->learning_rate, "preprocessed_labels",
+        changes_labels(info) ? given_to_json(info, SX_INPUT_LABEL) : NULL);
     return *out != NULL
                ? SX_OK
                : sx_error(SX_INVALID_ARGUMENT, "%s: a string is not valid UTF-8", INFO_FILE);
@@ -308,11 +323,30 @@ static sx_status specs_from_json(const json_t *json, int max, sx_feature_spec *o
     return SX_OK;
 }
 
+/* Appends what preprocessing gives. */
+static sx_status given_from_json(const json_t *json, const char *what, sx_component *out, int *n)
+{
+    const size_t count = json_array_size(json);
+    if (!json_is_array(json) || count > (size_t)(SX_MAX_COMPONENTS - *n)) {
+        return wrong(what);
+    }
+    for (size_t i = 0; i < count; i++) {
+        const json_t *one = json_array_get(json, i);
+        out[*n].name = json_string_value(json_object_get(one, "name"));
+        if (out[*n].name == NULL) {
+            return wrong(what);
+        }
+        SX_TRY(type_from_json(one, what, &out[(*n)++].type));
+    }
+    return SX_OK;
+}
+
 /* Named inputs, or else the types of the features and labels. */
 static sx_status inputs_from_json(const json_t *json, sx_arena *arena, sx_run_info *info)
 {
     const json_t *inputs = json_object_get(json, "inputs"),
-                 *preprocessed = json_object_get(json, "preprocessed_features");
+                 *preprocessed = json_object_get(json, "preprocessed_features"),
+                 *labels_given = json_object_get(json, "preprocessed_labels");
     if (inputs == NULL) {
         sx_type features, labels;
         SX_TRY(type_from_json(json_object_get(json, "features"), "features", &features));
@@ -337,19 +371,15 @@ static sx_status inputs_from_json(const json_t *json, sx_arena *arena, sx_run_in
         return SX_OK;
     }
     sx_component given[SX_MAX_COMPONENTS];
-    const size_t n = json_array_size(preprocessed);
-    if (!json_is_array(preprocessed) || n < 1 || n > SX_MAX_COMPONENTS) {
+    int n = 0;
+    SX_TRY(given_from_json(preprocessed, "preprocessed_features", given, &n));
+    if (n < 1) {
         return wrong("preprocessed_features");
     }
-    for (size_t i = 0; i < n; i++) {
-        const json_t *one = json_array_get(preprocessed, i);
-        given[i].name = json_string_value(json_object_get(one, "name"));
-        if (given[i].name == NULL) {
-            return wrong("preprocessed_features");
-        }
-        SX_TRY(type_from_json(one, "preprocessed_features", &given[i].type));
+    if (labels_given != NULL) {
+        SX_TRY(given_from_json(labels_given, "preprocessed_labels", given, &n));
     }
-    return sx_model_inputs_with_features(&info->declared, given, (int)n, arena, &info->inputs);
+    return sx_model_inputs_given(&info->declared, given, n, arena, &info->inputs);
 }
 
 static sx_status texts_from_json(const json_t *json, sx_arena *arena, const char *const **out,

@@ -26,8 +26,8 @@
 #include "train/backup.h"
 
 /* The newest format of sextant.json: 2 has named inputs, 3 preprocessing of them or an image among
- * them; a run is written in the oldest that can hold it. */
-enum { SX_RUN_FORMAT = 3 };
+ * them, 4 labels that preprocessing changes; a run is written in the oldest that can hold it. */
+enum { SX_RUN_FORMAT = 4 };
 
 /* The graphs of a run: three programs by sx_mode, and the preprocessing of named inputs (nn/
  * preprocess_graph.h), NULL if the model has none. Owned by whoever loaded or built them. */

@@ -28,6 +28,7 @@ static const float export_x[] = {1, -2, 3, -4, 5, -6, 7, -8, 9, -10, 11, -12};
 static const int32_t export_n[] = {0, 1, 5};
 static const sx_bytes export_texts[] = {
     {"the quick brown fox", 19}, {"", 0}, {"hello", 5}, {"a b a b c", 9}};
+static const sx_bytes export_words[] = {{"the", 3}, {"The", 3}, {"hello", 5}};
 static const uint8_t export_bytes[] = "hello a to the quick fox ";
 
 #define I64(hex)  "constant() {value=tensor(int64[] \"" hex "00000000000000\")} int64[] "
@@ -210,6 +211,27 @@ static const char export_effects[] =
     "%11 = read_variable(%2) float32[] \"end\"\n"
     "output \"first\" %5\noutput \"between\" %6\noutput \"second\" %10\noutput \"end\" %11\nend\n";
 
+/* a vocabulary in a function that is called, whose table is handed down; and in a branch */
+#define WORDS                                                                    \
+    "{words=tensor(string[2] \"68656c6c6f\" \"746865\"), lines=tensor(int64[2] " \
+    "\"01000000000000000000000000000000\"), first_id=2, default_value=-1} int64[?] "
+static const char export_vocabulary[] =
+    "sextant-library 2\n"
+    "function \"ids\"\n  input %1 string[?] \"x\"\n"
+    "  %2 = vocabulary_lookup(%1) " WORDS "\"find\"\n  output \"y\" %2\nend\n"
+    "function \"main\"\n  input %1 string[?] \"x\"\n"
+    "  %2 = call(%1) {function=\"ids\"} int64[?] \"call\"\n"
+    "  %3 = constant() {value=tensor(int64[] \"0300000000000000\")} int64[] \"three\"\n"
+    "  %4 = equal(%2, %3) bool[?] \"is\"\n  %5 = reduce_any(%4) {axes=[0]} bool[] \"any\"\n"
+    "  %6 = if(%5, %1) int64[?] \"branch\"\n"
+    "    then\n      input %1 string[?] \"x\"\n"
+    "      %2 = vocabulary_lookup(%1) " WORDS "\"again\"\n      output \"y\" %2\n    end\n"
+    "    else\n      input %1 string[?] \"x\"\n"
+    "      %2 = string_length(%1) {unit=\"BYTE\"} int32[?] \"length\"\n"
+    "      %3 = cast(%2) {dtype=int64} int64[?] \"wide\"\n      output \"y\" %3\n    end\n"
+    "  output \"ids\" %2\n  output \"branch\" %6\nend\n";
+#undef WORDS
+
 static const export_library export_libraries[] = {
     {"control",
      export_control,
@@ -223,6 +245,9 @@ static const export_library export_libraries[] = {
       {TENSOR(SX_STRING, export_texts + 2, 2)}}},
     {"pad", export_pad, {{TENSOR(SX_U8, export_bytes, 25)}, {TENSOR(SX_U8, export_bytes, 6)}}},
     {"effects", export_effects, {{SCALAR(SX_F32, export_x)}, {SCALAR(SX_F32, export_x + 2)}}},
+    {"vocabulary",
+     export_vocabulary,
+     {{TENSOR(SX_STRING, export_texts, 4)}, {TENSOR(SX_STRING, export_words, 3)}}},
 };
 
 #undef I64

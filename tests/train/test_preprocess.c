@@ -75,6 +75,174 @@ static void test_train_preprocess__is_part_of_the_run(void **state)
     sx_dataset_release(data);
 }
 
+/* ---- Strings to classes ---- */
+
+static void from_texts(sx_builder *b, const sx_batch *in, const sx_params *p)
+{
+    static const char *const words[] = {"red", "green", "blue"}, *const kinds[] = {"c", "a", "b"};
+    (void)p;
+    sx_value parts = sx_string_split_padded(b, sx_feature(b, in, "text"), .length = 2);
+    sx_output(b, "ids",
+              sx_vocabulary_lookup(b, parts, .words = words, .n_words = 3, .first_id = 1));
+    sx_value kind = sx_vocabulary_lookup(b, sx_label(b, in, "kind"), .words = kinds, .n_words = 3,
+                                         .default_value = 7);
+    sx_output(b, "kind", sx_cast(b, kind, SX_I32));
+}
+
+static sx_spec ids_net(sx_builder *b, const sx_batch *in, const sx_params *p)
+{
+    (void)p;
+    sx_value x = sx_one_hot(b, sx_feature(b, in, "ids"), .depth = 4);
+    sx_value logits = sx_dense(b, sx_reshape(b, x, SX_BATCH, 8), 3);
+    return sx_classifier_spec(b, logits, sx_label(b, in, "kind"),
+                              .optimizer = sx_adam(.learning_rate = 1e-2));
+}
+
+#define TEXT_INPUTS .inputs = {{.name = "text", SX_STRING}}, .labels = {{.name = "kind", SX_STRING}}
+
+/* Rows as they come, or as preprocessing gives them. */
+static sx_dataset *text_rows(bool after, bool odd)
+{
+    enum { ROWS = 24 };
+    static const char *const texts[] = {"red green blue", "", " blue  red ", "green pink"},
+                             *const kinds[] = {"a", "b", "c"};
+    static const int64_t wanted[][2] = {{1, 2}, {0, 0}, {3, 1}, {2, 0}};
+    static const int32_t numbers[] = {1, 2, 0};
+    static sx_bytes text[ROWS], kind[ROWS];
+    static int64_t ids[ROWS][2];
+    static int32_t label[ROWS];
+    for (int i = 0; i < ROWS; i++) {
+        const char *t = texts[i * 7 % 4], *k = odd && i == 5 ? "d" : kinds[i % 3];
+        text[i] = (sx_bytes){t, strlen(t)};
+        kind[i] = (sx_bytes){k, strlen(k)};
+        memcpy(ids[i], wanted[i * 7 % 4], sizeof(ids[i]));
+        label[i] = numbers[i % 3];
+    }
+    const char *raw[] = {"kind", "text"}, *ready[] = {"ids", "kind"};
+    const sx_tensor raw_tensors[] = {{sx_type_of(SX_STRING, ROWS), kind},
+                                     {sx_type_of(SX_STRING, ROWS), text}};
+    const sx_tensor ready_tensors[] = {{sx_type_of(SX_I64, ROWS, 2), ids},
+                                       {sx_type_of(SX_I32, ROWS), label}};
+    sx_dataset *data = NULL;
+    assert_ok(sx_dataset_from_tensors(2, after ? ready : raw, after ? ready_tensors : raw_tensors,
+                                      NULL, NULL, &data));
+    return data;
+}
+
+static sx_status train_texts(sx_dataset *data, const char *dir, uint64_t *out)
+{
+    static const sx_model_def def =
+        SX_MODEL_DEF(.name = "texts", .build = ids_net, .preprocess = from_texts, TEXT_INPUTS);
+    sx_run_config config = tiny_config(dir, NULL);
+    config.no_shuffle = true;
+    sx_trainer *t = NULL;
+    assert_ok(sx_trainer_create(&(sx_trainer_options){.config = &config, .def = &def}, &t));
+    sx_status status = sx_trainer_fit(t, &(sx_fit_request){.train = data, .max_steps = 9});
+    *out = hash_variables(t);
+    sx_trainer_destroy(t);
+    return status;
+}
+
+/* Strings are split and looked up, labels by their names, as if the data had the numbers. */
+static void test_train_preprocess__looks_up_words_and_labels(void **state)
+{
+    (void)state;
+    char *dir = scratch("texts");
+    uint64_t from_raw = 0, from_ready = 1;
+    sx_dataset *raw = text_rows(false, false), *ready = text_rows(true, false);
+    assert_ok(train_texts(raw, dir, &from_raw));
+    assert_ok(sx_dataset_batch(&ready, .size = 8));
+    assert_ok(sx_dataset_repeat(&ready, 0));
+    assert_ok(train_texts(ready, NULL, &from_ready));
+    assert_true(from_raw == from_ready);
+    sx_dataset_release(ready);
+
+    /* the run without the model: labels are of the data's kind, the program's of its own */
+    sx_run_config config = tiny_config(dir, NULL);
+    sx_eval_result result;
+    sx_trainer *t = NULL;
+    assert_ok(sx_trainer_create(&(sx_trainer_options){.config = &config}, &t));
+    const sx_run_info *info = sx_trainer_info(t);
+    assert_int_equal(info->declared.items[1].type.dtype, SX_STRING);
+    assert_int_equal(info->inputs.items[1].type.dtype, SX_I32);
+    assert_ok(sx_trainer_restore(t, NULL));
+    assert_ok(sx_trainer_evaluate(t, raw, 0, &result));
+    assert_int_equal(result.examples, 24);
+    sx_trainer_destroy(t);
+    sx_dataset_release(raw);
+
+    sx_dataset *odd = text_rows(false, true);
+    assert_error(train_texts(odd, NULL, &from_raw), SX_INVALID_ARGUMENT, "7");
+    sx_dataset_release(odd);
+}
+
+static void leaks(sx_builder *b, const sx_batch *in, const sx_params *p)
+{
+    from_texts(b, in, p);
+    sx_output(b, "answer",
+              sx_cast(b, sx_string_to_hash_bucket(b, sx_label(b, in, "kind"), 9), SX_I32));
+}
+
+static void forgets_the_label(sx_builder *b, const sx_batch *in, const sx_params *p)
+{
+    (void)p;
+    sx_output(b, "ids", sx_string_to_hash_bucket(b, sx_feature(b, in, "text"), 4));
+}
+
+static void has_no_file(sx_builder *b, const sx_batch *in, const sx_params *p)
+{
+    (void)p;
+    sx_output(b, "ids", sx_vocabulary_lookup(b, sx_feature(b, in, "text"), .file = "no/words.txt"));
+}
+
+static void has_a_word_twice(sx_builder *b, const sx_batch *in, const sx_params *p)
+{
+    static const char *const words[] = {"x", "yes", "x"};
+    (void)p;
+    sx_output(b, "ids",
+              sx_vocabulary_lookup(b, sx_feature(b, in, "text"), .words = words, .n_words = 3));
+}
+
+static void has_an_empty_word(sx_builder *b, const sx_batch *in, const sx_params *p)
+{
+    static const char *const words[] = {"x", ""};
+    (void)p;
+    sx_output(b, "ids",
+              sx_vocabulary_lookup(b, sx_feature(b, in, "text"), .words = words, .n_words = 2));
+}
+
+static void has_no_words(sx_builder *b, const sx_batch *in, const sx_params *p)
+{
+    (void)p;
+    sx_output(b, "ids", sx_vocabulary_lookup(b, sx_feature(b, in, "text")));
+}
+
+static void test_train_preprocess__refuses_labels_and_vocabularies(void **state)
+{
+    (void)state;
+    static const struct {
+        sx_preprocess_fn *fn;
+        const char *message;
+        sx_code code;
+    } rows[] = {
+        {leaks, "the feature \"answer\" is computed from a label", SX_INVALID_ARGUMENT},
+        {forgets_the_label, "label \"kind\" is a string", SX_INVALID_ARGUMENT},
+        {has_no_file, "no/words.txt", SX_NOT_FOUND},
+        {has_a_word_twice, "the vocabulary has \"x\" twice", SX_INVALID_ARGUMENT},
+        {has_an_empty_word, "line 2 of the vocabulary is empty", SX_INVALID_ARGUMENT},
+        {has_no_words, "a vocabulary is a .file, or .words and .n_words", SX_INVALID_ARGUMENT},
+        {NULL, "input \"text\" is a string", SX_INVALID_ARGUMENT},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const sx_model_def def =
+            SX_MODEL_DEF(.name = "m", .build = ids_net, .preprocess = rows[i].fn, TEXT_INPUTS);
+        sx_run_config config = tiny_config(NULL, NULL);
+        sx_trainer *t = NULL;
+        assert_error(sx_trainer_create(&(sx_trainer_options){.config = &config, .def = &def}, &t),
+                     rows[i].code, rows[i].message);
+    }
+}
+
 /* ---- What it may not do ---- */
 
 static void none(sx_builder *b, const sx_batch *in, const sx_params *p)
@@ -239,5 +407,7 @@ static const struct CMUnitTest tests[] = {
     in_memory_test(test_train_preprocess__refuses_what_one_example_does_not_decide),
     in_memory_test(test_train_preprocess__of_a_run_is_kept),
     in_memory_test(test_train_preprocess__data_that_do_not_fit_are_named),
+    scratch_test(test_train_preprocess__looks_up_words_and_labels),
+    scratch_test(test_train_preprocess__refuses_labels_and_vocabularies),
 };
 SX_TEST_MAIN(tests)

@@ -35,6 +35,7 @@ sx_value sx_vocabulary_lookup(sx_builder *b, sx_value x, const sx_vocabulary_loo
 #include "base/memory.h"
 #include "graph/builder.h"
 #include "graph/ops/host_ops.h"
+#include "graph/ops/vocabulary_lookup.h"
 #include "io/file.h"
 
 typedef struct sx_vocabulary_lookup_attrs {
@@ -110,35 +111,60 @@ static sx_status vocabulary_lookup_host(const sx_kernel_call *c)
     return SX_OK;
 }
 
-static void vocabulary_lookup_to_tf(sx_tf_writer *w, const sx_tf_op *op)
+bool sx_same_vocabulary(const void *a, const void *b)
 {
-    const sx_vocabulary_lookup_attrs *attrs = op->attrs;
+    const sx_vocabulary_lookup_attrs *x = a, *y = b;
+    const int64_t n = x->words.type.dims[0];
+    const sx_bytes *p = x->words.data, *q = y->words.data;
+    bool same = x->first_id == y->first_id && y->words.type.dims[0] == n &&
+                memcmp(x->lines.data, y->lines.data, (size_t)n * sizeof(int64_t)) == 0;
+    for (int64_t i = 0; i < n && same; i++) {
+        same = compare_words(&p[i], &q[i]) == 0;
+    }
+    return same;
+}
+
+sx_tf_value sx_vocabulary_table(sx_tf_writer *w, const char *name, const void *of)
+{
+    const sx_vocabulary_lookup_attrs *attrs = of;
     const int64_t n = attrs->words.type.dims[0], *lines = attrs->lines.data;
+    sx_tf_value table = {-1, 0};
+    int64_t missing = -1;
     sx_bytes *in_order = sx_alloc((size_t)n, sizeof(*in_order));
     if (in_order == NULL) {
         sx_tf_fail(w, sx_no_memory("exporting a vocabulary"));
-        return;
+        return table;
     }
     for (int64_t i = 0; i < n; i++) {
         in_order[lines[i]] = ((const sx_bytes *)attrs->words.data)[i];
     }
-    for (int64_t i = 0; i < n; i++) {
-        if (in_order[i].data == NULL) {
-            sx_tf_fail(w, sx_error(SX_INVALID_ARGUMENT, "%s: no word is on line %lld", op->name,
-                                   (long long)i + 1));
-            sx_free(in_order);
-            return;
-        }
+    for (int64_t i = n - 1; i >= 0; i--) {
+        missing = in_order[i].data == NULL ? i : missing;
     }
-    const sx_tf_value table =
-        sx_tf_vocabulary(w, &(sx_tensor){attrs->words.type, in_order}, attrs->first_id);
+    if (missing >= 0) {
+        sx_tf_fail(w, sx_error(SX_INVALID_ARGUMENT, "%s: no word is on line %lld", name,
+                               (long long)missing + 1));
+    } else {
+        table = sx_tf_vocabulary(w, &(sx_tensor){attrs->words.type, in_order}, attrs->first_id);
+    }
+    sx_free(in_order);
+    return table;
+}
+
+void sx_vocabulary_find(sx_tf_writer *w, const sx_tf_op *op, sx_tf_value table)
+{
+    const sx_vocabulary_lookup_attrs *attrs = op->attrs;
     const sx_tf_value otherwise =
         sx_tf_const(w, "default_value",
                     &(sx_tensor){sx_scalar_type(SX_I64), (void *)(uintptr_t)&attrs->default_value});
     op->out[0] =
         sx_tf_add(w, "LookupTableFindV2", NULL, sx_tf_in(table, op->in[0], otherwise),
                   sx_tf_attrs(sx_tf_attr_type("Tin", SX_STRING), sx_tf_attr_type("Tout", SX_I64)));
-    sx_free(in_order);
+}
+
+static void vocabulary_lookup_to_tf(sx_tf_writer *w, const sx_tf_op *op)
+{
+    sx_vocabulary_find(w, op, sx_vocabulary_table(w, op->name, op->attrs));
 }
 
 static const sx_bytes words[] = {{"a", 1}, {"ab", 2}, {"two words", 9}, {"\xc3\xa9t\xc3\xa9", 5}};

@@ -19,6 +19,9 @@ SX_MUST_USE sx_status sx_pass_drop_dead(const sx_graph *g, sx_graph **out);
 /* Removes the state of loops that neither a result nor their condition depends on, and their
  * operands that are read no more. What made those is dead then. */
 SX_MUST_USE sx_status sx_pass_drop_state(const sx_graph *g, sx_graph **out);
+/* The outputs of which keep[n_results] is set, and the args and nodes that they need; no
+ * assignments of variables. */
+SX_MUST_USE sx_status sx_pass_keep_outputs(const sx_graph *g, const bool *keep, sx_graph **out);
 /* Removes nodes whose result follows from types alone: identities, casts and reshapes to the same
  * type, counts of elements. Zeros with one row that are added become the addition of that row. */
 SX_MUST_USE sx_status sx_pass_simplify(const sx_graph *g, sx_graph **out);

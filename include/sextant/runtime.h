@@ -146,6 +146,21 @@ SX_API SX_MUST_USE sx_status sx_training_evaluate(sx_training *t, sx_dataset *da
 SX_API SX_MUST_USE sx_status sx_training_predict(sx_training *t, sx_dataset *data,
                                                  sx_prediction_fn *row, void *row_user);
 
+/* The same of one batch of the caller's, borrowed for the call: [count] tensors by the names of the
+ * features, as the model declares them, with equal leading dimensions; they are preprocessed. `row`
+ * is called for each example, in order. Errors: as above. */
+SX_API SX_MUST_USE sx_status sx_training_predict_batch(sx_training *t, int count,
+                                                       const char *const *names,
+                                                       const sx_tensor *tensors,
+                                                       sx_prediction_fn *row, void *row_user);
+
+/* Writes the model, with the variables as they are, as the SavedModel base/<version>, as `sextant
+ * export` does; `version` NULL = the highest + 1. *out_dir (may be NULL): the directory, free with
+ * sx_text_free(). Errors: FAILED_PRECONDITION: neither begun nor restored; ALREADY_EXISTS: the
+ * version; UNIMPLEMENTED: operators that TensorFlow does not have, which are named. */
+SX_API SX_MUST_USE sx_status sx_training_export(sx_training *t, const char *base,
+                                                const char *version, char **out_dir);
+
 /* ---- Variables ---- */
 
 typedef struct sx_variable_info {

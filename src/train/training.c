@@ -384,6 +384,29 @@ sx_status sx_training_predict(sx_training *t, sx_dataset *data, sx_prediction_fn
     return sx_trainer_predict(t->trainer, data, 0, row, row_user);
 }
 
+sx_status sx_training_predict_batch(sx_training *t, int count, const char *const *names,
+                                    const sx_tensor *tensors, sx_prediction_fn *row, void *row_user)
+{
+    sx_dataset *data = NULL;
+    SX_NEED(t);
+    SX_NEED(names);
+    SX_NEED(tensors);
+    SX_NEED(row);
+    SX_TRY(check_open(t));
+    SX_TRY(sx_dataset_from_tensors(count, names, tensors, NULL, NULL, &data));
+    sx_status status = sx_trainer_predict(t->trainer, data, 0, row, row_user);
+    sx_dataset_release(data);
+    return status;
+}
+
+sx_status sx_training_export(sx_training *t, const char *base, const char *version, char **out_dir)
+{
+    SX_NEED(t);
+    SX_NEED(base);
+    SX_TRY(check_open(t));
+    return sx_trainer_export(t->trainer, base, version, NULL, out_dir);
+}
+
 /* ---- Variables ---- */
 
 int sx_training_variable_count(const sx_training *t)

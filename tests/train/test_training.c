@@ -2,6 +2,7 @@
  * caller's, and what it says of misuse. */
 #include "run.h"
 
+#include <sextant/infer.h>
 #include <sextant/runtime.h>
 
 #include "../backends/pjrt_plugin.h"
@@ -298,6 +299,63 @@ static void test_train_training__variables(void **state)
 
 /* ---- Misuse ---- */
 
+static sx_status keep_probabilities(void *user, const sx_prediction *row)
+{
+    float(*kept)[CLASSES] = user;
+    assert_int_equal(row->n_classes, CLASSES);
+    memcpy(kept[row->number], row->probabilities, sizeof(*kept));
+    return SX_OK;
+}
+
+/* A loop of the caller's exports the model as it is, and predicts one batch; the export predicts
+ * the same. */
+static void test_train_training__exports_and_predicts_a_batch(void **state)
+{
+    (void)state;
+    enum { ROWS = 5 };
+    sx_run_config config = tiny_config(NULL, NULL);
+    sx_training *t = open_training(&config);
+    sx_iterator *batches = tiny_batches(t);
+    float x[ROWS][FEATURES], kept[ROWS][CLASSES];
+    char *dir = NULL;
+    const char *names[] = {"features"};
+    for (int i = 0; i < ROWS * FEATURES; i++) {
+        x[i / FEATURES][i % FEATURES] = (float)(i % 7) / 7;
+    }
+    const sx_tensor batch = {sx_type_of(SX_F32, ROWS, FEATURES), x};
+    assert_error(sx_training_export(t, scratch("models"), NULL, &dir), SX_FAILED_PRECONDITION,
+                 "no checkpoint is loaded");
+    assert_ok(sx_training_begin(t, batches));
+    assert_ok(sx_training_run(t, 4, NULL));
+    assert_ok(sx_training_predict_batch(t, 1, names, &batch, keep_probabilities, kept));
+    assert_ok(sx_training_export(t, scratch("models"), NULL, &dir));
+    assert_ok(sx_training_run(t, 1, NULL)); /* it goes on */
+
+    sx_servable *servable = NULL;
+    sx_outputs *outputs = NULL;
+    assert_ok(sx_servable_load(
+        dir, &(sx_servable_options){.struct_size = sizeof(sx_servable_options), .threads = 1},
+        &servable));
+    assert_ok(sx_servable_run(servable, "serving_default", &batch, &outputs));
+    const sx_tensor *p = sx_outputs_find(outputs, "probabilities");
+    assert_non_null(p);
+    for (int i = 0; i < ROWS * CLASSES; i++) {
+        assert_true(fabs((double)((const float *)p->data)[i] -
+                         (double)kept[i / CLASSES][i % CLASSES]) < 1e-5);
+    }
+    sx_outputs_free(outputs);
+    sx_servable_release(servable);
+
+    const char *wrong[] = {"featured"};
+    assert_error(sx_training_predict_batch(t, 1, wrong,
+                                           &(sx_tensor){sx_type_of(SX_F32, ROWS, 2), x},
+                                           keep_probabilities, kept),
+                 SX_INVALID_ARGUMENT, "");
+    sx_text_free(dir);
+    sx_training_free(t);
+    sx_iterator_destroy(batches);
+}
+
 static void test_train_training__closed(void **state)
 {
     (void)state;
@@ -324,6 +382,10 @@ static void test_train_training__closed(void **state)
     assert_error(sx_training_restore(t, NULL), SX_FAILED_PRECONDITION, closed);
     assert_error(sx_training_evaluate(t, data, &result), SX_FAILED_PRECONDITION, closed);
     assert_error(sx_training_predict(t, data, count_row, &rows), SX_FAILED_PRECONDITION, closed);
+    assert_error(
+        sx_training_predict_batch(t, 1, (const char *[]){"x"}, &(sx_tensor){0}, count_row, &rows),
+        SX_FAILED_PRECONDITION, closed);
+    assert_error(sx_training_export(t, "models", NULL, NULL), SX_FAILED_PRECONDITION, closed);
     assert_error(sx_training_variable_at(t, 0, &v), SX_FAILED_PRECONDITION, closed);
     assert_error(sx_training_read_variable(t, "dense_1/bias", x, sizeof(x)), SX_FAILED_PRECONDITION,
                  closed);
@@ -500,6 +562,7 @@ static const struct CMUnitTest tests[] = {
     scratch_test(test_train_training__batches_of_the_caller),
     in_memory_test(test_train_training__continues_and_is_continued),
     in_memory_test(test_train_training__evaluates_and_predicts_as_model_does),
+    scratch_test(test_train_training__exports_and_predicts_a_batch),
     in_memory_test(test_train_training__variables),
     in_memory_test(test_train_training__closed),
     scratch_test(test_train_training__wrong_batches),

@@ -13,7 +13,7 @@ typedef struct variable {
 
 struct sx_session {
     sx_session_options options;
-    bool frozen;
+    bool frozen, undrawn;
     sx_platform *platform;
     sx_device *device;
     variable *variables;
@@ -77,6 +77,11 @@ sx_device *sx_session_device(const sx_session *s)
 int sx_session_replicas(const sx_session *s)
 {
     return s->options.platform.pjrt.replicas > 0 ? s->options.platform.pjrt.replicas : 1;
+}
+
+void sx_session_draw_variables(sx_session *s, bool draw)
+{
+    s->undrawn = !draw;
 }
 
 void sx_session_freeze(sx_session *s)
@@ -222,7 +227,7 @@ static sx_status add_variable(sx_session *s, const sx_arg *arg, const sx_type *t
     if (status == SX_OK) {
         status = sx_device_buffer_create(s->device, type, &v->buffer);
     }
-    if (status == SX_OK) {
+    if (status == SX_OK && !s->undrawn) {
         status = draw_into(s, arg, type, v->buffer);
     }
     if (status == SX_OK) {

@@ -49,6 +49,9 @@ bool sx_session_destroy(sx_session *session);
  * sx_compile_options.frozen. */
 void sx_session_freeze(sx_session *session);
 bool sx_session_is_frozen(const sx_session *session);
+/* Whether variables that are added from now on get initial values, as at first; if not, the caller
+ * writes them (sx_session_write_variable) before a program runs. */
+void sx_session_draw_variables(sx_session *session, bool draw);
 sx_device *sx_session_device(const sx_session *session);
 /* The number of replicas that share a batch, which must divide full training batches. */
 int sx_session_replicas(const sx_session *session);

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/memory.h"
 #include "base/ram.h"
 #include "runtime/function_run.h"
@@ -64,26 +65,27 @@ static sx_status make_pieces(sx_predictor *p, const char *key, bool compile, rea
     return refused ? refuse(r, status) : status;
 }
 
-/* The values of the session's variables. */
+/* The values of the session's variables, one after the other in one block. There is room for it in
+ * the budget: adding the largest variable charged it. */
 static sx_status load_variables(sx_predictor *p)
 {
-    for (int i = 0; i < sx_session_variable_count(p->session); i++) {
+    const int n = sx_session_variable_count(p->session);
+    int64_t most = 0;
+    for (int i = 0; i < n; i++) {
+        const int64_t bytes = sx_type_bytes(&sx_session_variable_at(p->session, i)->type);
+        most = SX_MAX(most, bytes);
+    }
+    void *data = sx_alloc((size_t)most + 1, 1);
+    sx_status status = data == NULL ? sx_no_memory("for a predictor") : SX_OK;
+    for (int i = 0; i < n && status == SX_OK; i++) {
         const sx_session_variable *v = sx_session_variable_at(p->session, i);
-        int64_t bytes = sx_type_bytes(&v->type);
-        /* There is room in the budget: adding the variable charged it. */
-        void *data = bytes < 0 ? NULL : sx_alloc((size_t)bytes + 1, 1);
-        if (data == NULL) {
-            return sx_no_memory("for a predictor");
-        }
-        sx_status status =
-            sx_bundle_read(sx_saved_model_variables(p->model), v->name, &v->type, data);
+        status = sx_bundle_read(sx_saved_model_variables(p->model), v->name, &v->type, data);
         if (status == SX_OK) {
             status = sx_session_write_variable(p->session, i, data);
         }
-        sx_free(data);
-        SX_TRY(status);
     }
-    return SX_OK;
+    sx_free(data);
+    return status;
 }
 
 /* Why no signature can be run: the reason of the default signature, else of the last one. */
@@ -188,9 +190,13 @@ sx_status sx_predictor_load(const char *dir, const sx_predictor_options *options
     status = status == SX_OK ? sx_saved_model_open_within(dir, options->tags, &p->memory, &p->model)
                              : status;
     status = status == SX_OK ? sx_tables_create(&p->memory, dir, &p->tables) : status;
-    status = status == SX_OK ? import_all(p, options->compile_at_load) : status;
+    if (status == SX_OK) {
+        sx_session_draw_variables(p->session, false);
+        status = import_all(p, options->compile_at_load);
+    }
     status = status == SX_OK ? load_variables(p) : status;
     if (status == SX_OK) {
+        sx_session_draw_variables(p->session, true);
         status =
             sx_load_tables(p->model, p->library, p->session, &p->memory, &p->limits, p->tables);
         sx_saved_model_drop_constants(p->model);

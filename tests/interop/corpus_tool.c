@@ -7,7 +7,8 @@
  * line "error SIZE" and the message. The first answer, to the loading, is "ok 0" or an error.
  *
  * A first line "time RUNS SIGNATURE" runs the signature RUNS times; the answer is a line "time"
- * with the seconds that all runs took, by the clock and of the process' processors. */
+ * with the seconds that all runs took, by the clock and of the process' processors. THREADS is the
+ * number of threads, by default one for each processor. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -139,10 +140,13 @@ int main(int argc, char **argv)
     if (argc != 3) {
         return 2;
     }
-    sx_status status = sx_servable_load(
-        argv[1],
-        &(sx_servable_options){.struct_size = sizeof(sx_servable_options), .tags = argv[2]},
-        &model);
+    const char *threads = getenv("THREADS");
+    sx_status status =
+        sx_servable_load(argv[1],
+                         &(sx_servable_options){.struct_size = sizeof(sx_servable_options),
+                                                .tags = argv[2],
+                                                .threads = threads != NULL ? atoi(threads) : 0},
+                         &model);
     if (status != SX_OK) {
         write_error(status);
         return 1;

@@ -325,6 +325,26 @@ static void test_runtime_session__any_allocation_may_fail(void **state)
     sx_graph_destroy(v.eval);
 }
 
+/* A variable whose value the caller writes is not drawn; those added later are. */
+static void test_runtime_session__variables_may_be_written_instead_of_drawn(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"written", "drawn"};
+    sx_session *s;
+    assert_ok(sx_session_create(&(sx_session_options){.device = "cpu", .seed = 7}, &s));
+    for (int i = 0; i < 2; i++) {
+        const sx_variable_spec spec = {
+            .name = names[i], .type = sx_type_of(SX_F32, 2), .init = SX_INIT_ONES};
+        float value[2];
+        int index;
+        sx_session_draw_variables(s, i > 0);
+        assert_ok(sx_session_add_variable(s, &spec, &index));
+        assert_ok(sx_session_read_variable(s, index, value));
+        assert_true(value[1] == (float)i);
+    }
+    (void)sx_session_destroy(s);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_runtime_session__trains_the_linear_model),
     cmocka_unit_test(test_runtime_session__trains_the_convolutional_model),
@@ -333,6 +353,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_runtime_session__variables_are_held_to_the_budget),
     cmocka_unit_test(test_runtime_session__programs_are_held_to_the_budget),
     cmocka_unit_test(test_runtime_session__regions_are_held_to_the_budget),
+    cmocka_unit_test(test_runtime_session__variables_may_be_written_instead_of_drawn),
     cmocka_unit_test(test_runtime_session__any_allocation_may_fail),
 };
 SX_TEST_MAIN(tests)

@@ -39,9 +39,9 @@ typedef sx_status pass_fn(const sx_graph *g, sx_graph **out);
 static sx_status run_passes(const sx_graph *graph, bool frozen, sx_graph **out)
 {
     static pass_fn *const passes[] = {
-        sx_pass_widen_bf16,  sx_pass_simplify,   sx_pass_fold_constants,
-        sx_pass_merge_equal, sx_pass_freeze,     sx_pass_simplify,
-        sx_pass_drop_dead,   sx_pass_drop_state, sx_pass_drop_dead};
+        sx_pass_widen_bf16,  sx_pass_widen_f16, sx_pass_simplify, sx_pass_fold_constants,
+        sx_pass_merge_equal, sx_pass_freeze,    sx_pass_simplify, sx_pass_drop_dead,
+        sx_pass_drop_state,  sx_pass_drop_dead};
     sx_graph *g = NULL;
     for (size_t i = 0; i < sizeof(passes) / sizeof(passes[0]); i++) {
         if (passes[i] == sx_pass_freeze && !frozen) {

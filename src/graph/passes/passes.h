@@ -37,6 +37,9 @@ SX_MUST_USE sx_status sx_pass_own_moments(const sx_graph *g, sx_graph **out);
  * reads is not rounded, as in a compiler's fused kernel. A copy of the graph if it has no bfloat16
  * values. */
 SX_MUST_USE sx_status sx_pass_widen_bf16(const sx_graph *g, sx_graph **out);
+/* Replaces float16 values with float32 values that casts round to float16, for devices that compute
+ * in float32; what only moves elements, args and results keep their types. */
+SX_MUST_USE sx_status sx_pass_widen_f16(const sx_graph *g, sx_graph **out);
 /* Whether the node's results only contain numbers of its operands, 0 and 6, so that bfloat16 can
  * represent them if it can represent the operands. */
 bool sx_op_keeps_bf16(const sx_node *n);

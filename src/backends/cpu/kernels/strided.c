@@ -8,6 +8,7 @@
  *                    operator's host kernel
  *
  * Dimensions that follow one another in every operand are joined, so that rows are long. */
+#include <math.h>
 #include <string.h>
 
 #include "backends/cpu/kernel.h"
@@ -38,8 +39,10 @@ struct strided_data {
     sx_row_loop *row;
     void (*cast)(const void *x, void *y, int64_t n);
     const sx_row_loops *rows;
-    float a, b;     /* attributes */
-    sx_dtype dtype; /* of the result */
+    float a, b;         /* attributes, */
+    double wide_a;      /* of float64, */
+    uint64_t low, high; /* and bounds, in the dtype's carrier */
+    sx_dtype dtype;     /* of the result */
     size_t bytes;
     int n_in, rank;
     int64_t size[SX_MAX_RANK];
@@ -163,6 +166,20 @@ static void chunk_cast(const strided_data *d, const sx_cpu_call *call, const voi
     d->cast(in[0], out, n);
 }
 
+static void chunk_to_f16(const strided_data *d, const sx_cpu_call *call, const void *const *in,
+                         void *out, int64_t n)
+{
+    (void)call;
+    d->vec->to_f16(in[0], out, n);
+}
+
+static void chunk_from_f16(const strided_data *d, const sx_cpu_call *call, const void *const *in,
+                           void *out, int64_t n)
+{
+    (void)call;
+    d->vec->from_f16(in[0], out, n);
+}
+
 static void chunk_clip(const strided_data *d, const sx_cpu_call *call, const void *const *in,
                        void *out, int64_t n)
 {
@@ -182,6 +199,28 @@ static void chunk_elu(const strided_data *d, const sx_cpu_call *call, const void
 {
     (void)call;
     d->vec->elu(in[0], out, n, d->a);
+}
+
+static void chunk_leaky_relu_f64(const strided_data *d, const sx_cpu_call *call,
+                                 const void *const *in, void *out, int64_t n)
+{
+    const double *x = in[0];
+    double *y = out;
+    (void)call;
+    for (int64_t i = 0; i < n; i++) {
+        y[i] = x[i] > 0 ? x[i] : d->wide_a * x[i];
+    }
+}
+
+static void chunk_elu_f64(const strided_data *d, const sx_cpu_call *call, const void *const *in,
+                          void *out, int64_t n)
+{
+    const double *x = in[0];
+    double *y = out;
+    (void)call;
+    for (int64_t i = 0; i < n; i++) {
+        y[i] = x[i] > 0 ? x[i] : d->wide_a * expm1(x[i]);
+    }
 }
 
 static void chunk_select(const strided_data *d, const sx_cpu_call *call, const void *const *in,
@@ -239,7 +278,36 @@ static void chunk_row(const strided_data *d, const sx_cpu_call *call, const void
     sx_host_store(&t, out);
 }
 
-/* The operator's host kernel, of a chunk: 16-bit floats, and attributes. */
+/* Numbers between two bounds; NaN stays. */
+static void chunk_clip_any(const strided_data *d, const sx_cpu_call *call, const void *const *in,
+                           void *out, int64_t n)
+{
+    double room[CHUNK], made[CHUNK];
+    const sx_clip_attrs *attrs = d->node->attrs;
+    const void *x = carried(d->dtype, in[0], room, n);
+    (void)call;
+#define CLIP(type, least, most)                                                                \
+    {                                                                                          \
+        const type *from = x;                                                                  \
+        type *to = (type *)(void *)made;                                                       \
+        for (int64_t i = 0; i < n; i++) {                                                      \
+            const double v = (double)from[i];                                                  \
+            to[i] = v < attrs->low ? (type)(least) : v > attrs->high ? (type)(most) : from[i]; \
+        }                                                                                      \
+    }
+    if (sx_carrier_of(d->dtype) == SX_CARRIER_F) {
+        CLIP(double, attrs->low, attrs->high)
+    } else if (sx_carrier_of(d->dtype) == SX_CARRIER_I) {
+        CLIP(int64_t, d->low, d->high)
+    } else {
+        CLIP(uint64_t, d->low, d->high)
+    }
+    sx_host_tensor t = {.type = sx_type_of(d->dtype, n), .data = made};
+    sx_host_round(&t);
+    sx_host_store(&t, out);
+}
+
+/* The operator's host kernel, of a chunk. */
 static void chunk_host(const strided_data *d, const sx_cpu_call *call, const void *const *in,
                        void *out, int64_t n)
 {
@@ -374,18 +442,32 @@ static chunk_fn *choose_chunk(strided_data *d, bool all_f32)
     case SX_OPID_select:
         return chunk_select;
     case SX_OPID_cast:
+        if (d->in[0].dtype == SX_F16 && d->dtype == SX_F32) {
+            return chunk_from_f16;
+        }
+        if (d->in[0].dtype == SX_F32 && d->dtype == SX_F16) {
+            return chunk_to_f16;
+        }
         d->cast = cast_of(d->in[0].dtype, d->dtype);
         return d->cast != NULL ? chunk_cast : chunk_host;
     case SX_OPID_clip:
         d->a = (float)((const sx_clip_attrs *)attrs)->low;
         d->b = (float)((const sx_clip_attrs *)attrs)->high;
-        return all_f32 ? chunk_clip : chunk_host;
+        if (!all_f32 && d->dtype != SX_BOOL) {
+            sx_host_tensor bound = {.type = sx_scalar_type(d->dtype), .data = &d->low};
+            sx_host_set(&bound, 0, ((const sx_clip_attrs *)attrs)->low);
+            bound.data = &d->high;
+            sx_host_set(&bound, 0, ((const sx_clip_attrs *)attrs)->high);
+        }
+        return all_f32 ? chunk_clip : d->dtype != SX_BOOL ? chunk_clip_any : chunk_host;
     case SX_OPID_leaky_relu:
         d->a = (float)((const sx_alpha_attrs *)attrs)->alpha;
-        return all_f32 ? chunk_leaky_relu : chunk_host;
+        d->wide_a = ((const sx_alpha_attrs *)attrs)->alpha;
+        return all_f32 ? chunk_leaky_relu : d->dtype == SX_F64 ? chunk_leaky_relu_f64 : chunk_host;
     case SX_OPID_elu:
         d->a = (float)((const sx_alpha_attrs *)attrs)->alpha;
-        return all_f32 ? chunk_elu : chunk_host;
+        d->wide_a = ((const sx_alpha_attrs *)attrs)->alpha;
+        return all_f32 ? chunk_elu : d->dtype == SX_F64 ? chunk_elu_f64 : chunk_host;
     default:
         return chunk_host;
     }

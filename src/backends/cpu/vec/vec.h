@@ -101,6 +101,9 @@ typedef struct sx_cpu_vec {
     /* y[i] = x[i], float32 of bfloat16's precision, as bfloat16 */
     void (*to_bf16)(const float *x, uint16_t *y, int64_t n);
     void (*from_bf16)(const uint16_t *x, float *y, int64_t n);
+    /* rounds to nearest even */
+    void (*to_f16)(const float *x, uint16_t *y, int64_t n);
+    void (*from_f16)(const uint16_t *x, float *y, int64_t n);
 
     /* out[i] = the sum over parts[k][i], as a balanced tree over k */
     void (*sum_parts)(float *out, const float *const *parts, int n, int64_t begin, int64_t end);

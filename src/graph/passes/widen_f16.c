@@ -1,0 +1,95 @@
+/* Computes in float32 what devices have no float16 kernels for, and rounds every result to float16:
+ *
+ *   %3 = conv2d(%1, %2) float16      %3 = cast(conv2d(cast(%1), cast(%2)))
+ *
+ * float32 has more than twice float16's digits, so that sums, products, quotients and square roots
+ * of two numbers are those that float16 rounds to. What only moves elements stays as it is. */
+#include "base/memory.h"
+#include "graph/ops/attrs.h"
+#include "graph/passes/passes.h"
+#include "graph/passes/rewrite.h"
+
+static bool is_f16(const sx_graph *g, sx_value v)
+{
+    return sx_graph_type(g, v)->dtype == SX_F16;
+}
+
+/* Nodes whose results' elements are their operands', and whose kernels take any size. An attribute
+ * that is float16 says what is computed, random bits say, and stays. */
+static bool keeps_f16(const sx_node *n)
+{
+    const sx_op_def *op = n->op;
+    static const bool moves[SX_OPID_COUNT] = {
+        [SX_OPID_cast] = true,           [SX_OPID_parameter] = true,
+        [SX_OPID_constant] = true,       [SX_OPID_identity] = true,
+        [SX_OPID_stop_gradient] = true,  [SX_OPID_reshape] = true,
+        [SX_OPID_select] = true,         [SX_OPID_tile] = true,
+        [SX_OPID_reverse] = true,        [SX_OPID_mirror_pad] = true,
+        [SX_OPID_take_row] = true,       [SX_OPID_put_row] = true,
+        [SX_OPID_gather] = true,         [SX_OPID_space_to_batch] = true,
+        [SX_OPID_batch_to_space] = true,
+    };
+    bool typed = false;
+    for (int i = 0; i < op->n_attrs; i++) {
+        const void *attr = (const char *)n->attrs + op->attrs[i].offset;
+        typed = typed || (op->attrs[i].kind == SX_ATTR_DTYPE && *(const sx_dtype *)attr == SX_F16);
+    }
+    return moves[op->id] || typed || sx_op_has_regions(op) || (op->flags & SX_OP_HOST) != 0;
+}
+
+static sx_value cast_to(sx_rewrite *rw, const sx_node *n, sx_value x, sx_dtype dtype)
+{
+    return sx_build_node(rw->to, &(sx_node_spec){.op = &sx_op_cast,
+                                                 .attrs = &(sx_cast_attrs){.dtype = dtype},
+                                                 .inputs = &x,
+                                                 .n_inputs = 1,
+                                                 .device = n->device,
+                                                 .file = n->file,
+                                                 .line = n->line});
+}
+
+static void widen_node(sx_rewrite *rw, const sx_node *n)
+{
+    bool any = false;
+    for (int i = 0; i < n->n_inputs; i++) {
+        any = any || is_f16(rw->from, n->inputs[i]);
+    }
+    if (!any || keeps_f16(n)) {
+        sx_rewrite_keep(rw, n, NULL);
+        return;
+    }
+    sx_value *inputs = sx_arena_array(sx_builder_arena(rw->to), n->n_inputs + 1, sx_value);
+    if (inputs == NULL) {
+        sx_builder_fail(rw->to, sx_no_memory("rewriting a graph"));
+        return;
+    }
+    for (int i = 0; i < n->n_inputs; i++) {
+        inputs[i] = rw->map[n->inputs[i].id];
+        if (is_f16(rw->from, n->inputs[i])) {
+            inputs[i] = cast_to(rw, n, inputs[i], SX_F32);
+        }
+    }
+    const sx_value first = sx_build_node(rw->to, &(sx_node_spec){.op = n->op,
+                                                                 .attrs = n->attrs,
+                                                                 .inputs = inputs,
+                                                                 .n_inputs = n->n_inputs,
+                                                                 .name = n->name,
+                                                                 .device = n->device,
+                                                                 .file = n->file,
+                                                                 .line = n->line});
+    for (int k = 0; k < n->n_outputs; k++) {
+        const sx_value old = sx_node_output(n, k), made = sx_output_of(first, k);
+        rw->map[old.id] = is_f16(rw->from, old) ? cast_to(rw, n, made, SX_F16) : made;
+    }
+}
+
+static sx_status in_region(const sx_graph *region, void *user, sx_graph **out)
+{
+    (void)user;
+    return sx_pass_widen_f16(region, out);
+}
+
+sx_status sx_pass_widen_f16(const sx_graph *g, sx_graph **out)
+{
+    return sx_rewrite_run_deep(g, 0, widen_node, in_region, NULL, out);
+}

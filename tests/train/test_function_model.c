@@ -16,10 +16,12 @@ enum { PARTS = 4, SEQUENCES = 24, LIMIT = 8 };
 
 enum { WORDS = 5, WIDTH = 4 };
 
-static sx_value in_block(sx_builder *b, const char *name, int64_t columns)
+static sx_value in_block(sx_builder *b, const char *block, const char *name)
 {
-    return sx_variable(b, &(sx_variable_spec){.name = name,
-                                              .type = sx_type_of(SX_F32, WIDTH, columns),
+    char full[32];
+    snprintf(full, sizeof(full), "%s/%s", block, name);
+    return sx_variable(b, &(sx_variable_spec){.name = full,
+                                              .type = sx_type_of(SX_F32, WIDTH, WIDTH),
                                               .init = SX_INIT_GLOROT_UNIFORM});
 }
 
@@ -39,15 +41,15 @@ static sx_status add_normalize(sx_library *library)
 }
 
 /* x [N,T,D]: projections of [N*T,D]; attention; what goes in and what comes out, normalized. */
-static sx_status add_block(sx_library *library)
+static sx_status add_block(sx_library *library, const char *name)
 {
     sx_builder *b = NULL;
     SX_TRY(sx_builder_create_function(&b));
     const sx_type type = sx_type_of(SX_F32, SX_BATCH, WORDS, WIDTH);
     sx_value x = sx_input(b, "x", type), rows = sx_reshape(b, x, -WORDS, WIDTH);
-    sx_value query = sx_matmul(b, rows, in_block(b, "query", WIDTH));
-    sx_value key = sx_matmul(b, rows, in_block(b, "key", WIDTH));
-    sx_value value = sx_matmul(b, rows, in_block(b, "value", WIDTH));
+    sx_value query = sx_matmul(b, rows, in_block(b, name, "query"));
+    sx_value key = sx_matmul(b, rows, in_block(b, name, "key"));
+    sx_value value = sx_matmul(b, rows, in_block(b, name, "value"));
     sx_value scores = sx_mul(b, sx_reshape(b, query, SX_BATCH, WORDS, 1, WIDTH),
                              sx_reshape(b, key, SX_BATCH, 1, WORDS, WIDTH));
     sx_value share = sx_softmax(b, sx_reduce_sum(b, scores, .axes = SX_AXES(3)));
@@ -56,29 +58,43 @@ static sx_status add_block(sx_library *library)
     sx_value sum = sx_add(b, x, sx_reduce_sum(b, attended, .axes = SX_AXES(2)));
     sx_output(b, "y",
               sx_function_node(b, "call", "function=\"normalize\"", &sum, 1, NULL, 0, &type, 1));
-    sx_status status = sx_library_add(library, "block", b);
+    sx_status status = sx_library_add(library, name, b);
     sx_builder_destroy(b);
     return status;
 }
 
-static sx_spec transformer(sx_builder *b, const sx_batch *in, const sx_params *p)
+/* Two blocks: the second one is the same function, or has weights of its own. */
+static sx_spec make_transformer(sx_builder *b, const sx_batch *in, const char *second)
 {
-    (void)p;
     sx_library *library = NULL;
     assert_ok(sx_library_create(&library));
     assert_ok(add_normalize(library));
-    assert_ok(add_block(library));
+    assert_ok(add_block(library, "block"));
+    assert_ok(add_block(library, "other"));
     assert_ok(sx_library_finish(library));
     sx_value x = in->features;
     sx_call_function(b, library, "block", &x, 1, &x, 1);
     x = sx_dropout(b, x, 0.1);
-    sx_call_function(b, library, "block", &x, 1, &x, 1);
+    sx_call_function(b, library, second, &x, 1, &x, 1);
     sx_library_destroy(library);
     sx_value logits = sx_dense(b, sx_reduce_mean(b, x, .axes = SX_AXES(1)), CLASSES);
     return sx_classifier_spec(b, logits, in->labels, .optimizer = sx_adam(.learning_rate = 1e-2));
 }
 
-static const sx_model_def block_model = SX_MODEL_DEF(.name = "transformer", .build = transformer),
+static sx_spec shared(sx_builder *b, const sx_batch *in, const sx_params *p)
+{
+    (void)p;
+    return make_transformer(b, in, "block");
+}
+
+static sx_spec separate(sx_builder *b, const sx_batch *in, const sx_params *p)
+{
+    (void)p;
+    return make_transformer(b, in, "other");
+}
+
+static const sx_model_def shared_model = SX_MODEL_DEF(.name = "transformer", .build = shared),
+                          separate_model = SX_MODEL_DEF(.name = "transformer", .build = separate),
                           lstm_model = SX_MODEL_DEF(.name = "lstm", .build = lstm);
 
 /* ---- Training ---- */
@@ -152,7 +168,15 @@ static void test_train_function_model__lstm_on_replicas(void **state)
 static void test_train_function_model__transformer_on_threads(void **state)
 {
     (void)state;
-    check_bits(&block_model, WORDS, WIDTH, "cpu");
+    check_bits(&shared_model, WORDS, WIDTH, "cpu");
+    check_bits(&separate_model, WORDS, WIDTH, "cpu");
+}
+
+static void test_train_function_model__transformer_on_replicas(void **state)
+{
+    (void)state;
+    SKIP_WITHOUT_PJRT();
+    check_bits(&separate_model, WORDS, WIDTH, "pjrt");
 }
 
 /* ---- What cannot be part of a model's graph ---- */
@@ -205,6 +229,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_train_function_model__lstm_on_threads),
     cmocka_unit_test(test_train_function_model__lstm_on_replicas),
     cmocka_unit_test(test_train_function_model__transformer_on_threads),
+    cmocka_unit_test(test_train_function_model__transformer_on_replicas),
     cmocka_unit_test(test_train_function_model__refuses),
 };
 SX_TEST_MAIN(tests)

@@ -130,6 +130,7 @@ static void destroy_program(void *user)
     }
     sx_free(p->steps);
     sx_specialized_destroy(p->spec);
+    sx_arena_deinit(&p->body);
     sx_budget_release(p->memory, p->bytes);
     pthread_mutex_destroy(&p->mutex);
     sx_free(p);
@@ -252,8 +253,21 @@ static sx_status build(void *user, void **out_value, int64_t *out_bytes)
     if (p == NULL) {
         return no_memory();
     }
-    sx_status status = sx_specialize(b->f->library, b->body, b->binding, &b->f->limits, &p->spec);
+    const sx_graph *body = b->body;
+    bool lasts = false;
+    for (int i = 0; i < b->f->library->n_functions && !lasts; i++) {
+        lasts = b->f->library->functions[i].body == body;
+    }
+    sx_arena_init(&p->body, 0);
+    p->body.budget = b->f->memory;
+    if (!lasts) {
+        body = sx_graph_copy(&p->body, body);
+    }
+    sx_status status =
+        body == NULL ? sx_budget_error(b->f->memory)
+                     : sx_specialize(b->f->library, body, b->binding, &b->f->limits, &p->spec);
     if (status != SX_OK) {
+        sx_arena_deinit(&p->body);
         sx_free(p);
         return status;
     }

@@ -47,6 +47,8 @@ typedef struct sx_function_step {
 } sx_function_step;
 
 typedef struct sx_function_program {
+    sx_arena body; /* of a region or late call, whose graph belongs to a program that may be evicted
+                    * before */
     sx_specialized *spec;
     sx_function_step *steps;
     pthread_mutex_t mutex; /* of the executables */

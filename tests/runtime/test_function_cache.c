@@ -46,6 +46,40 @@ static void test_runtime_function_cache__allocates_nothing_at_known_shapes(void 
 
 /* ---- The cache ---- */
 
+/* The elements that are not zero choose names; only the host has strings, so they are a step of the
+ * late call. That is the same for x of any size, and may be kept when what it was part of is not.
+ */
+#define CHOOSING(function, strings)                                                     \
+    "function \"" function "\"\ninput %1 float32[?] \"x\"\n"                            \
+    "%2 = where(%1) int64[?,1] \"where\"\n"                                             \
+    "%3 = constant() {value=tensor(int64[1] \"ffffffffffffffff\")} int64[1] \"rest\"\n" \
+    "%4 = reshape(%2) {shape=%3} int64[?] \"index\"\n"                                  \
+    "%5 = constant() {value=tensor(string[3] " strings ")} string[3] \"names\"\n"       \
+    "%6 = gather(%5, %4) string[?] \"gather\"\noutput \"y\" %6\nend\n"
+static const char names[] =
+    "sextant-library 2\n" CHOOSING("main", "\"6f6e65\" \"74776f\" \"7468726565\"")
+        CHOOSING("other", "\"616161\" \"616161\" \"6161616161\"");
+
+static void test_runtime_function_cache__late_calls_outlive_what_they_are_part_of(void **state)
+{
+    (void)state;
+    running t;
+    static const float x[64] = {0, 2, 3};
+    begin(&t, "host", parse(names), (sx_runner_options){.max_programs = 6});
+    for (int64_t n = 3; n < 64; n++) {
+        sx_tensor y, in = floats(x, 1, n, 0);
+        assert_ok(sx_runner_run(t.runner, "other", &in, 1, &y, 1, &t.arena, NULL));
+        assert_ok(sx_runner_run(t.runner, "main", &in, 1, &y, 1, &t.arena, NULL));
+        assert_int_equal(sx_type_elems(&y.type), 2);
+        const sx_bytes *got = y.data;
+        assert_int_equal(got[0].size, 3);
+        assert_memory_equal(got[0].data, "two", 3);
+        assert_int_equal(got[1].size, 5);
+        assert_memory_equal(got[1].data, "three", 5);
+    }
+    end(&t);
+}
+
 static const char negate[] = "sextant-library 2\nfunction \"main\"\ninput %1 float32[?] \"x\"\n"
                              "%2 = neg(%1) float32[?] \"neg\"\noutput \"y\" %2\nend\n";
 
@@ -168,6 +202,7 @@ static void test_runtime_function_cache__threads_with_one_shape_compile_it_once(
 }
 
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_runtime_function_cache__late_calls_outlive_what_they_are_part_of),
     cmocka_unit_test(test_runtime_function_cache__allocates_nothing_at_known_shapes),
     cmocka_unit_test(test_runtime_function_cache__ten_thousand_shapes_stay_within_the_bound),
     cmocka_unit_test(test_runtime_function_cache__programs_stay_within_the_memory),

@@ -7,6 +7,7 @@
 #include "base/ram.h"
 
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/cgroup.h"
@@ -44,4 +45,14 @@ int64_t sx_ram_bytes(void)
     }
     const int64_t machine = (int64_t)pages * page;
     return quota > 0 ? SX_MIN(quota, machine) : machine;
+}
+
+void sx_ram_discard(void *data, size_t bytes)
+{
+    const long page = sysconf(_SC_PAGESIZE);
+    const uintptr_t size = page > 0 ? (uintptr_t)page : 4096, at = (uintptr_t)data;
+    const uintptr_t first = (at + size - 1) / size * size, end = (at + bytes) / size * size;
+    if (first < end) {
+        (void)madvise((void *)first, end - first, MADV_DONTNEED); /* else it stays as it is */
+    }
 }

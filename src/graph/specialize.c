@@ -400,7 +400,9 @@ static sx_status walk_node(sx_specializer *s, const sx_graph *g, const sx_node *
     SX_TRY(sx_check_regions(n));
     if (n->op == &sx_op_constant) {
         const sx_constant_attrs *a = n->attrs;
-        return sx_known_val(s, a->value.type, a->value.data, &out_vals[0]);
+        SX_TRY(sx_known_val(s, a->value.type, a->value.data, &out_vals[0]));
+        s->vals[out_vals[0]].lent = s->of_library;
+        return SX_OK;
     }
     if (n->op == &sx_op_variable_handle) {
         const sx_variable_handle_attrs *a = n->attrs;
@@ -550,6 +552,9 @@ sx_status sx_specialize(const sx_library *library, const sx_graph *body, const s
                         .gradients = &gradients};
     int *args = sx_arena_array(&p->arena, body->n_args + 1, int);
     int *results = sx_arena_array(&p->arena, body->n_results + 1, int);
+    for (int i = 0; i < library->n_functions && !s.of_library; i++) {
+        s.of_library = library->functions[i].body == body;
+    }
     sx_status status = args == NULL || results == NULL ? sx_specialize_no_memory() : SX_OK;
     if (status == SX_OK) {
         status = bind_args(&s, body, args);

@@ -5,11 +5,15 @@
 
 #include "base/checked.h"
 #include "base/memory.h"
+#include "base/ram.h"
 #include "graph/builder.h"
 #include "graph/ops/attrs.h"
 #include "graph/specialize_trace.h"
 
-enum { LATE = INT32_MAX };
+enum {
+    LATE = INT32_MAX,
+    LARGE_CONSTANT = 1 << 20, /* bytes */
+};
 
 /* ---- What is live, and when it runs ---- */
 
@@ -352,6 +356,22 @@ static void mark_read(const sx_specializer *s, int time, const int *results, int
     }
 }
 
+/* Large constants of the library are kept once: the graph refers to the library's. */
+static void share_constants(const emitter *e, const sx_graph *g)
+{
+    const sx_specializer *s = e->s;
+    for (int i = 0; i < s->n_vals; i++) {
+        const sx_trace_val *x = &s->vals[i];
+        const int64_t bytes = x->lent && sx_value_is(e->here[i]) ? sx_type_bytes(&x->type) : 0;
+        const sx_node *n = bytes >= LARGE_CONSTANT ? sx_graph_maker(g, e->here[i]) : NULL;
+        if (n != NULL && n->op == &sx_op_constant) {
+            sx_constant_attrs *attrs = (sx_constant_attrs *)(uintptr_t)n->attrs;
+            sx_ram_discard(attrs->value.data, (size_t)bytes);
+            attrs->value.data = x->known->data;
+        }
+    }
+}
+
 /* All rows of an odd time, or of LATE, as one graph and step. */
 static sx_status emit_graph(sx_specializer *s, int time, const int *results, int n_results)
 {
@@ -386,6 +406,7 @@ static sx_status emit_graph(sx_specializer *s, int time, const int *results, int
                         .n_in = e.n_in,
                         .n_out = e.n_out,
                         .graph = g};
+        share_constants(&e, g);
         status = keep_graph(s, g);
         status = status != SX_OK ? status : sx_function_digest(g, &step.digests[0]);
         status = status != SX_OK ? status : add_step(s, &step, e.in, e.out);

@@ -17,6 +17,7 @@ enum { SX_NO_ROW = -1 /* of an argument or a constant */ };
 typedef struct sx_trace_val {
     sx_type type;
     const sx_tensor *known; /* in the arena of the program or the library */
+    bool lent;              /* `known` is in the library */
     const sx_count *counts; /* [elements], if they depend on the batch */
     const char *variable;   /* of a handle */
     int row, output; /* its row; if that is SX_NO_ROW, `output` is the argument's number, or -1 */
@@ -57,6 +58,7 @@ typedef struct sx_specializer {
     int depth;                           /* of calls */
     struct sx_made_gradient **gradients; /* those made so far, of all regions */
     bool pure;                           /* for a gradient: without asserts and prints */
+    bool of_library;                     /* the body, which outlives what is made of it */
     sx_trace_read **reads;               /* collected instead of rows; NULL: not */
 } sx_specializer;
 

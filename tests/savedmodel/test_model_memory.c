@@ -3,7 +3,9 @@
 #include "io/scratch.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <sextant/infer.h>
 
@@ -138,6 +140,44 @@ static void test_savedmodel_model_memory__refuses_before_allocating(void **state
     refuses_a_product("cpu", 2048LL * MIB, "temporaries of 6.0 GiB");
     refuses_a_product("host", 2048LL * MIB, "the largest value is float32[40000,40000] of matmul");
     refuses_a_product("host", 2048LL * MIB, "in use");
+}
+
+static int64_t resident_bytes(void)
+{
+    long long pages = 0, resident = 0;
+    FILE *f = fopen("/proc/self/statm", "r");
+    assert_non_null(f);
+    assert_int_equal(fscanf(f, "%lld %lld", &pages, &resident), 2);
+    fclose(f);
+    return resident * sysconf(_SC_PAGESIZE);
+}
+
+/* A constant is kept by the library and by the executable, as it is and as the product's packed
+ * operand; the graphs between them have none. */
+static void test_savedmodel_model_memory__graphs_share_large_constants(void **state)
+{
+    (void)state;
+    enum { SIDE = 4096 };
+    const int64_t bytes = (int64_t)SIDE * SIDE * (int64_t)sizeof(float);
+    const float x = 3;
+    float y = 0;
+    scene s;
+    sx_predictor *p = NULL;
+    begin(&s);
+    const sx_tf_value row = matmul(&s, s.x, constant(&s, "a", 1, SIDE, 1));
+    const sx_tf_value product = matmul(&s, row, constant(&s, "b", SIDE, SIDE, 0.5f));
+    signature(&s, SX_SERVING_DEFAULT, sum(&s, product, 1, true));
+    end(&s);
+    const int64_t before = resident_bytes();
+    assert_ok(sx_predictor_load(scratch("m/1"),
+                                &(sx_predictor_options){.device = "cpu", .threads = 1}, &p));
+    assert_ok(run_rows(p, 1, &x, &y));
+    assert_true(y == 3 * 0.5f * SIDE * SIDE);
+    const int64_t kept = resident_bytes() - before;
+    sx_predictor_unload(p);
+    if (kept > bytes * 5 / 2) {
+        fail_msg("%lld bytes of constants take %lld", (long long)bytes, (long long)kept);
+    }
 }
 
 /* The sum over all elements of `rank` vectors of 2^15 values, each along an axis of its own, added
@@ -388,6 +428,7 @@ static void test_savedmodel_model_memory__servables(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
+    scratch_test(test_savedmodel_model_memory__graphs_share_large_constants),
     scratch_test(test_savedmodel_model_memory__refuses_before_allocating),
     scratch_test(test_savedmodel_model_memory__sizes_do_not_wrap),
     scratch_test(test_savedmodel_model_memory__runs_what_fits),

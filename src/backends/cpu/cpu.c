@@ -211,6 +211,8 @@ static sx_status cpu_compile(sx_platform *platform, const sx_graph *graph,
     sx_status status = sx_cpu_plan_create(graph, &o, &e->plan);
     if (status == SX_OK) {
         status = sx_executable_describe(&e->head, e->plan->graph, e->plan->batch);
+        sx_graph_destroy(e->plan->graph); /* the variants are what runs */
+        e->plan->graph = NULL;
     }
     if (status == SX_OK && e->plan->kept_bytes > 0) {
         e->kept = sx_alloc_aligned((size_t)e->plan->kept_bytes, SX_CPU_ALIGN);

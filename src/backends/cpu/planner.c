@@ -7,6 +7,7 @@
 #include "backends/cpu/planner.h"
 #include "base/checked.h"
 #include "base/memory.h"
+#include "base/ram.h"
 #include "graph/host.h"
 #include "graph/ops/attrs.h"
 #include "graph/passes/passes.h"
@@ -17,7 +18,10 @@ static const double parallel_flops = 1e6;
 /* and below this many, a single shard does not use oneDNN's team. */
 static const double team_flops = 2e7;
 
-enum { MAX_SHARDS = 1024 };
+enum {
+    MAX_SHARDS = 1024,
+    LARGE_CONSTANT = 1 << 20, /* bytes */
+};
 
 sx_status sx_cpu_no_memory(void)
 {
@@ -375,15 +379,38 @@ static sx_status fill_constants(sx_cpu_planner *p)
     return SX_OK;
 }
 
-/* Charges the memory that the executable will allocate. Constants are also kept by the graph and
- * its variants. */
+/* Large constants are kept once: the variants refer to the plan's. */
+static void share_constants(sx_cpu_planner *p)
+{
+    const sx_cpu_plan *plan = p->plan;
+    for (int k = 0; k < plan->n_variants; k++) {
+        const sx_graph *g = plan->variants[k];
+        for (int i = 1; i < g->n_values; i++) {
+            const sx_cpu_pvalue *v = &p->values[i];
+            const sx_node *n = &g->nodes[g->values[i].node];
+            if (v->constant && v->bytes >= LARGE_CONSTANT && n->op->id == SX_OPID_constant) {
+                sx_constant_attrs *attrs = (sx_constant_attrs *)(uintptr_t)n->attrs;
+                sx_ram_discard(attrs->value.data, (size_t)v->bytes);
+                attrs->value.data = plan->constants + v->at.offset;
+            }
+        }
+    }
+}
+
+/* Charges the memory that the executable will keep. Small constants are also kept by the graph's
+ * variants. */
 static sx_status charge(const sx_cpu_planner *p, const sx_cpu_plan_options *o)
 {
     const sx_cpu_plan *plan = p->plan;
-    int64_t temporaries, constants;
+    int64_t temporaries, constants, small = plan->const_bytes;
+    for (int i = 1; i < p->g->n_values; i++) {
+        const sx_cpu_pvalue *v = &p->values[i];
+        small -= v->constant && v->root == i && v->bytes >= LARGE_CONSTANT ? v->bytes : 0;
+    }
     if (!sx_mul_i64(plan->shard_bytes, plan->shards, &temporaries) ||
         !sx_add_i64(temporaries, plan->common_bytes, &temporaries) ||
-        !sx_mul_i64(plan->const_bytes, 2 + plan->n_variants, &constants) ||
+        !sx_mul_i64(SX_MAX(small, 0), 1 + plan->n_variants, &constants) ||
+        !sx_add_i64(constants, plan->const_bytes, &constants) ||
         !sx_add_i64(constants, plan->kept_bytes, &constants) ||
         !sx_add_i64(constants, plan->once_bytes, &constants)) {
         return sx_cpu_too_large(p->largest);
@@ -446,7 +473,9 @@ static sx_status plan_all(sx_cpu_planner *p, const sx_cpu_plan_options *o, bool 
         return SX_OK;
     }
     SX_TRY(charge(p, o));
-    return fill_constants(p);
+    SX_TRY(fill_constants(p));
+    share_constants(p);
+    return SX_OK;
 }
 
 /* How to plan: a way that fails is given up, and the graph planned again. */

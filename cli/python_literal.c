@@ -217,14 +217,13 @@ static sx_status fill(struct parser *p, const sx_literal *shape, int axis, int64
     }
     *out = (sx_literal){.kind = SX_LITERAL_LIST, .n = (int)size->integer};
     SX_TRY(count_items(p, lists * size->integer));
-    out->items = sx_arena_array(p->arena, out->n + 1, sx_literal);
+    const int made = lists > 0 && out->n > 0 ? out->n : 1; /* in an empty one, for the shape */
+    out->items = sx_arena_array(p->arena, made, sx_literal);
     if (out->items == NULL) {
         return sx_no_memory("for an array");
     }
-    if (out->n > 0) {
-        SX_TRY(fill(p, shape, axis + 1, lists * size->integer, value, &out->items[0]));
-    }
-    for (int i = 1; i < out->n; i++) {
+    SX_TRY(fill(p, shape, axis + 1, lists * size->integer, value, &out->items[0]));
+    for (int i = 1; i < made; i++) {
         out->items[i] = out->items[0];
     }
     return SX_OK;
@@ -243,8 +242,8 @@ static sx_status make_range(struct parser *p, const sx_literal *args, int n, sx_
     }
     *out = (sx_literal){.kind = SX_LITERAL_LIST, .n = count > 0 ? (int)count : 0};
     SX_TRY(count_items(p, out->n));
-    out->items = sx_arena_array(p->arena, out->n + 1, sx_literal);
-    if (out->items == NULL) {
+    out->items = out->n == 0 ? NULL : sx_arena_array(p->arena, out->n, sx_literal);
+    if (out->n > 0 && out->items == NULL) {
         return sx_no_memory("for an array");
     }
     for (int i = 0; i < out->n; i++) {
@@ -403,15 +402,12 @@ sx_status sx_literal_tensor(const sx_literal *literal, sx_dtype dtype, sx_arena 
                             sx_tensor *out)
 {
     sx_type type = sx_scalar_type(dtype);
-    for (const sx_literal *v = literal; v->kind == SX_LITERAL_LIST; v = &v->items[0]) {
+    for (const sx_literal *v = literal; v != NULL && v->kind == SX_LITERAL_LIST; v = v->items) {
         if (type.rank == SX_MAX_RANK) {
             return sx_error(SX_INVALID_ARGUMENT, "an array of more than %d dimensions",
                             SX_MAX_RANK);
         }
         type.dims[type.rank++] = v->n;
-        if (v->n == 0) {
-            break;
-        }
     }
     const size_t each = dtype == SX_STRING ? sizeof(sx_bytes) : sx_dtype_bytes(dtype);
     const int64_t n = sx_type_elems(&type);

@@ -29,7 +29,9 @@ typedef struct sx_literal {
     double number;
     sx_bytes text;
     int n;
-    struct sx_literal *items, *keys; /* [n] */
+    /* [n]; the items of an empty list are NULL, or, of an array such as np.zeros((0, 3)), one that
+     * tells the shape of the others. */
+    struct sx_literal *items, *keys;
 } sx_literal;
 
 /* Parses the whole text; the result is in `arena`. INVALID_ARGUMENT: where, and what is expected;

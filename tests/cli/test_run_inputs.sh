@@ -43,6 +43,11 @@ warns '"image": expected INPUT=VALUE'
 fails 1 $m --input_exprs 'image=np.zeros((2, 28, 28, 1))' --outdir out1
 warns 'Output file out1/class.npy already exists. Add "--overwrite"'
 ok $m --input_exprs 'image=np.zeros((2, 28, 28, 1))' --outdir out1 --overwrite
+# No rows: the other sizes count, also where nothing has them.
+ok $m --input_exprs 'image=np.zeros((0, 28, 28, 1))'
+[ "$(sed -n '/key probabilities/{n;p}' out)" = '[]' ] || fail "no rows: $(cat out)"
+fails 1 $m --input_exprs 'image=np.ones((3, 0, 28))'
+warns 'float32[3,0,28]'
 # Literals that are none.
 while IFS='|' read -r text error; do
     fails 1 $m --input_exprs "image=$text"

@@ -1,8 +1,11 @@
 /* Imports nodes of numbers that are several of ours. */
 #include "savedmodel/import_library_ops.h"
 
+#include <string.h>
+
 #include "base/checked.h"
 #include "graph/attr_operands.h"
+#include "graph/ops/diagonals.h"
 
 /* ---- Numbers ---- */
 
@@ -199,6 +202,20 @@ static sx_status import_matmul_types(sx_tf_op_node *x)
     return SX_OK;
 }
 
+/* MatrixDiag, MatrixDiagPart: of the main diagonal; the other elements are 0. */
+static sx_status import_main_diagonal(sx_tf_op_node *x)
+{
+    const sx_op_def *op =
+        strcmp(x->n->node->op, "MatrixDiag") == 0 ? &sx_op_matrix_diag : &sx_op_matrix_diag_part;
+    const sx_diagonals_attrs attrs = {.num_rows = -1, .num_cols = -1};
+    sx_value in[2], y = SX_NO_VALUE;
+    SX_TRY(sx_tf_operand(x, 0, &in[0]));
+    SX_TRY(sx_tf_number(x, x->tf.head.types[0].dtype, 0, &in[1]));
+    SX_TRY(sx_tf_build(x, op, &attrs, &y, 2, in));
+    sx_tf_set(x, 0, y);
+    return SX_OK;
+}
+
 /* ---- The table ---- */
 
 const sx_tf_op_row sx_tf_number_rows[] = {
@@ -211,5 +228,7 @@ const sx_tf_op_row sx_tf_number_rows[] = {
     {"EuclideanNorm", import_euclidean_norm, NULL},
     {"Cross", import_cross, NULL},
     {"BatchMatMulV3", import_matmul_types, NULL},
+    {"MatrixDiag", import_main_diagonal, NULL},
+    {"MatrixDiagPart", import_main_diagonal, NULL},
     {NULL, NULL, NULL},
 };

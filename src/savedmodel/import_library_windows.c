@@ -177,9 +177,35 @@ static sx_status import_depthwise(sx_tf_op_node *x)
     if (kernel->rank != 4 && kernel->rank != SX_UNKNOWN_RANK) {
         return sx_error(SX_DATA_LOSS, "the filter has rank %d, expected 4", kernel->rank);
     }
-    if (kernel->rank != 4 || !sx_type_is_static(kernel) ||
-        !sx_mul_i64(kernel->dims[2], kernel->dims[3], &filters)) {
-        return sx_tf_unsupported("the shape of the filter is unknown");
+    if (kernel->rank != 4) {
+        return sx_tf_unsupported("the rank of the filter is unknown");
+    }
+    if (!sx_type_is_static(kernel)) { /* C is known where it runs */
+        const sx_shape_attrs scalar = {.shape = {.n = 0}};
+        const sx_type image = sx_type_of_value(x->b, in[0]);
+        sx_value groups = SX_NO_VALUE;
+        sx_type out = sx_type_of(kernel->dtype, SX_UNKNOWN_DIM, SX_UNKNOWN_DIM, SX_UNKNOWN_DIM,
+                                 SX_UNKNOWN_DIM);
+        out.dims[0] = image.rank == 4 ? image.dims[0] : SX_UNKNOWN_DIM;
+        SX_TRY(sizes_of(x, in[1], 2, 1, &groups));
+        SX_TF_BUILD(x, &groups, reshape, &scalar, groups);
+        SX_TRY(join_axes(x, in[1], 2, &in[1]));
+        SX_TRY(sx_tf_expand(x, in[1], 2, &in[1]));
+        const sx_attr_operand open = {sx_tf_attr_row(&sx_op_conv2d, "groups"), groups};
+        y = sx_build_node(x->b, &(sx_node_spec){.op = &sx_op_conv2d,
+                                                .attrs = &attrs,
+                                                .inputs = in,
+                                                .n_inputs = 2,
+                                                .attr_operands = &open,
+                                                .n_attr_operands = 1,
+                                                .types = &out,
+                                                .n_types = 1,
+                                                .device = "",
+                                                .file = ""});
+        return set_image(x, y);
+    }
+    if (!sx_mul_i64(kernel->dims[2], kernel->dims[3], &filters)) {
+        return sx_tf_unsupported("its filter is too large");
     }
     const sx_shape_attrs shape = {.shape = {4, {kernel->dims[0], kernel->dims[1], 1, filters}}};
     attrs.groups = kernel->dims[2];
@@ -334,11 +360,73 @@ typedef struct volume_conv {
     int64_t pad_before, pad_after;
     sx_value rows; /* int64 [D', KD]: the depths that each depth of the result reads */
     int64_t c, f;  /* channels and filters */
+    /* of a depth that is computed, int64 [1], instead of `in` and pads: */
+    sx_value in, before, after;
 } volume_conv;
 
-/* `depth`: of the volume that is convolved. filter [KD,KH,KW,C,F] becomes [KH,KW,KD C,F]. */
-static sx_status read_volume_conv(const sx_tf_op_node *x, int64_t depth, sx_value *filter,
-                                  volume_conv *out)
+/* op(v, number), of int64 */
+static sx_status with_number(const sx_tf_op_node *x, const sx_op_def *op, sx_value v,
+                             int64_t number, sx_value *out)
+{
+    sx_value in[2] = {v, SX_NO_VALUE};
+    SX_TRY(sx_tf_int64s(x, &(sx_ints){1, {number}}, &in[1]));
+    return sx_tf_build(x, op, NULL, out, 2, in);
+}
+
+/* The windows of a depth that is computed, with the rule of sx_conv_geometry_of(). */
+static sx_status open_depth(const sx_tf_op_node *x, sx_value depth, int64_t stride,
+                            int64_t dilation, volume_conv *out)
+{
+    const int64_t kernel = out->depth.kernel, span = (kernel - 1) * dilation + 1;
+    const bool same = out->plane.padding == SX_SAME;
+    sx_value n = SX_NO_VALUE, total = SX_NO_VALUE, taps = SX_NO_VALUE, rows = SX_NO_VALUE;
+    sx_ints reads = {.n = (int)kernel};
+    int n_out = 0;
+    if (kernel > SX_MAX_RANK) {
+        return sx_tf_unsupported("a depth that is computed, of windows of more than %d",
+                                 SX_MAX_RANK);
+    }
+    for (int i = 0; i < reads.n; i++) {
+        reads.v[i] = i * dilation;
+    }
+    SX_TRY(with_number(x, &sx_op_add, depth, stride - (same ? 1 : span), &n));
+    SX_TRY(with_number(x, &sx_op_floor_div, n, stride, &n));
+    SX_TRY(with_number(x, &sx_op_maximum, n, 0, &n));
+    SX_TRY(with_number(x, &sx_op_sub, n, 1, &total));
+    SX_TRY(with_number(x, &sx_op_mul, total, stride, &total));
+    SX_TRY(with_number(x, &sx_op_add, total, span, &total));
+    SX_TF_BUILD(x, &total, sub, NULL, total, depth);
+    SX_TRY(with_number(x, &sx_op_maximum, total, 0, &total));
+    SX_TRY(with_number(x, &sx_op_floor_div, total, same ? 2 : 1, &out->before));
+    if (!same) { /* what no window reads stays; nothing is padded */
+        SX_TRY(with_number(x, &sx_op_mul, total, 0, &total));
+        out->before = total;
+    }
+    SX_TF_BUILD(x, &out->after, sub, NULL, total, out->before);
+    SX_TF_BUILD(x, &out->in, add, NULL, depth, total);
+    const sx_iota_attrs attrs = {.dtype = SX_I64};
+    const sx_attr_operand open = {sx_tf_attr_row(&sx_op_iota, "shape"), n};
+    SX_TRY(sx_tf_add_node(x, &sx_op_iota, &attrs, NULL, 0, &open, 1, &rows, &n_out));
+    SX_TRY(with_number(x, &sx_op_mul, rows, stride, &rows));
+    SX_TRY(sx_tf_expand(x, rows, -1, &rows));
+    SX_TRY(sx_tf_int64s(x, &reads, &taps));
+    SX_TF_BUILD(x, &out->rows, add, NULL, rows, taps);
+    return SX_OK;
+}
+
+/* A list of five numbers, zeros but for the depth's. */
+static sx_status along_depth(const sx_tf_op_node *x, sx_value number, sx_value *out)
+{
+    sx_value parts[3] = {SX_NO_VALUE, number, SX_NO_VALUE};
+    SX_TRY(sx_tf_int64s(x, &(sx_ints){1, {0}}, &parts[0]));
+    SX_TRY(sx_tf_int64s(x, &(sx_ints){3, {0, 0, 0}}, &parts[2]));
+    return sx_tf_build(x, &sx_op_concat, &(sx_axis_attrs){0}, out, 3, parts);
+}
+
+/* `depth`: of the volume that is convolved; if that is -1 it is `computed`, int64 [1]. filter
+ * [KD,KH,KW,C,F] becomes [KH,KW,KD C,F]. */
+static sx_status read_volume_conv(const sx_tf_op_node *x, int64_t depth, sx_value computed,
+                                  sx_value *filter, volume_conv *out)
 {
     enum { MOST_READS = 1 << 16 };
     const sx_type kernel = sx_type_of_value(x->b, *filter);
@@ -346,14 +434,26 @@ static sx_status read_volume_conv(const sx_tf_op_node *x, int64_t depth, sx_valu
     SX_TRY(sx_tf_read_spatial(&x->tf.head, "strides", true, 3, &strides));
     SX_TRY(sx_tf_read_spatial(&x->tf.head, "dilations", false, 3, &dilations));
     SX_TRY(sx_tf_read_padding(&x->tf.head, &out->plane.padding));
-    if (kernel.rank != 5 || !sx_type_is_static(&kernel) || depth < 0) {
-        return sx_tf_unsupported("the shape of its filter, or the depth of its input, is unknown");
+    if (kernel.rank != 5 || !sx_type_is_static(&kernel)) {
+        return sx_tf_unsupported("the shape of its filter is unknown");
     }
     out->plane.strides = sx_ints_of(2, strides.v + 1);
     out->plane.dilations = sx_ints_of(2, dilations.v + 1);
     out->plane.groups = 1;
     out->c = kernel.dims[3];
     out->f = kernel.dims[4];
+    int64_t channels = 0;
+    if (!sx_mul_i64(kernel.dims[0], out->c, &channels)) {
+        return sx_tf_unsupported("its filter is too large");
+    }
+    const sx_transpose_attrs inward = {.perm = {5, {1, 2, 0, 3, 4}}};
+    const sx_shape_attrs flat = {.shape = {4, {kernel.dims[1], kernel.dims[2], channels, out->f}}};
+    SX_TF_BUILD(x, filter, transpose, &inward, *filter);
+    SX_TRY(sx_tf_build(x, &sx_op_reshape, &flat, filter, 1, filter));
+    if (depth < 0) {
+        out->depth.kernel = kernel.dims[0];
+        return open_depth(x, computed, strides.v[0], dilations.n > 0 ? dilations.v[0] : 1, out);
+    }
     /* the depth's windows are those of an image of that height */
     const sx_conv2d_attrs along = {.strides = {2, {strides.v[0], 1}},
                                    .dilations = {2, {dilations.v[0], 1}},
@@ -363,9 +463,8 @@ static sx_status read_volume_conv(const sx_tf_op_node *x, int64_t depth, sx_valu
                   taps = sx_type_of(SX_F32, kernel.dims[0], 1, 1, 1);
     sx_conv_geometry g;
     SX_TRY(sx_conv_geometry_of(&along, &line, &taps, &g));
-    int64_t reads = 0, channels = 0;
-    if (!sx_mul_i64(g.h.out, g.h.kernel, &reads) || reads > MOST_READS ||
-        !sx_mul_i64(g.h.kernel, out->c, &channels)) {
+    int64_t reads = 0;
+    if (!sx_mul_i64(g.h.out, g.h.kernel, &reads) || reads > MOST_READS) {
         return sx_tf_unsupported("its depth is above %d", MOST_READS);
     }
     out->depth = g.h;
@@ -380,11 +479,7 @@ static sx_status read_volume_conv(const sx_tf_op_node *x, int64_t depth, sx_valu
     for (int64_t i = 0; i < reads; i++) {
         rows[i] = i / g.h.kernel * g.h.stride + i % g.h.kernel * g.h.dilation;
     }
-    SX_TRY(sx_tf_constant(x, sx_type_of(SX_I64, g.h.out, g.h.kernel), rows, &out->rows));
-    const sx_transpose_attrs inward = {.perm = {5, {1, 2, 0, 3, 4}}};
-    const sx_shape_attrs flat = {.shape = {4, {kernel.dims[1], kernel.dims[2], channels, out->f}}};
-    SX_TF_BUILD(x, filter, transpose, &inward, *filter);
-    return sx_tf_build(x, &sx_op_reshape, &flat, filter, 1, filter);
+    return sx_tf_constant(x, sx_type_of(SX_I64, g.h.out, g.h.kernel), rows, &out->rows);
 }
 
 /* The depths that a result reads lie beside one another in its channels: [N,D,H,W,C] is
@@ -395,17 +490,41 @@ static sx_status import_conv3d(sx_tf_op_node *x)
     const sx_gather_attrs along = {.axis = 1};
     volume_conv conv = {.c = 0};
     sx_value v = SX_NO_VALUE, filter = SX_NO_VALUE, y = SX_NO_VALUE, reads = SX_NO_VALUE;
+    sx_value depth = SX_NO_VALUE;
     SX_TRY(volume_operand(x, 0, &v));
     SX_TRY(sx_tf_operand(x, 1, &filter));
-    const sx_type type = sx_type_of_value(x->b, v);
-    SX_TRY(read_volume_conv(x, type.dims[1], &filter, &conv));
+    sx_type type = sx_type_of_value(x->b, v);
+    if (type.dims[1] < 0) {
+        SX_TRY(sizes_of(x, v, 1, 1, &depth));
+    }
+    SX_TRY(read_volume_conv(x, SX_MAX(type.dims[1], -1), depth, &filter, &conv));
     if (type.dims[4] >= 0 && type.dims[4] != conv.c) {
         return sx_tf_unsupported("%lld channels for a filter of %lld: groups",
                                  (long long)type.dims[4], (long long)conv.c);
     }
     const sx_pad_attrs around = {.before = {5, {0, conv.pad_before}},
                                  .after = {5, {0, conv.pad_after}}};
-    SX_TF_BUILD(x, &v, pad, &around, v);
+    if (type.dims[1] < 0) {
+        sx_value before = SX_NO_VALUE, after = SX_NO_VALUE;
+        sx_type padded = type;
+        padded.dims[1] = SX_UNKNOWN_DIM;
+        SX_TRY(along_depth(x, conv.before, &before));
+        SX_TRY(along_depth(x, conv.after, &after));
+        const sx_attr_operand open[2] = {{sx_tf_attr_row(&sx_op_pad, "before"), before},
+                                         {sx_tf_attr_row(&sx_op_pad, "after"), after}};
+        v = sx_build_node(x->b, &(sx_node_spec){.op = &sx_op_pad,
+                                                .attrs = &(sx_pad_attrs){.value = 0},
+                                                .inputs = &v,
+                                                .n_inputs = 1,
+                                                .attr_operands = open,
+                                                .n_attr_operands = 2,
+                                                .types = &padded,
+                                                .n_types = 1,
+                                                .device = "",
+                                                .file = ""});
+    } else {
+        SX_TF_BUILD(x, &v, pad, &around, v);
+    }
     SX_TF_BUILD(x, &v, gather, &along, v, conv.rows);
     SX_TF_BUILD(x, &v, transpose, &inward, v);
     SX_TRY(join_axes(x, v, 4, &v));
@@ -423,24 +542,47 @@ static sx_status import_transposed3d(sx_tf_op_node *x)
     const int first = sx_tf_channels_first(&x->tf.head) ? 2 : 1;
     volume_conv conv = {.c = 0};
     sx_value sizes = SX_NO_VALUE, filter = SX_NO_VALUE, dy = SX_NO_VALUE, y = SX_NO_VALUE;
+    sx_value depth = SX_NO_VALUE, plane = SX_NO_VALUE;
     int64_t size[3];
+    int n_out = 0;
     SX_TRY(sx_tf_operand(x, 0, &sizes));
     SX_TRY(sx_tf_operand(x, 1, &filter));
     SX_TRY(volume_operand(x, 2, &dy));
     for (int d = 0; d < 3; d++) {
         bool is_dim = false;
         if (!sx_tf_peek(x->b, sizes, first + d, &is_dim, &size[d]) || size[d] < 0) {
-            return sx_tf_unsupported("the size of its result is unknown");
+            size[d] = SX_UNKNOWN_DIM;
         }
     }
-    SX_TRY(read_volume_conv(x, size[0], &filter, &conv));
+    const sx_slice_attrs of_depth = {.begin = {1, {first}}, .size = {1, {1}}},
+                         of_plane = {.begin = {1, {first + 1}}, .size = {1, {2}}};
+    SX_TF_BUILD(x, &plane, slice, &of_plane, sizes);
+    SX_TF_BUILD(x, &depth, cast, (&(sx_cast_attrs){SX_I64}), sizes);
+    SX_TF_BUILD(x, &depth, slice, &of_depth, depth);
+    SX_TRY(read_volume_conv(x, SX_MAX(size[0], -1), depth, &filter, &conv));
     const sx_type from = sx_type_of_value(x->b, dy);
-    const sx_gather_grad_attrs along = {.rows = conv.depth.in, .axis = 1};
-    sx_type whole = sx_type_of(from.dtype, from.dims[0], conv.depth.out, size[1], size[2],
+    sx_type whole = sx_type_of(from.dtype, from.dims[0], from.dims[1], size[1], size[2],
                                conv.depth.kernel, conv.c);
-    conv.plane.size = sx_ints_of(2, size + 1);
     SX_TRY(join_axes(x, dy, 0, &y));
-    SX_TF_BUILD(x, &y, conv2d_grad_input, &conv.plane, y, filter);
+    if (size[1] >= 0 && size[2] >= 0) {
+        conv.plane.size = sx_ints_of(2, size + 1);
+        SX_TF_BUILD(x, &y, conv2d_grad_input, &conv.plane, y, filter);
+    } else {
+        const sx_value in[2] = {y, filter};
+        const sx_attr_operand open = {sx_tf_attr_row(&sx_op_conv2d_grad_input, "size"), plane};
+        const sx_type out = sx_type_of(from.dtype, sx_type_of_value(x->b, y).dims[0], size[1],
+                                       size[2], conv.depth.kernel * conv.c);
+        y = sx_build_node(x->b, &(sx_node_spec){.op = &sx_op_conv2d_grad_input,
+                                                .attrs = &conv.plane,
+                                                .inputs = in,
+                                                .n_inputs = 2,
+                                                .attr_operands = &open,
+                                                .n_attr_operands = 1,
+                                                .types = &out,
+                                                .n_types = 1,
+                                                .device = "",
+                                                .file = ""});
+    }
     SX_TRY(split_axis(x, y, 0, dy, &y)); /* [N,D',H,W,KD C] */
     if (dims_known(&whole)) {
         const sx_shape_attrs attrs = {.shape = sx_ints_of(6, whole.dims)};
@@ -449,8 +591,37 @@ static sx_status import_transposed3d(sx_tf_op_node *x)
         SX_TRY(sx_tf_divide_axis(x, y, 4, conv.depth.kernel, conv.c, &y));
     }
     SX_TF_BUILD(x, &y, transpose, &outward, y);
-    SX_TF_BUILD(x, &y, gather_grad, &along, conv.rows, y);
-    SX_TRY(sx_tf_cut_axis(x, y, 1, conv.pad_before, size[0], &y));
+    if (size[0] >= 0) {
+        const sx_gather_grad_attrs along = {.rows = conv.depth.in, .axis = 1};
+        SX_TF_BUILD(x, &y, gather_grad, &along, conv.rows, y);
+        SX_TRY(sx_tf_cut_axis(x, y, 1, conv.pad_before, size[0], &y));
+        return set_image(x, y);
+    }
+    /* the sums of all padded depths, and of those the depths */
+    const sx_gather_grad_attrs along = {.axis = 1};
+    const sx_gather_attrs cut = {.axis = 1};
+    const sx_iota_attrs count = {.dtype = SX_I64};
+    const sx_shape_attrs scalar = {.shape = {.n = 0}};
+    const sx_value in[2] = {conv.rows, y};
+    sx_value places = SX_NO_VALUE;
+    SX_TF_BUILD(x, &conv.in, reshape, &scalar, conv.in);
+    const sx_attr_operand open = {sx_tf_attr_row(&sx_op_gather_grad, "rows"), conv.in},
+                          long_as = {sx_tf_attr_row(&sx_op_iota, "shape"), depth};
+    const sx_type sums =
+        sx_type_of(from.dtype, from.dims[0], SX_UNKNOWN_DIM, size[1], size[2], conv.c);
+    y = sx_build_node(x->b, &(sx_node_spec){.op = &sx_op_gather_grad,
+                                            .attrs = &along,
+                                            .inputs = in,
+                                            .n_inputs = 2,
+                                            .attr_operands = &open,
+                                            .n_attr_operands = 1,
+                                            .types = &sums,
+                                            .n_types = 1,
+                                            .device = "",
+                                            .file = ""});
+    SX_TRY(sx_tf_add_node(x, &sx_op_iota, &count, NULL, 0, &long_as, 1, &places, &n_out));
+    SX_TF_BUILD(x, &places, add, NULL, places, conv.before);
+    SX_TF_BUILD(x, &y, gather, &cut, y, places);
     return set_image(x, y);
 }
 

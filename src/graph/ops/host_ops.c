@@ -174,6 +174,24 @@ sx_status sx_infer_shaped(const char *what, const sx_type *shape, sx_dtype dtype
     return SX_OK;
 }
 
+sx_status sx_host_types_inferred(const sx_kernel_call *c, sx_status (*infer)(sx_infer_context *),
+                                 int n_outputs, sx_type *out_types)
+{
+    sx_type inputs[SX_SAMPLE_MAX_INPUTS];
+    for (int i = 0; i < c->n_in; i++) {
+        inputs[i] = c->in[i].type;
+    }
+    SX_TRY(infer(&(sx_infer_context){.attrs = c->attrs,
+                                     .inputs = inputs,
+                                     .n_inputs = c->n_in,
+                                     .outputs = out_types,
+                                     .n_outputs = n_outputs}));
+    for (int i = 0; i < n_outputs; i++) {
+        SX_TRY(sx_require_made("the result", &out_types[i]));
+    }
+    return SX_OK;
+}
+
 sx_status sx_shaped_type(const char *what, const sx_host_tensor *shape, sx_dtype dtype,
                          sx_type *out)
 {

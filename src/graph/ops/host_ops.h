@@ -80,6 +80,11 @@ SX_MUST_USE sx_status sx_infer_shaped(const char *what, const sx_type *shape, sx
  * RESOURCE_EXHAUSTED: as sx_require_made(). */
 SX_MUST_USE sx_status sx_shaped_type(const char *what, const sx_host_tensor *shape, sx_dtype dtype,
                                      sx_type *out);
+/* The outputs' types where it runs, by infer; RESOURCE_EXHAUSTED: as sx_require_made(). For
+ * operators that make of the batch other dimensions. */
+SX_MUST_USE sx_status sx_host_types_inferred(const sx_kernel_call *c,
+                                             sx_status (*infer)(sx_infer_context *), int n_outputs,
+                                             sx_type *out_types);
 /* `first` has the first dimensions of `all`, as far as both are known: each element of it has an
  * item of `all`. *out is n of those items: [n, the other dimensions of all], of all's dtype. */
 SX_MUST_USE sx_status sx_infer_items(const char *what_first, const sx_type *first,

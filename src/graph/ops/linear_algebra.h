@@ -1,0 +1,71 @@
+/* What the operators of linear algebra share: checks of stacks of matrices, and the algorithms, on
+ * matrices of double in row order. The matrices of models are small: plain loops, on the calling
+ * thread. */
+#ifndef SX_GRAPH_OPS_LINEAR_ALGEBRA_H
+#define SX_GRAPH_OPS_LINEAR_ALGEBRA_H
+
+#include "base/memory.h"
+#include "graph/ops/host_ops.h"
+
+/* matrix_inverse, matrix_solve */
+typedef struct sx_adjoint_attrs {
+    bool adjoint;
+} sx_adjoint_attrs;
+extern const sx_attr_def sx_adjoint_rows[1];
+
+/* ---- Inference; shapes may have unknown parts ---- */
+
+/* [..., m, n] of floats. */
+SX_MUST_USE sx_status sx_require_matrices(const char *what, const sx_type *t);
+/* [..., n, n] of floats, as far as it is known. */
+SX_MUST_USE sx_status sx_require_square(const char *what, const sx_type *t);
+/* One output like the one input, square matrices. */
+SX_MUST_USE sx_status sx_infer_square(sx_infer_context *c);
+/* The dimensions in front of the last `n`, with room for `extra` more; of an unknown rank unknown.
+ */
+sx_type sx_heads_of(const sx_type *t, int n);
+/* heads and the dimensions; of an unknown rank unknown. */
+sx_type sx_matrices_type(const sx_type *heads, int64_t rows, int64_t columns);
+/* Dimension -1 or -2 of matrices; SX_UNKNOWN_DIM if it is not known. */
+int64_t sx_matrix_dim(const sx_type *t, int from_end);
+/* INVALID_ARGUMENT (running): heads of the two differ, which do not broadcast here. */
+SX_MUST_USE sx_status sx_require_heads(const char *what_a, const sx_type *a, const char *what_b,
+                                       const sx_type *b);
+
+/* ---- Gradients ---- */
+
+/* x [...,n,n], of known size, with zeros in the other triangle. */
+sx_value sx_triangle(sx_builder *b, sx_value x, bool lower);
+
+/* ---- Running ---- */
+
+/* The matrices of a static type. */
+typedef struct sx_matrices {
+    int64_t count, rows, columns;
+} sx_matrices;
+sx_matrices sx_matrices_of(const sx_type *t);
+
+/* Memory of the run for n doubles; NULL = none left. */
+double *sx_matrix_room(const sx_kernel_call *c, int64_t n);
+
+/* a [n,n] becomes its factors with rows exchanged, order[i] the row that is now row i; *out_sign
+ * changes with each exchange. *out_regular: no pivot is 0. */
+SX_MUST_USE sx_status sx_lu_factor(const sx_kernel_call *c, double *a, int64_t n, int64_t *order,
+                                   int *out_sign, bool *out_regular);
+/* x [n,columns] = the solution of the factored matrix for b. */
+void sx_lu_solve(const double *lu, const int64_t *order, int64_t n, const double *b, double *x,
+                 int64_t columns);
+/* Solves op(a) x = x in place, a [n,n] triangular: op transposes if `transposed`; `lower` says
+ * which triangle of a is read. */
+void sx_triangular_solve(const double *a, int64_t n, bool lower, bool transposed, double *x,
+                         int64_t columns);
+/* a [n,n], of which the lower triangle is read, becomes l, zeros above; false if a is not positive
+ * definite. */
+bool sx_cholesky_factor(double *a, int64_t n);
+/* The singular values of a [m,n], descending, and the singular vectors: a = u s vᵀ, u [m,m'], v
+ * [n,n'] with m', n' = min(m, n), or m and n if `full`. u and v may be NULL. Not finite: all NaN.
+ */
+SX_MUST_USE sx_status sx_svd_factor(const sx_kernel_call *c, const double *a, int64_t m, int64_t n,
+                                    bool full, double *s, double *u, double *v);
+
+#endif

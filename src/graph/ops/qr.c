@@ -1,0 +1,122 @@
+/* qr: x = q r with orthonormal columns of q, and r upper triangular.
+ *
+ *   x              [...,m,n], any float
+ *   full_matrices  q [...,m,m] and r [...,m,n]; otherwise q [...,m,p] and r [...,p,n] with
+ *                  p = min(m, n)
+ *
+ * Errors   INVALID_ARGUMENT  no float, rank below 2
+ * Numbers  by Householder's reflections: a diagonal element of r has the sign that the column did
+ *          not begin with, but the last one of a matrix that is not tall
+ * Source   TensorFlow tf.linalg.qr */
+#include <float.h>
+
+#include "graph/ops/linear_algebra.h"
+
+typedef struct sx_qr_attrs {
+    bool full_matrices;
+} sx_qr_attrs;
+
+static const sx_attr_def qr_attrs[] = {SX_ATTR_TF(sx_qr_attrs, full_matrices, SX_ATTR_BOOL)};
+
+static sx_status qr_infer(sx_infer_context *c)
+{
+    const sx_qr_attrs *attrs = c->attrs;
+    const sx_type *x = &c->inputs[0];
+    SX_TRY(sx_require_matrices("x", x));
+    const sx_type heads = sx_heads_of(x, 2);
+    const int64_t m = sx_matrix_dim(x, 2), n = sx_matrix_dim(x, 1);
+    const int64_t p = attrs->full_matrices ? m : m < 0 || n < 0 ? SX_UNKNOWN_DIM : SX_MIN(m, n);
+    c->outputs[0] = sx_matrices_type(&heads, m, p);
+    c->outputs[1] = sx_matrices_type(&heads, p, n);
+    return SX_OK;
+}
+
+/* a [rows,columns] = (1 - factor v vᵀ) a, from row `first` on; v begins with 1. */
+static void reflect(double *a, int64_t first, int64_t rows, int64_t columns, const double *v,
+                    double factor)
+{
+    for (int64_t j = 0; j < columns; j++) {
+        double dot = 0;
+        for (int64_t i = first; i < rows; i++) {
+            dot += v[i - first] * a[i * columns + j];
+        }
+        for (int64_t i = first; i < rows; i++) {
+            a[i * columns + j] -= factor * dot * v[i - first];
+        }
+    }
+}
+
+static sx_status qr_host_types(const sx_kernel_call *c, sx_type *out_types)
+{
+    return sx_host_types_inferred(c, qr_infer, 2, out_types);
+}
+
+static sx_status qr_host(const sx_kernel_call *c)
+{
+    const sx_matrices x = sx_matrices_of(&c->in[0].type), of_q = sx_matrices_of(&c->out[0].type);
+    const int64_t m = x.rows, n = x.columns, p = of_q.columns, steps = SX_MIN(m, n);
+    double *a = sx_matrix_room(c, m * n), *v = sx_matrix_room(c, m * steps);
+    double *factors = sx_matrix_room(c, steps);
+    if (a == NULL || v == NULL || factors == NULL) {
+        return sx_no_memory("for the reflections of a matrix");
+    }
+    for (int64_t at = 0; at < x.count; at++) {
+        double *q = c->out[0].f + at * m * p, *r = c->out[1].f + at * p * n;
+        memcpy(a, c->in[0].f + at * m * n, (size_t)(m * n) * sizeof(*a));
+        for (int64_t k = 0; k < steps; k++) {
+            double *reflection = v + k * m, rest = 0;
+            const double begin = a[k * n + k];
+            SX_TRY(sx_cancel_check(c->cancel));
+            for (int64_t i = k + 1; i < m; i++) {
+                rest += a[i * n + k] * a[i * n + k];
+            }
+            const double norm = sqrt(begin * begin + rest), to = begin >= 0 ? -norm : norm;
+            const bool done = rest <= DBL_MIN;
+            factors[k] = done ? 0 : (to - begin) / to;
+            reflection[0] = 1;
+            for (int64_t i = k + 1; i < m; i++) {
+                reflection[i - k] = done ? 0 : a[i * n + k] / (begin - to);
+            }
+            reflect(a, k, m, n, reflection, factors[k]);
+        }
+        for (int64_t i = 0; i < p * n; i++) {
+            r[i] = i / n <= i % n ? a[i] : 0;
+        }
+        for (int64_t i = 0; i < m * p; i++) {
+            q[i] = i / p == i % p;
+        }
+        for (int64_t k = steps - 1; k >= 0; k--) {
+            reflect(q, k, m, p, v + k * m, factors[k]);
+        }
+    }
+    return SX_OK;
+}
+
+static void qr_to_tf(sx_tf_writer *w, const sx_tf_op *op)
+{
+    sx_tf_same(w, op, &sx_op_qr, "Qr",
+               sx_tf_attrs(sx_tf_attr_type("T", (int)op->in_types[0].dtype)));
+}
+
+static const sx_op_sample qr_samples[] = {
+    {.name = "tall", .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, 2, 4, 3)}, .n_inputs = 1},
+    {.name = "full",
+     .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, 4, 2)},
+     .n_inputs = 1,
+     .attrs = &(const sx_qr_attrs){.full_matrices = true}},
+    {.name = "wide", .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, 2, 4)}, .n_inputs = 1},
+};
+
+const sx_op_def sx_op_qr = {
+    SX_OP_NAMED(qr),
+    .n_in = 1,
+    .n_out = 2,
+    .flags = SX_OP_HOST | SX_OP_NO_GRAD,
+    SX_OP_ATTRS(sx_qr_attrs, qr_attrs),
+    .infer = qr_infer,
+    .host = qr_host,
+    .host_types = qr_host_types,
+    .to_tf = qr_to_tf,
+    SX_FROM_TF({.op = "Qr"}),
+    SX_OP_SAMPLES(qr_samples),
+};

@@ -1,0 +1,164 @@
+"""Linear algebra against TensorFlow: diagonals, inverses, solutions, factors. What a factorization leaves open, the signs
+of vectors, is made equal first.
+
+Each row of CASES is a function and its arguments (function_cases.py)."""
+import os
+import sys
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+import numpy as np
+import tensorflow as tf
+
+import function_cases
+
+raw = tf.raw_ops
+CASES = {}
+RNG = np.random.default_rng(5)
+
+
+def case(name, function, *args):
+    assert name not in CASES, name
+    CASES[name] = (function, args)
+
+
+def draw(*shape, dtype=np.float32):
+    return RNG.normal(size=shape).astype(dtype)
+
+
+def regular(*shape, dtype=np.float32):
+    return (RNG.normal(size=shape) + 3 * np.eye(shape[-1])).astype(dtype)
+
+
+def definite(*shape, dtype=np.float32):
+    a = RNG.normal(size=shape)
+    return (a @ np.swapaxes(a, -1, -2) + np.eye(shape[-1])).astype(dtype)
+
+
+# --- Diagonals -------------------------------------------------------------------------------------
+
+ALIGN = ["RIGHT_LEFT", "LEFT_RIGHT", "LEFT_LEFT", "RIGHT_RIGHT"]
+for dtype in (np.float32, np.float64, np.float16, np.int8, np.int32, np.int64, np.uint8, np.bool_):
+    x = RNG.integers(0, 2 if dtype is np.bool_ else 100, (2, 3, 4)).astype(dtype)
+    d = np.dtype(dtype).name
+    case(f"diag_{d}", lambda x: raw.MatrixDiag(diagonal=x), x)
+    case(f"diag_part_{d}", lambda x: raw.MatrixDiagPart(input=x), x)
+    case(f"set_diag_{d}", lambda x, y: raw.MatrixSetDiag(input=x, diagonal=y), x, x[:, :, 0].copy())
+x = np.arange(24, dtype=np.float32).reshape(2, 3, 4) + 1
+for k in (0, 1, -1, 2, -2, 3, (-1, 1), (0, 2), (-2, 0), (-2, 3), (1, 3), (-2, -1)):
+    name = str(k).replace(" ", "").replace("-", "m").strip("()").replace(",", "_")
+    part = tf.linalg.diag_part(x, k=k).numpy()
+    for align in ALIGN if isinstance(k, tuple) else ALIGN[:1]:
+        case(f"diag_part_k{name}_{align}", lambda x, k=k, a=align: raw.MatrixDiagPartV3(
+            input=tf.reshape(x, [2, 3, 4]), k=k, padding_value=-1.0, align=a), x)
+        case(f"set_diag_k{name}_{align}", lambda x, y, k=k, a=align, s=part.shape: raw.MatrixSetDiagV3(
+            input=tf.reshape(x, [2, 3, 4]), diagonal=tf.reshape(y, s), k=k, align=a), x, -part)
+        for sizes in ((-1, -1), (-1, 4)) if k != (-1, 1) else ((-1, -1), (3, 4), (3, -1)):
+            case(f"diag_k{name}_{align}_{sizes[0] % 9}_{sizes[1] % 9}", lambda y, k=k, a=align, s=sizes, p=part.shape: raw.MatrixDiagV3(
+                diagonal=tf.reshape(y, p), k=k, num_rows=s[0], num_cols=s[1], padding_value=-2.0, align=a), part)
+    case(f"diag_part_v2_k{name}", lambda x, k=k: raw.MatrixDiagPartV2(input=tf.reshape(x, [2, 3, 4]), k=k, padding_value=0.0), x)
+case("diag_eye", lambda x: tf.eye(tf.shape(x)[0], 4), x[:, :, 0].copy())
+case("diag_outside", lambda x: raw.MatrixDiagPartV3(input=x, k=4, padding_value=0.0), x)
+case("diag_empty", lambda x: raw.MatrixDiagV3(diagonal=x, k=0, num_rows=-1, num_cols=-1, padding_value=0.0), np.zeros((2, 0), np.float32))
+case("set_diag_sizes", lambda x, y: raw.MatrixSetDiagV3(input=x, diagonal=y, k=0), x, x[:, 0, :2].copy())
+
+# --- Square matrices -------------------------------------------------------------------------------
+
+
+
+
+def eig(x):
+    e, v = raw.SelfAdjointEigV2(input=x)
+    return e, tf.matmul(v * e[..., None, :], v, transpose_b=True), tf.abs(v)
+
+
+def svd(x, full=False):
+    s, u, v = raw.Svd(input=x, full_matrices=full)
+    p = s.shape[-1]
+    return s, tf.abs(u[..., :p]), tf.abs(v[..., :p]), tf.matmul(u[..., :p] * s[..., None, :], v[..., :p], transpose_b=True), tf.matmul(
+        u, u, transpose_a=True), tf.matmul(v, v, transpose_a=True)
+
+
+for dtype in (np.float32, np.float64):
+    d = np.dtype(dtype).name
+    for shape in ((4, 4), (2, 3, 3), (2, 1, 5, 5), (1, 1), (0, 0), (2, 0, 0), (0, 3, 3), (2, 17, 17)):
+        name = f"{d}_{'x'.join(map(str, shape))}"
+        a, spd = regular(*shape, dtype=dtype), definite(*shape, dtype=dtype)
+        b = draw(*shape[:-1], 2, dtype=dtype)
+        for adjoint in (False, True):
+            case(f"inverse_{adjoint}_{name}", lambda x, t=adjoint: raw.MatrixInverse(input=x, adjoint=t), a)
+            case(f"solve_{adjoint}_{name}", lambda x, y, t=adjoint: raw.MatrixSolve(matrix=x, rhs=y, adjoint=t), a, b)
+            for lower in (False, True):
+                case(f"triangular_{lower}_{adjoint}_{name}", lambda x, y, l=lower, t=adjoint: raw.MatrixTriangularSolve(
+                    matrix=x, rhs=y, lower=l, adjoint=t), a + 3 * np.eye(shape[-1], dtype=dtype), b)
+        case(f"determinant_{name}", lambda x: raw.MatrixDeterminant(input=x), a)
+        case(f"log_determinant_{name}", lambda x: tuple(raw.LogMatrixDeterminant(input=x)), -a)
+        case(f"cholesky_{name}", lambda x: raw.Cholesky(input=x), spd)
+        case(f"cholesky_grad_{name}", lambda l, g: raw.CholeskyGrad(l=l, grad=g), np.linalg.cholesky(spd) if spd.size else spd, draw(*shape, dtype=dtype))
+        if shape != (0, 0):
+            case(f"lu_{name}", lambda x: tuple(raw.Lu(input=x)), a)
+        case(f"eig_{name}", eig, spd)
+        case(f"eig_values_{name}", lambda x: raw.SelfAdjointEigV2(input=x, compute_v=False)[0], spd)
+    for shape in ((4, 4), (5, 3), (3, 5), (2, 6, 3), (2, 3, 6), (1, 1), (3, 1), (1, 3), (4, 0), (0, 4), (0, 3, 2)):
+        name = f"{d}_{'x'.join(map(str, shape))}"
+        a, b = draw(*shape, dtype=dtype), draw(*shape[:-1], 2, dtype=dtype)
+        if 0 not in shape[-2:]:
+            case(f"svd_{name}", svd, a)
+            case(f"svd_full_{name}", lambda x: svd(x, True), a)
+            for fast in (True, False):
+                case(f"least_{fast}_{name}", lambda x, y, f=fast: raw.MatrixSolveLs(matrix=x, rhs=y, l2_regularizer=np.float64(0.0), fast=f), a, b)
+            case(f"least_regular_{name}", lambda x, y: raw.MatrixSolveLs(matrix=x, rhs=y, l2_regularizer=np.float64(0.7)), a, b)
+        case(f"svd_values_{name}", lambda x: raw.Svd(input=x, compute_uv=False)[0], a)
+        for full in (False, True):
+            case(f"qr_{full}_{name}", lambda x, f=full: tuple(raw.Qr(input=x, full_matrices=f)) if not f else (raw.Qr(input=x, full_matrices=True)[1],), a)
+    for bands in (1, 2, 3):
+        for lower in (False, True):
+            for adjoint in (False, True):
+                case(f"banded_{bands}_{lower}_{adjoint}_{d}", lambda a, b, l=lower, t=adjoint: raw.BandedTriangularSolve(
+                    matrix=a, rhs=b, lower=l, adjoint=t), draw(2, bands, 5, dtype=dtype) + dtype(3), draw(2, 5, 2, dtype=dtype))
+    for pivots in (False, True):
+        case(f"tridiagonal_{pivots}_{d}", lambda a, b, p=pivots: raw.TridiagonalSolve(diagonals=a, rhs=b, partial_pivoting=p),
+             draw(2, 3, 6, dtype=dtype), draw(2, 6, 2, dtype=dtype))
+    case(f"tridiagonal_one_{d}", lambda a, b: raw.TridiagonalSolve(diagonals=a, rhs=b), draw(3, 1, dtype=dtype), draw(1, 2, dtype=dtype))
+f32 = np.float32
+SINGULAR, RECTANGLE, BROKEN = f32([[1, 2], [2, 4]]), draw(2, 3), f32([[1, np.nan], [2, 4]])
+for name, a in (("singular", SINGULAR), ("rectangle", RECTANGLE), ("nan", BROKEN), ("not_definite", -definite(3, 3))):
+    case(f"odd_inverse_{name}", lambda x: raw.MatrixInverse(input=x), a)
+    case(f"odd_determinant_{name}", lambda x: raw.MatrixDeterminant(input=x), a)
+    case(f"odd_log_determinant_{name}", lambda x: tuple(raw.LogMatrixDeterminant(input=x)), a)
+    case(f"odd_cholesky_{name}", lambda x: tf.linalg.band_part(raw.Cholesky(input=x), -1, 0), a)
+    case(f"odd_solve_{name}", lambda x, y: raw.MatrixSolve(matrix=x, rhs=y), a, np.ones((len(a), 1), f32))
+    case(f"odd_triangular_{name}", lambda x, y: raw.MatrixTriangularSolve(matrix=x, rhs=y), a, np.ones((len(a), 1), f32))
+case("odd_triangular_zero", lambda x, y: raw.MatrixTriangularSolve(matrix=x, rhs=y), f32([[0, 1], [1, 1]]), np.ones((2, 1), f32))
+case("odd_lu_singular", lambda x: tuple(raw.Lu(input=x)), SINGULAR)
+case("odd_svd_singular", svd, SINGULAR)
+case("odd_svd_nan", lambda x: raw.Svd(input=x, compute_uv=False)[0], BROKEN)
+case("odd_svd_zero", lambda x: raw.Svd(input=x, compute_uv=False)[0], np.zeros((3, 4), f32))
+case("odd_least_singular", lambda x, y: raw.MatrixSolveLs(matrix=x, rhs=y, l2_regularizer=np.float64(0)), SINGULAR, np.ones((2, 1), f32))
+case("odd_solve_heads", lambda x, y: raw.MatrixSolve(matrix=x, rhs=y), regular(1, 2, 2), draw(3, 2, 1))
+case("triangular_broadcast", lambda x, y: raw.MatrixTriangularSolve(matrix=x, rhs=y), regular(1, 3, 3), draw(4, 3, 2))
+case("lu_wide_order", lambda x: tuple(raw.Lu(input=x, output_idx_type=tf.int64)), regular(3, 3))
+
+# In a batch of another size than 1 a matrix's own dimensions are not the batch.
+STATIC = {name for name in CASES if CASES[name][1][0].ndim == 2 or name.startswith(("triangular_broadcast", "diag_k", "set_diag", "diag_part"))}
+UNKNOWN_RANK = ["inverse_False_float32_2x3x3", "solve_False_float32_2x3x3", "cholesky_float32_2x3x3", "diag_part_k1_RIGHT_LEFT", "diag_float32"]
+
+
+def rounding(name, theirs):
+    """Of float32, whose rounding errors the condition of a matrix multiplies."""
+    finite = np.abs(theirs[np.isfinite(theirs)]).max(initial=0) if theirs.dtype.kind == "f" else 0
+    return 0 if name.startswith(("diag_", "set_")) else {"float32": 2e-4}.get(theirs.dtype.name, 1e-8) * max(finite, 1 if "svd" in name or "eig" in name else 0)
+
+
+def main():
+    only = sys.argv[1:]
+    cases = {k: v for k, v in CASES.items() if not only or any(o in k for o in only)}
+    cases |= {f"any_{k}": cases[k] for k in UNKNOWN_RANK if k in cases}
+    failures = function_cases.run(cases, STATIC, atol=rounding)
+    for failure in failures:
+        print(f"FAIL {failure}")
+    print(f"{len(cases)} cases, {len(failures)} failures")
+    return 1 if failures or (not only and len(cases) < 100) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

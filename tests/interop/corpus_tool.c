@@ -133,6 +133,12 @@ static sx_status answer(sx_servable *model, const char *request, sx_arena *arena
     return SX_OK;
 }
 
+static void write_kernel(void *user, const sx_kernel_profile *k)
+{
+    (void)user;
+    printf("kernel %.9f %s\n", k->seconds, k->kernel);
+}
+
 int main(int argc, char **argv)
 {
     sx_servable *model;
@@ -145,6 +151,7 @@ int main(int argc, char **argv)
         sx_servable_load(argv[1],
                          &(sx_servable_options){.struct_size = sizeof(sx_servable_options),
                                                 .tags = argv[2],
+                                                .on_profile = write_kernel,
                                                 .threads = threads != NULL ? atoi(threads) : 0},
                          &model);
     if (status != SX_OK) {

@@ -93,9 +93,13 @@ class Tool:
         return float(line[1]), float(line[2])
 
     def close(self):
+        """What the device computed by its operators' host kernels, which are slow: their names."""
         self.process.stdin.close()
+        lines = self.process.stdout.read().decode(errors="replace").splitlines()
         self.process.stdout.close()
+        host = {line.split(" ", 2)[2] for line in lines if line.startswith("kernel ") and line.endswith(" host")}
         self.process.wait()
+        return sorted(host)
 
 
 # ---- One model ----
@@ -153,10 +157,11 @@ def compare(what, ours, theirs, tolerance):
             assert off <= tolerance * scale, f"{what}: {key} is off by {off:.2e}, its largest value {scale:.2e}"
 
 
-def check(row, path):
-    """Every signature, at every batch and size, of the model at `path`."""
+def check(row, path, kernels=False):
+    """Every signature, at every batch and size, of the model at `path`. `kernels`: the device has kernels of its own
+    for everything that it computes."""
     loaded = tf.saved_model.load(path, tags=list(row.tags))
-    tool, n = Tool(path, ",".join(row.tags)), 0
+    tool, n, slow = Tool(path, ",".join(row.tags)), 0, []
     try:
         for name, function in loaded.signatures.items():
             if name.startswith("__saved_model"):
@@ -171,7 +176,8 @@ def check(row, path):
                 compare(f"{row.name} {name} {shapes}", tool.run(name, feed), theirs, row.tolerance)
                 n += 1
     finally:
-        tool.close()
+        slow = tool.close()
+    assert not (kernels and slow), f"{row.name} runs on the device in {', '.join(slow)}"
     assert n > 0, f"{row.name} has no signature"
     return n
 
@@ -181,7 +187,7 @@ def check(row, path):
 OPERATOR = re.compile(r"(?:unsupported operators?: |\), )([A-Za-z0-9_]+) \(\d+ nodes?: ")
 
 
-def run(chosen, keep=None, missing_path=None, after=None):
+def run(chosen, keep=None, missing_path=None, after=None, kernels=False):
     """Compares the rows; returns how many were wrong. after(row, path) is called for each."""
     tf.get_logger().setLevel("ERROR")
     wrong, passed, runs, gaps = [], 0, 0, {}
@@ -197,7 +203,7 @@ def run(chosen, keep=None, missing_path=None, after=None):
                     tf.keras.utils.set_random_seed(7)
                     row.make(path)
                 made = time.time() - began
-                n = check(row, path)
+                n = check(row, path, kernels)
                 runs, passed = runs + n, passed + 1
                 if row.name in GAPS:
                     print(f"{row.name} is no gap any more: take it from gaps.py")

@@ -16,7 +16,7 @@ enum { TINY_OPS = 2048 };
 
 static bool match_matmul(sx_cpu_match *m)
 {
-    return sx_cpu_is_f32(m, m->out[0]) && sx_type_elems(sx_graph_type(m->graph, m->out[0])) > 0;
+    return sx_cpu_is_f32(m, m->out[0]);
 }
 
 static void run_matmul(const sx_cpu_step *step, const sx_cpu_call *call)
@@ -83,8 +83,8 @@ static sx_status prepare_matmul(const sx_cpu_site *site, sx_cpu_step *step)
                        .m = c->dims[c->rank - 2],
                        .n = c->dims[c->rank - 1],
                        .k = a->dims[a->rank - 2 + !attrs->transpose_a]};
-    d->products = sx_type_elems(c) / (d->m * d->n);
-    if (b->rank == 2 && !d->ta) {
+    d->products = d->m * d->n > 0 ? sx_type_elems(c) / (d->m * d->n) : 0; /* 0: a batch of none */
+    if (b->rank == 2 && !d->ta && d->products > 1) {
         d->m *= d->products;
         d->products = 1;
     }

@@ -109,6 +109,195 @@ def keras2_export(path):
                      ).export(path)
 
 
+@model(sizes=[(6, 5), (9, 8)])
+def keras2_old_layers(path):
+    """Layers that Keras 3 has no more, or writes otherwise."""
+    keras, L = k()
+    x = keras.Input((None, 4))
+    y = L.ThresholdedReLU(0.2)(L.Conv1D(6, 3, padding="causal")(x))
+    y = L.Bidirectional(L.SimpleRNN(4, return_sequences=True))(y)
+    y = L.TimeDistributed(L.Dense(3))(y)
+    keras.Model(x, [L.Attention()([y, y]), L.GlobalMaxPooling1D()(y)]).save(path)
+
+
+@model()
+def keras2_locally_connected(path):
+    keras, L = k()
+    keras.Sequential([keras.Input((10, 10, 2)), L.LocallyConnected2D(3, 3), L.ReLU(6.0), L.Flatten(), L.Dense(2)]).save(path)
+
+
+@model()
+def keras2_operators(path):
+    """Operators of TensorFlow on Keras tensors, which become layers."""
+    import tensorflow as tf
+    keras, L = k()
+    x = keras.Input((6, 4))
+    y = tf.einsum("nij,nkj->nik", x, x) / 2.0
+    y = tf.where(y > 0, y, tf.zeros_like(y)) @ x
+    y = tf.concat([y[:, 1:], tf.reverse(y, [1])], 1)
+    y = tf.reshape(tf.transpose(y, [0, 2, 1]), [-1, 44])
+    keras.Model(x, {"y": tf.math.top_k(y, 3).values, "s": tf.reduce_sum(y, 1) - tf.math.reduce_std(y, 1), "n": tf.norm(y, axis=1)}).save(path)
+
+
+@model()
+def keras2_from_h5(path):
+    """Saved as .h5, loaded, saved again: convolutions with constraints and regularization."""
+    keras, L = k()
+    m = keras.Sequential([keras.Input((12, 12, 3)), L.Conv2D(4, 3, kernel_regularizer="l2", kernel_constraint="max_norm"), L.BatchNormalization(),
+                          L.PReLU(shared_axes=[1, 2]), L.SeparableConv2D(4, 3, depth_multiplier=2), L.GlobalAveragePooling2D(), L.Dense(3)])
+    m.compile("rmsprop", "mse", metrics=["mae"])
+    m.save(path + ".h5")
+    keras.models.load_model(path + ".h5").save(path)
+
+
+@model(sizes=[(7,), (12,)])
+def keras2_custom_cell(path):
+    """A subclassed model around an RNN of a cell of one's own."""
+    import tensorflow as tf
+    keras, L = k()
+
+    class Cell(L.Layer):
+        state_size = 5
+
+        def build(self, shape):
+            self.w = self.add_weight("w", (shape[-1], 5))
+            self.u = self.add_weight("u", (5, 5), "orthogonal")
+
+        def call(self, x, states):
+            h = tf.tanh(x @ self.w + states[0] @ self.u)
+            return h * 0.5 + states[0] * 0.5, [h]
+
+    class Net(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.rnn, self.out = L.RNN(Cell(), return_sequences=True), L.Dense(2)
+
+        @tf.function(input_signature=[tf.TensorSpec([None, None, 3], tf.float32, "x")])
+        def call(self, x):
+            return self.out(self.rnn(x))
+
+    m = Net()
+    m(tf.zeros([1, 2, 3]))
+    m.save(path)
+
+
+@model(batches=(2,))
+def keras2_stateful_gru(path):
+    """The state of a layer lives from call to call."""
+    keras, L = k()
+    x = keras.Input(batch_shape=(2, 3, 4))
+    keras.Model(x, L.Dense(2)(L.GRU(5, stateful=True)(x))).save(path)
+
+
+@model()
+def keras2_conv_lstm(path):
+    keras, L = k()
+    keras.Sequential([keras.Input((4, 8, 8, 2)), L.ConvLSTM2D(3, 3, dropout=0.1), L.Flatten(), L.Dense(2)]).save(path)
+
+
+@model(feed=lambda rng, n: {"age": rng.integers(10, 80, (n, 1)), "job": rng.choice([b"a", b"b", b"zz"], (n, 1)), "pay": rng.normal(size=(n, 1))})
+def keras2_columns_of_layers(path):
+    """What the guide for structured data makes: lookups, hashes, buckets, crosses."""
+    import numpy as np
+    keras, L = k()
+    age, job, pay = keras.Input((1,), dtype="int64", name="age"), keras.Input((1,), dtype="string", name="job"), keras.Input((1,), name="pay")
+    normal = L.Normalization()
+    normal.adapt(np.array([[1.0], [2.0], [4.0]]))
+    lookup = L.IntegerLookup(vocabulary=[20, 30, 40], num_oov_indices=2, output_mode="one_hot")
+    cross = L.HashedCrossing(9, output_mode="one_hot")((job, age))
+    buckets = L.CategoryEncoding(4, "one_hot")(L.Discretization([20.0, 30.0, 50.0])(age))
+    y = L.Concatenate()([normal(pay), lookup(age), cross, buckets, L.Embedding(5, 3)(L.Hashing(5)(job))[:, 0]])
+    keras.Model([age, job, pay], L.Dense(2)(y)).save(path)
+
+
+@model(tolerance=1e-4, batches=(1, 3))
+def keras2_resnet(path):
+    keras, _ = k()
+    keras.applications.ResNet50(input_shape=(40, 40, 3), weights=None, classes=7).save(path)
+
+
+@model(tolerance=1e-4, batches=(1, 3))
+def keras2_densenet(path):
+    keras, _ = k()
+    keras.applications.DenseNet121(input_shape=(40, 40, 3), weights=None, classes=7).save(path)
+
+
+@model(feed=lambda rng, n: {"age": rng.normal(40, 10, (n, 1)), "job": rng.choice([b"a", b"b", b"c", b"zz"], (n, 1)), "city": rng.choice([b"x", b"y"], (n, 1))})
+def keras2_dense_features(path):
+    import tensorflow as tf
+    keras, L = k()
+    c = columns()
+    inputs = {"age": keras.Input((1,), name="age"), "job": keras.Input((1,), dtype="string", name="job"),
+              "city": keras.Input((1,), dtype="string", name="city")}
+    y = L.DenseFeatures([c["age"], c["shown"], c["embedded"], c["buckets"], tf.feature_column.indicator_column(c["crossed"])])(inputs)
+    keras.Model(inputs, L.Dense(2)(L.Dense(6, "relu")(y))).save(path)
+
+
+@model(tolerance=1e-2)
+def keras2_mixed_precision(path):
+    keras, L = k()
+    keras.mixed_precision.set_global_policy("mixed_float16")
+    try:
+        keras.Sequential([keras.Input((10, 10, 3)), L.Conv2D(4, 3, activation="swish"), L.BatchNormalization(), L.GlobalAveragePooling2D(),
+                          L.Dense(3), L.Activation("softmax", dtype="float32")]).save(path)
+    finally:
+        keras.mixed_precision.set_global_policy("float32")
+
+
+def text_mode(**options):
+    def make(path):
+        keras, L = k()
+        v = L.TextVectorization(**options)
+        v.adapt(["good film", "bad film", "so bad so good"])
+        keras.Sequential([keras.Input((1,), dtype="string"), v]).save(path)
+    return make
+
+
+for name, options in dict(tf_idf=dict(output_mode="tf_idf", ngrams=2), multi_hot=dict(output_mode="multi_hot", max_tokens=8, pad_to_max_tokens=True),
+                          count=dict(output_mode="count"), characters=dict(split="character"), ragged=dict(ngrams=3, max_tokens=9)).items():
+    make = text_mode(**options)
+    make.__name__ = f"keras2_text_{name}"
+    model(feed=words)(make)
+
+
+# ---- TensorFlow 1's own way ----
+
+@model()
+def v1_simple_save(path):
+    """Layers of tf.compat.v1, moving averages that replace the weights, a dict of outputs."""
+    import tensorflow as tf
+    v1 = tf.compat.v1
+    with tf.Graph().as_default(), v1.Session() as session:
+        v1.set_random_seed(3)
+        x = v1.placeholder(tf.float32, [None, 8, 8, 2], "image")
+        y = v1.layers.conv2d(x, 4, 3, activation=tf.nn.leaky_relu)
+        y = v1.layers.batch_normalization(y, training=False)
+        y = v1.layers.max_pooling2d(y, 2, 2)
+        y = v1.layers.dense(v1.layers.flatten(y), 3)
+        average = v1.train.ExponentialMovingAverage(0.9)
+        average.apply(v1.trainable_variables())
+        session.run(v1.global_variables_initializer())
+        v1.saved_model.simple_save(session, path, {"image": x}, {"scores": tf.nn.softmax(y), "class": tf.argmax(y, 1), "name": tf.gather(
+            ["a", "b", "c"], tf.argmax(y, 1))})
+
+
+@model(feed=lambda rng, n: {"x": rng.normal(size=(n, 6, 4)), "n": rng.integers(1, 7, n)}, tolerance=1e-4)
+def v1_dynamic_lstm(path):
+    """tf.nn.dynamic_rnn over a stack of cells, both ways, with lengths."""
+    import tensorflow as tf
+    v1 = tf.compat.v1
+    v1.disable_control_flow_v2()
+    with tf.Graph().as_default(), v1.Session() as session:
+        v1.set_random_seed(3)
+        x, n = v1.placeholder(tf.float32, [None, 6, 4], "x"), v1.placeholder(tf.int32, [None], "n")
+        cell = v1.nn.rnn_cell.MultiRNNCell([v1.nn.rnn_cell.LSTMCell(5, use_peepholes=True, num_proj=3), v1.nn.rnn_cell.GRUCell(4)])
+        y, _ = v1.nn.dynamic_rnn(cell, x, n, dtype=tf.float32)
+        (a, b), _ = v1.nn.bidirectional_dynamic_rnn(v1.nn.rnn_cell.BasicLSTMCell(3), v1.nn.rnn_cell.BasicRNNCell(3), x, n, dtype=tf.float32)
+        session.run(v1.global_variables_initializer())
+        v1.saved_model.simple_save(session, path, {"x": x, "n": n}, {"y": y, "a": a, "b": b})
+    v1.enable_control_flow_v2()
+
+
 # ---- Estimators ----
 
 def columns():
@@ -187,6 +376,58 @@ def estimator_regressor(path):
     import tensorflow as tf
     c = columns()
     export(tf.estimator.DNNRegressor([4], [c["age"], c["embedded"]], config=config()), path)
+
+
+@model()
+def estimator_linear_regressor(path):
+    import tensorflow as tf
+    c = columns()
+    weighted = tf.feature_column.weighted_categorical_column(c["job"], "hours")
+    export(tf.estimator.LinearRegressor([c["age"], weighted, c["buckets"]], config=config()), path)
+
+
+@model()
+def estimator_several_classes(path):
+    """Names of classes, a sparse combiner, buckets of integers."""
+    import tensorflow as tf
+    c = columns()
+    export(tf.estimator.LinearClassifier([c["job"], c["city"], c["age"]], n_classes=3, sparse_combiner="sqrtn", config=config()), path)
+
+
+@model()
+def estimator_shared_embeddings(path):
+    import tensorflow as tf
+    c = columns()
+    hashed = tf.feature_column.categorical_column_with_hash_bucket("job", 5)
+    shared = tf.feature_column.shared_embeddings([c["city"], hashed], 4, combiner="sqrtn")
+    export(tf.estimator.DNNClassifier([4], [c["hours"], *shared], activation_fn=tf.nn.selu, config=config()), path)
+
+
+@model()
+def estimator_combined_regressor(path):
+    import tensorflow as tf
+    c = columns()
+    export(tf.estimator.DNNLinearCombinedRegressor(linear_feature_columns=[c["crossed"], c["buckets"]], dnn_feature_columns=[c["shown"], c["hours"]],
+                                                   dnn_hidden_units=[5, 3], batch_norm=True, config=config()), path)
+
+
+@model()
+def estimator_heads(path):
+    """Two heads of one network, one of several labels."""
+    import tensorflow as tf
+    c = columns()
+    head = tf.estimator.MultiHead([tf.estimator.BinaryClassHead(name="a"), tf.estimator.PoissonRegressionHead(name="b")])
+    e = tf.estimator.DNNEstimator(head, [5], [c["age"], c["hours"]], config=config())
+    e.train(lambda: data().map(lambda x, y: (x, {"a": y[:, None], "b": tf.cast(y, tf.float32)[:, None]})))
+    import shutil
+    features = tf.feature_column.make_parse_example_spec([c["age"], c["hours"]])
+    shutil.move(e.export_saved_model(path + ".exports", tf.estimator.export.build_parsing_serving_input_receiver_fn(features)).decode(), path)
+
+
+@model()
+def estimator_baseline(path):
+    import tensorflow as tf
+    export(tf.estimator.BaselineClassifier(config=config()), path)
 
 
 @model()

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <sextant/complex.h>
+
 #include "base/checked.h"
 #include "base/shortest.h"
 #include "graph/host.h"
@@ -21,14 +23,18 @@ enum {
 /* How the elements are printed, which is found from all that are. */
 struct printer {
     const sx_tensor *array;
+    sx_dtype number; /* of the elements, or of the parts of complex ones */
+    int part;        /* of complex elements: 0 = the real one, 1 = the imaginary one */
+    bool plus;       /* positive numbers have a sign, too */
     bool summarize;
     double max, min; /* magnitudes of the finite elements that are not 0; max 0: there are none */
     bool nan, inf, negative_inf;
     bool exponent;
-    int precision;       /* digits after the point, with an exponent */
-    int exponent_digits; /* likewise */
-    int left, right;     /* columns before and after the point */
-    int width;           /* of an element */
+    int precision;                   /* digits after the point, with an exponent */
+    int exponent_digits;             /* likewise */
+    int left, right;                 /* columns before and after the point */
+    int width;                       /* of an element */
+    const struct printer *imaginary; /* of complex elements: how that part is printed */
     sx_buf *out;
     int column;
 };
@@ -37,6 +43,19 @@ static double element(const sx_tensor *a, int64_t i)
 {
     return sx_host_load_element(a->type.dtype,
                                 (const char *)a->data + (size_t)i * sx_dtype_bytes(a->type.dtype));
+}
+
+static sx_dtype number_of(const sx_tensor *a)
+{
+    return a->type.dtype == SX_C64 ? SX_F32 : a->type.dtype == SX_C128 ? SX_F64 : a->type.dtype;
+}
+
+/* An element, or the part of a complex one. */
+static double number_at(const sx_tensor *a, int64_t i, int part)
+{
+    const size_t bytes = sx_dtype_bytes(a->type.dtype), size = sx_dtype_bytes(number_of(a));
+    return sx_host_load_element(number_of(a),
+                                (const char *)a->data + (size_t)i * bytes + (size_t)part * size);
 }
 
 /* A number as the dtype keeps it; NumPy compares in the array's dtype. */
@@ -107,12 +126,13 @@ static int shortest_digits(sx_dtype dtype, double value, char digits[SX_NUMBER_T
 }
 
 /* "12.5", "3.": the shortest, but at most PRECISION digits after the point. */
-static void put_positional(sx_dtype dtype, double value, char out[WORD])
+static void put_positional(sx_dtype dtype, double value, bool plus, char out[WORD])
 {
     char digits[SX_NUMBER_TEXT];
     int exponent;
     const int n = shortest_digits(dtype, value, digits, &exponent), fraction = n - 1 - exponent;
-    snprintf(out, WORD, "%#.*f", fraction < 0 ? 0 : SX_MIN(fraction, (int)PRECISION), value);
+    snprintf(out, WORD, plus ? "%+#.*f" : "%#.*f",
+             fraction < 0 ? 0 : SX_MIN(fraction, (int)PRECISION), value);
     for (char *end = out + strlen(out); end[-1] == '0' && fraction > 0;) { /* left by the cut */
         *--end = '\0';
     }
@@ -137,7 +157,7 @@ static int scientific_precision(sx_dtype dtype, double value)
 
 static void see_range(struct printer *p, int64_t at)
 {
-    const double value = element(p->array, at), size = fabs(value);
+    const double value = number_at(p->array, at, p->part), size = fabs(value);
     p->nan |= isnan(value);
     p->inf |= isinf(value);
     p->negative_inf |= isinf(value) && value < 0;
@@ -149,18 +169,18 @@ static void see_range(struct printer *p, int64_t at)
 
 static void see_float(struct printer *p, int64_t at)
 {
-    const double value = element(p->array, at);
+    const double value = number_at(p->array, at, p->part);
     char text[WORD];
     if (!isfinite(value)) {
         return;
     }
     if (p->exponent) {
         snprintf(text, sizeof(text), "%e", value);
-        p->precision = SX_MAX(p->precision, scientific_precision(p->array->type.dtype, value));
+        p->precision = SX_MAX(p->precision, scientific_precision(p->number, value));
         p->exponent_digits = SX_MAX(p->exponent_digits, (int)strlen(strchr(text, 'e') + 2));
-        p->left = SX_MAX(p->left, signbit(value) ? 2 : 1);
+        p->left = SX_MAX(p->left, signbit(value) || p->plus ? 2 : 1);
     } else {
-        put_positional(p->array->type.dtype, value, text);
+        put_positional(p->number, value, p->plus, text);
         const int point = (int)(strchr(text, '.') - text);
         p->left = SX_MAX(p->left, point);
         p->right = SX_MAX(p->right, (int)strlen(text) - point - 1);
@@ -169,7 +189,7 @@ static void see_float(struct printer *p, int64_t at)
 
 static void find_float_format(struct printer *p)
 {
-    const sx_dtype dtype = p->array->type.dtype;
+    const sx_dtype dtype = p->number;
     const double most = dtype == SX_F64 ? 1e8 : dtype == SX_F16 ? 1e3 : 1e6;
     each(p, 0, 0, see_range);
     p->exponent = p->max > 0 && (p->max >= most || p->min < rounded(dtype, 0.0001) ||
@@ -179,7 +199,8 @@ static void find_float_format(struct printer *p)
         p->right = p->exponent_digits + 2 + p->precision;
     }
     if (p->nan || p->inf) {
-        p->left = SX_MAX(p->left, 3 + (p->negative_inf ? 1 : 0) - (p->right + 1));
+        const int sign = p->negative_inf || p->plus;
+        p->left = SX_MAX(p->left, 3 + sign - (p->right + 1));
     }
     p->width = p->left + p->right + 1;
 }
@@ -188,13 +209,18 @@ static void format_float(const struct printer *p, double value, char out[WORD])
 {
     char text[WORD];
     if (!isfinite(value)) {
-        snprintf(out, WORD, "%*s", p->width, isnan(value) ? "nan" : value > 0 ? "inf" : "-inf");
+        snprintf(text, sizeof(text), "%s%s",
+                 value < 0 ? "-"
+                 : p->plus ? "+"
+                           : "",
+                 isnan(value) ? "nan" : "inf");
+        snprintf(out, WORD, "%*s", p->width, text);
         return;
     }
     if (p->exponent) {
-        snprintf(text, sizeof(text), "%#.*e", p->precision, value);
+        snprintf(text, sizeof(text), p->plus ? "%+#.*e" : "%#.*e", p->precision, value);
     } else {
-        put_positional(p->array->type.dtype, value, text);
+        put_positional(p->number, value, p->plus, text);
     }
     const int before = (int)(strchr(text, '.') - text), after = (int)strlen(text) - before - 1;
     snprintf(out, WORD, "%*s%.*s%*s", SX_MAX(p->left - before, 0), "", WORD - 128, text,
@@ -248,6 +274,18 @@ static void put_element(struct printer *p, int64_t at, int indent)
     }
     if (dtype == SX_BOOL) {
         snprintf(text, sizeof(text), "%s", element(p->array, at) != 0 ? " True" : "False");
+    } else if (p->imaginary != NULL) { /* "1. +2.5j": the j stands before what pads the digits */
+        char both[2 * WORD + 2];
+        format_float(p, number_at(p->array, at, 0), text);
+        format_float(p->imaginary, number_at(p->array, at, 1), number);
+        int digits = (int)strlen(number);
+        while (digits > 0 && number[digits - 1] == ' ') {
+            digits--;
+        }
+        const int n =
+            snprintf(both, sizeof(both), "%s%.*sj%s", text, digits, number, number + digits);
+        put_word(p, both, (size_t)n, indent);
+        return;
     } else if (sx_dtype_is_float(dtype)) {
         format_float(p, element(p->array, at), text);
     } else {
@@ -296,6 +334,39 @@ static void put_axis(struct printer *p, int axis, int64_t at)
     sx_buf_putc(p->out, ']');
 }
 
+/* A finite number, with at least so many digits after the point. */
+static void put_float_scalar(sx_buf *out, sx_dtype dtype, double value, int fraction)
+{
+    const double size = fabs(value), most = dtype == SX_F64 ? 1e16 : dtype == SX_F16 ? 1e3 : 1e6;
+    char digits[SX_NUMBER_TEXT];
+    int exponent;
+    const int n = shortest_digits(dtype, value, digits, &exponent);
+    if (value == 0 || (size >= 1e-4 && size < most)) {
+        sx_buf_printf(out, "%.*f", SX_MAX(n - 1 - exponent, fraction), value);
+    } else {
+        sx_buf_printf(out, "%.*e", n - 1, value);
+    }
+}
+
+/* "(1.5+2j)", or "2j" if the real part is 0 and not -0. */
+static void put_complex_scalar(sx_buf *out, const sx_tensor *a)
+{
+    const double re = number_at(a, 0, 0), im = number_at(a, 0, 1);
+    const bool both = re != 0 || signbit(re);
+    sx_buf_puts(out, both ? "(" : "");
+    for (int part = both ? 0 : 1; part < 2; part++) {
+        const double value = part == 0 ? re : im;
+        const bool plus = part == 1 && both && !(value < 0 || (value == 0 && signbit(value)));
+        sx_buf_puts(out, plus ? "+" : "");
+        if (isfinite(value)) {
+            put_float_scalar(out, number_of(a), value, 0);
+        } else {
+            sx_put_python_float(out, value);
+        }
+    }
+    sx_buf_puts(out, both ? "j)" : "j");
+}
+
 /* A scalar of NumPy, or the bytes object of a string. */
 static void put_scalar(sx_buf *out, const sx_tensor *a)
 {
@@ -304,32 +375,24 @@ static void put_scalar(sx_buf *out, const sx_tensor *a)
         sx_put_python_bytes(out, *(const sx_bytes *)a->data);
     } else if (a->type.dtype == SX_BOOL) {
         sx_buf_puts(out, element(a, 0) != 0 ? "True" : "False");
+    } else if (sx_dtype_is_complex(a->type.dtype)) {
+        put_complex_scalar(out, a);
     } else if (!sx_dtype_is_float(a->type.dtype)) {
         format_integer(a, 0, text);
         sx_buf_puts(out, text);
     } else if (!isfinite(element(a, 0))) {
         sx_put_python_float(out, element(a, 0));
     } else {
-        const sx_dtype dtype = a->type.dtype;
-        const double value = element(a, 0), size = fabs(value),
-                     most = dtype == SX_F64   ? 1e16
-                            : dtype == SX_F16 ? 1e3
-                                              : 1e6;
-        char digits[SX_NUMBER_TEXT];
-        int exponent;
-        const int n = shortest_digits(dtype, value, digits, &exponent);
-        if (value == 0 || (size >= 1e-4 && size < most)) {
-            sx_buf_printf(out, "%.*f", SX_MAX(n - 1 - exponent, 1), value);
-        } else {
-            sx_buf_printf(out, "%.*e", n - 1, value);
-        }
+        put_float_scalar(out, a->type.dtype, element(a, 0), 1);
     }
 }
 
 void sx_put_numpy(sx_buf *out, const sx_tensor *array)
 {
     const int64_t n = sx_type_elems(&array->type);
-    struct printer p = {.array = array, .summarize = n > THRESHOLD, .out = out};
+    struct printer p = {
+        .array = array, .number = number_of(array), .summarize = n > THRESHOLD, .out = out};
+    struct printer imaginary = p;
     if (array->type.rank == 0) {
         put_scalar(out, array);
         return;
@@ -338,7 +401,13 @@ void sx_put_numpy(sx_buf *out, const sx_tensor *array)
         sx_buf_puts(out, "[]");
         return;
     }
-    if (sx_dtype_is_float(array->type.dtype)) {
+    if (sx_dtype_is_complex(array->type.dtype)) {
+        imaginary.part = 1;
+        imaginary.plus = true;
+        find_float_format(&p);
+        find_float_format(&imaginary);
+        p.imaginary = &imaginary;
+    } else if (sx_dtype_is_float(array->type.dtype)) {
         find_float_format(&p);
     } else if (sx_dtype_is_integer(array->type.dtype)) {
         each(&p, 0, 0, see_integer);

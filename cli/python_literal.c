@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <sextant/complex.h>
+
 #include "base/checked.h"
 #include "base/memory.h"
 #include "base/utf8.h"
@@ -382,6 +384,11 @@ static sx_status store(const sx_literal *v, const sx_type *type, int axis, char 
         return sx_error(SX_INVALID_ARGUMENT, v->kind == SX_LITERAL_LIST
                                                  ? "lists of different depths do not make an array"
                                                  : "expected numbers");
+    }
+    if (sx_dtype_is_complex(type->dtype)) { /* the imaginary part stays 0 */
+        sx_host_store_element(type->dtype == SX_C64 ? SX_F32 : SX_F64, number_of(v), *at);
+        *at += sx_dtype_bytes(type->dtype);
+        return SX_OK;
     }
     const bool whole = v->kind != SX_LITERAL_FLOAT; /* a double does not hold all of them */
     if (whole && (type->dtype == SX_I64 || (type->dtype == SX_U64 && v->integer >= 0))) {

@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include <sextant/complex.h>
+
 #include "base/checked.h"
 #include "base/memory.h"
 #include "command.h"
@@ -26,7 +28,8 @@ static sx_status convert(const sx_tensor *in, sx_dtype dtype, sx_arena *arena, s
     if (from == dtype) {
         return SX_OK;
     }
-    if (from == SX_STRING || dtype == SX_STRING) {
+    if (from == SX_STRING || dtype == SX_STRING || sx_dtype_is_complex(from) ||
+        sx_dtype_is_complex(dtype)) {
         return sx_error(SX_INVALID_ARGUMENT, "expected %s, got %s", sx_dtype_name(dtype),
                         sx_dtype_name(from));
     }

@@ -13,6 +13,7 @@
 #ifndef SEXTANT_INFER_H
 #define SEXTANT_INFER_H
 
+#include <sextant/complex.h>
 #include <sextant/types.h>
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
 /* Element types (a table expanded from SX_DTYPES) and shapes, with overflow checks. */
-#include <sextant/types.h>
+#include <sextant/complex.h>
 
 #include <stdio.h>
 #include <string.h>
@@ -18,6 +18,8 @@ static const dtype_row dtype_rows[] = {
 #define DTYPE_ROW(symbol, name, tf, bytes, descr) {symbol, name, bytes, descr},
     SX_DTYPES(DTYPE_ROW)
 #undef DTYPE_ROW
+        {SX_C64, "complex64", 8, "<c8"},
+    {SX_C128, "complex128", 16, "<c16"},
 };
 
 static const dtype_row *find_row(sx_dtype dtype)
@@ -49,7 +51,7 @@ const char *sx_dtype_numpy(sx_dtype dtype)
 bool sx_dtype_parse(const char *name, sx_dtype *out)
 {
     for (size_t i = 0; i < SX_COUNT(dtype_rows); i++) {
-        if (strcmp(dtype_rows[i].name, name) == 0) {
+        if (strcmp(dtype_rows[i].name, name) == 0 && !sx_dtype_is_complex(dtype_rows[i].dtype)) {
             *out = dtype_rows[i].dtype;
             return true;
         }
@@ -62,14 +64,20 @@ bool sx_dtype_is_float(sx_dtype dtype)
     return dtype == SX_F32 || dtype == SX_F64 || dtype == SX_F16 || dtype == SX_BF16;
 }
 
+bool sx_dtype_is_complex(sx_dtype dtype)
+{
+    return dtype == SX_C64 || dtype == SX_C128;
+}
+
 bool sx_dtype_is_data(sx_dtype dtype)
 {
-    return dtype == SX_STRING || sx_dtype_bytes(dtype) > 0;
+    return dtype == SX_STRING || (sx_dtype_bytes(dtype) > 0 && !sx_dtype_is_complex(dtype));
 }
 
 bool sx_dtype_is_integer(sx_dtype dtype)
 {
-    return sx_dtype_bytes(dtype) != 0 && !sx_dtype_is_float(dtype) && dtype != SX_BOOL;
+    return sx_dtype_bytes(dtype) != 0 && !sx_dtype_is_float(dtype) && dtype != SX_BOOL &&
+           !sx_dtype_is_complex(dtype);
 }
 
 /* A rank outside [0, SX_MAX_RANK] gives a type with dtype NONE, which no operator accepts; so does

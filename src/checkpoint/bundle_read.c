@@ -5,6 +5,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include <sextant/complex.h>
+
 #include "base/checked.h"
 #include "base/memory.h"
 #include "checkpoint/bundle.h"
@@ -74,8 +76,8 @@ static sx_status read_type(const Tensorflow__BundleEntryProto *message, sx_type 
     sx_type type = {.dtype = (sx_dtype)message->dtype};
     const Tensorflow__TensorShapeProto *shape = message->shape;
     size_t rank = shape == NULL ? 0 : shape->n_dim;
-    bool known = sx_dtype_is_data(type.dtype) && rank <= SX_MAX_RANK &&
-                 (shape == NULL || !shape->unknown_rank);
+    const bool stored = sx_dtype_is_data(type.dtype) || sx_dtype_is_complex(type.dtype);
+    bool known = stored && rank <= SX_MAX_RANK && (shape == NULL || !shape->unknown_rank);
     for (size_t i = 0; known && i < rank; i++) {
         if (shape->dim[i]->size < 0) {
             return sx_error(SX_DATA_LOSS, "dimension %zu is %lld", i,

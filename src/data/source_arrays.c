@@ -1,4 +1,6 @@
 /* Arrays in files: IDX pairs (MNIST) and .npy, read into memory whole. */
+#include <sextant/complex.h>
+
 #include <string.h>
 
 #include "base/arena.h"
@@ -42,10 +44,18 @@ static sx_status read_arrays(struct arrays *a, read_fn *read, const char *featur
         return sx_no_memory("reading %s", features);
     }
     SX_TRY(read(features, budget, &a->features));
+    if (sx_dtype_is_complex(a->features.type.dtype)) {
+        return sx_error(SX_UNIMPLEMENTED, "%s: examples of %s", features,
+                        sx_dtype_name(a->features.type.dtype));
+    }
     if (labels == NULL) {
         return SX_OK;
     }
     SX_TRY(read(labels, budget, &a->labels));
+    if (sx_dtype_is_complex(a->labels.type.dtype)) {
+        return sx_error(SX_UNIMPLEMENTED, "%s: labels of %s", labels,
+                        sx_dtype_name(a->labels.type.dtype));
+    }
     if (a->features.type.rank < a->labels.type.rank) { /* given in the other order */
         sx_tensor swapped = a->features;
         a->features = a->labels;

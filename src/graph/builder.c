@@ -1,6 +1,7 @@
 /* See sextant/graph.h and builder.h. */
 #include "graph/builder.h"
 
+#include <sextant/complex.h>
 #include <sextant/function.h>
 
 #include <string.h>
@@ -239,6 +240,12 @@ sx_status sx_infer_types(const sx_op_def *op, const void *attrs, const sx_type *
     SX_TRY(op->infer(&c));
     for (int i = 0; i < c.n_outputs; i++) {
         const sx_type *out = &outputs[i];
+        if (sx_dtype_is_complex(out->dtype)) {
+            return sx_error(SX_INVALID_ARGUMENT,
+                            "output %d would be %s; a graph has the real and the imaginary part "
+                            "as two values",
+                            i, sx_dtype_name(out->dtype));
+        }
         for (int d = sx_batch_axis(out) + 1; d > 0 && d < out->rank; d++) {
             if (sx_dim_is_batch(out->dims[d])) {
                 char text[SX_TYPE_TEXT];
@@ -294,8 +301,8 @@ sx_status sx_check_declared(const sx_op_def *op, int n_inputs, const sx_type *ty
     }
     for (int i = 0; i < n_types; i++) {
         const sx_type *t = &types[i];
-        if (sx_dtype_name(t->dtype)[0] == '?' || t->rank < SX_UNKNOWN_RANK ||
-            t->rank > SX_MAX_RANK) {
+        if (sx_dtype_name(t->dtype)[0] == '?' || sx_dtype_is_complex(t->dtype) ||
+            t->rank < SX_UNKNOWN_RANK || t->rank > SX_MAX_RANK) {
             return sx_error(SX_INVALID_ARGUMENT,
                             "output %d is declared with dtype %d and rank %d, which do not exist",
                             i, (int)t->dtype, t->rank);

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include <sextant/complex.h>
+
 #include "base/checked.h"
 #include "base/memory.h"
 
@@ -22,11 +24,10 @@ sx_status sx_array_alloc(const sx_type *type, size_t max_bytes, const char *name
     return SX_OK;
 }
 
-static void copy_element(char *out, const char *in, size_t bytes, bool swap)
+/* What is swapped as a whole. */
+static size_t part_bytes(sx_dtype dtype)
 {
-    for (size_t i = 0; i < bytes; i++) {
-        out[i] = in[swap ? bytes - 1 - i : i];
-    }
+    return sx_dtype_bytes(dtype) / (sx_dtype_is_complex(dtype) ? 2 : 1);
 }
 
 void sx_array_copy(void *out, const void *in, size_t count, size_t elem_bytes, bool swap)
@@ -38,15 +39,17 @@ void sx_array_copy(void *out, const void *in, size_t count, size_t elem_bytes, b
         return;
     }
     for (size_t i = 0; i < count; i++) {
-        copy_element((char *)out + i * elem_bytes, (const char *)in + i * elem_bytes, elem_bytes,
-                     true);
+        for (size_t k = 0; k < elem_bytes; k++) {
+            ((char *)out)[i * elem_bytes + k] = ((const char *)in)[(i + 1) * elem_bytes - 1 - k];
+        }
     }
 }
 
 /* Fills the output in order; `in_at` steps through the input, where the first index is fastest. */
 void sx_array_copy_columns(const sx_type *type, void *out, const void *in, bool swap)
 {
-    size_t bytes = sx_dtype_bytes(type->dtype), stride[SX_MAX_RANK], index[SX_MAX_RANK] = {0};
+    const size_t bytes = sx_dtype_bytes(type->dtype), part = part_bytes(type->dtype);
+    size_t stride[SX_MAX_RANK], index[SX_MAX_RANK] = {0};
     int64_t count = sx_type_elems(type);
     size_t step = 1, in_at = 0;
     for (int d = 0; d < type->rank; d++) {
@@ -54,8 +57,8 @@ void sx_array_copy_columns(const sx_type *type, void *out, const void *in, bool 
         step *= (size_t)type->dims[d];
     }
     for (int64_t i = 0; i < count; i++) {
-        copy_element((char *)out + (size_t)i * bytes, (const char *)in + in_at * bytes, bytes,
-                     swap);
+        sx_array_copy((char *)out + (size_t)i * bytes, (const char *)in + in_at * bytes,
+                      bytes / part, part, swap);
         for (int d = type->rank - 1; d >= 0; d--) {
             in_at += stride[d];
             if (++index[d] < (size_t)type->dims[d]) {
@@ -71,7 +74,7 @@ sx_status sx_array_read(sx_window *window, uint64_t offset, const sx_type *type,
                         void *out)
 {
     enum { PIECE_BYTES = 1 << 18 }; /* a multiple of every element's size */
-    size_t elem_bytes = sx_dtype_bytes(type->dtype), left = (size_t)sx_type_bytes(type);
+    size_t elem_bytes = part_bytes(type->dtype), left = (size_t)sx_type_bytes(type);
     for (char *to = out; left > 0;) {
         size_t n = SX_MIN(left, (size_t)PIECE_BYTES);
         const void *piece;

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <sextant/complex.h>
+
 #include "base/checked.h"
 #include "base/memory.h"
 #include "base/utf8.h"
@@ -162,6 +164,8 @@ static bool find_dtype(const char *descr, sx_dtype *out_dtype, bool *out_swap)
 #define ROW(symbol, name, tf, bytes, numpy) symbol,
         SX_DTYPES(ROW)
 #undef ROW
+            SX_C64,
+        SX_C128,
     };
     for (size_t i = 0; i < SX_COUNT(dtypes); i++) {
         const char *numpy = sx_dtype_numpy(dtypes[i]);

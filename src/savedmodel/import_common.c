@@ -143,7 +143,7 @@ sx_status sx_import_variable(const sx_saved_model *model, const Tensorflow__Node
                                             "lists the values of variables"
                                           : "the checkpoint has no value for this variable");
     }
-    if (e->type.dtype == SX_DTYPE_NONE || e->type.dtype == SX_STRING) {
+    if (e->type.dtype == SX_DTYPE_NONE) {
         return sx_error(SX_UNIMPLEMENTED, "variables of TensorFlow's type %d are not supported",
                         e->tf_dtype);
     }

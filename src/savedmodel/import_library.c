@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include <sextant/complex.h>
+
 #include "base/buffer.h"
 #include "base/checked.h"
 #include "base/memory.h"
@@ -580,16 +582,23 @@ static sx_status feed(sx_library_importer *im, sx_tf_body *body, const sx_signat
     if (has_rows(t)) {
         type.dims[0] = rows;
     }
-    *fed = (sx_tf_thing){.kind = SX_TF_VALUE, .value = sx_input(body->b, t->key, type)};
+    if (sx_dtype_is_complex(type.dtype)) {
+        SX_TRY(sx_tf_feed_complex(im, body, t->key, type, fed), "input \"%.100s\"", t->key);
+    } else {
+        *fed = (sx_tf_thing){.kind = SX_TF_VALUE, .value = sx_input(body->b, t->key, type)};
+    }
     body->results[node] = fed;
     body->n_results[node] = 1;
     return SX_OK;
 }
 
 /* What the signature says about an output, against what the graph computes. */
-static sx_status check_output(const sx_builder *b, const sx_signature_tensor *t, sx_value y)
+static sx_status check_output(const sx_builder *b, const sx_signature_tensor *t,
+                              const sx_tf_thing *y)
 {
-    const sx_type type = sx_type_of_value(b, y);
+    const bool complex = y->kind == SX_TF_COMPLEX;
+    sx_type type = sx_type_of_value(b, complex ? y->parts[0] : y->value);
+    type.dtype = !complex ? type.dtype : type.dtype == SX_F32 ? SX_C64 : SX_C128;
     const bool vague = t->unknown_rank || t->no_shape || type.rank == SX_UNKNOWN_RANK;
     if (sx_builder_failed(b) || ((vague || shapes_agree(&t->type, &type)) &&
                                  (t->tf_dtype <= 0 || t->tf_dtype == (int)type.dtype))) {
@@ -634,14 +643,17 @@ static sx_status import_signature(sx_library_importer *im, const sx_signature *s
         sx_tf_thing y = {0};
         status = sx_status_annotate(resolve(im, &body, roots[i], &y), __FILE__, __LINE__,
                                     "output \"%.100s\"", s->outputs[i].key);
-        if (status == SX_OK && y.kind != SX_TF_VALUE) {
+        if (status == SX_OK && y.kind != SX_TF_VALUE && y.kind != SX_TF_COMPLEX) {
             status = sx_error(SX_UNIMPLEMENTED, "output \"%.100s\" is %s", s->outputs[i].key,
                               y.kind == SX_TF_HANDLE || y.kind == SX_TF_REF ? "a variable's handle"
-                              : y.kind == SX_TF_COMPLEX                     ? "complex"
                                                                             : "a list of tensors");
         }
         if (status == SX_OK) {
-            status = check_output(body.b, &s->outputs[i], y.value);
+            status = check_output(body.b, &s->outputs[i], &y);
+        }
+        if (status == SX_OK && y.kind == SX_TF_COMPLEX) {
+            status = sx_status_annotate(sx_tf_join_complex(im, &body, &y), __FILE__, __LINE__,
+                                        "output \"%.100s\"", s->outputs[i].key);
         }
         if (status == SX_OK) {
             sx_output(body.b, s->outputs[i].key, y.value);

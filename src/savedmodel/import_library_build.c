@@ -298,6 +298,15 @@ sx_status sx_tf_build(const sx_tf_op_node *x, const sx_op_def *op, const void *a
                        (int)(sizeof((sx_value[]){__VA_ARGS__}) / sizeof(sx_value)), \
                        (const sx_value[]){__VA_ARGS__}))
 
+sx_status sx_tf_charge_constant(const sx_tf_op_node *x, int64_t bytes)
+{
+    x->im->constant_bytes += SX_MAX(bytes, 0);
+    return x->im->constant_bytes <= x->im->limits.constant_bytes
+               ? SX_OK
+               : sx_error(SX_RESOURCE_EXHAUSTED, "more than %lld bytes of constants",
+                          (long long)x->im->limits.constant_bytes);
+}
+
 sx_status sx_tf_constant(const sx_tf_op_node *x, sx_type type, const void *data, sx_value *out)
 {
     const sx_constant_attrs attrs = {.value = {type, (void *)(uintptr_t)data}};

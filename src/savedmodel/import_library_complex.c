@@ -1,13 +1,13 @@
 /* Imports complex numbers as two tensors, the real and the imaginary parts, and Fourier transforms
- * as products with matrices: none of our dtypes is complex. What moves, adds or sums is imported
+ * as products with matrices: a graph has no complex values. What moves, adds or sums is imported
  * once for each part. */
 #include <math.h>
 #include <string.h>
 
+#include <sextant/complex.h>
+
 #include "graph/host.h"
 #include "savedmodel/import_library_ops.h"
-
-enum { COMPLEX64 = 8, COMPLEX128 = 18 }; /* DataType */
 
 typedef struct parts {
     sx_value re, im;
@@ -15,12 +15,12 @@ typedef struct parts {
 
 static bool is_complex_type(int64_t dtype)
 {
-    return dtype == COMPLEX64 || dtype == COMPLEX128;
+    return dtype == SX_C64 || dtype == SX_C128;
 }
 
 static sx_dtype part_of(int64_t dtype)
 {
-    return dtype == COMPLEX64 ? SX_F32 : SX_F64;
+    return dtype == SX_C64 ? SX_F32 : SX_F64;
 }
 
 static void set_parts(const sx_tf_op_node *x, int output, parts y)
@@ -66,6 +66,13 @@ static sx_status import_each_part(const sx_tf_op_node *x)
             set_parts(x, k, (parts){of[0].out[k].value, of[1].out[k].value});
         }
     }
+    return SX_OK;
+}
+
+/* A variable that is only read is its value. */
+static sx_status import_same(const sx_tf_op_node *x)
+{
+    x->n->out[0] = x->n->in[0];
     return SX_OK;
 }
 
@@ -147,6 +154,7 @@ static const struct {
     {"Sum", import_each_part},
     {"Mean", import_each_part},
     {"Identity", import_each_part},
+    {"ReadVariableOp", import_same},
     {"IdentityN", import_each_part},
     {"StopGradient", import_each_part},
     {"PreventGradient", import_each_part},
@@ -203,6 +211,47 @@ sx_status sx_tf_import_complex(sx_tf_op_node *x)
     return sx_tf_unsupported("it reads complex numbers");
 }
 
+/* ---- Signatures ---- */
+
+sx_status sx_tf_feed_complex(sx_library_importer *im, sx_tf_body *body, const char *key,
+                             sx_type type, sx_tf_thing *out)
+{
+    const sx_tf_op_node x = {.im = im, .body = body, .b = body->b};
+    const int axis = type.rank;
+    sx_ints kept = {.n = axis};
+    if (axis == SX_UNKNOWN_RANK || axis == SX_MAX_RANK) {
+        return sx_tf_unsupported("a complex input of %s is not supported",
+                                 axis == SX_MAX_RANK ? "this rank" : "unknown rank");
+    }
+    type.dtype = part_of((int64_t)type.dtype);
+    type.dims[type.rank++] = 2;
+    const sx_value both = sx_input(body->b, key, type);
+    *out = (sx_tf_thing){.kind = SX_TF_COMPLEX};
+    for (int d = 0; d < axis; d++) {
+        kept.v[d] = d;
+    }
+    for (int p = 0; p < 2; p++) {
+        SX_TRY(sx_tf_cut_axis(&x, both, axis, p, 1, &out->parts[p]));
+        SX_TRY(sx_tf_reshape_dims(&x, out->parts[p], &kept, &out->parts[p]));
+    }
+    return SX_OK;
+}
+
+sx_status sx_tf_join_complex(sx_library_importer *im, sx_tf_body *body, sx_tf_thing *y)
+{
+    const sx_tf_op_node x = {.im = im, .body = body, .b = body->b};
+    const int rank = sx_type_of_value(body->b, y->parts[0]).rank;
+    sx_value joined[2] = {SX_NO_VALUE, SX_NO_VALUE};
+    if (rank == SX_UNKNOWN_RANK || rank == SX_MAX_RANK) {
+        return sx_tf_unsupported("a complex output of %s is not supported",
+                                 rank == SX_MAX_RANK ? "this rank" : "unknown rank");
+    }
+    for (int p = 0; p < 2; p++) {
+        SX_TRY(sx_tf_expand(&x, y->parts[p], -1, &joined[p]));
+    }
+    return sx_tf_build(&x, &sx_op_concat, &(sx_axis_attrs){rank}, &y->value, 2, joined);
+}
+
 /* ---- Constants, casts, parts ---- */
 
 sx_status sx_tf_import_complex_const(sx_tf_op_node *x, bool *out_done)
@@ -239,12 +288,36 @@ sx_status sx_tf_import_complex_const(sx_tf_op_node *x, bool *out_done)
             const size_t k = SX_MIN(i, count - 1); /* the last one is repeated */
             memcpy((char *)t.data + i * size, from + (2 * k + (size_t)p) * size, size);
         }
-        x->im->constant_bytes += SX_MAX(sx_type_bytes(&t.type), 0);
-        if (x->im->constant_bytes > x->im->limits.constant_bytes) {
-            return sx_error(SX_RESOURCE_EXHAUSTED, "more than %lld bytes of constants",
-                            (long long)x->im->limits.constant_bytes);
-        }
+        SX_TRY(sx_tf_charge_constant(x, sx_type_bytes(&t.type)));
         SX_TRY(sx_tf_constant(x, t.type, t.data, p == 0 ? &y.re : &y.im));
+    }
+    set_parts(x, 0, y);
+    return SX_OK;
+}
+
+sx_status sx_tf_import_complex_variable(sx_tf_op_node *x, const char *key, const sx_type *type)
+{
+    const sx_dtype dtype = part_of((int64_t)type->dtype);
+    const size_t size = sx_dtype_bytes(dtype);
+    const int64_t elems = sx_type_elems(type);
+    SX_TRY(sx_tf_charge_constant(x, sx_type_bytes(type)));
+    char *both = sx_arena_alloc(&x->im->arena, (size_t)elems * 2 + 1, size);
+    parts y = {SX_NO_VALUE, SX_NO_VALUE};
+    if (both == NULL) {
+        return sx_import_memory();
+    }
+    SX_TRY(sx_bundle_read(sx_saved_model_variables(x->im->model), key, type, both));
+    for (int p = 0; p < 2; p++) {
+        char *data = sx_arena_alloc(&x->im->arena, (size_t)elems + 1, size);
+        sx_type part = *type;
+        part.dtype = dtype;
+        if (data == NULL) {
+            return sx_import_memory();
+        }
+        for (int64_t i = 0; i < elems; i++) {
+            memcpy(data + (size_t)i * size, both + (size_t)(2 * i + p) * size, size);
+        }
+        SX_TRY(sx_tf_constant(x, part, data, p == 0 ? &y.re : &y.im));
     }
     set_parts(x, 0, y);
     return SX_OK;
@@ -253,7 +326,10 @@ sx_status sx_tf_import_complex_const(sx_tf_op_node *x, bool *out_done)
 /* To complex numbers the imaginary part is 0; from them the real part counts. */
 static sx_status import_cast(sx_tf_op_node *x)
 {
-    const int64_t to = (int64_t)sx_tf_read_dtype(&x->tf.head, "DstT", SX_F32);
+    const Tensorflow__AttrValue *dst = sx_tf_node_attr(x->n->node, "DstT");
+    const int64_t to = dst != NULL && dst->value_case == TENSORFLOW__ATTR_VALUE__VALUE_TYPE
+                           ? (int64_t)dst->type
+                           : SX_DTYPE_NONE;
     const bool from_complex = x->n->n_in > 0 && x->n->in[0].kind == SX_TF_COMPLEX;
     if (!from_complex && !is_complex_type(to)) {
         return sx_tf_import_one(x);
@@ -342,12 +418,8 @@ static sx_status wave(const sx_tf_op_node *x, sx_dtype dtype, int64_t rows, int6
                                  (long long)rows, (long long)columns);
     }
     const size_t size = sx_dtype_bytes(dtype);
-    x->im->constant_bytes += rows * columns * (int64_t)size;
-    if (x->im->constant_bytes > x->im->limits.constant_bytes) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "more than %lld bytes of constants",
-                        (long long)x->im->limits.constant_bytes);
-    }
-    char *data = sx_arena_alloc(&x->im->arena, (size_t)(rows * columns) * size, sizeof(double));
+    SX_TRY(sx_tf_charge_constant(x, rows * columns * (int64_t)size));
+    char *data = sx_arena_alloc(&x->im->arena, (size_t)(rows * columns), size);
     if (data == NULL) {
         return sx_import_memory();
     }
@@ -368,16 +440,90 @@ static sx_status wave(const sx_tf_op_node *x, sx_dtype dtype, int64_t rows, int6
     return sx_tf_constant(x, sx_type_of(dtype, rows, columns), data, out);
 }
 
+/* How a transform goes along one axis: `has` numbers of the input give `columns`, of a length of n;
+ * numbers of the input from `most` on do not count. As numbers, or, where one is computed, as int64
+ * [1]. */
+typedef struct axis_sizes {
+    bool known;
+    int64_t has, columns, n, most;
+    sx_value v_has, v_columns, v_n, v_most;
+} axis_sizes;
+
+/* 0, 1, ... n - 1 as a column or as a row. */
+static sx_status counting(const sx_tf_op_node *x, sx_value n, bool column, sx_value *out)
+{
+    const sx_attr_operand size = {sx_tf_attr_row(&sx_op_iota, "shape"), n};
+    int n_out = 0;
+    SX_TRY(sx_tf_add_node(x, &sx_op_iota, &(sx_iota_attrs){.dtype = SX_I64}, NULL, 0, &size, 1, out,
+                          &n_out));
+    return sx_tf_expand(x, *out, column ? 1 : 0, out);
+}
+
+/* The same matrix as wave()'s, of sizes that are computed. */
+static sx_status open_wave(const sx_tf_op_node *x, sx_dtype dtype, const axis_sizes *z, bool sine,
+                           bool halves, sx_value *out)
+{
+    sx_value i, k, turn, n, circle, y, zero;
+    SX_TRY(counting(x, z->v_has, true, &i));
+    SX_TRY(counting(x, z->v_columns, false, &k));
+    SX_TF_BUILD(x, &turn, mul, NULL, i, k);
+    SX_TF_BUILD(x, &turn, floor_mod, NULL, turn, z->v_n);
+    SX_TF_BUILD(x, &turn, cast, (&(sx_cast_attrs){SX_F64}), turn);
+    SX_TF_BUILD(x, &n, cast, (&(sx_cast_attrs){SX_F64}), z->v_n);
+    SX_TRY(sx_tf_number(x, SX_F64, 2 * M_PI, &circle));
+    SX_TF_BUILD(x, &turn, mul, NULL, turn, circle);
+    SX_TF_BUILD(x, &turn, div, NULL, turn, n);
+    SX_TRY(sx_tf_build(x, sine ? &sx_op_sin : &sx_op_cos, NULL, &y, 1, &turn));
+    if (halves) {
+        sx_value first, twice, last, both, weight, one;
+        SX_TRY(sx_tf_number(x, SX_I64, 0, &first));
+        SX_TF_BUILD(x, &first, greater, NULL, i, first);
+        SX_TF_BUILD(x, &twice, add, NULL, i, i);
+        SX_TF_BUILD(x, &last, not_equal, NULL, twice, z->v_n);
+        SX_TF_BUILD(x, &both, logical_and, NULL, first, last);
+        SX_TF_BUILD(x, &weight, cast, (&(sx_cast_attrs){SX_F64}), both);
+        SX_TRY(sx_tf_number(x, SX_F64, 1, &one));
+        SX_TF_BUILD(x, &weight, add, NULL, weight, one);
+        SX_TF_BUILD(x, &y, mul, NULL, y, weight);
+    }
+    SX_TRY(sx_tf_number(x, SX_F64, 0, &zero));
+    SX_TF_BUILD(x, &i, less, NULL, i, z->v_most);
+    SX_TF_BUILD(x, &y, select, NULL, i, y, zero);
+    SX_TF_BUILD(x, out, cast, (&(sx_cast_attrs){dtype}), y);
+    return SX_OK;
+}
+
+static sx_status matrix_of(const sx_tf_op_node *x, sx_dtype dtype, const axis_sizes *z, bool sine,
+                           bool halves, sx_value *out)
+{
+    return z->known ? wave(x, dtype, z->has, z->columns, z->n, z->most, sine, halves, out)
+                    : open_wave(x, dtype, z, sine, halves, out);
+}
+
+/* v divided by n. */
+static sx_status divide_by_n(const sx_tf_op_node *x, const axis_sizes *z, sx_value v, sx_value *out)
+{
+    const sx_dtype dtype = sx_type_of_value(x->b, v).dtype;
+    sx_value by;
+    if (z->known) {
+        SX_TRY(sx_tf_number(x, dtype, 1 / (double)z->n, &by));
+        SX_TF_BUILD(x, out, mul, NULL, v, by);
+    } else {
+        SX_TF_BUILD(x, &by, cast, (&(sx_cast_attrs){dtype}), z->v_n);
+        SX_TF_BUILD(x, out, div, NULL, v, by);
+    }
+    return SX_OK;
+}
+
 /* v, whose axis `axis` from the end, 1 or more, is multiplied with a matrix. */
 static sx_status along(const sx_tf_op_node *x, sx_value v, int axis, sx_value matrix, sx_value *out)
 {
     const sx_type type = sx_type_of_value(x->b, v);
     if (axis == 1 && type.rank == 1) {
-        const sx_type columns = sx_type_of_value(x->b, matrix);
-        const sx_shape_attrs flat = {{1, {columns.dims[1]}}};
+        const sx_ints flat = {1, {1}};
         SX_TRY(sx_tf_expand(x, v, 0, &v));
         SX_TF_BUILD(x, &v, matmul, NULL, v, matrix);
-        SX_TF_BUILD(x, out, reshape, &flat, v);
+        SX_TRY(sx_tf_reshape_dims(x, v, &flat, out));
     } else if (axis == 1) {
         SX_TF_BUILD(x, out, matmul, NULL, v, matrix);
     } else {
@@ -387,9 +533,9 @@ static sx_status along(const sx_tf_op_node *x, sx_value v, int axis, sx_value ma
     return SX_OK;
 }
 
-/* The product of a complex tensor and the matrix (cos + i sign sin) / by along an axis. */
+/* The product of a complex tensor and the matrix cos + i sign sin along an axis. */
 static sx_status transform(const sx_tf_op_node *x, parts a, int axis, sx_value cosine,
-                           sx_value sine, int sign, double by, parts *out)
+                           sx_value sine, int sign, parts *out)
 {
     sx_value rc, rs, ic, is;
     SX_TRY(along(x, a.re, axis, cosine, &rc));
@@ -398,13 +544,40 @@ static sx_status transform(const sx_tf_op_node *x, parts a, int axis, sx_value c
     SX_TRY(along(x, a.im, axis, sine, &is));
     const sx_value re[] = {rc, is}, im[] = {ic, rs};
     SX_TRY(sx_tf_build(x, sign > 0 ? &sx_op_sub : &sx_op_add, NULL, &out->re, 2, re));
-    SX_TRY(sx_tf_build(x, sign > 0 ? &sx_op_add : &sx_op_sub, NULL, &out->im, 2, im));
-    if (by != 1) {
-        sx_value scale;
-        SX_TRY(sx_tf_number(x, sx_type_of_value(x->b, a.re).dtype, 1 / by, &scale));
-        SX_TF_BUILD(x, &out->re, mul, NULL, out->re, scale);
-        SX_TF_BUILD(x, &out->im, mul, NULL, out->im, scale);
+    return sx_tf_build(x, sign > 0 ? &sx_op_add : &sx_op_sub, NULL, &out->im, 2, im);
+}
+
+/* Element i of a vector of integers, as int64 [1]. */
+static sx_status element_of(const sx_tf_op_node *x, sx_value vector, int64_t i, sx_value *out)
+{
+    const sx_ints at = {1, {i}}, one = {1, {1}};
+    sx_value begin, size;
+    SX_TRY(sx_tf_int64s(x, &at, &begin));
+    SX_TRY(sx_tf_int64s(x, &one, &size));
+    SX_TRY(sx_tf_vector_part(x, vector, begin, size, out));
+    SX_TF_BUILD(x, out, cast, (&(sx_cast_attrs){SX_I64}), *out);
+    return SX_OK;
+}
+
+/* Sets z->v_* where a size is computed: of `v` along `axis` from the end, of `lengths` if that is a
+ * value. */
+static sx_status open_sizes(const sx_tf_op_node *x, sx_value v, int axis, sx_value lengths,
+                            int64_t length, bool half_out, bool half_in, axis_sizes *z)
+{
+    const int rank = sx_type_of_value(x->b, v).rank;
+    sx_value shape, two, one, half;
+    SX_TF_BUILD(x, &shape, shape, (&(sx_cast_attrs){SX_I64}), v);
+    SX_TRY(element_of(x, shape, rank - axis, &z->v_has));
+    z->v_n = z->v_has;
+    if (sx_value_is(lengths)) {
+        SX_TRY(element_of(x, lengths, length, &z->v_n));
     }
+    SX_TRY(sx_tf_number(x, SX_I64, 2, &two));
+    SX_TRY(sx_tf_number(x, SX_I64, 1, &one));
+    SX_TF_BUILD(x, &half, floor_div, NULL, z->v_n, two);
+    SX_TF_BUILD(x, &half, add, NULL, half, one);
+    z->v_columns = half_out ? half : z->v_n;
+    z->v_most = half_in ? half : z->v_n;
     return SX_OK;
 }
 
@@ -415,6 +588,7 @@ static sx_status import_fourier(sx_tf_op_node *x)
     const bool inverse = op[0] == 'I', real = op[inverse] == 'R', two = strstr(op, "2D") != NULL;
     const int axes = two ? 2 : 1, sign = inverse ? 1 : -1;
     parts a = {SX_NO_VALUE, SX_NO_VALUE};
+    sx_value open_lengths = SX_NO_VALUE;
     sx_ints lengths = {0};
     if (real && !inverse) {
         SX_TRY(sx_tf_operand(x, 0, &a.re));
@@ -425,10 +599,11 @@ static sx_status import_fourier(sx_tf_op_node *x)
     if (type.rank < axes) {
         return sx_tf_unsupported("the rank of its input is unknown, or below %d", axes);
     }
+    const bool lengths_known = !real || (x->tf.head.n_in > 1 && x->tf.head.values[1] != NULL);
     if (real) {
-        if (x->tf.head.n_in < 2 || x->tf.head.values[1] == NULL) {
-            return sx_tf_unsupported("its length is computed");
-        }
+        SX_TRY(sx_tf_operand(x, 1, &open_lengths));
+    }
+    if (real && lengths_known) {
         SX_TRY(sx_tf_operand_ints(x, 1, &lengths));
         if (lengths.n != axes) {
             return sx_error(SX_DATA_LOSS, "it has %d lengths, expected %d", lengths.n, axes);
@@ -437,31 +612,42 @@ static sx_status import_fourier(sx_tf_op_node *x)
     /* a real transform begins with the last axis, its inverse ends with it */
     for (int k = 0; k < axes; k++) {
         const int axis = inverse ? axes - k : k + 1;
+        const bool half_out = real && !inverse && axis == 1, half_in = real && inverse && axis == 1;
         const int64_t has = type.dims[type.rank - axis], n = real ? lengths.v[axes - axis] : has,
                       half = n / 2 + 1;
+        axis_sizes z = {.known = lengths_known && has >= 0,
+                        .has = has,
+                        .n = n,
+                        .columns = half_out ? half : n,
+                        .most = half_in ? half : n};
         sx_value cosine, sine;
-        if (has < 1 || n < 1) {
-            return sx_tf_unsupported("the size of its input is unknown");
+        if (z.known && (has < 1 || n < 1)) {
+            return sx_tf_unsupported("the size of its input, or its length, is 0");
         }
-        const bool half_out = real && !inverse && axis == 1, half_in = real && inverse && axis == 1;
-        const int64_t columns = half_out ? half : n, most = half_in ? half : n;
-        SX_TRY(wave(x, type.dtype, has, columns, n, most, false, half_in, &cosine));
-        SX_TRY(wave(x, type.dtype, has, columns, n, most, true, half_in, &sine));
+        if (!z.known) {
+            SX_TRY(open_sizes(x, a.re, axis, open_lengths, axes - axis, half_out, half_in, &z));
+        }
+        SX_TRY(matrix_of(x, type.dtype, &z, false, half_in, &cosine));
+        SX_TRY(matrix_of(x, type.dtype, &z, true, half_in, &sine));
         if (half_out) {
-            sx_value re;
+            sx_value re, zero;
             SX_TRY(along(x, a.re, 1, cosine, &re));
             SX_TRY(along(x, a.re, 1, sine, &a.im));
-            SX_TF_BUILD(x, &a.im, neg, NULL, a.im);
+            SX_TRY(sx_tf_number(x, type.dtype, 0, &zero));
+            SX_TF_BUILD(x, &a.im, sub, NULL, zero, a.im); /* not neg: -0 has another angle */
             a.re = re;
         } else if (half_in) {
-            sx_value scale, re, im;
+            sx_value re, im;
             SX_TRY(along(x, a.re, 1, cosine, &re));
             SX_TRY(along(x, a.im, 1, sine, &im));
             SX_TF_BUILD(x, &re, sub, NULL, re, im);
-            SX_TRY(sx_tf_number(x, type.dtype, 1 / (double)n, &scale));
-            SX_TF_BUILD(x, &a.re, mul, NULL, re, scale);
+            SX_TRY(divide_by_n(x, &z, re, &a.re));
         } else {
-            SX_TRY(transform(x, a, axis, cosine, sine, sign, inverse ? (double)n : 1, &a));
+            SX_TRY(transform(x, a, axis, cosine, sine, sign, &a));
+            if (inverse) {
+                SX_TRY(divide_by_n(x, &z, a.re, &a.re));
+                SX_TRY(divide_by_n(x, &z, a.im, &a.im));
+            }
         }
     }
     if (real && inverse) {

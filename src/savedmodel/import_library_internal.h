@@ -108,6 +108,15 @@ SX_MUST_USE sx_status sx_tf_import_composed(sx_library_importer *im, sx_tf_body 
                                             const struct sx_op_def *op, const sx_tf_form *form,
                                             sx_tf_import_node *n);
 
+/* ---- import_library_complex.c ---- */
+
+/* A complex tensor of a signature is float32 or float64 in the library, with a last dimension of 2:
+ * the real and the imaginary part. Sets *out to such an input; sets y->value to an output from its
+ * parts. */
+SX_MUST_USE sx_status sx_tf_feed_complex(sx_library_importer *im, sx_tf_body *body, const char *key,
+                                         sx_type type, sx_tf_thing *out);
+SX_MUST_USE sx_status sx_tf_join_complex(sx_library_importer *im, sx_tf_body *body, sx_tf_thing *y);
+
 /* ---- import_library_ops.c ---- */
 
 /* Sets n->out. UNIMPLEMENTED refuses the node, and the import goes on. */

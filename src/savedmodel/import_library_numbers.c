@@ -216,6 +216,37 @@ static sx_status import_main_diagonal(sx_tf_op_node *x)
     return SX_OK;
 }
 
+/* indices, dims -> [dims, ...indices]: row k is (indices / the product of later dims) % dims[k] */
+static sx_status import_unravel(sx_tf_op_node *x)
+{
+    sx_value indices = SX_NO_VALUE, y = SX_NO_VALUE, rows[SX_MAX_RANK];
+    sx_ints dims = {0};
+    int64_t step = 1;
+    SX_TRY(sx_tf_operand(x, 0, &indices));
+    SX_TRY(sx_tf_require_rank(x, 0));
+    SX_TRY(sx_tf_operand_ints(x, 1, &dims));
+    const sx_dtype dtype = x->tf.head.types[0].dtype;
+    if (dims.n == 0) {
+        return sx_tf_unsupported("dims is empty");
+    }
+    for (int k = dims.n - 1; k >= 0; k--) {
+        sx_value by = SX_NO_VALUE, size = SX_NO_VALUE;
+        if (dims.v[k] < 1 || step > INT32_MAX / dims.v[k]) {
+            return sx_tf_unsupported("dims[%d] is %lld, or the product of dims is too large", k,
+                                     (long long)dims.v[k]);
+        }
+        SX_TRY(sx_tf_number(x, dtype, (double)step, &by));
+        SX_TRY(sx_tf_number(x, dtype, (double)dims.v[k], &size));
+        SX_TF_BUILD(x, &rows[k], floor_div, NULL, indices, by);
+        SX_TF_BUILD(x, &rows[k], floor_mod, NULL, rows[k], size);
+        SX_TRY(sx_tf_expand(x, rows[k], 0, &rows[k]));
+        step *= dims.v[k];
+    }
+    SX_TRY(sx_tf_build(x, &sx_op_concat, &(sx_axis_attrs){0}, &y, dims.n, rows));
+    sx_tf_set(x, 0, y);
+    return SX_OK;
+}
+
 /* ---- The table ---- */
 
 const sx_tf_op_row sx_tf_number_rows[] = {
@@ -230,5 +261,6 @@ const sx_tf_op_row sx_tf_number_rows[] = {
     {"BatchMatMulV3", import_matmul_types, NULL},
     {"MatrixDiag", import_main_diagonal, NULL},
     {"MatrixDiagPart", import_main_diagonal, NULL},
+    {"UnravelIndex", import_unravel, NULL},
     {NULL, NULL, NULL},
 };

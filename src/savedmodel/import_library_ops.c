@@ -65,11 +65,7 @@ static sx_status import_const(sx_tf_op_node *x)
         return sx_import_memory();
     }
     SX_TRY(sx_import_const_value(x->n->node, &x->im->arena, t));
-    x->im->constant_bytes += SX_MAX(sx_host_bytes(&t->type), 0);
-    if (x->im->constant_bytes > x->im->limits.constant_bytes) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "more than %lld bytes of constants",
-                        (long long)x->im->limits.constant_bytes);
-    }
+    SX_TRY(sx_tf_charge_constant(x, sx_host_bytes(&t->type)));
     sx_value y = SX_NO_VALUE;
     SX_TRY(sx_tf_constant(x, t->type, t->data, &y));
     sx_tf_set(x, 0, y);

@@ -43,6 +43,10 @@ SX_MUST_USE sx_status sx_tf_import_complex(sx_tf_op_node *x);
 /* A Const, if it is complex. */
 SX_MUST_USE sx_status sx_tf_import_complex_const(sx_tf_op_node *x, bool *out_done);
 
+/* A variable of complex numbers, which nothing assigns, as its value. */
+SX_MUST_USE sx_status sx_tf_import_complex_variable(sx_tf_op_node *x, const char *key,
+                                                    const sx_type *type);
+
 /* ---- Operands ---- */
 
 /* Input i as a value. */
@@ -100,6 +104,8 @@ SX_MUST_USE sx_status sx_tf_build_open(const sx_tf_op_node *x, const sx_op_def *
                                        sx_value operand_value, sx_value *out);
 int sx_tf_attr_row(const sx_op_def *op, const char *name);
 
+/* RESOURCE_EXHAUSTED if the constants of the model have too many bytes with these. */
+SX_MUST_USE sx_status sx_tf_charge_constant(const sx_tf_op_node *x, int64_t bytes);
 SX_MUST_USE sx_status sx_tf_constant(const sx_tf_op_node *x, sx_type type, const void *data,
                                      sx_value *out);
 /* A scalar. */

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <sextant/complex.h>
+
 #include "base/checked.h"
 
 /* ---- Variables ---- */
@@ -45,6 +47,19 @@ static bool read_part(const char *text, const sx_type *whole, sx_slice_attrs *ou
     return text != NULL && whole->rank > 0;
 }
 
+/* A variable of strings, which nothing assigns, as a constant. */
+static sx_status import_strings(sx_tf_op_node *x, const char *key)
+{
+    sx_tensor t;
+    sx_value y = SX_NO_VALUE;
+    const bool ref = strcmp(x->n->node->op, "VarHandleOp") != 0;
+    SX_TRY(sx_bundle_read_strings(sx_saved_model_variables(x->im->model), key, &x->im->arena, &t));
+    SX_TRY(sx_tf_charge_constant(x, sx_host_bytes(&t.type)));
+    SX_TRY(sx_tf_constant(x, t.type, t.data, &y));
+    x->n->out[0] = (sx_tf_thing){.kind = ref ? SX_TF_VALUE : SX_TF_READ, .value = y};
+    return SX_OK;
+}
+
 /* VarHandleOp; VariableV2, Variable, which are read where they are used */
 static sx_status import_handle(sx_tf_op_node *x)
 {
@@ -53,6 +68,12 @@ static sx_status import_handle(sx_tf_op_node *x)
     sx_type type;
     sx_slice_attrs part;
     SX_TRY(sx_import_variable(x->im->model, x->n->node, &key, &type));
+    if (sx_dtype_is_complex(type.dtype)) {
+        return sx_tf_import_complex_variable(x, key, &type);
+    }
+    if (type.dtype == SX_STRING) {
+        return import_strings(x, key);
+    }
     if (sx_library_find_variable(x->im->library, key) == NULL) {
         SX_TRY(sx_library_add_variable(x->im->library,
                                        &(sx_variable_spec){.name = key, .type = type}));
@@ -130,7 +151,8 @@ sx_status sx_tf_assign(const sx_tf_op_node *x, const sx_tf_thing *handle, sx_val
         return SX_OK;
     }
     if (handle->kind == SX_TF_READ) {
-        return sx_tf_unsupported("it assigns within a branch or a loop that was to only read");
+        return sx_tf_unsupported("it assigns a variable of strings, a part of a variable, or one "
+                                 "that a branch or a loop was to only read");
     }
     (void)sx_build_node(x->b, &(sx_node_spec){.op = &sx_op_assign_variable,
                                               .inputs = (sx_value[]){handle->value, value},

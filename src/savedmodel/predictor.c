@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include <sextant/complex.h>
+
 #include "base/checked.h"
 #include "base/memory.h"
 #include "base/ram.h"
@@ -262,6 +264,23 @@ static sx_status check_input(const sx_signature_tensor *want, const sx_tensor *g
     return SX_OK;
 }
 
+/* A complex tensor as the library has it, [..., 2]: the same bytes. */
+static void as_parts(sx_tensor *t)
+{
+    if (sx_dtype_is_complex(t->type.dtype)) {
+        t->type.dtype = t->type.dtype == SX_C64 ? SX_F32 : SX_F64;
+        t->type.dims[t->type.rank++] = 2;
+    }
+}
+
+static void as_complex(sx_tensor *t, sx_dtype dtype)
+{
+    if (sx_dtype_is_complex(dtype)) {
+        t->type.dtype = dtype;
+        t->type.dims[--t->type.rank] = 0;
+    }
+}
+
 sx_status sx_predictor_run(sx_predictor *p, const sx_signature *signature, const sx_tensor *inputs,
                            const sx_cancel *cancel, sx_arena *arena, sx_tensor *outputs)
 {
@@ -276,16 +295,25 @@ sx_status sx_predictor_run(sx_predictor *p, const sx_signature *signature, const
     }
     int64_t batch = -1;
     bool differs = false;
+    sx_tensor *real = sx_arena_array(arena, signature->n_inputs + 1, sx_tensor);
+    if (real == NULL) {
+        return sx_no_memory("for the inputs");
+    }
     for (size_t i = 0; i < signature->n_inputs; i++) {
         SX_TRY(check_input(&signature->inputs[i], &inputs[i]));
         if (has_rows(&signature->inputs[i])) {
             differs = differs || (batch >= 0 && inputs[i].type.dims[0] != batch);
             batch = inputs[i].type.dims[0];
         }
+        real[i] = inputs[i];
+        as_parts(&real[i]);
     }
-    if (r->pieces != NULL && !differs) {
-        return sx_pieces_run(r->pieces, inputs, batch < 0 ? 1 : batch, cancel, arena, outputs);
+    SX_TRY(r->pieces != NULL && !differs
+               ? sx_pieces_run(r->pieces, real, batch < 0 ? 1 : batch, cancel, arena, outputs)
+               : sx_runner_run(p->runner, signature->key, real, (int)signature->n_inputs, outputs,
+                               (int)signature->n_outputs, arena, cancel));
+    for (size_t i = 0; i < signature->n_outputs; i++) {
+        as_complex(&outputs[i], signature->outputs[i].type.dtype);
     }
-    return sx_runner_run(p->runner, signature->key, inputs, (int)signature->n_inputs, outputs,
-                         (int)signature->n_outputs, arena, cancel);
+    return SX_OK;
 }

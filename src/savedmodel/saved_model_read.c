@@ -6,6 +6,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include <sextant/complex.h>
+
 #include "base/buffer.h"
 #include "base/checked.h"
 #include "base/map.h"
@@ -197,7 +199,8 @@ bool sx_tf_type(int tf_dtype, const Tensorflow__TensorShapeProto *shape, sx_type
 {
     const size_t rank = shape == NULL ? 0 : shape->n_dim;
     const sx_dtype dtype = (sx_dtype)tf_dtype;
-    *out = sx_scalar_type(sx_dtype_is_data(dtype) ? dtype : SX_DTYPE_NONE);
+    const bool known = sx_dtype_is_data(dtype) || sx_dtype_is_complex(dtype);
+    *out = sx_scalar_type(known ? dtype : SX_DTYPE_NONE);
     if (rank > SX_MAX_RANK || (shape != NULL && shape->unknown_rank)) {
         return false;
     }

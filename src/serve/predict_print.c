@@ -20,6 +20,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <sextant/complex.h>
+
 #include "base/checked.h"
 #include "base/shortest.h"
 #include "base/utf8.h"
@@ -249,8 +251,10 @@ static sx_status make_printer(const sx_serve_tensor *info, const sx_tensor *tens
                         info->name);
     }
     if (printer->number == NULL && tensor->type.dtype != SX_STRING) {
-        return sx_error(SX_UNIMPLEMENTED, "output \"%s\": type %s has no JSON representation",
-                        info->name, sx_dtype_name(tensor->type.dtype));
+        return sx_error(sx_dtype_is_complex(tensor->type.dtype) ? SX_INVALID_ARGUMENT
+                                                                : SX_UNIMPLEMENTED,
+                        "output \"%s\": Failed to write JSON value for tensor type: %s", info->name,
+                        sx_dtype_name(tensor->type.dtype));
     }
     return SX_OK;
 }

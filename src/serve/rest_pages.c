@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include <sextant/complex.h>
+
 #include "serve/predict_json.h"
 
 static void print_text(sx_buf *out, const char *text)
@@ -41,11 +43,12 @@ static const char *proto_dtype(sx_dtype dtype)
         sx_dtype dtype;
         const char *name;
     } names[] = {
-        {SX_F32, "DT_FLOAT"},     {SX_F64, "DT_DOUBLE"}, {SX_I32, "DT_INT32"},
-        {SX_U8, "DT_UINT8"},      {SX_I16, "DT_INT16"},  {SX_I8, "DT_INT8"},
-        {SX_STRING, "DT_STRING"}, {SX_I64, "DT_INT64"},  {SX_BOOL, "DT_BOOL"},
-        {SX_BF16, "DT_BFLOAT16"}, {SX_U16, "DT_UINT16"}, {SX_F16, "DT_HALF"},
-        {SX_U32, "DT_UINT32"},    {SX_U64, "DT_UINT64"},
+        {SX_F32, "DT_FLOAT"},       {SX_F64, "DT_DOUBLE"}, {SX_I32, "DT_INT32"},
+        {SX_U8, "DT_UINT8"},        {SX_I16, "DT_INT16"},  {SX_I8, "DT_INT8"},
+        {SX_STRING, "DT_STRING"},   {SX_I64, "DT_INT64"},  {SX_BOOL, "DT_BOOL"},
+        {SX_BF16, "DT_BFLOAT16"},   {SX_U16, "DT_UINT16"}, {SX_F16, "DT_HALF"},
+        {SX_U32, "DT_UINT32"},      {SX_U64, "DT_UINT64"}, {SX_C64, "DT_COMPLEX64"},
+        {SX_C128, "DT_COMPLEX128"},
     };
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         if (names[i].dtype == dtype) {

@@ -277,7 +277,7 @@ static inline sx_value op_sample_weighted(sx_builder *b, sx_value y, int n_out)
         snprintf(name, sizeof(name), "w%d", k);
         sx_value yk = sx_output_at(y, k), w = sx_input(b, name, sx_type_of_value(b, yk));
         sx_value sum = sx_reduce_sum(b, sx_mul(b, yk, w), .keep_dims = false);
-        sum = sx_type_of_value(b, sum).dtype == SX_BF16 ? sx_cast(b, sum, SX_F32) : sum;
+        sum = sx_dtype_bytes(sx_type_of_value(b, sum).dtype) == 2 ? sx_cast(b, sum, SX_F32) : sum;
         loss = sx_value_is(loss) ? sx_add(b, loss, sum) : sum;
     }
     return loss;

@@ -6,7 +6,11 @@
  * of sums of products: the same of the inputs' absolute values OP.SAMPLE.w0.npy ..      weights,
  * and OP.SAMPLE.dx0.npy ..     gradients of the sum of all w y, where there are any OP.SAMPLE.pb
  * what `to_tf` wrote, a GraphDef with placeholders x0 .. and manifest.json, which names them. Exit
- * code 1 and the message on stderr for an error. */
+ * code 1 and the message on stderr for an error.
+ *
+ *   ops_tool DIR dtypes     the same of each sample in every other dtype that the operator accepts
+ *       in place of float32 or of int32, named SAMPLE@DTYPE; of elementwise operators on edge
+ * values, too, SAMPLE@DTYPE_edges. "error": the host kernel refuses the data, so TensorFlow must */
 #include "../graph/op_samples.h"
 
 #include "base/buffer.h"
@@ -215,10 +219,57 @@ static void put_attr(sx_buf *out, const sx_attr_def *def, const void *field)
     }
 }
 
-static void write_sample(const sx_op_def *op, const sx_op_sample *sample, sx_buf *manifest)
+/* Numbers at the ends of the dtype's range, infinities, NaN, zeros of both signs; the operands of a
+ * binary operator meet in all pairs. */
+static void fill_edges(const op_sample_run *run)
+{
+    static const double floats[] = {0,   -0.0,     1,         -1,  0.5, -2.5, 3,
+                                    255, INFINITY, -INFINITY, NAN, 1e4, -1e4, 6e-5};
+    for (int i = 0; i < run->n_in; i++) {
+        const sx_host_tensor *t = &run->in[i];
+        const sx_dtype dtype = t->type.dtype;
+        const int64_t bits = 8 * (int64_t)sx_dtype_bytes(dtype), n = sx_type_elems(&t->type);
+        const bool is_signed =
+            dtype == SX_I8 || dtype == SX_I16 || dtype == SX_I32 || dtype == SX_I64;
+        const uint64_t top = (uint64_t)1 << (bits - 1), most = is_signed ? top - 1 : 2 * top - 1;
+        const uint64_t whole[] = {0,
+                                  1,
+                                  most,
+                                  most - 1,
+                                  is_signed ? 0 - top : top,
+                                  7,
+                                  0 - (uint64_t)1,
+                                  is_signed ? 0 - (uint64_t)3 : 3};
+        for (int64_t k = 0; k < n; k++) {
+            const int64_t at = i == 0 ? k : k + k / 7;
+            if (sx_carrier_of(dtype) == SX_CARRIER_F) {
+                t->f[k] = floats[at % (int64_t)SX_COUNT(floats)];
+            } else if (sx_carrier_of(dtype) == SX_CARRIER_I ||
+                       sx_carrier_of(dtype) == SX_CARRIER_U) {
+                t->u[k] = whole[at % (int64_t)SX_COUNT(whole)];
+            }
+        }
+        sx_host_round(t);
+    }
+}
+
+static bool fails(op_sample_run *run)
+{
+    sx_status status = sx_host_run_carried(run->op, run->attrs, run->in, run->n_in, run->out,
+                                           run->n_out, &run->arena, false);
+    const bool failed = status != SX_OK;
+    sx_status_free(status);
+    return failed;
+}
+
+static void write_sample(const sx_op_def *op, const sx_op_sample *sample, bool edges,
+                         sx_buf *manifest)
 {
     op_sample_run run;
     op_sample_begin(op, sample, &run);
+    if (edges) {
+        fill_edges(&run);
+    }
     sx_buf_printf(manifest, "{\"op\": \"%s\", \"sample\": \"%s\", \"inputs\": %d, \"outputs\": %d",
                   op->name, sample->name, run.n_in, run.n_out);
     sx_buf_puts(manifest, ", \"attrs\": {");
@@ -227,8 +278,19 @@ static void write_sample(const sx_op_def *op, const sx_op_sample *sample, sx_buf
         put_attr(manifest, &op->attrs[i], (const char *)run.attrs + op->attrs[i].offset);
     }
     sx_buf_printf(manifest, "}, \"sum\": %s", op->flags & SX_OP_SUM ? "true" : "false");
-    write_forward(&run);
-    write_backward(&run, manifest);
+    if (fails(&run)) {
+        sx_buf_puts(manifest, ", \"error\": true, \"dx\": []");
+        for (int i = 0; i < run.n_in; i++) {
+            write_tensor(&run, "x", i, &run.in[i]);
+        }
+    } else {
+        write_forward(&run);
+        if (edges) {
+            sx_buf_puts(manifest, ", \"dx\": []");
+        } else {
+            write_backward(&run, manifest);
+        }
+    }
     void *symbolic = sx_alloc(1, op->attrs_bytes + 1);
     OP_SAMPLE_CHECK(symbolic != NULL);
     if (sample->attrs != NULL) {
@@ -244,10 +306,76 @@ static void write_sample(const sx_op_def *op, const sx_op_sample *sample, sx_buf
     op_sample_end(&run);
 }
 
+/* ---- Every dtype ---- */
+
+/* Whether the operator takes the sample's inputs. */
+static bool accepts(const sx_op_def *op, const sx_op_sample *sample)
+{
+    op_sample_run run = {.op = op, .sample = sample};
+    sx_type in[SX_SAMPLE_MAX_INPUTS], out[SX_MAX_OUTPUTS] = {0};
+    op_sample_fix_attrs(&run);
+    for (int i = 0; i < sample->n_inputs; i++) {
+        in[i] = sx_type_with_batch(sample->inputs[i].type, op_sample_batch(sample));
+    }
+    sx_infer_context c = {run.attrs, in, sample->n_inputs, out, op->n_out};
+    sx_status status = op->infer(&c);
+    const bool accepted = status == SX_OK;
+    sx_status_free(status);
+    sx_free(run.owned_attrs);
+    return accepted;
+}
+
+static bool can_hold(const sx_sample_input *input, sx_dtype dtype)
+{
+    const bool whole = input->fill == SX_FILL_INDEX || input->fill == SX_FILL_BOOL ||
+                       input->fill == SX_FILL_TRUE || input->fill == SX_FILL_NORMAL;
+    return sx_dtype_is_float(dtype) || whole;
+}
+
+static void write_dtypes(const sx_op_def *op, const sx_op_sample *sample, sx_buf *manifest,
+                         const char **separator)
+{
+    static const sx_dtype from[] = {SX_F32, SX_I32},
+                          to[] = {SX_F32, SX_F64, SX_F16, SX_BF16, SX_I8,  SX_I16, SX_I32,
+                                  SX_I64, SX_U8,  SX_U16, SX_U32,  SX_U64, SX_BOOL};
+    char name[128];
+    for (size_t f = 0; f < SX_COUNT(from); f++) {
+        for (size_t t = 0; t < SX_COUNT(to); t++) {
+            sx_op_sample one = *sample;
+            bool has = false, holds = true;
+            for (int i = 0; i < one.n_inputs; i++) {
+                if (one.inputs[i].type.dtype == from[f]) {
+                    one.inputs[i].type.dtype = to[t];
+                    has = true;
+                    holds = holds && can_hold(&one.inputs[i], to[t]);
+                }
+            }
+            for (int edges = 0; edges < 2 && has; edges++) {
+                const bool elementwise = (op->flags & SX_OP_ELEMENTWISE) != 0;
+                const bool same = to[t] == from[f];
+                if (edges ? !elementwise || to[t] == SX_BOOL : same || !holds) {
+                    continue;
+                }
+                snprintf(name, sizeof(name), "%s@%s%s", sample->name, sx_dtype_name(to[t]),
+                         edges ? "_edges" : "");
+                one.name = name;
+                for (int i = 0; i < one.n_inputs && edges; i++) {
+                    one.inputs[i].fill = SX_FILL_TRUE; /* until fill_edges() */
+                }
+                if (accepts(op, &one)) {
+                    sx_buf_puts(manifest, *separator);
+                    write_sample(op, &one, edges, manifest);
+                    *separator = ",\n";
+                }
+            }
+        }
+    }
+}
+
 int main(int argc, char **argv)
 {
-    if (argc != 2) {
-        fprintf(stderr, "usage: ops_tool DIR\n");
+    if (argc != 2 && (argc != 3 || strcmp(argv[2], "dtypes") != 0)) {
+        fprintf(stderr, "usage: ops_tool DIR [dtypes]\n");
         return 2;
     }
     dir = argv[1];
@@ -257,8 +385,12 @@ int main(int argc, char **argv)
     for (int id = 0; id < SX_OPID_COUNT; id++) {
         const sx_op_def *op = sx_op_table[id];
         for (int k = 0; op->host != NULL && k < op->n_samples; k++) {
+            if (argc == 3) {
+                write_dtypes(op, &op->samples[k], &manifest, &separator);
+                continue;
+            }
             sx_buf_puts(&manifest, separator);
-            write_sample(op, &op->samples[k], &manifest);
+            write_sample(op, &op->samples[k], false, &manifest);
             separator = ",\n";
         }
     }

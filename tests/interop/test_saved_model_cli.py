@@ -135,6 +135,13 @@ def arrays():
         for power in range(-6, 4):
             yield (rng.standard_normal(20) * 10.0**power).astype(dtype)
             yield np.round(rng.standard_normal((2, 11)) * 10, power % 4).astype(dtype)
+    for dtype in (np.complex64, np.complex128):
+        edges = [[1, 2j, 3 + 0.5j], [0.1 - 1e-5j, 1], [complex(np.nan, np.inf), complex(-np.inf, 1)], [[1.5j, -2], [1e8, 1e-8j]], [-0.0, 0.0],
+                 np.zeros((0, 3)), np.zeros((2, 3, 2)), 3.25, 2j, -0.5j, 1.5 + 2j, complex(np.nan, -np.inf), 1e-5 + 123456j, np.arange(2000) * 1j]
+        for values in edges:
+            yield np.array(values, dtype)
+        for power in range(-6, 4, 3):
+            yield ((rng.standard_normal((3, 20)) + 1j * rng.standard_normal((3, 20))) * 10.0**power).astype(dtype)
     for dtype in (np.int32, np.int64, np.uint8, np.int8, np.uint64):
         info = np.iinfo(dtype)
         for values in ([1, 100, 7], [info.min, info.max], 7, np.arange(120).reshape(2, 60) % 100):
@@ -190,6 +197,10 @@ def compare_runs(here):
     for example in ('{"a": [1.5, 2.0]}', '{"a": [1, -2]}', '{"a": ["x", "yz"]}', '{"a": [b"\\xff"]}'):
         feed = cli.load_inputs_from_input_arg_string("", "", f"x=[{example}]")["x"]
         check("object_1", np.array(feed, object), "--input_examples", f"x=[{example}]")
+    np.save("z.npy", np.array([1 + 2j]))  # which JSON cannot hold
+    done = subprocess.run([os.environ["SEXTANT_BIN"], "run", path, "--signature", "complex128_1", "--input", "x=z.npy", "--json"],
+                          capture_output=True, text=True)
+    assert done.returncode != 0 and "Failed to write JSON value for tensor type: complex128" in done.stderr, done.stderr
     print(f"run: {n} arrays printed as NumPy does; literals, lines, Examples")
 
 

@@ -1,5 +1,7 @@
 #include "io/scratch.h"
 
+#include <sextant/complex.h>
+
 #include "io/npy.h"
 
 /* numpy.save of float32 [1, 2, 3]. */
@@ -104,6 +106,31 @@ static void assert_strings(const sx_tensor *t, const char *first, const char *se
     assert_memory_equal(s[1].data, second, s[1].size);
 }
 
+static void test_io_npy__reads_and_writes_complex_numbers(void **state)
+{
+    (void)state;
+    float values[] = {1, -2, 0.5F, 3};
+    uint8_t swapped[sizeof values];
+    for (size_t i = 0; i < sizeof values; i++) {
+        swapped[i] = ((const uint8_t *)values)[i / 4 * 4 + 3 - i % 4];
+    }
+    sx_tensor tensor = {sx_type_of(SX_C64, 2), values}, back = {0};
+    assert_ok(sx_npy_write(scratch("c.npy"), &tensor));
+    assert_ok(sx_npy_read(scratch("c.npy"), 0, &back));
+    assert_true(sx_type_equal(&back.type, &tensor.type));
+    assert_memory_equal(back.data, values, sizeof values);
+    sx_free(back.data);
+    static const char *const orders[] = {"False", "True"};
+    for (int i = 0; i < 2; i++) {
+        char dict[100];
+        snprintf(dict, sizeof dict, "{'descr': '>c8', 'fortran_order': %s, 'shape': (1, 2), }",
+                 orders[i]);
+        assert_ok(parse(dict, swapped, sizeof swapped, &back));
+        assert_memory_equal(back.data, values, sizeof values);
+        sx_free(back.data);
+    }
+}
+
 static void test_io_npy__reads_and_writes_strings(void **state)
 {
     (void)state;
@@ -158,7 +185,7 @@ static void test_io_npy__refuses(void **state)
     } rows[] = {
         {"{'descr': '|O', 'fortran_order': False, 'shape': ()}", SX_UNIMPLEMENTED,
          "Python objects"},
-        {"{'descr': '<c8', 'fortran_order': False, 'shape': ()}", SX_UNIMPLEMENTED, "'<c8'"},
+        {"{'descr': '<f16', 'fortran_order': False, 'shape': ()}", SX_UNIMPLEMENTED, "'<f16'"},
         {"{'descr': '', 'fortran_order': False, 'shape': ()}", SX_UNIMPLEMENTED, "''"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (2,)}", SX_DATA_LOSS, "needs 8 bytes"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (-1,)}", SX_DATA_LOSS, "dict"},
@@ -210,6 +237,7 @@ static const struct CMUnitTest tests[] = {
     scratch_test(test_io_npy__writes_the_reference),
     cmocka_unit_test(test_io_npy__headers_are_aligned),
     cmocka_unit_test(test_io_npy__reads_both_orders_of_everything),
+    scratch_test(test_io_npy__reads_and_writes_complex_numbers),
     scratch_test(test_io_npy__reads_and_writes_strings),
     cmocka_unit_test(test_io_npy__refuses),
     cmocka_unit_test(test_io_npy__flips_and_cuts),

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include <sextant/complex.h>
+
 #include "graph/attr_operands.h"
 #include "graph/op_def.h"
 
@@ -34,7 +36,8 @@ double sx_tf_read_float(const sx_tf_node *n, const char *name, double otherwise)
 sx_dtype sx_tf_read_dtype(const sx_tf_node *n, const char *name, sx_dtype otherwise)
 {
     sx_tf_attr a;
-    return find(n, name, SX_TF_ATTR_TYPE, &a) ? (sx_dtype)a.i : otherwise;
+    const sx_dtype dtype = find(n, name, SX_TF_ATTR_TYPE, &a) ? (sx_dtype)a.i : otherwise;
+    return sx_dtype_is_complex(dtype) ? SX_DTYPE_NONE : dtype; /* what no operator accepts */
 }
 
 bool sx_tf_read_is(const sx_tf_node *n, const char *name, const char *text, bool otherwise)

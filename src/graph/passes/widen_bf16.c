@@ -183,7 +183,7 @@ static void settle(sx_rewrite *rw, const sx_node *n, int k, bool inputs_on_grid)
 }
 
 /* Regions keep the types of their arguments and results, so a node with regions gets its operands
- * in bfloat16; the regions are widened as separate graphs. */
+ * in bfloat16. */
 static void keep_around_regions(sx_rewrite *rw, const sx_node *n)
 {
     widening *w = rw->user;
@@ -266,9 +266,11 @@ static bool has_bf16(const sx_graph *g)
 
 static sx_status widen(const sx_graph *g, bool rounds, sx_graph **out);
 
+/* A device compiles the regions of a node as graphs, and runs the pass on each. */
 static sx_status widen_region(const sx_graph *region, void *user, sx_graph **out)
 {
-    return widen(region, ((const widening *)user)->rounds, out);
+    const widening *w = user;
+    return w->rounds ? sx_rewrite_run(region, 0, keep_node, NULL, out) : widen(region, false, out);
 }
 
 static sx_status widen(const sx_graph *g, bool rounds, sx_graph **out)

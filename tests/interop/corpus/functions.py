@@ -220,6 +220,20 @@ def fourier(x):
             "e": tf.math.angle(y), "f": tf.signal.dct(x)}
 
 
+def fourier_open(x):
+    """Lengths that are computed, of inputs whose sizes are unknown."""
+    n = tf.shape(x)[1] + 3
+    y = tf.signal.rfft(x)
+    return {"a": y, "b": tf.signal.irfft(y), "c": tf.signal.rfft(x, [n]), "d": tf.signal.fft(tf.cast(x, tf.complex64)),
+            "e": tf.abs(tf.signal.rfft2d(tf.stack([x, x + 1], 2))), "f": tf.signal.irfft(y, [n])}
+
+
+def complex_numbers(x, y):
+    """Complex inputs and outputs; x [n, 4], y of any shape."""
+    return {"sum": x + tf.math.conj(x), "product": x * x[:1], "quotient": x / (x + 2), "abs": tf.abs(x), "y": y, "first": tf.reduce_sum(x),
+            "fft": tf.signal.ifft(tf.signal.fft(x) * 2), "real": tf.math.real(x), "polar": tf.complex(tf.abs(x), tf.math.angle(x))}
+
+
 def spectrogram(x):
     s = tf.abs(tf.signal.stft(x, 64, 32))
     mel = tf.matmul(s, tf.signal.linear_to_mel_weight_matrix(8, 33, 8000, 20.0, 4000.0))
@@ -317,6 +331,10 @@ function("beam_search", beam, spec(None, dtype=tf.int32))
 function("integer_arithmetic", integers, spec(None, 4, dtype=tf.int32))
 function("integer_arithmetic_64", integers, spec(None, 4, dtype=tf.int64))
 function("fourier", fourier, spec(None, 16))
+function("fourier_open", fourier_open, spec(None, None), sizes=[(7,), (12,)], sample=True)
+function("complex_numbers", complex_numbers, spec(None, 4, dtype=tf.complex64), spec(None, None, 2, dtype=tf.complex64),
+         sizes=[(3,), (5,)], sample=True)
+function("complex_numbers_128", complex_numbers, spec(None, 4, dtype=tf.complex128), spec(dtype=tf.complex128))
 function("spectrogram", spectrogram, spec(None, None), sizes=[(400,), (257,)])
 function("unknown_rank", unknown_rank, ANY, sizes=[(3,), (2, 4)])
 
@@ -373,6 +391,15 @@ def keras_with_optimizer(path):
     tf.saved_model.save(model, path, signatures=tf.function(lambda x: {"y": model(x, training=False)}, input_signature=[ROWS]))
 
 
+def frozen_variables(path):
+    """Variables of strings and of complex numbers, which nothing assigns."""
+    module = tf.Module()
+    module.names, module.scale = tf.Variable(["a", "b", "c"], trainable=False), tf.Variable([1 + 2j, -1j], trainable=False)
+    module.f = tf.function(lambda x: {"name": tf.gather(module.names, tf.argmax(x[:, :3], 1)), "all": module.names.read_value(),
+                                      "y": tf.complex(x[:, :2], x[:, 2:]) * tf.cast(module.scale, tf.complex64)}, input_signature=[ROWS])
+    tf.saved_model.save(module, path)
+
+
 def nested_functions(path):
     module = tf.Module()
     inner = tf.function(lambda x, k: tf.nn.relu(x) * k)
@@ -396,5 +423,5 @@ def fixed_batch(path):
 
 
 
-for make in signatures, stateful, keras_with_optimizer, nested_functions, partial_unknown, fixed_batch:
-    add(f"module_{make.__name__}", make)
+for make in signatures, stateful, keras_with_optimizer, frozen_variables, nested_functions, partial_unknown, fixed_batch:
+    add(f"module_{make.__name__}", make, sample=make is frozen_variables)

@@ -161,7 +161,7 @@ def keras2_custom_cell(path):
 
         def build(self, shape):
             self.w = self.add_weight("w", (shape[-1], 5))
-            self.u = self.add_weight("u", (5, 5), "orthogonal")
+            self.u = self.add_weight("u", (5, 5), initializer="orthogonal")
 
         def call(self, x, states):
             h = tf.tanh(x @ self.w + states[0] @ self.u)

@@ -205,7 +205,7 @@ def net_mixed_float16(path):
         keras.config.set_dtype_policy("float32")
 
 
-@row(tolerance=HALF)
+@row(tolerance=HALF, sample=True)
 def net_bfloat16_lstm(path):
     keras.config.set_dtype_policy("mixed_bfloat16")
     try:
@@ -540,7 +540,7 @@ def net_ssd(path):
     serve(path, f, model, image=(tf.uint8, None, None, None, 3))
 
 
-@row(batches=(1, 3), tolerance=DEEP)
+@row(batches=(1, 3), tolerance=DEEP, sample=True)
 def net_center_points(path):
     """Peaks of a heat map by max pooling, their boxes gathered (CenterNet)."""
     x = keras.Input((32, 32, 3))

@@ -1,0 +1,110 @@
+"""Every operator in every dtype that it takes, against TensorFlow: the samples of the operator table with
+other dtypes in place of float32 and int32, elementwise operators on edge values too (the ends of integers'
+ranges, infinities, NaN, -0). Cases that TensorFlow's CPU has no kernel for are counted."""
+import collections
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+import tensorflow as tf
+
+import test_ops
+
+# One rounding of a result, and for 16 bits the roundings within TensorFlow's own kernels.
+TOLERANCE = {"float64": 1e-9, "float32": 1e-5, "float16": 4e-3, "bfloat16": 3e-2}
+UNKNOWN = ("No OpKernel", "not in the list of allowed values", "Could not find device", "is not supported", "Unsupported", "not registered",
+           "not implemented", "No registered")
+
+# Where Sextant and TensorFlow part, with the reason.
+APART = {}
+
+
+def check(sample):
+    """Whether TensorFlow has it."""
+    entry, name = sample.entry, sample.name
+    inputs = [load(sample, f"x{i}") for i in range(entry["inputs"])]
+    try:
+        function = sample.function()
+        with tf.GradientTape() as tape:
+            tape.watch([x for x in inputs if x.dtype.is_floating and entry["dx"]])
+            theirs = function(*inputs)
+    except (tf.errors.OpError, ValueError, TypeError) as error:
+        if any(text in str(error) for text in UNKNOWN) or isinstance(error, tf.errors.UnimplementedError):
+            return False
+        if not entry.get("error"):
+            test_ops.fail(name, f"TensorFlow: {str(error)[:200]}")
+        return True
+    if entry.get("error"):
+        test_ops.fail(name, "refused, which TensorFlow computes")
+        return True
+    for k, (y, want) in enumerate(zip([load(sample, f"y{i}") for i in range(entry["outputs"])], theirs, strict=True)):
+        bound = np.max(load(sample, f"bound{k}").numpy().astype(np.float64), initial=0) if entry["sum"] else 0
+        compare(f"{name} y{k}", y, tf.convert_to_tensor(want), bound)
+    if not entry["dx"] or (sample.op, entry["sample"].split("@")[0]) in test_ops.NO_TF_GRADIENT:
+        return True
+    weights = [load(sample, f"w{i}") for i in range(entry["outputs"])]
+    floats = [i for i in entry["dx"] if inputs[i].dtype.is_floating]
+    try:
+        gradients = tape.gradient(theirs, [inputs[i] for i in floats], weights)
+    except (tf.errors.OpError, ValueError, TypeError, LookupError):
+        return True
+    for i, want in zip(floats, gradients):
+        if want is not None:
+            compare(f"{name} dx{i}", load(sample, f"dx{i}"), tf.convert_to_tensor(want), 0)
+    return True
+
+
+def load(sample, kind):
+    strings = sample.load_strings(f"{kind}.json")
+    if strings is not None:
+        return test_ops.constant(strings)
+    array = np.load(sample.path(f"{kind}.npy"))
+    return tf.constant(array.view(tf.bfloat16.as_numpy_dtype) if array.dtype == np.dtype("V2") else array)
+
+
+def compare(name, ours, theirs, bound):
+    if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
+        return test_ops.fail(name, f"{ours.dtype}{ours.shape}, TensorFlow {theirs.dtype}{theirs.shape}")
+    if ours.dtype == tf.string or not ours.dtype.is_floating:
+        a, b = ours.numpy(), theirs.numpy()
+        if (a != b).any():
+            test_ops.fail(name, f"{a[a != b][:4]}, TensorFlow {b[a != b][:4]}")
+        return
+    a, b = [t.numpy().astype(np.float64) for t in (ours, theirs)]
+    same = (np.isnan(a) & np.isnan(b)) | (a == b)
+    finite = np.abs(b[np.isfinite(b)])
+    # of each element's own size: one large number hides no other
+    limit = TOLERANCE[ours.dtype.name] * np.maximum(np.abs(b), max(np.median(finite) if finite.size else 0, bound))
+    wrong = ~same & ~(np.abs(a - b) <= limit)
+    if wrong.any():
+        test_ops.fail(name, f"{a[wrong][:4]}, TensorFlow {b[wrong][:4]}")
+
+
+def main():
+    none, ran = collections.Counter(), 0
+    with tempfile.TemporaryDirectory(prefix="sextant-dtypes-") as directory:
+        subprocess.run([os.path.join(os.environ["SEXTANT_TEST_BIN"], "ops_tool"), directory, "dtypes"], check=True)
+        with open(os.path.join(directory, "manifest.json")) as file:
+            entries = json.load(file)
+        for entry in entries:
+            sample = test_ops.Sample(directory, entry)
+            if entry["tf"] is None or (sample.op, entry["sample"].split("@")[0]) in test_ops.TF_REFUSES:
+                continue
+            if f"{sample.op}.{entry['sample']}" in APART:
+                continue
+            try:
+                has = check(sample)
+            except Exception as error:  # a sample that does not run is a failure by its name
+                test_ops.fail(sample.name, f"{type(error).__name__}: {str(error)[:300]}")
+                has = True
+            ran += has
+            none[sample.op] += not has
+    print(f"{ran} cases compared, {sum(none.values())} that TensorFlow's CPU lacks, {len(test_ops.failures)} failures")
+    return 1 if test_ops.failures or ran < 500 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -15,7 +15,7 @@ extern "C" {
 #define SX_C64  ((sx_dtype)8)  /* complex64: two float32 */
 #define SX_C128 ((sx_dtype)18) /* complex128: two float64 */
 
-SX_API bool sx_dtype_is_complex(sx_dtype dtype);
+SX_API bool sx_dtype_is_complex(sx_dtype dtype); /* either of the two */
 
 #ifdef __cplusplus
 }

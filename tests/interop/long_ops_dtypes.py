@@ -18,8 +18,8 @@ TOLERANCE = {"float64": 1e-9, "float32": 1e-5, "float16": 4e-3, "bfloat16": 3e-2
 UNKNOWN = ("No OpKernel", "not in the list of allowed values", "Could not find device", "is not supported", "Unsupported", "not registered",
            "not implemented", "No registered")
 
-# Where Sextant and TensorFlow part, with the reason.
-APART = {}
+# Where TensorFlow is wrong, by operator and the case's end.
+APART = {("erf", "@float64_edges"): "TensorFlow's erf of an infinite float64 is NaN"}
 
 
 def check(sample):
@@ -53,7 +53,8 @@ def check(sample):
         return True
     for i, want in zip(floats, gradients):
         if want is not None:
-            compare(f"{name} dx{i}", load(sample, f"dx{i}"), tf.convert_to_tensor(want), 0)
+            # TensorFlow rounds each node of a gradient to 16 bits, Sextant once
+            compare(f"{name} dx{i}", load(sample, f"dx{i}"), tf.convert_to_tensor(want), 0, 4)
     return True
 
 
@@ -65,7 +66,7 @@ def load(sample, kind):
     return tf.constant(array.view(tf.bfloat16.as_numpy_dtype) if array.dtype == np.dtype("V2") else array)
 
 
-def compare(name, ours, theirs, bound):
+def compare(name, ours, theirs, bound, roundings=1):
     if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
         return test_ops.fail(name, f"{ours.dtype}{ours.shape}, TensorFlow {theirs.dtype}{theirs.shape}")
     if ours.dtype == tf.string or not ours.dtype.is_floating:
@@ -77,7 +78,7 @@ def compare(name, ours, theirs, bound):
     same = (np.isnan(a) & np.isnan(b)) | (a == b)
     finite = np.abs(b[np.isfinite(b)])
     # of each element's own size: one large number hides no other
-    limit = TOLERANCE[ours.dtype.name] * np.maximum(np.abs(b), max(np.median(finite) if finite.size else 0, bound))
+    limit = roundings * TOLERANCE[ours.dtype.name] * np.maximum(np.abs(b), max(np.median(finite) if finite.size else 0, bound))
     wrong = ~same & ~(np.abs(a - b) <= limit)
     if wrong.any():
         test_ops.fail(name, f"{a[wrong][:4]}, TensorFlow {b[wrong][:4]}")
@@ -93,7 +94,7 @@ def main():
             sample = test_ops.Sample(directory, entry)
             if entry["tf"] is None or (sample.op, entry["sample"].split("@")[0]) in test_ops.TF_REFUSES:
                 continue
-            if f"{sample.op}.{entry['sample']}" in APART:
+            if any(op == sample.op and entry["sample"].endswith(end) for op, end in APART):
                 continue
             try:
                 has = check(sample)

@@ -5,6 +5,7 @@ GAPS = {
     "net_inputs_outputs": "Bitcast (",
     "net_deeplab": "Bitcast (",
     "net_policy": "Bitcast (",
+    "v1_dynamic_lstm": "ReverseSequence (",
     "hashed_crossing": "SparseCross (",
     "quantized": "FakeQuantWithMinMaxArgs (",
     "quantize": "QuantizeV2 (",

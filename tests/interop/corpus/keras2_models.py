@@ -395,15 +395,6 @@ def estimator_several_classes(path):
 
 
 @model()
-def estimator_shared_embeddings(path):
-    import tensorflow as tf
-    c = columns()
-    hashed = tf.feature_column.categorical_column_with_hash_bucket("job", 5)
-    shared = tf.feature_column.shared_embeddings([c["city"], hashed], 4, combiner="sqrtn")
-    export(tf.estimator.DNNClassifier([4], [c["hours"], *shared], activation_fn=tf.nn.selu, config=config()), path)
-
-
-@model()
 def estimator_combined_regressor(path):
     import tensorflow as tf
     c = columns()
@@ -422,12 +413,6 @@ def estimator_heads(path):
     import shutil
     features = tf.feature_column.make_parse_example_spec([c["age"], c["hours"]])
     shutil.move(e.export_saved_model(path + ".exports", tf.estimator.export.build_parsing_serving_input_receiver_fn(features)).decode(), path)
-
-
-@model()
-def estimator_baseline(path):
-    import tensorflow as tf
-    export(tf.estimator.BaselineClassifier(config=config()), path)
 
 
 @model()

@@ -412,7 +412,7 @@ def crf_feed(rng, n):
 
 @row(feed=crf_feed)
 def net_crf(path):
-    """Tags by Viterbi: a loop forwards, a loop of pointers back."""
+    """The best score of tags, by a loop over the steps."""
     body = keras.Sequential([keras.Input((None,), dtype="int32"), L.Embedding(10, 5), L.Bidirectional(L.LSTM(4, return_sequences=True)), L.Dense(4)])
     between = tf.Variable(np.random.default_rng(3).normal(size=(4, 4)).astype(np.float32))
 

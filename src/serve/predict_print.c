@@ -250,11 +250,14 @@ static sx_status make_printer(const sx_serve_tensor *info, const sx_tensor *tens
         return sx_error(SX_INTERNAL, "output \"%s\": the model returned no static shape",
                         info->name);
     }
-    if (printer->number == NULL && tensor->type.dtype != SX_STRING) {
-        return sx_error(sx_dtype_is_complex(tensor->type.dtype) ? SX_INVALID_ARGUMENT
-                                                                : SX_UNIMPLEMENTED,
+    if (sx_dtype_is_complex(tensor->type.dtype)) { /* TensorFlow Serving's words and code */
+        return sx_error(SX_INVALID_ARGUMENT,
                         "output \"%s\": Failed to write JSON value for tensor type: %s", info->name,
                         sx_dtype_name(tensor->type.dtype));
+    }
+    if (printer->number == NULL && tensor->type.dtype != SX_STRING) {
+        return sx_error(SX_UNIMPLEMENTED, "output \"%s\": type %s has no JSON representation",
+                        info->name, sx_dtype_name(tensor->type.dtype));
     }
     return SX_OK;
 }

@@ -1,5 +1,6 @@
 #include "harness.h"
 
+#include <sextant/complex.h>
 #include <math.h>
 
 #include "base/checked.h"
@@ -720,6 +721,9 @@ static void test_serve_predict_json__refuses_to_print_a_shape_that_is_not_static
     assert_error(sx_predict_print(&one, &(sx_tensor){sx_type_of(SX_RESOURCE, 2), half}, true,
                                   SX_FLOAT_TFS, NULL, &out),
                  SX_UNIMPLEMENTED, "has no JSON representation");
+    assert_error(sx_predict_print(&one, &(sx_tensor){sx_type_of(SX_C64, 1), y}, true, SX_FLOAT_TFS,
+                                  NULL, &out),
+                 SX_INVALID_ARGUMENT, "Failed to write JSON value for tensor type: complex64");
     sx_buf_deinit(&out);
 }
 

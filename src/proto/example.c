@@ -84,7 +84,7 @@ static bool add_list(sx_example_feature *feature, sx_bytes list)
 
 /* Reads a Feature. As in any oneof, a list of another kind replaces the previous ones, and a list
  * of the same kind is appended to them. */
-static bool parse_feature(sx_example_feature *feature, sx_bytes wire_bytes)
+bool sx_feature_parse(sx_example_feature *feature, sx_bytes wire_bytes)
 {
     sx_wire wire = sx_wire_over(wire_bytes);
     sx_wire_field field;
@@ -246,7 +246,7 @@ static sx_status parse_entry(sx_example *example, sx_bytes record, sx_bytes entr
         }
         if (field.number == 1) {
             feature.name = field.value;
-        } else if (has_value || !parse_feature(&feature, field.value)) {
+        } else if (has_value || !sx_feature_parse(&feature, field.value)) {
             return not_an_example(
                 record, at, has_value ? "feature entry has two values" : "malformed feature list");
         } else {

@@ -52,6 +52,9 @@ SX_MUST_USE sx_status sx_example_parse(sx_example *example, sx_bytes record);
 /* The feature, or NULL. */
 const sx_example_feature *sx_example_find(const sx_example *example, const char *name);
 
+/* Reads a Feature into a zeroed one; false: it is malformed. */
+bool sx_feature_parse(sx_example_feature *feature, sx_bytes wire);
+
 /* The error for a missing feature: NOT_FOUND, listing those in the record. */
 SX_MUST_USE sx_status sx_example_no_feature(const sx_example *example, const char *name);
 

@@ -107,7 +107,9 @@ static sx_status import_node(sx_library_importer *im, sx_tf_body *body, int i)
     }
     const sx_tf_form *form = NULL;
     const sx_op_def *op = function == NULL ? sx_op_find_tf(n.node->op, &form) : NULL;
-    const int room = op != NULL && op->n_out == SX_VARIADIC ? SX_MAX_OUTPUTS : MIN_OUTPUT_ROOM;
+    const bool parses = strncmp(n.node->op, "Parse", strlen("Parse")) == 0; /* records */
+    const int room =
+        parses || (op != NULL && op->n_out == SX_VARIADIC) ? SX_MAX_OUTPUTS : MIN_OUTPUT_ROOM;
     n.n_out = function != NULL ? (int)function->signature->n_output_arg + 1
                                : SX_MAX((int)n.node->n_input, room);
     n.out = sx_arena_array(&im->arena, n.n_out, sx_tf_thing);
@@ -277,7 +279,7 @@ sx_status sx_tf_import_assigns(sx_library_importer *im, const Tensorflow__Functi
     SX_TRY(known != NULL ? SX_OK : sx_map_put(&im->assigns, name, &no));
     for (size_t i = 0; known == NULL && i < function->n_node_def && !assigns; i++) {
         const Tensorflow__NodeDef *node = function->node_def[i];
-        assigns = strncmp(node->op, "Assign", strlen("Assign")) == 0;
+        assigns = sx_tf_assigns_first(node->op);
         for (size_t k = 0; k <= node->n_attr && !assigns; k++) { /* the last: a call by its name */
             const Tensorflow__AttrValue *f = k < node->n_attr ? node->attr[k]->value : NULL;
             const bool named =

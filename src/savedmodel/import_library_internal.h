@@ -117,6 +117,11 @@ SX_MUST_USE sx_status sx_tf_feed_complex(sx_library_importer *im, sx_tf_body *bo
                                          sx_type type, sx_tf_thing *out);
 SX_MUST_USE sx_status sx_tf_join_complex(sx_library_importer *im, sx_tf_body *body, sx_tf_thing *y);
 
+/* ---- import_library_variables.c ---- */
+
+/* Whether a TensorFlow operator of that name assigns its first input, a variable. */
+bool sx_tf_assigns_first(const char *tf_op);
+
 /* ---- import_library_ops.c ---- */
 
 /* Sets n->out. UNIMPLEMENTED refuses the node, and the import goes on. */

@@ -49,6 +49,9 @@ sx_status sx_tf_import_batch_moments(sx_tf_op_node *x)
     SX_TF_BUILD(x, &v, sub, NULL, in[0], mean);
     SX_TF_BUILD(x, &square, square, NULL, v);
     SX_TRY(mean_along(x, square, &axes, &variance));
+    for (int i = 3; i < x->n->n_out; i++) { /* for the gradient, which computes them again */
+        sx_tf_set(x, i, i % 2 == 1 ? mean : variance);
+    }
     SX_TRY(sx_tf_number(x, SX_F32, sx_tf_read_float(tf, "epsilon", 1e-4), &epsilon));
     SX_TF_BUILD(x, &variance, add, NULL, variance, epsilon);
     SX_TF_BUILD(x, &variance, rsqrt, NULL, variance);

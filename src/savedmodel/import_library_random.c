@@ -1,5 +1,8 @@
 /* Imports nodes of random numbers that are several of ours: those of a seed have the key and the
- * counter that random_key_counter makes of it, those of a generator its variable. */
+ * counter that random_key_counter makes of it, those of a generator its variable; stateful ones
+ * have a state that the loaded model keeps. */
+#include "graph/ops/lookup_table.h"
+
 #include "savedmodel/import_library_ops.h"
 
 #include <string.h>
@@ -16,6 +19,133 @@ static sx_status key_of_seed(const sx_tf_op_node *x, int i, sx_value out[3])
     out[0] = first;
     out[1] = sx_output_of(first, 1);
     return sx_tf_number(x, SX_I32, PHILOX, &out[2]);
+}
+
+/* The key, the counter and the algorithm of a stateful node that draws `counts`, a product: from
+ * there on its stream, of which it takes `each` times four words for `group` numbers
+ * (random_state.c). */
+static sx_status key_of_state(const sx_tf_op_node *x, sx_value counts, int64_t group, int64_t each,
+                              sx_value out[3])
+{
+    const Tensorflow__FunctionDef *f = x->body->function;
+    sx_random_state_attrs attrs = {
+        .base = {.table = sx_arena_printf(&x->im->arena, "random state of %s/%s",
+                                          f != NULL ? f->signature->name : "", x->n->node->name),
+                 .kind = SX_TABLE_MUTABLE,
+                 .keys = SX_I64,
+                 .values = SX_I64,
+                 .shape = {1, {3}}},
+        .seed = sx_tf_read_int(&x->tf.head, "seed", 0),
+        .seed2 = sx_tf_read_int(&x->tf.head, "seed2", 0),
+        .group = group,
+        .each = each};
+    if (attrs.base.table == NULL) {
+        return sx_import_memory();
+    }
+    SX_TRY(sx_tf_number(x, SX_I32, PHILOX, &out[2]));
+    if (x->im->trials > 0) { /* it never runs */
+        const uint64_t zeros[2] = {0};
+        SX_TRY(sx_tf_constant(x, sx_type_of(SX_U64, 1), zeros, &out[0]));
+        return sx_tf_constant(x, sx_type_of(SX_U64, 2), zeros, &out[1]);
+    }
+    int n_out = 0;
+    SX_TRY(sx_tf_add_node(x, &sx_op_random_state, &attrs, &counts, 1, NULL, 0, &out[0], &n_out));
+    out[1] = sx_output_of(out[0], 1);
+    return SX_OK;
+}
+
+/* Each output has 256 times four words, those of normal numbers that are drawn again included. */
+enum { OF_OUTPUT = 256 };
+
+/* RandomUniform, RandomStandardNormal, TruncatedNormal(shape); RandomUniformInt(shape, min, max) */
+static sx_status import_stateful(sx_tf_op_node *x)
+{
+    const char *op = x->n->node->op;
+    const sx_random_values_attrs attrs = {
+        .distribution = strcmp(op, "TruncatedNormal") == 0        ? SX_VALUES_TRUNCATED_NORMAL
+                        : strcmp(op, "RandomStandardNormal") == 0 ? SX_VALUES_NORMAL
+                                                                  : SX_VALUES_UNIFORM,
+        .dtype = sx_tf_read_dtype(&x->tf.head, "dtype", SX_F32)};
+    sx_value in[6], y = SX_NO_VALUE;
+    SX_TRY(sx_tf_operand(x, 0, &in[0]));
+    SX_TRY(key_of_state(x, in[0], 1, OF_OUTPUT, &in[1]));
+    if (strcmp(op, "RandomUniformInt") == 0) {
+        SX_TRY(sx_tf_operand(x, 1, &in[4]));
+        SX_TRY(sx_tf_operand(x, 2, &in[5]));
+        SX_TRY(sx_tf_build(x, &sx_op_random_integers, NULL, &y, 6, in));
+    } else {
+        SX_TRY(sx_tf_build(x, &sx_op_random_values, &attrs, &y, 4, in));
+    }
+    sx_tf_set(x, 0, y);
+    return SX_OK;
+}
+
+/* RandomGamma(shape, alpha): `shape` numbers for each alpha. */
+static sx_status import_stateful_gamma(sx_tf_op_node *x)
+{
+    sx_value in[5], of_alpha = SX_NO_VALUE, y = SX_NO_VALUE;
+    SX_TRY(sx_tf_operand(x, 0, &in[0]));
+    SX_TRY(sx_tf_operand(x, 1, &in[4]));
+    SX_TF_BUILD(x, &in[0], cast, (&(sx_cast_attrs){SX_I64}), in[0]);
+    SX_TF_BUILD(x, &of_alpha, shape, (&(sx_cast_attrs){SX_I64}), in[4]);
+    SX_TF_BUILD(x, &in[0], concat, (&(sx_axis_attrs){0}), in[0], of_alpha);
+    SX_TRY(key_of_state(x, in[0], 1, OF_OUTPUT, &in[1]));
+    SX_TRY(sx_tf_build(x, &sx_op_random_gamma, NULL, &y, 5, in));
+    sx_tf_set(x, 0, y);
+    return SX_OK;
+}
+
+/* Multinomial(logits, num_samples): it takes two doubles of four words each for a sample, of which
+ * a row has a multiple of four. */
+static sx_status import_multinomial(sx_tf_op_node *x)
+{
+    enum { SAMPLES = 4, OF_SAMPLE = 2 };
+    const sx_random_categorical_attrs attrs = {
+        .output_dtype = sx_tf_read_dtype(&x->tf.head, "output_dtype", SX_I64)};
+    const sx_slice_attrs rows = {.begin = {1, {0}}, .size = {1, {1}}};
+    sx_value in[3], key[3], counts[3], by = SX_NO_VALUE, less = SX_NO_VALUE, y = SX_NO_VALUE;
+    SX_TRY(sx_tf_operand(x, 0, &in[0]));
+    SX_TRY(sx_tf_operand(x, 1, &in[1]));
+    SX_TRY(sx_tf_int64s(x, &(sx_ints){1, {SAMPLES}}, &by));
+    SX_TRY(sx_tf_int64s(x, &(sx_ints){1, {SAMPLES - 1}}, &less));
+    SX_TF_BUILD(x, &counts[0], shape, (&(sx_cast_attrs){SX_I64}), in[0]);
+    SX_TF_BUILD(x, &counts[0], slice, &rows, counts[0]);
+    SX_TF_BUILD(x, &counts[1], cast, (&(sx_cast_attrs){SX_I64}), in[1]);
+    SX_TF_BUILD(x, &counts[1], reshape, (&(sx_shape_attrs){{1, {1}}}), counts[1]);
+    SX_TF_BUILD(x, &counts[1], add, NULL, counts[1], less);
+    SX_TF_BUILD(x, &counts[1], floor_div, NULL, counts[1], by);
+    SX_TRY(sx_tf_int64s(x, &(sx_ints){1, {SAMPLES * OF_SAMPLE}}, &counts[2]));
+    SX_TRY(sx_tf_build(x, &sx_op_concat, &(sx_axis_attrs){0}, &y, 3, counts));
+    SX_TRY(key_of_state(x, y, 1, OF_OUTPUT, key));
+    SX_TF_BUILD(x, &in[2], concat, (&(sx_axis_attrs){0}), key[0], key[1]);
+    SX_TRY(sx_tf_build(x, &sx_op_random_categorical, &attrs, &y, 3, in));
+    sx_tf_set(x, 0, y);
+    return SX_OK;
+}
+
+/* RandomShuffle(x): its rows in another order, each but the last by a word. */
+static sx_status import_shuffle(sx_tf_op_node *x)
+{
+    enum { WORDS = 4 };
+    const sx_type *type = &x->tf.head.types[0];
+    const sx_slice_attrs rows = {.begin = {1, {0}}, .size = {1, {1}}};
+    sx_value v = SX_NO_VALUE, in[4], one = SX_NO_VALUE, draws = SX_NO_VALUE, y = SX_NO_VALUE;
+    SX_TRY(sx_tf_operand(x, 0, &v));
+    SX_TRY(sx_tf_require_rank(x, 0));
+    if (type->rank == 0) {
+        sx_tf_set(x, 0, v);
+        return SX_OK;
+    }
+    SX_TF_BUILD(x, &in[0], shape, (&(sx_cast_attrs){SX_I64}), v);
+    SX_TF_BUILD(x, &in[0], slice, &rows, in[0]);
+    SX_TRY(sx_tf_int64s(x, &(sx_ints){1, {1}}, &one));
+    SX_TF_BUILD(x, &draws, maximum, NULL, in[0], one);
+    SX_TF_BUILD(x, &draws, sub, NULL, draws, one);
+    SX_TRY(key_of_state(x, draws, WORDS, 1, &in[1]));
+    SX_TRY(sx_tf_build(x, &sx_op_random_permutation, NULL, &y, 4, in));
+    SX_TF_BUILD(x, &y, gather, NULL, v, y);
+    sx_tf_set(x, 0, y);
+    return SX_OK;
 }
 
 /* The algorithm that this processor would choose. */
@@ -126,6 +256,13 @@ const sx_tf_op_row sx_tf_random_rows[] = {
     {"StatelessRandomUniformFullInt", import_values, NULL},
     {"StatelessRandomUniformInt", import_integers, NULL},
     {"StatelessRandomGammaV2", import_gamma, NULL},
+    {"RandomUniform", import_stateful, NULL},
+    {"RandomStandardNormal", import_stateful, NULL},
+    {"TruncatedNormal", import_stateful, NULL},
+    {"RandomUniformInt", import_stateful, NULL},
+    {"RandomGamma", import_stateful_gamma, NULL},
+    {"Multinomial", import_multinomial, NULL},
+    {"RandomShuffle", import_shuffle, NULL},
     {"RngReadAndSkip", import_skip, NULL},
     {"RngSkip", import_skip, NULL},
     {NULL, NULL, NULL},

@@ -190,6 +190,82 @@ static sx_status import_assign(sx_tf_op_node *x)
     return SX_OK;
 }
 
+bool sx_tf_assigns_first(const char *tf_op)
+{
+    static const char *const begins[] = {"Assign", "Scatter", "ResourceScatter"};
+    bool assigns = false;
+    for (size_t i = 0; i < SX_COUNT(begins); i++) {
+        assigns = assigns || strncmp(tf_op, begins[i], strlen(begins[i])) == 0;
+    }
+    /* scattering into zeros, and into a tensor */
+    return assigns && strcmp(tf_op, "ScatterNd") != 0 &&
+           strcmp(tf_op, "ScatterNdNonAliasingAdd") != 0;
+}
+
+/* ResourceScatterAdd(variable, indices, updates) and its kin, ResourceScatterNdAdd; ScatterAdd,
+ * ..., which give the variable. Rows are slices of one index. */
+static sx_status import_scatter(sx_tf_op_node *x)
+{
+    static const struct {
+        const char *name;
+        int32_t how;
+    } of[] = {{"Update", SX_SCATTER_UPDATE}, {"Add", SX_SCATTER_ADD}, {"Sub", SX_SCATTER_SUB},
+              {"Mul", SX_SCATTER_MUL},       {"Min", SX_SCATTER_MIN}, {"Max", SX_SCATTER_MAX}};
+    const char *op = x->n->node->op;
+    const bool slices = strstr(op, "ScatterNd") != NULL;
+    const sx_tf_thing *handle = NULL;
+    sx_value indices = SX_NO_VALUE, updates = SX_NO_VALUE, value = SX_NO_VALUE;
+    size_t k = 0;
+    if (x->im->trials > 0) {
+        x->n->out[0] = x->n->n_in > 0 ? x->n->in[0] : x->n->out[0];
+        return SX_OK;
+    }
+    while (k + 1 < SX_COUNT(of) && strcmp(op + strlen(op) - strlen(of[k].name), of[k].name) != 0) {
+        k++;
+    }
+    const sx_tensor_scatter_attrs attrs = {.how = of[k].how};
+    SX_TRY(sx_tf_require_handle(x, &handle));
+    SX_TRY(sx_tf_operand(x, 1, &indices));
+    SX_TRY(sx_tf_operand(x, 2, &updates));
+    SX_TRY(sx_tf_read_handle(x, handle, &value));
+    if (!slices && x->tf.head.types[2].rank == 0) { /* one number for all of the rows' elements */
+        const int rank = handle->variable.rank;
+        const sx_slice_attrs rest = {.begin = {1, {1}}, .size = {1, {rank - 1}}};
+        sx_value shapes[2];
+        SX_TF_BUILD(x, &shapes[0], shape, (&(sx_cast_attrs){SX_I64}), indices);
+        if (rank > 1) {
+            SX_TF_BUILD(x, &shapes[1], shape, (&(sx_cast_attrs){SX_I64}), value);
+            SX_TF_BUILD(x, &shapes[1], slice, &rest, shapes[1]);
+            SX_TF_BUILD(x, &shapes[0], concat, (&(sx_axis_attrs){0}), shapes[0], shapes[1]);
+        }
+        SX_TRY(
+            sx_tf_build_open(x, &sx_op_broadcast_to, NULL, updates, "shape", shapes[0], &updates));
+    }
+    if (!slices) {
+        SX_TRY(sx_tf_expand(x, indices, -1, &indices));
+    }
+    SX_TF_BUILD(x, &value, tensor_scatter, &attrs, value, indices, updates);
+    SX_TRY(sx_tf_assign(x, handle, value));
+    if (handle->kind == SX_TF_REF) {
+        x->n->out[0] = *handle;
+    }
+    return SX_OK;
+}
+
+/* Slices of a variable. */
+static sx_status import_gather_nd(sx_tf_op_node *x)
+{
+    static const sx_gather_nd_attrs attrs = {.skip_negative = false};
+    const sx_tf_thing *handle = NULL;
+    sx_value table = SX_NO_VALUE, indices = SX_NO_VALUE, y = SX_NO_VALUE;
+    SX_TRY(sx_tf_require_handle(x, &handle));
+    SX_TRY(sx_tf_operand(x, 1, &indices));
+    SX_TRY(sx_tf_read_handle(x, handle, &table));
+    SX_TF_BUILD(x, &y, gather_nd, &attrs, table, indices);
+    sx_tf_set(x, 0, y);
+    return SX_OK;
+}
+
 /* Assert(condition, data...) */
 static sx_status import_assert(sx_tf_op_node *x)
 {
@@ -269,6 +345,29 @@ const sx_tf_op_row sx_tf_variable_rows[] = {
     {"AssignVariableOp", import_assign, NULL},
     {"AssignAddVariableOp", import_assign, NULL},
     {"AssignSubVariableOp", import_assign, NULL},
+    {"ResourceScatterUpdate", import_scatter, NULL},
+    {"ResourceScatterAdd", import_scatter, NULL},
+    {"ResourceScatterSub", import_scatter, NULL},
+    {"ResourceScatterMul", import_scatter, NULL},
+    {"ResourceScatterMin", import_scatter, NULL},
+    {"ResourceScatterMax", import_scatter, NULL},
+    {"ScatterUpdate", import_scatter, NULL},
+    {"ScatterAdd", import_scatter, NULL},
+    {"ScatterSub", import_scatter, NULL},
+    {"ScatterMul", import_scatter, NULL},
+    {"ScatterMin", import_scatter, NULL},
+    {"ScatterMax", import_scatter, NULL},
+    {"ResourceScatterNdUpdate", import_scatter, NULL},
+    {"ResourceScatterNdAdd", import_scatter, NULL},
+    {"ResourceScatterNdSub", import_scatter, NULL},
+    {"ResourceScatterNdMin", import_scatter, NULL},
+    {"ResourceScatterNdMax", import_scatter, NULL},
+    {"ScatterNdUpdate", import_scatter, NULL},
+    {"ScatterNdAdd", import_scatter, NULL},
+    {"ScatterNdSub", import_scatter, NULL},
+    {"ScatterNdMin", import_scatter, NULL},
+    {"ScatterNdMax", import_scatter, NULL},
+    {"ResourceGatherNd", import_gather_nd, NULL},
     {"Assert", import_assert, NULL},
     {"CheckNumerics", import_check_numerics, NULL},
     {"CheckNumericsV2", import_check_numerics, NULL},

@@ -226,10 +226,12 @@ static sx_status import_transposed2d(sx_tf_op_node *x)
     SX_TRY(image_operand(x, 2, &in[0]));
     SX_TRY(sx_tf_read_conv(&x->tf.head, &attrs));
     const sx_type *kernel = &x->tf.head.types[1], from = sx_type_of_value(x->b, in[0]);
-    if (kernel->rank != 4 || !sx_type_is_static(kernel) || from.rank != 4) {
-        return sx_tf_unsupported("the shape of its filter, or the rank of its input, is unknown");
+    const int64_t n = from.rank == 4 ? from.dims[0] : SX_UNKNOWN_DIM;
+    if (kernel->rank != 4 || !sx_type_is_static(kernel) ||
+        (from.rank != 4 && from.rank != SX_UNKNOWN_RANK)) {
+        return sx_tf_unsupported("the shape of its filter is unknown, or its input is no image");
     }
-    if (x->tf.head.values[0] != NULL) {
+    if (x->tf.head.values[0] != NULL && from.rank == 4) {
         sx_ints known = {0};
         SX_TRY(sx_tf_operand_ints(x, 0, &known));
         if (known.n != 4 && known.n != 2) {
@@ -240,8 +242,7 @@ static sx_status import_transposed2d(sx_tf_op_node *x)
         return set_image(x, y);
     }
     const sx_slice_attrs middle = {.begin = {1, {first}}, .size = {1, {2}}};
-    sx_type out =
-        sx_type_of(from.dtype, from.dims[0], SX_UNKNOWN_DIM, SX_UNKNOWN_DIM, kernel->dims[2]);
+    sx_type out = sx_type_of(from.dtype, n, SX_UNKNOWN_DIM, SX_UNKNOWN_DIM, kernel->dims[2]);
     for (int d = 0; d < 2; d++) {
         int64_t size = 0;
         bool is_dim = false;
@@ -310,6 +311,9 @@ static sx_status import_batch_norm(sx_tf_op_node *x)
         SX_TRY(sx_tf_operand(x, i, &in[i]));
     }
     SX_TRY(sx_tf_build(x, &sx_op_batch_norm, &attrs, &y, 5, in));
+    for (int i = 1; i < x->n->n_out; i++) { /* the moments, and again for the gradient */
+        sx_tf_set(x, i, in[i % 2 == 1 ? 3 : 4]);
+    }
     return set_image(x, y);
 }
 
@@ -852,6 +856,7 @@ const sx_tf_op_row sx_tf_window_rows[] = {
     {"MaxPool", import_pool2d, NULL},
     {"AvgPool", import_pool2d, NULL},
     {"BiasAdd", import_bias, NULL},
+    {"BiasAddV1", import_bias, NULL},
     {"FusedBatchNormV3", import_batch_norm, NULL},
     {"FusedBatchNormV2", import_batch_norm, NULL},
     {"FusedBatchNorm", import_batch_norm, NULL},

@@ -12,6 +12,7 @@ import tensorflow as tf
 import function_cases
 
 raw = tf.raw_ops
+i32, f32 = np.int32, np.float32
 STRANGE = [b"", b"a", b"Hello, World", b"  both ends \t\r\n", b"12.5", "ünïcödé ß".encode(), "日本語 テキスト".encode(),
            b"\xff\xfe bad \xe2\x82", b"\xf0\x9f\x98\x80 \xed\xa0\x80 \xc0\x80", b"zero\0inside", b"x,y,,z", b"x" * 200]
 LENGTHS = [bytes(range(1, n + 1)) for n in (0, 1, 3, 4, 7, 8, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 200)]
@@ -222,6 +223,30 @@ for dtype in (np.int32, np.int64, np.float32, np.float64):
          dtype([0, 5, 2, -3]), dtype([3, 1, 2, 4]), dtype([1, -2, 1, 3]))
 case("ragged_range_scalar", lambda a, b, d: tuple(raw.RaggedRange(starts=a, limits=b, deltas=d, Tsplits=tf.int32)), np.int32(0), np.int32([3, 0]), np.int32(1))
 case("ragged_range_zero", lambda a, b, d: tuple(raw.RaggedRange(starts=a, limits=b, deltas=d)), np.int32([0]), np.int32([3]), np.int32([0]))
+for values in (strings(STRANGE[:6]), np.arange(6, dtype=np.float32), np.arange(12, dtype=np.int64).reshape(6, 2), np.array([True, False] * 3)):
+    kind = f"{'s' if values.dtype == object else values.dtype.name}_{values.ndim}"
+    for key, rows in {"vector": np.int32([2, 0, 1, 2]), "grid": np.int64([[2, 1], [0, 0], [1, 2]]), "none": np.zeros(0, np.int32), "empty_grid": np.zeros((2, 0), np.int64)}.items():
+        for splits in (RAGGED_SPLITS, RAGGED_SPLITS.astype(np.int32)):
+            case(f"ragged_gather_{kind}_{key}_{splits.dtype.name}", lambda s, v, i, n=rows.ndim: [*(y := raw.RaggedGather(
+                params_nested_splits=[s], params_dense_values=v, indices=i, OUTPUT_RAGGED_RANK=n)).output_nested_splits, y.output_dense_values], splits, values, rows)
+nested = lambda a, b, v, i: [*(y := raw.RaggedGather(params_nested_splits=[a, b], params_dense_values=v, indices=i, OUTPUT_RAGGED_RANK=2)).output_nested_splits, y.output_dense_values]
+case("ragged_gather_two", nested, np.int64([0, 2, 2, 3]), RAGGED_SPLITS, np.arange(6.0), np.int32([2, 0, 1, 0]))
+for key, (a, b, i) in {"outside": ([0, 2, 2, 3], [0, 2, 2, 6], [3]), "negative": ([0, 2, 2, 3], [0, 2, 2, 6], [-1]), "descending": ([0, 2, 1, 3], [0, 2, 2, 6], [0]),
+                       "beyond": ([0, 2, 2, 3], [0, 2, 2, 7], [2]), "no_splits": ([], [0, 2, 2, 6], [0])}.items():
+    case(f"ragged_gather_{key}", nested, np.int64(a), np.int64(b), np.arange(6.0), np.int32(i))
+case("ragged_rows", lambda v, s, i: (lambda r: [r.flat_values, r.row_splits])(tf.gather(tf.RaggedTensor.from_row_splits(v, s, validate=False), i)), strings(STRANGE[:6]), RAGGED_SPLITS, np.int32([2, 0]))
+FEATURES = (np.int64([[0, 0], [0, 1], [1, 0]]), strings([b"a", b"b", b"c"]), np.int64([2, 2])), (np.int64([[0, 0], [1, 0], [1, 1]]), np.int64([5, -6, 7]), np.int64([2, 2]))
+for hashed in (False, True):
+    for internal in (tf.string, tf.int64):
+        if internal == tf.int64:  # TensorFlow refuses integers otherwise
+            case(f"sparse_cross_{hashed}_{internal.name}", lambda i, v, s, j, w, t, d, h=hashed, k=internal: tuple(raw.SparseCross(
+                indices=[i, j], values=[v, w], shapes=[s, t], dense_inputs=[d], hashed_output=h, num_buckets=1000 if h else 0, hash_key=99,
+                out_type=tf.int64 if h else tf.string, internal_type=k)), *FEATURES[0], *FEATURES[1], strings([b"x", b"y"], 2, 1))
+        case(f"sparse_cross_texts_{hashed}_{internal.name}", lambda i, v, s, d, h=hashed, k=internal: tuple(raw.SparseCross(
+            indices=[i], values=[v], shapes=[s], dense_inputs=[d], hashed_output=h, num_buckets=0, hash_key=99,
+            out_type=tf.int64 if h else tf.string, internal_type=k)), *FEATURES[0], strings([b"x", b"y"], 2, 1))
+case("sparse_cross_v2", lambda i, v, s, j, w, t, d, p: tuple(raw.SparseCrossV2(indices=[i, j], values=[v, w], shapes=[s, t], dense_inputs=[d], sep=p)),
+     *FEATURES[0], *FEATURES[1], strings([b"x", b"y"], 2, 1), strings([b"--"])[0])
 PLACES, SHAPE = np.int64([[0, 1], [1, 0], [1, 2]]), np.int64([2, 3])
 dense = lambda i, s, v, d: raw.SparseToDense(sparse_indices=i, output_shape=s, sparse_values=v, default_value=d)
 case("dense", dense, PLACES, SHAPE, strings([b"a", b"b", b"c"]), strings([b"-"])[0])
@@ -322,6 +347,67 @@ case("parse_v1", lambda r: [y for part in raw.ParseExample(
     serialized=r, names=[], sparse_keys=["tags", "steps"], dense_keys=["id", "name"], dense_defaults=[np.zeros(0, np.int64), [b"nobody"]],
     sparse_types=[tf.string, tf.float32], dense_shapes=[[], [1]]) for y in part], RECORDS)
 
+
+
+def sequence(context=(), lists=()):
+    """A tf.train.SequenceExample; of features without values the kind is not set."""
+    e = tf.train.SequenceExample()
+
+    def put(feature, values):
+        if values:
+            getattr(feature, {bytes: "bytes_list", float: "float_list", int: "int64_list"}[type(values[0])]).value.extend(values)
+
+    for key, values in dict(context).items():
+        put(e.context.feature[key], values)
+    for key, steps in dict(lists).items():
+        e.feature_lists.feature_list[key].SetInParent()
+        for values in steps:
+            put(e.feature_lists.feature_list[key].feature.add(), values)
+    return e.SerializeToString()
+
+
+SEQUENCES = strings([
+    sequence(dict(n=[5], w=[1.5, -2.0], t=[b"a", b""]), dict(v=[[1.0, 2.0], [3.0, float("nan")]], x=[[b"q"], [], [b"\xff", b"r"]], i=[[7]])),
+    sequence(dict(n=[-2**63]), dict(v=[], x=[[]], i=[])),
+    sequence(dict(n=[2**63 - 1], t=[b"zz"], k=[1, 2, 3]), dict(v=[[5.0, 6.0]], i=[[1], [2], [3]]))])
+CONTEXT = {"n": tf.io.FixedLenFeature([], tf.int64), "w": tf.io.FixedLenFeature([2], tf.float32, [0.5, 0.25]), "t": tf.io.VarLenFeature(tf.string)}
+LISTS = {"v": tf.io.FixedLenSequenceFeature([2], tf.float32), "x": tf.io.VarLenFeature(tf.string), "i": tf.io.FixedLenSequenceFeature([], tf.int64)}
+LISTS_MAYBE = {**LISTS, "none": tf.io.FixedLenSequenceFeature([3], tf.string, allow_missing=True)}
+ALL_RAGGED = ({"t": tf.io.RaggedFeature(tf.string), "k": tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64), "n": CONTEXT["n"]},
+              {"v": tf.io.RaggedFeature(tf.float32), "x": tf.io.RaggedFeature(tf.string, row_splits_dtype=tf.int64), "gone": tf.io.RaggedFeature(tf.int64)})
+
+
+def flattened(*groups):
+    out = []
+    for group in groups:
+        for _, value in sorted(group.items()):
+            out += sparse(value) if isinstance(value, tf.SparseTensor) else \
+                [value.flat_values, *value.nested_row_splits] if isinstance(value, tf.RaggedTensor) else [value]
+    return out
+
+
+sequences = lambda context, lists: lambda r: flattened(*tf.io.parse_sequence_example(r, context, lists))
+each("sequence_lists", sequences(CONTEXT, LISTS), all=SEQUENCES, missing=strings([sequence(dict(n=[1]), dict(v=[]))]),
+     context=strings([sequence(dict(), dict(v=[], i=[]))]), count=strings([sequence(dict(n=[1]), dict(v=[[1.0]], i=[]))]),
+     kind=strings([sequence(dict(n=[1]), dict(v=[[1, 2]], i=[]))]), empty_step=strings([sequence(dict(n=[1]), dict(v=[[]], i=[]))]),
+     context_kind=strings([sequence(dict(n=[1.0]), dict(v=[], i=[]))]), broken=strings([b"\x12\xff"]), cut=strings([SEQUENCES[0][:-1]]))
+each("sequence_maybe", sequences(CONTEXT, LISTS_MAYBE), all=SEQUENCES)
+each("sequence_ragged", sequences(*ALL_RAGGED), all=SEQUENCES)
+case("sequence_one", lambda r: flattened(*tf.io.parse_single_sequence_example(r, CONTEXT, LISTS_MAYBE)), SEQUENCES[0])
+case("sequence_one_wrong", lambda r: flattened(*tf.io.parse_single_sequence_example(r, CONTEXT, LISTS)), sequence(dict(n=[1]), dict(v=[])))
+SEQUENCE_V1 = dict(debug_name=[], context_dense_defaults=[np.zeros(0, np.int64)], context_sparse_keys=["t"], context_dense_keys=["n"],
+                   feature_list_sparse_keys=["x"], feature_list_dense_keys=["v", "none"], Ncontext_sparse=1, Ncontext_dense=1, Nfeature_list_sparse=1,
+                   Nfeature_list_dense=2, context_sparse_types=[tf.string], feature_list_dense_types=[tf.float32, tf.int64], context_dense_shapes=[[]],
+                   feature_list_sparse_types=[tf.string], feature_list_dense_shapes=[[2], []])
+for key, assumed in {"assumed": ["none"], "required": []}.items():
+    case(f"sequence_v1_{key}", lambda r, a=assumed: [y for part in raw.ParseSequenceExample(
+        serialized=r, feature_list_dense_missing_assumed_empty=a, **SEQUENCE_V1) for y in part], SEQUENCES)
+case("parse_single", lambda r: [y for part in raw.ParseSingleExample(
+    serialized=r, dense_defaults=[np.zeros(0, np.int64), [b"nobody"]], num_sparse=2, sparse_keys=["tags", "steps"], dense_keys=["id", "name"],
+    sparse_types=[tf.string, tf.float32], dense_shapes=[[], [1]]) for y in part], RECORDS[0])
+case("parse_single_missing", lambda r: [y for part in raw.ParseSingleExample(
+    serialized=r, dense_defaults=[np.zeros(0, np.int64)], num_sparse=0, sparse_keys=[], dense_keys=["gone"], sparse_types=[], dense_shapes=[[]]) for y in part], RECORDS[0])
+
 # --- Random numbers -------------------------------------------------------------------------------
 
 SEED, KEY, COUNTER = np.int64([-7, 1 << 40]), np.uint64([0x123456789abcdef]), np.uint64([2**64 - 2, 17])
@@ -366,6 +452,43 @@ for row in range(3):
 case("random_classes_int32", lambda x, n, s: raw.StatelessMultinomial(logits=x, num_samples=n, seed=s, output_dtype=tf.int32), np.float64([[1, 2, 3]]), np.int32(9), SEED)
 case("random_classes_none", lambda x, n, s: raw.StatelessMultinomial(logits=x, num_samples=n, seed=s), np.zeros((2, 0), np.float32), np.int32(9), SEED)
 
+# A node's numbers go on in each round of a loop.
+
+
+def rounds(draw, n=3):
+    def run(*xs):
+        _, out = tf.while_loop(lambda i, out: i < n, lambda i, out: (i + 1, out.write(i, draw(*xs))), [0, tf.TensorArray(tf.as_dtype(draw.dtype), n)], parallel_iterations=1)
+        return out.stack()
+    return run
+
+
+def stateful(name, dtype, draw, *args):
+    draw.dtype = dtype
+    if dtype != tf.string:  # no lists of them
+        case(f"stateful_{name}", rounds(draw), *args)
+    case(f"stateful_once_{name}", draw, *args)
+
+
+for dtype in (tf.half, tf.float32, tf.float64):
+    for name in ("RandomUniform", "RandomStandardNormal", "TruncatedNormal"):
+        stateful(f"{name}_{dtype.name}", dtype, lambda n, name=name, d=dtype: getattr(raw, name)(shape=n, dtype=d, seed=7, seed2=-3), np.int32([3, 5]))
+stateful("seed", tf.float32, lambda n: raw.RandomUniform(shape=n, dtype=tf.float32, seed=2**40, seed2=0), np.int64([7]))
+stateful("seed2", tf.float32, lambda n: raw.RandomUniform(shape=n, dtype=tf.float32, seed=0, seed2=9), np.int64([7]))
+stateful("none", tf.float32, lambda n: raw.RandomUniform(shape=n, dtype=tf.float32, seed=1, seed2=9), np.int64([0, 7]))
+stateful("negative", tf.float32, lambda n: raw.RandomUniform(shape=n, dtype=tf.float32, seed=1, seed2=9), np.int64([2, -7]))
+stateful("huge", tf.float32, lambda n: raw.RandomUniform(shape=n, dtype=tf.float32, seed=1, seed2=9), np.int64([2**40, 2**40]))
+for dtype in (np.int32, np.int64):
+    stateful(f"int_{np.dtype(dtype).name}", dtype, lambda n, a, b: raw.RandomUniformInt(shape=n, minval=a, maxval=b, seed=7, seed2=8), np.int32([3, 3]), dtype(-4), dtype(1000))
+stateful("gamma", tf.float32, lambda n, a: raw.RandomGamma(shape=n, alpha=a, seed=3, seed2=4), np.int32([5]), f32([0.3, 2.5]))
+stateful("classes", tf.int64, lambda x, n: raw.Multinomial(logits=x, num_samples=n, seed=3, seed2=4), LOGITS[:1], np.int32(6))
+for key, rows in {"vector": np.arange(11, dtype=np.int32), "matrix": np.arange(18.0).reshape(9, 2), "one": np.float32([[1, 2]]), "texts": strings([b"a", b"b", b"c", b"d", b"e"])}.items():
+    stateful(f"shuffle_{key}", tf.string if rows.dtype == object else rows.dtype, lambda x: raw.RandomShuffle(value=x, seed=5, seed2=6), rows)
+# without seeds: any numbers, of that distribution
+ANY = lambda name: getattr(raw, name)(shape=[20000], dtype=tf.float32)
+case("unseeded_uniform", lambda x: (lambda r: (tf.abs(tf.reduce_mean(r) - 0.5) < 0.02, tf.abs(tf.math.reduce_variance(r) - 1 / 12) < 0.01, tf.reduce_all((r >= 0) & (r < 1)) & (x > 0)))(ANY("RandomUniform")), f32(1))
+case("unseeded_normal", lambda x: (lambda r: (tf.abs(tf.reduce_mean(r)) < 0.05, tf.abs(tf.math.reduce_variance(r) - 1) < 0.08, x))(ANY("RandomStandardNormal")), f32(1))
+case("unseeded_differ", lambda x: (tf.reduce_sum(ANY("RandomUniform")) != tf.reduce_sum(ANY("RandomUniform")), x), f32(1))
+
 # --- Images ---------------------------------------------------------------------------------------
 
 rng = np.random.default_rng(7)
@@ -401,7 +524,6 @@ for method in ("bilinear", "nearest"):
 CORNERS = rng.uniform(0, 1, (60, 2)).astype(np.float32)
 MANY = np.concatenate([CORNERS, CORNERS + rng.uniform(-0.1, 0.4, (60, 2)).astype(np.float32)], 1)
 SCORES = np.round(rng.uniform(0, 1, 60), 2).astype(np.float32)  # some are equal
-i32, f32 = np.int32, np.float32
 case("suppress_v1", lambda b, s, n: raw.NonMaxSuppression(boxes=b, scores=s, max_output_size=n, iou_threshold=0.4), MANY, SCORES, i32(20))
 case("suppress_v2", lambda b, s, n, t: raw.NonMaxSuppressionV2(boxes=b, scores=s, max_output_size=n, iou_threshold=t), MANY, SCORES, i32(20), f32(0.3))
 v3 = lambda b, s, n, t, l: raw.NonMaxSuppressionV3(boxes=b, scores=s, max_output_size=n, iou_threshold=t, score_threshold=l)
@@ -513,8 +635,64 @@ case("in_top_k_v1", lambda p, t: raw.InTopK(predictions=p, targets=t, k=1), PRED
 case("tile_texts", lambda x, n: tf.tile(x, n), strings([b"a", b"", b"ccc"], 1, 3), i32([2, 2]))
 case("tile_texts_none", lambda x, n: tf.tile(x, n), strings([b"a", b"", b"ccc"], 1, 3), i32([0, 2]))
 
+# --- Gradients ------------------------------------------------------------------------------------
+
+GRID_X = np.float64([[-7, -1.5, -0.1, 0, 0.1], [0.5, 1, 5.9, 6, 9]])
+for dtype in (np.float16, np.float32, np.float64):
+    y, dy = GRID_X.astype(dtype), np.linspace(-2, 3, 10).reshape(2, 5).astype(dtype)
+    d = np.dtype(dtype).name
+    for op in ("TanhGrad", "SigmoidGrad", "SqrtGrad", "RsqrtGrad", "ReciprocalGrad", "InvGrad"):
+        y_of = np.abs(y) + dtype(0.5) if op in ("SqrtGrad", "RsqrtGrad", "ReciprocalGrad", "InvGrad") else np.tanh(y)
+        case(f"grad_{op}_{d}", lambda a, b, op=op: getattr(raw, op)(y=a, dy=b), y_of, dy)
+    for op in ("ReluGrad", "Relu6Grad", "SoftplusGrad", "SoftsignGrad", "LeakyReluGrad"):
+        case(f"grad_{op}_{d}", lambda a, b, op=op: getattr(raw, op)(gradients=a, features=b), dy, y)
+    case(f"grad_leaky_{d}", lambda a, b: raw.LeakyReluGrad(gradients=a, features=b, alpha=0.3), dy, y)
+    for op in ("EluGrad", "SeluGrad"):
+        case(f"grad_{op}_{d}", lambda a, b, op=op: getattr(raw, op)(gradients=a, outputs=b), dy, np.maximum(y, -1))
+    case(f"grad_bias_{d}", lambda a: raw.BiasAddGrad(out_backprop=a), np.ones((2, 3, 4), dtype) * dy.reshape(-1)[:4])
+case("grad_bias_first", lambda a: raw.BiasAddGrad(out_backprop=a, data_format="NCHW"), PIXELS)
+case("bias_v1", lambda a, b: raw.BiasAddV1(value=a, bias=b), PIXELS, f32([1, 2, 3]))
+for key, (a, b) in {"same": ([2, 3], [2, 3]), "ones": ([2, 1, 3, 1], [5, 1, 4]), "scalar": ([], [2, 3]), "both": ([1], [1]), "one": ([1, 1], [1]), "none": ([], []),
+                    "zero": ([0, 3], [1, 3]), "wrong": ([2, 3], [4, 3]), "nothing": ([1, 0], [2, 1])}.items():
+    for dtype in (np.int32, np.int64):
+        case(f"grad_args_{key}_{np.dtype(dtype).name}", lambda a, b: tuple(raw.BroadcastGradientArgs(s0=a, s1=b)), dtype(a), dtype(b))
+
+
+SIZED = {"grad_bias_first"}
+
+
+def gradient_case(name, function, *args):
+    """The gradients of a function of arrays of known sizes but for the first, taken inside."""
+    def run(*xs):
+        with tf.GradientTape() as tape:
+            tape.watch(xs)
+            y = function(*xs)
+        return tape.gradient(y, xs, tf.sin(tf.cast(tf.reshape(tf.range(tf.size(y)), tf.shape(y)), y.dtype)))
+    case(f"grad_of_{name}", run, *args)
+    SIZED.add(f"grad_of_{name}")
+
+
+KERNEL, DEEP = (np.random.default_rng(3).normal(size=s).astype(np.float32) for s in ((3, 2, 3, 4), (3, 2, 3, 2)))
+for padding in ("SAME", "VALID"):
+    for stride in (1, 2):
+        gradient_case(f"conv_{padding}_{stride}", lambda x, p=padding, s=stride: tf.nn.conv2d(x, KERNEL, s, p), PIXELS)
+        gradient_case(f"depthwise_{padding}_{stride}", lambda x, p=padding, s=stride: tf.nn.depthwise_conv2d(x, DEEP, [1, s, s, 1], p), PIXELS)
+        case(f"grad_filter_{padding}_{stride}", lambda x, y, p=padding, s=stride: (
+            raw.Conv2DBackpropFilter(input=x, filter_sizes=[3, 2, 3, 4], out_backprop=y[..., :4], strides=[1, s, s, 1], padding=p),
+            raw.DepthwiseConv2dNativeBackpropFilter(input=x, filter_sizes=[3, 2, 3, 2], out_backprop=y, strides=[1, s, s, 1], padding=p)),
+            PIXELS, np.random.default_rng(4).normal(size=tf.nn.depthwise_conv2d(PIXELS, DEEP, [1, stride, stride, 1], padding).shape).astype(np.float32))
+        SIZED.add(f"grad_filter_{padding}_{stride}")
+        gradient_case(f"max_pool_{padding}_{stride}", lambda x, p=padding, s=stride: tf.nn.max_pool2d(x, [3, 2], s, p), PIXELS)
+        gradient_case(f"avg_pool_{padding}_{stride}", lambda x, p=padding, s=stride: tf.nn.avg_pool2d(x, [3, 2], s, p), PIXELS)
+for training in (True, False):
+    gradient_case(f"batch_norm_{training}", lambda x, t=training: tf.compat.v1.nn.fused_batch_norm(
+        x, f32([1, 2, 3]), f32([0, 1, 2]), *([] if t else [f32([0.1, 0.2, 0.3]), f32([1, 2, 0.5])]), is_training=t)[0], PIXELS)
+gradient_case("broadcast", lambda x: x * tf.tanh(tf.reduce_sum(x, 1, keepdims=True)) + tf.reduce_sum(x, 0), np.arange(12, dtype=np.float32).reshape(4, 3) / 10)
+gradient_case("losses", lambda x: tf.nn.softmax_cross_entropy_with_logits(tf.constant([[0.25, 0.5, 0.25]]) + 0 * x, x), np.arange(12, dtype=np.float32).reshape(4, 3) / 10)
+gradient_case("layers", lambda x: tf.nn.selu(tf.matmul(tf.nn.elu(tf.nn.bias_add(x, f32([-1, 0, 1]))), KERNEL[0, 0])), np.arange(12, dtype=np.float32).reshape(4, 3) / 10)
+
 # As many results as there are characters are split by what is known of the batch: with a size only.
-STATIC = {"chars", "string_broadcast"} | {name for name in CASES if name.startswith("sparse_reshape")}
+STATIC = {"chars", "string_broadcast"} | {name for name in CASES if name.startswith("stateful_")} | {name for name in CASES if name.startswith("sparse_reshape")}
 UNKNOWN_RANK = ["join", "strip_grid", "lower_grid", "length_grid", "number_float32", "as_string_f32", "hash_fast_10",
                 "substr_BYTE_each", "split_2c_0", "regex_3_True", "reduce_join_1_False", "transcode_UTF8_replace_False_UTF8",
                 "decode_grid", "raw_int32_True", "to_tensor_s_1_n_1", "dense", "sparse_reshape_column", "fill_rows", "segment_Mean", "unique_strings",
@@ -525,7 +703,7 @@ UNKNOWN_RANK = ["join", "strip_grid", "lower_grid", "length_grid", "number_float
 
 
 # Weighted sums of pixels, which TensorFlow adds up in float32.
-SUMS = ("complex_", "resize_", "scale_", "crop_", "transform_", "colors_")
+SUMS = ("complex_", "resize_", "scale_", "crop_", "transform_", "colors_", "grad_")
 
 
 def rounding(name, theirs):
@@ -537,7 +715,7 @@ def main():
     only = sys.argv[1:]
     cases = {k: v for k, v in CASES.items() if not only or any(o in k for o in only)}
     cases |= {f"any_{k}": cases[k] for k in UNKNOWN_RANK if k in cases}
-    failures = function_cases.run(cases, STATIC, atol=rounding)
+    failures = function_cases.run(cases, STATIC, sized=SIZED, atol=rounding)
     for failure in failures:
         print(f"FAIL {failure}")
     print(f"{len(cases)} cases, {len(failures)} failures")

@@ -225,6 +225,8 @@ def random_skip(a, state, delta):
 
 
 PEERS = {
+    "ragged_gather": lambda a, *xs: [*(y := tf.raw_ops.RaggedGather(
+        params_nested_splits=xs[:-2], params_dense_values=xs[-2], indices=xs[-1], OUTPUT_RAGGED_RANK=a["rank"])).output_nested_splits, y.output_dense_values],
     "ragged_tensor_to_tensor": ragged_tensor_to_tensor,
     "bucketize": lambda a, x: tf.raw_ops.Bucketize(input=x, boundaries=[0, 1.5, 2, 2, 100]),
     "bincount": lambda a, *xs: tf.raw_ops.RaggedBincount(

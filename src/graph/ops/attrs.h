@@ -250,6 +250,10 @@ typedef struct sx_preprocess_image_attrs {
     double mean_0, mean_1, mean_2, std_0, std_1, std_2; /* of SX_MEAN_STD */
 } sx_preprocess_image_attrs;
 
+typedef struct sx_ragged_gather_attrs {
+    int64_t rank;
+} sx_ragged_gather_attrs;
+
 typedef struct sx_dynamic_partition_attrs {
     int64_t num_partitions;
 } sx_dynamic_partition_attrs;

@@ -35,6 +35,12 @@ typedef struct sx_table_text_file_attrs {
     const char *delimiter;
 } sx_table_text_file_attrs;
 
+/* random_state */
+typedef struct sx_random_state_attrs {
+    sx_table_attrs base;
+    int64_t seed, seed2, group, each;
+} sx_random_state_attrs;
+
 /* For operators that have no other attributes. */
 typedef struct sx_only_table_attrs {
     sx_table_attrs base;

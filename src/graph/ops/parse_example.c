@@ -17,8 +17,7 @@
  *          RESOURCE_EXHAUSTED  (running) a result that is too large
  *          UNIMPLEMENTED       more than 64 outputs; ragged features of a scalar
  * Source   TensorFlow ParseExample, ParseExampleV2 (core/util/example_proto_fast_parsing.cc) */
-#include "graph/ops/host_ops.h"
-#include "proto/example.h"
+#include "graph/ops/features.h"
 
 typedef struct sx_parse_example_attrs {
     int64_t version;
@@ -174,54 +173,18 @@ static sx_status key_of(const sx_kernel_call *c, const plan *p, int64_t version,
     if (at >= sx_type_elems(&t->type)) {
         return sx_error(SX_INVALID_ARGUMENT, "the key of feature %d is missing", i);
     }
-    if (t->s[at].size > 0 && memchr(t->s[at].data, '\0', t->s[at].size) != NULL) {
-        return sx_error(SX_UNIMPLEMENTED, "the key of feature %d contains a zero byte", i);
-    }
-    *out = sx_arena_strndup(c->arena, t->s[at].data, t->s[at].size);
-    return *out != NULL ? SX_OK : sx_budget_error(c->arena->budget);
+    return sx_feature_key(c, t, at, out);
 }
 
 /* The feature of that dtype; *out is NULL if the record does not have it. */
 static sx_status find_feature(const sx_example *e, const char *key, sx_dtype dtype,
                               const sx_example_feature **out)
 {
-    const sx_feature_kind kind = dtype == SX_STRING ? SX_FEATURE_BYTES
-                                 : dtype == SX_F32  ? SX_FEATURE_FLOATS
-                                                    : SX_FEATURE_INTS;
     *out = sx_example_find(e, key);
     if (*out != NULL && (*out)->kind == SX_FEATURE_EMPTY) {
         *out = NULL;
     }
-    if (*out != NULL && (*out)->kind != kind) {
-        return sx_error(SX_INVALID_ARGUMENT, "feature \"%.100s\" has %s values, expected %s", key,
-                        sx_feature_kind_name((*out)->kind), sx_feature_kind_name(kind));
-    }
-    return SX_OK;
-}
-
-/* Writes a feature's values as elements of t from `at` on. */
-static sx_status put_values(const sx_kernel_call *c, const sx_example_feature *f,
-                            const sx_host_tensor *t, int64_t at)
-{
-    if (t->type.dtype == SX_I64) {
-        sx_feature_ints(f, &t->i[at], f->count);
-    } else if (t->type.dtype == SX_STRING) {
-        sx_feature_bytes(f, &t->s[at], f->count);
-        for (size_t k = 0; k < f->count; k++) {
-            SX_TRY(sx_string_copy(c, t->s[at + (int64_t)k].data, t->s[at + (int64_t)k].size,
-                                  &t->s[at + (int64_t)k]));
-        }
-    } else {
-        float *values = sx_arena_array(c->arena, f->count + 1, float);
-        if (values == NULL) {
-            return sx_budget_error(c->arena->budget);
-        }
-        sx_feature_floats(f, values, f->count);
-        for (size_t k = 0; k < f->count; k++) {
-            t->f[at + (int64_t)k] = (double)values[k];
-        }
-    }
-    return SX_OK;
+    return *out != NULL ? sx_feature_require(key, *out, dtype) : SX_OK;
 }
 
 /* How many values a dense feature of a record has. */
@@ -265,12 +228,7 @@ static sx_status read_records(const sx_kernel_call *c, const plan *p, int64_t *c
     for (int64_t r = 0, n = sx_type_elems(&c->in[0].type); r < n && status == SX_OK; r++) {
         status = sx_example_parse(&e, c->in[0].s[r]);
         if (status != SX_OK) {
-            sx_status refused =
-                sx_error(sx_status_code(status) == SX_DATA_LOSS ? SX_INVALID_ARGUMENT
-                                                                : sx_status_code(status),
-                         "record %lld: %s", (long long)r, sx_status_message(status));
-            sx_status_free(status);
-            status = refused;
+            status = sx_feature_refuse(status, r);
         }
         for (int i = 0; i < n_features && status == SX_OK; i++) {
             const int dense = i - p->n_sparse, ragged = dense - p->n_dense;
@@ -294,7 +252,8 @@ static sx_status read_records(const sx_kernel_call *c, const plan *p, int64_t *c
                     }
                     *index++ = k;
                 }
-                status = f != NULL ? put_values(c, f, &c->out[p->n_sparse + i], counts[i]) : SX_OK;
+                status =
+                    f != NULL ? sx_feature_put(c, f, &c->out[p->n_sparse + i], counts[i]) : SX_OK;
             } else if (is_dense) {
                 const sx_host_tensor *y = &c->out[dense_out + dense],
                                      *usual = &c->in[p->first_default + dense];
@@ -310,10 +269,10 @@ static sx_status read_records(const sx_kernel_call *c, const plan *p, int64_t *c
                         memset(to, 0, bytes);
                     }
                 }
-                status = f != NULL ? put_values(c, f, y, r * size) : SX_OK;
+                status = f != NULL ? sx_feature_put(c, f, y, r * size) : SX_OK;
             } else {
-                status =
-                    f != NULL ? put_values(c, f, &c->out[ragged_out + ragged], counts[i]) : SX_OK;
+                status = f != NULL ? sx_feature_put(c, f, &c->out[ragged_out + ragged], counts[i])
+                                   : SX_OK;
                 c->out[ragged_out + p->n_ragged + ragged].i[r + 1] = counts[i] + count;
             }
             counts[i] += count;

@@ -3,7 +3,7 @@
  *
  *   logits        numbers [rows, classes]: logarithms of probabilities, which need no normalizing
  *   num_samples   int32 scalar
- *   seed          int32[2] or int64[2]
+ *   seed          int32[2] or int64[2]; or uint64[3], a key and a counter
  *   output_dtype  int32 or int64
  *   returns       output_dtype[rows, num_samples]
  *
@@ -35,7 +35,11 @@ static sx_status random_categorical_infer(sx_infer_context *c)
     const sx_type *logits = &c->inputs[0];
     SX_TRY(sx_require_maybe("logits", logits, logits->dtype, 2, "[rows, classes]"));
     SX_TRY(sx_require_maybe("num_samples", &c->inputs[1], SX_I32, 0, "a scalar"));
-    SX_TRY(sx_require_integers("seed", &c->inputs[2], 1, "[2]"));
+    if (c->inputs[2].dtype == SX_U64) {
+        SX_TRY(sx_require_maybe("seed", &c->inputs[2], SX_U64, 1, "[3]"));
+    } else {
+        SX_TRY(sx_require_integers("seed", &c->inputs[2], 1, "[2]"));
+    }
     if (logits->dtype == SX_STRING || logits->dtype == SX_BOOL ||
         (attrs->output_dtype != SX_I32 && attrs->output_dtype != SX_I64)) {
         return sx_error(SX_INVALID_ARGUMENT, "logits are %s and output_dtype %s", SX_TEXT(logits),
@@ -50,11 +54,13 @@ static sx_status random_categorical_host_types(const sx_kernel_call *c, sx_type 
 {
     const sx_random_categorical_attrs *attrs = c->attrs;
     const int64_t samples = c->in[1].i[0];
-    if (samples < 0 || c->in[0].type.dims[1] == 0 || c->in[2].type.dims[0] != 2) {
+    const int64_t seeds = c->in[2].type.dtype == SX_U64 ? 3 : 2;
+    if (samples < 0 || c->in[0].type.dims[1] == 0 || c->in[2].type.dims[0] != seeds) {
         return sx_error(SX_INVALID_ARGUMENT,
                         "num_samples is %lld, logits are %s and seed is %s, expected classes, and "
-                        "a seed of 2 numbers",
-                        (long long)samples, SX_TEXT(&c->in[0].type), SX_TEXT(&c->in[2].type));
+                        "a seed of %lld numbers",
+                        (long long)samples, SX_TEXT(&c->in[0].type), SX_TEXT(&c->in[2].type),
+                        (long long)seeds);
     }
     out_types[0] = sx_type_of(attrs->output_dtype, c->in[0].type.dims[0], samples);
     return sx_require_made("the result", &out_types[0]);
@@ -69,7 +75,14 @@ static sx_status random_categorical_host(const sx_kernel_call *c)
     if (cumulated == NULL) {
         return sx_no_memory("for the probabilities of classes");
     }
-    sx_random_seed((uint64_t)c->in[2].i[0], (uint64_t)c->in[2].i[1], &r.stream);
+    if (c->in[2].type.dtype == SX_U64) {
+        const uint64_t key = c->in[2].u[0], low = c->in[2].u[1], high = c->in[2].u[2];
+        r.stream = (sx_philox_stream){.key = {(uint32_t)key, (uint32_t)(key >> 32)},
+                                      .counter = {(uint32_t)low, (uint32_t)(low >> 32),
+                                                  (uint32_t)high, (uint32_t)(high >> 32)}};
+    } else {
+        sx_random_seed((uint64_t)c->in[2].i[0], (uint64_t)c->in[2].i[1], &r.stream);
+    }
     for (int64_t row = 0; row < rows; row++) {
         double most = -INFINITY, sum = 0;
         for (int64_t k = 0; k < classes; k++) {

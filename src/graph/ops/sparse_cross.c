@@ -4,6 +4,7 @@
  *   indices..., values..., shapes...   `sparse` of each: sparse tensors [batch, _]
  *   dense...    tensors [batch, n]
  *   separator   (only with `separated`) string scalar, between the values; else "_X_"
+ *   texts       integers are refused
  *   hashed      the hash of the values, modulo num_buckets (0: 2^63 - 1); integers count as they
  *               are, of strings FarmHash's Fingerprint64, combined from hash_key on
  *   returns     indices int64 [n, 2], values [n]: int64 if hashed, else string, shape int64 [2]
@@ -19,7 +20,7 @@
 
 typedef struct sx_sparse_cross_attrs {
     int64_t sparse, dense; /* how many features */
-    bool hashed, separated;
+    bool hashed, separated, texts;
     int64_t num_buckets, hash_key;
 } sx_sparse_cross_attrs;
 
@@ -28,6 +29,7 @@ static const sx_attr_def sparse_cross_attrs[] = {
     SX_ATTR(sx_sparse_cross_attrs, dense, SX_ATTR_INT),
     SX_ATTR(sx_sparse_cross_attrs, hashed, SX_ATTR_BOOL),
     SX_ATTR(sx_sparse_cross_attrs, separated, SX_ATTR_BOOL),
+    SX_ATTR(sx_sparse_cross_attrs, texts, SX_ATTR_BOOL),
     SX_ATTR(sx_sparse_cross_attrs, num_buckets, SX_ATTR_INT),
     SX_ATTR(sx_sparse_cross_attrs, hash_key, SX_ATTR_INT),
 };
@@ -50,9 +52,9 @@ static sx_status sparse_cross_infer(sx_infer_context *c)
     for (int k = n; k < c->n_inputs; k++) {
         const sx_type *x = &c->inputs[k];
         const bool values = k < 2 * n || k >= 3 * n;
-        if (values && x->dtype != SX_I64 && x->dtype != SX_STRING) {
-            return sx_error(SX_INVALID_ARGUMENT, "a feature is %s, expected int64 or strings",
-                            SX_TEXT(x));
+        if (values && x->dtype != SX_STRING && (a->texts || x->dtype != SX_I64)) {
+            return sx_error(SX_INVALID_ARGUMENT, "a feature is %s, expected %sstrings", SX_TEXT(x),
+                            a->texts ? "" : "int64 or ");
         }
     }
     c->outputs[0] = sx_type_of(SX_I64, SX_UNKNOWN_DIM, 2);
@@ -240,9 +242,7 @@ static sx_status cross_from_tf(const sx_tf_node *n, void *out)
     a->num_buckets = sx_tf_read_int(n, "num_buckets", 0);
     a->hash_key = sx_tf_read_int(n, "hash_key", 0);
     const sx_dtype internal = sx_tf_read_dtype(n, "internal_type", SX_I64);
-    if (a->hashed != (internal == SX_I64)) {
-        return sx_error(SX_UNIMPLEMENTED, "internal_type is %s", sx_dtype_name(internal));
-    }
+    a->texts = internal == SX_STRING;
     return read_counts(n, a);
 }
 

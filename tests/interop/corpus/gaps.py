@@ -6,12 +6,7 @@ GAPS = {
     "net_deeplab": "Bitcast (",
     "net_policy": "Bitcast (",
     "v1_dynamic_lstm": "ReverseSequence (",
-    "hashed_crossing": "SparseCross (",
     "quantized": "FakeQuantWithMinMaxArgs (",
     "quantize": "QuantizeV2 (",
-    "ragged": "RaggedGather (",
-    "gradient_inside": "TanhGrad (",
     "strings_unicode": "UnicodeScript (",
-    "examples_of_sequences": "ParseSequenceExampleV2 (",
-    "v1_convolution": "RandomUniform (",
 }

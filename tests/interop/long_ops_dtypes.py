@@ -49,6 +49,8 @@ def check(sample):
         test_ops.fail(name, "refused, which TensorFlow computes")
         return True
     for k, (y, want) in enumerate(zip([load(sample, f"y{i}") for i in range(entry["outputs"])], theirs, strict=True)):
+        if k in test_ops.NOT_ASKED.get((sample.op, entry["sample"].split("@")[0]), ()):
+            continue
         bound = np.max(load(sample, f"bound{k}").numpy().astype(np.float64), initial=0) if entry["sum"] else 0
         compare(f"{name} y{k}", y, tf.convert_to_tensor(want), bound)
     if not entry["dx"] or (sample.op, entry["sample"].split("@")[0]) in test_ops.NO_TF_GRADIENT:

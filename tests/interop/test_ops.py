@@ -278,6 +278,8 @@ TF_REFUSES = {
     ("ragged_tensor_to_tensor", "rows"): "a shape that is a scalar must be a constant; test_host_ops.py compares it",
     ("gather", "empty_table"): "indices outside the table are an error on the CPU, zeros on the GPU and here",
 }
+# Outputs not asked for: [0] here, as TensorFlow's shape function says; its kernel leaves a scalar of any value.
+NOT_ASKED = {("svd", "values"): (1, 2), ("self_adjoint_eig", "values"): (1,)}
 
 
 # --- The comparison --------------------------------------------------------------------------------
@@ -384,6 +386,8 @@ def check(sample):
         tape.watch([x for x in inputs if x.dtype.is_floating and entry["dx"]])
         outputs = function(*inputs)
     for k, (ours, theirs) in enumerate(zip(sample.load("y", entry["outputs"]), outputs, strict=True)):
+        if k in NOT_ASKED.get((sample.op, entry["sample"]), ()):
+            continue
         bound = np.max(np.load(sample.path(f"bound{k}.npy")), initial=0) if entry["sum"] else 0
         compare(f"{sample.name} y{k}", ours, tf.convert_to_tensor(theirs), bound)
     check_gradients(sample, tape, outputs, inputs)

@@ -297,7 +297,7 @@ static void test_savedmodel_import__names_an_output_that_it_lacks(void **state)
     sx_tf_value norm =
         sx_tf_add(w, "FusedBatchNormV3", "norm", sx_tf_in(image, vector, vector, vector, vector),
                   sx_tf_attrs(sx_tf_attr_type("T", SX_F32), sx_tf_attr_type("U", SX_F32),
-                              sx_tf_attr_bool("is_training", false)));
+                              sx_tf_attr_bool("is_training", true)));
     sx_tf_value sum = sx_tf_add(w, "AddV2", "sum", sx_tf_in(x, sx_tf_output(norm, 1)), t);
     write_unary(m, "m/2", x, sum);
     assert_error(sx_predictor_load(scratch("m/2"), NULL, &p), SX_UNIMPLEMENTED,

@@ -122,4 +122,4 @@ static sx_spec lstm(sx_builder *b, const sx_batch *in, const sx_params *p)
 }
 
 SX_MODEL(lstm, .build = lstm, .about = "a bidirectional LSTM on sequences", .num_classes = 3,
-         .inputs = {{"sequence", .dims = {STEPS, INPUTS}}}, .labels = {{"kind"}})
+         .inputs = {{"sequence", .dims = {STEPS, INPUTS}}}, .labels = {{.name = "kind"}})

@@ -286,6 +286,22 @@ sx_status sx_tf_add_node(const sx_tf_op_node *x, const sx_op_def *op, const void
     return SX_OK;
 }
 
+sx_value sx_tf_build_as(const sx_tf_op_node *x, const sx_op_def *op, const void *attrs,
+                        const sx_value *in, int n_in, const sx_attr_operand *operands,
+                        int n_operands, const sx_type *type)
+{
+    return sx_build_node(x->b, &(sx_node_spec){.op = op,
+                                               .attrs = attrs,
+                                               .inputs = in,
+                                               .n_inputs = n_in,
+                                               .attr_operands = operands,
+                                               .n_attr_operands = n_operands,
+                                               .types = type,
+                                               .n_types = 1,
+                                               .device = "",
+                                               .file = ""});
+}
+
 /* A node of one output: *y = op(in...) {attrs}. */
 sx_status sx_tf_build(const sx_tf_op_node *x, const sx_op_def *op, const void *attrs, sx_value *y,
                       int n_in, const sx_value *in)
@@ -347,15 +363,7 @@ sx_status sx_tf_reshape_as(const sx_tf_op_node *x, sx_value v, sx_value shape, c
                            sx_value *out)
 {
     const sx_attr_operand open = {sx_tf_attr_row(&sx_op_reshape, "shape"), shape};
-    *out = sx_build_node(x->b, &(sx_node_spec){.op = &sx_op_reshape,
-                                               .inputs = &v,
-                                               .n_inputs = 1,
-                                               .attr_operands = &open,
-                                               .n_attr_operands = 1,
-                                               .types = type,
-                                               .n_types = 1,
-                                               .device = "",
-                                               .file = ""});
+    *out = sx_tf_build_as(x, &sx_op_reshape, NULL, &v, 1, &open, 1, type);
     return SX_OK;
 }
 

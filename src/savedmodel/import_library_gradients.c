@@ -203,16 +203,7 @@ static sx_status build_sized(sx_tf_op_node *x, const sx_op_def *op, void *attrs,
     }
     SX_TF_BUILD(x, &sizes, slice, &part, sizes);
     const sx_attr_operand open = {sx_tf_attr_row(op, "size"), sizes};
-    *out = sx_build_node(x->b, &(sx_node_spec){.op = op,
-                                               .attrs = attrs,
-                                               .inputs = in,
-                                               .n_inputs = n_in,
-                                               .attr_operands = &open,
-                                               .n_attr_operands = 1,
-                                               .types = &type,
-                                               .n_types = 1,
-                                               .device = "",
-                                               .file = ""});
+    *out = sx_tf_build_as(x, op, attrs, in, n_in, &open, 1, &type);
     return SX_OK;
 }
 

@@ -93,15 +93,7 @@ static sx_status zeros(const sx_tf_op_node *x, sx_value n, int64_t n_known, sx_v
     SX_TRY(dims_of(x, like, from, -1, &dims));
     SX_TF_BUILD(x, &dims, concat, (&(sx_axis_attrs){0}), n, dims);
     const sx_attr_operand open = {sx_tf_attr_row(&sx_op_broadcast_to, "shape"), dims};
-    *out = sx_build_node(x->b, &(sx_node_spec){.op = &sx_op_broadcast_to,
-                                               .inputs = &zero,
-                                               .n_inputs = 1,
-                                               .attr_operands = &open,
-                                               .n_attr_operands = 1,
-                                               .types = &type,
-                                               .n_types = 1,
-                                               .device = "",
-                                               .file = ""});
+    *out = sx_tf_build_as(x, &sx_op_broadcast_to, NULL, &zero, 1, &open, 1, &type);
     return SX_OK;
 }
 

@@ -92,6 +92,10 @@ sx_type sx_tf_unknown_shape(sx_dtype dtype);
 SX_MUST_USE sx_status sx_tf_add_node(const sx_tf_op_node *x, const sx_op_def *op, const void *attrs,
                                      const sx_value *in, int n_in, const sx_attr_operand *operands,
                                      int n_operands, sx_value *out_first, int *out_n);
+/* A node of one output of this type, which is declared and not inferred. */
+sx_value sx_tf_build_as(const sx_tf_op_node *x, const sx_op_def *op, const void *attrs,
+                        const sx_value *in, int n_in, const sx_attr_operand *operands,
+                        int n_operands, const sx_type *type);
 /* A node of one output: *y = op(in...) {attrs}. */
 SX_MUST_USE sx_status sx_tf_build(const sx_tf_op_node *x, const sx_op_def *op, const void *attrs,
                                   sx_value *y, int n_in, const sx_value *in);

@@ -18,15 +18,7 @@ static sx_status import_gather_nd(sx_tf_op_node *x)
         return sx_tf_import_one(x);
     }
     const sx_type y = sx_tf_unknown_shape(x->tf.head.types[0].dtype);
-    sx_tf_set(x, 0,
-              sx_build_node(x->b, &(sx_node_spec){.op = &sx_op_gather_nd,
-                                                  .attrs = &attrs,
-                                                  .inputs = in,
-                                                  .n_inputs = 2,
-                                                  .types = &y,
-                                                  .n_types = 1,
-                                                  .device = "",
-                                                  .file = ""}));
+    sx_tf_set(x, 0, sx_tf_build_as(x, &sx_op_gather_nd, &attrs, in, 2, NULL, 0, &y));
     return SX_OK;
 }
 

@@ -326,16 +326,7 @@ static sx_status import_pad(sx_tf_op_node *x)
     }
     const sx_attr_operand open[2] = {{sx_tf_attr_row(&sx_op_pad, "before"), sides[0]},
                                      {sx_tf_attr_row(&sx_op_pad, "after"), sides[1]}};
-    y = sx_build_node(x->b, &(sx_node_spec){.op = &sx_op_pad,
-                                            .attrs = &attrs,
-                                            .inputs = &v,
-                                            .n_inputs = 1,
-                                            .attr_operands = open,
-                                            .n_attr_operands = 2,
-                                            .types = &type,
-                                            .n_types = 1,
-                                            .device = "",
-                                            .file = ""});
+    y = sx_tf_build_as(x, &sx_op_pad, &attrs, &v, 1, open, 2, &type);
     sx_tf_set(x, 0, y);
     return SX_OK;
 }
@@ -585,15 +576,7 @@ static sx_status import_like(sx_tf_op_node *x)
     SX_TRY(sx_tf_number(x, type->dtype, strcmp(x->n->node->op, "OnesLike") == 0, &y));
     SX_TF_BUILD(x, &shape, shape, (&(sx_cast_attrs){SX_I64}), v);
     const sx_attr_operand open = {sx_tf_attr_row(&sx_op_broadcast_to, "shape"), shape};
-    y = sx_build_node(x->b, &(sx_node_spec){.op = &sx_op_broadcast_to,
-                                            .inputs = &y,
-                                            .n_inputs = 1,
-                                            .attr_operands = &open,
-                                            .n_attr_operands = 1,
-                                            .types = type,
-                                            .n_types = 1,
-                                            .device = "",
-                                            .file = ""});
+    y = sx_tf_build_as(x, &sx_op_broadcast_to, NULL, &y, 1, &open, 1, type);
     sx_tf_set(x, 0, y);
     return SX_OK;
 }

@@ -262,15 +262,7 @@ static sx_value slice_open(const sx_tf_op_node *x, sx_value v, sx_value begin, s
 {
     const sx_attr_operand open[] = {{sx_tf_attr_row(&sx_op_slice, "begin"), begin},
                                     {sx_tf_attr_row(&sx_op_slice, "size"), size}};
-    return sx_build_node(x->b, &(sx_node_spec){.op = &sx_op_slice,
-                                               .inputs = &v,
-                                               .n_inputs = 1,
-                                               .attr_operands = open,
-                                               .n_attr_operands = 2,
-                                               .types = type,
-                                               .n_types = 1,
-                                               .device = "",
-                                               .file = ""});
+    return sx_tf_build_as(x, &sx_op_slice, NULL, &v, 1, open, 2, type);
 }
 
 sx_status sx_tf_first_rows(const sx_tf_op_node *x, sx_value v, sx_value n, sx_value *out)
@@ -319,14 +311,7 @@ static sx_status cut_block(const sx_tf_op_node *x, sx_value v, const extent *ext
         if (folded) {
             return SX_OK;
         }
-        *out = sx_build_node(x->b, &(sx_node_spec){.op = &sx_op_slice,
-                                                   .attrs = &attrs,
-                                                   .inputs = &v,
-                                                   .n_inputs = 1,
-                                                   .types = &type,
-                                                   .n_types = 1,
-                                                   .device = "",
-                                                   .file = ""});
+        *out = sx_tf_build_as(x, &sx_op_slice, &attrs, &v, 1, NULL, 0, &type);
         return SX_OK;
     }
     for (int d = 0; d < type.rank; d++) {
@@ -366,14 +351,7 @@ static sx_status every(const sx_tf_op_node *x, sx_value v, int axis, int64_t str
     }
     pad.after.v[axis] = size >= 0 ? (stride - size % stride) % stride : stride - 1;
     type.dims[axis] = size >= 0 ? size + pad.after.v[axis] : SX_UNKNOWN_DIM;
-    v = sx_build_node(x->b, &(sx_node_spec){.op = &sx_op_pad,
-                                            .attrs = &pad,
-                                            .inputs = &v,
-                                            .n_inputs = 1,
-                                            .types = &type,
-                                            .n_types = 1,
-                                            .device = "",
-                                            .file = ""});
+    v = sx_tf_build_as(x, &sx_op_pad, &pad, &v, 1, NULL, 0, &type);
     if (size < 0) { /* the largest multiple within, by float64, where integers are exact */
         const sx_slice_attrs at = {.begin = {1, {axis}}, .size = {1, {1}}};
         sx_value n = SX_NO_VALUE, by = SX_NO_VALUE;
@@ -430,14 +408,7 @@ static sx_status backwards(const sx_tf_op_node *x, sx_value v, int axis, sx_valu
     SX_TF_BUILD(x, &i, sub, NULL, n, i);
     SX_TF_BUILD(x, &v, transpose, &swap, v);
     SX_TF_BUILD(x, &v, gather, NULL, v, i);
-    *out = sx_build_node(x->b, &(sx_node_spec){.op = &sx_op_transpose,
-                                               .attrs = &swap,
-                                               .inputs = &v,
-                                               .n_inputs = 1,
-                                               .types = &type,
-                                               .n_types = 1,
-                                               .device = "",
-                                               .file = ""});
+    *out = sx_tf_build_as(x, &sx_op_transpose, &swap, &v, 1, NULL, 0, &type);
     return SX_OK;
 }
 

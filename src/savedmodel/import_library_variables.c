@@ -107,13 +107,8 @@ sx_status sx_tf_read_handle(const sx_tf_op_node *x, const sx_tf_thing *handle, s
         *out = handle->value;
         return SX_OK;
     }
-    *out = sx_build_node(x->b, &(sx_node_spec){.op = &sx_op_read_variable,
-                                               .inputs = &handle->value,
-                                               .n_inputs = 1,
-                                               .types = &handle->variable,
-                                               .n_types = 1,
-                                               .device = "",
-                                               .file = ""});
+    *out = sx_tf_build_as(x, &sx_op_read_variable, NULL, &handle->value, 1, NULL, 0,
+                          &handle->variable);
     return SX_OK;
 }
 
@@ -154,13 +149,8 @@ sx_status sx_tf_assign(const sx_tf_op_node *x, const sx_tf_thing *handle, sx_val
         return sx_tf_unsupported("it assigns a variable of strings, a part of a variable, or one "
                                  "that a branch or a loop was to only read");
     }
-    (void)sx_build_node(x->b, &(sx_node_spec){.op = &sx_op_assign_variable,
-                                              .inputs = (sx_value[]){handle->value, value},
-                                              .n_inputs = 2,
-                                              .types = &handle->variable,
-                                              .n_types = 1,
-                                              .device = "",
-                                              .file = ""});
+    (void)sx_tf_build_as(x, &sx_op_assign_variable, NULL, (sx_value[]){handle->value, value}, 2,
+                         NULL, 0, &handle->variable);
     return SX_OK;
 }
 

@@ -150,14 +150,7 @@ static sx_status import_conv2d(sx_tf_op_node *x)
     if (image.rank == 4 && filter->rank == 4 && image.dims[3] < 0) { /* no guess fits */
         const sx_type out =
             sx_type_of(image.dtype, image.dims[0], SX_UNKNOWN_DIM, SX_UNKNOWN_DIM, filter->dims[3]);
-        y = sx_build_node(x->b, &(sx_node_spec){.op = &sx_op_conv2d,
-                                                .attrs = &attrs,
-                                                .inputs = in,
-                                                .n_inputs = 2,
-                                                .types = &out,
-                                                .n_types = 1,
-                                                .device = "",
-                                                .file = ""});
+        y = sx_tf_build_as(x, &sx_op_conv2d, &attrs, in, 2, NULL, 0, &out);
         return set_image(x, y);
     }
     SX_TRY(sx_tf_build(x, &sx_op_conv2d, &attrs, &y, 2, in));
@@ -192,16 +185,7 @@ static sx_status import_depthwise(sx_tf_op_node *x)
         SX_TRY(join_axes(x, in[1], 2, &in[1]));
         SX_TRY(sx_tf_expand(x, in[1], 2, &in[1]));
         const sx_attr_operand open = {sx_tf_attr_row(&sx_op_conv2d, "groups"), groups};
-        y = sx_build_node(x->b, &(sx_node_spec){.op = &sx_op_conv2d,
-                                                .attrs = &attrs,
-                                                .inputs = in,
-                                                .n_inputs = 2,
-                                                .attr_operands = &open,
-                                                .n_attr_operands = 1,
-                                                .types = &out,
-                                                .n_types = 1,
-                                                .device = "",
-                                                .file = ""});
+        y = sx_tf_build_as(x, &sx_op_conv2d, &attrs, in, 2, &open, 1, &out);
         return set_image(x, y);
     }
     if (!sx_mul_i64(kernel->dims[2], kernel->dims[3], &filters)) {
@@ -251,16 +235,7 @@ static sx_status import_transposed2d(sx_tf_op_node *x)
     }
     SX_TF_BUILD(x, &sizes, slice, &middle, sizes);
     const sx_attr_operand open = {sx_tf_attr_row(&sx_op_conv2d_grad_input, "size"), sizes};
-    y = sx_build_node(x->b, &(sx_node_spec){.op = &sx_op_conv2d_grad_input,
-                                            .attrs = &attrs,
-                                            .inputs = in,
-                                            .n_inputs = 2,
-                                            .attr_operands = &open,
-                                            .n_attr_operands = 1,
-                                            .types = &out,
-                                            .n_types = 1,
-                                            .device = "",
-                                            .file = ""});
+    y = sx_tf_build_as(x, &sx_op_conv2d_grad_input, &attrs, in, 2, &open, 1, &out);
     return set_image(x, y);
 }
 
@@ -516,16 +491,7 @@ static sx_status import_conv3d(sx_tf_op_node *x)
         SX_TRY(along_depth(x, conv.after, &after));
         const sx_attr_operand open[2] = {{sx_tf_attr_row(&sx_op_pad, "before"), before},
                                          {sx_tf_attr_row(&sx_op_pad, "after"), after}};
-        v = sx_build_node(x->b, &(sx_node_spec){.op = &sx_op_pad,
-                                                .attrs = &(sx_pad_attrs){.value = 0},
-                                                .inputs = &v,
-                                                .n_inputs = 1,
-                                                .attr_operands = open,
-                                                .n_attr_operands = 2,
-                                                .types = &padded,
-                                                .n_types = 1,
-                                                .device = "",
-                                                .file = ""});
+        v = sx_tf_build_as(x, &sx_op_pad, &(sx_pad_attrs){.value = 0}, &v, 1, open, 2, &padded);
     } else {
         SX_TF_BUILD(x, &v, pad, &around, v);
     }
@@ -576,16 +542,7 @@ static sx_status import_transposed3d(sx_tf_op_node *x)
         const sx_attr_operand open = {sx_tf_attr_row(&sx_op_conv2d_grad_input, "size"), plane};
         const sx_type out = sx_type_of(from.dtype, sx_type_of_value(x->b, y).dims[0], size[1],
                                        size[2], conv.depth.kernel * conv.c);
-        y = sx_build_node(x->b, &(sx_node_spec){.op = &sx_op_conv2d_grad_input,
-                                                .attrs = &conv.plane,
-                                                .inputs = in,
-                                                .n_inputs = 2,
-                                                .attr_operands = &open,
-                                                .n_attr_operands = 1,
-                                                .types = &out,
-                                                .n_types = 1,
-                                                .device = "",
-                                                .file = ""});
+        y = sx_tf_build_as(x, &sx_op_conv2d_grad_input, &conv.plane, in, 2, &open, 1, &out);
     }
     SX_TRY(split_axis(x, y, 0, dy, &y)); /* [N,D',H,W,KD C] */
     if (dims_known(&whole)) {
@@ -613,16 +570,7 @@ static sx_status import_transposed3d(sx_tf_op_node *x)
                           long_as = {sx_tf_attr_row(&sx_op_iota, "shape"), depth};
     const sx_type sums =
         sx_type_of(from.dtype, from.dims[0], SX_UNKNOWN_DIM, size[1], size[2], conv.c);
-    y = sx_build_node(x->b, &(sx_node_spec){.op = &sx_op_gather_grad,
-                                            .attrs = &along,
-                                            .inputs = in,
-                                            .n_inputs = 2,
-                                            .attr_operands = &open,
-                                            .n_attr_operands = 1,
-                                            .types = &sums,
-                                            .n_types = 1,
-                                            .device = "",
-                                            .file = ""});
+    y = sx_tf_build_as(x, &sx_op_gather_grad, &along, in, 2, &open, 1, &sums);
     SX_TRY(sx_tf_add_node(x, &sx_op_iota, &count, NULL, 0, &long_as, 1, &places, &n_out));
     SX_TF_BUILD(x, &places, add, NULL, places, conv.before);
     SX_TF_BUILD(x, &y, gather, &cut, y, places);
@@ -653,16 +601,7 @@ static sx_status build_blocks(const sx_tf_op_node *x, const sx_op_def *op, sx_va
     for (int d = 0; d <= attrs.block.n && d < type.rank; d++) {
         type.dims[d] = SX_UNKNOWN_DIM;
     }
-    *out = sx_build_node(x->b, &(sx_node_spec){.op = op,
-                                               .attrs = &attrs,
-                                               .inputs = &v,
-                                               .n_inputs = 1,
-                                               .attr_operands = &open,
-                                               .n_attr_operands = 1,
-                                               .types = &type,
-                                               .n_types = 1,
-                                               .device = "",
-                                               .file = ""});
+    *out = sx_tf_build_as(x, op, &attrs, &v, 1, &open, 1, &type);
     return SX_OK;
 }
 
@@ -779,16 +718,7 @@ static sx_status build_dilated(const sx_tf_op_node *x, const between *found, sx_
         SX_TRY(pads_of_side(x, found->pads, m, 1, from.rank, 0, &after));
         const sx_attr_operand open[2] = {{sx_tf_attr_row(&sx_op_pad, "before"), before},
                                          {sx_tf_attr_row(&sx_op_pad, "after"), after}};
-        v = sx_build_node(x->b, &(sx_node_spec){.op = &sx_op_pad,
-                                                .attrs = &(sx_pad_attrs){.value = 0},
-                                                .inputs = &v,
-                                                .n_inputs = 1,
-                                                .attr_operands = open,
-                                                .n_attr_operands = 2,
-                                                .types = &padded,
-                                                .n_types = 1,
-                                                .device = "",
-                                                .file = ""});
+        v = sx_tf_build_as(x, &sx_op_pad, &(sx_pad_attrs){.value = 0}, &v, 1, open, 2, &padded);
     }
     if (found->sequence) {
         SX_TRY(sx_tf_expand(x, v, 1, &v));
@@ -813,16 +743,8 @@ static sx_status build_dilated(const sx_tf_op_node *x, const between *found, sx_
     SX_TF_BUILD(x, &sizes, sub, NULL, sizes, after);
     const sx_attr_operand open[2] = {{sx_tf_attr_row(&sx_op_slice, "begin"), before},
                                      {sx_tf_attr_row(&sx_op_slice, "size"), sizes}};
-    *out = sx_build_node(x->b, &(sx_node_spec){.op = &sx_op_slice,
-                                               .attrs = &(sx_slice_attrs){.begin = {0}},
-                                               .inputs = &v,
-                                               .n_inputs = 1,
-                                               .attr_operands = open,
-                                               .n_attr_operands = 2,
-                                               .types = &cropped,
-                                               .n_types = 1,
-                                               .device = "",
-                                               .file = ""});
+    *out =
+        sx_tf_build_as(x, &sx_op_slice, &(sx_slice_attrs){.begin = {0}}, &v, 1, open, 2, &cropped);
     return SX_OK;
 }
 

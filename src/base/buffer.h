@@ -8,6 +8,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <sextant/types.h>
 
@@ -45,5 +46,16 @@ const char *sx_buf_text(const sx_buf *buf);
  * failure. Their charge stays in the budget. */
 char *sx_buf_take(sx_buf *buf, size_t *out_size);
 SX_MUST_USE sx_status sx_buf_status(const sx_buf *buf);
+
+/* ---- Bytes ---- */
+
+/* <0, 0, >0 if a is less than, equal to, greater than b: compares unsigned bytes; a prefix is less.
+ */
+static inline int sx_bytes_compare(sx_bytes a, sx_bytes b)
+{
+    const size_t common = a.size < b.size ? a.size : b.size;
+    const int order = common == 0 ? 0 : memcmp(a.data, b.data, common);
+    return order != 0 ? order : (a.size > b.size) - (a.size < b.size);
+}
 
 #endif

@@ -71,8 +71,4 @@ typedef sx_status sx_sstable_visit_fn(void *user, sx_bytes key, sx_bytes value);
 SX_MUST_USE sx_status sx_sstable_scan(sx_bytes file, size_t unpack_limit,
                                       sx_sstable_visit_fn *visit, void *user);
 
-/* <0, 0, >0 if a is less than, equal to, greater than b: compares unsigned bytes; a prefix is less.
- */
-int sx_bytes_compare(sx_bytes a, sx_bytes b);
-
 #endif

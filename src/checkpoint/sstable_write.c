@@ -10,13 +10,6 @@ enum { DATA_RESTART_INTERVAL = 16, INDEX_RESTART_INTERVAL = 1 };
 
 static const uint8_t magic[8] = {0x57, 0xfb, 0x80, 0x8b, 0x24, 0x75, 0x47, 0xdb};
 
-int sx_bytes_compare(sx_bytes a, sx_bytes b)
-{
-    size_t common = SX_MIN(a.size, b.size);
-    int order = common == 0 ? 0 : memcmp(a.data, b.data, common);
-    return order != 0 ? order : (a.size > b.size) - (a.size < b.size);
-}
-
 static sx_bytes view(const sx_buf *buf)
 {
     return (sx_bytes){sx_buf_text(buf), buf->size};

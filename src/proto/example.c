@@ -259,17 +259,11 @@ static sx_status parse_entry(sx_example *example, sx_bytes record, sx_bytes entr
     return add_feature(example, feature);
 }
 
-static int compare_names(sx_bytes a, sx_bytes b)
-{
-    int order = memcmp(a.data, b.data, a.size < b.size ? a.size : b.size);
-    return order != 0 ? order : (a.size > b.size) - (a.size < b.size);
-}
-
 /* Compares by name, then by position in the record, which is the order of their addresses. */
 static int compare_features(const void *a, const void *b)
 {
     const sx_example_feature *left = a, *right = b;
-    int order = compare_names(left->name, right->name);
+    int order = sx_bytes_compare(left->name, right->name);
     const char *at_left = left->name.data, *at_right = right->name.data;
     return order != 0 ? order : (at_left > at_right) - (at_left < at_right);
 }
@@ -280,7 +274,7 @@ static void sort_and_keep_last(sx_example *example)
     sx_example_feature *f = example->features;
     bool sorted = true;
     for (size_t i = 1; i < example->count && sorted; i++) {
-        sorted = compare_names(f[i - 1].name, f[i].name) < 0;
+        sorted = sx_bytes_compare(f[i - 1].name, f[i].name) < 0;
     }
     if (sorted) {
         return;
@@ -288,7 +282,7 @@ static void sort_and_keep_last(sx_example *example)
     qsort(f, example->count, sizeof *f, compare_features);
     size_t kept = 0;
     for (size_t i = 0; i < example->count; i++) {
-        if (i + 1 == example->count || compare_names(f[i].name, f[i + 1].name) != 0) {
+        if (i + 1 == example->count || sx_bytes_compare(f[i].name, f[i + 1].name) != 0) {
             f[kept++] = f[i];
         }
     }
@@ -298,42 +292,34 @@ static void sort_and_keep_last(sx_example *example)
 static sx_status parse_features(sx_example *example, sx_bytes record, sx_bytes features)
 {
     sx_wire wire = sx_wire_over(features);
-    sx_wire_field field;
-    while (sx_wire_more(&wire)) {
-        const uint8_t *at = wire.at;
-        if (!sx_wire_next(&wire, &field)) {
-            return not_an_example(record, at, "malformed or truncated features");
-        }
-        if (field.number != 1) {
-            continue;
-        }
-        if (field.type != SX_WIRE_BYTES) {
-            return not_an_example(record, at, "number instead of a feature");
-        }
-        SX_TRY(parse_entry(example, record, field.value));
+    const uint8_t *at = wire.at;
+    sx_bytes value;
+    sx_wire_found found;
+    while ((found = sx_wire_find(&wire, 1, &at, &value)) == SX_WIRE_FOUND) {
+        SX_TRY(parse_entry(example, record, value));
     }
-    return SX_OK;
+    return found == SX_WIRE_NO_MORE
+               ? SX_OK
+               : not_an_example(record, at,
+                                found == SX_WIRE_MALFORMED ? "malformed or truncated features"
+                                                           : "number instead of a feature");
 }
 
 static sx_status parse_example(sx_example *example, sx_bytes record)
 {
     sx_wire wire = sx_wire_over(record);
-    sx_wire_field field;
     record.data = wire.at;
-    while (sx_wire_more(&wire)) {
-        const uint8_t *at = wire.at;
-        if (!sx_wire_next(&wire, &field)) {
-            return not_an_example(record, at, "malformed or truncated");
-        }
-        if (field.number != 1) {
-            continue;
-        }
-        if (field.type != SX_WIRE_BYTES) {
-            return not_an_example(record, at, "number instead of features");
-        }
-        SX_TRY(parse_features(example, record, field.value));
+    const uint8_t *at = wire.at;
+    sx_bytes value;
+    sx_wire_found found;
+    while ((found = sx_wire_find(&wire, 1, &at, &value)) == SX_WIRE_FOUND) {
+        SX_TRY(parse_features(example, record, value));
     }
-    return SX_OK;
+    return found == SX_WIRE_NO_MORE
+               ? SX_OK
+               : not_an_example(record, at,
+                                found == SX_WIRE_MALFORMED ? "malformed or truncated"
+                                                           : "number instead of features");
 }
 
 sx_status sx_example_parse(sx_example *example, sx_bytes record)
@@ -352,7 +338,7 @@ sx_status sx_example_parse(sx_example *example, sx_bytes record)
 
 static int compare_to_name(const void *name, const void *feature)
 {
-    return compare_names(*(const sx_bytes *)name, ((const sx_example_feature *)feature)->name);
+    return sx_bytes_compare(*(const sx_bytes *)name, ((const sx_example_feature *)feature)->name);
 }
 
 const sx_example_feature *sx_example_find(const sx_example *example, const char *name)

@@ -44,21 +44,17 @@ bool sx_feature_list_next(sx_bytes *rest, sx_example_feature *out)
 static bool count_features(sx_feature_list *list)
 {
     sx_wire wire = sx_wire_over(list->wire);
-    sx_wire_field field;
-    while (sx_wire_more(&wire)) {
+    const uint8_t *at;
+    sx_bytes value;
+    sx_wire_found found;
+    while ((found = sx_wire_find(&wire, 1, &at, &value)) == SX_WIRE_FOUND) {
         sx_example_feature feature = {0};
-        if (!sx_wire_next(&wire, &field)) {
-            return false;
-        }
-        if (field.number != 1) {
-            continue;
-        }
-        if (field.type != SX_WIRE_BYTES || !sx_feature_parse(&feature, field.value)) {
+        if (!sx_feature_parse(&feature, value)) {
             return false;
         }
         list->count++;
     }
-    return true;
+    return found == SX_WIRE_NO_MORE;
 }
 
 /* Reads a map entry; a missing key is "", a missing value an empty list. */
@@ -112,18 +108,11 @@ static sx_status parse_entry(sx_sequence_example *example, sx_bytes record, sx_b
     return SX_OK;
 }
 
-static int compare_names(sx_bytes a, sx_bytes b)
-{
-    const size_t shared = a.size < b.size ? a.size : b.size;
-    const int order = shared > 0 ? memcmp(a.data, b.data, shared) : 0;
-    return order != 0 ? order : (a.size > b.size) - (a.size < b.size);
-}
-
 /* By name, then by position in the record, which is the order of their addresses. */
 static int compare_lists(const void *a, const void *b)
 {
     const sx_feature_list *left = a, *right = b;
-    const int order = compare_names(left->name, right->name);
+    const int order = sx_bytes_compare(left->name, right->name);
     const char *at_left = left->name.data, *at_right = right->name.data;
     return order != 0 ? order : (at_left > at_right) - (at_left < at_right);
 }
@@ -131,40 +120,35 @@ static int compare_lists(const void *a, const void *b)
 static sx_status parse_lists(sx_sequence_example *example, sx_bytes record, sx_bytes lists)
 {
     sx_wire wire = sx_wire_over(lists);
-    sx_wire_field field;
-    while (sx_wire_more(&wire)) {
-        const uint8_t *at = wire.at;
-        if (!sx_wire_next(&wire, &field)) {
-            return not_a_sequence_example(record, at, "malformed or truncated feature lists");
-        }
-        if (field.number != 1) {
-            continue;
-        }
-        if (field.type != SX_WIRE_BYTES) {
-            return not_a_sequence_example(record, at, "number instead of a feature list");
-        }
-        SX_TRY(parse_entry(example, record, field.value));
+    const uint8_t *at = wire.at;
+    sx_bytes value;
+    sx_wire_found found;
+    while ((found = sx_wire_find(&wire, 1, &at, &value)) == SX_WIRE_FOUND) {
+        SX_TRY(parse_entry(example, record, value));
     }
-    return SX_OK;
+    return found == SX_WIRE_NO_MORE
+               ? SX_OK
+               : not_a_sequence_example(record, at,
+                                        found == SX_WIRE_MALFORMED
+                                            ? "malformed or truncated feature lists"
+                                            : "number instead of a feature list");
 }
 
 static sx_status parse(sx_sequence_example *example, sx_bytes record)
 {
     sx_wire wire = sx_wire_over(record);
-    sx_wire_field field;
     record.data = wire.at;
-    while (sx_wire_more(&wire)) {
-        const uint8_t *at = wire.at;
-        if (!sx_wire_next(&wire, &field)) {
-            return not_a_sequence_example(record, at, "malformed or truncated");
-        }
-        if (field.number != 2) {
-            continue;
-        }
-        if (field.type != SX_WIRE_BYTES) {
-            return not_a_sequence_example(record, at, "number instead of feature lists");
-        }
-        SX_TRY(parse_lists(example, record, field.value));
+    const uint8_t *at = wire.at;
+    sx_bytes value;
+    sx_wire_found found;
+    while ((found = sx_wire_find(&wire, 2, &at, &value)) == SX_WIRE_FOUND) {
+        SX_TRY(parse_lists(example, record, value));
+    }
+    if (found != SX_WIRE_NO_MORE) {
+        return not_a_sequence_example(record, at,
+                                      found == SX_WIRE_MALFORMED
+                                          ? "malformed or truncated"
+                                          : "number instead of feature lists");
     }
     /* the context has the number and the type that an Example's features have */
     return sx_example_parse(&example->context, record);
@@ -184,7 +168,7 @@ sx_status sx_sequence_example_parse(sx_sequence_example *example, sx_bytes recor
     }
     for (size_t i = 0; i < example->count; i++) {
         if (i + 1 == example->count ||
-            compare_names(example->lists[i].name, example->lists[i + 1].name) != 0) {
+            sx_bytes_compare(example->lists[i].name, example->lists[i + 1].name) != 0) {
             example->lists[kept++] = example->lists[i];
         }
     }
@@ -194,7 +178,7 @@ sx_status sx_sequence_example_parse(sx_sequence_example *example, sx_bytes recor
 
 static int compare_to_name(const void *name, const void *list)
 {
-    return compare_names(*(const sx_bytes *)name, ((const sx_feature_list *)list)->name);
+    return sx_bytes_compare(*(const sx_bytes *)name, ((const sx_feature_list *)list)->name);
 }
 
 const sx_feature_list *sx_sequence_example_find(const sx_sequence_example *example,

@@ -101,6 +101,32 @@ static inline bool sx_wire_next(sx_wire *wire, sx_wire_field *out)
     return true;
 }
 
+typedef enum sx_wire_found {
+    SX_WIRE_FOUND,
+    SX_WIRE_NO_MORE,
+    SX_WIRE_MALFORMED,
+    SX_WIRE_NOT_BYTES, /* a field of that number, but a number */
+} sx_wire_found;
+
+/* The next field of that number, which has to be bytes; others are skipped. *out_at is where the
+ * last field that was looked at begins. */
+static inline sx_wire_found sx_wire_find(sx_wire *wire, uint32_t number, const uint8_t **out_at,
+                                         sx_bytes *out_value)
+{
+    sx_wire_field field;
+    while (sx_wire_more(wire)) {
+        *out_at = wire->at;
+        if (!sx_wire_next(wire, &field)) {
+            return SX_WIRE_MALFORMED;
+        }
+        if (field.number == number) {
+            *out_value = field.value;
+            return field.type == SX_WIRE_BYTES ? SX_WIRE_FOUND : SX_WIRE_NOT_BYTES;
+        }
+    }
+    return SX_WIRE_NO_MORE;
+}
+
 /* ---- Writing ---- */
 
 /* Writes at most SX_WIRE_MAX_VARINT bytes; returns their number. */

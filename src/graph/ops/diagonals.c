@@ -53,6 +53,25 @@ int64_t sx_diagonal_begin(const sx_diagonals_attrs *attrs, int64_t d, int64_t le
     return (d >= 0 && above_left) || (d <= 0 && below_left) ? 0 : width - length;
 }
 
+void sx_put_diagonals(const sx_kernel_call *c, const sx_diagonals *d, int in, int64_t width)
+{
+    const sx_diagonals_attrs *attrs = c->attrs;
+    const sx_type *y = &c->out[0].type;
+    const int64_t rows = y->dims[y->rank - 2], columns = y->dims[y->rank - 1];
+    const int64_t matrices = sx_dims_product(y, 0, y->rank - 2), count = d->high - d->low + 1;
+    for (int64_t p = 0; p < matrices; p++) {
+        for (int64_t row = 0; row < count; row++) {
+            const int64_t at = d->high - row, length = sx_diagonal_length(at, rows, columns);
+            const int64_t begin = sx_diagonal_begin(attrs, at, length, width);
+            for (int64_t k = 0; k < length; k++) {
+                const int64_t to = (k - SX_MIN(at, 0)) * columns + k + SX_MAX(at, 0);
+                sx_host_move(c, p * rows * columns + to, in, (p * count + row) * width + begin + k,
+                             1);
+            }
+        }
+    }
+}
+
 sx_status sx_tf_read_diagonals(const sx_tf_node *n, void *attrs)
 {
     sx_diagonals_attrs *out = attrs;

@@ -35,6 +35,8 @@ int64_t sx_diagonal_length(int64_t d, int64_t rows, int64_t columns);
 /* Where diagonal d begins in its row, if that has `width` elements. */
 int64_t sx_diagonal_begin(const sx_diagonals_attrs *attrs, int64_t d, int64_t length,
                           int64_t width);
+/* Copies rows of diagonals, input `in` (each `width` elements), into the matrices of the output. */
+void sx_put_diagonals(const sx_kernel_call *c, const sx_diagonals *d, int in, int64_t width);
 /* From `align` of TensorFlow's third form; its second form's. */
 SX_MUST_USE sx_status sx_tf_read_diagonals(const sx_tf_node *n, void *attrs);
 SX_MUST_USE sx_status sx_tf_read_diagonals_left(const sx_tf_node *n, void *attrs);

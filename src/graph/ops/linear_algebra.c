@@ -145,6 +145,20 @@ sx_status sx_lu_factor(const sx_kernel_call *c, double *a, int64_t n, int64_t *o
     return SX_OK;
 }
 
+sx_status sx_lu_of(const sx_kernel_call *c, int64_t index, int64_t n, bool adjoint, double *lu,
+                   int64_t *order)
+{
+    const double *a = c->in[0].f + index * n * n;
+    int sign;
+    bool regular;
+    for (int64_t i = 0; i < n * n; i++) {
+        lu[i] = a[adjoint ? i % n * n + i / n : i];
+    }
+    SX_TRY(sx_lu_factor(c, lu, n, order, &sign, &regular));
+    return regular ? SX_OK
+                   : sx_error(SX_INVALID_ARGUMENT, "matrix %lld has no inverse", (long long)index);
+}
+
 void sx_lu_solve(const double *lu, const int64_t *order, int64_t n, const double *b, double *x,
                  int64_t columns)
 {

@@ -52,6 +52,10 @@ double *sx_matrix_room(const sx_kernel_call *c, int64_t n);
  * changes with each exchange. *out_regular: no pivot is 0. */
 SX_MUST_USE sx_status sx_lu_factor(const sx_kernel_call *c, double *a, int64_t n, int64_t *order,
                                    int *out_sign, bool *out_regular);
+/* The factors of matrix `index` of input 0, transposed if `adjoint`. INVALID_ARGUMENT: it has no
+ * inverse. */
+SX_MUST_USE sx_status sx_lu_of(const sx_kernel_call *c, int64_t index, int64_t n, bool adjoint,
+                               double *lu, int64_t *order);
 /* x [n,columns] = the solution of the factored matrix for b. */
 void sx_lu_solve(const double *lu, const int64_t *order, int64_t n, const double *b, double *x,
                  int64_t columns);

@@ -65,27 +65,13 @@ static sx_status matrix_diag_host_types(const sx_kernel_call *c, sx_type *out_ty
 
 static sx_status matrix_diag_host(const sx_kernel_call *c)
 {
-    const sx_diagonals_attrs *attrs = c->attrs;
-    const sx_type *x = &c->in[0].type, *y = &c->out[0].type;
-    const int64_t rows = y->dims[y->rank - 2], columns = y->dims[y->rank - 1];
-    const int64_t width = x->dims[x->rank - 1], matrices = sx_dims_product(y, 0, y->rank - 2);
+    const sx_type *x = &c->in[0].type;
     sx_diagonals d;
-    SX_TRY(sx_diagonals_of(attrs, &d));
-    const int64_t count = d.high - d.low + 1;
-    for (int64_t k = 0, n = sx_type_elems(y); k < n; k++) {
+    SX_TRY(sx_diagonals_of(c->attrs, &d));
+    for (int64_t k = 0, n = sx_type_elems(&c->out[0].type); k < n; k++) {
         sx_host_move(c, k, 1, 0, 1);
     }
-    for (int64_t p = 0; p < matrices; p++) {
-        for (int64_t row = 0; row < count; row++) {
-            const int64_t at = d.high - row, length = sx_diagonal_length(at, rows, columns);
-            const int64_t begin = sx_diagonal_begin(attrs, at, length, width);
-            for (int64_t k = 0; k < length; k++) {
-                const int64_t to = (k - SX_MIN(at, 0)) * columns + k + SX_MAX(at, 0);
-                sx_host_move(c, p * rows * columns + to, 0, (p * count + row) * width + begin + k,
-                             1);
-            }
-        }
-    }
+    sx_put_diagonals(c, &d, 0, x->dims[x->rank - 1]);
     return SX_OK;
 }
 

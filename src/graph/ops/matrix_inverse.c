@@ -32,8 +32,6 @@ static sx_status matrix_inverse_host(const sx_kernel_call *c)
     const int64_t n = x.rows;
     double *lu = sx_matrix_room(c, n * n), *unit = sx_matrix_room(c, n * n);
     int64_t *order = sx_arena_array(c->arena, n + 1, int64_t);
-    int sign;
-    bool regular;
     if (lu == NULL || unit == NULL || order == NULL) {
         return sx_no_memory("for the factors of a matrix");
     }
@@ -41,14 +39,7 @@ static sx_status matrix_inverse_host(const sx_kernel_call *c)
         unit[i] = i / n == i % n;
     }
     for (int64_t p = 0; p < x.count; p++) {
-        const double *a = c->in[0].f + p * n * n;
-        for (int64_t i = 0; i < n * n; i++) {
-            lu[i] = a[attrs->adjoint ? i % n * n + i / n : i];
-        }
-        SX_TRY(sx_lu_factor(c, lu, n, order, &sign, &regular));
-        if (!regular) {
-            return sx_error(SX_INVALID_ARGUMENT, "matrix %lld has no inverse", (long long)p);
-        }
+        SX_TRY(sx_lu_of(c, p, n, attrs->adjoint, lu, order));
         sx_lu_solve(lu, order, n, unit, c->out[0].f + p * n * n, n);
     }
     return SX_OK;

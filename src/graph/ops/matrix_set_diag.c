@@ -31,34 +31,22 @@ static sx_status matrix_set_diag_host(const sx_kernel_call *c)
     const sx_diagonals_attrs *attrs = c->attrs;
     const sx_type *x = &c->in[0].type, *diagonal = &c->in[1].type;
     const int64_t rows = x->dims[x->rank - 2], columns = x->dims[x->rank - 1];
-    const int64_t matrices = sx_dims_product(x, 0, x->rank - 2);
     sx_diagonals d;
     int64_t width;
     SX_TRY(sx_diagonals_of(attrs, &d));
     SX_TRY(sx_diagonals_fit(&d, rows, columns, &width));
-    const int64_t count = d.high - d.low + 1;
     sx_type expected = *x;
     expected.rank -= d.single;
     expected.dims[expected.rank - 1] = width;
     if (!d.single) {
-        expected.dims[expected.rank - 2] = count;
+        expected.dims[expected.rank - 2] = d.high - d.low + 1;
     }
     if (!sx_same_dims(diagonal, &expected)) {
         return sx_error(SX_INVALID_ARGUMENT, "diagonal is %s, expected %s", SX_TEXT(diagonal),
                         SX_TEXT(&expected));
     }
     sx_host_move(c, 0, 0, 0, sx_type_elems(x));
-    for (int64_t p = 0; p < matrices; p++) {
-        for (int64_t row = 0; row < count; row++) {
-            const int64_t at = d.high - row, length = sx_diagonal_length(at, rows, columns);
-            const int64_t begin = sx_diagonal_begin(attrs, at, length, width);
-            for (int64_t k = 0; k < length; k++) {
-                const int64_t to = (k - SX_MIN(at, 0)) * columns + k + SX_MAX(at, 0);
-                sx_host_move(c, p * rows * columns + to, 1, (p * count + row) * width + begin + k,
-                             1);
-            }
-        }
-    }
+    sx_put_diagonals(c, &d, 1, width);
     return SX_OK;
 }
 

@@ -39,8 +39,6 @@ static sx_status matrix_solve_host(const sx_kernel_call *c)
     const int64_t n = b.rows, k = b.columns;
     double *lu = sx_matrix_room(c, n * n);
     int64_t *order = sx_arena_array(c->arena, n + 1, int64_t);
-    int sign;
-    bool regular;
     if (lu == NULL || order == NULL) {
         return sx_no_memory("for the factors of a matrix");
     }
@@ -50,14 +48,7 @@ static sx_status matrix_solve_host(const sx_kernel_call *c)
                         SX_TEXT(&c->in[0].type), SX_TEXT(&c->in[1].type));
     }
     for (int64_t p = 0; p < b.count; p++) {
-        const double *a = c->in[0].f + p * n * n;
-        for (int64_t i = 0; i < n * n; i++) {
-            lu[i] = a[attrs->adjoint ? i % n * n + i / n : i];
-        }
-        SX_TRY(sx_lu_factor(c, lu, n, order, &sign, &regular));
-        if (!regular) {
-            return sx_error(SX_INVALID_ARGUMENT, "matrix %lld has no inverse", (long long)p);
-        }
+        SX_TRY(sx_lu_of(c, p, n, attrs->adjoint, lu, order));
         sx_lu_solve(lu, order, n, c->in[1].f + p * n * k, c->out[0].f + p * n * k, k);
     }
     return SX_OK;

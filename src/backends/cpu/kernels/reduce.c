@@ -144,40 +144,9 @@ static bool match_cumulative(sx_cpu_match *m)
     return dtype != SX_F16 && dtype != SX_BF16 && sx_dtype_bytes(dtype) > 0;
 }
 
-/* `inner` lines, which lie side by side, advance together. Integers are unsigned: modulo 2^bits. */
-#define CUMULATE(name, type)                                                              \
-    static void name(const sx_cpu_step *step, const sx_cpu_call *call)                    \
-    {                                                                                     \
-        const cumulative_data *d = step->data;                                            \
-        const sx_cumulative_lines *l = &d->lines;                                         \
-        const type *x = sx_cpu_in(step, call, 0);                                         \
-        type *y = sx_cpu_out(step, call, 0);                                              \
-        for (int64_t first = 0; first < l->lines; first += l->inner) {                    \
-            for (int64_t k = 0; k < l->count; k++) {                                      \
-                const int64_t place = d->reverse ? l->count - 1 - k : k;                  \
-                const int64_t before = d->reverse ? place + 1 : place - 1;                \
-                const type *now = x + sx_cumulative_at(l, first, place);                  \
-                const type *added =                                                       \
-                    d->exclusive && k > 0 ? x + sx_cumulative_at(l, first, before) : now; \
-                const type *sum = k > 0 ? y + sx_cumulative_at(l, first, before) : NULL;  \
-                type *to = y + sx_cumulative_at(l, first, place);                         \
-                for (int64_t i = 0; i < l->inner; i++) {                                  \
-                    to[i] = k == 0       ? (d->exclusive ? (type)d->product : now[i])     \
-                            : d->product ? (type)(sum[i] * added[i])                      \
-                                         : (type)(sum[i] + added[i]);                     \
-                }                                                                         \
-            }                                                                             \
-        }                                                                                 \
-    }
-CUMULATE(cumulate_f32, float)
-CUMULATE(cumulate_f64, double)
-CUMULATE(cumulate_8, uint8_t)
-CUMULATE(cumulate_16, uint16_t)
-CUMULATE(cumulate_32, uint32_t)
-CUMULATE(cumulate_64, uint64_t)
-
-/* The same; each element is joined with what precedes it in y, or in x and y. */
-#define CUMULATE_LOGS(name, type)                                                        \
+/* `inner` lines, which lie side by side, advance together: each element is START of x, or JOIN of
+ * the sum before it in y and of x. Integers are unsigned: modulo 2^bits. */
+#define CUMULATE(name, type, START, JOIN)                                                \
     static void name(const sx_cpu_step *step, const sx_cpu_call *call)                   \
     {                                                                                    \
         const cumulative_data *d = step->data;                                           \
@@ -190,18 +159,25 @@ CUMULATE(cumulate_64, uint64_t)
                 const int64_t before = d->reverse ? place + 1 : place - 1;               \
                 const int64_t from = d->exclusive && k > 0 ? before : place;             \
                 const type *now = x + sx_cumulative_at(l, first, from);                  \
-                type *to = y + sx_cumulative_at(l, first, place);                        \
                 const type *sum = k > 0 ? y + sx_cumulative_at(l, first, before) : NULL; \
+                type *to = y + sx_cumulative_at(l, first, place);                        \
                 for (int64_t i = 0; i < l->inner; i++) {                                 \
-                    to[i] = k > 0          ? (type)sx_log_add_exp(sum[i], now[i])        \
-                            : d->exclusive ? (type)-INFINITY                             \
+                    to[i] = k > 0          ? (type)JOIN(sum[i], now[i])                  \
+                            : d->exclusive ? (type)(START)                               \
                                            : now[i];                                     \
                 }                                                                        \
             }                                                                            \
         }                                                                                \
     }
-CUMULATE_LOGS(cumulate_logs_f32, float)
-CUMULATE_LOGS(cumulate_logs_f64, double)
+#define JOIN_NUMBERS(a, b) (d->product ? (a) * (b) : (a) + (b))
+CUMULATE(cumulate_f32, float, d->product, JOIN_NUMBERS)
+CUMULATE(cumulate_f64, double, d->product, JOIN_NUMBERS)
+CUMULATE(cumulate_8, uint8_t, d->product, JOIN_NUMBERS)
+CUMULATE(cumulate_16, uint16_t, d->product, JOIN_NUMBERS)
+CUMULATE(cumulate_32, uint32_t, d->product, JOIN_NUMBERS)
+CUMULATE(cumulate_64, uint64_t, d->product, JOIN_NUMBERS)
+CUMULATE(cumulate_logs_f32, float, -INFINITY, sx_log_add_exp)
+CUMULATE(cumulate_logs_f64, double, -INFINITY, sx_log_add_exp)
 
 static sx_status prepare_cumulative(const sx_cpu_site *site, sx_cpu_step *step)
 {

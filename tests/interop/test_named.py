@@ -11,15 +11,11 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 import numpy as np
 import tensorflow as tf
 
+from program import sextant
+
 SOURCE = os.environ["SEXTANT_SRC"]
 BATCH, T = 32, 12
 keras = tf.keras
-
-
-def sextant(*args):
-    done = subprocess.run([os.environ["SEXTANT_BIN"], *args], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 def read(path):

@@ -13,6 +13,8 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 import numpy as np
 import tensorflow as tf
 
+from program import sextant
+
 MODEL = """
 #include <sextant/model.h>
 
@@ -37,12 +39,6 @@ SX_MODEL(net, .build = net, PREPARE .image = {12, 16, 3}, .scale = SX_MINUS1_1,
          .labels = {{"old"}})
 """
 ROWS = 60
-
-
-def sextant(*args):
-    done = subprocess.run([os.environ["SEXTANT_BIN"], *args], capture_output=True, text=True)
-    assert done.returncode == 0, (args, done.stderr)
-    return done.stdout
 
 
 def serve(base, body):

@@ -12,6 +12,8 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 import numpy as np
 import tensorflow as tf
 
+from program import sextant
+
 MODEL = """
 #include <sextant/model.h>
 
@@ -48,12 +50,6 @@ SX_MODEL(net, .build = net, .preprocess = prepare,
          .inputs = {{"age"}, {"gain", SX_I64}, {"city", SX_I32}}, .labels = {{"rich"}})
 """
 ROWS = 300
-
-
-def sextant(*args):
-    done = subprocess.run([os.environ["SEXTANT_BIN"], *args], capture_output=True, text=True)
-    assert done.returncode == 0, (args, done.stderr)
-    return done.stdout
 
 
 def preprocessed(rows):

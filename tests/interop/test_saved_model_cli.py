@@ -14,6 +14,8 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.tools import saved_model_cli as cli
 
+from program import sextant
+
 v1 = tf.compat.v1
 
 
@@ -74,12 +76,6 @@ def make_ours(path):
     sextant("train", "linear", "--data", "generated:digits", "--model-dir", path + "_run", "--steps", "1")
     sextant("export", path + "_run", "--out", path + "_out")
     os.rename(path + "_out/1", path)
-
-
-def sextant(*args):
-    done = subprocess.run([os.environ["SEXTANT_BIN"], *args], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 def original(call):

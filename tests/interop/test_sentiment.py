@@ -12,13 +12,9 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 import numpy as np
 import tensorflow as tf
 
+from program import sextant
+
 SOURCE = os.environ["SEXTANT_SRC"]
-
-
-def sextant(*args):
-    done = subprocess.run([os.environ["SEXTANT_BIN"], *args], capture_output=True, text=True)
-    assert done.returncode == 0, (args, done.stderr)
-    return done.stdout
 
 
 def main():

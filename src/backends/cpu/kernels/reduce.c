@@ -170,10 +170,12 @@ static bool match_cumulative(sx_cpu_match *m)
         }                                                                                \
     }
 #define JOIN_NUMBERS(a, b) (d->product ? (a) * (b) : (a) + (b))
+/* products of uint16_t would be those of int, which overflow */
+#define JOIN_SMALL(a, b) JOIN_NUMBERS((uint32_t)(a), (uint32_t)(b))
 CUMULATE(cumulate_f32, float, d->product, JOIN_NUMBERS)
 CUMULATE(cumulate_f64, double, d->product, JOIN_NUMBERS)
-CUMULATE(cumulate_8, uint8_t, d->product, JOIN_NUMBERS)
-CUMULATE(cumulate_16, uint16_t, d->product, JOIN_NUMBERS)
+CUMULATE(cumulate_8, uint8_t, d->product, JOIN_SMALL)
+CUMULATE(cumulate_16, uint16_t, d->product, JOIN_SMALL)
 CUMULATE(cumulate_32, uint32_t, d->product, JOIN_NUMBERS)
 CUMULATE(cumulate_64, uint64_t, d->product, JOIN_NUMBERS)
 CUMULATE(cumulate_logs_f32, float, -INFINITY, sx_log_add_exp)

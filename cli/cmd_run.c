@@ -62,21 +62,6 @@ static const sx_option rows[] = {
 
 enum { MAX_INPUTS = 64 };
 
-/* ---- Errors ---- */
-
-/* Adds the option that sets the limit to an error about the memory of the model. */
-static sx_status name_limit(sx_invocation *inv, sx_status status)
-{
-    const char *message = sx_status_message(status);
-    if (strstr(message, "the memory limit of the model") == NULL) {
-        return status;
-    }
-    sx_status named = sx_error(sx_status_code(status), "%s; --%s sets it", message,
-                               sx_option_typed(inv, "model-memory-limit"));
-    sx_status_free(status);
-    return named;
-}
-
 /* ---- Signature and inputs ---- */
 
 static bool takes(const sx_signature_info *s, bool strings)
@@ -236,7 +221,7 @@ static sx_status run_as_original(sx_invocation *inv, sx_servable *model)
         return sx_no_memory("for the inputs");
     }
     SX_TRY(sx_run_inputs_read(&o->inputs, signature, &inv->arena, inputs));
-    SX_TRY(name_limit(inv, sx_servable_run(model, signature->name, inputs, &outputs)));
+    SX_TRY(sx_servable_run(model, signature->name, inputs, &outputs));
     sx_buf_init(&text, 0);
     sx_status status =
         write_outputs(&inv->arena, o->outdir, o->overwrite, signature, outputs, &text);
@@ -269,21 +254,24 @@ static void print_kernel(void *user, const sx_kernel_profile *k)
 static sx_status load(sx_invocation *inv, const char *dir, sx_servable **out)
 {
     int *printed = sx_arena_new(&inv->arena, int); /* outlives the model */
-    if (printed == NULL) {
-        return sx_no_memory("for the profile");
+    const char *limit =
+        sx_arena_printf(&inv->arena, "--%s", sx_option_typed(inv, "model-memory-limit"));
+    if (printed == NULL || limit == NULL) {
+        return sx_no_memory("for the options of a model");
     }
     const options *o = inv->options;
     const sx_servable_options wanted = {.struct_size = sizeof(wanted),
                                         .device = o->device,
                                         .threads = (int)o->threads,
                                         .memory_limit_bytes = o->model_memory_limit,
+                                        .memory_limit_name = limit,
                                         .tags = o->tag_set,
                                         .on_profile = o->profile ? print_kernel : NULL,
                                         .profile_user = printed};
     sx_status status = sx_servable_load(dir, &wanted, out);
     return sx_status_code(status) == SX_NOT_FOUND
                ? sx_dir_explain(status, &inv->arena, dir, SX_WANTED_SAVED_MODEL)
-               : name_limit(inv, status);
+               : status;
 }
 
 /* The first of these options that the user gave; NULL if none. */
@@ -353,8 +341,7 @@ static sx_status run(sx_invocation *inv)
         goto done;
     }
     SX_TRY_GOTO(status, bind(signature, &images, arrays, o->input.count, inputs), done);
-    SX_TRY_GOTO(status, name_limit(inv, sx_servable_run(model, signature->name, inputs, &outputs)),
-                done);
+    SX_TRY_GOTO(status, sx_servable_run(model, signature->name, inputs, &outputs), done);
     const sx_tensor *p = sx_outputs_find(outputs, "probabilities");
     const bool classes = p != NULL && p->type.dtype == SX_F32 && p->type.rank == 2;
     status = classes && !o->json ? print_classes(model, &images, p)

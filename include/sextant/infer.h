@@ -49,6 +49,9 @@ typedef struct sx_servable_options {
      * live as long as the call. NULL = no times are kept. */
     sx_profile_fn *on_profile;
     void *profile_user;
+    /* The setting of the caller's that errors name beside the limit: "the memory limit of the model
+     * (--model-memory-limit)"; copied. NULL = "memory_limit_bytes". */
+    const char *memory_limit_name;
 } sx_servable_options;
 
 /* An input or output of a signature. */

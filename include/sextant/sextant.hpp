@@ -47,10 +47,10 @@
     X(kind) X(l2) X(label_base) X(label_base_set) X(label_dtype) X(label_key) X(labels) \
     X(learning_rate) X(length) X(log_step_count_steps) X(master) X(max_calls) X(max_executables) \
     X(max_length) X(max_nodes) X(max_programs) X(max_steps) X(max_trips) X(max_unpacked_bytes) \
-    X(mean) X(memory_budget) X(memory_limit_bytes) X(model_dir) X(momentum) X(n_boundaries) \
-    X(n_callbacks) X(n_features) X(n_words) X(name) X(nesterov) X(no_bias) X(no_center) \
-    X(no_compile_cache) X(no_eval_on_tpu) X(no_scale) X(no_shuffle) X(num_classes) X(observer) \
-    X(observer_user) X(off) X(on) X(on_profile) X(optimizer) X(optional) X(padding) \
+    X(mean) X(memory_budget) X(memory_limit_bytes) X(memory_limit_name) X(model_dir) X(momentum) \
+    X(n_boundaries) X(n_callbacks) X(n_features) X(n_words) X(name) X(nesterov) X(no_bias) \
+    X(no_center) X(no_compile_cache) X(no_eval_on_tpu) X(no_scale) X(no_shuffle) X(num_classes) \
+    X(observer) X(observer_user) X(off) X(on) X(on_profile) X(optimizer) X(optional) X(padding) \
     X(padding_value) X(pads) X(params) X(pjrt_plugin) X(pool) X(precision) X(predict_batch_size) \
     X(prefetch) X(preprocess) X(profile_user) X(project) X(protocol) X(python) \
     X(random_brightness) X(random_contrast) X(random_crop) X(random_shear) X(random_zoom) X(rate) \

@@ -99,10 +99,16 @@ sx_status sx_servable_load(const char *dir, const sx_servable_options *options,
     sx_arena_init(&s->arena, 0);
     s->on_profile = options->on_profile;
     s->profile_user = options->profile_user;
-    sx_status status = s->on_profile != NULL ? sx_profile_create(&s->profile) : SX_OK;
+    const char *limit = options->memory_limit_name;
+    const char *limit_of =
+        sx_arena_printf(&s->arena, "the model (%s)", limit != NULL ? limit : "memory_limit_bytes");
+    sx_status status = limit_of == NULL        ? sx_no_memory("for a model")
+                       : s->on_profile != NULL ? sx_profile_create(&s->profile)
+                                               : SX_OK;
     const sx_predictor_options wanted = {.device = options->device,
                                          .threads = options->threads,
                                          .memory_limit_bytes = options->memory_limit_bytes,
+                                         .memory_limit_of = limit_of,
                                          .profile = s->profile,
                                          .tags = options->tags};
     status = status == SX_OK ? sx_version_find(dir, &s->arena, &dir) : status;

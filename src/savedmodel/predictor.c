@@ -182,7 +182,9 @@ sx_status sx_predictor_load(const char *dir, const sx_predictor_options *options
     }
     p->limits = options->limits != NULL ? sx_image_limits_resolve(options->limits)
                                         : sx_image_limits_untrusted;
-    sx_budget_init(&p->memory, "the model", 0, NULL);
+    sx_budget_init(&p->memory,
+                   options->memory_limit_of != NULL ? options->memory_limit_of : "the model", 0,
+                   NULL);
     const sx_session_options session = {
         .device = options->device,
         .platform = {.cpu = {.threads = options->threads, .profile = options->profile}},

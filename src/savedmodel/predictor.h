@@ -30,6 +30,8 @@ typedef struct sx_predictor_options {
      * device is the CPU, so that two versions, while one replaces the other, and the requests fit;
      * negative = no limit. */
     int64_t memory_limit_bytes;
+    /* What errors say that limit applies to; outlives the predictor. NULL = "the model". */
+    const char *memory_limit_of;
     /* Compile each signature that runs in pieces for one example when loading, so that one that
      * does not fit is an error of the load, not of the first request. */
     bool compile_at_load;

@@ -18,8 +18,10 @@ ok run models/m --image $image
 fails 1 run models --image $image
 warns 'models has no saved_model.pb, and no numbered version directory with one'
 fails 5 run models/m --image $image --model-memory-limit 20K
-warns 'would exceed the memory limit of the model: '
-warns ' of 20.0 KiB in use; --model-memory-limit sets it'
+warns 'would exceed the memory limit of the model (--model-memory-limit): '
+warns ' of 20.0 KiB in use'
+fails 5 run models/m --image $image --model_memory_limit 20K
+warns 'the memory limit of the model (--model_memory_limit): '
 fails 2 run models/m --image $image --model_memory_limit 4X
 warns '--model_memory_limit is "4X", expected a size like 512M or 2G, or none'
 fails 2 run models/m --image $image --model-memory-limit=99999999999G

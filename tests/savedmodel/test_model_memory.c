@@ -423,8 +423,17 @@ static void test_savedmodel_model_memory__servables(void **state)
     sx_servable_release(servable);
     options.memory_limit_bytes = MIB / 2;
     assert_ok(sx_servable_load(scratch("m/1"), &options, &servable));
+    sx_status status = sx_servable_run(servable, NULL, &input, &outputs);
+    assert_non_null(strstr(sx_status_message(status), "float32[500,500]"));
+    assert_error(status, SX_RESOURCE_EXHAUSTED,
+                 "would exceed the memory limit of the model (memory_limit_bytes): ");
+    sx_servable_release(servable);
+    char name[] = "max_model_bytes";
+    options.memory_limit_name = name;
+    assert_ok(sx_servable_load(scratch("m/1"), &options, &servable));
+    name[0] = '?'; /* it was copied */
     assert_error(sx_servable_run(servable, NULL, &input, &outputs), SX_RESOURCE_EXHAUSTED,
-                 "float32[500,500]");
+                 "would exceed the memory limit of the model (max_model_bytes): ");
     sx_servable_release(servable);
     assert_ok(sx_dir_remove(scratch("m/1")));
     assert_error(sx_servable_load(scratch("m"), NULL, &servable), SX_NOT_FOUND,

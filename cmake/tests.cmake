@@ -75,6 +75,11 @@ foreach(source IN LISTS c_tests)
     add_executable(${program} ${source})
     target_link_libraries(${program} PRIVATE sextant_static PkgConfig::cmocka)
     target_include_directories(${program} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
+    file(STRINGS ${source} wraps REGEX "^(int|sx_status) __wrap_[a-z_]+\\([^;]*$") # a test that counts calls of a function
+    foreach(wrap IN LISTS wraps)
+        string(REGEX REPLACE "^.* __wrap_([a-z_]+).*" "\\1" wrap "${wrap}")
+        target_link_options(${program} PRIVATE LINKER:--wrap=${wrap})
+    endforeach()
     if(layer STREQUAL "pjrt_ref") # its own tests look inside
         target_sources(${program} PRIVATE $<TARGET_OBJECTS:pjrt_ref_objects>)
     endif()

@@ -9,109 +9,18 @@
 #include "graph/builder.h"
 #include "runtime/function_frame.h"
 
-enum {
-    MAX_TRIES = 2, /* of making room: half of what is kept, then all */
-    MAX_IDLE_FRAMES = 64,
-    IDLE_SHARE_OF_RAM = 8, /* the bytes of idle frames: an eighth of the memory */
-};
+enum { MAX_TRIES = 2 }; /* of making room: half of what is kept, then all */
 
 static sx_status no_memory(void)
 {
     return sx_no_memory("running a function");
 }
 
-/* ---- The latest programs of a body ---- */
-
-static void latest_clear(sx_function_latest *latest)
-{
-    pthread_mutex_lock(&latest->mutex);
-    for (int i = 0; i < latest->n; i++) {
-        sx_built_release(latest->rows[i].program);
-        sx_free((void *)latest->rows[i].binding.args);
-    }
-    latest->n = latest->next = 0;
-    pthread_mutex_unlock(&latest->mutex);
-}
-
-static void latest_deinit(sx_function_latest *latest)
-{
-    latest_clear(latest);
-    pthread_mutex_destroy(&latest->mutex);
-}
-
-/* The size of what is known of an argument's value. */
-static size_t known_bytes(const sx_tensor *a)
+size_t sx_function_known_bytes(const sx_tensor *a)
 {
     return a->data == NULL                ? 0
            : a->type.dtype == SX_RESOURCE ? strlen(a->data) + 1
                                           : (size_t)sx_type_bytes(&a->type);
-}
-
-static bool same_binding(const sx_binding *a, const sx_binding *b)
-{
-    bool same = a->n_args == b->n_args && a->knows_batch == b->knows_batch && a->batch == b->batch;
-    for (int i = 0; i < a->n_args && same; i++) {
-        const sx_tensor *x = &a->args[i], *y = &b->args[i];
-        const size_t bytes = known_bytes(x);
-        same = sx_type_equal(&x->type, &y->type) && (x->data == NULL) == (y->data == NULL) &&
-               bytes == known_bytes(y) && (bytes == 0 || memcmp(x->data, y->data, bytes) == 0);
-    }
-    return same;
-}
-
-/* The program of this binding, if it is one of the latest: a new reference; else NULL. */
-static sx_built *latest_find(sx_function_latest *latest, const sx_binding *binding)
-{
-    sx_built *found = NULL;
-    pthread_mutex_lock(&latest->mutex);
-    for (int i = 0; i < latest->n && found == NULL; i++) {
-        if (same_binding(&latest->rows[i].binding, binding)) {
-            found = sx_built_retain(latest->rows[i].program);
-        }
-    }
-    pthread_mutex_unlock(&latest->mutex);
-    return found;
-}
-
-/* Without memory for it, it is not kept. */
-static void latest_put(sx_function_latest *latest, const sx_binding *binding, sx_built *program)
-{
-    size_t bytes = (size_t)binding->n_args * sizeof(sx_tensor);
-    for (int i = 0; i < binding->n_args; i++) {
-        bytes += known_bytes(&binding->args[i]);
-    }
-    sx_tensor *args = sx_alloc(bytes + 1, 1);
-    if (args == NULL) {
-        return;
-    }
-    char *data = (char *)(args + binding->n_args);
-    for (int i = 0; i < binding->n_args; i++) {
-        const size_t size = known_bytes(&binding->args[i]);
-        args[i] = binding->args[i];
-        if (args[i].data != NULL) {
-            args[i].data = memcpy(data, args[i].data, size);
-            data += size;
-        }
-    }
-    pthread_mutex_lock(&latest->mutex);
-    for (int i = 0; i < latest->n; i++) { /* another thread may have put it */
-        if (same_binding(&latest->rows[i].binding, binding)) {
-            pthread_mutex_unlock(&latest->mutex);
-            sx_free(args);
-            return;
-        }
-    }
-    const int at = latest->next;
-    sx_built *old = at < latest->n ? latest->rows[at].program : NULL;
-    void *old_args = at < latest->n ? (void *)latest->rows[at].binding.args : NULL;
-    latest->rows[at].binding = *binding;
-    latest->rows[at].binding.args = args;
-    latest->rows[at].program = sx_built_retain(program);
-    latest->n = SX_MAX(latest->n, at + 1);
-    latest->next = (at + 1) % SX_FUNCTION_KEPT_BINDINGS;
-    pthread_mutex_unlock(&latest->mutex);
-    sx_built_release(old);
-    sx_free(old_args);
 }
 
 /* ---- Life ---- */
@@ -125,8 +34,6 @@ static void destroy_program(void *user)
         }
         sx_free(p->steps[k].shaping[0]);
         sx_free(p->steps[k].shaping[1]);
-        latest_deinit(&p->steps[k].latest[0]);
-        latest_deinit(&p->steps[k].latest[1]);
     }
     sx_free(p->steps);
     sx_specialized_destroy(p->spec);
@@ -148,17 +55,7 @@ sx_status sx_function_programs_init(sx_function_programs *f, const sx_library *l
 {
     *f = (sx_function_programs){
         .library = library, .platform = platform, .limits = *limits, .memory = memory};
-    f->max_idle_frames =
-        max_programs > 0 && max_programs < MAX_IDLE_FRAMES ? (int)max_programs : MAX_IDLE_FRAMES;
-    f->max_idle_bytes = sx_ram_bytes() / IDLE_SHARE_OF_RAM;
-    pthread_mutex_init(&f->frames_mutex, NULL);
-    f->latest = sx_alloc((size_t)library->n_functions + 1, sizeof(*f->latest));
-    if (f->latest == NULL) {
-        return no_memory();
-    }
-    for (int i = 0; i < library->n_functions; i++) {
-        pthread_mutex_init(&f->latest[i].mutex, NULL);
-    }
+    SX_TRY(sx_function_frames_init(f, max_programs));
     SX_TRY(sx_build_cache_create(
         &(sx_build_cache_options){.max_entries = max_programs, .destroy = destroy_program},
         &f->programs));
@@ -173,12 +70,7 @@ void sx_function_programs_deinit(sx_function_programs *f)
     if (f->platform == NULL) {
         return; /* zeros */
     }
-    sx_function_frames_clear(f); /* they refer to programs */
-    pthread_mutex_destroy(&f->frames_mutex);
-    for (int i = 0; f->latest != NULL && i < f->library->n_functions; i++) {
-        latest_deinit(&f->latest[i]);
-    }
-    sx_free(f->latest);
+    sx_function_frames_deinit(f);        /* they refer to programs */
     sx_build_cache_destroy(f->programs); /* they refer to executables */
     sx_build_cache_destroy(f->executables);
 }
@@ -194,9 +86,6 @@ bool sx_function_programs_make_room(sx_function_programs *f, sx_status status, i
         return false; /* too large for an empty budget */
     }
     sx_function_frames_clear(f);
-    for (int i = 0; i < f->library->n_functions; i++) {
-        latest_clear(&f->latest[i]);
-    }
     if ((*tries)++ == MAX_TRIES) {
         return false;
     }
@@ -274,10 +163,6 @@ static sx_status build(void *user, void **out_value, int64_t *out_bytes)
     pthread_mutex_init(&p->mutex, NULL);
     p->steps = sx_alloc((size_t)p->spec->n_steps + 1, sizeof(*p->steps));
     status = p->steps == NULL ? no_memory() : SX_OK;
-    for (int k = 0; p->steps != NULL && k < p->spec->n_steps; k++) {
-        pthread_mutex_init(&p->steps[k].latest[0].mutex, NULL);
-        pthread_mutex_init(&p->steps[k].latest[1].mutex, NULL);
-    }
     for (int k = 0; k < p->spec->n_steps && status == SX_OK; k++) {
         const sx_step *step = &p->spec->steps[k];
         if (step->kind == SX_STEP_LATE) {
@@ -330,7 +215,7 @@ static size_t put_key(const sx_digest *digest, const sx_binding *binding, char *
         const int32_t type[3] = {(int32_t)a->type.dtype, a->type.rank, a->data != NULL};
         put(key, &size, type, sizeof(type));
         put(key, &size, a->type.dims, (size_t)a->type.rank * sizeof(a->type.dims[0]));
-        put(key, &size, a->data, known_bytes(a));
+        put(key, &size, a->data, sx_function_known_bytes(a));
     }
     return size;
 }
@@ -339,12 +224,6 @@ sx_status sx_function_program_get(sx_function_programs *f, const sx_function_bod
                                   const sx_binding *binding, const sx_cancel *cancel,
                                   sx_built **out)
 {
-    sx_built *known = body->latest != NULL ? latest_find(body->latest, binding) : NULL;
-    if (known != NULL) {
-        atomic_fetch_add_explicit(&f->n_known, 1, memory_order_relaxed);
-        *out = known;
-        return SX_OK;
-    }
     char small[1024]; /* late calls, too, are found without an allocation */
     const size_t size = put_key(body->digest, binding, NULL);
     char *key = size <= sizeof(small) ? small : sx_alloc(size, 1);
@@ -358,9 +237,6 @@ sx_status sx_function_program_get(sx_function_programs *f, const sx_function_bod
     do {
         status = sx_build_cache_get(f->programs, key, size, build, &b, cancel, out);
     } while (sx_function_programs_make_room(f, status, &tries));
-    if (status == SX_OK && body->latest != NULL) {
-        latest_put(body->latest, binding, *out);
-    }
     if (key != small) {
         sx_free(key);
     }

@@ -8,8 +8,9 @@
  * arguments, and everything else that decides a program (library, device, options) is the same for
  * all of a runner.
  *
- * A run that binds what one of the latest did makes no key: functions and regions keep their latest
- * programs. */
+ * A run that finds an idle frame (function_frame.h) of what it binds makes no key and takes no
+ * lock.
+ */
 #ifndef SX_RUNTIME_FUNCTION_PROGRAMS_H
 #define SX_RUNTIME_FUNCTION_PROGRAMS_H
 
@@ -22,25 +23,12 @@
 
 enum {
     SX_FUNCTION_KEPT_BATCHES = 8, /* executables that a program keeps per step */
-    SX_FUNCTION_KEPT_BINDINGS = 4,
 };
-
-/* The latest programs of a function's body or of a region. A late call has none: a program that
- * comes to itself again would keep itself. */
-typedef struct sx_function_latest {
-    pthread_mutex_t mutex;
-    struct {
-        sx_binding binding; /* its arguments and their data are one block */
-        sx_built *program;
-    } rows[SX_FUNCTION_KEPT_BINDINGS];
-    int n, next; /* next: to be replaced */
-} sx_function_latest;
 
 /* What a program stores about one of its steps in addition to the specialization. */
 typedef struct sx_function_step {
     bool *shaping[2];  /* LATE: of its graph; IF, WHILE: of the two regions */
     bool has_batch[2]; /* IF, WHILE: the region knows N, if only in a shape that it makes */
-    sx_function_latest latest[2];
     int64_t batches[SX_FUNCTION_KEPT_BATCHES];
     sx_built *executables[SX_FUNCTION_KEPT_BATCHES];
     int n_executables;
@@ -56,7 +44,7 @@ typedef struct sx_function_program {
     size_t bytes;          /* of the specialization */
 } sx_function_program;
 
-typedef struct sx_function_frame sx_function_frame; /* function_frame.h */
+typedef struct sx_function_pocket sx_function_pocket; /* function_frame.h */
 
 typedef struct sx_function_programs {
     const sx_library *library;
@@ -65,12 +53,11 @@ typedef struct sx_function_programs {
     sx_budget *memory; /* charged for programs and executables; NULL = no limit */
     bool frozen;       /* as sx_runner_options.frozen */
     sx_build_cache *programs, *executables;
-    sx_function_latest *latest; /* [library's functions] */
-    atomic_llong n_known;       /* programs that were found without a key */
-    pthread_mutex_t frames_mutex;
-    sx_function_frame *idle_frames; /* latest first */
-    int n_idle_frames, max_idle_frames;
-    int64_t idle_bytes, max_idle_bytes;
+    sx_function_pocket *pockets; /* [n_pockets]: idle frames */
+    int n_pockets;
+    atomic_uint next_evicted;  /* the pocket whose frame makes room for another */
+    atomic_llong frames_bytes; /* of all frames, each as it was when it was last idle */
+    int64_t max_frames_bytes;
 } sx_function_programs;
 
 /* The library and the platform outlive it; at most `max_programs` (0 = 256) and `max_executables`
@@ -92,8 +79,10 @@ typedef struct sx_function_body {
     const sx_graph *graph;
     const sx_digest *digest;
     const bool *shaping;
-    sx_function_latest *latest; /* or NULL */
 } sx_function_body;
+
+/* The size of what is known of an argument's value. */
+size_t sx_function_known_bytes(const sx_tensor *arg);
 
 /* The sx_function_program of a body for this binding. */
 SX_MUST_USE sx_status sx_function_program_get(sx_function_programs *f, const sx_function_body *body,

@@ -158,7 +158,7 @@ sx_status sx_runner_write_variable(sx_runner *r, const char *name, const void *d
 void sx_runner_get_stats(sx_runner *r, sx_build_cache_stats *out_programs,
                          sx_build_cache_stats *out_executables, int64_t *out_known)
 {
-    *out_known = atomic_load(&r->programs.n_known);
+    *out_known = sx_function_frames_taken(&r->programs);
     sx_build_cache_get_stats(r->programs.programs, out_programs);
     sx_build_cache_get_stats(r->programs.executables, out_executables);
 }
@@ -350,10 +350,7 @@ static sx_status run_graph(call *c, const sx_function_body *body, int64_t late_b
 static sx_function_body body_of(const sx_function_program *p, int k, const sx_graph *graph, int i)
 {
     return (sx_function_body){
-        .graph = graph,
-        .digest = &p->spec->steps[k].digests[i],
-        .shaping = p->steps[k].shaping[i],
-        .latest = p->spec->steps[k].kind != SX_STEP_LATE ? &p->steps[k].latest[i] : NULL};
+        .graph = graph, .digest = &p->spec->steps[k].digests[i], .shaping = p->steps[k].shaping[i]};
 }
 
 /* The executable of step k, a run of it, and the buffers of variables among its arguments. */
@@ -613,7 +610,6 @@ static sx_status run_graph(call *c, const sx_function_body *called, int64_t late
         c->depth == 0; /* those of regions are parts of a program that knows them */
     int64_t batch = NO_BATCH;
     sx_tensor *bound = NULL;
-    sx_built *built = NULL;
     if (c->depth == MAX_DEPTH) {
         return sx_error(SX_RESOURCE_EXHAUSTED, "late calls and regions nest deeper than %d",
                         MAX_DEPTH);
@@ -627,12 +623,11 @@ static sx_status run_graph(call *c, const sx_function_body *called, int64_t late
                                 .n_args = n_args,
                                 .knows_batch = is_static,
                                 .batch = is_static ? known_batch : 0};
-    SX_TRY(sx_function_program_get(&c->r->programs, called, &binding, &c->cancel, &built));
-    sx_function_program *p = sx_built_value(built);
     sx_function_frame *frame = NULL;
-    sx_status status = sx_function_frame_take(&c->r->programs, built, known_batch, &frame);
-    sx_built_release(built);
-    SX_TRY(status);
+    SX_TRY(
+        sx_function_frame_take(&c->r->programs, called, &binding, known_batch, &c->cancel, &frame));
+    sx_function_program *p = sx_built_value(frame->program);
+    sx_status status = SX_OK;
     for (int i = 0; i < p->spec->n_slots; i++) {
         const sx_tensor *constant = p->spec->slots[i].constant;
         if (i < n_args) {
@@ -706,11 +701,8 @@ static sx_status run_function(sx_runner *r, const sx_function *f, const sx_tenso
         } else if (r->any_writes) {
             pthread_rwlock_rdlock(&r->lock);
         }
-        const sx_function_body body = {.graph = f->body,
-                                       .digest = &f->digest,
-                                       .shaping = f->shaping,
-                                       .latest =
-                                           &r->programs.latest[f - r->options.library->functions]};
+        const sx_function_body body = {
+            .graph = f->body, .digest = &f->digest, .shaping = f->shaping};
         status = check_variables(r);
         status = status != SX_OK ? status
                                  : run_graph(&c, &body, NO_BATCH, values, n_args, values + n_args,

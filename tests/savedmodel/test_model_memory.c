@@ -326,7 +326,7 @@ static void test_savedmodel_model_memory__variables_exist_once(void **state)
     begin(&s);
     sx_tf_value y = s.x;
     for (int i = 0; i < 3; i++) {
-        char name[4];
+        char name[16];
         snprintf(name, sizeof(name), "w%d", i);
         y = add(&s, y, sum(&s, sx_saved_model_variable(s.m, name, &type, true), 2, false));
     }

@@ -95,7 +95,7 @@ static double time_program(sx_pjrt_client *c, sx_hlo_writer *w, const sx_hlo res
     }
     assert_ok(sx_hlo_finish(w, results, 3, &text, &size));
     assert_ok(sx_pjrt_device_id(c, 0, &id));
-    assert_ok(sx_pjrt_compile(c, text, size, 1, &id, &loaded));
+    assert_ok(sx_pjrt_compile(c, text, size, 1, &id, false, &loaded));
     for (int i = 0; i < TRIES; i++) {
         double t = execute(c, loaded, args) / turns;
         best = t < best ? t : best;

@@ -72,13 +72,20 @@ static void test_backends_pjrt__compile_options(void **state)
     static const int ids[] = {0, 1, 2, 3};
     sx_buf buf;
     sx_buf_init(&buf, 0);
-    sx_pjrt_put_compile_options(&buf, 1, ids);
+    sx_pjrt_put_compile_options(&buf, 1, ids, false);
     assert_int_equal(buf.size, sizeof(one));
     assert_memory_equal(buf.data, one, sizeof(one));
     sx_buf_reset(&buf);
-    sx_pjrt_put_compile_options(&buf, 4, ids);
+    sx_pjrt_put_compile_options(&buf, 4, ids, false);
     assert_int_equal(buf.size, sizeof(four));
     assert_memory_equal(buf.data, four, sizeof(four));
+    sx_buf_reset(&buf);
+    sx_pjrt_put_compile_options(&buf, 1, ids, true);
+    static const char unfused[] = "\x3a\x22\x0a\x16xla_disable_hlo_passes\x12\x08\x0a\x06"
+                                  "fusion";
+    assert_int_equal(buf.size, sizeof(one) + sizeof(unfused) - 1);
+    assert_memory_equal(buf.data, one, sizeof(one));
+    assert_memory_equal((const char *)buf.data + sizeof(one), unfused, sizeof(unfused) - 1);
     sx_buf_deinit(&buf);
 }
 

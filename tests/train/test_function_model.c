@@ -176,6 +176,7 @@ static void test_train_function_model__transformer_on_replicas(void **state)
 {
     (void)state;
     SKIP_WITHOUT_PJRT();
+    check_bits(&shared_model, WORDS, WIDTH, "pjrt");
     check_bits(&separate_model, WORDS, WIDTH, "pjrt");
 }
 

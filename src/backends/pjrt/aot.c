@@ -195,7 +195,7 @@ static sx_status write_program(aot *a)
                                         .ok_output = a->r->ok_output,
                                         .hlo = a->r->hlo};
     SX_TRY(sx_pjrt_module_create(a->r->graph, &how, &a->program));
-    sx_pjrt_put_compile_options(&a->options, a->n, a->ids);
+    sx_pjrt_put_compile_options(&a->options, a->n, a->ids, false);
     SX_TRY(sx_buf_status(&a->options));
     if (a->r->dump_dir == NULL) {
         return SX_OK;
@@ -267,7 +267,8 @@ static sx_status compile_ahead(aot *a)
 static sx_status compile_here(aot *a)
 {
     void *loaded = NULL;
-    SX_TRY(sx_pjrt_compile(a->client, a->program.text, a->program.size, a->n, a->ids, &loaded));
+    SX_TRY(
+        sx_pjrt_compile(a->client, a->program.text, a->program.size, a->n, a->ids, false, &loaded));
     return sx_pjrt_executable_of(a->client, loaded, &a->executable);
 }
 

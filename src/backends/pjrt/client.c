@@ -293,11 +293,11 @@ bool sx_pjrt_array_is_gone(const sx_pjrt_client *c, void *array)
 /* ---- Programs ---- */
 
 sx_status sx_pjrt_compile(const sx_pjrt_client *c, const char *text, size_t size, int replicas,
-                          const int *ids, void **out_loaded)
+                          const int *ids, bool unfused, void **out_loaded)
 {
     sx_buf options;
     sx_buf_init(&options, 1 << 20);
-    sx_pjrt_put_compile_options(&options, replicas, ids);
+    sx_pjrt_put_compile_options(&options, replicas, ids, unfused);
     sx_status status = sx_buf_status(&options);
     sx_pjrt_program_text program = {.struct_size = SX_PJRT_INNER_SIZE(c->plugin, program_text),
                                     .code = text,

@@ -63,9 +63,11 @@ void sx_pjrt_array_destroy(const sx_pjrt_client *c, void *array); /* NULL is fin
 /* Whether the array was consumed by an execution. */
 bool sx_pjrt_array_is_gone(const sx_pjrt_client *c, void *array);
 
-/* Compiles StableHLO text to a loaded executable for `replicas` devices ids[]. */
+/* Compiles StableHLO text to a loaded executable for `replicas` devices ids[]; `unfused`:
+ * compile_options.h. */
 SX_MUST_USE sx_status sx_pjrt_compile(const sx_pjrt_client *c, const char *text, size_t size,
-                                      int replicas, const int *ids, void **out_loaded);
+                                      int replicas, const int *ids, bool unfused,
+                                      void **out_loaded);
 /* The executable of a loaded one, for queries; the caller must destroy it. */
 SX_MUST_USE sx_status sx_pjrt_executable_of(const sx_pjrt_client *c, void *loaded, void **out);
 

@@ -121,7 +121,7 @@ static sx_status key_of(const sx_pjrt_client *c, const sx_pjrt_compile_request *
     sx_buf place, options;
     sx_buf_init(&place, SX_PJRT_PLUGIN_TEXT);
     sx_buf_init(&options, 1 << 20);
-    sx_pjrt_put_compile_options(&options, r->replicas, r->ids);
+    sx_pjrt_put_compile_options(&options, r->replicas, r->ids, r->unfused);
     sx_status status = describe(c, &place);
     status = status != SX_OK ? status : sx_buf_status(&options);
     if (status == SX_OK) {
@@ -196,7 +196,7 @@ static sx_status compile(const sx_pjrt_client *c, const sx_pjrt_compile_request 
 {
     void *executable = NULL;
     sx_pjrt_compiled made = {0};
-    SX_TRY(sx_pjrt_compile(c, r->text, r->size, r->replicas, r->ids, &made.loaded));
+    SX_TRY(sx_pjrt_compile(c, r->text, r->size, r->replicas, r->ids, r->unfused, &made.loaded));
     sx_status status = sx_pjrt_executable_of(c, made.loaded, &executable);
     if (status != SX_OK) {
         sx_pjrt_end(c->plugin, SX_PJRT_LOADED_DESTROY, made.loaded);

@@ -17,6 +17,7 @@ typedef struct sx_pjrt_compile_request {
     size_t size;
     int replicas;
     const int *ids;        /* [replicas]: device ids */
+    bool unfused;          /* compile_options.h */
     const char *cache_dir; /* NULL = no cache */
 } sx_pjrt_compile_request;
 

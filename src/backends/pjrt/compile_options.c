@@ -1,6 +1,8 @@
 /* See compile_options.h. */
 #include "backends/pjrt/compile_options.h"
 
+#include <string.h>
+
 static void put_varint(sx_buf *buf, uint64_t v)
 {
     for (; v >= 0x80; v >>= 7) {
@@ -24,6 +26,13 @@ static void put_bytes(sx_buf *buf, unsigned field, const sx_buf *bytes)
     sx_buf_append(buf, sx_buf_text(bytes), bytes->size);
 }
 
+static void put_text(sx_buf *buf, unsigned field, const char *text)
+{
+    put_varint(buf, field << 3 | 2);
+    put_varint(buf, strlen(text));
+    sx_buf_append(buf, text, strlen(text));
+}
+
 static void put_assignment(sx_buf *buf, int replicas, const int *ids)
 {
     sx_buf packed, devices, assignment;
@@ -43,7 +52,20 @@ static void put_assignment(sx_buf *buf, int replicas, const int *ids)
     sx_buf_deinit(&assignment);
 }
 
-void sx_pjrt_put_compile_options(sx_buf *buf, int replicas, const int *ids)
+static void put_override(sx_buf *buf, const char *key, const char *text)
+{
+    sx_buf value, entry;
+    sx_buf_init(&value, 0);
+    sx_buf_init(&entry, 0);
+    put_text(&value, 1, text);
+    put_text(&entry, 1, key);
+    put_bytes(&entry, 2, &value);
+    put_bytes(buf, 7, &entry);
+    sx_buf_deinit(&value);
+    sx_buf_deinit(&entry);
+}
+
+void sx_pjrt_put_compile_options(sx_buf *buf, int replicas, const int *ids, bool unfused)
 {
     sx_buf build;
     sx_buf_init(&build, 0);
@@ -56,5 +78,8 @@ void sx_pjrt_put_compile_options(sx_buf *buf, int replicas, const int *ids)
         put_number(buf, 4, 1);
     }
     put_bytes(buf, 3, &build);
+    if (unfused) {
+        put_override(buf, "xla_disable_hlo_passes", "fusion");
+    }
     sx_buf_deinit(&build);
 }

@@ -159,14 +159,16 @@ static sx_status explain(const sx_pjrt_platform *p, const sx_graph *g, sx_status
                                     "%s (use --dump-stablehlo DIR to see it)", what);
 }
 
-static sx_status compile_text(const sx_pjrt_platform *p, const sx_pjrt_module *program,
-                              pjrt_executable *e)
+static sx_status compile_text(const sx_pjrt_platform *p, const sx_pjrt_module_options *how,
+                              const sx_pjrt_module *program, pjrt_executable *e)
 {
     sx_pjrt_compiled made;
     const sx_pjrt_compile_request request = {.text = program->text,
                                              .size = program->size,
                                              .replicas = p->replicas,
                                              .ids = p->ids,
+                                             .unfused = how->shards > 0 &&
+                                                        strcmp(p->client->platform, "cpu") == 0,
                                              .cache_dir = p->cache_dir};
     SX_TRY(sx_pjrt_compile_program(p->client, &request, &made));
     e->loaded = made.loaded;
@@ -210,7 +212,7 @@ static sx_status compile_into(sx_pjrt_platform *p, const sx_graph *g,
         status = dump(p, &program);
     }
     if (status == SX_OK) {
-        status = explain(p, g, compile_text(p, &program, e));
+        status = explain(p, g, compile_text(p, &how, &program, e));
     }
     sx_pjrt_module_destroy(&program);
     return status != SX_OK ? status : inspect(p, e, &how);

@@ -46,6 +46,8 @@ sx_status sx_bmp_decode(sx_bytes encoded, const sx_image_limits *limits, sx_imag
     const sx_image_limits resolved = sx_image_limits_resolve(limits);
     sx_bmp_info info = {0};
     SX_TRY(sx_bmp_probe(encoded, &info));
+    SX_TRY(sx_image_limits_check(&resolved, info.height, info.width, 0));
+    /* within the limit of pixels, nothing overflows */
     const int64_t row_bytes = info.width * info.channels;
     SX_TRY(sx_image_limits_check(&resolved, info.height, info.width, info.height * row_bytes));
     const int64_t stride = (row_bytes + 3) / 4 * 4;

@@ -283,6 +283,8 @@ sx_status sx_gif_decode(sx_bytes encoded, const sx_image_limits *limits, int max
     SX_TRY(sx_gif_probe(encoded, &info));
     const int frames = max_frames > 0 ? SX_MIN(max_frames, info.frames) : info.frames;
     const int64_t height = (int64_t)frames * info.height;
+    SX_TRY(sx_image_limits_check(&resolved, height, info.width, 0));
+    /* within the limit of pixels, nothing overflows */
     SX_TRY(sx_image_limits_check(&resolved, height, info.width, height * info.width * 3));
     SX_TRY(sx_image_reserve(image, SX_U8, (int)height, info.width, 3));
     const size_t bytes = (size_t)info.height * (size_t)info.width * 3;

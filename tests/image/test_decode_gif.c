@@ -128,6 +128,11 @@ static void test_image_decode_gif__damaged(void **state)
     uint8_t bmp[128];
     damage(gif, sizeof(gif), decode_gif);
     damage(bmp, make_bmp(bmp, 24, false), decode_bmp);
+    const size_t size = make_bmp(bmp, 32, false);
+    memcpy(bmp + 18, "\xff\xff\xff\x7f\xff\xff\xff\x7f", 8); /* 2^31-1 rows and columns */
+    sx_image image = {0};
+    assert_error(decode_bmp((sx_bytes){bmp, size}, &image), SX_RESOURCE_EXHAUSTED,
+                 "image of 2147483647x2147483647 pixels");
 }
 
 static const struct CMUnitTest tests[] = {

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "savedmodel/export_body_internal.h"
+#include "savedmodel/names.h"
 
 sx_status sx_export_find_function(const sx_tf_exporter *e, const sx_node *call,
                                   const sx_function **out)
@@ -277,8 +278,8 @@ sx_status sx_export_if(sx_export_body *s, const sx_node *node)
     return SX_OK;
 }
 
-/* The bound of its trips, if it has one, is the model's own business: its condition says when it
- * ends. */
+/* The bound of its trips, if it has one, is an attribute that other runtimes ignore: TensorFlow's
+ * maximum_iterations would end the loop without an error. */
 sx_status sx_export_while(sx_export_body *s, const sx_node *node)
 {
     const sx_while_attrs *attrs = node->attrs;
@@ -303,11 +304,13 @@ sx_status sx_export_while(sx_export_body *s, const sx_node *node)
                                    : sx_scalar_type(SX_RESOURCE);
     }
     const bool stateful = f.reads || f.effects;
-    const sx_tf_value first = sx_tf_add(
-        s->w, stateful ? "While" : "StatelessWhile", NULL, (sx_tf_values){a.in, a.n},
-        sx_tf_attrs(sx_tf_attr_types("T", a.n, a.types), sx_tf_attr_func("cond", condition_name),
-                    sx_tf_attr_func("body", body_name),
-                    sx_tf_attr_shapes("output_shapes", a.n, shapes)));
+    sx_tf_attr_list attributes = sx_tf_attrs(
+        sx_tf_attr_types("T", a.n, a.types), sx_tf_attr_func("cond", condition_name),
+        sx_tf_attr_func("body", body_name), sx_tf_attr_shapes("output_shapes", a.n, shapes),
+        sx_tf_attr_int(SX_TF_WHILE_TRIPS, attrs->trips));
+    attributes.count -= attrs->trips == 0;
+    const sx_tf_value first = sx_tf_add(s->w, stateful ? "While" : "StatelessWhile", NULL,
+                                        (sx_tf_values){a.in, a.n}, attributes);
     if (stateful) {
         sx_export_order(s, first, f.effects);
     }

@@ -5,6 +5,7 @@
  * from a trial, which imports the functions once beside the node, for the types of their results.
  * No result reads these nodes, so they do not run; a trial leaves out effects. */
 #include "savedmodel/import_library_ops.h"
+#include "savedmodel/names.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -492,6 +493,11 @@ static sx_status import_while(sx_tf_op_node *x)
     }
     SX_TRY(check_signature(functions[0], n, 1));
     SX_TRY(check_signature(functions[1], n, n));
+    const int64_t trips = sx_tf_read_int(&x->tf.head, SX_TF_WHILE_TRIPS, 0);
+    if (trips < 0) {
+        return sx_error(SX_DATA_LOSS, "its bound, %s, is %lld", SX_TF_WHILE_TRIPS,
+                        (long long)trips);
+    }
     sx_arena *arena = &x->im->arena;
     sx_tf_thing *args = NULL, test = {.kind = SX_TF_NOTHING};
     sx_tf_thing *results = sx_arena_array(arena, n + 1, sx_tf_thing);
@@ -606,7 +612,7 @@ static sx_status import_while(sx_tf_op_node *x)
             state[i] = types[order[i]];
         }
         y = sx_build_node(x->b, &(sx_node_spec){.op = &sx_op_while,
-                                                .attrs = &(sx_while_attrs){condition, body, 0},
+                                                .attrs = &(sx_while_attrs){condition, body, trips},
                                                 .inputs = in,
                                                 .n_inputs = n_values,
                                                 .types = state,

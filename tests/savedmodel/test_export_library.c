@@ -148,6 +148,41 @@ static void test_savedmodel_export_library__composed_operators_come_back(void **
     end(&e);
 }
 
+/* A loop that may not run more than five times. */
+static const char bounded[] =
+    "sextant-library 2\nfunction \"main\"\ninput %1 float32[3] \"x\"\ninput %2 int32[] \"n\"\n"
+    "%3 = constant() {value=tensor(int32[] \"00000000\")} int32[] \"zero\"\n"
+    "%4, %5 = while(%1, %3, %2) {trips=5} float32[3], int32[] \"loop\"\n"
+    "  condition\n"
+    "    input %1 float32[3] \"x\"\n    input %2 int32[] \"i\"\n    input %3 int32[] \"n\"\n"
+    "    %4 = less(%2, %3) bool[] \"less\"\n    output \"go\" %4\n  end\n"
+    "  body\n"
+    "    input %1 float32[3] \"x\"\n    input %2 int32[] \"i\"\n    input %3 int32[] \"n\"\n"
+    "    %4 = constant() {value=tensor(int32[] \"01000000\")} int32[] \"one\"\n"
+    "    %5 = add(%2, %4) int32[] \"next\"\n    %6 = add(%1, %1) float32[3] \"twice\"\n"
+    "    output \"x\" %6\n    output \"i\" %5\n  end\n"
+    "output \"y\" %4\noutput \"i\" %5\nend\n";
+
+static void test_savedmodel_export_library__bounds_of_loops_come_back(void **state)
+{
+    (void)state;
+    static const float x[] = {1, 2, 3};
+    int32_t n = 5;
+    const sx_tensor in[] = {{sx_scalar_type(SX_I32), &n}, {sx_type_of(SX_F32, 3), (void *)x}};
+    sx_outputs *outputs = NULL;
+    exported e;
+    assert_ok(export_from(bounded, &(sx_signature_function){"serving_default", "main"}, 1, &e));
+    load(&e);
+    assert_ok(sx_servable_run(e.servable, "serving_default", in, &outputs));
+    assert_memory_equal(sx_outputs_find(outputs, "y")->data, ((const float[]){32, 64, 96}),
+                        sizeof(x));
+    sx_outputs_free(outputs);
+    n = 6;
+    assert_error(sx_servable_run(e.servable, "serving_default", in, &outputs), SX_OUT_OF_RANGE,
+                 "the condition is still true after 5 iterations");
+    end(&e);
+}
+
 /* How often each operator is in a library's functions and regions. */
 static void count_operators(const sx_graph *g, int counts[SX_OPID_COUNT])
 {
@@ -550,6 +585,7 @@ static void test_savedmodel_export_library__every_operator(void **state)
 static const struct CMUnitTest tests[] = {
     scratch_test(test_savedmodel_export_library__comes_back),
     scratch_test(test_savedmodel_export_library__composed_operators_come_back),
+    scratch_test(test_savedmodel_export_library__bounds_of_loops_come_back),
     scratch_test(test_savedmodel_export_library__operators_come_back),
     scratch_test(test_savedmodel_export_library__refuses),
     scratch_test(test_savedmodel_export_library__torture),

@@ -37,8 +37,10 @@ static void run(void *user)
 static void load(model *m, const char *dir, int64_t batch, sx_profile *profile)
 {
     const char *threads = getenv("THREADS"); /* of the device; default: all */
-    const sx_predictor_options options = {
-        .device = "cpu", .threads = threads != NULL ? atoi(threads) : 0, .profile = profile};
+    const sx_predictor_options options = {.device = "cpu",
+                                          .threads = threads != NULL ? atoi(threads) : 0,
+                                          .compile_at_load = true,
+                                          .profile = profile};
     uint32_t state = 1;
     bench_check(sx_predictor_load(dir, &options, &m->predictor));
     bench_check(sx_saved_model_find_signature(sx_predictor_model(m->predictor), "serving_default",

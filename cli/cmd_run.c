@@ -266,6 +266,7 @@ static sx_status load(sx_invocation *inv, const char *dir, sx_servable **out)
                                         .memory_limit_bytes = o->model_memory_limit,
                                         .memory_limit_name = limit,
                                         .tags = o->tag_set,
+                                        .lazy = true, /* it runs once, any number of rows */
                                         .on_profile = o->profile ? print_kernel : NULL,
                                         .profile_user = printed};
     sx_status status = sx_servable_load(dir, &wanted, out);

@@ -52,6 +52,11 @@ typedef struct sx_servable_options {
     /* The setting of the caller's that errors name beside the limit: "the memory limit of the model
      * (--model-memory-limit)"; copied. NULL = "memory_limit_bytes". */
     const char *memory_limit_name;
+    /* Whether programs are compiled, and weights packed for them, when they first run. If not,
+     * those for one row are made ready while loading, so that the first answer takes no longer than
+     * later ones; those for more rows are always compiled when they first run. A program that
+     * exceeds the memory limit is an error of the load then, and of the run if lazy. */
+    bool lazy;
 } sx_servable_options;
 
 /* An input or output of a signature. */

@@ -44,7 +44,7 @@
     X(groups) X(image) X(image_key) X(in_epochs) X(initial_accumulator_value) X(input) X(inputs) \
     X(iterations_per_loop) X(iterations_per_loop_secs) X(keep_checkpoint_every_n_hours) \
     X(keep_checkpoint_max) X(keep_dims) X(kernel) X(kernel_initializer) X(kernel_width) X(key) \
-    X(kind) X(l2) X(label_base) X(label_base_set) X(label_dtype) X(label_key) X(labels) \
+    X(kind) X(l2) X(label_base) X(label_base_set) X(label_dtype) X(label_key) X(labels) X(lazy) \
     X(learning_rate) X(length) X(log_step_count_steps) X(master) X(max_calls) X(max_executables) \
     X(max_length) X(max_nodes) X(max_programs) X(max_steps) X(max_trips) X(max_unpacked_bytes) \
     X(mean) X(memory_budget) X(memory_limit_bytes) X(memory_limit_name) X(model_dir) X(momentum) \

@@ -147,6 +147,12 @@ sx_status sx_device_buffer_write(sx_device_buffer *buffer, const void *data, boo
     return buffer->device->platform->backend->buffer_write(buffer, data, borrow);
 }
 
+void *sx_device_buffer_data(sx_device_buffer *buffer)
+{
+    const sx_backend *backend = buffer->device->platform->backend;
+    return backend->buffer_data != NULL ? backend->buffer_data(buffer) : NULL;
+}
+
 sx_status sx_device_buffer_read(sx_device_buffer *buffer, void *data)
 {
     return buffer->device->platform->backend->buffer_read(buffer, data);
@@ -500,6 +506,19 @@ static sx_status check_written(const sx_executable *e, sx_device_buffer *const *
         }
     }
     return SX_OK;
+}
+
+sx_status sx_run_prepare(sx_run *run, sx_device_buffer *const *args)
+{
+    const sx_executable *e = run->executable;
+    if (atomic_load(&run->state) != SX_RUN_IDLE) {
+        return sx_error(SX_FAILED_PRECONDITION, "the run's last execution has not been awaited");
+    }
+    for (int i = 0; i < e->n_args; i++) {
+        SX_TRY(check_buffer(e, args[i], &e->arg_types[i], args[0] != NULL ? args[0]->device : NULL,
+                            "argument", i));
+    }
+    return e->platform->backend->prepare != NULL ? e->platform->backend->prepare(run, args) : SX_OK;
 }
 
 sx_status sx_run_submit(sx_run *run, sx_device_buffer *const *args,

@@ -197,6 +197,9 @@ struct sx_backend {
     /* Copies in from row-major host memory, or borrows `data` until the next write to this buffer
      * or its release (borrow = true; a backend may copy anyway). */
     sx_status (*buffer_write)(sx_device_buffer *buffer, const void *data, bool borrow);
+    /* Optional: the buffer's own row-major memory, where the host may write its value instead,
+     * while no execution uses it. */
+    void *(*buffer_data)(sx_device_buffer *buffer);
     /* Waits for pending writers, then copies out, row-major. */
     sx_status (*buffer_read)(sx_device_buffer *buffer, void *data);
     /* Optional: reads n buffers of one platform, with overlapping waits. */
@@ -215,6 +218,9 @@ struct sx_backend {
 
     sx_status (*run_create)(sx_executable *executable, sx_run **out);
     void (*run_destroy)(sx_run *run); /* not pending */
+    /* Optional: does what only the first execution does, before it. args[n_args]: the variables
+     * have their values. */
+    sx_status (*prepare)(sx_run *run, sx_device_buffer *const *args);
     /* args[n_args], outputs[n_results]; outputs[i] is ignored if the result assigns a variable.
      * Starts the execution and calls sx_run_end() when the outputs may be read: before it returns,
      * or later, from any thread. An error means that it was not started. Allocates nothing. */
@@ -255,6 +261,9 @@ SX_MUST_USE sx_status sx_device_buffer_create_within(sx_device *device, const sx
                                                      sx_budget *budget, sx_device_buffer **out);
 SX_MUST_USE sx_status sx_device_buffer_write(sx_device_buffer *buffer, const void *data,
                                              bool borrow);
+/* The buffer's memory, row-major, where the host may write its value while no execution uses it;
+ * NULL: the device has memory of its own. */
+void *sx_device_buffer_data(sx_device_buffer *buffer);
 SX_MUST_USE sx_status sx_device_buffer_read(sx_device_buffer *buffer, void *data);
 /* Reads buffers[i] into data[i]; the data are undefined after an error. */
 SX_MUST_USE sx_status sx_device_buffers_read(int n, sx_device_buffer *const *buffers,
@@ -297,6 +306,11 @@ SX_MUST_USE sx_status sx_run_create(sx_executable *executable, sx_run **out);
 /* NULL is allowed. A pending execution continues; its run is freed after it, and the buffers that
  * it uses exist until then, whoever releases them. */
 void sx_run_destroy(sx_run *run);
+
+/* Does what would only slow down the first execution, once variables have their values: packs the
+ * weights of a frozen program, touches the memory of temporaries. Args as in sx_run_submit(); those
+ * that are not variables may have any values. */
+SX_MUST_USE sx_status sx_run_prepare(sx_run *run, sx_device_buffer *const *args);
 
 /* Begins an execution. The buffers must exist until it has ended; variables that it assigns must
  * not be used before. Errors: INVALID_ARGUMENT names the argument or output that is missing, of

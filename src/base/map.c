@@ -24,6 +24,22 @@ uint64_t sx_hash64(const void *data, size_t size)
     return hash;
 }
 
+/* Of the table alone, eight bytes at a time: names have 50 and more. */
+static uint64_t slot_hash(const char *key, size_t size)
+{
+    uint64_t hash = size;
+    for (; size > 0;) {
+        uint64_t word = 0;
+        const size_t n = size < sizeof(word) ? size : sizeof(word);
+        memcpy(&word, key, n);
+        hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
+        hash ^= hash >> 29;
+        key += n;
+        size -= n;
+    }
+    return hash;
+}
+
 void sx_map_init(sx_map *map)
 {
     *map = (sx_map){0};
@@ -61,7 +77,7 @@ static const sx_map_entry *find_entry(const sx_map *map, const char *key, size_t
     if (map->count == 0) {
         return NULL;
     }
-    uint32_t slot = *find_slot(map, key, key_bytes, sx_hash64(key, key_bytes));
+    uint32_t slot = *find_slot(map, key, key_bytes, slot_hash(key, key_bytes));
     return slot == 0 ? NULL : &map->entries[slot - 1];
 }
 
@@ -97,7 +113,7 @@ sx_status sx_map_put(sx_map *map, const char *key, void *value)
         SX_TRY(grow(map));
     }
     const size_t key_bytes = strlen(key);
-    uint64_t hash = sx_hash64(key, key_bytes);
+    uint64_t hash = slot_hash(key, key_bytes);
     uint32_t *slot = find_slot(map, key, key_bytes, hash);
     if (*slot != 0) {
         map->entries[*slot - 1].value = value;

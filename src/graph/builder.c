@@ -440,11 +440,19 @@ static bool settle_names(sx_builder *b, sx_node_spec *spec)
     sx_arena *arena = &b->graph->arena;
     if (spec->name == NULL) {
         spec->name = unique_name(b, &b->node_names, sx_scoped_name(b, spec->op->name));
-    } else if (sx_map_has(&b->node_names, spec->name)) {
-        fail_at(b, spec->file, spec->line, spec->op->name, spec->name,
-                sx_error(SX_ALREADY_EXISTS, "this name is in use"));
     } else {
-        spec->name = unique_name(b, &b->node_names, sx_arena_strdup(arena, spec->name));
+        const size_t names = b->node_names.count;
+        const char *name = sx_arena_strdup(arena, spec->name);
+        const sx_status status = name == NULL ? SX_OK : sx_map_put(&b->node_names, name, NULL);
+        if (name == NULL || status != SX_OK) {
+            sx_builder_fail(b, status);
+            fail_memory(b);
+        } else if (b->node_names.count == names) {
+            fail_at(b, spec->file, spec->line, spec->op->name, spec->name,
+                    sx_error(SX_ALREADY_EXISTS, "this name is in use"));
+        } else {
+            spec->name = name;
+        }
     }
     spec->device = spec->device[0] != '\0' ? sx_arena_strdup(arena, spec->device) : "";
     spec->file = spec->file[0] != '\0' ? sx_arena_strdup(arena, spec->file) : "";
@@ -498,9 +506,10 @@ sx_value sx_build(sx_builder *b, const sx_op_def *op, const void *attrs, const s
 
 /* ---- Arguments and results ---- */
 
+/* An argument's node has its name. */
 static int find_arg(const sx_builder *b, const char *name)
 {
-    return sx_graph_find_arg(b->graph, name);
+    return sx_map_has(&b->node_names, name) ? sx_graph_find_arg(b->graph, name) : -1;
 }
 
 sx_value sx_build_arg(sx_builder *b, const sx_arg *arg, sx_type type)

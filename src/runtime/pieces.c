@@ -153,6 +153,18 @@ sx_status sx_pieces_compile(sx_pieces *p)
     return SX_OK;
 }
 
+sx_status sx_pieces_prepare(sx_pieces *p)
+{
+    sx_slot *slot = NULL;
+    if (p->program == NULL) {
+        return SX_OK;
+    }
+    SX_TRY(sx_program_acquire(p->program, 1, SX_NO_DEADLINE, &slot));
+    sx_status status = sx_slot_warm_up(slot);
+    sx_slot_release(slot);
+    return status;
+}
+
 /* ---- One run ---- */
 
 typedef struct run {

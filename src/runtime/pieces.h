@@ -39,6 +39,9 @@ bool sx_pieces_may_take_long(const sx_pieces *p);
 
 /* Compiles it for one example. RESOURCE_EXHAUSTED: that does not fit in memory. */
 SX_MUST_USE sx_status sx_pieces_compile(sx_pieces *p);
+/* After it, once the variables have their values: what else only the first run does, so that it
+ * takes no longer than later ones. */
+SX_MUST_USE sx_status sx_pieces_prepare(sx_pieces *p);
 
 /* Runs `batch` examples: args[] and results[] as in sx_runner_run(). The arena's budget is charged
  * for all memory of the run before it is allocated; results are in the arena or the library. What

@@ -134,6 +134,8 @@ typedef struct sx_slot sx_slot;
  * memory; FAILED_PRECONDITION: it assigns a variable; DEADLINE_EXCEEDED. */
 SX_MUST_USE sx_status sx_program_acquire(sx_program *program, int64_t batch, int64_t deadline_ns,
                                          sx_slot **out_slot);
+/* Does what else only the first run does, once the variables have their values (sx_run_prepare). */
+SX_MUST_USE sx_status sx_slot_warm_up(sx_slot *slot);
 /* As sx_program_run() and sx_program_read_output(); `cancel` as in sx_run_set_cancel(). */
 SX_MUST_USE sx_status sx_slot_run(sx_slot *slot, const void *const *inputs,
                                   const sx_cancel *cancel);

@@ -270,6 +270,11 @@ void sx_slot_release(sx_slot *slot)
     }
 }
 
+sx_status sx_slot_warm_up(sx_slot *slot)
+{
+    return sx_run_prepare(slot->compiled->run, slot->compiled->args);
+}
+
 sx_status sx_slot_run(sx_slot *slot, const void *const *inputs, const sx_cancel *cancel)
 {
     const sx_program *p = slot->program;

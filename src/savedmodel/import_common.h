@@ -60,10 +60,10 @@ int sx_import_find_arg(const Tensorflow__OpDef *signature, const sx_tf_ref *ref)
 /* Checks all inputs of the nodes of a graph or of the body of a function, needed or not, as
  * TensorFlow does: each names a node or an argument, data inputs come before control inputs, and no
  * node depends on itself, also through control inputs, but for the back edges of while loops.
- * `index` maps names to numbers + 1. DATA_LOSS names the node. */
+ * `index` maps names of nodes to numbers + 1, `args` those of arguments. DATA_LOSS names the node.
+ */
 SX_MUST_USE sx_status sx_import_check_edges(Tensorflow__NodeDef *const *nodes, size_t n_nodes,
-                                            const sx_map *index,
-                                            const Tensorflow__OpDef *signature);
+                                            const sx_map *index, const sx_map *args);
 
 /* ---- Nodes that cannot be imported ---- */
 

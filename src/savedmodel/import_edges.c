@@ -40,7 +40,7 @@ static bool is_back_edge(const Tensorflow__NodeDef *from, const Tensorflow__Node
 }
 
 sx_status sx_import_check_edges(Tensorflow__NodeDef *const *nodes, size_t n_nodes,
-                                const sx_map *index, const Tensorflow__OpDef *signature)
+                                const sx_map *index, const sx_map *args)
 {
     enum { UNSEEN = 0, OPEN, DONE };
     struct visit *stack = sx_alloc(n_nodes + 1, sizeof(*stack)); /* a graph may be a long chain */
@@ -76,7 +76,7 @@ sx_status sx_import_check_edges(Tensorflow__NodeDef *const *nodes, size_t n_node
                                   node->name, input, node->input[at - 1]);
                 break;
             }
-            if (sx_import_find_arg(signature, &ref) >= 0) {
+            if (sx_map_get_bytes(args, ref.node, ref.node_bytes) != NULL) {
                 continue;
             }
             const size_t from =

@@ -24,7 +24,7 @@ enum {
 
 int sx_tf_body_find_arg(const sx_tf_body *body, const sx_tf_ref *ref)
 {
-    return sx_import_find_arg(body->function != NULL ? body->function->signature : NULL, ref);
+    return (int)(uintptr_t)sx_map_get_bytes(&body->arg_index, ref->node, ref->node_bytes) - 1;
 }
 
 int sx_tf_body_find_node(const sx_tf_body *body, const sx_tf_ref *ref)
@@ -232,6 +232,7 @@ static sx_status body_init(sx_tf_body *body, Tensorflow__NodeDef *const *nodes, 
     body->nodes = nodes;
     body->n_nodes = n;
     sx_map_init(&body->index);
+    sx_map_init(&body->arg_index);
     body->results = sx_alloc(n + 1, sizeof(*body->results));
     body->n_results = sx_alloc(n + 1, sizeof(*body->n_results));
     if (body->results == NULL || body->n_results == NULL) {
@@ -243,13 +244,20 @@ static sx_status body_init(sx_tf_body *body, Tensorflow__NodeDef *const *nodes, 
         }
         SX_TRY(sx_map_put(&body->index, nodes[i]->name, (void *)(uintptr_t)(i + 1)));
     }
-    return sx_import_check_edges(nodes, n, &body->index,
-                                 body->function != NULL ? body->function->signature : NULL);
+    const Tensorflow__OpDef *signature = body->function != NULL ? body->function->signature : NULL;
+    for (size_t i = 0; signature != NULL && i < signature->n_input_arg; i++) {
+        const char *name = signature->input_arg[i]->name;
+        if (!sx_map_has(&body->arg_index, name)) {
+            SX_TRY(sx_map_put(&body->arg_index, name, (void *)(uintptr_t)(i + 1)));
+        }
+    }
+    return sx_import_check_edges(nodes, n, &body->index, &body->arg_index);
 }
 
 static void body_deinit(sx_tf_body *body)
 {
     sx_map_deinit(&body->index);
+    sx_map_deinit(&body->arg_index);
     sx_free(body->results);
     sx_free(body->n_results);
 }

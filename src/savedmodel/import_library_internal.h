@@ -48,6 +48,7 @@ typedef struct sx_tf_body {
     const sx_tf_thing *args;
     int n_args;
     sx_map index;          /* name -> node number + 1 */
+    sx_map arg_index;      /* name of an argument -> its number + 1 */
     sx_tf_thing **results; /* [n_nodes], NULL until imported */
     int *n_results;
 } sx_tf_body;

@@ -109,6 +109,7 @@ sx_status sx_servable_load(const char *dir, const sx_servable_options *options,
                                          .threads = options->threads,
                                          .memory_limit_bytes = options->memory_limit_bytes,
                                          .memory_limit_of = limit_of,
+                                         .compile_at_load = !options->lazy,
                                          .profile = s->profile,
                                          .tags = options->tags};
     status = status == SX_OK ? sx_version_find(dir, &s->arena, &dir) : status;

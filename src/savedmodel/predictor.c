@@ -1,12 +1,16 @@
 #include "savedmodel/predictor.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include <sextant/complex.h>
 
 #include "base/checked.h"
 #include "base/memory.h"
+#include "base/pool.h"
 #include "base/ram.h"
+#include "base/thread.h"
 #include "runtime/function_run.h"
 #include "runtime/pieces.h"
 #include "savedmodel/import_library.h"
@@ -50,7 +54,7 @@ static sx_status refuse(ready *r, sx_status why)
     return r->why == NULL ? sx_no_memory("for a predictor") : SX_OK;
 }
 
-static sx_status make_pieces(sx_predictor *p, const char *key, bool compile, ready *r)
+static sx_status make_pieces(sx_predictor *p, const char *key, ready *r)
 {
     const sx_function *function = sx_library_find(p->library, key);
     if (function == NULL) {
@@ -58,52 +62,132 @@ static sx_status make_pieces(sx_predictor *p, const char *key, bool compile, rea
     }
     sx_status status = sx_pieces_create(p->session, p->library, function, &p->memory, &p->limits,
                                         p->tables, &r->pieces);
-    bool refused = sx_status_code(status) == SX_INVALID_ARGUMENT; /* whatever the arguments are */
-    if (status == SX_OK && r->pieces != NULL && compile) {
-        status = sx_pieces_compile(r->pieces);
-        refused = sx_status_code(status) == SX_RESOURCE_EXHAUSTED;
-    }
+    const bool refused =
+        sx_status_code(status) == SX_INVALID_ARGUMENT; /* whatever the arguments are */
     status = sx_status_annotate(status, __FILE__, __LINE__, "signature \"%s\"", key);
     return refused ? refuse(r, status) : status;
 }
 
-/* The values of the session's variables, one after the other in one block. There is room for it in
- * the budget: adding the largest variable charged it. */
-static sx_status load_variables(sx_predictor *p)
+/* Compiles the signatures that run in pieces for one example. */
+static sx_status compile_all(sx_predictor *p)
 {
-    const int n = sx_session_variable_count(p->session);
-    int64_t most = 0;
-    for (int i = 0; i < n; i++) {
-        const int64_t bytes = sx_type_bytes(&sx_session_variable_at(p->session, i)->type);
-        most = SX_MAX(most, bytes);
+    const sx_signature *signatures = sx_saved_model_signatures(p->model, &p->n);
+    for (size_t i = 0; i < p->n; i++) {
+        ready *r = &p->ready[i];
+        sx_status status =
+            r->pieces != NULL && r->why == NULL ? sx_pieces_compile(r->pieces) : SX_OK;
+        const bool refused = sx_status_code(status) == SX_RESOURCE_EXHAUSTED;
+        status =
+            sx_status_annotate(status, __FILE__, __LINE__, "signature \"%s\"", signatures[i].key);
+        SX_TRY(refused ? refuse(r, status) : status);
     }
-    void *data = sx_alloc((size_t)most + 1, 1);
-    sx_status status = data == NULL ? sx_no_memory("for a predictor") : SX_OK;
-    for (int i = 0; i < n && status == SX_OK; i++) {
-        const sx_session_variable *v = sx_session_variable_at(p->session, i);
-        status = sx_bundle_read(sx_saved_model_variables(p->model), v->name, &v->type, data);
-        if (status == SX_OK) {
-            status = sx_session_write_variable(p->session, i, data);
+    return SX_OK;
+}
+
+static sx_status prepare_all(sx_predictor *p)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        if (p->ready[i].pieces != NULL && p->ready[i].why == NULL) {
+            SX_TRY(sx_pieces_prepare(p->ready[i].pieces));
         }
+    }
+    return SX_OK;
+}
+
+/* ---- Variables ---- */
+
+enum { MAX_READERS = 4 };
+
+/* Threads that read variables, each taking the next one, while the caller compiles. */
+typedef struct reading {
+    sx_predictor *p;
+    atomic_int next;
+    _Atomic(sx_status) fault; /* the first */
+    pthread_t threads[MAX_READERS];
+    int n_threads;
+} reading;
+
+/* Straight into the device's memory where that is the host's. */
+static sx_status read_variable(sx_predictor *p, int i)
+{
+    const sx_session_variable *v = sx_session_variable_at(p->session, i);
+    const sx_bundle *bundle = sx_saved_model_variables(p->model);
+    void *data = sx_device_buffer_data(sx_session_variable_buffer(p->session, i));
+    if (data != NULL) {
+        return sx_bundle_read(bundle, v->name, &v->type, data);
+    }
+    /* There is room for it in the budget: adding the largest variable charged it. */
+    data = sx_alloc((size_t)sx_type_bytes(&v->type) + 1, 1);
+    sx_status status = data == NULL ? sx_no_memory("for a predictor")
+                                    : sx_bundle_read(bundle, v->name, &v->type, data);
+    if (status == SX_OK) {
+        status = sx_session_write_variable(p->session, i, data);
     }
     sx_free(data);
     return status;
 }
 
-/* Why no signature can be run: the reason of the default signature, else of the last one. */
-static sx_status why_not(const sx_predictor *p, const sx_signature *signatures)
+static void *read_some(void *user)
 {
-    size_t which = p->n - 1;
-    for (size_t i = 0; i < p->n; i++) {
+    reading *r = user;
+    const int n = sx_session_variable_count(r->p->session);
+    for (int i; atomic_load(&r->fault) == SX_OK && (i = atomic_fetch_add(&r->next, 1)) < n;) {
+        sx_status none = SX_OK, status = read_variable(r->p, i);
+        if (status != SX_OK && !atomic_compare_exchange_strong(&r->fault, &none, status)) {
+            sx_status_free(status);
+        }
+    }
+    return NULL;
+}
+
+/* Only where variables lie in the host's memory: a device may be compiling. A thread that cannot be
+ * started is no error, finish_reading() reads the rest. */
+static void start_reading(reading *r, int threads)
+{
+    const int n = sx_session_variable_count(r->p->session);
+    const int most = SX_MIN(threads > 0 ? threads : sx_cpu_count(), (int)MAX_READERS);
+    if (n == 0 || sx_device_buffer_data(sx_session_variable_buffer(r->p->session, 0)) == NULL) {
+        return;
+    }
+    while (r->n_threads < SX_MIN(most - 1, n) &&
+           sx_thread_create(&r->threads[r->n_threads], NULL, read_some, r) == 0) {
+        r->n_threads++;
+    }
+}
+
+static sx_status finish_reading(reading *r)
+{
+    (void)read_some(r);
+    for (int i = 0; i < r->n_threads; i++) {
+        pthread_join(r->threads[i], NULL);
+    }
+    return atomic_exchange(&r->fault, SX_OK);
+}
+
+/* If no signature can be run, why: the reason of the default signature, else of the last one. */
+static sx_status check_any(const sx_predictor *p)
+{
+    size_t n, which = 0;
+    const sx_signature *signatures = sx_saved_model_signatures(p->model, &n);
+    if (n == 0) {
+        return sx_error(SX_FAILED_PRECONDITION, "%s has no signatures",
+                        sx_saved_model_dir(p->model));
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (p->ready[i].why == NULL) {
+            return SX_OK;
+        }
+        which = i;
+    }
+    for (size_t i = 0; i < n; i++) {
         which = strcmp(signatures[i].key, SX_SERVING_DEFAULT) == 0 ? i : which;
     }
     return sx_error(p->ready[which].code, "%s", p->ready[which].why);
 }
 
-static sx_status import_all(sx_predictor *p, bool compile)
+static sx_status import_all(sx_predictor *p)
 {
     const sx_signature *signatures = sx_saved_model_signatures(p->model, &p->n);
-    size_t done = 0;
     bool whole = false;
     p->ready = sx_alloc(p->n + 1, sizeof(*p->ready));
     sx_status *refused = sx_alloc(p->n + 1, sizeof(*refused));
@@ -126,7 +210,7 @@ static sx_status import_all(sx_predictor *p, bool compile)
         sx_status why = refused[i];
         refused[i] = SX_OK;
         if (why == SX_OK) {
-            status = make_pieces(p, signatures[i].key, compile, &p->ready[i]);
+            status = make_pieces(p, signatures[i].key, &p->ready[i]);
         } else if (sx_status_code(why) == SX_UNIMPLEMENTED) {
             status = refuse(&p->ready[i], why);
         } else {
@@ -137,7 +221,6 @@ static sx_status import_all(sx_predictor *p, bool compile)
             n_sizes += has_rows(&signatures[i].inputs[k]);
         }
         p->ready[i].may_differ = n_sizes > 1;
-        done += p->ready[i].why == NULL;
         whole = whole || (p->ready[i].why == NULL && (p->ready[i].pieces == NULL || n_sizes > 1));
     }
     for (size_t i = 0; i < p->n && refused != NULL; i++) {
@@ -145,11 +228,7 @@ static sx_status import_all(sx_predictor *p, bool compile)
     }
     sx_free(refused);
     SX_TRY(status);
-    if (done == 0) {
-        return p->n == 0 ? sx_error(SX_FAILED_PRECONDITION, "%s has no signatures",
-                                    sx_saved_model_dir(p->model))
-                         : why_not(p, signatures);
-    }
+    SX_TRY(check_any(p));
     return whole ? sx_start_runner(p->session, p->library, &p->memory, &p->limits, p->tables,
                                    &p->runner)
                  : SX_OK;
@@ -196,9 +275,26 @@ sx_status sx_predictor_load(const char *dir, const sx_predictor_options *options
     status = status == SX_OK ? sx_tables_create(&p->memory, dir, &p->tables) : status;
     if (status == SX_OK) {
         sx_session_draw_variables(p->session, false);
-        status = import_all(p, options->compile_at_load);
+        status = import_all(p);
     }
-    status = status == SX_OK ? load_variables(p) : status;
+    if (status == SX_OK) {
+        reading r = {.p = p};
+        start_reading(&r, options->threads);
+        status = options->compile_at_load ? compile_all(p) : SX_OK;
+        status = status == SX_OK ? check_any(p) : status;
+        if (status != SX_OK) {
+            atomic_store(&r.next, sx_session_variable_count(p->session));
+        }
+        const sx_status read = finish_reading(&r);
+        if (status == SX_OK) {
+            status = read;
+        } else {
+            sx_status_free(read);
+        }
+    }
+    if (status == SX_OK && options->compile_at_load) {
+        status = prepare_all(p);
+    }
     if (status == SX_OK) {
         sx_session_draw_variables(p->session, true);
         status =

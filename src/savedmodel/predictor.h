@@ -32,8 +32,9 @@ typedef struct sx_predictor_options {
     int64_t memory_limit_bytes;
     /* What errors say that limit applies to; outlives the predictor. NULL = "the model". */
     const char *memory_limit_of;
-    /* Compile each signature that runs in pieces for one example when loading, so that one that
-     * does not fit is an error of the load, not of the first request. */
+    /* Compile each signature that runs in pieces for one example when loading, and pack its
+     * weights: one that does not fit is an error of the load, not of the first request, and the
+     * first request takes no longer than later ones. */
     bool compile_at_load;
     struct sx_profile *profile; /* as in sx_cpu_options; outlives the predictor */
 } sx_predictor_options;

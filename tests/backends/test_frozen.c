@@ -6,6 +6,7 @@
 #include <sextant/ops.h>
 
 #include "backends/backend.h"
+#include "base/memory.h"
 #include "graph/builder.h"
 #include "graph/op_def.h"
 #include "graph/passes/passes.h"
@@ -49,7 +50,7 @@ static float number(uint32_t *state)
     return (float)(*state >> 8) / (1 << 23) - 1;
 }
 
-enum { MAX_ARGS = 16 };
+enum { MAX_ARGS = 48 };
 
 typedef struct program {
     sx_graph *graph;
@@ -59,13 +60,17 @@ typedef struct program {
 } program;
 
 /* The same values for the same graph; variances are positive. */
-static program make(sx_platform *platform, int64_t height, int64_t batch, bool frozen)
+static program make_of(sx_platform *platform, sx_graph *graph, int64_t batch, bool frozen,
+                       sx_budget *memory)
 {
-    program p = {.graph = small_network(height)};
+    program p = {.graph = graph};
     uint32_t state = 7;
-    assert_ok(sx_compile(platform, p.graph,
-                         &(sx_compile_options){.batch = batch, .frozen = frozen, .profile = true},
-                         &p.executable));
+    const sx_compile_options options = {.batch = batch,
+                                        .shards = memory != NULL ? 1 : 0,
+                                        .frozen = frozen,
+                                        .profile = true,
+                                        .memory = memory};
+    assert_ok(sx_compile(platform, p.graph, &options, &p.executable));
     assert_ok(sx_run_create(p.executable, &p.run));
     for (int i = 0; i < p.graph->n_args; i++) {
         const sx_type *type = &p.executable->arg_types[i];
@@ -74,7 +79,7 @@ static program make(sx_platform *platform, int64_t height, int64_t batch, bool f
         assert_non_null(data);
         for (int64_t k = 0; k < n; k++) {
             data[k] = number(&state);
-            data[k] = strcmp(p.graph->args[i].name, "variance") == 0 ? fabsf(data[k]) : data[k];
+            data[k] = strstr(p.graph->args[i].name, "variance") != NULL ? fabsf(data[k]) : data[k];
         }
         assert_ok(sx_device_buffer_create(platform->devices[0], type, &p.args[i]));
         assert_ok(sx_device_buffer_write(p.args[i], data, false));
@@ -83,6 +88,11 @@ static program make(sx_platform *platform, int64_t height, int64_t batch, bool f
     assert_ok(
         sx_device_buffer_create(platform->devices[0], &p.executable->result_types[0], &p.output));
     return p;
+}
+
+static program make(sx_platform *platform, int64_t height, int64_t batch, bool frozen)
+{
+    return make_of(platform, small_network(height), batch, frozen, NULL);
 }
 
 static float *run(program *p)
@@ -168,6 +178,72 @@ static void test_backends_frozen__prepares_filters_once(void **state)
     sx_platform_close(platform);
 }
 
+enum { LAYERS = 8, CHANNELS = 96, FILTER_BYTES = 9 * CHANNELS * CHANNELS * 4 };
+
+/* Eight times conv, batch norm and relu. */
+static sx_graph *deep_network(void)
+{
+    sx_builder *b;
+    sx_graph *g;
+    assert_ok(sx_builder_create(&b));
+    const sx_type vector = sx_type_of(SX_F32, CHANNELS);
+    sx_value x = sx_input(b, "x", sx_type_of(SX_F32, SX_BATCH, 4, 4, CHANNELS));
+    for (int i = 0; i < LAYERS; i++) {
+        static const char *const parts[] = {"scale", "offset", "mean", "variance"};
+        char name[16];
+        sx_value norm[4];
+        snprintf(name, sizeof(name), "%d/w", i);
+        sx_value w = variable(b, name, sx_type_of(SX_F32, 3, 3, CHANNELS, CHANNELS));
+        for (int k = 0; k < 4; k++) {
+            snprintf(name, sizeof(name), "%d/%s", i, parts[k]);
+            norm[k] = variable(b, name, vector);
+        }
+        x = sx_nn_batch_norm(b, sx_nn_conv2d(b, x, w, .padding = SX_SAME), norm[0], norm[1],
+                             norm[2], norm[3], 1e-3);
+        x = sx_relu(b, x);
+    }
+    sx_output(b, "y", x);
+    assert_ok(sx_builder_finish(b, &g));
+    sx_builder_destroy(b);
+    return g;
+}
+
+/* Folded filters take memory until they are packed, one at a time for each worker, and after
+ * sx_run_prepare() the first execution does no more than a later one. Workers share the packing:
+ * the result is that of one. */
+static void test_backends_frozen__prepares_before_the_first_execution(void **state)
+{
+    (void)state;
+    static const int64_t batches[] = {1, 3};
+    for (int i = 0; i < 2; i++) {
+        float *y[2] = {NULL, NULL};
+        for (int k = 0; k < 2; k++) {
+            sx_platform *platform;
+            sx_budget memory;
+            sx_budget_init(&memory, "the test", 0, NULL);
+            assert_ok(
+                sx_platform_open("cpu", &(sx_platform_options){.cpu.threads = 1 + k}, &platform));
+            program p = make_of(platform, deep_network(), batches[i], true, &memory);
+            assert_true(p.executable->memory_bytes < (LAYERS + 3) * (size_t)FILTER_BYTES);
+            assert_ok(sx_run_prepare(p.run, p.args));
+            const long before = sx_alloc_count();
+            assert_ok(sx_run_execute(p.run, p.args, &p.output));
+            assert_int_equal(sx_alloc_count(), before);
+            y[k] = sx_alloc((size_t)sx_type_bytes(&p.output->type) + 1, 1);
+            assert_non_null(y[k]);
+            assert_ok(sx_device_buffer_read(p.output, y[k]));
+            assert_true(y[k][0] == y[k][0]);
+            if (k == 1) {
+                assert_memory_equal(y[0], y[1], (size_t)sx_type_bytes(&p.output->type));
+            }
+            finish(&p);
+            sx_platform_close(platform);
+        }
+        sx_free(y[0]);
+        sx_free(y[1]);
+    }
+}
+
 static int count(const sx_graph *g, int op)
 {
     int n = 0;
@@ -209,6 +285,7 @@ static void test_backends_frozen__folds_only_what_it_may(void **state)
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_backends_frozen__equals_the_parts),
     cmocka_unit_test(test_backends_frozen__prepares_filters_once),
+    cmocka_unit_test(test_backends_frozen__prepares_before_the_first_execution),
     cmocka_unit_test(test_backends_frozen__folds_only_what_it_may),
 };
 SX_TEST_MAIN(tests)

@@ -422,6 +422,9 @@ static void test_savedmodel_model_memory__servables(void **state)
     sx_outputs_free(outputs);
     sx_servable_release(servable);
     options.memory_limit_bytes = MIB / 2;
+    assert_error(sx_servable_load(scratch("m/1"), &options, &servable), SX_RESOURCE_EXHAUSTED,
+                 "would exceed the memory limit of the model (memory_limit_bytes): ");
+    options.lazy = true; /* it is compiled when it runs */
     assert_ok(sx_servable_load(scratch("m/1"), &options, &servable));
     sx_status status = sx_servable_run(servable, NULL, &input, &outputs);
     assert_non_null(strstr(sx_status_message(status), "float32[500,500]"));

@@ -8,6 +8,7 @@
 
 #include "base/checked.h"
 #include "base/clock.h"
+#include "base/memory.h"
 #include "graph/ir.h"
 #include "image/encode.h"
 #include "runtime/function_run.h"
@@ -366,6 +367,40 @@ static void test_savedmodel_predictor__inputs_have_numbers_of_rows_of_their_own(
     sx_predictor_unload(p);
 }
 
+/* ---- The first run ---- */
+
+/* Loading compiles, and prepares what only a first run does: that of a predictor which compiles
+ * when it loads allocates no more than its second, that of another one does. */
+static void test_savedmodel_predictor__the_first_run_is_like_a_later_one(void **state)
+{
+    (void)state;
+    struct scene scene;
+    open_image_model(&scene, 16);
+    const char *dir = sx_saved_model_dir(sx_predictor_model(scene.predictor));
+    for (int at_load = 0; at_load < 2; at_load++) {
+        sx_predictor *p;
+        const sx_signature *s;
+        long allocated[2];
+        float image[16 * 16 * 3] = {0};
+        const sx_tensor input = {sx_type_of(SX_F32, 1, 16, 16, 3), image};
+        assert_ok(sx_predictor_load(
+            dir, &(sx_predictor_options){.device = "cpu", .compile_at_load = at_load == 1}, &p));
+        assert_ok(sx_saved_model_find_signature(sx_predictor_model(p), "tensors", &s));
+        for (int i = 0; i < 2; i++) {
+            sx_tensor output;
+            sx_arena arena;
+            sx_arena_init(&arena, 0);
+            const long before = sx_alloc_count();
+            assert_ok(sx_predictor_run(p, s, &input, NULL, &arena, &output));
+            allocated[i] = sx_alloc_count() - before;
+            sx_arena_deinit(&arena);
+        }
+        assert_int_equal(at_load, allocated[0] == allocated[1]);
+        sx_predictor_unload(p);
+    }
+    sx_predictor_unload(scene.predictor);
+}
+
 /* ---- Threads ---- */
 
 enum { THREADS = 4, ROUNDS = 12, MOST_ROWS = 70 };
@@ -436,6 +471,7 @@ static const struct CMUnitTest tests[] = {
     scratch_test(test_savedmodel_predictor__refuses_images_by_their_headers),
     scratch_test(test_savedmodel_predictor__decoding_is_part_of_the_function),
     scratch_test(test_savedmodel_predictor__inputs_have_numbers_of_rows_of_their_own),
+    scratch_test(test_savedmodel_predictor__the_first_run_is_like_a_later_one),
     scratch_test(test_savedmodel_predictor__threads_run_at_once),
 };
 

@@ -7,6 +7,7 @@
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/onednn2.h"
 #include "backends/profile.h"
+#include "base/checked.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/pool.h"
@@ -24,7 +25,8 @@ typedef struct cpu_platform {
 
 typedef struct cpu_buffer {
     sx_device_buffer head;
-    char *own;        /* row-major */
+    void *block;      /* as allocated */
+    char *own;        /* in it: row-major */
     const char *data; /* own, or borrowed */
 } cpu_buffer;
 
@@ -121,17 +123,21 @@ static void cpu_close(sx_platform *head)
 
 /* ---- Buffers ---- */
 
+enum { HUGE_PAGE = 2 << 20, PAGE = 4096 };
+
 static sx_status cpu_buffer_create(sx_device *device, int memory, const sx_type *type,
                                    sx_device_buffer **out)
 {
     (void)memory; /* there is one */
     cpu_buffer *b = sx_alloc(1, sizeof(*b));
-    size_t bytes = (size_t)sx_type_bytes(type) + SX_CPU_ALIGN;
-    if (b == NULL || (b->own = sx_alloc_aligned(bytes, SX_CPU_ALIGN)) == NULL) {
+    const size_t bytes = (size_t)sx_type_bytes(type) + SX_CPU_ALIGN;
+    const size_t align = bytes >= HUGE_PAGE ? HUGE_PAGE : SX_CPU_ALIGN;
+    /* Zeros that the system gives: memory is touched when it is written. */
+    if (b == NULL || (b->block = sx_alloc(bytes + align, 1)) == NULL) {
         sx_free(b);
         return sx_no_memory("for a buffer of %zu bytes", bytes);
     }
-    memset(b->own, 0, bytes);
+    b->own = (char *)b->block + (align - (uintptr_t)b->block % align) % align;
     b->head.device = device;
     b->head.type = *type;
     atomic_init(&b->head.refs, 1);
@@ -143,8 +149,15 @@ static sx_status cpu_buffer_create(sx_device *device, int memory, const sx_type 
 static void cpu_buffer_destroy(sx_device_buffer *head)
 {
     cpu_buffer *b = (cpu_buffer *)head;
-    sx_free_aligned(b->own);
+    sx_free(b->block);
     sx_free(b);
+}
+
+static void *cpu_buffer_data(sx_device_buffer *head)
+{
+    cpu_buffer *b = (cpu_buffer *)head;
+    b->data = b->own;
+    return b->own;
 }
 
 static sx_status cpu_buffer_write(sx_device_buffer *head, const void *data, bool borrow)
@@ -275,8 +288,6 @@ static void cpu_run_destroy(sx_run *head)
     sx_run_deinit(head);
     sx_free(r);
 }
-
-enum { HUGE_PAGE = 2 << 20 };
 
 static sx_status allocate(cpu_run *r, const cpu_executable *e)
 {
@@ -437,27 +448,24 @@ static void run_serial(cpu_run *r, const sx_cpu_stage *stage, int worker)
     }
 }
 
-/* Computes what follows from the frozen arguments, unless an execution has. */
-static sx_status make_kept(cpu_run *r)
+/* The groups of what follows from frozen arguments (once.c), which workers take one by one. */
+typedef struct making {
+    cpu_run *r;
+    atomic_int next;
+    char *memory; /* [workers] of `bytes`: SX_CPU_ONCE */
+    size_t bytes;
+    char **bases; /* [workers][2 variants][spaces] */
+} making;
+
+static void make_group(making *m, int group, int worker)
 {
-    cpu_executable *e = (cpu_executable *)r->head.executable;
-    const sx_cpu_plan *p = e->plan;
-    if (!p->frozen || atomic_load_explicit(&e->kept_is_made, memory_order_acquire)) {
-        return SX_OK;
-    }
-    pthread_mutex_lock(&e->making);
-    sx_status status = SX_OK;
-    char *memory = NULL;
-    if (!atomic_load(&e->kept_is_made)) {
-        memory = sx_alloc_aligned((size_t)p->once_bytes + SX_CPU_ALIGN, SX_CPU_ALIGN);
-        status = memory == NULL ? sx_no_memory("to prepare a program's frozen values") : SX_OK;
-    }
-    for (int i = 0; memory != NULL && i < p->n_steps; i++) {
+    const sx_cpu_plan *p = plan_of(m->r);
+    for (int k = p->once_groups[group]; k < p->once_groups[group + 1]; k++) {
         for (int v = 0; v < p->n_variants; v++) {
-            const sx_cpu_step *s = &p->steps[v][i];
-            sx_cpu_call call = call_of(r, v == 0 ? 0 : p->larger);
+            const sx_cpu_step *s = &p->steps[v][p->once_order[k]];
+            sx_cpu_call call = call_of(m->r, v == 0 ? 0 : p->larger);
             call.end = s->range;
-            r->bases[call.shard][SX_CPU_ONCE] = memory;
+            call.bases = m->bases + ((ptrdiff_t)worker * 2 + v) * p->n_spaces;
             if (s->once && v == 0) {
                 s->run(s, &call);
             } else if (s->prepare_once != NULL) {
@@ -465,11 +473,81 @@ static sx_status make_kept(cpu_run *r)
             }
         }
     }
-    if (memory != NULL) {
+}
+
+/* A group whose steps need scratch memory is left to the caller's thread: the run has one. */
+static bool needs_scratch(const sx_cpu_plan *p, int group)
+{
+    bool needs = false;
+    for (int k = p->once_groups[group]; k < p->once_groups[group + 1]; k++) {
+        const sx_cpu_step *s = &p->steps[0][p->once_order[k]];
+        needs = needs || (s->once && s->scratch_bytes > 0);
+    }
+    return needs;
+}
+
+static void make_groups(void *user, int worker)
+{
+    making *m = user;
+    const sx_cpu_plan *p = plan_of(m->r);
+    for (int i = 0; i < p->n_once_groups && worker == 0; i++) {
+        if (needs_scratch(p, i)) {
+            make_group(m, i, worker);
+        }
+    }
+    for (int i; (i = atomic_fetch_add(&m->next, 1)) < p->n_once_groups;) {
+        if (!needs_scratch(p, i)) {
+            make_group(m, i, worker);
+        }
+    }
+}
+
+enum { MAKE_ALONE = 1 << 20 }; /* bytes that are not worth other workers */
+
+/* Computes what follows from the frozen arguments, unless an execution has. */
+static sx_status make_kept(cpu_run *r)
+{
+    cpu_executable *e = (cpu_executable *)r->head.executable;
+    cpu_platform *platform = platform_of(&e->head);
+    const sx_cpu_plan *p = e->plan;
+    if (!p->frozen || atomic_load_explicit(&e->kept_is_made, memory_order_acquire)) {
+        return SX_OK;
+    }
+    pthread_mutex_lock(&e->making);
+    if (atomic_load(&e->kept_is_made)) {
+        pthread_mutex_unlock(&e->making);
+        return SX_OK;
+    }
+    const int workers = p->kept_bytes >= MAKE_ALONE ? platform->workers : 1;
+    making m = {.r = r, .bytes = (size_t)sx_cpu_round_up(p->once_bytes) + SX_CPU_ALIGN};
+    size_t bytes;
+    m.memory = sx_mul_size(m.bytes, (size_t)workers, &bytes) ? sx_alloc_aligned(bytes, SX_CPU_ALIGN)
+                                                             : NULL;
+    m.bases = sx_alloc((size_t)workers * 2, (size_t)p->n_spaces * sizeof(char *));
+    sx_status status = m.memory == NULL || m.bases == NULL
+                           ? sx_no_memory("to prepare a program's frozen values")
+                           : SX_OK;
+    for (int i = 0; i < workers * 2 && status == SX_OK; i++) {
+        char **bases = m.bases + (ptrdiff_t)i * p->n_spaces;
+        memcpy(bases, r->bases[i % 2 < p->n_variants && i % 2 != 0 ? p->larger : 0],
+               (size_t)p->n_spaces * sizeof(char *));
+        bases[SX_CPU_ONCE] = m.memory + (size_t)(i / 2) * m.bytes;
+    }
+    if (status == SX_OK && workers > 1) {
+        const int before = sx_dnn_enter(1);
+        pthread_mutex_lock(&platform->running);
+        sx_pool_run(platform->pool, make_groups, &m);
+        pthread_mutex_unlock(&platform->running);
+        sx_dnn_leave(before);
+    } else if (status == SX_OK) {
+        make_groups(&m, 0);
+    }
+    if (status == SX_OK) {
         status = atomic_exchange(&r->fault, SX_OK);
         atomic_store_explicit(&e->kept_is_made, status == SX_OK, memory_order_release);
     }
-    sx_free_aligned(memory);
+    sx_free_aligned(m.memory);
+    sx_free(m.bases);
     pthread_mutex_unlock(&e->making);
     return status;
 }
@@ -501,6 +579,18 @@ static void set_bases(cpu_run *r, int space, char *data, bool batched, int64_t e
     }
 }
 
+static void bind_args(cpu_run *r, sx_device_buffer *const *args)
+{
+    const sx_cpu_plan *p = plan_of(r);
+    for (int i = 0; i < r->head.executable->n_args; i++) {
+        union {
+            const char *from;
+            char *data; /* steps write only to what a result assigns */
+        } u = {.from = ((cpu_buffer *)args[i])->data};
+        set_bases(r, SX_CPU_ARGS + i, u.data, p->arg_batched[i], p->arg_example_bytes[i]);
+    }
+}
+
 static void bind(cpu_run *r, sx_device_buffer *const *args, sx_device_buffer *const *outputs)
 {
     const cpu_executable *e = (const cpu_executable *)r->head.executable;
@@ -514,13 +604,24 @@ static void bind(cpu_run *r, sx_device_buffer *const *args, sx_device_buffer *co
                       p->out_example_bytes[i]);
         }
     }
-    for (int i = 0; i < n_args; i++) {
-        union {
-            const char *from;
-            char *data; /* steps write only to what a result assigns */
-        } u = {.from = ((cpu_buffer *)args[i])->data};
-        set_bases(r, SX_CPU_ARGS + i, u.data, p->arg_batched[i], p->arg_example_bytes[i]);
+    bind_args(r, args);
+}
+
+/* The rest of the first execution's work beside computing: what follows from frozen arguments, and
+ * the system's part of giving memory to the temporaries. */
+static sx_status cpu_prepare(sx_run *head, sx_device_buffer *const *args)
+{
+    cpu_run *r = (cpu_run *)head;
+    const sx_cpu_plan *p = plan_of(r);
+    const int before = sx_dnn_enter(p->team ? platform_of(head->executable)->workers : 1);
+    bind_args(r, args);
+    sx_status status = make_kept(r);
+    sx_dnn_leave(before);
+    const int64_t bytes = p->shard_bytes * p->shards + p->common_bytes;
+    for (int64_t i = 0; i < bytes; i += PAGE) {
+        r->arenas[i] = 0;
     }
+    return status;
 }
 
 static sx_status cpu_submit(sx_run *head, sx_device_buffer *const *args,
@@ -602,11 +703,13 @@ const sx_backend sx_backend_cpu = {
     .buffer_destroy = cpu_buffer_destroy,
     .buffer_write = cpu_buffer_write,
     .buffer_read = cpu_buffer_read,
+    .buffer_data = cpu_buffer_data,
     .compile = cpu_compile,
     .executable_destroy = cpu_destroy,
     .info = cpu_info,
     .run_create = cpu_run_create,
     .run_destroy = cpu_run_destroy,
+    .prepare = cpu_prepare,
     .submit = cpu_submit,
     .profile = cpu_profile,
 };

@@ -197,7 +197,7 @@ static void try_in_place(sx_cpu_planner *p, int k)
 typedef struct block {
     int64_t bytes, offset;
     int first, last;
-    bool common;
+    int space; /* SX_CPU_SHARD, SX_CPU_COMMON or SX_CPU_ONCE */
     int value; /* 0: scratch of `unit` */
     int unit;
     sx_cpu_operand *at;
@@ -246,7 +246,7 @@ static int64_t lowest_free(const block *b, block *const *placed, int n)
     int64_t at = 0;
     for (int i = 0; i < n; i++) {
         const block *o = placed[i];
-        bool meets = o->common == b->common && o->first <= b->last && b->first <= o->last;
+        bool meets = o->space == b->space && o->first <= b->last && b->first <= o->last;
         if (meets && o->offset + o->bytes > at) {
             if (o->offset >= at + b->bytes) {
                 break;
@@ -279,8 +279,10 @@ static sx_status pack(sx_cpu_planner *p, block *blocks, int n)
         if (b->offset > max_arena_bytes) {
             return sx_cpu_too_large(p->largest);
         }
-        *b->at = (sx_cpu_operand){b->common ? SX_CPU_COMMON : SX_CPU_SHARD, b->offset};
-        int64_t *top = b->common ? &p->plan->common_bytes : &p->plan->shard_bytes;
+        *b->at = (sx_cpu_operand){b->space, b->offset};
+        int64_t *top = b->space == SX_CPU_ONCE     ? &p->plan->once_bytes
+                       : b->space == SX_CPU_COMMON ? &p->plan->common_bytes
+                                                   : &p->plan->shard_bytes;
         *top = b->offset + b->bytes > *top ? b->offset + b->bytes : *top;
         int j = i;
         for (; j > 0 && placed[j - 1]->offset > b->offset; j--) {
@@ -304,7 +306,9 @@ static sx_status place_temporaries(sx_cpu_planner *p)
             blocks[n++] = (block){.bytes = sx_cpu_round_up(v->bytes + (v->bytes == 0)),
                                   .first = v->first,
                                   .last = v->last,
-                                  .common = !in_shard_arena(p, v),
+                                  .space = v->frozen              ? SX_CPU_ONCE
+                                           : in_shard_arena(p, v) ? SX_CPU_SHARD
+                                                                  : SX_CPU_COMMON,
                                   .value = i,
                                   .at = &v->at};
         }
@@ -323,7 +327,7 @@ static sx_status place_temporaries(sx_cpu_planner *p)
             blocks[n++] = (block){.bytes = sx_cpu_round_up(bytes),
                                   .first = first,
                                   .last = last,
-                                  .common = !u->sharded,
+                                  .space = u->sharded ? SX_CPU_SHARD : SX_CPU_COMMON,
                                   .unit = k,
                                   .at = &u->scratch};
         }
@@ -415,7 +419,9 @@ static void find_frozen(sx_cpu_planner *p)
     }
 }
 
-/* Places what the steps that run once make, and what others prepare then. */
+/* Places what the steps that run once make and other steps read in every execution, and what those
+ * prepare then. The rest of what steps that run once make is read only until all is prepared, in
+ * the order of the steps: it shares memory as temporaries do. */
 static sx_status place_frozen(sx_cpu_planner *p)
 {
     sx_cpu_plan *plan = p->plan;
@@ -437,10 +443,12 @@ static sx_status place_frozen(sx_cpu_planner *p)
         const sx_cpu_unit *u = &p->units[p->order[i]];
         for (int k = 0; k < u->n_out && u->once; k++) {
             sx_cpu_pvalue *v = &p->values[u->out[k]];
-            int64_t *bytes = read_later[u->out[k]] ? &plan->kept_bytes : &plan->once_bytes;
-            v->at = (sx_cpu_operand){read_later[u->out[k]] ? SX_CPU_KEPT : SX_CPU_ONCE, *bytes};
+            if (!read_later[u->out[k]]) {
+                continue;
+            }
+            v->at = (sx_cpu_operand){SX_CPU_KEPT, plan->kept_bytes};
             v->placed = true;
-            *bytes += sx_cpu_round_up(v->bytes + (v->bytes == 0));
+            plan->kept_bytes += sx_cpu_round_up(v->bytes + (v->bytes == 0));
             if (p->largest_frozen == 0 || v->bytes > p->values[p->largest_frozen].bytes) {
                 p->largest_frozen = u->out[k];
             }
@@ -479,6 +487,7 @@ sx_status sx_cpu_place_direct(sx_cpu_planner *p)
 sx_status sx_cpu_place_values(sx_cpu_planner *p)
 {
     SX_TRY(place_frozen(p));
+    SX_TRY(sx_cpu_order_once(p));
     SX_TRY(place_temporaries(p));
     for (int i = 1; i < p->n_values; i++) {
         p->values[i].at = p->values[sx_cpu_root(p, i)].at;

@@ -123,6 +123,9 @@ typedef struct sx_cpu_plan {
     int64_t shard_bytes, common_bytes, const_bytes;
     bool frozen; /* variables keep their values */
     int64_t kept_bytes, once_bytes;
+    int *once_order;  /* steps with a part that the first execution alone runs, group by group */
+    int *once_groups; /* [n_once_groups + 1]: where each begins in once_order (once.c) */
+    int n_once_groups;
     char *constants;
     const bool *arg_batched, *out_batched;
     const int64_t *arg_example_bytes, *out_example_bytes;

@@ -5,6 +5,7 @@
  *   units.c     graph nodes -> units: rows of kernels.def, fusion, views, combines
  *   schedule.c  units -> stages
  *   narrow.c    values of bfloat16 -> two bytes
+ *   once.c      what follows from frozen arguments -> groups
  *   place.c     values -> operands: results, in-place, lifetimes, arenas
  *   planner.c   calls the steps above in order; prepares the plan's steps */
 #ifndef SX_BACKENDS_CPU_PLANNER_H
@@ -98,6 +99,9 @@ SX_MUST_USE sx_status sx_cpu_narrow(sx_cpu_planner *p);
 SX_MUST_USE sx_status sx_cpu_place_results(sx_cpu_planner *p); /* before the schedule: copies */
 SX_MUST_USE sx_status sx_cpu_place_direct(sx_cpu_planner *p);  /* after it: drops most of them */
 SX_MUST_USE sx_status sx_cpu_place_values(sx_cpu_planner *p);  /* when scratch sizes are known */
+
+/* once.c: the lifetimes of what steps that run once make, and their order */
+SX_MUST_USE sx_status sx_cpu_order_once(sx_cpu_planner *p);
 
 /* "float32[4,5] of matmul \"a\"" for errors; a value of the graph. */
 const char *sx_cpu_describe_value(sx_cpu_planner *p, int value);

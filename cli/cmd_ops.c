@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/typed/typed.h"
 #include "base/map.h"
 #include "base/memory.h"
 #include "command.h"
@@ -14,10 +15,13 @@
 
 /* ---- The table ---- */
 
-/* "yes": a kernel of its own, or none is needed; "host": its host kernel; "-": never on a device.
- */
+/* "yes": a kernel of its own, or none is needed; "host": its host kernel; "-": a host step, whose
+ * kernel is the host's. */
 static const char *on_cpu(const sx_op_def *op)
 {
+    if (sx_typed_has(op)) {
+        return "yes";
+    }
     if (op->flags & (SX_OP_HOST | SX_OP_FUNCTION | SX_OP_NO_HOST)) {
         return "-";
     }

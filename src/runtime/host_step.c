@@ -1,6 +1,7 @@
 /* See host_step.h. */
 #include "runtime/host_step.h"
 
+#include "backends/cpu/typed/typed.h"
 #include "base/memory.h"
 #include "graph/attr_operands.h"
 #include "graph/builder.h"
@@ -33,7 +34,10 @@ sx_status sx_host_step_run(const sx_step *step, int64_t batch, const sx_tensor *
     }
     int n_out = n->n_outputs;
     sx_type *out_types = types + n->n_inputs;
-    if (n->op->host_types != NULL) {
+    const sx_typed_kernel *typed = sx_typed_find(n->op, attrs, in);
+    if (n->op->host_types != NULL && typed != NULL) {
+        SX_TRY(sx_typed_types(typed, n->op, attrs, in, n->n_inputs, out_types, n_out, context));
+    } else if (n->op->host_types != NULL) {
         SX_TRY(sx_host_types(n->op, attrs, in, n->n_inputs, out_types, n_out, context));
     } else {
         SX_TRY(sx_infer_types(n->op, attrs, types, n->n_inputs, out_types, &n_out));
@@ -53,6 +57,10 @@ sx_status sx_host_step_run(const sx_step *step, int64_t batch, const sx_tensor *
         if (out[i].data == NULL) {
             return sx_budget_error(arena->budget);
         }
+    }
+    if (typed != NULL) {
+        return typed->run(
+            &(sx_typed_call){.attrs = attrs, .in = in, .out = out, .context = context});
     }
     const int64_t bytes = sx_host_scratch_bytes(n->op, types, n->n_inputs, out_types, n->n_outputs);
     void *scratch = bytes < 0 ? NULL : sx_arena_alloc(arena, (size_t)bytes, 1);

@@ -6,6 +6,7 @@ grep -qE '^operator +host +cpu +pjrt +gradient +to TF +from TensorFlow$' out || 
 grep -qE '^matmul +yes +yes +yes +yes +yes +MatMul' out || fail 'matmul'
 grep -qE '^floor +yes +yes +yes +none ' out || fail 'floor'
 grep -qE '^where +yes +- +- ' out || fail 'where'
+grep -qE '^resize_image +yes +yes +- ' out || fail 'resize_image has a typed kernel'
 grep -qE '^reshape +yes +yes ' out || fail 'reshape is a view'
 says 'StridedSlice'
 ok train linear --data generated:digits --model-dir run --steps 1

@@ -61,8 +61,7 @@ static sx_status crop_and_resize_host_types(const sx_kernel_call *c, sx_type *ou
     return sx_resized_type(n, x, "crop_size", &c->in[3], SX_F32, &out_types[0]);
 }
 
-/* The place along an axis of `in` pixels that pixel i of `out` between a and b has, in float32. */
-static float place_of(int64_t i, int64_t out, float a, float b, int64_t in)
+float sx_crop_place(int64_t i, int64_t out, float a, float b, int64_t in)
 {
     const float last = (float)(in - 1);
     return out > 1 ? a * last + (float)i * ((b - a) * last / (float)(out - 1))
@@ -78,11 +77,12 @@ static sx_status crop_and_resize_host(const sx_kernel_call *c)
     for (int64_t i = 0, to = 0; i < y->dims[0] * y->dims[1]; i++) {
         const int64_t n = i / y->dims[1];
         const double *box = c->in[1].f + 4 * n;
-        const float v = place_of(i % y->dims[1], y->dims[1], (float)box[0], (float)box[2], height);
+        const float v =
+            sx_crop_place(i % y->dims[1], y->dims[1], (float)box[0], (float)box[2], height);
         const bool row_inside = v >= 0 && v <= (float)(height - 1);
         SX_TRY(sx_cancel_check(c->cancel));
         for (int64_t column = 0; column < y->dims[2]; column++) {
-            const float h = place_of(column, y->dims[2], (float)box[1], (float)box[3], width);
+            const float h = sx_crop_place(column, y->dims[2], (float)box[1], (float)box[3], width);
             if (!row_inside || !(h >= 0 && h <= (float)(width - 1))) {
                 for (int64_t k = 0; k < channels; k++, to++) {
                     c->out[0].f[to] = attrs->extrapolation_value;

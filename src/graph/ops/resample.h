@@ -29,4 +29,11 @@ SX_MUST_USE sx_status sx_axis_weights_make(const sx_kernel_call *c, int64_t out,
 SX_MUST_USE sx_status sx_resample(const sx_kernel_call *c, const sx_axis_weights *rows,
                                   const sx_axis_weights *columns);
 
+/* resize_image's, along an axis of `in` pixels; of the call, attrs and arena are read. */
+SX_MUST_USE sx_status sx_resize_image_weights(const sx_kernel_call *c, int64_t in, int64_t out,
+                                              sx_axis_weights *w);
+/* crop_and_resize's: the place along an axis of `in` pixels that pixel i of `out` between a and b
+ * has, in float32. */
+float sx_crop_place(int64_t i, int64_t out, float a, float b, int64_t in);
+
 #endif

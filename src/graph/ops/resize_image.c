@@ -84,7 +84,8 @@ static double part_of(int64_t i, float from, float to, float length)
     return low < from ? (high > to ? length : high - from) : (high > to ? to - low : 1.0F);
 }
 
-static sx_status find_weights(const sx_kernel_call *c, int64_t in, int64_t out, sx_axis_weights *s)
+sx_status sx_resize_image_weights(const sx_kernel_call *c, int64_t in, int64_t out,
+                                  sx_axis_weights *s)
 {
     const sx_resize_image_attrs *attrs = c->attrs;
     const bool half = attrs->half_pixel_centers;
@@ -143,8 +144,8 @@ static sx_status resize_image_host(const sx_kernel_call *c)
 {
     const sx_type *x = &c->in[0].type, *y = &c->out[0].type;
     sx_axis_weights rows, columns;
-    SX_TRY(find_weights(c, x->dims[1], y->dims[1], &rows));
-    SX_TRY(find_weights(c, x->dims[2], y->dims[2], &columns));
+    SX_TRY(sx_resize_image_weights(c, x->dims[1], y->dims[1], &rows));
+    SX_TRY(sx_resize_image_weights(c, x->dims[2], y->dims[2], &columns));
     if (((const sx_resize_image_attrs *)c->attrs)->method != SX_RESIZED_NEAREST) {
         return sx_resample(c, &rows, &columns);
     }

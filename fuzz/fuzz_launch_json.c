@@ -25,7 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const char *text = (const char *)data;
     sx_arena arena;
     sx_tf_config cluster;
-    sx_tpu_config config;
+    sx_env_tpu_config config;
     sx_tpu_node node;
     const char *address = NULL;
     sx_arena_init(&arena, 256 << 20);
@@ -34,7 +34,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check_cluster(&cluster);
     }
     sx_status_free(status);
-    sx_status_free(sx_tpu_config_parse(text, size, &arena, &config));
+    sx_status_free(sx_env_tpu_config_parse(text, size, &arena, &config));
     status = sx_tpu_node_parse(text, size, &arena, &node);
     for (int i = 0; status == SX_OK && i < node.n_workers; i++) {
         assert(strchr(node.workers[i], ':') != NULL);

@@ -84,8 +84,8 @@ static sx_status read_master(search *s, const char *value, const char **out_text
 
 static sx_status read_tpu_config(search *s, const char *value, const char **out_text)
 {
-    sx_tpu_config config;
-    SX_TRY(sx_tpu_config_parse(value, strlen(value), s->arena, &config));
+    sx_env_tpu_config config;
+    SX_TRY(sx_env_tpu_config_parse(value, strlen(value), s->arena, &config));
     s->project = s->project != NULL ? s->project : config.project;
     s->zone = s->zone != NULL ? s->zone : config.zone;
     *out_text = config.name;

@@ -299,10 +299,11 @@ const sx_tf_job *sx_tf_config_job(const sx_tf_config *config, const char *name)
 
 /* ---- TPU_CONFIG ---- */
 
-sx_status sx_tpu_config_parse(const char *text, size_t size, sx_arena *arena, sx_tpu_config *out)
+sx_status sx_env_tpu_config_parse(const char *text, size_t size, sx_arena *arena,
+                                  sx_env_tpu_config *out)
 {
     static const char what[] = "TPU_CONFIG";
-    sx_tpu_config c = {0};
+    sx_env_tpu_config c = {0};
     json_t *root = NULL;
     SX_TRY(sx_foreign_json(text, size, what, &root));
     sx_status status = sx_foreign_text(root, "tpu_node_name", what, arena, &c.name);

@@ -49,12 +49,13 @@ SX_MUST_USE sx_status sx_tf_config_parse(const char *text, size_t size, sx_arena
 /* A job by name, or NULL. */
 const sx_tf_job *sx_tf_config_job(const sx_tf_config *config, const char *name);
 
-typedef struct sx_tpu_config {
+/* What $TPU_CONFIG says. */
+typedef struct sx_env_tpu_config {
     const char *name, *project, *zone; /* NULL = not given; the name always is */
-} sx_tpu_config;
+} sx_env_tpu_config;
 
-SX_MUST_USE sx_status sx_tpu_config_parse(const char *text, size_t size, sx_arena *arena,
-                                          sx_tpu_config *out);
+SX_MUST_USE sx_status sx_env_tpu_config_parse(const char *text, size_t size, sx_arena *arena,
+                                              sx_env_tpu_config *out);
 
 /* Parses an untrusted JSON object, with a size limit and without duplicate members. Errors begin
  * with `what`. */

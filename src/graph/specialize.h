@@ -64,17 +64,17 @@ typedef struct sx_step {
     sx_digest digests[2]; /* DEVICE, LATE: of its graph; IF, WHILE: of the two regions */
 } sx_step;
 
-typedef struct sx_slot {
+typedef struct sx_step_slot {
     sx_type type;              /* with unknown parts if a step determines them */
     const sx_tensor *constant; /* or NULL */
-} sx_slot;
+} sx_step_slot;
 
 typedef struct sx_specialized {
     sx_arena arena;
     const sx_library *library; /* outlives it */
     sx_step *steps;
     int n_steps;
-    sx_slot *slots; /* [n_slots], the arguments first */
+    sx_step_slot *slots; /* [n_slots], the arguments first */
     int n_slots, n_args;
     const int *results; /* [n_results]: slots */
     int n_results;

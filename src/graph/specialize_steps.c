@@ -174,8 +174,8 @@ static sx_status slot_of(sx_specializer *s, int v, int *out)
     sx_trace_val *x = &s->vals[v];
     if (x->slot == 0) {
         /* there are at most as many slots as vals, so the array is allocated once */
-        sx_slot *slot = &p->slots[p->n_slots];
-        *slot = (sx_slot){.type = x->type, .constant = x->known};
+        sx_step_slot *slot = &p->slots[p->n_slots];
+        *slot = (sx_step_slot){.type = x->type, .constant = x->known};
         if (x->variable != NULL) {
             sx_tensor *handle = sx_arena_new(s->arena, sx_tensor);
             if (handle == NULL) {
@@ -451,7 +451,7 @@ sx_status sx_emit_steps(sx_specializer *s, const int *results, int n_results)
         last = r->live && r->time != LATE ? SX_MAX(last, r->time) : last;
         n_host += r->live && r->on_host;
     }
-    s->out->slots = sx_arena_array(s->arena, s->n_vals + 1, sx_slot);
+    s->out->slots = sx_arena_array(s->arena, s->n_vals + 1, sx_step_slot);
     s->out->steps = sx_arena_array(s->arena, n_host + last + 2, sx_step);
     if (s->out->slots == NULL || s->out->steps == NULL) {
         return sx_specialize_no_memory();

@@ -335,7 +335,7 @@ static sx_status import_pool3d(sx_tf_op_node *x)
 /* What a convolution of three dimensions is along the depth, and in height and width. */
 typedef struct volume_conv {
     sx_conv2d_attrs plane;
-    sx_window depth; /* `in` with its padding */
+    sx_conv_window depth; /* `in` with its padding */
     int64_t pad_before, pad_after;
     sx_value rows; /* int64 [D', KD]: the depths that each depth of the result reads */
     int64_t c, f;  /* channels and filters */

@@ -156,13 +156,13 @@ static void test_distribute_tf_config__survives_flips_and_cuts(void **state)
 static void test_distribute_tf_config__reads_tpu_config(void **state)
 {
     (void)state;
-    sx_tpu_config c;
+    sx_env_tpu_config c;
     const char *text = "{\"tpu_node_name\": \"n1\", \"project\": \"p1\", \"zone\": \"\"}";
-    assert_ok(sx_tpu_config_parse(text, strlen(text), &arena, &c));
+    assert_ok(sx_env_tpu_config_parse(text, strlen(text), &arena, &c));
     assert_string_equal(c.name, "n1");
     assert_string_equal(c.project, "p1");
     assert_null(c.zone);
-    assert_error(sx_tpu_config_parse("{}", 2, &arena, &c), SX_INVALID_ARGUMENT,
+    assert_error(sx_env_tpu_config_parse("{}", 2, &arena, &c), SX_INVALID_ARGUMENT,
                  "TPU_CONFIG: no \"tpu_node_name\"");
 }
 
@@ -339,7 +339,7 @@ static void test_distribute_tf_config__reads_tpu_nodes(void **state)
 static void test_distribute_tf_config__tpu_config_members(void **state)
 {
     (void)state;
-    sx_tpu_config c;
+    sx_env_tpu_config c;
     static const char *const wrong[][2] = {
         {"{\"tpu_node_name\": 1}", "TPU_CONFIG: \"tpu_node_name\" must be"},
         {"{\"tpu_node_name\": \"n\", \"project\": 1}", "\"project\" must be a string"},
@@ -348,11 +348,11 @@ static void test_distribute_tf_config__tpu_config_members(void **state)
         {"[]", "expected a JSON object"},
     };
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-        assert_error(sx_tpu_config_parse(wrong[i][0], strlen(wrong[i][0]), &arena, &c),
+        assert_error(sx_env_tpu_config_parse(wrong[i][0], strlen(wrong[i][0]), &arena, &c),
                      SX_INVALID_ARGUMENT, wrong[i][1]);
     }
     static const char text[] = "{\"tpu_node_name\": \"n\", \"project\": null, \"zone\": \"z\"}";
-    assert_ok(sx_tpu_config_parse(text, sizeof(text) - 1, &arena, &c));
+    assert_ok(sx_env_tpu_config_parse(text, sizeof(text) - 1, &arena, &c));
     assert_null(c.project);
     assert_string_equal(c.zone, "z");
 }

@@ -22,7 +22,7 @@ static sx_status read_texts(void *user)
         "[{\"ipAddress\": \"10.0.0.1\", \"port\": 8470}, {\"ipAddress\": \"10.0.0.2\"}]}";
     sx_arena arena;
     sx_tf_config config;
-    sx_tpu_config tpu_config;
+    sx_env_tpu_config tpu_config;
     sx_tpu_node tpu_node = {0};
     sx_device_spec spec;
     const char *address = NULL;
@@ -32,7 +32,7 @@ static sx_status read_texts(void *user)
     if (status == SX_OK) {
         assert_int_equal(config.n_jobs, 2);
         assert_string_equal(config.session_master, "grpc://h9:8470");
-        status = sx_tpu_config_parse(tpu, sizeof(tpu) - 1, &arena, &tpu_config);
+        status = sx_env_tpu_config_parse(tpu, sizeof(tpu) - 1, &arena, &tpu_config);
     }
     if (status == SX_OK) {
         assert_string_equal(tpu_config.zone, "z");

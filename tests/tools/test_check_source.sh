@@ -58,6 +58,8 @@ try include/sextant/other.h '/* nothing */' 'other.h:1: other.h is in no layer'
 try src/data/all.c '#include <sextant/sextant.h>' 'data must not include sextant/sextant.h'
 echo 'typedef enum sx_kind { SX_KIND } sx_kind;' >"$dir/src/io/kind.h"
 try include/sextant/bare.h '#define sx_kind(x) (x)' 'bare.h:1: sx_kind is also a type (src/io/kind.h)'
+try src/io/same.c 'struct sx_one { int a; };
+typedef struct sx_kind { int a; } sx_kind;' 'src/io/same.c:2: sx_kind is defined in src/io/kind.h, too'
 rm "$dir/src/io/kind.h"
 try include/sextant/bare.h '#define sx_open(b, ...) sx_open_at((b), &(sx_open_args){__VA_ARGS__})' 'bare.h:1: write SX_ARGS_(type'
 cat >"$dir/include/sextant/sextant.hpp" <<'C'

@@ -180,7 +180,7 @@ static dnnl_status_t nhwc(dnnl_memory_desc_t *md, const dnnl_dims_t dims, dnnl_d
 
 static void describe_windows(conv_maker *m)
 {
-    const sx_window *w[2] = {&m->spec->geometry.h, &m->spec->geometry.w};
+    const sx_conv_window *w[2] = {&m->spec->geometry.h, &m->spec->geometry.w};
     for (int i = 0; i < 2; i++) {
         m->strides[i] = w[i]->stride;
         m->dilations[i] = w[i]->dilation - 1;

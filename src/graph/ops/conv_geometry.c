@@ -15,7 +15,7 @@ static bool is_extent(int64_t v)
 
 /* Fills w->out and the pads from in, kernel, stride, dilation. */
 static sx_status fit_window(const char *axis, int32_t padding, int64_t before, int64_t after,
-                            sx_window *w)
+                            sx_conv_window *w)
 {
     const struct {
         const char *name;
@@ -95,8 +95,8 @@ sx_status sx_conv_geometry_of(const sx_conv2d_attrs *attrs, const sx_type *x, co
                         SX_TEXT(filter), (long long)o, (long long)groups);
     }
     sx_conv_geometry g = {.n = x->dims[0], .groups = groups, .c = c, .o = o / groups};
-    g.h = (sx_window){.in = x->dims[1], .kernel = filter->dims[0]};
-    g.w = (sx_window){.in = x->dims[2], .kernel = filter->dims[1]};
+    g.h = (sx_conv_window){.in = x->dims[1], .kernel = filter->dims[0]};
+    g.w = (sx_conv_window){.in = x->dims[2], .kernel = filter->dims[1]};
     g.h.stride = pair_or(&attrs->strides, 0, 1);
     g.w.stride = pair_or(&attrs->strides, 1, 1);
     g.h.dilation = pair_or(&attrs->dilations, 0, 1);
@@ -119,8 +119,8 @@ sx_status sx_pool_geometry_of(const sx_pool2d_attrs *attrs, const sx_type *x, sx
                         "padding add sx_pad()");
     }
     sx_pool_geometry g = {.n = x->dims[0], .c = x->dims[3]};
-    g.h = (sx_window){.in = x->dims[1], .kernel = attrs->window.v[0], .dilation = 1};
-    g.w = (sx_window){.in = x->dims[2], .kernel = attrs->window.v[1], .dilation = 1};
+    g.h = (sx_conv_window){.in = x->dims[1], .kernel = attrs->window.v[0], .dilation = 1};
+    g.w = (sx_conv_window){.in = x->dims[2], .kernel = attrs->window.v[1], .dilation = 1};
     g.h.stride = pair_or(&attrs->strides, 0, g.h.kernel);
     g.w.stride = pair_or(&attrs->strides, 1, g.w.kernel);
     SX_TRY(fit_window("height", attrs->padding, 0, 0, &g.h));
@@ -129,7 +129,7 @@ sx_status sx_pool_geometry_of(const sx_pool2d_attrs *attrs, const sx_type *x, sx
     return SX_OK;
 }
 
-int64_t sx_window_part(const sx_window *w, int64_t n)
+int64_t sx_conv_window_part(const sx_conv_window *w, int64_t n)
 {
     bool padded = w->pad_before != 0 || w->pad_after != 0;
     int64_t read = (n - 1) * w->stride + (w->kernel - 1) * w->dilation + 1;
@@ -143,8 +143,8 @@ void sx_conv_image_part(const sx_conv2d_attrs *attrs, const sx_type *x, const sx
     sx_status status = sx_conv_geometry_of(attrs, x, filter, &g);
     if (status == SX_OK) {
         x_part->dims[0] = y_part->dims[0];
-        x_part->dims[1] = sx_window_part(&g.h, y_part->dims[1]);
-        x_part->dims[2] = sx_window_part(&g.w, y_part->dims[2]);
+        x_part->dims[1] = sx_conv_window_part(&g.h, y_part->dims[1]);
+        x_part->dims[2] = sx_conv_window_part(&g.w, y_part->dims[2]);
     }
     sx_status_free(status);
 }
@@ -156,8 +156,8 @@ void sx_pool_image_part(const sx_pool2d_attrs *attrs, const sx_type *x, const sx
     sx_status status = sx_pool_geometry_of(attrs, x, &g);
     if (status == SX_OK) {
         x_part->dims[0] = y_part->dims[0];
-        x_part->dims[1] = sx_window_part(&g.h, y_part->dims[1]);
-        x_part->dims[2] = sx_window_part(&g.w, y_part->dims[2]);
+        x_part->dims[1] = sx_conv_window_part(&g.h, y_part->dims[1]);
+        x_part->dims[2] = sx_conv_window_part(&g.w, y_part->dims[2]);
         x_part->dims[3] = y_part->dims[3];
     }
     sx_status_free(status);
@@ -190,9 +190,9 @@ static void walk_element(const sx_conv_geometry *g, const int64_t at[4], const s
 {
     int64_t group = at[3] / g->o;
     for (int64_t i = 0; i < g->h.kernel; i++) {
-        int64_t row = sx_window_at(&g->h, at[1], i);
+        int64_t row = sx_conv_window_at(&g->h, at[1], i);
         for (int64_t j = 0; j < g->w.kernel; j++) {
-            int64_t column = sx_window_at(&g->w, at[2], j);
+            int64_t column = sx_conv_window_at(&g->w, at[2], j);
             for (int64_t c = 0; c < g->c && row >= 0 && column >= 0; c++) {
                 const int64_t x_at[] = {at[0], row, column, group * g->c + c};
                 const int64_t w_at[] = {i, j, c, at[3]};
@@ -218,11 +218,11 @@ void sx_conv_walk(const sx_conv2d_attrs *attrs, const sx_host_tensor *x,
     }
 }
 
-int64_t sx_window_count(const sx_window *w, int64_t o)
+int64_t sx_conv_window_count(const sx_conv_window *w, int64_t o)
 {
     int64_t count = 0;
     for (int64_t k = 0; k < w->kernel; k++) {
-        count += sx_window_at(w, o, k) >= 0;
+        count += sx_conv_window_at(w, o, k) >= 0;
     }
     return count;
 }
@@ -238,10 +238,10 @@ void sx_pool_walk(const sx_pool2d_attrs *attrs, const sx_host_tensor *x, const s
     for (int64_t m = 0; m < n; m++) {
         int64_t at[SX_MAX_RANK];
         sx_unravel(&y->type, m, at);
-        int64_t count = sx_window_count(&g.h, at[1]) * sx_window_count(&g.w, at[2]);
+        int64_t count = sx_conv_window_count(&g.h, at[1]) * sx_conv_window_count(&g.w, at[2]);
         for (int64_t k = 0; k < g.h.kernel * g.w.kernel; k++) {
-            int64_t row = sx_window_at(&g.h, at[1], k / g.w.kernel);
-            int64_t column = sx_window_at(&g.w, at[2], k % g.w.kernel);
+            int64_t row = sx_conv_window_at(&g.h, at[1], k / g.w.kernel);
+            int64_t column = sx_conv_window_at(&g.w, at[2], k % g.w.kernel);
             if (row >= 0 && column >= 0) {
                 const int64_t x_at[] = {at[0], row, column, at[3]};
                 visit(user, count, &x->f[sx_ravel(&x->type, x_at)], &y->f[m]);

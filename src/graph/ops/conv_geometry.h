@@ -17,23 +17,23 @@
 
 #include "graph/ops/attrs.h"
 
-typedef struct sx_window {
+typedef struct sx_conv_window {
     int64_t in, out, kernel, stride, dilation;
     int64_t pad_before, pad_after; /* padding that is actually read */
-} sx_window;
+} sx_conv_window;
 
 /* x [n, h.in, w.in, groups * c], filter [h.kernel, w.kernel, c, groups * o] (HWIO),
  * y [n, h.out, w.out, groups * o] */
 typedef struct sx_conv_geometry {
     int64_t n; /* may be SX_BATCH */
-    sx_window h, w;
+    sx_conv_window h, w;
     int64_t groups, c, o; /* channels and filters of one group */
 } sx_conv_geometry;
 
 /* x [n, h.in, w.in, c], y [n, h.out, w.out, c] */
 typedef struct sx_pool_geometry {
     int64_t n; /* may be SX_BATCH */
-    sx_window h, w;
+    sx_conv_window h, w;
     int64_t c;
 } sx_pool_geometry;
 
@@ -45,7 +45,7 @@ SX_MUST_USE sx_status sx_pool_geometry_of(const sx_pool2d_attrs *attrs, const sx
 
 /* For host kernels: the input position that output `o` reads with kernel element `k`, or -1 in
  * padding. */
-static inline int64_t sx_window_at(const sx_window *w, int64_t o, int64_t k)
+static inline int64_t sx_conv_window_at(const sx_conv_window *w, int64_t o, int64_t k)
 {
     int64_t i = o * w->stride - w->pad_before + k * w->dilation;
     return i >= 0 && i < w->in ? i : -1;
@@ -67,11 +67,11 @@ void sx_pool_walk(const sx_pool2d_attrs *attrs, const sx_host_tensor *x, const s
                   sx_pool_visit visit, void *user);
 
 /* The number of kernel elements of output `o` that are inside the image. */
-int64_t sx_window_count(const sx_window *w, int64_t o);
+int64_t sx_conv_window_count(const sx_conv_window *w, int64_t o);
 
 /* Parts (op_def.h). Of the image that n outputs read: without padding the part that their windows
  * cover; with padding the whole image, since the padding of a smaller one may be another. */
-int64_t sx_window_part(const sx_window *w, int64_t n);
+int64_t sx_conv_window_part(const sx_conv_window *w, int64_t n);
 void sx_conv_image_part(const sx_conv2d_attrs *attrs, const sx_type *x, const sx_type *filter,
                         const sx_type *y_part, sx_type *x_part);
 void sx_pool_image_part(const sx_pool2d_attrs *attrs, const sx_type *x, const sx_type *y_part,

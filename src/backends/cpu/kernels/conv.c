@@ -430,7 +430,7 @@ typedef struct product {
     int64_t rows, c, o; /* pixels, channels in and out */
 } product;
 
-static bool is_plain(const sx_window *w)
+static bool is_plain(const sx_conv_window *w)
 {
     return w->kernel == 1 && w->stride == 1 && w->pad_before == 0 && w->out == w->in;
 }

@@ -32,7 +32,7 @@ static bool conv_fits(const sx_node *n, const sx_type *x, const sx_type *filter,
     return ok;
 }
 
-static bool is_2x2(const sx_window *w)
+static bool is_2x2(const sx_conv_window *w)
 {
     return w->kernel == 2 && w->stride == 2 && w->pad_before == 0 && 2 * w->out <= w->in;
 }

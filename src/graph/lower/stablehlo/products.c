@@ -62,10 +62,10 @@ void sx_hlo_lower_conv2d_grad_input(sx_hlo_writer *w, const sx_hlo_op *op)
         sx_hlo_fail(w, status);
         return;
     }
-    const sx_window *axes[2] = {&g.h, &g.w};
+    const sx_conv_window *axes[2] = {&g.h, &g.w};
     sx_hlo_conv conv = {.strides = {1, 1}, .groups = g.groups};
     for (int i = 0; i < 2; i++) {
-        const sx_window *a = axes[i];
+        const sx_conv_window *a = axes[i];
         conv.x_dilation[i] = a->stride;
         conv.filter_dilation[i] = a->dilation;
         conv.pads[i][0] = (a->kernel - 1) * a->dilation - a->pad_before;
@@ -97,10 +97,10 @@ void sx_hlo_lower_conv2d_grad_filter(sx_hlo_writer *w, const sx_hlo_op *op)
         sx_hlo_fail(w, status);
         return;
     }
-    const sx_window *axes[2] = {&g.h, &g.w};
+    const sx_conv_window *axes[2] = {&g.h, &g.w};
     sx_hlo_conv conv = {.x_dilation = {1, 1}, .groups = g.groups};
     for (int i = 0; i < 2; i++) {
-        const sx_window *a = axes[i];
+        const sx_conv_window *a = axes[i];
         int64_t reach = (a->out - 1) * a->stride + (a->kernel - 1) * a->dilation + 1;
         conv.strides[i] = a->dilation;
         conv.filter_dilation[i] = a->stride;

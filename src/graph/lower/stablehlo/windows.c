@@ -26,7 +26,7 @@ static sx_hlo_window pool_window(const sx_pool_geometry *g)
 }
 
 /* The counts along one axis, as a vector of `dtype` repeated along the others of `type`. */
-static sx_hlo counts_along(sx_hlo_writer *w, const sx_window *window, int64_t axis,
+static sx_hlo counts_along(sx_hlo_writer *w, const sx_conv_window *window, int64_t axis,
                            const sx_type *type)
 {
     sx_type vector = sx_type_of(SX_F32, window->out);
@@ -36,7 +36,7 @@ static sx_hlo counts_along(sx_hlo_writer *w, const sx_window *window, int64_t ax
         return SX_HLO_NONE;
     }
     for (int64_t o = 0; o < window->out; o++) {
-        counts[o] = (float)sx_window_count(window, o);
+        counts[o] = (float)sx_conv_window_count(window, o);
     }
     sx_hlo v = sx_hlo_constant(w, &(sx_tensor){.type = vector, .data = counts});
     sx_free(counts);
@@ -107,10 +107,10 @@ void sx_hlo_lower_avg_pool2d_grad(sx_hlo_writer *w, const sx_hlo_op *op)
     if (!pool_geometry(w, op->attrs, &op->out_types[0], &g)) {
         return;
     }
-    const sx_window *axes[2] = {&g.h, &g.w};
+    const sx_conv_window *axes[2] = {&g.h, &g.w};
     int64_t before[4] = {0}, after[4] = {0}, between[4] = {0};
     for (int i = 0; i < 2; i++) {
-        const sx_window *a = axes[i];
+        const sx_conv_window *a = axes[i];
         before[1 + i] = a->kernel - 1 - a->pad_before;
         after[1 + i] = a->in - ((a->out - 1) * a->stride + 1) + a->pad_before;
         between[1 + i] = a->stride - 1;

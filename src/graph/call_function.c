@@ -13,11 +13,11 @@ static sx_status refuse(const sx_step *step)
     }
     return sx_error(
         SX_UNIMPLEMENTED,
-        "%s \"%s\" %s; a model's graph has sizes that are known, and nodes that devices "
-        "run. What prepares strings belongs into the model's .preprocess; a function of "
-        "such shapes trains on one device by sx_library_add_training()",
+        "%s \"%s\" %s; in a model's graph, all sizes must be known and all nodes must run on "
+        "devices. Move the preparation of strings to the model's .preprocess; to train a function "
+        "of unknown sizes on one device, use sx_library_add_training()",
         n != NULL ? n->op->name : "a late call", n != NULL ? n->name : "",
-        step->kind == SX_STEP_LATE ? "needs sizes that data decide" : "runs on the host");
+        step->kind == SX_STEP_LATE ? "needs sizes that depend on data" : "runs on the host");
 }
 
 /* Appends the graph of a device step: slots[] has the values of what it reads, and gets those of
@@ -132,14 +132,15 @@ void sx_call_function_at(sx_builder *b, const sx_library *library, const char *f
         /* has the first error */
     } else if (b->graph->general) {
         status = sx_error(SX_INVALID_ARGUMENT,
-                          "a function calls another by a node, call, of sx_function_node()");
+                          "sx_call_function() is for the graph of a model; in a function, use "
+                          "sx_function_node() with the operator \"call\"");
     } else if (!library->finished) {
         status = sx_error(SX_FAILED_PRECONDITION, "the library is not finished");
     } else if (called == NULL) {
-        status = sx_error(SX_NOT_FOUND, "there is no such function");
+        status = sx_error(SX_NOT_FOUND, "the library has no such function");
     } else if (called->body->n_args != n_inputs || called->body->n_results != n_outputs) {
         status = sx_error(SX_INVALID_ARGUMENT,
-                          "it has %d inputs and %d outputs, but is called with %d and for %d",
+                          "it has %d inputs and %d outputs, but the call has %d and %d",
                           called->body->n_args, called->body->n_results, n_inputs, n_outputs);
     } else {
         sx_builder_at(b, file, line);

@@ -415,11 +415,17 @@ static sx_status walk_node(sx_specializer *s, const sx_graph *g, const sx_node *
     }
     if (n->op == &sx_op_call) {
         const sx_call_attrs *a = n->attrs;
-        const sx_function *f =
-            sx_library_find(s->out->library, a->function != NULL ? a->function : "");
-        if (f == NULL || (a->gradient == 0 &&
-                          (f->body->n_args != n->n_inputs || f->body->n_results != n->n_outputs))) {
-            return sx_error(SX_NOT_FOUND, "the library has no such function");
+        const char *called = a->function != NULL ? a->function : "";
+        const sx_function *f = sx_library_find(s->out->library, called);
+        if (f == NULL) {
+            return sx_error(SX_NOT_FOUND, "the library has no function \"%.100s\"", called);
+        }
+        if (a->gradient == 0 &&
+            (f->body->n_args != n->n_inputs || f->body->n_results != n->n_outputs)) {
+            return sx_error(SX_INVALID_ARGUMENT,
+                            "function \"%.100s\" has %d inputs and %d outputs, but the call has "
+                            "%d and %d",
+                            called, f->body->n_args, f->body->n_results, n->n_inputs, n->n_outputs);
         }
         if (a->gradient == 0) {
             return sx_inline_body(s, f->body, in, n->n_inputs, name, out_vals);

@@ -133,21 +133,27 @@ static void test_graph_specialize__calls_of_another_library(void **state)
     sx_library *library = parse(MAIN(
         "input %1 float32[2] \"x\"\n%2 = call(%1) {function=\"f\"} float32[2] \"c\"\n"
         "output \"y\" %2\n") "function \"f\"\ninput %1 float32[2] \"x\"\noutput \"y\" %1\nend\n");
-    static const char *const others[] = {
-        "sextant-library 2\n",
-        "sextant-library 2\nfunction \"f\"\ninput %1 float32[2] \"x\"\ninput %2 float32[2] \"z\"\n"
-        "output \"y\" %1\nend\n",
-        "sextant-library 2\nfunction \"f\"\n%1 = constant() {value=tensor(float32[0] \"\")} "
-        "float32[0] \"x\"\noutput \"y\" %1\nend\n",
-        "sextant-library 2\nfunction \"f\"\ninput %1 float32[2] \"x\"\noutput \"y\" %1\n"
-        "output \"z\" %1\nend\n",
+    static const struct {
+        const char *text, *message;
+        sx_code code;
+    } others[] = {
+        {"sextant-library 2\n", "call \"c\": the library has no function \"f\"", SX_NOT_FOUND},
+        {"sextant-library 2\nfunction \"f\"\ninput %1 float32[2] \"x\"\n"
+         "input %2 float32[2] \"z\"\noutput \"y\" %1\nend\n",
+         "\"f\" has 2 inputs and 1 outputs, but the call has 1 and 1", SX_INVALID_ARGUMENT},
+        {"sextant-library 2\nfunction \"f\"\n%1 = constant() {value=tensor(float32[0] \"\")} "
+         "float32[0] \"x\"\noutput \"y\" %1\nend\n",
+         "\"f\" has 0 inputs and 1 outputs, but the call has 1 and 1", SX_INVALID_ARGUMENT},
+        {"sextant-library 2\nfunction \"f\"\ninput %1 float32[2] \"x\"\noutput \"y\" %1\n"
+         "output \"z\" %1\nend\n",
+         "\"f\" has 1 inputs and 2 outputs, but the call has 1 and 1", SX_INVALID_ARGUMENT},
     };
     const sx_type type = sx_type_of(SX_F32, 2);
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
-        sx_library *other = parse(others[i]);
+        sx_library *other = parse(others[i].text);
         sx_specialized *s = NULL;
-        assert_error(specialize(other, library->functions[0].body, &type, &s), SX_NOT_FOUND,
-                     "the library has no such function");
+        assert_error(specialize(other, library->functions[0].body, &type, &s), others[i].code,
+                     others[i].message);
         sx_library_destroy(other);
     }
     sx_library_destroy(library);

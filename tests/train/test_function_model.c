@@ -208,8 +208,8 @@ static void test_train_function_model__refuses(void **state)
         {"host", 1, SX_UNIMPLEMENTED, "assert \"check\" runs on the host"},
         {"late", 1, SX_UNIMPLEMENTED, "where \"places\" runs on the host"},
         {"fixed", 1, SX_INVALID_ARGUMENT, "is float32[N], but is declared as float32[3]"},
-        {"gone", 1, SX_NOT_FOUND, "function \"gone\": there is no such function"},
-        {"host", 2, SX_INVALID_ARGUMENT, "1 inputs and 1 outputs, but is called with 1 and for 2"},
+        {"gone", 1, SX_NOT_FOUND, "function \"gone\": the library has no such function"},
+        {"host", 2, SX_INVALID_ARGUMENT, "1 inputs and 1 outputs, but the call has 1 and 2"},
     };
     sx_library *library = NULL;
     assert_ok(sx_library_parse(odd_functions, strlen(odd_functions), &library));

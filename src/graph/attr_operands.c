@@ -1,6 +1,8 @@
 /* See attr_operands.h. */
 #include "graph/attr_operands.h"
 
+#include <string.h>
+
 #include "base/checked.h"
 #include "graph/host.h"
 #include "graph/ops/attrs.h"
@@ -140,6 +142,15 @@ static sx_status set_ints(const sx_op_def *op, int row, const void *attrs, const
     return SX_OK;
 }
 
+bool sx_attr_holds(const sx_tensor *number)
+{
+    uint64_t back = 0;
+    sx_host_store_element(number->type.dtype,
+                          sx_host_load_element(number->type.dtype, number->data), &back);
+    return sx_dtype_is_float(number->type.dtype) ||
+           memcmp(&back, number->data, sx_dtype_bytes(number->type.dtype)) == 0;
+}
+
 sx_status sx_attr_from_operand(const sx_op_def *op, int row, void *attrs, const sx_type *inputs,
                                int n_inputs, const sx_known_operand *o, bool *out_resolved)
 {
@@ -176,9 +187,14 @@ sx_status sx_attr_from_operand(const sx_op_def *op, int row, void *attrs, const 
         }
         if (op->attrs[row].kind == SX_ATTR_BOOL) {
             *(bool *)field = sx_host_load_element(o->type->dtype, o->value->data) != 0;
-        } else {
-            *(double *)field = sx_host_load_element(o->type->dtype, o->value->data);
+            return SX_OK;
         }
+        if (!sx_attr_holds(o->value)) {
+            return sx_error(SX_UNIMPLEMENTED,
+                            "attribute %s of %s is an integer that float64 does not hold exactly",
+                            op->attrs[row].name, op->name);
+        }
+        *(double *)field = sx_host_load_element(o->type->dtype, o->value->data);
         return SX_OK;
     default:
         return wrong(op, row, o);

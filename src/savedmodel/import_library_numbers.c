@@ -72,16 +72,20 @@ static sx_status import_select(sx_tf_op_node *x)
     return SX_OK;
 }
 
-/* ClipByValue(x, low, high) with bounds that are computed, or not scalars; else `clip`. */
+/* Whether input i is a number that an attribute can be. */
+static bool is_attribute(const sx_tf_op_node *x, int i)
+{
+    const sx_tensor *value = i < x->n->n_in ? x->tf.head.values[i] : NULL;
+    return value != NULL && sx_type_elems(&value->type) == 1 &&
+           sx_dtype_bytes(value->type.dtype) > 0 && sx_attr_holds(value);
+}
+
+/* ClipByValue(x, low, high) with bounds that are computed, or not scalars, or not exact as
+ * attributes; else `clip`. */
 static sx_status import_clip(sx_tf_op_node *x)
 {
     sx_value in[3], y = SX_NO_VALUE;
-    bool constant = x->n->n_in == 3;
-    for (int i = 1; i < x->n->n_in; i++) {
-        const sx_tensor *bound = x->tf.head.values[i];
-        constant = constant && bound != NULL && sx_type_elems(&bound->type) == 1;
-    }
-    if (constant) {
+    if (x->n->n_in == 3 && is_attribute(x, 1) && is_attribute(x, 2)) {
         return sx_tf_import_one(x);
     }
     for (int i = 0; i < 3; i++) {
@@ -89,6 +93,40 @@ static sx_status import_clip(sx_tf_op_node *x)
     }
     SX_TF_BUILD(x, &y, minimum, NULL, in[0], in[2]);
     SX_TF_BUILD(x, &y, maximum, NULL, y, in[1]);
+    sx_tf_set(x, 0, y);
+    return SX_OK;
+}
+
+/* OneHot(indices, depth, on, off) with values that are computed, or not exact as attributes, or on
+ * another axis than the last: select(one_hot, on, off); else `one_hot`. */
+static sx_status import_one_hot(sx_tf_op_node *x)
+{
+    const sx_one_hot_attrs attrs = {.on = 1, .dtype = SX_BOOL};
+    const int rank = x->tf.head.types[0].rank; /* that of the result is one more */
+    const int64_t axis = sx_tf_read_int(&x->tf.head, "axis", -1);
+    sx_value in[4], hot = SX_NO_VALUE, y = SX_NO_VALUE;
+    if ((axis == -1 || axis == rank) && is_attribute(x, 2) && is_attribute(x, 3)) {
+        return sx_tf_import_one(x);
+    }
+    for (int i = 0; i < 4; i++) {
+        SX_TRY(sx_tf_operand(x, i, &in[i]));
+    }
+    SX_TRY(sx_tf_build_open(x, &sx_op_one_hot, &attrs, in[0], "depth", in[1], &hot));
+    if (axis != -1) {
+        SX_TRY(sx_tf_require_rank(x, 0));
+    }
+    if (axis != -1 && axis != rank) {
+        sx_transpose_attrs move = {.perm = {.n = rank + 1}};
+        if (axis < 0 || axis > rank || rank >= SX_MAX_RANK) {
+            return sx_tf_unsupported("axis is %lld, expected -1 or at most %d", (long long)axis,
+                                     rank);
+        }
+        for (int d = 0; d <= rank; d++) {
+            move.perm.v[d] = d < axis ? d : d == axis ? rank : d - 1;
+        }
+        SX_TF_BUILD(x, &hot, transpose, &move, hot);
+    }
+    SX_TF_BUILD(x, &y, select, NULL, hot, in[2], in[3]);
     sx_tf_set(x, 0, y);
     return SX_OK;
 }
@@ -254,6 +292,7 @@ const sx_tf_op_row sx_tf_number_rows[] = {
     {"Select", import_select, NULL},
     {"AddN", import_sum, NULL},
     {"ClipByValue", import_clip, NULL},
+    {"OneHot", import_one_hot, NULL},
     {"Where", import_where, NULL},
     {"L2Loss", import_l2_loss, NULL},
     {"EuclideanNorm", import_euclidean_norm, NULL},

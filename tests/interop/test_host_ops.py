@@ -222,6 +222,12 @@ for dtype in (np.int32, np.int64, np.float32, np.float64):
     case(f"ragged_range_{np.dtype(dtype).name}", lambda a, b, d: tuple(raw.RaggedRange(starts=a, limits=b, deltas=d)),
          dtype([0, 5, 2, -3]), dtype([3, 1, 2, 4]), dtype([1, -2, 1, 3]))
 case("ragged_range_scalar", lambda a, b, d: tuple(raw.RaggedRange(starts=a, limits=b, deltas=d, Tsplits=tf.int32)), np.int32(0), np.int32([3, 0]), np.int32(1))
+case("ragged_range_far", lambda a, b, d: tuple(raw.RaggedRange(starts=a, limits=b, deltas=d)),
+     np.int64([2**53, 2**63 - 3, -2**63, 2**63 - 1, 0]), np.int64([2**53 + 3, 2**63 - 1, 2**63 - 1, -2**63, -2**63]),
+     np.int64([1, 1, 2**62, -2**62, -2**63]))
+for dtype in (np.float32, np.float64):  # to the bit: TensorFlow computes lengths and values in the dtype
+    case(f"ragged_range_tenths_{np.dtype(dtype).name}", lambda a, b, d: (*(y := raw.RaggedRange(starts=a, limits=b, deltas=d)),
+         tf.cast(y[1] * 2.0**56, tf.int64)), dtype([0, 0, 1]), dtype([.3, 1, -1]), dtype([.1, .1, -.1]))
 case("ragged_range_zero", lambda a, b, d: tuple(raw.RaggedRange(starts=a, limits=b, deltas=d)), np.int32([0]), np.int32([3]), np.int32([0]))
 for values in (strings(STRANGE[:6]), np.arange(6, dtype=np.float32), np.arange(12, dtype=np.int64).reshape(6, 2), np.array([True, False] * 3)):
     kind = f"{'s' if values.dtype == object else values.dtype.name}_{values.ndim}"
@@ -292,6 +298,8 @@ case("unique_v2", lambda a: tuple(raw.UniqueV2(x=a, axis=np.int64([0]))), np.int
 BOUNDS = [0.0, 1.5, 2.0, 100.0]
 each("bucketize", lambda a: raw.Bucketize(input=a, boundaries=BOUNDS), f32=np.float32([[-1e9, 0, 1.5], [2, 7, np.nan]]), i32=np.int32([-1, 0, 2, 100]),
      f64=np.array([1.4999999999, 1.5]), i64=np.int64([2**62]))
+each("bucketize_far", lambda a: raw.Bucketize(input=a, boundaries=[2.0**24, 2.0**24 + 2, 2.0**24 + 4]), i32=np.int32([2**24 + 1, 2**24 + 3]),
+     i64=np.int64([2**24 + 1, 2**24 + 3]), f64=np.array([2**24 + 1, 2**24 + 3.0]))
 COUNTED = np.int32([[3, 0, 0], [9, 5, 3]])
 case("bincount", lambda a, n, w: raw.Bincount(arr=a, size=n, weights=w), COUNTED, np.int32(6), np.float32([[1, 2, 3], [4, 5, 6]]))
 case("bincount_ones", lambda a, n, w: raw.Bincount(arr=a, size=n, weights=w), COUNTED, np.int32(6), np.zeros(0, np.int64))

@@ -136,5 +136,23 @@ def main():
     return 1 if failures or (not only and len(cases) < 100) else 0
 
 
+# --- Integers that float64 does not hold -----------------------------------------------------------
+
+FAR = 2**53
+for key, low, high in (("inexact", -FAR - 1, FAR + 1), ("exact", -FAR, FAR), ("ends", -2**63 + 1, 2**63 - 1)):
+    case(f"clip_far_{key}", lambda x, low=low, high=high: raw.ClipByValue(t=x, clip_value_min=tf.constant(low, tf.int64), clip_value_max=tf.constant(
+        high, tf.int64)), np.int64([FAR + 2, FAR + 1, FAR, -FAR, -FAR - 1, -FAR - 2, 2**63 - 1, -2**63]))
+for dtype, on, off in ((tf.int64, FAR + 1, -FAR - 1), (tf.uint64, 2**64 - 1, 3), (tf.int64, 2**63 - 1, -2**63)):
+    case(f"one_hot_far_{dtype.name}_{on % 10}", lambda i, d=dtype, on=on, off=off: raw.OneHot(indices=i, depth=3, on_value=tf.constant(
+        on, d), off_value=tf.constant(off, d)), np.int32([[0, 2], [5, -1]]))
+for axis in (-1, 0, 1, 2):
+    case(f"one_hot_axis_{axis + 1}", lambda i, on, axis=axis: raw.OneHot(indices=i, depth=3, on_value=2.5, off_value=0.5, axis=axis) * on,
+         np.int64([[0, 2], [5, -1]]), np.float32(1))
+    case(f"one_hot_fed_{axis + 1}", lambda i, on, n, axis=axis: raw.OneHot(indices=i, depth=n, on_value=on, off_value=-on, axis=axis),
+         np.int64([[0, 2], [5, -1]]), np.float32(3), np.int32(4))
+for op, k in (("TopKV2", 3), ("InTopKV2", 2)):  # of an unknown rank
+    case(f"any_{op}", (lambda x, k=k: tuple(raw.TopKV2(input=x, k=k))) if op == "TopKV2" else
+         lambda x, k=k: raw.InTopKV2(predictions=x, targets=[1, 0], k=k), np.float32([[1, 5, 2, 4], [3, 1, 2, 9]]))
+
 if __name__ == "__main__":
     sys.exit(main())

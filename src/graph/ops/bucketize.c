@@ -5,7 +5,7 @@
  *   returns     int32 of x's shape, in [0, n]
  *
  * Errors   INVALID_ARGUMENT  dtypes, boundaries that do not ascend
- * Numbers  exact; NaN has bucket n
+ * Numbers  integers are compared as float32, as TensorFlow does; NaN has bucket n
  * Source   TensorFlow Bucketize */
 #include "graph/ops/host_ops.h"
 
@@ -44,7 +44,9 @@ static sx_status bucketize_host(const sx_kernel_call *c)
     const float *at = attrs->boundaries.data;
     const int64_t count = at != NULL ? attrs->boundaries.type.dims[0] : 0;
     for (int64_t k = 0, n = sx_type_elems(&c->in[0].type); k < n; k++) {
-        const double x = sx_host_get(&c->in[0], k);
+        const double given = sx_host_get(&c->in[0], k);
+        const double x =
+            sx_carrier_of(c->in[0].type.dtype) == SX_CARRIER_F ? given : (double)(float)given;
         int64_t low = 0, high = count; /* the first boundary above x lies in [low, high] */
         while (low < high) {
             const int64_t middle = low + (high - low) / 2;

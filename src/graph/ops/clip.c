@@ -49,15 +49,20 @@ static void clip_grad(sx_grad *g)
 static sx_status clip_host(const sx_kernel_call *c)
 {
     const sx_clip_attrs *attrs = c->attrs;
-    int64_t n = sx_type_elems(&c->out[0].type);
-    for (int64_t i = 0; i < n; i++) {
-        double x = sx_host_get(&c->in[0], i);
-        if (x < attrs->low || x > attrs->high) {
-            sx_host_set(&c->out[0], i, x < attrs->low ? attrs->low : attrs->high);
-        } else {
-            sx_host_move(c, i, 0, i, 1);
-        }
+    const sx_dtype dtype = c->out[0].type.dtype;
+    const int64_t n = sx_type_elems(&c->out[0].type);
+    uint64_t room[2];
+    const sx_host_tensor bounds = {.type = sx_type_of(dtype, 2), .data = room};
+    sx_host_set(&bounds, 0, attrs->low); /* integers are compared as they are */
+    sx_host_set(&bounds, 1, attrs->high);
+#define CLIP(type, field)                                            \
+    for (int64_t i = 0; i < n; i++) {                                \
+        const type x = c->in[0].field[i];                            \
+        c->out[0].field[i] = x < bounds.field[0]   ? bounds.field[0] \
+                             : x > bounds.field[1] ? bounds.field[1] \
+                                                   : x;              \
     }
+    SX_HOST_BY_NUMBER(dtype, CLIP)
     return SX_OK;
 }
 

@@ -83,7 +83,7 @@ static sx_status one_hot_from_tf(const sx_tf_node *n, void *out)
     sx_one_hot_attrs *attrs = out;
     const int64_t axis = sx_tf_read_int(n, "axis", -1);
     if (axis != -1 && axis != n->types[0].rank) {
-        return sx_error(SX_UNIMPLEMENTED, "axis is not the last one");
+        return sx_error(SX_UNIMPLEMENTED, "axis is %lld, expected the last one", (long long)axis);
     }
     attrs->dtype = sx_tf_read_dtype(n, "T", n->n_in > 2 ? n->types[2].dtype : SX_F32);
     return SX_OK;

@@ -49,21 +49,40 @@ static int64_t rows_of(const sx_kernel_call *c)
     return rows;
 }
 
-static double number(const sx_kernel_call *c, int input, int64_t row)
+static int64_t place_of(const sx_kernel_call *c, int input, int64_t row)
 {
-    return sx_host_get(&c->in[input], c->in[input].type.rank == 0 ? 0 : row);
+    return c->in[input].type.rank == 0 ? 0 : row;
 }
 
-/* How many values the row has; -1: its delta is 0. */
+static bool is_float(const sx_kernel_call *c)
+{
+    return sx_carrier_of(c->in[0].type.dtype) == SX_CARRIER_F;
+}
+
+/* How many values the row has, exactly below 2^53; -1: its delta is 0. */
 static double length_of(const sx_kernel_call *c, int64_t row)
 {
-    const double start = number(c, 0, row), limit = number(c, 1, row), delta = number(c, 2, row);
+    const int64_t at[3] = {place_of(c, 0, row), place_of(c, 1, row), place_of(c, 2, row)};
+    if (!is_float(c)) {
+        const int64_t start = c->in[0].i[at[0]], limit = c->in[1].i[at[1]],
+                      delta = c->in[2].i[at[2]];
+        const bool up = delta > 0;
+        const uint64_t span = up ? (uint64_t)limit - (uint64_t)start
+                                 : (uint64_t)start - (uint64_t)limit,
+                       step = up ? (uint64_t)delta : 0 - (uint64_t)delta;
+        return delta == 0 ? -1
+               : (up ? limit <= start : limit >= start)
+                   ? 0
+                   : (double)(span / step) + (double)(span % step != 0);
+    }
+    const double start = c->in[0].f[at[0]], limit = c->in[1].f[at[1]], delta = c->in[2].f[at[2]];
+    const double ratio = c->in[0].type.dtype == SX_F32
+                             ? (double)(((float)limit - (float)start) / (float)delta)
+                             : (limit - start) / delta;
     if (delta == 0) {
         return -1;
     }
-    return (delta > 0 && limit <= start) || (delta < 0 && limit >= start)
-               ? 0
-               : ceil(fabs((limit - start) / delta));
+    return (delta > 0 && limit <= start) || (delta < 0 && limit >= start) ? 0 : ceil(fabs(ratio));
 }
 
 static sx_status ragged_range_host_types(const sx_kernel_call *c, sx_type *out_types)
@@ -87,17 +106,23 @@ static sx_status ragged_range_host_types(const sx_kernel_call *c, sx_type *out_t
 
 static sx_status ragged_range_host(const sx_kernel_call *c)
 {
+    const bool single = c->in[0].type.dtype == SX_F32;
     int64_t at = 0;
     c->out[0].i[0] = 0;
     for (int64_t row = 0, rows = rows_of(c); row < rows; row++) {
-        const int64_t length = (int64_t)length_of(c, row);
-        for (int64_t k = 0; k < length; k++, at++) {
-            if (sx_carrier_of(c->in[0].type.dtype) == SX_CARRIER_F) {
-                c->out[1].f[at] = number(c, 0, row) + (double)k * number(c, 2, row);
-            } else {
-                const int64_t start = c->in[0].i[c->in[0].type.rank == 0 ? 0 : row],
-                              delta = c->in[2].i[c->in[2].type.rank == 0 ? 0 : row];
-                c->out[1].i[at] = SX_WRAP(start, +, SX_WRAP(k, *, delta));
+        const int64_t end = at + (int64_t)length_of(c, row), from = place_of(c, 0, row),
+                      step = place_of(c, 2, row);
+        if (is_float(c)) { /* each value is the one before it plus delta, in the dtype */
+            const double delta = c->in[2].f[step];
+            for (double x = c->in[0].f[from]; at < end; at++) {
+                c->out[1].f[at] = x;
+                x = single ? (double)((float)x + (float)delta) : x + delta;
+            }
+        } else {
+            const int64_t delta = c->in[2].i[step];
+            for (int64_t x = c->in[0].i[from]; at < end; at++) {
+                c->out[1].i[at] = x;
+                x = SX_WRAP(x, +, delta);
             }
         }
         c->out[0].i[row + 1] = at;

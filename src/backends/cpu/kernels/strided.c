@@ -286,14 +286,13 @@ static void chunk_clip_any(const strided_data *d, const sx_cpu_call *call, const
     const sx_clip_attrs *attrs = d->node->attrs;
     const void *x = carried(d->dtype, in[0], room, n);
     (void)call;
-#define CLIP(type, least, most)                                                                \
-    {                                                                                          \
-        const type *from = x;                                                                  \
-        type *to = (type *)(void *)made;                                                       \
-        for (int64_t i = 0; i < n; i++) {                                                      \
-            const double v = (double)from[i];                                                  \
-            to[i] = v < attrs->low ? (type)(least) : v > attrs->high ? (type)(most) : from[i]; \
-        }                                                                                      \
+#define CLIP(type, least, most)                                            \
+    {                                                                      \
+        const type *from = x, low = (type)(least), high = (type)(most);    \
+        type *to = (type *)(void *)made;                                   \
+        for (int64_t i = 0; i < n; i++) {                                  \
+            to[i] = from[i] < low ? low : from[i] > high ? high : from[i]; \
+        }                                                                  \
     }
     if (sx_carrier_of(d->dtype) == SX_CARRIER_F) {
         CLIP(double, attrs->low, attrs->high)

@@ -55,7 +55,9 @@ SX_API SX_MUST_USE sx_status sx_library_parse(const char *text, size_t size,
  * parameter of any type. sx_variable() reads a variable of the library, which sx_library_add() adds
  * to it if it is new; sx_assign() assigns it. Operators of sextant/ops.h and layers can be used if
  * the ranks of all operands are known: dimensions that are unknown are taken to be equal, which
- * running the function checks. sx_function_node() can always be used. */
+ * running the function checks. A size that depends on them is an operand: x [?,32] is reshaped to
+ * [?,4,8] by sx_function_node(), "reshape" with "shape=%7", where value 7 is the constant {-1,4,8}.
+ * sx_function_node() can always be used. */
 SX_API SX_MUST_USE sx_status sx_builder_create_function(sx_builder **out_builder);
 
 /* Adds a function's nodes to the graph of a model (sx_builder_create()): it is made for the types

@@ -332,7 +332,9 @@ static sx_status infer_open(const sx_node_spec *spec, const void *attrs, const s
     }
     sx_free(tried);
     if (status != SX_OK) {
-        return sx_status_annotate(status, __FILE__, __LINE__, "with %d for unknown dimensions",
+        return sx_status_annotate(status, __FILE__, __LINE__,
+                                  "with %d for unknown dimensions (sx_function_node() takes sizes "
+                                  "that depend on them as operands)",
                                   (int)sizes[0]);
     }
     for (int i = 0; i < *out_n; i++) {

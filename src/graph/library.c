@@ -17,8 +17,10 @@
 #include <string.h>
 
 #include "base/args.h"
+#include "base/buffer.h"
 #include "base/checked.h"
 #include "base/memory.h"
+#include "base/nearest.h"
 #include "graph/attr_rows.h"
 #include "graph/builder.h"
 #include "graph/ops/attrs.h"
@@ -192,13 +194,55 @@ bool sx_type_may_be(const sx_type *type, const sx_type *declared)
     return may;
 }
 
+/* `names` are consumed; NULL if there was no memory. */
+static sx_status no_such(const char *what, const char *name, const char **names, int n)
+{
+    enum { MOST_LISTED = 16 };
+    sx_buf text;
+    sx_buf_init(&text, 1 << 14);
+    if (names != NULL && n <= MOST_LISTED) {
+        sx_nearest_list(name, names, (size_t)n, &text);
+    } else if (names != NULL && n > MOST_LISTED) {
+        sx_buf similar;
+        sx_buf_init(&similar, 1 << 12);
+        sx_buf_printf(&text, "(it has %d)", n);
+        if (sx_nearest_names(name, names, (size_t)n, &similar) > 0) {
+            sx_buf_printf(&text, "; did you mean %s?", sx_buf_text(&similar));
+        }
+        sx_buf_deinit(&similar);
+    }
+    sx_status status = sx_error(SX_NOT_FOUND, "the library has no %s \"%.100s\" %s", what, name,
+                                sx_buf_text(&text));
+    sx_buf_deinit(&text);
+    sx_free(names);
+    return status;
+}
+
+sx_status sx_library_no_function(const sx_library *library, const char *name)
+{
+    const char **names = sx_alloc((size_t)library->n_functions + 1, sizeof(*names));
+    for (int i = 0; names != NULL && i < library->n_functions; i++) {
+        names[i] = library->functions[i].name;
+    }
+    return no_such("function", name, names, library->n_functions);
+}
+
+sx_status sx_library_no_variable(const sx_library *library, const char *name)
+{
+    const char **names = sx_alloc((size_t)library->n_variables + 1, sizeof(*names));
+    for (int i = 0; names != NULL && i < library->n_variables; i++) {
+        names[i] = library->variables[i].name;
+    }
+    return no_such("variable", name, names, library->n_variables);
+}
+
 static sx_status check_call(const sx_library *library, const sx_graph *g, const sx_node *n)
 {
     const sx_call_attrs *attrs = n->attrs;
     const char *name = attrs->function != NULL ? attrs->function : "";
     const sx_function *f = sx_library_find(library, name);
     if (f == NULL) {
-        return sx_error(SX_NOT_FOUND, "the library has no function \"%.100s\"", name);
+        return sx_library_no_function(library, name);
     }
     if (attrs->gradient != 0) {
         /* its other types follow from the function's when they are known (specialize_gradient.c) */
@@ -236,9 +280,8 @@ static sx_status check_handle(const sx_library *library, const sx_node *n)
 {
     const sx_variable_handle_attrs *attrs = n->attrs;
     const char *name = attrs->name != NULL ? attrs->name : "";
-    return sx_library_find_variable(library, name) != NULL
-               ? SX_OK
-               : sx_error(SX_NOT_FOUND, "the library has no variable \"%.100s\"", name);
+    return sx_library_find_variable(library, name) != NULL ? SX_OK
+                                                           : sx_library_no_variable(library, name);
 }
 
 static sx_status check_nodes(const sx_library *library, const sx_graph *g)

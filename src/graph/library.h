@@ -34,6 +34,9 @@ struct sx_library {
 /* NULL if there is none. */
 const sx_function *sx_library_find(const sx_library *library, const char *name);
 const sx_variable_spec *sx_library_find_variable(const sx_library *library, const char *name);
+/* The error NOT_FOUND of a name: what the library has instead. */
+sx_status sx_library_no_function(const sx_library *library, const char *name);
+sx_status sx_library_no_variable(const sx_library *library, const char *name);
 
 /* sx_library_parse() with limits; NULL = the defaults. */
 SX_MUST_USE sx_status sx_library_parse_within(const char *text, size_t size,

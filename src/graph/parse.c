@@ -22,6 +22,7 @@ typedef struct parsed_graph {
     sx_arena *arena;  /* scratch: the builder copies what it keeps */
     sx_value *inputs; /* [SX_NODE_MAX_INPUTS]: scratch */
     int64_t version;
+    int line; /* where the statement being read begins; the lexer is past its end */
 } parsed_graph;
 
 /* Index of the current word in a NULL-terminated list. */
@@ -44,7 +45,7 @@ static sx_status check_id(const parsed_graph *p, uint32_t id, sx_value got)
         return SX_OK;
     }
     return sx_error(SX_INVALID_ARGUMENT, "line %d: value %%%u is out of order, expected %%%u",
-                    p->parser->lexer.line, id, got.id);
+                    p->line, id, got.id);
 }
 
 sx_status sx_parse_variable(sx_lexer *l, sx_arg *out, sx_type *out_type)
@@ -145,7 +146,7 @@ static sx_status check_types(const parsed_graph *p, sx_value first, const sx_typ
         if (!sx_type_equal(&made, &types[i])) {
             char a[SX_TYPE_TEXT], b[SX_TYPE_TEXT];
             return sx_error(SX_INVALID_ARGUMENT, "line %d: value %%%u is declared as %s but is %s",
-                            p->parser->lexer.line, v.id, sx_type_format(&types[i], a, sizeof(a)),
+                            p->line, v.id, sx_type_format(&types[i], a, sizeof(a)),
                             sx_type_format(&made, b, sizeof(b)));
         }
     }
@@ -280,6 +281,7 @@ static sx_status parse_result(parsed_graph *p, bool is_output)
 static sx_status parse_line(parsed_graph *p)
 {
     sx_lexer *l = &p->parser->lexer;
+    p->line = l->line;
     if (sx_lexer_accept_word(l, "variable")) {
         return parse_arg(p, SX_ARG_VARIABLE);
     }
@@ -313,7 +315,7 @@ sx_status sx_parse_graph_lines(sx_parser *parser, bool general, int64_t version,
     l->arena = outer;
     if (status == SX_OK) {
         status =
-            sx_status_annotate(sx_builder_finish(p.b, out), __FILE__, __LINE__, "line %d", l->line);
+            sx_status_annotate(sx_builder_finish(p.b, out), __FILE__, __LINE__, "line %d", p.line);
     }
     sx_free(p.inputs);
     sx_builder_destroy(p.b);

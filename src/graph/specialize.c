@@ -118,7 +118,10 @@ sx_status sx_check_depth(const sx_specializer *s)
     const int64_t most = s->limits.calls > 0 ? s->limits.calls : MAX_CALLS;
     return s->depth < most
                ? SX_OK
-               : sx_error(SX_RESOURCE_EXHAUSTED, "calls nest deeper than %lld", (long long)most);
+               : sx_error(SX_RESOURCE_EXHAUSTED,
+                          "calls nest deeper than %lld, the limit; a function may call itself "
+                          "without end",
+                          (long long)most);
 }
 
 sx_status sx_inline_body(sx_specializer *s, const sx_graph *body, const int *args, int n_args,
@@ -132,9 +135,9 @@ sx_status sx_inline_body(sx_specializer *s, const sx_graph *body, const int *arg
         }
     }
     s->depth++;
-    SX_TRY(sx_walk_graph(s, body, args, prefix, results));
+    sx_status status = sx_walk_graph(s, body, args, prefix, results);
     s->depth--;
-    return SX_OK;
+    return status;
 }
 
 static bool attrs_have_batch(const sx_op_def *op, const void *attrs)
@@ -276,6 +279,7 @@ static sx_status walk_plain(sx_specializer *s, const sx_graph *g, const sx_node 
     sx_type *in_types = sx_arena_array(s->arena, n->n_inputs + 1, sx_type);
     sx_type types[SX_MAX_OUTPUTS];
     bool resolved = true, shapes = true, all_known = true, waits = false, is_static = true;
+    sx_status unfit = SX_OK; /* why the regions' node has no static form */
     if (attrs == NULL || kept == NULL || in_types == NULL) {
         return sx_specialize_no_memory();
     }
@@ -315,7 +319,7 @@ static sx_status walk_plain(sx_specializer *s, const sx_graph *g, const sx_node 
         int count = 0;
         sx_status status = infer(s, op, attrs, in, n->n_inputs, inferred, &count, &waits);
         if (status != SX_OK && regions && sx_status_code(status) != SX_RESOURCE_EXHAUSTED) {
-            sx_status_free(status);
+            unfit = status;
             is_static = false;
         } else if (status != SX_OK) {
             return status;
@@ -342,9 +346,12 @@ static sx_status walk_plain(sx_specializer *s, const sx_graph *g, const sx_node 
         strings = strings || types[i].dtype == SX_STRING;
     }
     if (control && op == &sx_op_map) {
-        return sx_error(SX_UNIMPLEMENTED,
-                        "its region cannot run on a device: strings, unknown shapes or variables");
+        return unfit != SX_OK
+                   ? unfit
+                   : sx_error(SX_UNIMPLEMENTED, "its region cannot run on a device: strings, "
+                                                "unknown shapes or variables");
     }
+    sx_status_free(unfit);
     /* What has an effect, or reads what another may change, runs each time; an assert that holds
      * has none. */
     const bool effect = (op->flags & (SX_OP_EFFECT | SX_OP_STATE)) != 0 &&
@@ -489,8 +496,13 @@ sx_status sx_walk_graph(sx_specializer *s, const sx_graph *g, const int *args, c
         }
         const char *name =
             prefix[0] == '\0' ? n->name : sx_arena_printf(s->arena, "%s/%s", prefix, n->name);
-        status = name == NULL ? sx_specialize_no_memory()
-                              : sx_name_node(n, walk_node(s, g, n, in, name, out_vals));
+        status = name == NULL ? sx_specialize_no_memory() : walk_node(s, g, n, in, name, out_vals);
+        /* of a chain of calls without end, the first are named */
+        enum { NAMED_CALLS = 4 };
+        if (n->op != &sx_op_call || s->depth < NAMED_CALLS ||
+            sx_status_code(status) != SX_RESOURCE_EXHAUSTED) {
+            status = sx_name_node(n, status);
+        }
         for (int i = 0; i < n->n_outputs && status == SX_OK; i++) {
             env[sx_node_output(n, i).id] = out_vals[i];
         }

@@ -171,8 +171,11 @@ sx_status sx_make_regions_static(sx_specializer *s, const sx_node *n, void *attr
         whole = n->n_outputs;
     } else if (n->op == &sx_op_map) {
         const sx_map_attrs *a = n->attrs;
+        if (a->mapped < 1 || a->mapped > n->n_inputs) {
+            return sx_error(SX_INVALID_ARGUMENT, "%lld of %d operands are mapped",
+                            (long long)a->mapped, n->n_inputs);
+        }
         whole = (int)a->mapped;
-        *out_static = *out_static && whole >= 0 && whole <= n->n_inputs;
     }
     for (int row = 0; row < n->op->n_attrs && *out_static; row++) {
         sx_graph *made = NULL;

@@ -122,7 +122,7 @@ static sx_status find_variable(const sx_runner *r, const char *name, int *out)
 {
     const sx_variable_spec *v = sx_library_find_variable(r->options.library, name);
     if (v == NULL) {
-        return sx_error(SX_NOT_FOUND, "the library has no variable \"%.100s\"", name);
+        return sx_library_no_variable(r->options.library, name);
     }
     *out = (int)(v - r->options.library->variables);
     return SX_OK;
@@ -595,11 +595,12 @@ static sx_status run_steps(call *c, sx_function_program *p, int64_t batch, sx_fu
 
 static sx_status check_counts(const sx_graph *body, int n_args, int n_results)
 {
-    return n_args == body->n_args && n_results == body->n_results
-               ? SX_OK
-               : sx_error(SX_INVALID_ARGUMENT,
-                          "got %d arguments and %d results, the function has %d and %d", n_args,
-                          n_results, body->n_args, body->n_results);
+    return n_args == body->n_args && n_results == body->n_results ? SX_OK
+           : n_args != body->n_args
+               ? sx_error(SX_INVALID_ARGUMENT, "got %d arguments, expected %d", n_args,
+                          body->n_args)
+               : sx_error(SX_INVALID_ARGUMENT, "got room for %d results, the function has %d",
+                          n_results, body->n_results);
 }
 /* Runs a function's body, a region or a late call. The caller owns the references in results[]. */
 static sx_status run_graph(call *c, const sx_function_body *called, int64_t late_batch, value *args,
@@ -725,7 +726,7 @@ sx_status sx_runner_run(sx_runner *r, const char *function, const sx_tensor *arg
 {
     const sx_function *f = sx_library_find(r->options.library, function);
     if (f == NULL) {
-        return sx_error(SX_NOT_FOUND, "the library has no function \"%.100s\"", function);
+        return sx_library_no_function(r->options.library, function);
     }
     sx_status status = check_counts(f->body, n_args, n_results);
     if (status == SX_OK) {

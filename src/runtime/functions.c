@@ -158,7 +158,10 @@ sx_status sx_functions_run(sx_functions *f, const char *function, const sx_tenso
                                            n, &results->arena, &cancel);
     if (status != SX_OK) {
         sx_results_free(results);
-        return status;
+        return sx_status_code(status) != SX_DEADLINE_EXCEEDED
+                   ? status
+                   : sx_status_annotate(status, __FILE__, __LINE__, "after timeout_ms, %lld ms",
+                                        (long long)timeout_ms);
     }
     *out_results = results;
     return SX_OK;

@@ -31,7 +31,7 @@ static sx_status find_uses(const sx_library *library, const sx_graph *body, int 
             const char *name = ((const sx_variable_handle_attrs *)node->attrs)->name;
             const sx_variable_spec *v = sx_library_find_variable(library, name);
             if (v == NULL) {
-                return sx_error(SX_NOT_FOUND, "the library has no variable \"%.100s\"", name);
+                return sx_library_no_variable(library, name);
             }
             uses[v - library->variables] = true;
         }
@@ -39,7 +39,7 @@ static sx_status find_uses(const sx_library *library, const sx_graph *body, int 
             const char *name = ((const sx_call_attrs *)node->attrs)->function;
             const sx_function *f = sx_library_find(library, name != NULL ? name : "");
             if (f == NULL) {
-                return sx_error(SX_NOT_FOUND, "the library has no function \"%.100s\"", name);
+                return sx_library_no_function(library, name != NULL ? name : "");
             }
             SX_TRY(find_uses(library, f->body, depth + 1, uses));
         }
@@ -55,8 +55,7 @@ static sx_status find_uses(const sx_library *library, const sx_graph *body, int 
 static sx_status find_function(const sx_library *library, const char *name, const sx_function **out)
 {
     *out = sx_library_find(library, name);
-    return *out != NULL ? SX_OK
-                        : sx_error(SX_NOT_FOUND, "the library has no function \"%.100s\"", name);
+    return *out != NULL ? SX_OK : sx_library_no_function(library, name);
 }
 
 static sx_status check_model(const sx_function *model)

@@ -123,6 +123,13 @@ static void test_graph_text__errors_name_the_line(void **state)
          SX_NOT_FOUND, "line 3: no operator \"fly\""},
         {"sextant-graph 1\ninput %2 float32[2] \"x\"\n", SX_INVALID_ARGUMENT, "%2 is out of order"},
         {"sextant-graph 1\ninput %1 float33[2] \"x\"\n", SX_INVALID_ARGUMENT, "expected a dtype"},
+        {"sextant-graph 1\ninput %1 float32[2] \"x\"\n%7 = neg(%1) float32[2] \"y\"\n\n",
+         SX_INVALID_ARGUMENT, "line 3: value %7 is out of order, expected %2"},
+        {"sextant-graph 1\ninput %1 float32[2] \"x\"\n%2 = neg(%1) float32[3] \"y\"\n\n",
+         SX_INVALID_ARGUMENT, "line 3: value %2 is declared as float32[3] but is float32[2]"},
+        {"sextant-graph 1\ninput %1 float32[2] \"x\"\n%2 = neg(%9) float32[2] \"y\"\n"
+         "output \"y\" %2\n",
+         SX_INVALID_ARGUMENT, "line 3: neg \"y\": input 0"},
         {"sextant-graph 1\noutput \"y\" %7\n", SX_INVALID_ARGUMENT, "%7, which does not exist"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

@@ -375,6 +375,17 @@ static void test_runtime_function_run__limits_are_refused_with_their_figure(void
         "%3 = call(%2) {function=\"c\"} float32[?] \"r\"\noutput \"y\" %3\nend\n"
         "function \"c\"\ninput %1 float32[?] \"x\"\n"
         "%2 = neg(%1) float32[?] \"l\"\noutput \"y\" %2\nend\n";
+    static const char unmapped[] = /* more operands are mapped than there are */
+        "sextant-library 2\nfunction \"main\"\ninput %1 float32[?] \"x\"\n"
+        "%2 = map(%1) {mapped=5} float32[?] \"map\"\n"
+        "  body\n    input %1 float32[] \"x\"\n    output \"y\" %1\n  end\n"
+        "output \"y\" %2\nend\n";
+    static const char uneven[] = /* mapped operands of different lengths */
+        "sextant-library 2\nfunction \"main\"\ninput %1 float32[?] \"x\"\n"
+        "%2 = concat(%1, %1) {axis=0} float32[?] \"twice\"\n"
+        "%3 = map(%1, %2) {mapped=2} float32[?] \"map\"\n"
+        "  body\n    input %1 float32[] \"x\"\n    input %2 float32[] \"y\"\n"
+        "    output \"y\" %1\n  end\noutput \"y\" %3\nend\n";
     static const char huge[] = /* within a region, a value whose size overflows */
         "sextant-library 2\nfunction \"main\"\ninput %1 float32[?] \"x\"\n"
         "%2 = map(%1) {mapped=1} float32[?] \"map\"\n"
@@ -387,9 +398,20 @@ static void test_runtime_function_run__limits_are_refused_with_their_figure(void
     running t;
     begin(&t, "host", parse(endless), (sx_runner_options){.seed = 1});
     assert_error(sx_runner_run(t.runner, "main", &in, 1, &y, 1, &t.arena, NULL),
-                 SX_RESOURCE_EXHAUSTED, "calls nest deeper than 64");
+                 SX_RESOURCE_EXHAUSTED,
+                 "main: call \"again\": call \"again\": call \"again\": call \"again\": calls nest "
+                 "deeper than 64, the limit; a function may call itself without end");
     assert_error(sx_runner_run(t.runner, "niam", &in, 1, &y, 1, &t.arena, NULL), SX_NOT_FOUND,
-                 "no function \"niam\"");
+                 "no function \"niam\" (it has \"main\")");
+    end(&t);
+    begin(&t, "host", parse(unmapped), (sx_runner_options){.seed = 1});
+    assert_error(sx_runner_run(t.runner, "main", &in, 1, &y, 1, &t.arena, NULL),
+                 SX_INVALID_ARGUMENT, "map \"map\": 5 of 1 operands are mapped");
+    end(&t);
+    begin(&t, "host", parse(uneven), (sx_runner_options){.seed = 1});
+    assert_error(sx_runner_run(t.runner, "main", &in, 1, &y, 1, &t.arena, NULL),
+                 SX_INVALID_ARGUMENT,
+                 "operand 1 is float32[2], expected an axis 0 as long as that of float32[1]");
     end(&t);
     for (size_t d = 0; d < 2; d++) {
         begin(&t, devices[d], parse(huge), (sx_runner_options){.seed = 1});

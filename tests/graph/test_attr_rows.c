@@ -123,7 +123,7 @@ static bool change(const sx_attr_def *def, char *attrs, sx_arena *arena)
     sx_tensor *tensor = field;
     switch (def->kind) {
     case SX_ATTR_INT:
-        *(int64_t *)field += 1;
+        *(int64_t *)field ^= 1;
         return true;
     case SX_ATTR_FLOAT:
         *(double *)field = *(double *)field == 0.25 ? 0.5 : 0.25;

@@ -47,7 +47,7 @@ static sx_status ragged_gather_infer(sx_infer_context *c)
     for (int i = 0; i < attrs->rank; i++) {
         c->outputs[i] = sx_type_of(c->inputs[0].dtype, SX_UNKNOWN_DIM);
     }
-    if (sx_vector_size(indices) >= 0) {
+    if (sx_vector_size(indices) >= 0 && sx_vector_size(indices) < INT64_MAX) {
         c->outputs[0].dims[0] = sx_vector_size(indices) + 1;
     }
     c->outputs[attrs->rank] = *values;

@@ -332,6 +332,9 @@ sx_status sx_tf_constant(const sx_tf_op_node *x, sx_type type, const void *data,
 sx_status sx_tf_number(const sx_tf_op_node *x, sx_dtype dtype, double value, sx_value *out)
 {
     uint64_t bytes = 0;
+    if (sx_dtype_bytes(dtype) == 0) {
+        return sx_tf_unsupported("of %s", sx_dtype_name(dtype));
+    }
     sx_host_store_element(dtype, value, &bytes);
     return sx_tf_constant(x, sx_scalar_type(dtype), &bytes, out);
 }

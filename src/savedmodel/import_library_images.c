@@ -125,7 +125,10 @@ static sx_status import_blocks(sx_tf_op_node *x)
     sx_type type;
     SX_TRY(read_image(x, &v, &type));
     const int64_t n = type.dims[0], h = type.dims[1], w = type.dims[2], c = type.dims[3];
-    if (b < 1 || (to_depth ? h % b != 0 || w % b != 0 : c % (b * b) != 0)) {
+    int64_t area = 0, product = 0; /* of a block; the largest size of the result */
+    if (b < 1 || !sx_mul_i64(b, b, &area) ||
+        !sx_mul_i64(to_depth ? c : SX_MAX(h, w), area, &product) ||
+        (to_depth ? h % b != 0 || w % b != 0 : c % area != 0)) {
         return sx_error(SX_DATA_LOSS, "block_size is %lld for an image [%lld,%lld,%lld]",
                         (long long)b, (long long)h, (long long)w, (long long)c);
     }
@@ -134,9 +137,9 @@ static sx_status import_blocks(sx_tf_op_node *x)
     }
     const sx_transpose_attrs swap = {{6, {0, 1, 3, 2, 4, 5}}};
     const sx_shape_attrs parts = to_depth ? (sx_shape_attrs){{6, {n, h / b, b, w / b, b, c}}}
-                                          : (sx_shape_attrs){{6, {n, h, w, b, b, c / (b * b)}}};
-    const sx_shape_attrs whole = to_depth ? (sx_shape_attrs){{4, {n, h / b, w / b, b * b * c}}}
-                                          : (sx_shape_attrs){{4, {n, h * b, w * b, c / (b * b)}}};
+                                          : (sx_shape_attrs){{6, {n, h, w, b, b, c / area}}};
+    const sx_shape_attrs whole = to_depth ? (sx_shape_attrs){{4, {n, h / b, w / b, area * c}}}
+                                          : (sx_shape_attrs){{4, {n, h * b, w * b, c / area}}};
     SX_TF_BUILD(x, &v, reshape, &parts, v);
     SX_TF_BUILD(x, &v, transpose, &swap, v);
     SX_TF_BUILD(x, &v, reshape, &whole, v);

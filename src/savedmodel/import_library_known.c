@@ -93,6 +93,14 @@ sx_status sx_tf_fold(const sx_tf_op_node *x, const sx_op_def *op, const void *at
         t[i] = *known;
         types[i] = known->type;
     }
+    sx_type inferred[SX_MAX_OUTPUTS];
+    int n_out = 1;
+    sx_status fits = sx_infer_types(op, attrs, types, n_in, inferred, &n_out);
+    const bool wrong = fits != SX_OK || !sx_type_equal(&inferred[0], type);
+    sx_status_free(fits);
+    if (wrong) { /* an error when it runs */
+        return SX_OK;
+    }
     sx_arena scratch;
     sx_arena_init(&scratch, 0);
     const int64_t bytes = sx_host_scratch_bytes(op, types, n_in, type, 1);

@@ -225,6 +225,9 @@ static void test_savedmodel_import_ops__elementwise(void **state)
         {"2,2", Y("Cast", "'x'", ATTR("DstT", "type: DT_FLOAT")), "float32[2,2] 1 -2 3 -4"},
         {"2,2", Y("Add", "'x'", ""), "DATA_LOSS: input 1 is missing"},
         {"2,2", Y("Relu", "", ""), "DATA_LOSS: input 0 is missing"},
+        {"2,2",
+         CONST("s", "DT_STRING", DIM("2"), "string_val: ['a', 'b']") Y("MatrixDiag", "'s'", ""),
+         "UNIMPLEMENTED: of string"},
         {"2,2", CONST("s", "DT_STRING", "", "string_val: 'a'") Y("Add", "'x', 's'", ""),
          "UNIMPLEMENTED: y is string[], expected float32"},
         {"2,2",
@@ -250,6 +253,11 @@ static void test_savedmodel_import_ops__shapes(void **state)
 {
     (void)state;
     static const row rows[] = {
+        {"2,2",
+         CONST("c", "DT_FLOAT", DIM("2"), "float_val: [1, 2]")
+             NODE("u", "Unpack", "'c'", ATTR("num", "i: 500") ATTR("axis", "i: 0"))
+                 Y("Add", "'x', 'u:499'", ""),
+         "INVALID_ARGUMENT: begin 2 and size 1 are outside axis 0"},
         {"2,6", INTS("s", "3", "-1, 2, 3") Y("Reshape", "'x', 's'", ""),
          "float32[2,2,3] 1 -2 3 -4 5 -6 7 -8 9 -10 11 -12"},
         {"2,2,3", INTS("s", "2", "-1, 6") Y("Reshape", "'x', 's'", ""),
@@ -451,6 +459,10 @@ static void test_savedmodel_import_ops__windows(void **state)
 {
     (void)state;
     static const row rows[] = {
+        {"1,2,2,4", Y("DepthToSpace", "'x'", ATTR("block_size", "i: 4294967296")),
+         "DATA_LOSS: block_size is 4294967296 for an image [2,2,4]"},
+        {"1,2,2,4", Y("SpaceToDepth", "'x'", ATTR("block_size", "i: 4294967296")),
+         "DATA_LOSS: block_size is 4294967296 for an image [2,2,4]"},
         {"1,4,1,1", CONV(STRIDES("1, 1, 1, 1") VALID), "float32[1,2,1,1] 281 -372"},
         {"1,4,1,1", CONV(STRIDES("1, 1, 1, 1") SAME), "float32[1,4,1,1] -190 281 -372 -37"},
         {"1,4,1,1", CONV(STRIDES("1, 2, 1, 1") SAME), "float32[1,2,1,1] 281 -37"},

@@ -458,6 +458,11 @@ sx_value sx_scalar(sx_builder *b, sx_dtype dtype, double value)
     if (sx_builder_failed(b)) { /* the dtype may be that of a value that was not made */
         return SX_NO_VALUE;
     }
+    if (sx_dtype_bytes(dtype) == 0) {
+        sx_builder_fail(b,
+                        sx_error(SX_INVALID_ARGUMENT, "%s has no numbers", sx_dtype_name(dtype)));
+        return SX_NO_VALUE;
+    }
     sx_host_store_element(dtype, value, &bytes);
     return sx_constant(b, (sx_tensor){sx_scalar_type(dtype), &bytes});
 }

@@ -198,9 +198,19 @@ sx_status sx_build_cache_get(sx_build_cache *cache, const void *key, size_t size
     const uint64_t hash = sx_hash64(key, size);
     pthread_mutex_lock(&cache->mutex);
     sx_built *e = find(cache, hash, key, size);
-    if (e != NULL) {
+    while (e != NULL) {
         e->refs++;
         sx_status status = wait_for(cache, e, cancel);
+        if (status == SX_OK && e->state == FAILED &&
+            (e->code == SX_CANCELLED || e->code == SX_DEADLINE_EXCEEDED)) {
+            sx_built *stopped = drop(e); /* by its thread's token: this one builds it */
+            pthread_mutex_unlock(&cache->mutex);
+            free_entry(stopped);
+            SX_TRY(sx_cancel_check(cancel));
+            pthread_mutex_lock(&cache->mutex);
+            e = find(cache, hash, key, size);
+            continue;
+        }
         if (status == SX_OK && e->state == FAILED) {
             status = sx_error(e->code, "%s", e->message != NULL ? e->message : "out of memory");
         }

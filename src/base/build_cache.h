@@ -4,7 +4,8 @@
  * that request the same key meanwhile wait for it, each until its own deadline. Callers get a
  * reference: an evicted value lives until its last user releases it. The least recently used values
  * are evicted when their number or their total size exceeds a limit. A failure is returned to the
- * threads that wait for it and is not stored: the next request tries again. */
+ * threads that wait for it and is not stored: the next request tries again. If the thread that
+ * builds was cancelled, one of those that wait builds the value. */
 #ifndef SX_BASE_BUILD_CACHE_H
 #define SX_BASE_BUILD_CACHE_H
 

@@ -19,7 +19,7 @@ static void destroy(void *value)
 /* What is made of a key: a copy of its int, which counts for as many bytes. */
 typedef struct making {
     int value;
-    bool fails;
+    bool fails, stopped;            /* stopped: by the caller's deadline */
     atomic_bool *started, *may_end; /* NULL: at once */
 } making;
 
@@ -31,6 +31,9 @@ static sx_status make(void *user, void **out_value, int64_t *out_bytes)
         while (!atomic_load(m->may_end)) {
             usleep(200);
         }
+    }
+    if (m->stopped) {
+        return sx_error(SX_DEADLINE_EXCEEDED, "deadline exceeded");
     }
     if (m->fails) {
         return sx_error(SX_UNIMPLEMENTED, "%d cannot be made", m->value);
@@ -140,7 +143,9 @@ static void *build_slowly(void *user)
     sx_built *b = NULL;
     const int key = t->making.value;
     sx_status status = sx_build_cache_get(t->cache, &key, sizeof(key), make, &t->making, NULL, &b);
-    t->right = sx_status_code(status) == (t->making.fails ? SX_UNIMPLEMENTED : SX_CODE_OK);
+    t->right = sx_status_code(status) == (t->making.stopped ? SX_DEADLINE_EXCEEDED
+                                          : t->making.fails ? SX_UNIMPLEMENTED
+                                                            : SX_CODE_OK);
     sx_status_free(status);
     sx_built_release(b);
     return NULL;
@@ -178,10 +183,47 @@ static void test_base_build_cache__waiting_ends_at_a_deadline(void **state)
     }
 }
 
+/* The deadline of the thread that builds is none of those that wait. */
+static void test_base_build_cache__who_waits_for_a_stopped_thread_builds(void **state)
+{
+    (void)state;
+    sx_build_cache *cache;
+    atomic_bool started = false, may_end = false;
+    pthread_t thread, waiters[4];
+    builder waits[4];
+    assert_ok(sx_build_cache_create(&(sx_build_cache_options){.destroy = destroy}, &cache));
+    builder stopped = {
+        .cache = cache,
+        .making = {.value = 5, .stopped = true, .started = &started, .may_end = &may_end}};
+    assert_int_equal(pthread_create(&thread, NULL, build_slowly, &stopped), 0);
+    while (!atomic_load(&started)) {
+        usleep(200);
+    }
+    for (int i = 0; i < 4; i++) {
+        waits[i] = (builder){.cache = cache, .making = {.value = 5}};
+        assert_int_equal(pthread_create(&waiters[i], NULL, build_slowly, &waits[i]), 0);
+    }
+    usleep(20 * 1000); /* most wait by now */
+    atomic_store(&may_end, true);
+    pthread_join(thread, NULL);
+    assert_true(stopped.right);
+    for (int i = 0; i < 4; i++) {
+        pthread_join(waiters[i], NULL);
+        assert_true(waits[i].right);
+    }
+    sx_build_cache_stats stats;
+    sx_build_cache_get_stats(cache, &stats);
+    assert_int_equal(stats.entries, 1);
+    assert_int_equal(stats.builds, 2);
+    sx_build_cache_destroy(cache);
+    assert_int_equal(atomic_load(&alive), 0);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_base_build_cache__keeps_the_most_recently_used),
     cmocka_unit_test(test_base_build_cache__bytes_are_bounded),
     cmocka_unit_test(test_base_build_cache__failures_are_not_kept),
     cmocka_unit_test(test_base_build_cache__waiting_ends_at_a_deadline),
+    cmocka_unit_test(test_base_build_cache__who_waits_for_a_stopped_thread_builds),
 };
 SX_TEST_MAIN(tests)

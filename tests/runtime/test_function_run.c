@@ -1,6 +1,8 @@
 /* Functions whose shapes are known only when they run: specialized, compiled once for each
  * combination of types, driven by the host where a device cannot. On the host's kernels and on the
  * cpu backend. */
+#include <sys/resource.h>
+
 #include "function_running.h"
 
 #include "base/buffer.h"
@@ -435,7 +437,51 @@ static void test_runtime_function_run__limits_are_refused_with_their_figure(void
     end(&t);
 }
 
+static long peak_kib(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_maxrss;
+}
+
+/* A graph asks for a gibibyte of row numbers: refused, with the memory that compiling takes. */
+static void test_runtime_function_run__row_numbers(void **state)
+{
+    (void)state;
+    running t;
+    sx_budget memory;
+    sx_tensor y[3];
+    sx_budget_init(&memory, "a test", 16 << 20, NULL);
+    begin(&t, "cpu",
+          parse("sextant-library 2\nfunction \"main\"\n"
+                "%1 = iota() {shape=[268435456], axis=0, dtype=int32} int32[268435456] \"rows\"\n"
+                "output \"y\" %1\nend\n"),
+          (sx_runner_options){.memory = &memory});
+    const long before = peak_kib();
+    assert_error(sx_runner_run(t.runner, "main", NULL, 0, y, 1, &t.arena, NULL),
+                 SX_RESOURCE_EXHAUSTED, "would exceed the memory limit of a test");
+    assert_true(peak_kib() - before < 64 * 1024);
+    end(&t);
+    begin(&t, "cpu",
+          parse("sextant-library 2\nfunction \"main\"\n"
+                "%1 = iota() {shape=[60000], axis=0, dtype=int64} int64[60000] \"rows\"\n"
+                "%2 = iota() {shape=[40000,3], axis=0, dtype=int32} int32[40000,3] \"wide\"\n"
+                "%3 = iota() {shape=[3,40000], axis=1, dtype=float32} float32[3,40000] \"long\"\n"
+                "output \"a\" %1\noutput \"b\" %2\noutput \"c\" %3\nend\n"),
+          (sx_runner_options){.seed = 1});
+    assert_ok(sx_runner_run(t.runner, "main", NULL, 0, y, 3, &t.arena, NULL));
+    for (int i = 0; i < 60000; i++) {
+        assert_true(((const int64_t *)y[0].data)[i] == i);
+    }
+    for (int i = 0; i < 120000; i++) {
+        assert_true(((const int32_t *)y[1].data)[i] == i / 3);
+        assert_true(((const float *)y[2].data)[i] == (float)(i % 40000));
+    }
+    end(&t);
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_runtime_function_run__row_numbers),
     cmocka_unit_test(test_runtime_function_run__batch_stays_symbolic_through_attribute_operands),
     cmocka_unit_test(test_runtime_function_run__late_calls_wait_for_their_shapes),
     cmocka_unit_test(test_runtime_function_run__branches),

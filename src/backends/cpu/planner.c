@@ -491,7 +491,8 @@ static sx_status try_plan(const sx_graph *graph, const sx_cpu_plan_options *opti
     if (plan == NULL) {
         return sx_cpu_no_memory();
     }
-    sx_arena_init(&plan->arena, 0);
+    const sx_executable *e = options->executable;
+    sx_arena_init(&plan->arena, e != NULL && e->memory != NULL ? e->memory->limit_bytes : 0);
     sx_cpu_planner p = {.plan = plan, .vec = sx_cpu_vec_best()};
     sx_arena_init(&p.scratch, 0);
     plan->frozen = way->frozen;

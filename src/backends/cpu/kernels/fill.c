@@ -9,9 +9,8 @@
 typedef struct fill_data {
     size_t bytes;                /* of an element */
     int64_t elems, count, inner; /* iota: of the axis, of what is behind it; one_hot: rows, depth */
-    sx_dtype index;
+    sx_dtype index;              /* iota: of the result */
     uint64_t on, off;
-    const uint64_t *places; /* iota: [count], as elements */
     bool normal;
 } fill_data;
 
@@ -19,15 +18,27 @@ typedef struct fill_data {
 
 static void run_iota(const sx_cpu_step *step, const sx_cpu_call *call)
 {
+    enum { BLOCK = 256 };
     const fill_data *d = step->data;
     char *y = sx_cpu_out(step, call, 0);
     const size_t line = (size_t)d->inner * d->bytes, total = (size_t)d->elems * d->bytes;
+    double carriers[BLOCK]; /* of any kind */
+    char places[BLOCK * sizeof(double)];
     if (total == 0) {
         return;
     }
-    for (int64_t k = 0; k < d->count; k++) {
-        memcpy(y + (size_t)k * line, &d->places[k], d->bytes);
-        sx_cpu_repeat(y + (size_t)k * line, d->bytes, line);
+    for (int64_t first = 0; first < d->count; first += BLOCK) {
+        const int64_t n = SX_MIN(d->count - first, BLOCK);
+        const sx_host_tensor block = {.type = sx_type_of(d->index, n), .data = carriers};
+        for (int64_t k = 0; k < n; k++) {
+            sx_host_set(&block, k, (double)(first + k));
+        }
+        sx_host_store(&block, d->inner == 1 ? y + (size_t)first * line : places);
+        for (int64_t k = 0; k < n && d->inner > 1; k++) {
+            char *row = y + (size_t)(first + k) * line;
+            memcpy(row, places + (size_t)k * d->bytes, d->bytes);
+            sx_cpu_repeat(row, d->bytes, line);
+        }
     }
     sx_cpu_repeat(y, (size_t)d->count * line, total);
 }
@@ -37,18 +48,14 @@ static sx_status prepare_iota(const sx_cpu_site *site, sx_cpu_step *step)
     const sx_iota_attrs *attrs = site->nodes[0]->attrs;
     const sx_type *y = &site->out[0];
     fill_data *d = sx_cpu_new(site, fill_data);
-    uint64_t *places = sx_arena_array(&site->plan->arena, y->dims[attrs->axis] + 1, uint64_t);
-    if (d == NULL || places == NULL) {
+    if (d == NULL) {
         return sx_cpu_no_memory();
-    }
-    for (int64_t k = 0; k < y->dims[attrs->axis]; k++) {
-        sx_host_store_element(y->dtype, (double)k, &places[k]);
     }
     *d = (fill_data){.bytes = sx_dtype_bytes(y->dtype),
                      .elems = sx_type_elems(y),
                      .count = y->dims[attrs->axis],
                      .inner = sx_dims_product(y, (int)attrs->axis + 1, y->rank),
-                     .places = places};
+                     .index = y->dtype};
     step->run = run_iota;
     step->data = d;
     return SX_OK;

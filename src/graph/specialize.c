@@ -488,6 +488,13 @@ sx_status sx_walk_graph(sx_specializer *s, const sx_graph *g, const int *args, c
                               (long long)most);
             break;
         }
+        enum { NODES_BETWEEN_CHECKS = 64 };
+        if (*s->nodes % NODES_BETWEEN_CHECKS == 0) {
+            status = sx_cancel_check(s->limits.cancel);
+            if (status != SX_OK) {
+                break;
+            }
+        }
         for (int i = 0; i < n->n_inputs; i++) {
             in[i] = env[n->inputs[i].id];
         }

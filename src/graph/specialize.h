@@ -23,6 +23,7 @@
 #ifndef SX_GRAPH_SPECIALIZE_H
 #define SX_GRAPH_SPECIALIZE_H
 
+#include "base/cancel.h"
 #include "graph/library.h"
 
 /* What is known about one argument: its type, static or with c·N; `data`: its value, or NULL. A
@@ -37,10 +38,11 @@ typedef struct sx_binding {
 
 /* 0 = the default. */
 typedef struct sx_specialize_limits {
-    int64_t nodes;        /* after inlining: 1 << 18 */
-    int64_t calls;        /* nested calls: 64 */
-    int64_t folded_bytes; /* of all folded constants: 64 MiB */
-    sx_budget *memory;    /* charged for what is made, which it outlives; NULL = none */
+    int64_t nodes;           /* after inlining: 1 << 18 */
+    int64_t calls;           /* nested calls: 64 */
+    int64_t folded_bytes;    /* of all folded constants: 64 MiB */
+    sx_budget *memory;       /* charged for what is made, which it outlives; NULL = none */
+    const sx_cancel *cancel; /* checked while nodes are walked and folded; NULL = none */
 } sx_specialize_limits;
 
 typedef enum sx_step_kind {
@@ -87,7 +89,8 @@ typedef struct sx_specialized {
 
 /* `body` is a function of the library, or a region or late call made from one. Errors:
  * INVALID_ARGUMENT, naming the node: arguments, types that contradict their declaration, a handle
- * that is chosen at run time, an assert that is known to fail; RESOURCE_EXHAUSTED: a limit. */
+ * that is chosen at run time, an assert that is known to fail; RESOURCE_EXHAUSTED: a limit;
+ * CANCELLED, DEADLINE_EXCEEDED: those of `cancel`. */
 SX_MUST_USE sx_status sx_specialize(const sx_library *library, const sx_graph *body,
                                     const sx_binding *binding, const sx_specialize_limits *limits,
                                     sx_specialized **out);

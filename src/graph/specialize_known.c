@@ -3,13 +3,15 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/memory.h"
 #include "graph/host.h"
 #include "graph/specialize_trace.h"
 
 enum {
     MAX_FOLDED_BYTES = 64 << 10,
     MAX_FOLDED_TOTAL_BYTES = 64 << 20,
-    MAX_COUNTS = 64, /* elements of an integer tensor that may depend on the batch */
+    MAX_FOLDING_FACTOR = 32, /* memory of a kernel, by the bytes of what it may take and give */
+    MAX_COUNTS = 64,         /* elements of an integer tensor that may depend on the batch */
 };
 
 /* ---- Folding ---- */
@@ -24,62 +26,110 @@ static int64_t bytes_of(const sx_tensor *t)
     return bytes;
 }
 
-sx_status sx_fold_node(sx_specializer *s, const sx_op_def *op, const void *attrs, const int *in,
-                       int n_in, const sx_type *inferred, int n_out, int *out_vals,
-                       bool *out_folded)
+/* Runs the kernel on inputs of `had` bytes in `own`, which is bounded, and copies what it gives. */
+static sx_status fold(sx_specializer *s, const sx_op_def *op, const void *attrs, sx_tensor *t,
+                      int n_in, int64_t had, const sx_type *inferred, int n_out, sx_arena *own,
+                      int *out_vals, bool *out_folded)
 {
-    sx_tensor *t = sx_arena_array(s->arena, n_in + n_out, sx_tensor);
-    sx_type *types = sx_arena_array(s->arena, n_in + n_out, sx_type);
-    int64_t had = 0, made = 0;
-    *out_folded = false;
-    if (t == NULL || types == NULL) {
+    const sx_host_context context = {.arena = own, .cancel = s->limits.cancel};
+    sx_type *types = sx_arena_array(own, n_in + n_out, sx_type);
+    int64_t made = 0;
+    if (types == NULL) {
         return sx_specialize_no_memory();
     }
     for (int i = 0; i < n_in; i++) {
-        t[i] = *s->vals[in[i]].known;
         types[i] = t[i].type;
-        had += bytes_of(&t[i]);
     }
     memcpy(types + n_in, inferred, (size_t)n_out * sizeof(*types));
     if (op->host_types != NULL) {
-        SX_TRY(sx_host_types(op, attrs, t, n_in, types + n_in, n_out,
-                             &(sx_host_context){.arena = s->arena}));
+        SX_TRY(sx_host_types(op, attrs, t, n_in, types + n_in, n_out, &context));
     }
     for (int i = 0; i < n_out; i++) {
         const int64_t bytes = sx_host_bytes(&types[n_in + i]);
-        if (bytes < 0) {
+        if (bytes < 0 || !sx_add_i64(made, bytes, &made)) {
             return SX_OK;
         }
-        made += bytes;
     }
-    const int64_t most =
+    const int64_t total =
         s->limits.folded_bytes > 0 ? s->limits.folded_bytes : MAX_FOLDED_TOTAL_BYTES;
+    const int64_t most = SX_MIN(had + MAX_FOLDED_BYTES, total - s->folded_bytes);
     const int64_t scratch = sx_host_scratch_bytes(op, types, n_in, types + n_in, n_out);
-    if (made > had + MAX_FOLDED_BYTES || made > most - s->folded_bytes || scratch < 0 ||
-        scratch > 16 * (had + MAX_FOLDED_BYTES)) {
+    if (made > most || scratch < 0 || scratch > 16 * (had + MAX_FOLDED_BYTES)) {
         return SX_OK;
     }
     for (int i = n_in; i < n_in + n_out; i++) {
-        t[i] = (sx_tensor){types[i],
-                           sx_arena_alloc(s->arena, (size_t)sx_host_bytes(&types[i]) + 1, 1)};
+        t[i] = (sx_tensor){types[i], sx_arena_alloc(own, (size_t)sx_host_bytes(&types[i]) + 1, 1)};
         if (t[i].data == NULL) {
             return sx_specialize_no_memory();
         }
     }
-    sx_arena carriers;
-    sx_arena_init(&carriers, 0);
-    void *room = sx_arena_alloc(&carriers, (size_t)scratch, 1);
-    sx_status status = room == NULL
-                           ? sx_specialize_no_memory()
-                           : sx_host_run(op, attrs, t, n_in, t + n_in, n_out, room, s->arena);
-    sx_arena_deinit(&carriers);
-    SX_TRY(status);
-    s->folded_bytes += made;
-    for (int i = 0; i < n_out; i++) {
-        SX_TRY(sx_known_val(s, types[n_in + i], t[n_in + i].data, &out_vals[i]));
+    void *room = sx_arena_alloc(own, (size_t)scratch, 1);
+    if (room == NULL) {
+        return sx_specialize_no_memory();
     }
+    SX_TRY(sx_host_run_within(op, attrs, t, n_in, t + n_in, n_out, room, &context));
+    made = 0;
+    for (int i = n_in; i < n_in + n_out; i++) {
+        made += bytes_of(&t[i]); /* with the bytes of strings */
+    }
+    if (made > most) {
+        return SX_OK;
+    }
+    for (int i = n_in; i < n_in + n_out; i++) {
+        const int64_t strings = t[i].type.dtype == SX_STRING ? sx_type_elems(&t[i].type) : 0;
+        const size_t bytes = (size_t)sx_host_bytes(&t[i].type);
+        void *data = sx_arena_alloc(s->arena, bytes + 1, 1);
+        if (data == NULL) {
+            return sx_specialize_no_memory();
+        }
+        memcpy(data, t[i].data, bytes);
+        for (int64_t k = 0; k < strings; k++) {
+            sx_bytes *string = (sx_bytes *)data + k;
+            string->data = sx_arena_memdup(s->arena, string->data, string->size);
+            if (string->data == NULL) {
+                return sx_specialize_no_memory();
+            }
+        }
+        SX_TRY(sx_known_val(s, t[i].type, data, &out_vals[i - n_in]));
+    }
+    s->folded_bytes += made;
     *out_folded = true;
     return SX_OK;
+}
+
+sx_status sx_fold_node(sx_specializer *s, const sx_op_def *op, const void *attrs, const int *in,
+                       int n_in, const sx_type *inferred, int n_out, int *out_vals,
+                       bool *out_folded)
+{
+    int64_t had = 0;
+    *out_folded = false;
+    sx_tensor *t = sx_alloc((size_t)(n_in + n_out) + 1, sizeof(*t));
+    if (t == NULL) {
+        return sx_specialize_no_memory();
+    }
+    for (int i = 0; i < n_in; i++) {
+        int k = 0;
+        while (in[k] != in[i]) {
+            k++;
+        }
+        t[i] = *s->vals[in[i]].known;
+        had += k == i ? bytes_of(&t[i]) : 0; /* the same value again is no more */
+    }
+    sx_budget room;
+    sx_arena own;
+    sx_budget_init(&room, "constant folding", MAX_FOLDING_FACTOR * (size_t)(had + MAX_FOLDED_BYTES),
+                   s->arena->budget);
+    sx_arena_init(&own, 0);
+    own.budget = &room;
+    sx_status status =
+        fold(s, op, attrs, t, n_in, had, inferred, n_out, &own, out_vals, out_folded);
+    sx_arena_deinit(&own);
+    sx_free(t);
+    if (sx_status_code(status) == SX_RESOURCE_EXHAUSTED && sx_budget_refused(&room)) {
+        sx_status_free(status); /* it is computed when the program runs, in that run's budget */
+        status = SX_OK;
+    }
+    return status;
 }
 
 /* ---- Integers that depend on the batch ---- */

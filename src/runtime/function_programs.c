@@ -127,6 +127,7 @@ typedef struct build_program {
     const sx_function_programs *f;
     const sx_graph *body;
     const sx_binding *binding;
+    const sx_cancel *cancel;
 } build_program;
 
 static sx_status learn_shaping(const sx_function_programs *f, const sx_graph *body, bool **out)
@@ -147,14 +148,16 @@ static sx_status build(void *user, void **out_value, int64_t *out_bytes)
     for (int i = 0; i < b->f->library->n_functions && !lasts; i++) {
         lasts = b->f->library->functions[i].body == body;
     }
+    sx_specialize_limits limits = b->f->limits;
+    limits.cancel = b->cancel;
     sx_arena_init(&p->body, 0);
     p->body.budget = b->f->memory;
     if (!lasts) {
         body = sx_graph_copy(&p->body, body);
     }
-    sx_status status =
-        body == NULL ? sx_budget_error(b->f->memory)
-                     : sx_specialize(b->f->library, body, b->binding, &b->f->limits, &p->spec);
+    sx_status status = body == NULL
+                           ? sx_budget_error(b->f->memory)
+                           : sx_specialize(b->f->library, body, b->binding, &limits, &p->spec);
     if (status != SX_OK) {
         sx_arena_deinit(&p->body);
         sx_free(p);
@@ -231,7 +234,7 @@ sx_status sx_function_program_get(sx_function_programs *f, const sx_function_bod
         return no_memory();
     }
     put_key(body->digest, binding, key);
-    build_program b = {.f = f, .body = body->graph, .binding = binding};
+    build_program b = {.f = f, .body = body->graph, .binding = binding, .cancel = cancel};
     sx_status status = SX_OK;
     int tries = 0;
     do {

@@ -249,10 +249,73 @@ static void test_graph_specialize__survives_failing_allocations(void **state)
     sx_library_destroy(library);
 }
 
+/* 24 joins, each twice as long as the one before, would be 64 MiB: none is folded that is larger
+ * than its inputs and a little more. */
+static void test_graph_specialize__folds_no_long_strings(void **state)
+{
+    (void)state;
+    enum { JOINS = 24 };
+    sx_buf text;
+    sx_specialized *s = NULL;
+    sx_budget memory;
+    const sx_type type = sx_type_of(SX_F32, 1);
+    sx_buf_init(&text, 0);
+    sx_buf_printf(&text,
+                  "sextant-library 2\nfunction \"main\"\ninput %%1 float32[1] \"x\"\n"
+                  "%%2 = constant() {value=tensor(string[] \"0461626364\")} string[] \"c\"\n");
+    for (int i = 0; i < JOINS; i++) {
+        sx_buf_printf(&text, "%%%d = string_join(%%%d, %%%d) {separator=\"\"} string[] \"j%d\"\n",
+                      i + 3, i + 2, i + 2, i);
+    }
+    sx_buf_printf(&text, "output \"y\" %%%d\noutput \"x\" %%1\nend\n", JOINS + 2);
+    sx_library *library = parse(sx_buf_text(&text));
+    sx_buf_deinit(&text);
+    sx_budget_init(&memory, "a test", 4 << 20, NULL);
+    const sx_tensor arg = {type, NULL};
+    assert_ok(sx_specialize(library, library->functions[0].body,
+                            &(sx_binding){.args = &arg, .n_args = 1},
+                            &(sx_specialize_limits){.memory = &memory}, &s));
+    int joins = 0;
+    for (int i = 0; i < s->n_steps; i++) {
+        joins += s->steps[i].kind == SX_STEP_HOST;
+    }
+    assert_in_range(joins, 5, 15); /* the first were folded */
+    assert_true(s->arena.used_bytes < 1 << 20);
+    sx_specialized_destroy(s);
+    assert_int_equal(sx_budget_used(&memory), 0);
+    sx_library_destroy(library);
+}
+
+static void test_graph_specialize__stops_at_a_deadline(void **state)
+{
+    (void)state;
+    enum { NODES = 200 };
+    sx_buf text;
+    sx_specialized *s = NULL;
+    sx_cancel cancel;
+    sx_buf_init(&text, 0);
+    sx_buf_printf(&text, "sextant-library 2\nfunction \"main\"\ninput %%1 float32[1] \"x\"\n");
+    for (int i = 0; i < NODES; i++) {
+        sx_buf_printf(&text, "%%%d = neg(%%%d) float32[1] \"n%d\"\n", i + 2, i + 1, i);
+    }
+    sx_buf_printf(&text, "output \"y\" %%%d\nend\n", NODES + 1);
+    sx_library *library = parse(sx_buf_text(&text));
+    sx_buf_deinit(&text);
+    const sx_tensor arg = {sx_type_of(SX_F32, 1), NULL};
+    sx_cancel_init(&cancel, 1);
+    assert_error(sx_specialize(library, library->functions[0].body,
+                               &(sx_binding){.args = &arg, .n_args = 1},
+                               &(sx_specialize_limits){.cancel = &cancel}, &s),
+                 SX_DEADLINE_EXCEEDED, "deadline exceeded");
+    sx_library_destroy(library);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_graph_specialize__types_and_refusals),
     cmocka_unit_test(test_graph_specialize__calls_of_another_library),
     cmocka_unit_test(test_graph_specialize__ifs_on_the_host_keep_their_regions),
     cmocka_unit_test(test_graph_specialize__survives_failing_allocations),
+    cmocka_unit_test(test_graph_specialize__folds_no_long_strings),
+    cmocka_unit_test(test_graph_specialize__stops_at_a_deadline),
 };
 SX_TEST_MAIN(tests)

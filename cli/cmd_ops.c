@@ -276,7 +276,13 @@ static sx_status run(sx_invocation *inv)
         print_table();
         return SX_OK;
     }
-    SX_TRY(sx_dir_find_saved_model(&inv->arena, inv->words.items[0], &dir));
+    sx_status found = sx_dir_find_saved_model(&inv->arena, inv->words.items[0], &dir);
+    if (found != SX_OK && sx_op_find(inv->words.items[0]) != NULL) {
+        found = sx_status_annotate(found, __FILE__, __LINE__,
+                                   "%s is an operator, described by sextant-operators(7)",
+                                   inv->words.items[0]);
+    }
+    SX_TRY(found);
     SX_TRY(sx_saved_model_open(dir, &model));
     sx_status status = print_model(model);
     sx_saved_model_close(model);

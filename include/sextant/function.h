@@ -75,10 +75,10 @@ SX_API void sx_call_function_at(sx_builder *b, const sx_library *library, const 
     sx_call_function_at((b), (library), (function), (inputs), (n_inputs), (outputs), (n_outputs), \
                         SX_HERE_)
 
-/* Adds a node of any operator, with the declared types of its outputs. `attrs` is as in the text
- * form, "axes=[0], keep_dims=true", NULL = none; an attribute that is an operand is written as the
- * value's id: "shape=%4". `regions` are the builders of the operator's regions, in order; this call
- * finishes them, the caller destroys them. Returns the first output; the others follow.
+/* Adds a node of any operator of sextant-operators(7), with the declared types of its outputs.
+ * `attrs` is as in the text form, "axes=[0], keep_dims=true", NULL = none; an attribute that is an
+ * operand is the value's id: "shape=%4". `regions` are the builders of the operator's regions, in
+ * order; this call finishes them, the caller destroys them. Returns the first of the outputs.
  *
  * sx_gradients() in a function: the gradient of a call is a call of the function's gradient
  * function, whatever the shapes (attribute `gradient`); other nodes on the path need known shapes,

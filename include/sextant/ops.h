@@ -1,6 +1,6 @@
 /* The operators. Each function adds one node; what it computes, its shapes, dtypes and errors are
- * documented at the head of src/graph/ops/NAME.c. Those of one expression are in elementwise.h; the
- * declarations below come from those files.
+ * documented in sextant-operators(7). Those of one expression are in elementwise.h; the
+ * declarations below come from the operators' files, src/graph/ops/NAME.c.
  *
  * Every function returns a value (the first output; sx_output_at() returns the others), or
  * SX_NO_VALUE after an error, which the builder keeps. Shapes broadcast as in NumPy; one dimension

@@ -38,8 +38,19 @@ while read -r command; do
     grep -qx "\.BR sextant\\\\-$(sed 's/[ -]/\\\\-/g' <<<"$command") (1)" docs/man1/sextant.1 || fail "sextant(1) lacks $command"
 done <<<"$commands"
 
+# One page has what users of sx_function_node() need to know of every operator.
+page=docs/man7/sextant-operators.7
+ok ops
+sed -n '2,/^$/s/^\([a-z0-9_]*\) .*/.SS \1/p' out >operators
+[ "$(wc -l <operators)" -ge 250 ] || fail 'the table of operators'
+grep '^\.SS ' $page | cmp - operators || fail 'not every operator has a section'
+awk '/^\.nf/ { getline; if ($0 !~ /^[a-z0-9_]+[:, ]/) { print; bad = 1 } } END { exit bad }' $page || fail 'a section does not begin with its operator'
+grep -q '^  trips  *maximum number of iterations' $page || fail 'the attributes of while'
+
 if type groff >/dev/null 2>&1; then
     groff -man -ww -z -Tutf8 docs/man1/* 2>err || fail 'groff refuses a page'
+    quiet
+    groff -Kutf8 -man -ww -z -Tutf8 $page 2>err || fail 'groff refuses the page of operators'
     quiet
     groff -man -Tutf8 -P-cbou -rLL=200n docs/man1/sextant-train.1 >out
     says "--[no-]shuffle"
@@ -56,6 +67,7 @@ fi
 cmake --install "$SEXTANT_BUILD" --prefix "$here/root" --component docs >out 2>err || fail 'the installation failed'
 cmp docs/man1/sextant-train.1 root/share/man/man1/sextant-train.1 || fail 'no installed manual page'
 [ "$(ls root/share/man/man1)" = "$(ls docs/man1)" ] || fail 'not all pages are installed'
+cmp $page root/share/man/man7/sextant-operators.7 || fail 'no installed page of the operators'
 cmp docs/bash/sextant root/share/bash-completion/completions/sextant || fail 'no installed completion for bash'
 cmp docs/zsh/_sextant root/share/zsh/site-functions/_sextant || fail 'no installed completion for zsh'
 for page in docs/man1/*.1; do

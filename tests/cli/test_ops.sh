@@ -19,3 +19,5 @@ says_line 'signature tensors: supported'
 ! grep -qE '^[A-Za-z0-9]+ +[0-9]+  no$' out || fail 'an operator of a signature that is supported'
 fails 1 ops missing
 warns 'missing'
+fails 1 ops while
+warns 'while is an operator, described by sextant-operators(7)'

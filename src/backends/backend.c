@@ -324,6 +324,11 @@ void sx_executable_discharge(sx_executable *e)
     e->memory_bytes = 0;
 }
 
+void sx_executable_hand_over(sx_executable *e, int64_t bytes)
+{
+    e->memory_bytes -= e->memory != NULL ? (size_t)bytes : 0;
+}
+
 sx_status sx_executable_get_info(const sx_executable *e, sx_executable_info *out)
 {
     *out = (sx_executable_info){.shards = 1, .numerics = ""};

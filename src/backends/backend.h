@@ -292,6 +292,8 @@ SX_MUST_USE sx_status sx_compile(sx_platform *platform, const sx_graph *graph,
  * unknown. If a backend does not call it, sx_compile() charges the figures of info(). */
 SX_MUST_USE sx_status sx_executable_charge(sx_executable *e, int64_t temporary_bytes,
                                            int64_t constant_bytes, const char *largest);
+/* So much of the constants' charge is now somebody else's to release. */
+void sx_executable_hand_over(sx_executable *e, int64_t bytes);
 /* Releases the charge, before another one; done automatically when the executable is destroyed. */
 void sx_executable_discharge(sx_executable *e);
 SX_MUST_USE sx_status sx_executable_get_info(const sx_executable *executable,

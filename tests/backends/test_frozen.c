@@ -244,6 +244,111 @@ static void test_backends_frozen__prepares_before_the_first_execution(void **sta
     }
 }
 
+/* y = conv(x, w), whose packed filter is large enough to be shared. */
+typedef struct convolution {
+    sx_graph *graph;
+    sx_executable *executable;
+    sx_run *run;
+    sx_device_buffer *args[2], *output;
+} convolution;
+
+enum { SHARED_CHANNELS = 64, SHARED_FILTER = 9 * SHARED_CHANNELS * SHARED_CHANNELS };
+
+static void begin_convolution(convolution *c, sx_platform *platform, sx_budget *memory,
+                              int64_t batch, bool frozen, float scale)
+{
+    static float x[2 * 64 * SHARED_CHANNELS], w[SHARED_FILTER];
+    sx_builder *b;
+    uint32_t seed = 3;
+    assert_ok(sx_builder_create(&b));
+    sx_value in = sx_input(b, "x", sx_type_of(SX_F32, SX_BATCH, 8, 8, SHARED_CHANNELS));
+    sx_value filter = variable(b, "w", sx_type_of(SX_F32, 3, 3, SHARED_CHANNELS, SHARED_CHANNELS));
+    sx_output(b, "y", sx_nn_conv2d(b, in, filter, .padding = SX_SAME));
+    assert_ok(sx_builder_finish(b, &c->graph));
+    sx_builder_destroy(b);
+    assert_ok(sx_compile(
+        platform, c->graph,
+        &(sx_compile_options){.batch = batch, .shards = 1, .frozen = frozen, .memory = memory},
+        &c->executable));
+    assert_ok(sx_run_create(c->executable, &c->run));
+    for (int i = 0; i < SHARED_FILTER; i++) {
+        w[i] = scale * number(&seed);
+    }
+    for (size_t i = 0; i < sizeof(x) / sizeof(x[0]); i++) {
+        x[i] = number(&seed);
+    }
+    for (int i = 0; i < 2; i++) {
+        assert_ok(sx_device_buffer_create(platform->devices[0], &c->executable->arg_types[i],
+                                          &c->args[i]));
+        assert_ok(sx_device_buffer_write(c->args[i],
+                                         strcmp(c->graph->args[i].name, "w") == 0 ? w : x, false));
+    }
+    assert_ok(
+        sx_device_buffer_create(platform->devices[0], &c->executable->result_types[0], &c->output));
+}
+
+static void end_convolution(convolution *c)
+{
+    sx_device_buffer_release(c->args[0]);
+    sx_device_buffer_release(c->args[1]);
+    sx_device_buffer_release(c->output);
+    sx_run_destroy(c->run);
+    sx_executable_release(c->executable);
+    sx_graph_destroy(c->graph);
+}
+
+/* The first example's results. */
+static void run_convolution(convolution *c, float y[64 * SHARED_CHANNELS])
+{
+    static float all[2 * 64 * SHARED_CHANNELS];
+    assert_ok(sx_run_execute(c->run, c->args, &c->output));
+    assert_ok(sx_device_buffer_read(c->output, all));
+    memcpy(y, all, sizeof(float[64 * SHARED_CHANNELS]));
+}
+
+/* Executables for two batch sizes have one packed filter; those of other weights have their own. */
+static void test_backends_frozen__executables_share_packed_filters(void **state)
+{
+    (void)state;
+    enum { N = 64 * SHARED_CHANNELS };
+    static float want[N], y[N];
+    sx_platform *platform;
+    sx_budget memory;
+    convolution c[4];
+    sx_budget_init(&memory, "a test", 0, NULL);
+    assert_ok(sx_platform_open("cpu", &(sx_platform_options){.cpu.threads = 1}, &platform));
+    begin_convolution(&c[0], platform, &memory, 1, false, 1);
+    run_convolution(&c[0], want);
+    end_convolution(&c[0]);
+    size_t before = sx_budget_used(&memory);
+    assert_int_equal(before, 0);
+    for (int i = 0; i < 4; i++) { /* 1 and 2 examples, then with twice the weights */
+        const float scale = i < 2 ? 1 : 2;
+        begin_convolution(&c[i], platform, &memory, 1 + i % 2, true, scale);
+        run_convolution(&c[i], y);
+        for (int k = 0; k < N; k++) {
+            assert_float_equal(y[k], scale * want[k], 1e-3);
+        }
+        const size_t used = sx_budget_used(&memory) - before - c[i].executable->run_bytes;
+        if (i % 2 == 0) {
+            assert_in_range(used, SHARED_FILTER * sizeof(float), 2 * SHARED_FILTER * sizeof(float));
+        } else {
+            assert_in_range(used, 0, SHARED_FILTER);
+        }
+        before = sx_budget_used(&memory);
+    }
+    end_convolution(&c[0]); /* the filter is now the second's */
+    run_convolution(&c[1], y);
+    for (int k = 0; k < N; k++) {
+        assert_float_equal(y[k], want[k], 1e-3);
+    }
+    for (int i = 1; i < 4; i++) {
+        end_convolution(&c[i]);
+    }
+    assert_int_equal(sx_budget_used(&memory), 0);
+    sx_platform_close(platform);
+}
+
 static int count(const sx_graph *g, int op)
 {
     int n = 0;
@@ -283,6 +388,7 @@ static void test_backends_frozen__folds_only_what_it_may(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_backends_frozen__executables_share_packed_filters),
     cmocka_unit_test(test_backends_frozen__equals_the_parts),
     cmocka_unit_test(test_backends_frozen__prepares_filters_once),
     cmocka_unit_test(test_backends_frozen__prepares_before_the_first_execution),

@@ -21,6 +21,7 @@ typedef struct cpu_platform {
     sx_profile *profile; /* the options' */
     sx_pool *pool;
     pthread_mutex_t running; /* the pool has one run at a time */
+    sx_cpu_shared *shared;
 } cpu_platform;
 
 typedef struct cpu_buffer {
@@ -35,9 +36,11 @@ typedef struct cpu_executable {
     sx_cpu_plan *plan;
     bool profile;
     char numerics[256];
-    char *kept;               /* of plan->kept_bytes, filled by the first execution: */
-    atomic_bool kept_is_made; /* written under the mutex */
     pthread_mutex_t making;
+    char *kept;            /* of plan->kept_bytes, filled by the first execution */
+    sx_cpu_block **blocks; /* [plan->n_large]; NULL: not made yet, or read no more */
+    /* Written under the mutex; from then on the kept memory and the blocks do not change. */
+    atomic_bool kept_is_made;
 } cpu_executable;
 
 typedef struct cpu_run {
@@ -51,6 +54,7 @@ typedef struct cpu_run {
     sx_kernel_time *profile;  /* [steps] */
     _Atomic(sx_status) fault; /* of the running execution */
     int workers;              /* that run it */
+    bool has_blocks;          /* the bases of blocks are set */
 } cpu_run;
 
 static cpu_platform *platform_of(const sx_executable *e)
@@ -92,12 +96,16 @@ static sx_status cpu_open(const sx_platform_options *options, sx_platform **out)
     }
     p->workers = options->cpu.threads > 0 ? options->cpu.threads : sx_cpu_count();
     p->profile = options->cpu.profile;
+    sx_status status = sx_cpu_shared_create(&p->shared);
+    if (status == SX_OK && p->workers > 1) {
+        status = sx_pool_create(p->workers, &p->pool);
+    }
+    if (status != SX_OK) {
+        sx_cpu_shared_destroy(p->shared);
+        sx_free(p);
+        return status;
+    }
     if (p->workers > 1) {
-        sx_status status = sx_pool_create(p->workers, &p->pool);
-        if (status != SX_OK) {
-            sx_free(p);
-            return status;
-        }
         sx_pool_run(p->pool, cap_team, NULL);
     }
     read_kind(p->kind, sizeof(p->kind));
@@ -117,6 +125,7 @@ static void cpu_close(sx_platform *head)
 {
     cpu_platform *p = (cpu_platform *)head;
     sx_pool_destroy(p->pool);
+    sx_cpu_shared_destroy(p->shared);
     pthread_mutex_destroy(&p->running);
     sx_free(p);
 }
@@ -196,6 +205,10 @@ static char *writable(sx_device_buffer *head, bool keep)
 static void cpu_destroy(sx_executable *head)
 {
     cpu_executable *e = (cpu_executable *)head;
+    for (int i = 0; e->blocks != NULL && i < e->plan->n_large; i++) {
+        sx_cpu_block_release(e->blocks[i]);
+    }
+    sx_free(e->blocks);
     sx_cpu_plan_destroy(e->plan);
     sx_free_aligned(e->kept);
     pthread_mutex_destroy(&e->making);
@@ -220,12 +233,21 @@ static sx_status cpu_compile(sx_platform *platform, const sx_graph *graph,
                              .shards = options->shards,
                              .frozen = options->frozen,
                              .workers = platform_of(&e->head)->workers,
-                             .executable = &e->head};
+                             .executable = &e->head,
+                             .shared = platform_of(&e->head)->shared};
     sx_status status = sx_cpu_plan_create(graph, &o, &e->plan);
     if (status == SX_OK) {
         status = sx_executable_describe(&e->head, e->plan->graph, e->plan->batch);
         sx_graph_destroy(e->plan->graph); /* the variants are what runs */
         e->plan->graph = NULL;
+    }
+    if (status == SX_OK) {
+        e->blocks = sx_alloc((size_t)e->plan->n_large + 1, sizeof(*e->blocks));
+        status = e->blocks == NULL ? sx_no_memory("for an executable") : SX_OK;
+    }
+    for (int i = 0; status == SX_OK && i < e->plan->n_large; i++) {
+        e->blocks[i] = e->plan->large[i].block;
+        e->plan->large[i].block = NULL;
     }
     if (status == SX_OK && e->plan->kept_bytes > 0) {
         e->kept = sx_alloc_aligned((size_t)e->plan->kept_bytes, SX_CPU_ALIGN);
@@ -289,7 +311,17 @@ static void cpu_run_destroy(sx_run *head)
     sx_free(r);
 }
 
-static sx_status allocate(cpu_run *r, const cpu_executable *e)
+static void set_block_bases(cpu_run *r, const cpu_executable *e)
+{
+    const sx_cpu_plan *p = e->plan;
+    for (int s = 0; s < p->shards; s++) {
+        for (int i = 0; i < p->n_large; i++) {
+            r->bases[s][p->first_large + i] = e->blocks[i] != NULL ? e->blocks[i]->data : NULL;
+        }
+    }
+}
+
+static sx_status allocate(cpu_run *r, cpu_executable *e)
 {
     const sx_cpu_plan *p = e->plan;
     size_t shard = (size_t)p->shard_bytes, common = (size_t)p->common_bytes, total;
@@ -313,6 +345,10 @@ static sx_status allocate(cpu_run *r, const cpu_executable *e)
         r->bases[s][SX_CPU_CONST] = p->constants;
         r->bases[s][SX_CPU_KEPT] = e->kept;
     }
+    pthread_mutex_lock(&e->making);
+    set_block_bases(r, e);
+    r->has_blocks = !p->frozen || atomic_load(&e->kept_is_made);
+    pthread_mutex_unlock(&e->making);
     if (e->profile) {
         const size_t workers = (size_t)platform_of(&e->head)->workers, n = (size_t)p->n_steps;
         r->times_ns = sx_alloc((workers + 1) * (n + 1), sizeof(int64_t));
@@ -351,7 +387,7 @@ static sx_status cpu_run_create(sx_executable *executable, sx_run **out)
         sx_free(r);
         return status;
     }
-    status = allocate(r, (const cpu_executable *)executable);
+    status = allocate(r, (cpu_executable *)executable);
     if (status != SX_OK) {
         cpu_run_destroy(&r->head);
         return status;
@@ -504,21 +540,19 @@ static void make_groups(void *user, int worker)
 
 enum { MAKE_ALONE = 1 << 20 }; /* bytes that are not worth other workers */
 
-/* Computes what follows from the frozen arguments, unless an execution has. */
-static sx_status make_kept(cpu_run *r)
+/* Runs the steps that the first execution alone runs. Large parts of what is kept are in made[]. */
+static sx_status run_once(cpu_run *r, char *const *made)
 {
-    cpu_executable *e = (cpu_executable *)r->head.executable;
-    cpu_platform *platform = platform_of(&e->head);
-    const sx_cpu_plan *p = e->plan;
-    if (!p->frozen || atomic_load_explicit(&e->kept_is_made, memory_order_acquire)) {
-        return SX_OK;
+    cpu_platform *platform = platform_of(r->head.executable);
+    const sx_cpu_plan *p = plan_of(r);
+    for (int s = 0; s < p->shards; s++) {
+        for (int i = 0; i < p->n_large; i++) {
+            if (p->large[i].kept) {
+                r->bases[s][p->first_large + i] = made[i];
+            }
+        }
     }
-    pthread_mutex_lock(&e->making);
-    if (atomic_load(&e->kept_is_made)) {
-        pthread_mutex_unlock(&e->making);
-        return SX_OK;
-    }
-    const int workers = p->kept_bytes >= MAKE_ALONE ? platform->workers : 1;
+    const int workers = p->kept_bytes + p->large_bytes >= MAKE_ALONE ? platform->workers : 1;
     making m = {.r = r, .bytes = (size_t)sx_cpu_round_up(p->once_bytes) + SX_CPU_ALIGN};
     size_t bytes;
     m.memory = sx_mul_size(m.bytes, (size_t)workers, &bytes) ? sx_alloc_aligned(bytes, SX_CPU_ALIGN)
@@ -542,14 +576,68 @@ static sx_status make_kept(cpu_run *r)
     } else if (status == SX_OK) {
         make_groups(&m, 0);
     }
-    if (status == SX_OK) {
-        status = atomic_exchange(&r->fault, SX_OK);
-        atomic_store_explicit(&e->kept_is_made, status == SX_OK, memory_order_release);
-    }
     sx_free_aligned(m.memory);
     sx_free(m.bases);
-    pthread_mutex_unlock(&e->making);
+    return status == SX_OK ? atomic_exchange(&r->fault, SX_OK) : status;
+}
+
+/* Computes what follows from the frozen arguments, with the mutex held. */
+static sx_status make_kept(cpu_run *r)
+{
+    cpu_executable *e = (cpu_executable *)r->head.executable;
+    const sx_cpu_plan *p = e->plan;
+    char **made = sx_alloc((size_t)p->n_large + 1, sizeof(*made));
+    bool enough = made != NULL;
+    for (int i = 0; i < p->n_large && enough; i++) {
+        const int64_t bytes = p->large[i].bytes;
+        if (p->large[i].kept) {
+            made[i] = sx_alloc_aligned((size_t)bytes + SX_CPU_ALIGN, SX_CPU_ALIGN);
+            enough = made[i] != NULL;
+        }
+        if (made[i] != NULL) { /* what pads it is compared, too */
+            memset(made[i] + bytes - SX_CPU_ALIGN, 0, SX_CPU_ALIGN);
+        }
+    }
+    sx_status status =
+        enough ? run_once(r, made) : sx_no_memory("to prepare a program's frozen values");
+    for (int i = 0; i < p->n_large && made != NULL; i++) {
+        if (status == SX_OK && made[i] != NULL && e->blocks[i] == NULL) {
+            status = sx_cpu_block_get(platform_of(&e->head)->shared, made[i], p->large[i].bytes,
+                                      e->head.memory, &e->blocks[i]);
+            sx_executable_hand_over(&e->head, status == SX_OK ? p->large[i].bytes : 0);
+        } else {
+            sx_free_aligned(made[i]);
+        }
+    }
+    for (int i = 0; i < p->n_large && status == SX_OK; i++) {
+        if (p->large[i].read_once) {
+            sx_cpu_block_release(e->blocks[i]);
+            e->blocks[i] = NULL;
+        }
+    }
+    sx_free(made);
     return status;
+}
+
+/* What the first execution makes is there, and the run's bases refer to it. */
+static sx_status need_kept(cpu_run *r)
+{
+    cpu_executable *e = (cpu_executable *)r->head.executable;
+    if (r->has_blocks) {
+        return SX_OK;
+    }
+    if (!atomic_load_explicit(&e->kept_is_made, memory_order_acquire)) {
+        pthread_mutex_lock(&e->making);
+        sx_status status = atomic_load(&e->kept_is_made) ? SX_OK : make_kept(r);
+        if (status == SX_OK) {
+            atomic_store_explicit(&e->kept_is_made, true, memory_order_release);
+        }
+        pthread_mutex_unlock(&e->making);
+        SX_TRY(status);
+    }
+    set_block_bases(r, e);
+    r->has_blocks = true;
+    return SX_OK;
 }
 
 static void run_plan(void *user, int worker)
@@ -615,7 +703,7 @@ static sx_status cpu_prepare(sx_run *head, sx_device_buffer *const *args)
     const sx_cpu_plan *p = plan_of(r);
     const int before = sx_dnn_enter(p->team ? platform_of(head->executable)->workers : 1);
     bind_args(r, args);
-    sx_status status = make_kept(r);
+    sx_status status = need_kept(r);
     sx_dnn_leave(before);
     const int64_t bytes = p->shard_bytes * p->shards + p->common_bytes;
     for (int64_t i = 0; i < bytes; i += PAGE) {
@@ -633,7 +721,7 @@ static sx_status cpu_submit(sx_run *head, sx_device_buffer *const *args,
     bind(r, args, outputs);
     r->calls++;
     int before = sx_dnn_enter(plan->team ? p->workers : 1);
-    sx_status status = make_kept(r);
+    sx_status status = need_kept(r);
     if (status != SX_OK) {
         sx_dnn_leave(before);
         return status;
@@ -659,7 +747,7 @@ static sx_status cpu_info(const sx_executable *head, sx_executable_info *out)
     const cpu_executable *e = (const cpu_executable *)head;
     const sx_cpu_plan *p = e->plan;
     out->temporary_bytes = p->shard_bytes * p->shards + p->common_bytes;
-    out->code_bytes = p->const_bytes + p->kept_bytes;
+    out->code_bytes = p->const_bytes + p->kept_bytes + p->large_bytes;
     out->flops = p->flops;
     out->shards = p->shards;
     out->kernels = p->n_steps;

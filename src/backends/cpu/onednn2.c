@@ -421,9 +421,9 @@ void sx_dnn_slot_destroy(sx_dnn_slot *s)
     sx_free(s);
 }
 
-int64_t sx_dnn_conv_scratch_bytes(const sx_dnn_conv *conv)
+int64_t sx_dnn_conv_scratch_bytes(const sx_dnn_conv *conv, bool packed)
 {
-    return conv->scratch_bytes;
+    return conv->scratch_bytes - (packed ? conv->packed_bytes : 0);
 }
 
 const char *sx_dnn_conv_name(const sx_dnn_conv *conv)
@@ -453,7 +453,7 @@ void sx_dnn_conv_run(const sx_dnn_conv *c, const sx_dnn_slot *s, const sx_dnn_co
                             a->filter,
                             a->bias,
                             a->dst,
-                            scratch + c->packed_bytes,
+                            scratch + (a->packed != NULL ? 0 : c->packed_bytes),
                             a->packed != NULL ? a->packed : scratch,
                             a->added};
     sigset_t before;

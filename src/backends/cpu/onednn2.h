@@ -47,7 +47,8 @@ typedef struct sx_dnn_conv sx_dnn_conv;
 /* UNIMPLEMENTED if oneDNN only has its reference loops. */
 SX_MUST_USE sx_status sx_dnn_conv_create(const sx_dnn_conv_spec *spec, sx_dnn_conv **out);
 void sx_dnn_conv_destroy(sx_dnn_conv *conv); /* NULL is fine */
-int64_t sx_dnn_conv_scratch_bytes(const sx_dnn_conv *conv);
+/* `packed`: the filter is packed once, not into scratch. */
+int64_t sx_dnn_conv_scratch_bytes(const sx_dnn_conv *conv, bool packed);
 const char *sx_dnn_conv_name(const sx_dnn_conv *conv); /* "brgconv:avx512_core" */
 
 /* Streams and handles of memory, for one call at a time; destroyed before the primitive. */

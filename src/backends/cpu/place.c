@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "backends/cpu/planner.h"
+#include "base/checked.h"
 
 int64_t sx_cpu_round_up(int64_t bytes)
 {
@@ -335,15 +336,41 @@ static sx_status place_temporaries(sx_cpu_planner *p)
     return pack(p, blocks, n);
 }
 
+/* A space of its own, if there are such and it is large. */
+static bool place_large(sx_cpu_planner *p, int64_t bytes, bool kept, sx_cpu_operand *out)
+{
+    sx_cpu_plan *plan = p->plan;
+    if (p->shared == NULL || bytes < SX_CPU_LARGE) {
+        return false;
+    }
+    if (plan->n_large == plan->max_large) {
+        const int most = SX_MAX(16, 2 * plan->max_large);
+        sx_cpu_large *grown = sx_arena_array(&plan->arena, most, sx_cpu_large);
+        if (grown == NULL) {
+            return false;
+        }
+        memcpy(grown, plan->large, (size_t)plan->n_large * sizeof(*grown));
+        plan->large = grown;
+        plan->max_large = most;
+    }
+    plan->large[plan->n_large] = (sx_cpu_large){.bytes = bytes, .kept = kept};
+    *out = (sx_cpu_operand){plan->first_large + plan->n_large++, 0};
+    plan->n_spaces++;
+    plan->large_bytes += bytes;
+    return true;
+}
+
 static void place_constants(sx_cpu_planner *p)
 {
     int64_t at = 0;
     for (int i = 1; i < p->n_values; i++) {
         sx_cpu_pvalue *v = &p->values[i];
         if (v->constant && v->root == i) {
-            v->at = (sx_cpu_operand){SX_CPU_CONST, at};
             v->placed = true;
-            at += sx_cpu_round_up(v->bytes);
+            if (!place_large(p, v->bytes, false, &v->at)) {
+                v->at = (sx_cpu_operand){SX_CPU_CONST, at};
+                at += sx_cpu_round_up(v->bytes);
+            }
         }
     }
     p->plan->const_bytes = at;
@@ -446,17 +473,27 @@ static sx_status place_frozen(sx_cpu_planner *p)
             if (!read_later[u->out[k]]) {
                 continue;
             }
-            v->at = (sx_cpu_operand){SX_CPU_KEPT, plan->kept_bytes};
             v->placed = true;
-            plan->kept_bytes += sx_cpu_round_up(v->bytes + (v->bytes == 0));
+            if (!place_large(p, v->bytes, true, &v->at)) {
+                v->at = (sx_cpu_operand){SX_CPU_KEPT, plan->kept_bytes};
+                plan->kept_bytes += sx_cpu_round_up(v->bytes + (v->bytes == 0));
+            }
             if (p->largest_frozen == 0 || v->bytes > p->values[p->largest_frozen].bytes) {
                 p->largest_frozen = u->out[k];
             }
         }
         for (int v = 0; v < plan->n_variants; v++) {
             sx_cpu_step *s = &plan->steps[v][i];
-            s->kept = (sx_cpu_operand){SX_CPU_KEPT, plan->kept_bytes};
-            plan->kept_bytes += sx_cpu_round_up(s->kept_bytes);
+            if (!place_large(p, s->kept_bytes, true, &s->kept)) {
+                s->kept = (sx_cpu_operand){SX_CPU_KEPT, plan->kept_bytes};
+                plan->kept_bytes += sx_cpu_round_up(s->kept_bytes);
+            }
+        }
+    }
+    for (int i = 1; i < p->n_values && plan->frozen; i++) {
+        const sx_cpu_pvalue *v = &p->values[i];
+        if (v->constant && v->root == i && v->at.space >= plan->first_large) {
+            plan->large[v->at.space - plan->first_large].read_once = !read_later[i];
         }
     }
     return SX_OK;

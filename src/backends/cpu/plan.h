@@ -23,15 +23,18 @@
  *   SX_CPU_KEPT     what follows from frozen arguments alone: computed by the first execution, kept
  *                   with the executable
  *   SX_CPU_ONCE     the same, read only while that is computed
- *   SX_CPU_ARGS+i   argument i (its piece, if it has the batch dimension), then the outputs */
+ *   SX_CPU_ARGS+i   argument i (its piece, if it has the batch dimension), then the outputs
+ *   first_large+i   large constants and large parts of what is kept: blocks of their own, shared
+ *                   with other executables (shared.h) */
 #ifndef SX_BACKENDS_CPU_PLAN_H
 #define SX_BACKENDS_CPU_PLAN_H
 
 #include "backends/backend.h"
+#include "backends/cpu/shared.h"
 #include "base/arena.h"
 
 enum { SX_CPU_SHARD = 0, SX_CPU_COMMON, SX_CPU_CONST, SX_CPU_KEPT, SX_CPU_ONCE, SX_CPU_ARGS };
-enum { SX_CPU_ALIGN = 64 };
+enum { SX_CPU_ALIGN = 64, SX_CPU_LARGE = 64 << 10 }; /* bytes */
 
 typedef struct sx_cpu_operand {
     int space;
@@ -106,6 +109,14 @@ typedef struct sx_cpu_cleanup {
     struct sx_cpu_cleanup *next;
 } sx_cpu_cleanup;
 
+/* What has a space of its own. */
+typedef struct sx_cpu_large {
+    int64_t bytes;
+    bool kept;           /* made by the first execution; else a constant, */
+    bool read_once;      /* which that alone reads */
+    sx_cpu_block *block; /* of a constant: the executable takes it */
+} sx_cpu_large;
+
 typedef struct sx_cpu_plan {
     sx_arena arena;
     sx_graph *graph;       /* after the passes; batch symbolic */
@@ -127,6 +138,9 @@ typedef struct sx_cpu_plan {
     int *once_groups; /* [n_once_groups + 1]: where each begins in once_order (once.c) */
     int n_once_groups;
     char *constants;
+    sx_cpu_large *large; /* [n_large] */
+    int first_large, n_large, max_large;
+    int64_t large_bytes;
     const bool *arg_batched, *out_batched;
     const int64_t *arg_example_bytes, *out_example_bytes;
     bool parallel; /* enough work to use the pool */
@@ -143,6 +157,7 @@ typedef struct sx_cpu_plan_options {
     int workers;               /* of the platform */
     bool frozen;               /* sx_compile_options.frozen */
     sx_executable *executable; /* charged for the plan's memory before it is allocated */
+    sx_cpu_shared *shared;     /* where large blocks are found; NULL: nothing has its own */
 } sx_cpu_plan_options;
 
 SX_MUST_USE sx_status sx_cpu_plan_create(const sx_graph *graph, const sx_cpu_plan_options *options,

@@ -20,7 +20,6 @@ static const double team_flops = 2e7;
 
 enum {
     MAX_SHARDS = 1024,
-    LARGE_CONSTANT = 1 << 20, /* bytes */
 };
 
 sx_status sx_cpu_no_memory(void)
@@ -135,7 +134,7 @@ static sx_status describe_ends(sx_cpu_plan *plan)
     plan->out_batched = batched + g->n_args;
     plan->arg_example_bytes = bytes;
     plan->out_example_bytes = bytes + g->n_args;
-    plan->n_spaces = SX_CPU_ARGS + g->n_args + g->n_results;
+    plan->n_spaces = plan->first_large = SX_CPU_ARGS + g->n_args + g->n_results;
     return SX_OK;
 }
 
@@ -356,7 +355,8 @@ static sx_status compute_from_types(sx_cpu_planner *p, const sx_node *n, void *b
     return SX_OK;
 }
 
-static sx_status fill_constants(sx_cpu_planner *p)
+/* What the executable was charged for a large constant becomes its block's. */
+static sx_status fill_constants(sx_cpu_planner *p, sx_executable *e)
 {
     sx_cpu_plan *plan = p->plan;
     plan->constants = sx_alloc_aligned((size_t)plan->const_bytes + SX_CPU_ALIGN, SX_CPU_ALIGN);
@@ -369,17 +369,32 @@ static sx_status fill_constants(sx_cpu_planner *p)
         if (!v->constant) {
             continue;
         }
-        char *to = plan->constants + v->at.offset;
+        sx_cpu_large *large =
+            v->at.space >= plan->first_large ? &plan->large[v->at.space - plan->first_large] : NULL;
+        char *to = large == NULL ? plan->constants + v->at.offset
+                                 : sx_alloc_aligned((size_t)v->bytes + SX_CPU_ALIGN, SX_CPU_ALIGN);
+        sx_status status = SX_OK;
+        if (to == NULL) {
+            return sx_cpu_no_memory();
+        }
         if (n->op->id == SX_OPID_constant) {
             memcpy(to, ((const sx_constant_attrs *)n->attrs)->value.data, (size_t)v->bytes);
         } else {
-            SX_TRY(compute_from_types(p, n, to));
+            status = compute_from_types(p, n, to);
         }
+        if (large != NULL && status != SX_OK) {
+            sx_free_aligned(to);
+        } else if (large != NULL) {
+            status = sx_cpu_block_get(p->shared, to, v->bytes, e->memory, &large->block);
+            sx_executable_hand_over(e, status == SX_OK ? v->bytes : 0);
+        }
+        SX_TRY(status);
     }
     return SX_OK;
 }
 
-/* Large constants are kept once: the variants refer to the plan's. */
+/* Large constants are kept once: the variants refer to their blocks, which may be gone once the
+ * first execution has read them. */
 static void share_constants(sx_cpu_planner *p)
 {
     const sx_cpu_plan *plan = p->plan;
@@ -388,10 +403,10 @@ static void share_constants(sx_cpu_planner *p)
         for (int i = 1; i < g->n_values; i++) {
             const sx_cpu_pvalue *v = &p->values[i];
             const sx_node *n = &g->nodes[g->values[i].node];
-            if (v->constant && v->bytes >= LARGE_CONSTANT && n->op->id == SX_OPID_constant) {
+            if (v->constant && v->at.space >= plan->first_large && n->op->id == SX_OPID_constant) {
                 sx_constant_attrs *attrs = (sx_constant_attrs *)(uintptr_t)n->attrs;
                 sx_ram_discard(attrs->value.data, (size_t)v->bytes);
-                attrs->value.data = plan->constants + v->at.offset;
+                attrs->value.data = plan->large[v->at.space - plan->first_large].block->data;
             }
         }
     }
@@ -402,15 +417,11 @@ static void share_constants(sx_cpu_planner *p)
 static sx_status charge(const sx_cpu_planner *p, const sx_cpu_plan_options *o)
 {
     const sx_cpu_plan *plan = p->plan;
-    int64_t temporaries, constants, small = plan->const_bytes;
-    for (int i = 1; i < p->g->n_values; i++) {
-        const sx_cpu_pvalue *v = &p->values[i];
-        small -= v->constant && v->root == i && v->bytes >= LARGE_CONSTANT ? v->bytes : 0;
-    }
+    int64_t temporaries, constants;
     if (!sx_mul_i64(plan->shard_bytes, plan->shards, &temporaries) ||
         !sx_add_i64(temporaries, plan->common_bytes, &temporaries) ||
-        !sx_mul_i64(SX_MAX(small, 0), 1 + plan->n_variants, &constants) ||
-        !sx_add_i64(constants, plan->const_bytes, &constants) ||
+        !sx_mul_i64(plan->const_bytes, 2 + plan->n_variants, &constants) ||
+        !sx_add_i64(constants, plan->large_bytes, &constants) ||
         !sx_add_i64(constants, plan->kept_bytes, &constants) ||
         !sx_add_i64(constants, plan->once_bytes, &constants)) {
         return sx_cpu_too_large(p->largest);
@@ -450,8 +461,11 @@ enum { KEPT_SHARE = 8 };
 static bool keeps_too_much(const sx_cpu_plan *plan, const sx_executable *e)
 {
     const size_t limit = e != NULL && e->memory != NULL ? e->memory->limit_bytes : 0;
-    return plan->frozen && limit > 0 &&
-           plan->kept_bytes + plan->once_bytes > (int64_t)(limit / KEPT_SHARE);
+    int64_t bytes = plan->kept_bytes + plan->once_bytes;
+    for (int i = 0; i < plan->n_large; i++) {
+        bytes += plan->large[i].kept ? plan->large[i].bytes : 0;
+    }
+    return plan->frozen && limit > 0 && bytes > (int64_t)(limit / KEPT_SHARE);
 }
 
 static sx_status plan_all(sx_cpu_planner *p, const sx_cpu_plan_options *o, bool crop)
@@ -473,7 +487,7 @@ static sx_status plan_all(sx_cpu_planner *p, const sx_cpu_plan_options *o, bool 
         return SX_OK;
     }
     SX_TRY(charge(p, o));
-    SX_TRY(fill_constants(p));
+    SX_TRY(fill_constants(p, o->executable));
     share_constants(p);
     return SX_OK;
 }
@@ -493,7 +507,7 @@ static sx_status try_plan(const sx_graph *graph, const sx_cpu_plan_options *opti
     }
     const sx_executable *e = options->executable;
     sx_arena_init(&plan->arena, e != NULL && e->memory != NULL ? e->memory->limit_bytes : 0);
-    sx_cpu_planner p = {.plan = plan, .vec = sx_cpu_vec_best()};
+    sx_cpu_planner p = {.plan = plan, .vec = sx_cpu_vec_best(), .shared = options->shared};
     sx_arena_init(&p.scratch, 0);
     plan->frozen = way->frozen;
     sx_status status = run_passes(graph, plan->frozen, &plan->graph);
@@ -550,6 +564,9 @@ void sx_cpu_plan_destroy(sx_cpu_plan *plan)
     }
     for (sx_cpu_cleanup *c = plan->cleanups; c != NULL; c = c->next) {
         c->destroy(c->object);
+    }
+    for (int i = 0; i < plan->n_large; i++) {
+        sx_cpu_block_release(plan->large[i].block);
     }
     sx_graph_destroy(plan->graph);
     sx_graph_destroy(plan->variants[0]);

@@ -360,9 +360,9 @@ static sx_status prepare_dnn(const sx_cpu_site *site, sx_cpu_step *step, sx_dnn_
     step->data = d;
     step->make_state = make_slot;
     step->destroy_state = destroy_slot;
-    step->scratch_bytes = sx_dnn_conv_scratch_bytes(d->conv);
     d->packed = kind == SX_DNN_FORWARD && (site->frozen_in & 2) != 0 &&
                 sx_dnn_conv_packed_bytes(d->conv) > 0;
+    step->scratch_bytes = sx_dnn_conv_scratch_bytes(d->conv, d->packed);
     if (d->packed) {
         step->prepare_once = pack_filter;
         step->kept_bytes = sx_dnn_conv_packed_bytes(d->conv);

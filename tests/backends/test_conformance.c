@@ -1,5 +1,6 @@
-/* Every backend against the reference: each sample of each operator, whole and in shards, and its
- * gradients. A failing sample is named. Whole programs: test_training.c. */
+/* Every backend against the reference: each sample of each operator, whole and in shards, blocking
+ * and asynchronous, and its gradients. A failing sample is named. Whole programs: test_training.c.
+ */
 #include "harness.h"
 
 #include "../graph/op_samples.h"
@@ -8,6 +9,7 @@
 #include <sextant/ops.h>
 
 #include "backends/backend.h"
+#include "base/clock.h"
 
 static char wrong[512];
 
@@ -132,6 +134,47 @@ static const char *compare(const op_sample_run *run, int k, sx_device_buffer *go
     return result;
 }
 
+static void count(sx_run *run, void *user)
+{
+    (void)run;
+    atomic_fetch_add((atomic_int *)user, 1);
+}
+
+/* The same execution with on_done and a deadline, which a thread of the backend ends: the same
+ * bits.
+ */
+static void check_asynchronous(sx_executable *e, const op_sample_run *run,
+                               sx_device_buffer *const *args, sx_device_buffer *const *expected)
+{
+    sx_device_buffer *outputs[SX_MAX_OUTPUTS];
+    atomic_int done = 0;
+    sx_run *r;
+    assert_ok(sx_run_create(e, &r));
+    for (int i = 0; i < run->n_out; i++) {
+        assert_ok(sx_device_buffer_create(expected[i]->device, &run->out[i].type, &outputs[i]));
+    }
+    assert_ok(sx_run_submit(r, args, outputs));
+    assert_ok(sx_run_on_done(r, count, &done));
+    assert_ok(sx_run_await(r, sx_now_ns() + 600000000000));
+    for (int i = 0; i < run->n_out; i++) {
+        const size_t bytes = (size_t)sx_type_bytes(&run->out[i].type);
+        char *a = sx_alloc(2 * bytes + 1, 1);
+        assert_non_null(a);
+        assert_ok(sx_device_buffer_read(expected[i], a));
+        assert_ok(sx_device_buffer_read(outputs[i], a + bytes));
+        if (memcmp(a, a + bytes, bytes) != 0) {
+            fail_msg("%s/%s: output %d of an asynchronous execution has other bits", run->op->name,
+                     run->sample->name, i);
+        }
+        sx_free(a);
+        sx_device_buffer_release(outputs[i]);
+    }
+    sx_run_destroy(r);
+    while (atomic_load(&done) == 0) { /* it may be called after await has returned */
+        nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+    }
+}
+
 static void run_sample(sx_platform *platform, sx_executable *e, const op_sample_run *run,
                        sx_device_buffer **outputs)
 {
@@ -146,6 +189,7 @@ static void run_sample(sx_platform *platform, sx_executable *e, const op_sample_
         assert_ok(sx_device_buffer_create(platform->devices[0], &run->out[i].type, &outputs[i]));
     }
     assert_ok(sx_execute(e, args, outputs));
+    check_asynchronous(e, run, args, outputs);
     for (int i = 0; i < run->n_in; i++) {
         sx_device_buffer_release(args[i]);
     }

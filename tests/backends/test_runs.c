@@ -348,6 +348,54 @@ static void test_backends_runs__a_device_that_never_answers_meets_the_deadline(v
     assert_true(WIFEXITED(ended) && WEXITSTATUS(ended) == 17);
 }
 
+static void *read_forever(void *user)
+{
+    float got[3];
+    sx_status_free(sx_device_buffer_read(user, got));
+    return NULL;
+}
+
+/* In a child, as above. A thread that waits for a value of one device holds up no other thread:
+ * neither one that writes or reads other buffers nor one that executes on another device. */
+static void test_backends_runs__who_waits_for_a_value_waits_alone(void **state)
+{
+    (void)state;
+    fflush(stdout);
+    const pid_t child = fork();
+    if (child == 0) {
+        fixture f;
+        pthread_t reader;
+        sx_run *run;
+        sx_device_buffer *args[2], *outputs[2];
+        const float ones[3] = {1, 1, 1};
+        setenv("SX_PJRT_REF_FAULT", "stuck:1", 1);
+        begin(&f, "pjrt");
+        const int y = f.executable->result_args[0] < 0 ? 0 : 1;
+        alarm(60); /* ends a child that waits */
+        assert_ok(sx_run_submit(f.run, f.args, f.outputs));
+        assert_int_equal(pthread_create(&reader, NULL, read_forever, f.outputs[y]), 0);
+        assert_ok(sx_run_create(f.executable, &run));
+        for (int i = 0; i < 2; i++) {
+            assert_ok(sx_device_buffer_create(f.platform->devices[1], &f.executable->arg_types[i],
+                                              &args[i]));
+            assert_ok(sx_device_buffer_create(f.platform->devices[1],
+                                              &f.executable->result_types[i], &outputs[i]));
+        }
+        for (int i = 0; i < 50; i++) { /* the reader begins at one of them */
+            assert_ok(sx_device_buffer_write(args[0], ones, false));
+            assert_ok(sx_device_buffer_write(args[1], ones, false));
+            assert_ok(sx_run_execute(run, args, outputs));
+            assert_holds(args[0], 2, 2, 2);
+            assert_holds(outputs[y], 2, 2, 2);
+            nanosleep(&(struct timespec){.tv_nsec = 4000000}, NULL);
+        }
+        _exit(17);
+    }
+    int ended;
+    assert_int_equal(waitpid(child, &ended, 0), child);
+    assert_true(WIFEXITED(ended) && WEXITSTATUS(ended) == 17);
+}
+
 /* --- Threads -----------------------------------------------------------------------------------
  */
 
@@ -441,6 +489,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_backends_runs__a_pending_run_may_be_destroyed),
     cmocka_unit_test(test_backends_runs__threads_share_an_executable),
     cmocka_unit_test(test_backends_runs__a_device_that_never_answers_meets_the_deadline),
+    cmocka_unit_test(test_backends_runs__who_waits_for_a_value_waits_alone),
 };
 
 SX_TEST_MAIN(tests)

@@ -37,6 +37,7 @@ void sx_pjrt_buffer_destroy(sx_device_buffer *head)
         sx_status_free(sx_pjrt_buffer_settle(b));
         drop_arrays(b);
     }
+    pthread_mutex_destroy(&b->lock);
     sx_free(b->arrays);
     sx_free(b->transfers);
     sx_free(b->owned);
@@ -55,6 +56,7 @@ sx_status sx_pjrt_buffer_create(sx_device *device, int memory, const sx_type *ty
     b->head.memory = memory;
     b->head.type = *type;
     atomic_init(&b->head.refs, 1);
+    pthread_mutex_init(&b->lock, NULL);
     b->arrays = sx_alloc((size_t)p->replicas, sizeof(*b->arrays));
     b->transfers = sx_alloc((size_t)p->replicas, sizeof(*b->transfers));
     if (b->arrays == NULL || b->transfers == NULL) {
@@ -152,10 +154,10 @@ static sx_status write_locked(sx_pjrt_buffer *b, const void *data, bool borrow)
 
 sx_status sx_pjrt_buffer_write(sx_device_buffer *head, const void *data, bool borrow)
 {
-    sx_pjrt_platform *p = platform_of(head);
-    pthread_mutex_lock(&p->lock);
-    sx_status status = write_locked((sx_pjrt_buffer *)head, data, borrow);
-    pthread_mutex_unlock(&p->lock);
+    sx_pjrt_buffer *b = (sx_pjrt_buffer *)head;
+    pthread_mutex_lock(&b->lock);
+    sx_status status = write_locked(b, data, borrow);
+    pthread_mutex_unlock(&b->lock);
     return status;
 }
 
@@ -211,10 +213,10 @@ static sx_status read_locked(sx_pjrt_buffer *b, void *data)
 
 sx_status sx_pjrt_buffer_read(sx_device_buffer *head, void *data)
 {
-    sx_pjrt_platform *p = platform_of(head);
-    pthread_mutex_lock(&p->lock);
-    sx_status status = read_locked((sx_pjrt_buffer *)head, data);
-    pthread_mutex_unlock(&p->lock);
+    sx_pjrt_buffer *b = (sx_pjrt_buffer *)head;
+    pthread_mutex_lock(&b->lock);
+    sx_status status = read_locked(b, data);
+    pthread_mutex_unlock(&b->lock);
     return status;
 }
 
@@ -226,9 +228,11 @@ sx_status sx_pjrt_buffers_read(int n, sx_device_buffer *const *heads, void *cons
     pthread_mutex_lock(&p->lock);
     for (int i = 0; i < n && first == SX_OK; i++) {
         sx_pjrt_buffer *b = (sx_pjrt_buffer *)heads[i];
+        pthread_mutex_lock(&b->lock);
         first = b->state == SX_PJRT_COPIED ? sx_pjrt_begin_get(p->client, b->arrays[0],
                                                                &b->head.type, data[i], &b->reading)
                                            : read_locked(b, data[i]);
+        pthread_mutex_unlock(&b->lock);
     }
     for (int i = 0; i < n; i++) {
         sx_pjrt_buffer *b = (sx_pjrt_buffer *)heads[i];
@@ -249,7 +253,7 @@ sx_status sx_pjrt_buffer_copy(sx_device_buffer *from, sx_device *to, int memory,
     if (p->replicas > 1 || (from->device == to && from->memory == memory)) {
         return SX_OK;
     }
-    pthread_mutex_lock(&p->lock);
+    pthread_mutex_lock(&b->lock);
     sx_status status = SX_OK;
     if (b->state == SX_PJRT_COPIED) {
         const bool by_device = memory == 0 && from->device != to;
@@ -266,7 +270,7 @@ sx_status sx_pjrt_buffer_copy(sx_device_buffer *from, sx_device *to, int memory,
             sx_pjrt_buffer_take((sx_pjrt_buffer *)made, &args.copy, 1, SX_PJRT_WHOLE);
         }
     }
-    pthread_mutex_unlock(&p->lock);
+    pthread_mutex_unlock(&b->lock);
     if (status != SX_OK) {
         sx_device_buffer_release(made);
         return status;

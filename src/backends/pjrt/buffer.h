@@ -23,6 +23,7 @@ typedef enum sx_pjrt_buffer_state {
 
 typedef struct sx_pjrt_buffer {
     sx_device_buffer head;
+    pthread_mutex_t lock; /* for the fields below but `reading`, which the platform's is for */
     sx_pjrt_buffer_state state;
     void **arrays;    /* [replicas] */
     void **transfers; /* [replicas]: events of copies that still read `held`; NULL = done */
@@ -44,7 +45,7 @@ SX_MUST_USE sx_status sx_pjrt_buffers_read(int n, sx_device_buffer *const *heads
 SX_MUST_USE sx_status sx_pjrt_buffer_copy(sx_device_buffer *from, sx_device *to, int memory,
                                           sx_device_buffer **out);
 
-/* For executions; the caller holds the platform's lock. */
+/* For executions; the caller holds the buffer's lock. */
 
 /* Moves the value to the devices as a program expects it: SX_PJRT_WHOLE, or split along `axis`. */
 SX_MUST_USE sx_status sx_pjrt_buffer_place(sx_pjrt_buffer *b, int axis);

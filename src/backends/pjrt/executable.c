@@ -316,10 +316,13 @@ static sx_status place_args(pjrt_run *run, sx_device_buffer *const *args, int re
     const pjrt_executable *e = (const pjrt_executable *)run->head.executable;
     for (int i = 0; i < e->head.n_args; i++) {
         sx_pjrt_buffer *b = (sx_pjrt_buffer *)args[i];
-        SX_TRY(sx_pjrt_buffer_place(b, e->cuts[i]), "argument %d", i);
+        pthread_mutex_lock(&b->lock);
+        sx_status status = sx_pjrt_buffer_place(b, e->cuts[i]);
         for (int r = 0; r < replicas; r++) {
             run->arg_arrays[r * e->head.n_args + i] = b->arrays[r];
         }
+        pthread_mutex_unlock(&b->lock);
+        SX_TRY(status, "argument %d", i);
     }
     return SX_OK;
 }
@@ -330,8 +333,11 @@ static void take_results(const pjrt_run *run, sx_device_buffer *const *args,
 {
     const pjrt_executable *e = (const pjrt_executable *)run->head.executable;
     for (int i = 0; i < e->head.n_results; i++) {
-        sx_pjrt_buffer_take(result_buffer(e, args, outputs, i), run->result_arrays + i,
-                            (int)result_count(e), e->cuts[e->head.n_args + i]);
+        sx_pjrt_buffer *b = result_buffer(e, args, outputs, i);
+        pthread_mutex_lock(&b->lock);
+        sx_pjrt_buffer_take(b, run->result_arrays + i, (int)result_count(e),
+                            e->cuts[e->head.n_args + i]);
+        pthread_mutex_unlock(&b->lock);
     }
 }
 
@@ -342,9 +348,14 @@ static void find_lost(const pjrt_executable *e, sx_device_buffer *const *args,
     for (int i = 0; i < e->head.n_results; i++) {
         int arg = e->head.result_args[i];
         sx_pjrt_buffer *b = arg < 0 ? NULL : (sx_pjrt_buffer *)args[arg];
-        if (b != NULL && b->arrays[0] != NULL && sx_pjrt_array_is_gone(p->client, b->arrays[0])) {
+        if (b == NULL) {
+            continue;
+        }
+        pthread_mutex_lock(&b->lock);
+        if (b->arrays[0] != NULL && sx_pjrt_array_is_gone(p->client, b->arrays[0])) {
             sx_pjrt_buffer_lose(b);
         }
+        pthread_mutex_unlock(&b->lock);
     }
 }
 
@@ -395,7 +406,10 @@ static sx_status submit(pjrt_run *run, sx_device_buffer *const *args,
 static void settle_args(const pjrt_executable *e, sx_device_buffer *const *args)
 {
     for (int i = 0; i < e->head.n_args; i++) {
-        sx_status_free(sx_pjrt_buffer_settle((sx_pjrt_buffer *)args[i]));
+        sx_pjrt_buffer *b = (sx_pjrt_buffer *)args[i];
+        pthread_mutex_lock(&b->lock);
+        sx_status_free(sx_pjrt_buffer_settle(b));
+        pthread_mutex_unlock(&b->lock);
     }
 }
 
@@ -404,13 +418,17 @@ sx_status sx_pjrt_run_submit(sx_run *head, sx_device_buffer *const *args,
 {
     pjrt_run *run = (pjrt_run *)head;
     sx_pjrt_platform *p = (sx_pjrt_platform *)head->executable->platform;
-    pthread_mutex_lock(&p->lock);
+    if (p->replicas > 1) {
+        pthread_mutex_lock(&p->lock);
+    }
     sx_status status = place_args(run, args, p->replicas);
     status = status != SX_OK ? status : submit(run, args, outputs);
     if (status != SX_OK) {
         settle_args((const pjrt_executable *)head->executable, args);
     }
-    pthread_mutex_unlock(&p->lock);
+    if (p->replicas > 1) {
+        pthread_mutex_unlock(&p->lock);
+    }
     SX_TRY(status, "executing on %s", p->devices[0]->name);
     return SX_OK;
 }

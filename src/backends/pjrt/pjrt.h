@@ -20,7 +20,9 @@ typedef struct sx_pjrt_platform {
     struct sx_pjrt_device *device_rows; /* [head.n_devices] */
     sx_device **devices;
     char *dump_dir, *cache_dir;
-    pthread_mutex_t lock; /* for the states of buffers, which executables share */
+    /* Held by one reader of several buffers, and, with several replicas, by one execution that is
+     * being submitted: two may need a shared argument divided along different axes. */
+    pthread_mutex_t lock;
 } sx_pjrt_platform;
 
 /* How a program expects a value: the dimension along which replicas split it, or whole. */

@@ -293,8 +293,8 @@ sx_status sx_walk_gradient(sx_specializer *s, const sx_node *n, const sx_functio
     if (k != g->n_args || n->n_outputs != n_dx + n_wanted) {
         return sx_error(
             SX_INVALID_ARGUMENT,
-            "gradient function %lld of \"%.100s\" takes %d values and gives %d, but the "
-            "call has %d and %d",
+            "gradient function %lld of \"%.100s\" has %d inputs and %d outputs, but the call has "
+            "%d and %d",
             (long long)attrs->gradient, f->name, n->n_inputs + g->n_args - k, n_dx + n_wanted,
             n->n_inputs, n->n_outputs);
     }
@@ -316,7 +316,7 @@ sx_status sx_walk_gradient(sx_specializer *s, const sx_node *n, const sx_functio
     for (int i = n_dx; i < n->n_outputs; i++) { /* a variable that nothing reads with these types */
         if (out_vals[i] < 0) {
             return sx_error(SX_INVALID_ARGUMENT,
-                            "function \"%.100s\" does not read the %d. of the variables \"%.200s\"",
+                            "function \"%.100s\" does not read variable %d of the list \"%.200s\"",
                             f->name, i - n_dx + 1, variables);
         }
     }

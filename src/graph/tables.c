@@ -123,8 +123,9 @@ static sx_status declare(sx_tables *tables, const sx_table_attrs *attrs)
     for (int d = 0; d < attrs->shape.n; d++) {
         if (!sx_mul_i64(t->value_elems, attrs->shape.v[d], &t->value_elems) ||
             t->value_elems > INT32_MAX) {
-            return sx_error(SX_INVALID_ARGUMENT, "a value of table \"%.200s\" is too large",
-                            attrs->table);
+            return sx_error(SX_INVALID_ARGUMENT,
+                            "table \"%.200s\": a value has more than %d elements", attrs->table,
+                            INT32_MAX);
         }
     }
     return t->attrs.table == NULL ? sx_no_memory("for lookup tables")
@@ -279,8 +280,9 @@ static sx_status make_room(sx_table *t)
     const size_t old_bytes = (size_t)t->capacity * entry_bytes(t) + t->n_slots * sizeof(*t->slots);
     size_t bytes;
     if (capacity > INT32_MAX || !sx_mul_size((size_t)capacity, entry_bytes(t), &bytes)) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "table \"%.200s\" has %lld entries, the most",
-                        t->attrs.table, (long long)t->n);
+        return sx_error(SX_RESOURCE_EXHAUSTED,
+                        "table \"%.200s\" has %lld entries and cannot have more", t->attrs.table,
+                        (long long)t->n);
     }
     bytes += n_slots * sizeof(*t->slots);
     if (!sx_budget_charge(t->memory, bytes)) {
@@ -325,9 +327,11 @@ static void move_text(const sx_table *t, char *to, size_t *used, cell *c)
 static sx_status make_text_room(sx_table *t, size_t more)
 {
     size_t needed;
-    if (!sx_add_size(t->bytes_used, more, &needed) || needed > (size_t)1 << 40) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "table \"%.200s\" has too many bytes of text",
-                        t->attrs.table);
+    static const size_t most = (size_t)1 << 40;
+    if (!sx_add_size(t->bytes_used, more, &needed) || needed > most) {
+        return sx_error(SX_RESOURCE_EXHAUSTED,
+                        "table \"%.200s\" has %zu bytes of text, and %zu more exceed %zu",
+                        t->attrs.table, t->bytes_used, more, most);
     }
     if (needed <= t->bytes_capacity) {
         return SX_OK;

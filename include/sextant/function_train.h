@@ -13,8 +13,10 @@
  *     }
  *     sx_functions_save(library, functions, "run1/model.ckpt-100");
  *
- * A step compiles nothing for shapes that it has seen. With the same seed, batches and threads, the
- * variables have the same bits, also where a run goes on from saved variables. */
+ * A step runs on one device, in one shard: where sizes are only known when it is reached, there is
+ * no batch dimension to divide. It compiles nothing for shapes that it has seen. With the same
+ * seed, batches and threads, the variables have the same bits, also where a run goes on from saved
+ * variables. */
 #ifndef SEXTANT_FUNCTION_TRAIN_H
 #define SEXTANT_FUNCTION_TRAIN_H
 

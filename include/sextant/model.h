@@ -151,8 +151,9 @@ typedef sx_spec sx_build_fn(sx_builder *b, const sx_batch *in, const sx_params *
  * If the function changes no labels, it is called again without them (`in->mode` is SX_PREDICT):
  * training, evaluation and serving compute features in the same way. An output is float32, int32,
  * int64, uint8 or bool; each of its examples depends on that example alone; there are no variables
- * and no random numbers. Sizes are known: sx_string_split_padded() gives each text the same number
- * of words. A vocabulary's file is read when the run is made, and is part of it.
+ * and no random numbers. Every size but the batch is known, also between the nodes:
+ * sx_string_split_padded() gives each text the same number of words. A vocabulary's file is read
+ * when the run is made, and is part of it.
  *
  * Input pipelines run it for each element, on their worker threads; data that are batched already
  * must have its outputs. An exported model contains it, vocabularies as assets: `serving_default`

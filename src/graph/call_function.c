@@ -13,9 +13,11 @@ static sx_status refuse(const sx_step *step)
     }
     return sx_error(
         SX_UNIMPLEMENTED,
-        "%s \"%s\" %s; in a model's graph, all sizes must be known and all nodes must run on "
-        "devices. Move the preparation of strings to the model's .preprocess; to train a function "
-        "of unknown sizes on one device, use sx_library_add_training()",
+        "%s \"%s\" %s; in the graph of a model or of its .preprocess, every size but the batch "
+        "must "
+        "be known, and a function's nodes must run on devices. Use operators of a known size in "
+        ".preprocess, such as sx_string_split_padded(); to train a function of unknown sizes on "
+        "one device, use sx_library_add_training()",
         n != NULL ? n->op->name : "a late call", n != NULL ? n->name : "",
         step->kind == SX_STEP_LATE ? "needs sizes that depend on data" : "runs on the host");
 }

@@ -482,6 +482,22 @@ sx_value sx_function_node(sx_builder *b, const char *op_name, const char *attrs_
         sx_builder_fail(b, sx_error(SX_NOT_FOUND, "no operator \"%.60s\"", op_name));
         return SX_NO_VALUE;
     }
+    for (int i = 0; i < n_types && !b->graph->general; i++) {
+        bool known = types[i].rank != SX_UNKNOWN_RANK;
+        for (int d = 0; d < types[i].rank && known; d++) {
+            known = types[i].dims[d] >= 0 || sx_dim_is_batch(types[i].dims[d]);
+        }
+        if (!known) {
+            char text[SX_TYPE_TEXT];
+            sx_builder_fail(b, sx_error(SX_INVALID_ARGUMENT,
+                                        "%s gives %s; in the graph of a model or of its "
+                                        ".preprocess, every size but the batch must be known. Use "
+                                        "an operator whose result has a known size, such as "
+                                        "sx_string_split_padded()",
+                                        op_name, sx_type_format(&types[i], text, sizeof(text))));
+            return SX_NO_VALUE;
+        }
+    }
     sx_arena *arena = sx_builder_arena(b);
     void *attrs = sx_arena_alloc(arena, 1, op->attrs_bytes + 1);
     sx_attr_operand *operands = sx_arena_array(arena, op->n_attrs + 1, sx_attr_operand);

@@ -1,6 +1,9 @@
 /* Preprocessing of a model's own: what it computes, that runs keep it, what it may not do. */
 #include "named.h"
 
+#include "graph/library.h"
+
+#include <sextant/function.h>
 #include <sextant/ops.h>
 
 static uint64_t train_for(sx_dataset *data, const char *dir, int64_t batch, int64_t steps)
@@ -217,6 +220,33 @@ static void has_no_words(sx_builder *b, const sx_batch *in, const sx_params *p)
     sx_output(b, "ids", sx_vocabulary_lookup(b, sx_feature(b, in, "text")));
 }
 
+/* The words of a text: data decide how many. */
+static void splits(sx_builder *b, const sx_batch *in, const sx_params *p)
+{
+    static const char text[] =
+        "sextant-library 2\nfunction \"words\"\n  input %1 string[N] \"text\"\n"
+        "  %2 = constant() {value=tensor(string[] \"\")} string[] \"spaces\"\n"
+        "  %3, %4, %5 = string_split_v2(%1, %2) {maxsplit=-1} int64[?,2], string[?], int64[2] "
+        "\"split\"\n"
+        "  %6 = string_to_hash_bucket(%4) {num_buckets=10} int64[?] \"ids\"\n"
+        "  output \"ids\" %6\nend\n";
+    sx_library *library = NULL;
+    sx_value in_text = sx_feature(b, in, "text"), ids = SX_NO_VALUE;
+    (void)p;
+    assert_ok(sx_library_parse(text, strlen(text), &library));
+    sx_call_function(b, library, "words", &in_text, 1, &ids, 1);
+    sx_output(b, "ids", ids);
+    sx_library_destroy(library);
+}
+
+static void gives_an_unknown_size(sx_builder *b, const sx_batch *in, const sx_params *p)
+{
+    const sx_type types[] = {sx_type_of(SX_I64, SX_UNKNOWN_DIM, 1)};
+    sx_value x = sx_cast(b, sx_string_to_hash_bucket(b, sx_feature(b, in, "text"), 2), SX_F32);
+    (void)p;
+    sx_output(b, "ids", sx_function_node(b, "where", NULL, &x, 1, NULL, 0, types, 1));
+}
+
 static void test_train_preprocess__refuses_labels_and_vocabularies(void **state)
 {
     (void)state;
@@ -231,6 +261,10 @@ static void test_train_preprocess__refuses_labels_and_vocabularies(void **state)
         {has_a_word_twice, "the vocabulary has \"x\" twice", SX_INVALID_ARGUMENT},
         {has_an_empty_word, "line 2 of the vocabulary is empty", SX_INVALID_ARGUMENT},
         {has_no_words, "a vocabulary is a .file, or .words and .n_words", SX_INVALID_ARGUMENT},
+        {splits, "known size in .preprocess, such as sx_string_split_padded()", SX_UNIMPLEMENTED},
+        {gives_an_unknown_size,
+         "where gives int64[?,1]; in the graph of a model or of its .preprocess",
+         SX_INVALID_ARGUMENT},
         {NULL, "input \"text\" is a string", SX_INVALID_ARGUMENT},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

@@ -183,6 +183,40 @@ static void test_base_build_cache__waiting_ends_at_a_deadline(void **state)
     }
 }
 
+/* While one thread builds, others get other keys: built before, or by themselves. */
+static void test_base_build_cache__a_slow_build_delays_nobody_else(void **state)
+{
+    (void)state;
+    sx_build_cache *cache;
+    sx_built *b;
+    atomic_bool started = false, may_end = false;
+    pthread_t thread;
+    assert_ok(sx_build_cache_create(&(sx_build_cache_options){.max_entries = 2, .destroy = destroy},
+                                    &cache));
+    builder slow = {.cache = cache,
+                    .making = {.value = 5, .started = &started, .may_end = &may_end}};
+    assert_int_equal(pthread_create(&thread, NULL, build_slowly, &slow), 0);
+    while (!atomic_load(&started)) {
+        usleep(200);
+    }
+    for (int i = 0; i < 6; i++) { /* 6, 7, 8, and again, each evicted meanwhile */
+        assert_ok(get(cache, 6 + i % 3, &b));
+        assert_ok(get(cache, 6 + i % 3, &b));
+        sx_built_release(b);
+        sx_built_release(b);
+    }
+    assert_false(atomic_load(&may_end));
+    atomic_store(&may_end, true);
+    pthread_join(thread, NULL);
+    assert_true(slow.right);
+    sx_build_cache_stats stats;
+    sx_build_cache_get_stats(cache, &stats);
+    assert_int_equal(stats.builds, 7);
+    assert_int_equal(stats.hits, 6);
+    sx_build_cache_destroy(cache);
+    assert_int_equal(atomic_load(&alive), 0);
+}
+
 /* The deadline of the thread that builds is none of those that wait. */
 static void test_base_build_cache__who_waits_for_a_stopped_thread_builds(void **state)
 {
@@ -220,6 +254,7 @@ static void test_base_build_cache__who_waits_for_a_stopped_thread_builds(void **
 }
 
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_base_build_cache__a_slow_build_delays_nobody_else),
     cmocka_unit_test(test_base_build_cache__keeps_the_most_recently_used),
     cmocka_unit_test(test_base_build_cache__bytes_are_bounded),
     cmocka_unit_test(test_base_build_cache__failures_are_not_kept),

@@ -349,7 +349,9 @@ static bool place_large(sx_cpu_planner *p, int64_t bytes, bool kept, sx_cpu_oper
         if (grown == NULL) {
             return false;
         }
-        memcpy(grown, plan->large, (size_t)plan->n_large * sizeof(*grown));
+        for (int i = 0; i < plan->n_large; i++) {
+            grown[i] = plan->large[i];
+        }
         plan->large = grown;
         plan->max_large = most;
     }

@@ -56,7 +56,8 @@ static void answer_deinit(answer *a)
 
 /* ---- Metadata ---- */
 
-const char *sx_cloud_metadata_host(void)
+/* The host set in the environment, or the default. */
+static const char *metadata_host(void)
 {
     const char *host = from_environment("GCE_METADATA_HOST");
     host = host != NULL ? host : from_environment("GCE_METADATA_IP");
@@ -104,7 +105,7 @@ static sx_status judge(sx_cloud *cloud, const char *path, const answer *a, const
         cloud->down = sx_arena_printf(
             cloud->arena,
             "%s is not a metadata service (no header \"Metadata-Flavor: Google\" in its response)",
-            sx_cloud_metadata_host());
+            metadata_host());
         return sx_error(SX_UNAVAILABLE, "%s", cloud->down != NULL ? cloud->down : "");
     }
     if (a->status == 404) {
@@ -118,7 +119,7 @@ static sx_status judge(sx_cloud *cloud, const char *path, const answer *a, const
 
 sx_status sx_cloud_metadata(sx_cloud *cloud, const char *path, const char **out_text)
 {
-    const char *host = sx_cloud_metadata_host();
+    const char *host = metadata_host();
     if (cloud->down != NULL) {
         return sx_error(SX_UNAVAILABLE, "%s", cloud->down);
     }

@@ -24,9 +24,6 @@ typedef struct sx_cloud {
     const char *down;
 } sx_cloud;
 
-/* "metadata.google.internal", or the host set in the environment. */
-const char *sx_cloud_metadata_host(void);
-
 /* The value at PATH, a single line. Errors: UNAVAILABLE: no metadata service; NOT_FOUND: no such
  * value; INVALID_ARGUMENT: invalid GCE_METADATA_HOST. */
 SX_MUST_USE sx_status sx_cloud_metadata(sx_cloud *cloud, const char *path, const char **out_text);

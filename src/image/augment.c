@@ -149,21 +149,6 @@ void sx_warp(const float *src, int height, int width, int channels, float shear_
     }
 }
 
-void sx_flip_left_right(float *pixels, int height, int width, int channels)
-{
-    const size_t n = (size_t)channels, stride = (size_t)width * n;
-    for (int y = 0; y < height; y++, pixels += stride) {
-        for (float *left = pixels, *right = pixels + stride - n; left < right;
-             left += n, right -= n) {
-            for (size_t c = 0; c < n; c++) {
-                float spare = left[c];
-                left[c] = right[c];
-                right[c] = spare;
-            }
-        }
-    }
-}
-
 void sx_clip_pixels(float *pixels, size_t elems, float lower, float upper)
 {
     for (size_t i = 0; i < elems; i++) {

@@ -49,9 +49,6 @@ void sx_adjust_contrast(float *pixels, int height, int width, int channels, floa
 void sx_warp(const float *src, int height, int width, int channels, float shear_degrees,
              float zoom_rows, float zoom_columns, float *out);
 
-/* Mirrors left to right. */
-void sx_flip_left_right(float *pixels, int height, int width, int channels);
-
 /* Clamps to [lower, upper]; NaN becomes lower. */
 void sx_clip_pixels(float *pixels, size_t elems, float lower, float upper);
 

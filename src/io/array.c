@@ -30,7 +30,8 @@ static size_t part_bytes(sx_dtype dtype)
     return sx_dtype_bytes(dtype) / (sx_dtype_is_complex(dtype) ? 2 : 1);
 }
 
-void sx_array_copy(void *out, const void *in, size_t count, size_t elem_bytes, bool swap)
+/* `swap` reverses the bytes of each element. */
+static void copy(void *out, const void *in, size_t count, size_t elem_bytes, bool swap)
 {
     if (!swap || elem_bytes == 1) {
         if (count > 0) {
@@ -57,8 +58,8 @@ void sx_array_copy_columns(const sx_type *type, void *out, const void *in, bool 
         step *= (size_t)type->dims[d];
     }
     for (int64_t i = 0; i < count; i++) {
-        sx_array_copy((char *)out + (size_t)i * bytes, (const char *)in + in_at * bytes,
-                      bytes / part, part, swap);
+        copy((char *)out + (size_t)i * bytes, (const char *)in + in_at * bytes, bytes / part, part,
+             swap);
         for (int d = type->rank - 1; d >= 0; d--) {
             in_at += stride[d];
             if (++index[d] < (size_t)type->dims[d]) {
@@ -79,7 +80,7 @@ sx_status sx_array_read(sx_window *window, uint64_t offset, const sx_type *type,
         size_t n = SX_MIN(left, (size_t)PIECE_BYTES);
         const void *piece;
         SX_TRY(sx_window_look(window, offset, n, &piece));
-        sx_array_copy(to, piece, n / elem_bytes, elem_bytes, swap);
+        copy(to, piece, n / elem_bytes, elem_bytes, swap);
         to += n;
         offset += n;
         left -= n;

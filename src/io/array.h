@@ -15,10 +15,8 @@
 SX_MUST_USE sx_status sx_array_alloc(const sx_type *type, size_t max_bytes, const char *name,
                                      sx_tensor *out_tensor);
 
-/* Copies `count` elements of `elem_bytes`, with `swap` reversing the bytes of each. */
-void sx_array_copy(void *out, const void *in, size_t count, size_t elem_bytes, bool swap);
-
-/* Reads an array of this type from `offset` of the window, swapping as above. */
+/* Reads an array of this type from `offset` of the window; `swap` reverses the bytes of each
+ * element. */
 SX_MUST_USE sx_status sx_array_read(sx_window *window, uint64_t offset, const sx_type *type,
                                     bool swap, void *out);
 

@@ -69,7 +69,7 @@ _Static_assert(sizeof(struct predict_job) <= SX_HTTP_SCRATCH,
 
 /* ---- Answers ---- */
 
-int sx_rest_http_status(sx_code code)
+static int http_status(sx_code code)
 {
     static const unsigned short statuses[SX_METRIC_CODES] = {
         [SX_CODE_OK] = 200,
@@ -125,8 +125,7 @@ static void respond_message(const sx_rest *rest, sx_http_exchange *exchange, int
 /* Takes the status. */
 static void respond_error(const sx_rest *rest, sx_http_exchange *exchange, sx_status status)
 {
-    respond_message(rest, exchange, sx_rest_http_status(sx_status_code(status)),
-                    sx_status_message(status));
+    respond_message(rest, exchange, http_status(sx_status_code(status)), sx_status_message(status));
     sx_status_free(status);
 }
 
@@ -250,7 +249,7 @@ static int explain_error(const struct predict_job *job, sx_status *status)
                                : "request timed out");
     }
     if (code != SX_RESOURCE_EXHAUSTED || !sx_budget_refused(budget)) {
-        return sx_rest_http_status(code);
+        return http_status(code);
     }
     sx_status explained = sx_status_annotate(sx_budget_error(budget), __FILE__, __LINE__, "%s",
                                              sx_status_message(*status));

@@ -52,7 +52,4 @@ void sx_rest_handle(void *rest, sx_http_exchange *exchange);
 /* Sets the server whose counters the metrics page shows; call it before the server starts. */
 void sx_rest_set_server(sx_rest *rest, const sx_http_server *server);
 
-/* The HTTP status of an error, as TensorFlow Serving maps them. */
-int sx_rest_http_status(sx_code code);
-
 #endif

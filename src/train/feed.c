@@ -417,7 +417,8 @@ void sx_feed_rows_put(sx_feed_rows *rows, int64_t at, const sx_feed_batch *batch
     memcpy(rows->ids + at, batch->ids + from, (size_t)count * sizeof(int64_t));
 }
 
-void sx_feed_rows_pad(sx_feed_rows *rows, int64_t from)
+/* Fills rows [from, room) with copies of row 0. */
+static void pad_rows(sx_feed_rows *rows, int64_t from)
 {
     for (int i = 0; i < rows->n; i++) {
         char *data = rows->inputs[i].data;
@@ -491,7 +492,7 @@ sx_status sx_rebatch_next(sx_rebatch *r, sx_feed_batch *out_batch)
     if (rows == 0) {
         return sx_error(SX_OUT_OF_RANGE, "end of the data");
     }
-    sx_feed_rows_pad(&r->rows, rows);
+    pad_rows(&r->rows, rows);
     *out_batch = sx_feed_rows_batch(&r->rows, rows);
     return SX_OK;
 }

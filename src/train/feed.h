@@ -104,8 +104,6 @@ void sx_feed_rows_deinit(sx_feed_rows *rows);
 /* Copies rows [from, from + count) of a batch to row `at`. */
 void sx_feed_rows_put(sx_feed_rows *rows, int64_t at, const sx_feed_batch *batch, int64_t from,
                       int64_t count);
-/* Fills rows [from, room) with copies of row 0. */
-void sx_feed_rows_pad(sx_feed_rows *rows, int64_t from);
 /* The rows as a batch; borrowed. */
 sx_feed_batch sx_feed_rows_batch(const sx_feed_rows *rows, int64_t size);
 

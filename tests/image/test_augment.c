@@ -83,18 +83,6 @@ static void test_image_augment__contrast(void **state)
     assert_true(pixels[0][0] == 2.0f && pixels[25][1] == 20.0f);
 }
 
-static void test_image_augment__flip(void **state)
-{
-    (void)state;
-    float pixels[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}; /* [2][3][2] */
-    const float mirrored[] = {5, 6, 3, 4, 1, 2, 11, 12, 9, 10, 7, 8};
-    const float before[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
-    sx_flip_left_right(pixels, 2, 3, 2);
-    assert_memory_equal(pixels, mirrored, sizeof(pixels));
-    sx_flip_left_right(pixels, 2, 3, 2);
-    assert_memory_equal(pixels, before, sizeof(pixels));
-}
-
 static void test_image_augment__warp(void **state)
 {
     (void)state;
@@ -137,7 +125,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_image_augment__ranges),
     cmocka_unit_test(test_image_augment__brightness),
     cmocka_unit_test(test_image_augment__contrast),
-    cmocka_unit_test(test_image_augment__flip),
     cmocka_unit_test(test_image_augment__warp),
     cmocka_unit_test(test_image_augment__clip_and_scale),
 };

@@ -33,7 +33,7 @@ static const struct {
 #undef SLOT_
 };
 
-bool sx_pjrt_has(const sx_pjrt_plugin *plugin, sx_pjrt_slot slot)
+static bool has_function(const sx_pjrt_plugin *plugin, sx_pjrt_slot slot)
 {
     return SX_PJRT_SLOTS_AT + 8 * (size_t)slot < plugin->api->struct_size &&
            plugin->api->slots[slot] != NULL;
@@ -68,7 +68,7 @@ sx_status sx_pjrt_status(const sx_pjrt_plugin *plugin, const char *what, void *e
 
 sx_status sx_pjrt_call(const sx_pjrt_plugin *plugin, sx_pjrt_slot slot, void *args)
 {
-    if (!sx_pjrt_has(plugin, slot)) {
+    if (!has_function(plugin, slot)) {
         return sx_error(SX_UNIMPLEMENTED, "%s (PJRT %d.%d) has no PJRT_%s", plugin->path,
                         plugin->api->major, plugin->api->minor, slots[slot].name);
     }

@@ -60,8 +60,6 @@ SX_MUST_USE sx_status sx_pjrt_load(const char *path, const sx_pjrt_plugin **out)
 #define SX_PJRT_INNER_SIZE(plugin, name) \
     ((plugin)->exact ? SX_PJRT_SIZE(name) : sizeof(sx_pjrt_##name))
 
-/* Whether the plugin has the function. */
-bool sx_pjrt_has(const sx_pjrt_plugin *plugin, sx_pjrt_slot slot);
 /* Calls the function with an argument struct. An error of the plugin becomes a status with its code
  * and message; a missing function is UNIMPLEMENTED. */
 SX_MUST_USE sx_status sx_pjrt_call(const sx_pjrt_plugin *plugin, sx_pjrt_slot slot, void *args);

@@ -9,7 +9,7 @@
 
 enum { MAX_CHIPS = 16384, MAX_CPU_DEVICES = 64, HOST_CHIPS = 4 };
 
-const sx_tpu_generation sx_tpu_generations[] = {
+static const sx_tpu_generation generations[] = {
     {"v2", "v2", 2, 2, true, false, 4, 45e12},
     {"v3", "v3", 2, 2, true, false, 4, 123e12},
     {"v4", "v4", 3, 2, true, true, 4, 275e12},
@@ -28,7 +28,7 @@ static sx_status unknown(const char *text)
     size_t n = 0;
     sx_buf near;
     names[n++] = "pjrt-cpu";
-    for (const sx_tpu_generation *g = sx_tpu_generations; g->name != NULL; g++) {
+    for (const sx_tpu_generation *g = generations; g->name != NULL; g++) {
         names[n++] = g->name;
         if (strcmp(g->cloud, g->name) != 0) {
             names[n++] = g->cloud;
@@ -84,7 +84,7 @@ static int number(const char **at, int most)
 
 static const sx_tpu_generation *find(const char *text, size_t size)
 {
-    for (const sx_tpu_generation *g = sx_tpu_generations; g->name != NULL; g++) {
+    for (const sx_tpu_generation *g = generations; g->name != NULL; g++) {
         if ((strlen(g->name) == size && memcmp(g->name, text, size) == 0) ||
             (strlen(g->cloud) == size && memcmp(g->cloud, text, size) == 0)) {
             return g;

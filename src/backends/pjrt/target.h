@@ -24,8 +24,6 @@ typedef struct sx_tpu_generation {
     double peak_bf16;  /* FLOP/s per chip */
 } sx_tpu_generation;
 
-extern const sx_tpu_generation sx_tpu_generations[]; /* ends with name NULL */
-
 enum { SX_TPU_AXES = 3 };
 
 typedef struct sx_target {

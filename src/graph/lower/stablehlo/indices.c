@@ -3,7 +3,8 @@
 
 #include "graph/ops/common.h"
 
-sx_hlo sx_hlo_known(sx_hlo_writer *w, sx_hlo index, int64_t n)
+/* Whether 0 <= index < n. */
+static sx_hlo is_inside(sx_hlo_writer *w, sx_hlo index, int64_t n)
 {
     sx_hlo begun = sx_hlo_compare(w, "GE", index, sx_hlo_like(w, index, 0));
     sx_hlo not_ended = sx_hlo_compare(w, "LT", index, sx_hlo_like(w, index, (double)n));
@@ -54,7 +55,7 @@ static sx_hlo flat_indices(sx_hlo_writer *w, const flat_gather *f, sx_hlo index,
     const sx_type parts = sx_type_of(SX_I64, f->pairs * f->before, f->count);
     sx_hlo x = sx_hlo_reshape(w, sx_hlo_convert(w, index, SX_I64), &own);
     x = sx_hlo_reshape(w, sx_hlo_broadcast_in(w, x, &all, map), &flat);
-    *known = sx_hlo_known(w, x, f->rows);
+    *known = is_inside(w, x, f->rows);
     sx_hlo first = sx_hlo_reshape(w, sx_hlo_iota(w, parts, 0), &flat);
     return sx_hlo_binary(w, "add", x, sx_hlo_with(w, "multiply", first, (double)f->rows));
 }
@@ -104,7 +105,7 @@ void sx_hlo_lower_gather(sx_hlo_writer *w, const sx_hlo_op *op)
     }
     if (attrs->axis == 0) {
         sx_hlo taken = take_rows(w, op->in[0], op->in[1], out);
-        sx_hlo known = sx_hlo_known(w, op->in[1], f.rows);
+        sx_hlo known = is_inside(w, op->in[1], f.rows);
         known = sx_hlo_broadcast_in(w, known, out, map);
         op->out[0] = sx_hlo_select(w, known, taken, sx_hlo_like(w, taken, 0));
         return;

@@ -10,7 +10,5 @@
 
 /* index[i...] -> bool [i..., depth]: is it that class? */
 sx_hlo sx_hlo_hits(sx_hlo_writer *w, sx_hlo index, int64_t depth);
-/* Is 0 <= index < n? */
-sx_hlo sx_hlo_known(sx_hlo_writer *w, sx_hlo index, int64_t n);
 
 #endif

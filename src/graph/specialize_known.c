@@ -5,6 +5,7 @@
 #include "base/checked.h"
 #include "base/memory.h"
 #include "graph/host.h"
+#include "graph/ops/attrs.h"
 #include "graph/specialize_trace.h"
 
 enum {
@@ -175,10 +176,20 @@ static sx_status count_moved(sx_specializer *s, const sx_op_def *op, const void 
     enum { MOST = 8 };
     sx_tensor t[MOST + 1];
     sx_type types[MOST + 1];
-    sx_count all[MOST * MAX_COUNTS + 1] = {{0, 0}}; /* 0 = elements that the operator adds: zeros */
+    sx_count all[MOST * MAX_COUNTS + 1] = {{0, 0}}; /* 0 = elements that the operator adds */
     int64_t ids[(MOST + 1) * MAX_COUNTS], n_all = 1;
+    sx_pad_attrs pad;
     if (n_in > MOST || op->host_types != NULL) {
         return SX_OK;
+    }
+    if (op->id == SX_OPID_pad) { /* its value is no index: zeros in its place */
+        pad = *(const sx_pad_attrs *)attrs;
+        if (!(pad.value > -0x1p62 && pad.value < 0x1p62)) {
+            return SX_OK;
+        }
+        all[0].k = (int64_t)pad.value;
+        pad.value = 0;
+        attrs = &pad;
     }
     for (int i = 0; i < n_in; i++) {
         const sx_trace_val *v = &s->vals[in[i]];
@@ -210,10 +221,12 @@ static sx_status count_moved(sx_specializer *s, const sx_op_def *op, const void 
         return sx_specialize_no_memory();
     }
     SX_TRY(sx_host_run(op, attrs, t, n_in, &t[n_in], 1, room, s->arena));
-    for (int64_t k = 0, n = sx_type_elems(type); k < n; k++) {
-        out[k] = all[((const int64_t *)t[n_in].data)[k]];
-    }
     *out_done = true;
+    for (int64_t k = 0, n = sx_type_elems(type); k < n && *out_done; k++) {
+        const int64_t id = ((const int64_t *)t[n_in].data)[k];
+        *out_done = id >= 0 && id < n_all;
+        out[k] = all[*out_done ? id : 0];
+    }
     return SX_OK;
 }
 

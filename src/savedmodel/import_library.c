@@ -662,7 +662,7 @@ static sx_status import_signature(sx_library_importer *im, const sx_signature *s
             status = check_output(body.b, &s->outputs[i], &y);
         }
         if (status == SX_OK && y.kind == SX_TF_COMPLEX) {
-            status = sx_status_annotate(sx_tf_join_complex(im, &body, &y), __FILE__, __LINE__,
+            status = sx_status_annotate(sx_tf_give_complex(im, &body, &y), __FILE__, __LINE__,
                                         "output \"%.100s\"", s->outputs[i].key);
         }
         if (status == SX_OK) {

@@ -37,6 +37,55 @@ static sx_status read_parts(const sx_tf_op_node *x, int i, parts *out)
     return SX_OK;
 }
 
+static sx_status one(const sx_tf_op_node *x, const sx_op_def *op, sx_value a, sx_value *out)
+{
+    return sx_tf_build(x, op, NULL, out, 1, &a);
+}
+
+static sx_status two(const sx_tf_op_node *x, const sx_op_def *op, sx_value a, sx_value b,
+                     sx_value *out)
+{
+    const sx_value in[] = {a, b};
+    return sx_tf_build(x, op, NULL, out, 2, in);
+}
+
+/* op(a, number) */
+static sx_status with_number(const sx_tf_op_node *x, const sx_op_def *op, sx_value a, double number,
+                             sx_value *out)
+{
+    sx_value v = SX_NO_VALUE;
+    SX_TRY(sx_tf_number(x, sx_type_of_value(x->b, a).dtype, number, &v));
+    return two(x, op, a, v, out);
+}
+
+/* Output 0 of the node as operator `tf_op` of real numbers, its input i being in[i]; those beyond n
+ * are its own. */
+static sx_status import_real(const sx_tf_op_node *x, const char *tf_op, const sx_value *in, int n,
+                             sx_value *out)
+{
+    Tensorflow__NodeDef *node = sx_arena_memdup(&x->im->arena, x->n->node, sizeof(*x->n->node));
+    char *name = sx_arena_memdup(&x->im->arena, tf_op, strlen(tf_op) + 1);
+    sx_tf_import_node of = *x->n;
+    sx_tf_thing *things =
+        sx_arena_memdup(&x->im->arena, x->n->in, ((size_t)x->n->n_in + 1) * sizeof(*things));
+    of.out = sx_arena_array(&x->im->arena, x->n->n_out + 1, sx_tf_thing);
+    if (node == NULL || name == NULL || things == NULL || of.out == NULL) {
+        return sx_import_memory();
+    }
+    for (int i = 0; i < n && i < x->n->n_in; i++) {
+        things[i] = (sx_tf_thing){
+            .kind = SX_TF_VALUE, .value = in[i], .known = sx_tf_constant_of(x->b, in[i])};
+    }
+    node->op = name;
+    of.node = node;
+    of.in = things;
+    SX_TRY(sx_tf_import_op(x->im, x->body, &of));
+    *out = of.out[0].value;
+    return of.out[0].kind == SX_TF_VALUE
+               ? SX_OK
+               : sx_tf_unsupported("%s gives no tensor of real numbers", tf_op);
+}
+
 /* ---- What moves, adds or sums ---- */
 
 /* Imports the node once for each part of its complex inputs. */
@@ -106,34 +155,336 @@ static sx_status import_mul(const sx_tf_op_node *x)
     return SX_OK;
 }
 
-/* a conj(b) / |b|^2 */
+/* a conj(b) / |b|^2; DivNoNan: 0 where b is 0 */
+static sx_status divide(const sx_tf_op_node *x, parts a, parts b, bool no_nan, parts *out)
+{
+    const sx_op_def *div = no_nan ? &sx_op_div_no_nan : &sx_op_div;
+    sx_value norm = SX_NO_VALUE;
+    SX_TRY(sum_of_products(x, b.re, b.re, 1, b.im, b.im, &norm));
+    SX_TRY(sum_of_products(x, a.re, b.re, 1, a.im, b.im, &out->re));
+    SX_TRY(sum_of_products(x, a.im, b.re, -1, a.re, b.im, &out->im));
+    SX_TRY(two(x, div, out->re, norm, &out->re));
+    return two(x, div, out->im, norm, &out->im);
+}
+
 static sx_status import_div(const sx_tf_op_node *x)
 {
     parts a = {SX_NO_VALUE, SX_NO_VALUE}, b = a, y = a;
-    sx_value norm = SX_NO_VALUE;
     SX_TRY(read_parts(x, 0, &a));
     SX_TRY(read_parts(x, 1, &b));
-    SX_TRY(sum_of_products(x, b.re, b.re, 1, b.im, b.im, &norm));
-    SX_TRY(sum_of_products(x, a.re, b.re, 1, a.im, b.im, &y.re));
-    SX_TRY(sum_of_products(x, a.im, b.re, -1, a.re, b.im, &y.im));
-    SX_TF_BUILD(x, &y.re, div, NULL, y.re, norm);
-    SX_TF_BUILD(x, &y.im, div, NULL, y.im, norm);
+    SX_TRY(divide(x, a, b, strcmp(x->n->node->op, "DivNoNan") == 0, &y));
     set_parts(x, 0, y);
     return SX_OK;
 }
 
+static sx_status reciprocal(const sx_tf_op_node *x, parts a, parts *out)
+{
+    parts unit = {SX_NO_VALUE, SX_NO_VALUE};
+    const sx_dtype dtype = sx_type_of_value(x->b, a.re).dtype;
+    SX_TRY(sx_tf_number(x, dtype, 1, &unit.re));
+    SX_TRY(sx_tf_number(x, dtype, 0, &unit.im));
+    return divide(x, unit, a, false, out);
+}
+
+/* Both parts are equal. */
+static sx_status import_equal(const sx_tf_op_node *x)
+{
+    parts a = {SX_NO_VALUE, SX_NO_VALUE}, b = a;
+    sx_value re = SX_NO_VALUE, im = SX_NO_VALUE, y = SX_NO_VALUE;
+    SX_TRY(read_parts(x, 0, &a));
+    SX_TRY(read_parts(x, 1, &b));
+    SX_TF_BUILD(x, &re, equal, NULL, a.re, b.re);
+    SX_TF_BUILD(x, &im, equal, NULL, a.im, b.im);
+    SX_TF_BUILD(x, &y, logical_and, NULL, re, im);
+    if (strcmp(x->n->node->op, "NotEqual") == 0) {
+        SX_TF_BUILD(x, &y, logical_not, NULL, y);
+    }
+    x->n->out[0] = (sx_tf_thing){.kind = SX_TF_VALUE, .value = y};
+    return SX_OK;
+}
+
+/* ---- Functions ---- */
+
 /* e^re (cos im + i sin im) */
-static sx_status import_exp(const sx_tf_op_node *x)
+static sx_status exponential(const sx_tf_op_node *x, parts a, parts *out)
+{
+    sx_value size = SX_NO_VALUE;
+    SX_TF_BUILD(x, &size, exp, NULL, a.re);
+    SX_TF_BUILD(x, &out->re, cos, NULL, a.im);
+    SX_TF_BUILD(x, &out->im, sin, NULL, a.im);
+    SX_TF_BUILD(x, &out->re, mul, NULL, size, out->re);
+    SX_TF_BUILD(x, &out->im, mul, NULL, size, out->im);
+    return SX_OK;
+}
+
+/* log |a| + i angle */
+static sx_status logarithm(const sx_tf_op_node *x, parts a, parts *out)
+{
+    SX_TRY(sum_of_products(x, a.re, a.re, 1, a.im, a.im, &out->re));
+    SX_TF_BUILD(x, &out->re, log, NULL, out->re);
+    SX_TRY(with_number(x, &sx_op_mul, out->re, 0.5, &out->re));
+    return two(x, &sx_op_atan2, a.im, a.re, &out->im);
+}
+
+/* With t = sqrt((|a| + |re|) / 2): t + i im/2t to the right of 0, |im|/2t +- i t to its left. */
+static sx_status square_root(const sx_tf_op_node *x, parts a, parts *out)
+{
+    sx_value size, t, u, both, minus, left, below;
+    SX_TRY(sum_of_products(x, a.re, a.re, 1, a.im, a.im, &size));
+    SX_TF_BUILD(x, &size, sqrt, NULL, size);
+    SX_TF_BUILD(x, &t, abs, NULL, a.re);
+    SX_TF_BUILD(x, &t, add, NULL, size, t);
+    SX_TRY(with_number(x, &sx_op_mul, t, 0.5, &t));
+    SX_TF_BUILD(x, &t, sqrt, NULL, t);
+    SX_TF_BUILD(x, &both, add, NULL, t, t);
+    SX_TF_BUILD(x, &u, div_no_nan, NULL, a.im, both);
+    SX_TF_BUILD(x, &minus, neg, NULL, t);
+    SX_TRY(with_number(x, &sx_op_less, a.re, 0, &left));
+    SX_TRY(with_number(x, &sx_op_less, a.im, 0, &below));
+    SX_TF_BUILD(x, &minus, select, NULL, below, minus, t);
+    SX_TF_BUILD(x, &out->im, select, NULL, left, minus, u);
+    SX_TF_BUILD(x, &u, abs, NULL, u);
+    SX_TF_BUILD(x, &out->re, select, NULL, left, u, t);
+    return SX_OK;
+}
+
+/* (f(re) g(im)) + i sign (h(re) k(im)) */
+static sx_status product_of_functions(const sx_tf_op_node *x, parts a, const sx_op_def *const f[4],
+                                      int sign, parts *out)
+{
+    sx_value v[4];
+    for (int i = 0; i < 4; i++) {
+        SX_TRY(one(x, f[i], i % 2 == 0 ? a.re : a.im, &v[i]));
+    }
+    SX_TF_BUILD(x, &out->re, mul, NULL, v[0], v[1]);
+    SX_TF_BUILD(x, &out->im, mul, NULL, v[2], v[3]);
+    return sign < 0 ? one(x, &sx_op_neg, out->im, &out->im) : SX_OK;
+}
+
+/* (sinh 2re + i sin 2im) / (cosh 2re + cos 2im); it is +-1 long before re is 20. */
+static sx_status hyperbolic_tangent(const sx_tf_op_node *x, parts a, parts *out)
+{
+    sx_value re, im, over, cosine;
+    SX_TRY(with_number(x, &sx_op_minimum, a.re, 20, &re));
+    SX_TRY(with_number(x, &sx_op_maximum, re, -20, &re));
+    SX_TF_BUILD(x, &re, add, NULL, re, re);
+    SX_TF_BUILD(x, &im, add, NULL, a.im, a.im);
+    SX_TF_BUILD(x, &over, cosh, NULL, re);
+    SX_TF_BUILD(x, &cosine, cos, NULL, im);
+    SX_TF_BUILD(x, &over, add, NULL, over, cosine);
+    SX_TF_BUILD(x, &out->re, sinh, NULL, re);
+    SX_TF_BUILD(x, &out->im, sin, NULL, im);
+    SX_TF_BUILD(x, &out->re, div, NULL, out->re, over);
+    SX_TF_BUILD(x, &out->im, div, NULL, out->im, over);
+    return SX_OK;
+}
+
+static sx_status import_function(const sx_tf_op_node *x)
+{
+    static const sx_op_def *const sine[] = {&sx_op_sin, &sx_op_cosh, &sx_op_cos, &sx_op_sinh},
+                                  *const cosine[] = {&sx_op_cos, &sx_op_cosh, &sx_op_sin,
+                                                     &sx_op_sinh},
+                                  *const sinh[] = {&sx_op_sinh, &sx_op_cos, &sx_op_cosh,
+                                                   &sx_op_sin},
+                                  *const cosh[] = {&sx_op_cosh, &sx_op_cos, &sx_op_sinh,
+                                                   &sx_op_sin};
+    const char *op = x->n->node->op;
+    parts a = {SX_NO_VALUE, SX_NO_VALUE}, y = a;
+    SX_TRY(read_parts(x, 0, &a));
+    if (strcmp(op, "Exp") == 0) {
+        SX_TRY(exponential(x, a, &y));
+    } else if (strcmp(op, "Expm1") == 0) {
+        SX_TRY(exponential(x, a, &y));
+        SX_TRY(with_number(x, &sx_op_sub, y.re, 1, &y.re));
+    } else if (strcmp(op, "Log") == 0) {
+        SX_TRY(logarithm(x, a, &y));
+    } else if (strcmp(op, "Log1p") == 0) {
+        SX_TRY(with_number(x, &sx_op_add, a.re, 1, &a.re));
+        SX_TRY(logarithm(x, a, &y));
+    } else if (strcmp(op, "Sqrt") == 0) {
+        SX_TRY(square_root(x, a, &y));
+    } else if (strcmp(op, "Rsqrt") == 0) {
+        SX_TRY(square_root(x, a, &a));
+        SX_TRY(reciprocal(x, a, &y));
+    } else if (strcmp(op, "Reciprocal") == 0 || strcmp(op, "Inv") == 0) {
+        SX_TRY(reciprocal(x, a, &y));
+    } else if (strcmp(op, "Sin") == 0) {
+        SX_TRY(product_of_functions(x, a, sine, 1, &y));
+    } else if (strcmp(op, "Cos") == 0) {
+        SX_TRY(product_of_functions(x, a, cosine, -1, &y));
+    } else if (strcmp(op, "Sinh") == 0) {
+        SX_TRY(product_of_functions(x, a, sinh, 1, &y));
+    } else if (strcmp(op, "Cosh") == 0) {
+        SX_TRY(product_of_functions(x, a, cosh, 1, &y));
+    } else if (strcmp(op, "Tanh") == 0) {
+        SX_TRY(hyperbolic_tangent(x, a, &y));
+    } else if (strcmp(op, "Tan") == 0) { /* -i tanh(i a) */
+        parts turned = {SX_NO_VALUE, a.re};
+        SX_TF_BUILD(x, &turned.re, neg, NULL, a.im);
+        SX_TRY(hyperbolic_tangent(x, turned, &turned));
+        y.re = turned.im;
+        SX_TF_BUILD(x, &y.im, neg, NULL, turned.re);
+    } else if (strcmp(op, "Sigmoid") == 0) { /* (1 + tanh(a / 2)) / 2 */
+        SX_TRY(with_number(x, &sx_op_mul, a.re, 0.5, &a.re));
+        SX_TRY(with_number(x, &sx_op_mul, a.im, 0.5, &a.im));
+        SX_TRY(hyperbolic_tangent(x, a, &y));
+        SX_TRY(with_number(x, &sx_op_add, y.re, 1, &y.re));
+        SX_TRY(with_number(x, &sx_op_mul, y.re, 0.5, &y.re));
+        SX_TRY(with_number(x, &sx_op_mul, y.im, 0.5, &y.im));
+    } else {
+        return sx_tf_unsupported("it reads complex numbers");
+    }
+    set_parts(x, 0, y);
+    return SX_OK;
+}
+
+/* e^(b log a); of a = 0 it is 1 if b is 0, else 0. */
+static sx_status import_pow(const sx_tf_op_node *x)
+{
+    parts a = {SX_NO_VALUE, SX_NO_VALUE}, b = a, y = a;
+    sx_value is_zero, b_size, b_zero, unit, zero;
+    SX_TRY(read_parts(x, 0, &a));
+    SX_TRY(read_parts(x, 1, &b));
+    SX_TRY(sum_of_products(x, a.re, a.re, 1, a.im, a.im, &is_zero));
+    SX_TRY(with_number(x, &sx_op_equal, is_zero, 0, &is_zero));
+    SX_TRY(sum_of_products(x, b.re, b.re, 1, b.im, b.im, &b_size));
+    SX_TRY(with_number(x, &sx_op_equal, b_size, 0, &b_zero));
+    SX_TRY(sx_tf_number(x, sx_type_of_value(x->b, a.re).dtype, 0, &zero));
+    SX_TF_BUILD(x, &unit, cast, (&(sx_cast_attrs){sx_type_of_value(x->b, a.re).dtype}), b_zero);
+    SX_TRY(logarithm(x, a, &a));
+    SX_TRY(multiply(x, a, b, &y));
+    SX_TRY(exponential(x, y, &y));
+    SX_TF_BUILD(x, &y.re, select, NULL, is_zero, unit, y.re);
+    SX_TF_BUILD(x, &y.im, select, NULL, is_zero, zero, y.im);
+    set_parts(x, 0, y);
+    return SX_OK;
+}
+
+/* ---- Products ---- */
+
+/* The product of the sizes, and the sum of the angles. */
+static sx_status import_prod(const sx_tf_op_node *x)
 {
     parts a = {SX_NO_VALUE, SX_NO_VALUE}, y = a;
-    sx_value size = SX_NO_VALUE;
+    sx_value size, angle;
     SX_TRY(read_parts(x, 0, &a));
-    SX_TF_BUILD(x, &size, exp, NULL, a.re);
-    SX_TF_BUILD(x, &y.re, cos, NULL, a.im);
-    SX_TF_BUILD(x, &y.im, sin, NULL, a.im);
-    SX_TF_BUILD(x, &y.re, mul, NULL, size, y.re);
-    SX_TF_BUILD(x, &y.im, mul, NULL, size, y.im);
+    const sx_cast_attrs wide = {SX_F64}, back = {sx_type_of_value(x->b, a.re).dtype};
+    SX_TF_BUILD(x, &a.re, cast, &wide, a.re);
+    SX_TF_BUILD(x, &a.im, cast, &wide, a.im);
+    SX_TRY(sum_of_products(x, a.re, a.re, 1, a.im, a.im, &size));
+    SX_TF_BUILD(x, &size, sqrt, NULL, size);
+    SX_TF_BUILD(x, &angle, atan2, NULL, a.im, a.re);
+    SX_TRY(import_real(x, "Prod", &size, 1, &size));
+    SX_TRY(import_real(x, "Sum", &angle, 1, &angle));
+    SX_TF_BUILD(x, &y.re, cos, NULL, angle);
+    SX_TF_BUILD(x, &y.im, sin, NULL, angle);
+    SX_TF_BUILD(x, &y.re, mul, NULL, y.re, size);
+    SX_TF_BUILD(x, &y.im, mul, NULL, y.im, size);
+    SX_TF_BUILD(x, &y.re, cast, &back, y.re);
+    SX_TF_BUILD(x, &y.im, cast, &back, y.im);
     set_parts(x, 0, y);
+    return SX_OK;
+}
+
+/* MatMul, BatchMatMul, Einsum of two: four products of real numbers. An adjoint is the conjugate,
+ * transposed as that of real numbers. */
+static sx_status import_matmul(const sx_tf_op_node *x)
+{
+    const char *op = x->n->node->op;
+    parts a = {SX_NO_VALUE, SX_NO_VALUE}, b = a, y = a;
+    sx_value both[4];
+    if (x->n->n_in == 1) {
+        return import_each_part(x);
+    }
+    SX_TRY(read_parts(x, 0, &a));
+    SX_TRY(read_parts(x, 1, &b));
+    if (sx_tf_read_bool(&x->tf.head, "adj_x", false)) {
+        SX_TF_BUILD(x, &a.im, neg, NULL, a.im);
+    }
+    if (sx_tf_read_bool(&x->tf.head, "adj_y", false)) {
+        SX_TF_BUILD(x, &b.im, neg, NULL, b.im);
+    }
+    for (int i = 0; i < 4; i++) {
+        const sx_value in[] = {i < 2 ? a.re : a.im, i % 2 == 0 ? b.re : b.im};
+        SX_TRY(import_real(x, op, in, 2, &both[i]));
+    }
+    SX_TF_BUILD(x, &y.re, sub, NULL, both[0], both[3]);
+    SX_TF_BUILD(x, &y.im, add, NULL, both[1], both[2]);
+    set_parts(x, 0, y);
+    return SX_OK;
+}
+
+static sx_status import_conjugate_transpose(const sx_tf_op_node *x)
+{
+    parts a = {SX_NO_VALUE, SX_NO_VALUE};
+    SX_TRY(read_parts(x, 0, &a));
+    SX_TF_BUILD(x, &a.im, neg, NULL, a.im);
+    SX_TRY(import_real(x, "Transpose", &a.re, 1, &a.re));
+    SX_TRY(import_real(x, "Transpose", &a.im, 1, &a.im));
+    set_parts(x, 0, a);
+    return SX_OK;
+}
+
+/* v [..., 2 n, c] as [..., n, c], the first or the second half of its rows. */
+static sx_status half_of_rows(const sx_tf_op_node *x, sx_value v, int half, sx_value *out)
+{
+    const int rank = sx_type_of_value(x->b, v).rank;
+    sx_ints kept = {0};
+    SX_TRY(sx_tf_divide_axis(x, v, rank - 2, 2, -1, &v));
+    SX_TRY(sx_tf_cut_axis(x, v, rank - 2, half, 1, &v));
+    for (int d = 0; d <= rank; d++) {
+        if (d != rank - 2) {
+            kept.v[kept.n++] = d;
+        }
+    }
+    return sx_tf_reshape_dims(x, v, &kept, out);
+}
+
+/* MatrixInverse(a), MatrixSolve(a, b): of [re -im; im re] and [re; im], which multiply as complex
+ * matrices do; of the inverse the columns to the left are [re; im]. */
+static sx_status import_inverse(const sx_tf_op_node *x)
+{
+    const bool solves = x->n->n_in == 2;
+    parts a = {SX_NO_VALUE, SX_NO_VALUE}, b = a, y = a;
+    sx_value minus, rows[2], in[2], all;
+    SX_TRY(read_parts(x, 0, &a));
+    const int rank = sx_type_of_value(x->b, a.re).rank;
+    if (rank < 2 || rank >= SX_MAX_RANK) {
+        return sx_tf_unsupported("complex matrices of unknown rank, or of rank %d", rank);
+    }
+    const sx_axis_attrs beside = {rank - 1}, below = {rank - 2};
+    SX_TF_BUILD(x, &minus, neg, NULL, a.im);
+    SX_TF_BUILD(x, &rows[0], concat, &beside, a.re, minus);
+    SX_TF_BUILD(x, &rows[1], concat, &beside, a.im, a.re);
+    SX_TRY(sx_tf_build(x, &sx_op_concat, &below, &in[0], 2, rows));
+    if (solves) {
+        SX_TRY(read_parts(x, 1, &b));
+        SX_TF_BUILD(x, &in[1], concat, &below, b.re, b.im);
+    }
+    SX_TRY(import_real(x, x->n->node->op, in, solves ? 2 : 1, &all));
+    if (!solves) {
+        sx_transpose_attrs turn = {.perm = {.n = rank}};
+        for (int d = 0; d < rank; d++) {
+            turn.perm.v[d] = d < rank - 2 ? d : 2 * rank - 3 - d;
+        }
+        SX_TF_BUILD(x, &all, transpose, &turn, all);
+        SX_TRY(half_of_rows(x, all, 0, &all));
+        SX_TF_BUILD(x, &all, transpose, &turn, all);
+    }
+    SX_TRY(half_of_rows(x, all, 0, &y.re));
+    SX_TRY(half_of_rows(x, all, 1, &y.im));
+    set_parts(x, 0, y);
+    return SX_OK;
+}
+
+/* 1 + 0i */
+static sx_status import_ones_like(const sx_tf_op_node *x)
+{
+    parts a = {SX_NO_VALUE, SX_NO_VALUE};
+    SX_TRY(read_parts(x, 0, &a));
+    SX_TRY(import_real(x, "ZerosLike", &a.im, 1, &a.im));
+    SX_TRY(import_real(x, "OnesLike", &a.re, 1, &a.re));
+    set_parts(x, 0, a);
     return SX_OK;
 }
 
@@ -145,7 +496,36 @@ static const struct {
     {"Square", import_mul},
     {"RealDiv", import_div},
     {"Div", import_div},
-    {"Exp", import_exp},
+    {"DivNoNan", import_div},
+    {"Pow", import_pow},
+    {"Equal", import_equal},
+    {"NotEqual", import_equal},
+    {"Prod", import_prod},
+    {"MatMul", import_matmul},
+    {"BatchMatMul", import_matmul},
+    {"BatchMatMulV2", import_matmul},
+    {"BatchMatMulV3", import_matmul},
+    {"Einsum", import_matmul},
+    {"ConjugateTranspose", import_conjugate_transpose},
+    {"MatrixInverse", import_inverse},
+    {"MatrixSolve", import_inverse},
+    {"OnesLike", import_ones_like},
+    {"ReadVariableOp", import_same},
+    {"Exp", import_function},
+    {"Expm1", import_function},
+    {"Log", import_function},
+    {"Log1p", import_function},
+    {"Sqrt", import_function},
+    {"Rsqrt", import_function},
+    {"Reciprocal", import_function},
+    {"Inv", import_function},
+    {"Sin", import_function},
+    {"Cos", import_function},
+    {"Tan", import_function},
+    {"Sinh", import_function},
+    {"Cosh", import_function},
+    {"Tanh", import_function},
+    {"Sigmoid", import_function},
     {"Add", import_each_part},
     {"AddV2", import_each_part},
     {"AddN", import_each_part},
@@ -153,9 +533,13 @@ static const struct {
     {"Neg", import_each_part},
     {"Sum", import_each_part},
     {"Mean", import_each_part},
+    {"Cumsum", import_each_part},
+    {"SegmentSum", import_each_part},
+    {"SegmentMean", import_each_part},
+    {"UnsortedSegmentSum", import_each_part},
     {"Identity", import_each_part},
-    {"ReadVariableOp", import_same},
     {"IdentityN", import_each_part},
+    {"Snapshot", import_each_part},
     {"StopGradient", import_each_part},
     {"PreventGradient", import_each_part},
     {"EnsureShape", import_each_part},
@@ -169,13 +553,44 @@ static const struct {
     {"SplitV", import_each_part},
     {"Pack", import_each_part},
     {"Unpack", import_each_part},
+    {"Concat", import_each_part},
     {"ConcatV2", import_each_part},
+    {"Gather", import_each_part},
     {"GatherV2", import_each_part},
+    {"GatherNd", import_each_part},
+    {"ScatterNd", import_each_part},
+    {"TensorScatterUpdate", import_each_part},
+    {"TensorScatterAdd", import_each_part},
+    {"TensorScatterSub", import_each_part},
     {"Tile", import_each_part},
     {"BroadcastTo", import_each_part},
+    {"Fill", import_each_part},
     {"ReverseV2", import_each_part},
+    {"Roll", import_each_part},
     {"Pad", import_each_part},
+    {"PadV2", import_each_part},
+    {"MirrorPad", import_each_part},
     {"ZerosLike", import_each_part},
+    {"BiasAdd", import_each_part},
+    {"Select", import_each_part},
+    {"SelectV2", import_each_part},
+    {"Diag", import_each_part},
+    {"DiagPart", import_each_part},
+    {"MatrixDiag", import_each_part},
+    {"MatrixDiagV2", import_each_part},
+    {"MatrixDiagV3", import_each_part},
+    {"MatrixDiagPart", import_each_part},
+    {"MatrixDiagPartV2", import_each_part},
+    {"MatrixDiagPartV3", import_each_part},
+    {"MatrixSetDiag", import_each_part},
+    {"MatrixSetDiagV2", import_each_part},
+    {"MatrixSetDiagV3", import_each_part},
+    {"MatrixBandPart", import_each_part},
+    {"DynamicStitch", import_each_part},
+    {"ParallelDynamicStitch", import_each_part},
+    {"DynamicPartition", import_each_part},
+    {"SpaceToBatchND", import_each_part},
+    {"BatchToSpaceND", import_each_part},
 };
 
 /* The shape is that of either part. */
@@ -198,9 +613,13 @@ sx_status sx_tf_import_complex(sx_tf_op_node *x)
     if (strcmp(op, "Shape") == 0 || strcmp(op, "Size") == 0 || strcmp(op, "Rank") == 0) {
         return import_shape(x);
     }
-    for (const sx_tf_op_row *row = sx_tf_complex_rows; row->tf_op != NULL; row++) {
-        if (strcmp(row->tf_op, op) == 0) {
-            return row->import(x);
+    static const sx_tf_op_row *const of_both[] = {sx_tf_complex_rows, sx_tf_control_rows,
+                                                  sx_tf_list_rows};
+    for (size_t t = 0; t < SX_COUNT(of_both); t++) {
+        for (const sx_tf_op_row *row = of_both[t]; row->tf_op != NULL; row++) {
+            if (strcmp(row->tf_op, op) == 0) {
+                return row->import(x);
+            }
         }
     }
     for (size_t i = 0; i < SX_COUNT(of_complex); i++) {
@@ -211,45 +630,58 @@ sx_status sx_tf_import_complex(sx_tf_op_node *x)
     return sx_tf_unsupported("it reads complex numbers");
 }
 
-/* ---- Signatures ---- */
+/* ---- Both parts in one tensor ---- */
 
-sx_status sx_tf_feed_complex(sx_library_importer *im, sx_tf_body *body, const char *key,
-                             sx_type type, sx_tf_thing *out)
+sx_status sx_tf_split_complex(const sx_tf_op_node *x, sx_value both, sx_tf_thing *out)
 {
-    const sx_tf_op_node x = {.im = im, .body = body, .b = body->b};
-    const int axis = type.rank;
+    const sx_type type = sx_type_of_value(x->b, both);
+    const int axis = type.rank - 1;
     sx_ints kept = {.n = axis};
-    if (axis == SX_UNKNOWN_RANK || axis == SX_MAX_RANK) {
-        return sx_tf_unsupported("a complex input of %s is not supported",
-                                 axis == SX_MAX_RANK ? "this rank" : "unknown rank");
+    if (type.rank == SX_UNKNOWN_RANK || axis < 0) {
+        return sx_tf_unsupported("a complex tensor of unknown rank");
     }
-    type.dtype = part_of((int64_t)type.dtype);
-    type.dims[type.rank++] = 2;
-    const sx_value both = sx_input(body->b, key, type);
     *out = (sx_tf_thing){.kind = SX_TF_COMPLEX};
     for (int d = 0; d < axis; d++) {
         kept.v[d] = d;
     }
     for (int p = 0; p < 2; p++) {
-        SX_TRY(sx_tf_cut_axis(&x, both, axis, p, 1, &out->parts[p]));
-        SX_TRY(sx_tf_reshape_dims(&x, out->parts[p], &kept, &out->parts[p]));
+        SX_TRY(sx_tf_cut_axis(x, both, axis, p, 1, &out->parts[p]));
+        SX_TRY(sx_tf_reshape_dims(x, out->parts[p], &kept, &out->parts[p]));
     }
     return SX_OK;
 }
 
-sx_status sx_tf_join_complex(sx_library_importer *im, sx_tf_body *body, sx_tf_thing *y)
+sx_status sx_tf_join_complex(const sx_tf_op_node *x, const sx_tf_thing *y, sx_value *out)
 {
-    const sx_tf_op_node x = {.im = im, .body = body, .b = body->b};
-    const int rank = sx_type_of_value(body->b, y->parts[0]).rank;
+    const int rank = sx_type_of_value(x->b, y->parts[0]).rank;
     sx_value joined[2] = {SX_NO_VALUE, SX_NO_VALUE};
     if (rank == SX_UNKNOWN_RANK || rank == SX_MAX_RANK) {
-        return sx_tf_unsupported("a complex output of %s is not supported",
+        return sx_tf_unsupported("a complex tensor of %s",
                                  rank == SX_MAX_RANK ? "this rank" : "unknown rank");
     }
     for (int p = 0; p < 2; p++) {
-        SX_TRY(sx_tf_expand(&x, y->parts[p], -1, &joined[p]));
+        SX_TRY(sx_tf_expand(x, y->parts[p], -1, &joined[p]));
     }
-    return sx_tf_build(&x, &sx_op_concat, &(sx_axis_attrs){rank}, &y->value, 2, joined);
+    return sx_tf_build(x, &sx_op_concat, &(sx_axis_attrs){rank}, out, 2, joined);
+}
+
+sx_status sx_tf_feed_complex(sx_library_importer *im, sx_tf_body *body, const char *key,
+                             sx_type type, sx_tf_thing *out)
+{
+    const sx_tf_op_node x = {.im = im, .body = body, .b = body->b};
+    if (type.rank == SX_UNKNOWN_RANK || type.rank == SX_MAX_RANK) {
+        return sx_tf_unsupported("a complex input of %s is not supported",
+                                 type.rank == SX_MAX_RANK ? "this rank" : "unknown rank");
+    }
+    type.dtype = part_of((int64_t)type.dtype);
+    type.dims[type.rank++] = 2;
+    return sx_tf_split_complex(&x, sx_input(body->b, key, type), out);
+}
+
+sx_status sx_tf_give_complex(sx_library_importer *im, sx_tf_body *body, sx_tf_thing *y)
+{
+    const sx_tf_op_node x = {.im = im, .body = body, .b = body->b};
+    return sx_tf_join_complex(&x, y, &y->value);
 }
 
 /* ---- Constants, casts, parts ---- */
@@ -526,9 +958,18 @@ static sx_status along(const sx_tf_op_node *x, sx_value v, int axis, sx_value ma
         SX_TRY(sx_tf_reshape_dims(x, v, &flat, out));
     } else if (axis == 1) {
         SX_TF_BUILD(x, out, matmul, NULL, v, matrix);
-    } else {
+    } else if (axis == 2) {
         const sx_matmul_attrs turned = {.transpose_a = true};
         SX_TF_BUILD(x, out, matmul, &turned, matrix, v);
+    } else { /* the last but two changes places with the last but one */
+        sx_transpose_attrs swap = {.perm = {.n = type.rank}};
+        for (int d = 0; d < type.rank; d++) {
+            const int back = type.rank - d;
+            swap.perm.v[d] = back == 3 ? d + 1 : back == 2 ? d - 1 : d;
+        }
+        SX_TF_BUILD(x, &v, transpose, &swap, v);
+        SX_TRY(along(x, v, 2, matrix, &v));
+        SX_TF_BUILD(x, out, transpose, &swap, v);
     }
     return SX_OK;
 }
@@ -581,12 +1022,13 @@ static sx_status open_sizes(const sx_tf_op_node *x, sx_value v, int axis, sx_val
     return SX_OK;
 }
 
-/* FFT, IFFT, RFFT, IRFFT of the last axis, or, with 2D, of the last two. */
+/* FFT, IFFT, RFFT, IRFFT of the last axis, or, with 2D and 3D, of the last two and three. */
 static sx_status import_fourier(sx_tf_op_node *x)
 {
     const char *op = x->n->node->op;
-    const bool inverse = op[0] == 'I', real = op[inverse] == 'R', two = strstr(op, "2D") != NULL;
-    const int axes = two ? 2 : 1, sign = inverse ? 1 : -1;
+    const bool inverse = op[0] == 'I', real = op[inverse] == 'R';
+    const int axes = strstr(op, "3D") != NULL ? 3 : strstr(op, "2D") != NULL ? 2 : 1;
+    const int sign = inverse ? 1 : -1;
     parts a = {SX_NO_VALUE, SX_NO_VALUE};
     sx_value open_lengths = SX_NO_VALUE;
     sx_ints lengths = {0};
@@ -668,5 +1110,7 @@ const sx_tf_op_row sx_tf_complex_rows[] = {
     {"IFFT", import_fourier, NULL},    {"RFFT", import_fourier, NULL},
     {"IRFFT", import_fourier, NULL},   {"FFT2D", import_fourier, NULL},
     {"IFFT2D", import_fourier, NULL},  {"RFFT2D", import_fourier, NULL},
-    {"IRFFT2D", import_fourier, NULL}, {NULL, NULL, NULL},
+    {"IRFFT2D", import_fourier, NULL}, {"FFT3D", import_fourier, NULL},
+    {"IFFT3D", import_fourier, NULL},  {"RFFT3D", import_fourier, NULL},
+    {"IRFFT3D", import_fourier, NULL}, {NULL, NULL, NULL},
 };

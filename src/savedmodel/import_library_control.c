@@ -50,6 +50,18 @@ static sx_status only_read(const sx_tf_op_node *x, function_def *const *function
     return SX_OK;
 }
 
+/* A region takes and gives a complex tensor as one of real numbers: its value, while the regions
+ * are built. */
+static sx_status join_all(const sx_tf_op_node *x, sx_tf_thing *things, int n)
+{
+    for (int i = 0; i < n; i++) {
+        if (things[i].kind == SX_TF_COMPLEX && !sx_value_is(things[i].value)) {
+            SX_TRY(sx_tf_join_complex(x, &things[i], &things[i].value));
+        }
+    }
+    return SX_OK;
+}
+
 /* What both types have in common. */
 static sx_type join(sx_type a, const sx_type *b)
 {
@@ -148,7 +160,15 @@ static sx_status region_begin(const sx_tf_op_node *x, const sx_tf_thing *args, c
     for (int k = 0; k < n_order; k++) {
         char name[32];
         snprintf(name, sizeof(name), "x%d", order[k]);
-        out->args[order[k]].value = sx_input(out->b, name, types[order[k]]);
+        sx_tf_thing *arg = &out->args[order[k]];
+        arg->value = sx_input(out->b, name, types[order[k]]);
+        if (arg->kind == SX_TF_COMPLEX) {
+            const sx_value both = arg->value;
+            sx_tf_op_node inside = *x;
+            inside.b = out->b;
+            SX_TRY(sx_tf_split_complex(&inside, both, arg));
+            arg->value = both;
+        }
     }
     return SX_OK;
 }
@@ -178,6 +198,18 @@ static sx_status region_end(const region *r, const sx_tf_thing *results, const i
 }
 
 /* ---- Branches ---- */
+
+/* The value of an argument that is a constant inside a branch, too: of axes and shapes. */
+static const sx_tensor *small_constant(const sx_tf_op_node *x, const sx_tf_thing *arg)
+{
+    enum { MOST_ELEMS = 64 };
+    const sx_tensor *known =
+        arg->kind == SX_TF_VALUE && has_value(arg) ? sx_tf_constant_of(x->b, arg->value) : NULL;
+    return known != NULL && sx_dtype_bytes(known->type.dtype) > 0 &&
+                   sx_type_is_static(&known->type) && sx_type_elems(&known->type) <= MOST_ELEMS
+               ? known
+               : NULL;
+}
 
 enum { MAX_BRANCHES = 32 };
 
@@ -235,7 +267,7 @@ static sx_status choose(const sx_tf_op_node *x, const choice *c, int first, sx_v
     }
     for (int i = 0; i < c->n; i++) {
         arg_types[i] = type_in(x->b, &args[i]);
-        if (has_value(&args[i])) {
+        if (has_value(&args[i]) && small_constant(x, &args[i]) == NULL) {
             order[n_order++] = i;
             in[n_in++] = args[i].value;
         }
@@ -249,6 +281,13 @@ static sx_status choose(const sx_tf_op_node *x, const choice *c, int first, sx_v
         sx_value index = SX_NO_VALUE;
         status = region_begin(x, args, arg_types, c->n, order, n_order, &r);
         inside.b = r.b;
+        for (int i = 0; i < c->n && status == SX_OK; i++) {
+            const sx_tensor *known = small_constant(x, &args[i]);
+            if (known != NULL) {
+                status = sx_tf_constant(&inside, known->type, known->data, &r.args[i].value);
+                r.args[i].known = status == SX_OK ? sx_tf_constant_of(r.b, r.args[i].value) : NULL;
+            }
+        }
         if (status == SX_OK && c->by_index) {
             index = sx_input(r.b, "index", sx_type_of_value(x->b, selector));
         }
@@ -257,6 +296,9 @@ static sx_status choose(const sx_tf_op_node *x, const choice *c, int first, sx_v
             status = side == 0 ? sx_tf_import_body(x->im, c->branches[first], r.b, r.args, c->n, y)
                                : choose(&inside, c, first + 1, index, r.args, y);
             x->im->depth--;
+        }
+        if (status == SX_OK && is_whole(x, &r, y, c->n_out)) {
+            status = join_all(&inside, y, c->n_out);
         }
         for (int i = 0; i < c->n_out && status == SX_OK; i++) {
             types[side][i] = type_in(r.b, &y[i]);
@@ -306,6 +348,10 @@ static sx_status choose(const sx_tf_op_node *x, const choice *c, int first, sx_v
             results[i].known = NULL;
             results[i].value = sx_output_of(y, k++);
             results[i].variable = sx_type_of_value(x->b, results[i].value);
+            if (results[i].kind == SX_TF_COMPLEX) {
+                const sx_value both = results[i].value;
+                status = sx_tf_split_complex(x, both, &results[i]);
+            }
         }
     }
     sx_graph_destroy(regions[0]);
@@ -376,6 +422,7 @@ static sx_status import_choice(sx_tf_op_node *x, choice *c)
         return SX_OK;
     }
     SX_TRY(only_read(x, c->branches, c->n_branches, args, c->n));
+    SX_TRY(join_all(x, args, c->n));
     for (int i = 0; i < c->n; i++) {
         shaped = shaped && !lacks_shape(&args[i]);
     }
@@ -513,6 +560,7 @@ static sx_status import_while(sx_tf_op_node *x)
         return try_function(x, functions[1], args, n, x->n->out);
     }
     SX_TRY(only_read(x, functions, 2, args, n));
+    SX_TRY(join_all(x, args, n));
     for (int i = 0; i < n; i++) {
         same = same && !lacks_shape(&args[i]);
     }
@@ -550,6 +598,18 @@ static sx_status import_while(sx_tf_op_node *x)
                 "body \"%.100s\"", functions[1]->signature->name);
         }
         whole = status == SX_OK && is_whole(x, &r, results, n);
+        for (int i = 0; i < n && whole; i++) { /* what is as it was needs no joining */
+            if (results[i].kind == SX_TF_COMPLEX && r.args[i].kind == SX_TF_COMPLEX) {
+                const bool same_parts = results[i].parts[0].id == r.args[i].parts[0].id &&
+                                        results[i].parts[1].id == r.args[i].parts[1].id;
+                results[i].value = same_parts ? r.args[i].value : SX_NO_VALUE;
+            }
+        }
+        if (whole) {
+            sx_tf_op_node inside = *x;
+            inside.b = r.b;
+            status = join_all(&inside, results, n);
+        }
         holds = true;
         for (int i = 0; i < n && whole && status == SX_OK; i++) {
             const sx_type made = type_in(r.b, &results[i]), both = join(types[i], &made);
@@ -625,8 +685,13 @@ static sx_status import_while(sx_tf_op_node *x)
     }
     for (int k = 0; k < n_state && sx_value_is(y); k++) {
         sx_tf_thing *out = &x->n->out[order[k]];
-        *out = (sx_tf_thing){.kind = args[order[k]].kind, .value = sx_output_of(y, k)};
-        out->variable = sx_type_of_value(x->b, out->value);
+        const sx_value made = sx_output_of(y, k);
+        *out = (sx_tf_thing){
+            .kind = args[order[k]].kind, .value = made, .of_complex = args[order[k]].of_complex};
+        out->variable = sx_type_of_value(x->b, made);
+        if (out->kind == SX_TF_COMPLEX && status == SX_OK) {
+            status = sx_tf_split_complex(x, made, out);
+        }
     }
     sx_graph_destroy(condition);
     sx_graph_destroy(body);

@@ -116,13 +116,59 @@ static sx_status import_resize(sx_tf_op_node *x)
 
 /* ---- Rearranging ---- */
 
+/* The same of an image whose sizes are computed. */
+static sx_status blocks_open(sx_tf_op_node *x, bool to_depth, int64_t b)
+{
+    const sx_transpose_attrs swap = {{6, {0, 1, 3, 2, 4, 5}}};
+    const sx_slice_attrs front = {.begin = {1, {0}}, .size = {1, {3}}};
+    sx_type type = x->tf.head.types[0];
+    sx_value v = SX_NO_VALUE, shape = SX_NO_VALUE, factors = SX_NO_VALUE, rest = SX_NO_VALUE;
+    if (type.rank != 4 || b < 1) {
+        return sx_tf_unsupported("block_size %lld and an input of rank %d", (long long)b,
+                                 type.rank);
+    }
+    if (!sx_tf_read_is(&x->tf.head, "data_format", "NHWC", true)) {
+        return sx_tf_unsupported("data_format is not NHWC");
+    }
+    SX_TRY(sx_tf_operand(x, 0, &v));
+    SX_TF_BUILD(x, &shape, shape, (&(sx_cast_attrs){SX_I64}), v);
+    SX_TF_BUILD(x, &shape, slice, &front, shape);
+    SX_TRY(sx_tf_int64s(x, &(sx_ints){3, {1, b, b}}, &factors));
+    if (to_depth) {
+        SX_TF_BUILD(x, &shape, floor_div, NULL, shape, factors);
+        SX_TRY(sx_tf_divide_axis(x, v, 1, -1, b, &v));
+        SX_TRY(sx_tf_divide_axis(x, v, 3, -1, b, &v));
+    } else {
+        SX_TF_BUILD(x, &shape, mul, NULL, shape, factors);
+        SX_TRY(sx_tf_divide_axis(x, v, 3, b, -1, &v));
+        SX_TRY(sx_tf_divide_axis(x, v, 4, b, -1, &v));
+    }
+    SX_TF_BUILD(x, &v, transpose, &swap, v);
+    SX_TRY(sx_tf_int64s(x, &(sx_ints){1, {-1}}, &rest));
+    SX_TF_BUILD(x, &shape, concat, (&(sx_axis_attrs){0}), shape, rest);
+    for (int d = 1; d < 3; d++) {
+        type.dims[d] = type.dims[d] < 0 ? SX_UNKNOWN_DIM
+                       : to_depth       ? type.dims[d] / b
+                                        : type.dims[d] * b;
+    }
+    type.dims[3] = type.dims[3] < 0 ? SX_UNKNOWN_DIM
+                   : to_depth       ? type.dims[3] * b * b
+                                    : type.dims[3] / (b * b);
+    SX_TRY(sx_tf_reshape_as(x, v, shape, &type, &v));
+    sx_tf_set(x, 0, v);
+    return SX_OK;
+}
+
 /* SpaceToDepth [N, H, W, C] -> [N, H/b, W/b, b b C], and back. */
 static sx_status import_blocks(sx_tf_op_node *x)
 {
     const bool to_depth = strcmp(x->n->node->op, "SpaceToDepth") == 0;
     const int64_t b = sx_tf_read_int(&x->tf.head, "block_size", 0);
     sx_value v = SX_NO_VALUE;
-    sx_type type;
+    sx_type type = x->tf.head.types[0];
+    if (type.rank != 4 || type.dims[1] < 0 || type.dims[2] < 0 || type.dims[3] < 0) {
+        return blocks_open(x, to_depth, b);
+    }
     SX_TRY(read_image(x, &v, &type));
     const int64_t n = type.dims[0], h = type.dims[1], w = type.dims[2], c = type.dims[3];
     int64_t area = 0, product = 0; /* of a block; the largest size of the result */

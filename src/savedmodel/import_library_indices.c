@@ -1,7 +1,10 @@
-/* Imports bands of matrices, rolls and shifts, from operators on indices and numbers. */
+/* Imports bands and diagonals of matrices, rolls, mirrors and shifts, from operators on indices and
+ * numbers. */
 #include "savedmodel/import_library_ops.h"
 
 #include <string.h>
+
+#include "graph/ops/diagonals.h"
 
 /* ---- Matrices, rolls ---- */
 
@@ -89,6 +92,99 @@ static sx_status import_roll(sx_tf_op_node *x)
     return SX_OK;
 }
 
+/* ---- Diagonals ---- */
+
+/* Diag [D...] -> [D..., D...], and DiagPart, which is the way back: of the tensor as a vector, and
+ * as a matrix. */
+static sx_status import_diag(sx_tf_op_node *x)
+{
+    const bool part = strcmp(x->n->node->op, "DiagPart") == 0;
+    const sx_diagonals_attrs attrs = {.num_rows = -1, .num_cols = -1};
+    sx_type type = x->tf.head.types[0];
+    sx_value v, shape, rest, zero;
+    SX_TRY(sx_tf_operand(x, 0, &v));
+    SX_TRY(sx_tf_require_rank(x, 0));
+    const int half = part ? type.rank / 2 : type.rank;
+    if (half < 1 || 2 * half > SX_MAX_RANK || (part && type.rank % 2 != 0)) {
+        return sx_tf_unsupported("an input of rank %d", type.rank);
+    }
+    const sx_slice_attrs front = {.begin = {1, {0}}, .size = {1, {half}}};
+    SX_TF_BUILD(x, &shape, shape, (&(sx_cast_attrs){SX_I64}), v);
+    SX_TRY(sx_tf_number(x, type.dtype, 0, &zero));
+    if (part) {
+        SX_TF_BUILD(x, &shape, slice, &front, shape);
+        if (half > 1) { /* [D..., D...] as a matrix */
+            SX_TF_BUILD(x, &rest, reduce_prod,
+                        (&(sx_reduce_attrs){.axes = {1, {0}}, .keep_dims = true}), shape);
+            SX_TF_BUILD(x, &rest, concat, (&(sx_axis_attrs){0}), rest, rest);
+            SX_TRY(sx_tf_build_open(x, &sx_op_reshape, NULL, v, "shape", rest, &v));
+        }
+        SX_TF_BUILD(x, &v, matrix_diag_part, &attrs, v, zero);
+    } else {
+        if (half > 1) {
+            SX_TRY(sx_tf_int64s(x, &(sx_ints){1, {-1}}, &rest));
+            SX_TRY(sx_tf_build_open(x, &sx_op_reshape, NULL, v, "shape", rest, &v));
+        }
+        SX_TF_BUILD(x, &v, matrix_diag, &attrs, v, zero);
+        SX_TF_BUILD(x, &shape, concat, (&(sx_axis_attrs){0}), shape, shape);
+    }
+    if (half > 1) {
+        SX_TRY(sx_tf_build_open(x, &sx_op_reshape, NULL, v, "shape", shape, &v));
+    }
+    sx_tf_set(x, 0, v);
+    return SX_OK;
+}
+
+/* ---- Mirrors ---- */
+
+/* MirrorPad by paddings that are computed: along each axis element k of the result is the one that
+ * k - before meets after it was mirrored at an end. */
+static sx_status import_mirror_pad(sx_tf_op_node *x)
+{
+    const int64_t edge = sx_tf_read_is(&x->tf.head, "mode", "SYMMETRIC", false) ? 0 : 1;
+    sx_value v, paddings, shape, zero, shift, turn;
+    if (x->n->n_in < 2 || x->tf.head.values[1] != NULL) {
+        return sx_tf_import_one(x);
+    }
+    SX_TRY(sx_tf_operand(x, 0, &v));
+    SX_TRY(sx_tf_operand(x, 1, &paddings));
+    SX_TRY(sx_tf_require_rank(x, 0));
+    SX_TF_BUILD(x, &paddings, cast, (&(sx_cast_attrs){SX_I64}), paddings);
+    SX_TF_BUILD(x, &shape, shape, (&(sx_cast_attrs){SX_I64}), v);
+    SX_TRY(sx_tf_number(x, SX_I64, 0, &zero));
+    SX_TRY(sx_tf_number(x, SX_I64, edge - 1, &shift));
+    SX_TRY(sx_tf_number(x, SX_I64, 1 + edge, &turn));
+    for (int d = 0; d < x->tf.head.types[0].rank; d++) {
+        const sx_slice_attrs of_axis = {.begin = {1, {d}}, .size = {1, {1}}};
+        const sx_shape_attrs line = {.shape = {1, {1}}};
+        const sx_gather_attrs along = {.axis = d};
+        sx_value n, before, after, total, k, other, outside;
+        int n_out = 0;
+        SX_TF_BUILD(x, &n, slice, &of_axis, shape);
+        SX_TF_BUILD(x, &before, slice, (&(sx_slice_attrs){{2, {d, 0}}, {2, {1, 1}}}), paddings);
+        SX_TF_BUILD(x, &after, slice, (&(sx_slice_attrs){{2, {d, 1}}, {2, {1, 1}}}), paddings);
+        SX_TF_BUILD(x, &before, reshape, &line, before);
+        SX_TF_BUILD(x, &after, reshape, &line, after);
+        SX_TF_BUILD(x, &total, add, NULL, n, before);
+        SX_TF_BUILD(x, &total, add, NULL, total, after);
+        const sx_attr_operand long_as = {sx_tf_attr_row(&sx_op_iota, "shape"), total};
+        SX_TRY(sx_tf_add_node(x, &sx_op_iota, &(sx_iota_attrs){.dtype = SX_I64}, NULL, 0, &long_as,
+                              1, &k, &n_out));
+        SX_TF_BUILD(x, &k, sub, NULL, k, before);
+        SX_TF_BUILD(x, &other, sub, NULL, shift, k); /* before the first: edge - 1 - k */
+        SX_TF_BUILD(x, &outside, less, NULL, k, zero);
+        SX_TF_BUILD(x, &k, select, NULL, outside, other, k);
+        SX_TF_BUILD(x, &other, add, NULL, n, n); /* behind the last: 2 n - 1 - edge - k */
+        SX_TF_BUILD(x, &other, sub, NULL, other, turn);
+        SX_TF_BUILD(x, &other, sub, NULL, other, k);
+        SX_TF_BUILD(x, &outside, less, NULL, k, n);
+        SX_TF_BUILD(x, &k, select, NULL, outside, k, other);
+        SX_TF_BUILD(x, &v, gather, &along, v, k);
+    }
+    sx_tf_set(x, 0, v);
+    return SX_OK;
+}
+
 /* ---- Shifts ---- */
 
 /* LeftShift, RightShift(x, by): by is limited to 0 .. bits - 1. Two products with, or quotients by,
@@ -137,6 +233,9 @@ static sx_status import_shift(sx_tf_op_node *x)
 const sx_tf_op_row sx_tf_index_rows[] = {
     {"MatrixBandPart", import_band, NULL},
     {"Roll", import_roll, NULL},
+    {"Diag", import_diag, NULL},
+    {"DiagPart", import_diag, NULL},
+    {"MirrorPad", import_mirror_pad, NULL},
     {"LeftShift", import_shift, NULL},
     {"RightShift", import_shift, NULL},
     {NULL, NULL, NULL},

@@ -37,6 +37,7 @@ typedef struct sx_tf_thing {
     const sx_tf_table *table;
     sx_value parts[2]; /* COMPLEX: real, imaginary */
     bool grows;        /* ARRAY: a tensor beyond the end extends it */
+    bool of_complex;   /* LIST: its tensors are complex, the parts their last dimension */
 } sx_tf_thing;
 
 /* The graph, or a function, for some argument types. */
@@ -116,7 +117,7 @@ SX_MUST_USE sx_status sx_tf_import_composed(sx_library_importer *im, sx_tf_body 
  * parts. */
 SX_MUST_USE sx_status sx_tf_feed_complex(sx_library_importer *im, sx_tf_body *body, const char *key,
                                          sx_type type, sx_tf_thing *out);
-SX_MUST_USE sx_status sx_tf_join_complex(sx_library_importer *im, sx_tf_body *body, sx_tf_thing *y);
+SX_MUST_USE sx_status sx_tf_give_complex(sx_library_importer *im, sx_tf_body *body, sx_tf_thing *y);
 
 /* ---- import_library_variables.c ---- */
 

@@ -10,9 +10,11 @@
  * shape comes from the results of its body (import_library_control.c). */
 #include "savedmodel/import_library_ops.h"
 
-#include "graph/host.h"
-
 #include <string.h>
+
+#include <sextant/complex.h>
+
+#include "graph/host.h"
 
 static sx_status list_operand(const sx_tf_op_node *x, int i, const sx_tf_thing **out)
 {
@@ -24,10 +26,29 @@ static sx_status list_operand(const sx_tf_op_node *x, int i, const sx_tf_thing *
                                       : sx_tf_unsupported("input %d is not a list of tensors", i);
 }
 
-static void set_list(sx_tf_op_node *x, int output, sx_value value)
+static void set_list(sx_tf_op_node *x, int output, sx_value value, bool of_complex)
 {
-    x->n->out[output] = (sx_tf_thing){
-        .kind = SX_TF_LIST, .value = value, .variable = sx_type_of_value(x->b, value)};
+    x->n->out[output] = (sx_tf_thing){.kind = SX_TF_LIST,
+                                      .value = value,
+                                      .variable = sx_type_of_value(x->b, value),
+                                      .of_complex = of_complex};
+}
+
+/* Input i, a tensor or tensors for a list: of complex numbers both parts. */
+static sx_status item_operand(const sx_tf_op_node *x, int i, sx_value *out, bool *out_complex)
+{
+    *out_complex = i < x->n->n_in && x->n->in[i].kind == SX_TF_COMPLEX;
+    return *out_complex ? sx_tf_join_complex(x, &x->n->in[i], out) : sx_tf_operand(x, i, out);
+}
+
+/* An output that is a tensor, or are tensors, of a list. */
+static sx_status set_item(sx_tf_op_node *x, int output, sx_value v, bool of_complex)
+{
+    if (of_complex) {
+        return sx_tf_split_complex(x, v, &x->n->out[output]);
+    }
+    sx_tf_set(x, output, v);
+    return SX_OK;
 }
 
 /* Dimensions [from, from + count) of v as a vector of int64; count < 0: up to the last. */
@@ -39,7 +60,10 @@ static sx_status dims_of(const sx_tf_op_node *x, sx_value v, int from, int count
         return SX_OK;
     }
     if (count < 0 && type.rank == SX_UNKNOWN_RANK) {
-        return sx_tf_unsupported("the rank of the list's tensors is unknown");
+        sx_value begin = SX_NO_VALUE, rest = SX_NO_VALUE;
+        SX_TRY(sx_tf_int64s(x, &(sx_ints){1, {from}}, &begin));
+        SX_TRY(sx_tf_int64s(x, &(sx_ints){1, {-1}}, &rest));
+        return sx_tf_vector_part(x, *out, begin, rest, out);
     }
     count = count < 0 ? type.rank - from : count;
     const sx_slice_attrs part = {.begin = {1, {from}}, .size = {1, {count}}};
@@ -129,7 +153,14 @@ static sx_status empty_list(sx_tf_op_node *x, int output, sx_dtype dtype, int64_
     if (dims.n >= SX_MAX_RANK) {
         return sx_tf_unsupported("a list of tensors of rank %d", dims.n);
     }
-    *list = (sx_tf_thing){.kind = SX_TF_LIST, .length = n, .list = ++x->im->n_lists};
+    const bool of_complex = sx_dtype_is_complex(dtype);
+    if (of_complex) {
+        dtype = dtype == SX_C64 ? SX_F32 : SX_F64;
+        dims.v[SX_MAX(dims.n, 0)] = 2;
+        dims.n += dims.n >= 0;
+    }
+    *list = (sx_tf_thing){
+        .kind = SX_TF_LIST, .length = n, .list = ++x->im->n_lists, .of_complex = of_complex};
     list->variable = (sx_type){.dtype = dtype, .rank = 1, .dims = {n_known}};
     bool whole = dims.n >= 0;
     for (int d = 0; d < dims.n; d++) {
@@ -142,15 +173,17 @@ static sx_status empty_list(sx_tf_op_node *x, int output, sx_dtype dtype, int64_
         SX_TRY(sx_tf_number(x, type.dtype, 0, &zero));
         SX_TRY(sx_tf_build(x, &sx_op_broadcast_to, &attrs, &like, 1, &zero));
         SX_TRY(sx_tf_list_fill(x, list, like, 0, &all));
-        set_list(x, output, all);
+        set_list(x, output, all, of_complex);
     }
     return SX_OK;
 }
 
 static sx_status dtype_attr(const sx_tf_op_node *x, const char *name, sx_dtype *out)
 {
-    *out = sx_tf_read_dtype(&x->tf.head, name, SX_DTYPE_NONE);
-    return sx_dtype_bytes(*out) > 0
+    sx_tf_attr a;
+    const bool given = x->tf.head.attr(&x->tf.head, name, &a) && a.kind == SX_TF_ATTR_TYPE;
+    *out = given ? (sx_dtype)a.i : SX_DTYPE_NONE;
+    return sx_dtype_is_complex(*out) || sx_dtype_bytes(*out) > 0
                ? SX_OK
                : sx_tf_unsupported("a list of %s",
                                    *out == SX_DTYPE_NONE ? "another type" : sx_dtype_name(*out));
@@ -190,8 +223,9 @@ static sx_status import_empty(sx_tf_op_node *x)
 static sx_status import_from_tensor(sx_tf_op_node *x)
 {
     sx_value v = SX_NO_VALUE;
-    SX_TRY(sx_tf_operand(x, 0, &v));
-    set_list(x, 0, v);
+    bool of_complex = false;
+    SX_TRY(item_operand(x, 0, &v, &of_complex));
+    set_list(x, 0, v, of_complex);
     return SX_OK;
 }
 
@@ -200,11 +234,10 @@ static sx_status import_stack(sx_tf_op_node *x)
 {
     sx_value v = SX_NO_VALUE;
     SX_TRY(list_value(x, 0, &v));
-    sx_tf_set(x, 0, v);
-    return SX_OK;
+    return set_item(x, 0, v, x->n->in[0].of_complex);
 }
 
-static sx_status take(sx_tf_op_node *x, sx_value list, sx_value index)
+static sx_status take(sx_tf_op_node *x, sx_value list, sx_value index, bool of_complex)
 {
     sx_value y = SX_NO_VALUE;
     SX_TF_BUILD(x, &y, cast, (&(sx_cast_attrs){SX_I32}), index);
@@ -213,8 +246,7 @@ static sx_status take(sx_tf_op_node *x, sx_value list, sx_value index)
     } else {
         SX_TF_BUILD(x, &y, take_row, NULL, list, y);
     }
-    sx_tf_set(x, 0, y);
-    return SX_OK;
+    return set_item(x, 0, y, of_complex);
 }
 
 /* list, index, element_shape */
@@ -223,7 +255,7 @@ static sx_status import_get_item(sx_tf_op_node *x)
     sx_value list = SX_NO_VALUE, index = SX_NO_VALUE;
     SX_TRY(list_value(x, 0, &list));
     SX_TRY(sx_tf_operand(x, 1, &index));
-    return take(x, list, index);
+    return take(x, list, index, x->n->in[0].of_complex);
 }
 
 /* list with zeros at its end up to `size` tensors, int64 [1]. */
@@ -256,7 +288,7 @@ static sx_status put(sx_tf_op_node *x, const sx_tf_thing *list, sx_value index, 
     }
     SX_TF_BUILD(x, &i, cast, (&(sx_cast_attrs){SX_I32}), index);
     SX_TF_BUILD(x, &y, put_row, NULL, all, item, i);
-    set_list(x, 0, y);
+    set_list(x, 0, y, list->of_complex);
     return SX_OK;
 }
 
@@ -265,9 +297,10 @@ static sx_status import_set_item(sx_tf_op_node *x)
 {
     const sx_tf_thing *list = NULL;
     sx_value index = SX_NO_VALUE, item = SX_NO_VALUE;
+    bool of_complex = false;
     SX_TRY(list_operand(x, 0, &list));
     SX_TRY(sx_tf_operand(x, 1, &index));
-    SX_TRY(sx_tf_operand(x, 2, &item));
+    SX_TRY(item_operand(x, 2, &item, &of_complex));
     return put(x, list, index, item,
                sx_tf_read_bool(&x->tf.head, "resize_if_index_out_of_bounds", false));
 }
@@ -277,15 +310,16 @@ static sx_status import_push_back(sx_tf_op_node *x)
 {
     const sx_tf_thing *list = NULL;
     sx_value item = SX_NO_VALUE, y = SX_NO_VALUE;
+    bool of_complex = false;
     SX_TRY(list_operand(x, 0, &list));
-    SX_TRY(sx_tf_operand(x, 1, &item));
+    SX_TRY(item_operand(x, 1, &item, &of_complex));
     SX_TRY(sx_tf_expand(x, item, 0, &y));
     if (sx_value_is(list->value)) {
         SX_TF_BUILD(x, &y, concat, (&(sx_axis_attrs){0}), list->value, y);
     } else if (list->variable.dims[0] != 0) {
         return sx_tf_unsupported("it extends a list whose tensors were not set");
     }
-    set_list(x, 0, y);
+    set_list(x, 0, y, list->of_complex);
     return SX_OK;
 }
 
@@ -301,9 +335,8 @@ static sx_status import_pop_back(sx_tf_op_node *x)
     SX_TF_BUILD(x, &i, reshape, (&(sx_shape_attrs){{0}}), i);
     SX_TF_BUILD(x, &i, take_row, NULL, list, i);
     SX_TRY(sx_tf_first_rows(x, list, n, &list));
-    set_list(x, 0, list);
-    sx_tf_set(x, 1, i);
-    return SX_OK;
+    set_list(x, 0, list, x->n->in[0].of_complex);
+    return set_item(x, 1, i, x->n->in[0].of_complex);
 }
 
 /* list, size */
@@ -316,7 +349,7 @@ static sx_status import_resize(sx_tf_op_node *x)
     SX_TF_BUILD(x, &size, reshape, (&(sx_shape_attrs){{1, {1}}}), size);
     SX_TRY(extend(x, list, size, &list));
     SX_TRY(sx_tf_first_rows(x, list, size, &list));
-    set_list(x, 0, list);
+    set_list(x, 0, list, x->n->in[0].of_complex);
     return SX_OK;
 }
 
@@ -343,6 +376,11 @@ static sx_status import_element_shape(sx_tf_op_node *x)
     const sx_dtype dtype = sx_tf_read_dtype(&x->tf.head, "shape_type", SX_I32);
     SX_TRY(list_value(x, 0, &list));
     SX_TRY(dims_of(x, list, 1, -1, &y));
+    if (x->n->in[0].of_complex) { /* without that of the parts */
+        const sx_slice_attrs shape = {.begin = {1, {0}},
+                                      .size = {1, {sx_type_of_value(x->b, list).rank - 2}}};
+        SX_TF_BUILD(x, &y, slice, &shape, y);
+    }
     SX_TF_BUILD(x, &y, cast, (&(sx_cast_attrs){dtype}), y);
     sx_tf_set(x, 0, y);
     return SX_OK;
@@ -355,12 +393,11 @@ static sx_status import_gather(sx_tf_op_node *x)
     SX_TRY(list_value(x, 0, &list));
     SX_TRY(sx_tf_operand(x, 1, &indices));
     SX_TF_BUILD(x, &y, gather, NULL, list, indices);
-    sx_tf_set(x, 0, y);
-    return SX_OK;
+    return set_item(x, 0, y, x->n->in[0].of_complex);
 }
 
 /* The tensors one after another, [n * k, ...], and their lengths: n times k. */
-static sx_status concat_all(sx_tf_op_node *x, sx_value list)
+static sx_status concat_all(sx_tf_op_node *x, sx_value list, bool of_complex)
 {
     const sx_type type = sx_type_of_value(x->b, list);
     sx_value n = SX_NO_VALUE, k = SX_NO_VALUE, shape = SX_NO_VALUE, y = SX_NO_VALUE;
@@ -373,7 +410,7 @@ static sx_status concat_all(sx_tf_op_node *x, sx_value list)
     SX_TF_BUILD(x, &y, mul, NULL, n, k);
     SX_TF_BUILD(x, &shape, concat, (&(sx_axis_attrs){0}), y, shape);
     SX_TRY(sx_tf_build_open(x, &sx_op_reshape, NULL, list, "shape", shape, &y));
-    sx_tf_set(x, 0, y);
+    SX_TRY(set_item(x, 0, y, of_complex));
     SX_TRY(sx_tf_build_open(x, &sx_op_broadcast_to, NULL, k, "shape", n, &y));
     sx_tf_set(x, 1, y);
     return SX_OK;
@@ -383,7 +420,7 @@ static sx_status import_concat(sx_tf_op_node *x)
 {
     sx_value list = SX_NO_VALUE;
     SX_TRY(list_value(x, 0, &list));
-    return concat_all(x, list);
+    return concat_all(x, list, x->n->in[0].of_complex);
 }
 
 /* ---- TensorArrayV3: handle, ..., flow ---- */
@@ -414,9 +451,10 @@ static sx_status import_array_write(sx_tf_op_node *x)
 {
     const sx_tf_thing *list = NULL;
     sx_value index = SX_NO_VALUE, item = SX_NO_VALUE;
+    bool of_complex = false;
     SX_TRY(list_operand(x, 3, &list));
     SX_TRY(sx_tf_operand(x, 1, &index));
-    SX_TRY(sx_tf_operand(x, 2, &item));
+    SX_TRY(item_operand(x, 2, &item, &of_complex));
     return put(x, list, index, item, x->n->in[0].grows);
 }
 
@@ -426,7 +464,7 @@ static sx_status import_array_read(sx_tf_op_node *x)
     sx_value list = SX_NO_VALUE, index = SX_NO_VALUE;
     SX_TRY(list_value(x, 2, &list));
     SX_TRY(sx_tf_operand(x, 1, &index));
-    return take(x, list, index);
+    return take(x, list, index, x->n->in[2].of_complex);
 }
 
 /* Whether input i is 0, 1, 2, ...: Range(0, n, 1) */
@@ -450,8 +488,7 @@ static sx_status import_array_gather(sx_tf_op_node *x)
     SX_TRY(list_value(x, 2, &list));
     SX_TRY(sx_tf_operand(x, 1, &indices));
     SX_TF_BUILD(x, &y, gather, NULL, list, indices);
-    sx_tf_set(x, 0, y);
-    return SX_OK;
+    return set_item(x, 0, y, x->n->in[2].of_complex);
 }
 
 /* handle, indices, value, flow -> flow; list, tensor, indices -> list. Of all tensors in order:
@@ -462,11 +499,12 @@ static sx_status import_scatter(sx_tf_op_node *x)
     const bool into = strcmp(x->n->node->op, "TensorListScatterIntoExistingList") == 0;
     const int value = array ? 2 : into ? 1 : 0, indices = into ? 2 : 1;
     sx_value v = SX_NO_VALUE;
-    SX_TRY(sx_tf_operand(x, value, &v));
+    bool of_complex = false;
+    SX_TRY(item_operand(x, value, &v, &of_complex));
     if (!counts_from_0(x, indices)) {
         return sx_tf_unsupported("its indices are not 0, 1, 2, ...");
     }
-    set_list(x, 0, v);
+    set_list(x, 0, v, of_complex);
     return SX_OK;
 }
 
@@ -483,7 +521,7 @@ static sx_status import_array_concat(sx_tf_op_node *x)
 {
     sx_value list = SX_NO_VALUE;
     SX_TRY(list_value(x, 1, &list));
-    return concat_all(x, list);
+    return concat_all(x, list, x->n->in[1].of_complex);
 }
 
 static sx_status import_array_close(sx_tf_op_node *x)

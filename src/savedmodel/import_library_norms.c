@@ -18,6 +18,39 @@ static sx_status mean_along(const sx_tf_op_node *x, sx_value v, const sx_ints *a
     return SX_OK;
 }
 
+/* Outputs 1 and 2, [C]: the mean, and the variance as of a sample: n / (n - 1) times as large. */
+static sx_status set_moments(sx_tf_op_node *x, sx_value v, sx_value mean, sx_value variance,
+                             const sx_ints *channels)
+{
+    const sx_dtype dtype = sx_type_of_value(x->b, v).dtype;
+    const sx_reduce_attrs product = {.axes = {1, {0}}};
+    sx_ints line = {1, {0}};
+    sx_value n, c, one, least;
+    for (int d = 0; d < channels->n; d++) {
+        line.v[0] = channels->v[d] == 0 ? d : line.v[0];
+    }
+    SX_TF_BUILD(x, &n, shape, (&(sx_cast_attrs){SX_I64}), v);
+    SX_TF_BUILD(x, &n, reduce_prod, &product, n);
+    SX_TF_BUILD(x, &c, shape, (&(sx_cast_attrs){SX_I64}), mean);
+    SX_TF_BUILD(x, &c, reduce_prod, &product, c);
+    SX_TRY(sx_tf_number(x, SX_I64, 1, &one));
+    SX_TF_BUILD(x, &c, maximum, NULL, c, one);
+    SX_TF_BUILD(x, &n, floor_div, NULL, n, c);
+    SX_TF_BUILD(x, &least, sub, NULL, n, one);
+    SX_TF_BUILD(x, &least, maximum, NULL, least, one);
+    SX_TF_BUILD(x, &n, cast, (&(sx_cast_attrs){dtype}), n);
+    SX_TF_BUILD(x, &least, cast, (&(sx_cast_attrs){dtype}), least);
+    SX_TF_BUILD(x, &n, div, NULL, n, least);
+    SX_TF_BUILD(x, &variance, mul, NULL, variance, n);
+    SX_TRY(sx_tf_reshape_dims(x, mean, &line, &mean));
+    SX_TRY(sx_tf_reshape_dims(x, variance, &line, &variance));
+    if (x->n->n_out > 2) {
+        sx_tf_set(x, 1, mean);
+        sx_tf_set(x, 2, variance);
+    }
+    return SX_OK;
+}
+
 sx_status sx_tf_import_batch_moments(sx_tf_op_node *x)
 {
     const sx_tf_node *tf = &x->tf.head;
@@ -49,6 +82,7 @@ sx_status sx_tf_import_batch_moments(sx_tf_op_node *x)
     SX_TF_BUILD(x, &v, sub, NULL, in[0], mean);
     SX_TF_BUILD(x, &square, square, NULL, v);
     SX_TRY(mean_along(x, square, &axes, &variance));
+    SX_TRY(set_moments(x, in[0], mean, variance, &channels));
     for (int i = 3; i < x->n->n_out; i++) { /* for the gradient, which computes them again */
         sx_tf_set(x, i, i % 2 == 1 ? mean : variance);
     }

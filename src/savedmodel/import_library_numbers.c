@@ -55,6 +55,67 @@ static sx_status import_mean(sx_tf_op_node *x)
     return SX_OK;
 }
 
+/* Equal, NotEqual, also of bools, as 0 and 1. */
+static sx_status import_equal(sx_tf_op_node *x)
+{
+    const bool equal = strcmp(x->n->node->op, "Equal") == 0;
+    sx_value in[2], y = SX_NO_VALUE;
+    if (x->tf.head.types[0].dtype != SX_BOOL || x->n->n_in != 2) {
+        return sx_tf_import_one(x);
+    }
+    for (int i = 0; i < 2; i++) {
+        SX_TRY(sx_tf_operand(x, i, &in[i]));
+        SX_TF_BUILD(x, &in[i], cast, (&(sx_cast_attrs){SX_I32}), in[i]);
+    }
+    SX_TRY(sx_tf_build(x, equal ? &sx_op_equal : &sx_op_not_equal, NULL, &y, 2, in));
+    sx_tf_set(x, 0, y);
+    return SX_OK;
+}
+
+/* Relu, Relu6, also of integers. */
+static sx_status import_relu(sx_tf_op_node *x)
+{
+    const sx_dtype dtype = x->tf.head.types[0].dtype;
+    sx_value v = SX_NO_VALUE, bound = SX_NO_VALUE;
+    if (!sx_dtype_is_integer(dtype)) {
+        return sx_tf_import_one(x);
+    }
+    SX_TRY(sx_tf_operand(x, 0, &v));
+    SX_TRY(sx_tf_number(x, dtype, 0, &bound));
+    SX_TF_BUILD(x, &v, maximum, NULL, v, bound);
+    if (strcmp(x->n->node->op, "Relu6") == 0) {
+        SX_TRY(sx_tf_number(x, dtype, 6, &bound));
+        SX_TF_BUILD(x, &v, minimum, NULL, v, bound);
+    }
+    sx_tf_set(x, 0, v);
+    return SX_OK;
+}
+
+/* ApproxTopK(x), exactly: the largest along the last axis, or the smallest. */
+static sx_status import_approx_top_k(sx_tf_op_node *x)
+{
+    const sx_top_k_attrs attrs = {.k = sx_tf_read_int(&x->tf.head, "k", 0)};
+    const int64_t axis = sx_tf_read_int(&x->tf.head, "reduction_dimension", -1);
+    const bool most = sx_tf_read_bool(&x->tf.head, "is_max_k", true);
+    sx_value v = SX_NO_VALUE, y = SX_NO_VALUE;
+    int n_out = 0;
+    SX_TRY(sx_tf_operand(x, 0, &v));
+    if (axis != -1 && axis != x->tf.head.types[0].rank - 1) {
+        return sx_tf_unsupported("reduction_dimension is not the last one");
+    }
+    if (!most) {
+        SX_TF_BUILD(x, &v, neg, NULL, v);
+    }
+    SX_TRY(sx_tf_add_node(x, &sx_op_top_k, &attrs, &v, 1, NULL, 0, &y, &n_out));
+    v = y;
+    if (!most) {
+        SX_TF_BUILD(x, &v, neg, NULL, v);
+    }
+    sx_tf_set(x, 0, v);
+    sx_tf_set(x, 1, sx_output_of(y, 1));
+    return SX_OK;
+}
+
 /* Select(condition, x, y), TensorFlow 1's: the condition has their shape, is a scalar, or a vector
  * that chooses among rows. */
 static sx_status import_select(sx_tf_op_node *x)
@@ -301,5 +362,11 @@ const sx_tf_op_row sx_tf_number_rows[] = {
     {"MatrixDiag", import_main_diagonal, NULL},
     {"MatrixDiagPart", import_main_diagonal, NULL},
     {"UnravelIndex", import_unravel, NULL},
+    {"Equal", import_equal, NULL},
+    {"NotEqual", import_equal, NULL},
+    {"Relu", import_relu, NULL},
+    {"Relu6", import_relu, NULL},
+    {"ApproxTopK", import_approx_top_k, NULL},
+    {"SparseMatMul", sx_tf_import_one, "MatMul"},
     {NULL, NULL, NULL},
 };

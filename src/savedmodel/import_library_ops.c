@@ -90,6 +90,20 @@ static sx_status import_identity(sx_tf_op_node *x)
     return SX_OK;
 }
 
+/* Strings that are added are joined. */
+static sx_status import_add(sx_tf_op_node *x)
+{
+    sx_value in[2], y = SX_NO_VALUE;
+    if (x->n->n_in != 2 || x->tf.head.types[0].dtype != SX_STRING) {
+        return sx_tf_import_one(x);
+    }
+    SX_TRY(sx_tf_operand(x, 0, &in[0]));
+    SX_TRY(sx_tf_operand(x, 1, &in[1]));
+    SX_TRY(sx_tf_build(x, &sx_op_string_join, NULL, &y, 2, in));
+    sx_tf_set(x, 0, y);
+    return SX_OK;
+}
+
 static sx_status import_nothing(sx_tf_op_node *x)
 {
     (void)x;
@@ -108,7 +122,10 @@ static const sx_tf_op_row program_rows[] = {
     {"PreventGradient", import_identity, NULL},
     {"EnsureShape", import_identity, NULL},
     {"NoOp", import_nothing, NULL},
-    {"Add", sx_tf_import_one, "AddV2"},
+    {"Snapshot", import_identity, NULL},
+    {"Add", import_add, "AddV2"},
+    {"AddV2", import_add, NULL},
+    {"ConjugateTranspose", sx_tf_import_one, "Transpose"},
     {NULL, NULL, NULL},
 };
 
@@ -176,9 +193,10 @@ sx_status sx_tf_import_op(sx_library_importer *im, sx_tf_body *body, sx_tf_impor
         }
         complex = complex || in[i].kind == SX_TF_COMPLEX;
         types[i] = sx_type_of_value(body->b, n->in[i].value);
-        values[i] = n->in[i].known != NULL && n->in[i].known->type.dtype != SX_STRING
-                        ? n->in[i].known
-                        : NULL;
+        const sx_tensor *known = n->in[i].known == NULL && n->in[i].kind == SX_TF_VALUE
+                                     ? sx_tf_constant_of(body->b, n->in[i].value)
+                                     : n->in[i].known;
+        values[i] = known != NULL && known->type.dtype != SX_STRING ? known : NULL;
     }
     x.tf.head.n_in = n->n_in;
     x.tf.head.types = types;

@@ -41,6 +41,11 @@ SX_MUST_USE sx_status sx_tf_import_one(sx_tf_op_node *x);
 SX_MUST_USE sx_status sx_tf_import_batch_moments(sx_tf_op_node *x);
 /* A node that reads complex numbers. */
 SX_MUST_USE sx_status sx_tf_import_complex(sx_tf_op_node *x);
+/* Both parts of a complex tensor as one of real numbers, whose last dimension they are; and back.
+ */
+SX_MUST_USE sx_status sx_tf_join_complex(const sx_tf_op_node *x, const sx_tf_thing *y,
+                                         sx_value *out);
+SX_MUST_USE sx_status sx_tf_split_complex(const sx_tf_op_node *x, sx_value both, sx_tf_thing *out);
 /* A Const, if it is complex. */
 SX_MUST_USE sx_status sx_tf_import_complex_const(sx_tf_op_node *x, bool *out_done);
 
@@ -144,6 +149,10 @@ SX_MUST_USE sx_status sx_tf_cut_axis(const sx_tf_op_node *x, sx_value v, int axi
 /* The first n elements along axis 0, n an int64 [1]. */
 SX_MUST_USE sx_status sx_tf_first_rows(const sx_tf_op_node *x, sx_value v, sx_value n,
                                        sx_value *out);
+/* The same, of numbers that are computed: int64 [1]. `count_known`: the number, or -1. */
+SX_MUST_USE sx_status sx_tf_cut_axis_open(const sx_tf_op_node *x, sx_value v, int axis,
+                                          sx_value from, sx_value count, int64_t count_known,
+                                          sx_value *out);
 /* v with an axis as two, of which one may be -1: what the other leaves. */
 SX_MUST_USE sx_status sx_tf_divide_axis(const sx_tf_op_node *x, sx_value v, int axis, int64_t outer,
                                         int64_t inner, sx_value *out);

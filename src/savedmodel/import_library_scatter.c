@@ -22,6 +22,194 @@ static sx_status import_gather_nd(sx_tf_op_node *x)
     return SX_OK;
 }
 
+/* XlaDynamicUpdateSlice(x, update, indices): the block of x that begins at the indices, which are
+ * moved so that it lies inside. Along each axis element k of x reads element k - begin of the
+ * update, where there is one. */
+static sx_status import_update_slice(sx_tf_op_node *x)
+{
+    sx_value v, u, indices, begin, from, to, most, none, inside = SX_NO_VALUE, y = SX_NO_VALUE;
+    SX_TRY(sx_tf_operand(x, 0, &v));
+    SX_TRY(sx_tf_operand(x, 1, &u));
+    SX_TRY(sx_tf_operand(x, 2, &indices));
+    SX_TRY(sx_tf_require_rank(x, 0));
+    const sx_type *whole = &x->tf.head.types[0], *part = &x->tf.head.types[1];
+    const int rank = whole->rank;
+    if (part->rank != rank) {
+        return sx_tf_unsupported("an update of rank %d of a tensor of rank %d", part->rank, rank);
+    }
+    SX_TRY(sx_tf_number(x, SX_I64, 0, &none));
+    SX_TF_BUILD(x, &indices, cast, (&(sx_cast_attrs){SX_I64}), indices);
+    SX_TF_BUILD(x, &to, shape, (&(sx_cast_attrs){SX_I64}), v);
+    SX_TF_BUILD(x, &from, shape, (&(sx_cast_attrs){SX_I64}), u);
+    SX_TF_BUILD(x, &most, sub, NULL, to, from);
+    SX_TF_BUILD(x, &begin, minimum, NULL, indices, most);
+    SX_TF_BUILD(x, &begin, maximum, NULL, begin, none);
+    y = u;
+    for (int d = 0; d < rank; d++) {
+        const sx_slice_attrs of_axis = {.begin = {1, {d}}, .size = {1, {1}}};
+        const sx_gather_attrs along = {.axis = d};
+        sx_ints column = {.n = rank - d};
+        sx_value n, size, at, low, high, last, one;
+        int n_out = 0;
+        if (whole->dims[d] == part->dims[d] &&
+            (whole->dims[d] >= 0 || sx_dim_is_batch(whole->dims[d]))) {
+            continue;
+        }
+        SX_TF_BUILD(x, &n, slice, &of_axis, to);
+        SX_TF_BUILD(x, &size, slice, &of_axis, from);
+        SX_TF_BUILD(x, &low, slice, &of_axis, begin);
+        const sx_attr_operand long_as = {sx_tf_attr_row(&sx_op_iota, "shape"), n};
+        SX_TRY(sx_tf_add_node(x, &sx_op_iota, &(sx_iota_attrs){.dtype = SX_I64}, NULL, 0, &long_as,
+                              1, &at, &n_out));
+        SX_TF_BUILD(x, &at, sub, NULL, at, low);
+        SX_TF_BUILD(x, &low, less, NULL, at, none);
+        SX_TF_BUILD(x, &low, logical_not, NULL, low);
+        SX_TF_BUILD(x, &high, less, NULL, at, size);
+        SX_TF_BUILD(x, &high, logical_and, NULL, low, high);
+        SX_TRY(sx_tf_number(x, SX_I64, 1, &one));
+        SX_TF_BUILD(x, &last, sub, NULL, size, one);
+        SX_TF_BUILD(x, &at, minimum, NULL, at, last);
+        SX_TF_BUILD(x, &at, maximum, NULL, at, none);
+        SX_TF_BUILD(x, &y, gather, &along, y, at);
+        for (int k = 0; k < column.n; k++) {
+            column.v[k] = k == 0 ? 0 : -1;
+        }
+        SX_TRY(sx_tf_reshape_dims(x, high, &column, &high));
+        if (sx_value_is(inside)) {
+            SX_TF_BUILD(x, &inside, logical_and, NULL, inside, high);
+        } else {
+            inside = high;
+        }
+    }
+    if (sx_value_is(inside)) {
+        SX_TF_BUILD(x, &y, select, NULL, inside, y, v);
+    }
+    sx_tf_set(x, 0, y);
+    return SX_OK;
+}
+
+/* ---- Sparse and dense ---- */
+
+/* SparseDenseCwiseMul, Div and Add(indices, values, shape, dense): the values that there are, each
+ * with its element of the dense tensor, which may broadcast. */
+static sx_status import_sparse_dense(sx_tf_op_node *x)
+{
+    static const sx_gather_nd_attrs attrs = {.skip_negative = false};
+    const char *op = x->n->node->op;
+    const sx_op_def *how = strstr(op, "Mul") != NULL   ? &sx_op_mul
+                           : strstr(op, "Div") != NULL ? &sx_op_div
+                                                       : &sx_op_add;
+    sx_value in[4], both[2], y = SX_NO_VALUE;
+    if (x->n->n_in != 4) {
+        return sx_error(SX_DATA_LOSS, "it has %d inputs, expected 4", x->n->n_in);
+    }
+    for (int i = 0; i < 4; i++) {
+        SX_TRY(sx_tf_operand(x, i, &in[i]));
+    }
+    if (how == &sx_op_div && sx_dtype_is_integer(x->tf.head.types[1].dtype)) {
+        how = &sx_op_truncate_div;
+    }
+    SX_TRY(sx_tf_build_open(x, &sx_op_broadcast_to, NULL, in[3], "shape", in[2], &in[3]));
+    const sx_value at[] = {in[3], in[0]};
+    sx_type type = sx_type_of(x->tf.head.types[1].dtype, SX_UNKNOWN_DIM);
+    both[0] = in[1];
+    both[1] = sx_tf_build_as(x, &sx_op_gather_nd, &attrs, at, 2, NULL, 0, &type);
+    SX_TRY(sx_tf_build(x, how, NULL, &y, 2, both));
+    sx_tf_set(x, 0, y);
+    return SX_OK;
+}
+
+/* SparseTensorDenseAdd(indices, values, shape, dense) */
+static sx_status import_sparse_dense_add(sx_tf_op_node *x)
+{
+    const sx_tensor_scatter_attrs add = {.how = SX_SCATTER_ADD};
+    sx_value indices = SX_NO_VALUE, values = SX_NO_VALUE, dense = SX_NO_VALUE, y = SX_NO_VALUE;
+    SX_TRY(sx_tf_operand(x, 0, &indices));
+    SX_TRY(sx_tf_operand(x, 1, &values));
+    SX_TRY(sx_tf_operand(x, 3, &dense));
+    SX_TF_BUILD(x, &y, tensor_scatter, &add, dense, indices, values);
+    sx_tf_set(x, 0, y);
+    return SX_OK;
+}
+
+/* ---- CTC ---- */
+
+/* CTCGreedyDecoder(logits [T, N, C], lengths [N]): of each row the best classes without the blank
+ * and, if merge_repeated, without those that repeat the one before, as a sparse tensor; and the sum
+ * of what the best lack, [N, 1]. */
+static sx_status import_ctc_greedy(sx_tf_op_node *x)
+{
+    const bool merges = sx_tf_read_bool(&x->tf.head, "merge_repeated", false);
+    const int64_t blank = sx_tf_read_int(&x->tf.head, "blank_index", -1);
+    static const sx_transpose_attrs turn = {.perm = {2, {1, 0}}};
+    static const sx_cumulative_attrs before = {.axis = 1, .exclusive = true};
+    sx_value logits, lengths, best, top, time, step, live, none, nothing, keep, v, rows, places,
+        shape;
+    int n_out = 0;
+    SX_TRY(sx_tf_operand(x, 0, &logits));
+    SX_TRY(sx_tf_operand(x, 1, &lengths));
+    const sx_type *type = &x->tf.head.types[0];
+    if (type->rank != 3) {
+        return sx_tf_unsupported("its logits are not of rank 3");
+    }
+    SX_TF_BUILD(x, &best, argmax, (&(sx_argmax_attrs){.axis = 2, .dtype = SX_I64}), logits);
+    SX_TF_BUILD(x, &best, transpose, &turn, best); /* [N, T] */
+    SX_TF_BUILD(x, &top, reduce_max, (&(sx_reduce_attrs){.axes = {1, {2}}}), logits);
+    SX_TF_BUILD(x, &top, transpose, &turn, top);
+    SX_TF_BUILD(x, &shape, shape, (&(sx_cast_attrs){SX_I64}), logits);
+    SX_TF_BUILD(x, &time, slice, (&(sx_slice_attrs){{1, {0}}, {1, {1}}}), shape);
+    SX_TF_BUILD(x, &nothing, slice, (&(sx_slice_attrs){{1, {2}}, {1, {1}}}), shape);
+    SX_TF_BUILD(x, &nothing, reshape, (&(sx_shape_attrs){.shape = {.n = 0}}), nothing);
+    SX_TRY(sx_tf_number(x, SX_I64, blank, &v));
+    if (blank < 0) {
+        SX_TF_BUILD(x, &nothing, add, NULL, nothing, v);
+    } else {
+        nothing = v;
+    }
+    const sx_attr_operand long_as = {sx_tf_attr_row(&sx_op_iota, "shape"), time};
+    SX_TRY(sx_tf_add_node(x, &sx_op_iota, &(sx_iota_attrs){.dtype = SX_I64}, NULL, 0, &long_as, 1,
+                          &step, &n_out));
+    SX_TF_BUILD(x, &lengths, cast, (&(sx_cast_attrs){SX_I64}), lengths);
+    SX_TRY(sx_tf_expand(x, lengths, 1, &lengths));
+    SX_TF_BUILD(x, &live, less, NULL, step, lengths);
+    SX_TF_BUILD(x, &keep, not_equal, NULL, best, nothing);
+    SX_TF_BUILD(x, &keep, logical_and, NULL, keep, live);
+    if (merges) { /* -1 before the first */
+        const sx_pad_attrs one = {.before = {2, {0, 1}}, .after = {2, {0, 0}}, .value = -1};
+        sx_value last, zero;
+        SX_TF_BUILD(x, &last, pad, &one, best);
+        SX_TRY(sx_tf_int64s(x, &(sx_ints){1, {0}}, &zero));
+        SX_TRY(sx_tf_cut_axis_open(x, last, 1, zero, time, type->dims[0] >= 0 ? type->dims[0] : -1,
+                                   &last));
+        SX_TF_BUILD(x, &last, not_equal, NULL, best, last);
+        SX_TF_BUILD(x, &keep, logical_and, NULL, keep, last);
+    }
+    SX_TRY(sx_tf_number(x, type->dtype, 0, &none));
+    SX_TF_BUILD(x, &top, select, NULL, live, top, none);
+    SX_TF_BUILD(x, &top, reduce_sum, (&(sx_reduce_attrs){.axes = {1, {1}}, .keep_dims = true}),
+                top);
+    SX_TF_BUILD(x, &top, neg, NULL, top);
+    sx_tf_set(x, 3, top);
+    SX_TF_BUILD(x, &rows, where, NULL, keep);
+    SX_TF_BUILD(x, &v, gather_nd, NULL, best, rows);
+    sx_tf_set(x, 1, v);
+    SX_TF_BUILD(x, &v, cast, (&(sx_cast_attrs){SX_I64}), keep);
+    SX_TF_BUILD(x, &places, cumsum, &before, v);
+    SX_TF_BUILD(x, &places, gather_nd, NULL, places, rows);
+    SX_TRY(sx_tf_expand(x, places, 1, &places));
+    SX_TRY(sx_tf_cut_axis(x, rows, 1, 0, 1, &rows));
+    SX_TF_BUILD(x, &rows, concat, (&(sx_axis_attrs){1}), rows, places);
+    sx_tf_set(x, 0, rows);
+    SX_TF_BUILD(x, &v, reduce_sum, (&(sx_reduce_attrs){.axes = {1, {1}}}), v);
+    SX_TRY(sx_tf_int64s(x, &(sx_ints){1, {0}}, &none)); /* of no rows the longest has none */
+    SX_TF_BUILD(x, &v, concat, (&(sx_axis_attrs){0}), v, none);
+    SX_TF_BUILD(x, &v, reduce_max, (&(sx_reduce_attrs){.axes = {1, {0}}, .keep_dims = true}), v);
+    SX_TF_BUILD(x, &shape, slice, (&(sx_slice_attrs){{1, {1}}, {1, {1}}}), shape);
+    SX_TF_BUILD(x, &shape, concat, (&(sx_axis_attrs){0}), shape, v);
+    sx_tf_set(x, 2, shape);
+    return SX_OK;
+}
+
 /* ScatterNd(indices, updates, shape): added to zeros. */
 static sx_status import_scatter_nd(sx_tf_op_node *x)
 {
@@ -159,10 +347,22 @@ static sx_status import_segments(sx_tf_op_node *x)
 /* ---- The table ---- */
 
 const sx_tf_op_row sx_tf_scatter_rows[] = {
-    {"GatherNd", import_gather_nd, NULL},           {"ScatterNd", import_scatter_nd, NULL},
-    {"SegmentSum", import_segments, NULL},          {"SegmentMean", import_segments, NULL},
-    {"SegmentProd", import_segments, NULL},         {"SegmentMin", import_segments, NULL},
-    {"SegmentMax", import_segments, NULL},          {"UnsortedSegmentSum", import_segments, NULL},
-    {"UnsortedSegmentProd", import_segments, NULL}, {"UnsortedSegmentMin", import_segments, NULL},
-    {"UnsortedSegmentMax", import_segments, NULL},  {NULL, NULL, NULL},
+    {"SparseDenseCwiseMul", import_sparse_dense, NULL},
+    {"SparseDenseCwiseDiv", import_sparse_dense, NULL},
+    {"SparseDenseCwiseAdd", import_sparse_dense, NULL},
+    {"SparseTensorDenseAdd", import_sparse_dense_add, NULL},
+    {"XlaDynamicUpdateSlice", import_update_slice, NULL},
+    {"CTCGreedyDecoder", import_ctc_greedy, NULL},
+    {"GatherNd", import_gather_nd, NULL},
+    {"ScatterNd", import_scatter_nd, NULL},
+    {"SegmentSum", import_segments, NULL},
+    {"SegmentMean", import_segments, NULL},
+    {"SegmentProd", import_segments, NULL},
+    {"SegmentMin", import_segments, NULL},
+    {"SegmentMax", import_segments, NULL},
+    {"UnsortedSegmentSum", import_segments, NULL},
+    {"UnsortedSegmentProd", import_segments, NULL},
+    {"UnsortedSegmentMin", import_segments, NULL},
+    {"UnsortedSegmentMax", import_segments, NULL},
+    {NULL, NULL, NULL},
 };

@@ -274,6 +274,60 @@ static sx_status import_squeeze(sx_tf_op_node *x)
     return SX_OK;
 }
 
+/* OneHot: made along the last axis, and moved to its place. */
+static sx_status import_one_hot(sx_tf_op_node *x)
+{
+    const int64_t axis = sx_tf_read_int(&x->tf.head, "axis", -1);
+    const int rank = x->tf.head.types[0].rank;
+    sx_transpose_attrs move = {.perm = {.n = rank + 1}};
+    SX_TRY(sx_tf_import_one(x));
+    if (axis == -1 || axis == rank || x->n->out[0].kind != SX_TF_VALUE) {
+        return SX_OK;
+    }
+    if (rank == SX_UNKNOWN_RANK || axis < 0 || axis > rank) {
+        return sx_tf_unsupported("axis %lld of indices of rank %d", (long long)axis, rank);
+    }
+    for (int d = 0; d <= rank; d++) {
+        move.perm.v[d] = d < axis ? d : d == axis ? rank : d - 1;
+    }
+    SX_TF_BUILD(x, &x->n->out[0].value, transpose, &move, x->n->out[0].value);
+    x->n->out[0].known = NULL;
+    return SX_OK;
+}
+
+/* Empty: its elements are not set, here zeros. */
+static sx_status import_empty(sx_tf_op_node *x)
+{
+    const sx_dtype dtype = sx_tf_read_dtype(&x->tf.head, "dtype", SX_DTYPE_NONE);
+    sx_value dims = SX_NO_VALUE, v = SX_NO_VALUE, y = SX_NO_VALUE;
+    if (sx_dtype_bytes(dtype) == 0) {
+        return sx_tf_unsupported("a tensor of strings, or of complex numbers, that is not set");
+    }
+    SX_TRY(sx_tf_operand(x, 0, &dims));
+    SX_TRY(sx_tf_number(x, dtype, 0, &v));
+    SX_TRY(sx_tf_build_open(x, &sx_op_broadcast_to, NULL, v, "shape", dims, &y));
+    sx_tf_set(x, 0, y);
+    return SX_OK;
+}
+
+/* InvertPermutation: y[x[i]] = i */
+static sx_status import_invert_permutation(sx_tf_op_node *x)
+{
+    const sx_tensor_scatter_attrs put = {.how = SX_SCATTER_UPDATE};
+    const sx_dtype dtype = x->tf.head.types[0].dtype;
+    sx_value v = SX_NO_VALUE, at = SX_NO_VALUE, n = SX_NO_VALUE, i = SX_NO_VALUE, y = SX_NO_VALUE;
+    int n_out = 0;
+    SX_TRY(sx_tf_operand(x, 0, &v));
+    SX_TF_BUILD(x, &n, shape, (&(sx_cast_attrs){SX_I64}), v);
+    const sx_attr_operand open = {sx_tf_attr_row(&sx_op_iota, "shape"), n};
+    SX_TRY(sx_tf_add_node(x, &sx_op_iota, &(sx_iota_attrs){.dtype = dtype}, NULL, 0, &open, 1, &i,
+                          &n_out));
+    SX_TRY(sx_tf_expand(x, v, -1, &at));
+    SX_TF_BUILD(x, &y, tensor_scatter, &put, v, at, i);
+    sx_tf_set(x, 0, y);
+    return SX_OK;
+}
+
 /* dims, value */
 static sx_status import_fill(sx_tf_op_node *x)
 {
@@ -299,7 +353,9 @@ static sx_status paddings_of_side(const sx_tf_op_node *x, sx_value paddings, int
 static sx_status import_pad(sx_tf_op_node *x)
 {
     sx_value v = SX_NO_VALUE, paddings = SX_NO_VALUE, y = SX_NO_VALUE, sides[2];
-    if (x->n->n_in < 2 || x->tf.head.values[1] != NULL) {
+    if (x->n->n_in < 2 ||
+        (x->tf.head.values[1] != NULL && x->tf.head.types[0].rank != SX_UNKNOWN_RANK &&
+         (x->n->n_in < 3 || x->tf.head.values[2] != NULL))) {
         return sx_tf_import_one(x);
     }
     SX_TRY(sx_tf_operand(x, 0, &v));
@@ -312,9 +368,8 @@ static sx_status import_pad(sx_tf_op_node *x)
     if (rank < 0) {
         return sx_tf_unsupported("the rank of its input is unknown");
     }
-    if (x->n->n_in > 2) {
-        const sx_tensor *value = NULL;
-        SX_TRY(sx_tf_read_value(&x->tf.head, 2, &value));
+    const sx_tensor *value = x->n->n_in > 2 ? x->tf.head.values[2] : NULL;
+    if (value != NULL) {
         attrs.value = sx_host_load_element(value->type.dtype, value->data);
     }
     sx_type type = {.dtype = x->tf.head.types[0].dtype, .rank = rank};
@@ -327,6 +382,19 @@ static sx_status import_pad(sx_tf_op_node *x)
     const sx_attr_operand open[2] = {{sx_tf_attr_row(&sx_op_pad, "before"), sides[0]},
                                      {sx_tf_attr_row(&sx_op_pad, "after"), sides[1]}};
     y = sx_tf_build_as(x, &sx_op_pad, &attrs, &v, 1, open, 2, &type);
+    if (x->n->n_in > 2 &&
+        value == NULL) { /* a value that is computed, where ones were not padded */
+        sx_value fill = SX_NO_VALUE, ones = SX_NO_VALUE, shape = SX_NO_VALUE, zero = SX_NO_VALUE;
+        SX_TRY(sx_tf_operand(x, 2, &fill));
+        SX_TF_BUILD(x, &shape, shape, (&(sx_cast_attrs){SX_I64}), v);
+        SX_TRY(sx_tf_number(x, SX_I32, 1, &ones));
+        SX_TRY(sx_tf_number(x, SX_I32, 0, &zero));
+        SX_TRY(sx_tf_build_open(x, &sx_op_broadcast_to, NULL, ones, "shape", shape, &ones));
+        type.dtype = SX_I32;
+        ones = sx_tf_build_as(x, &sx_op_pad, &attrs, &ones, 1, open, 2, &type);
+        SX_TF_BUILD(x, &ones, not_equal, NULL, ones, zero);
+        SX_TF_BUILD(x, &y, select, NULL, ones, y, fill);
+    }
     sx_tf_set(x, 0, y);
     return SX_OK;
 }
@@ -486,6 +554,37 @@ sx_status sx_tf_divide_axis(const sx_tf_op_node *x, sx_value v, int axis, int64_
     return sx_tf_reshape_as(x, v, shape, &type, out);
 }
 
+/* SplitV into n parts whose sizes are computed; one of them may be -1: what the others leave. */
+static sx_status split_open(sx_tf_op_node *x, sx_value v, int axis, int64_t n)
+{
+    const int64_t dim = x->tf.head.types[0].dims[axis];
+    sx_value sizes, begins, left, none, dims, from, size;
+    SX_TRY(sx_tf_operand(x, 1, &sizes));
+    const sx_shape_attrs line = {{1, {n}}};
+    const sx_slice_attrs of_axis = {.begin = {1, {axis}}, .size = {1, {1}}};
+    SX_TF_BUILD(x, &sizes, cast, (&(sx_cast_attrs){SX_I64}), sizes);
+    SX_TF_BUILD(x, &sizes, reshape, &line, sizes);
+    SX_TRY(sx_tf_number(x, SX_I64, 0, &none));
+    SX_TF_BUILD(x, &left, maximum, NULL, sizes, none);
+    SX_TF_BUILD(x, &left, reduce_sum, (&(sx_reduce_attrs){.axes = {1, {0}}}), left);
+    SX_TF_BUILD(x, &dims, shape, (&(sx_cast_attrs){SX_I64}), v);
+    SX_TF_BUILD(x, &dims, slice, &of_axis, dims);
+    SX_TF_BUILD(x, &left, sub, NULL, dims, left);
+    SX_TF_BUILD(x, &from, less, NULL, sizes, none);
+    SX_TF_BUILD(x, &sizes, select, NULL, from, left, sizes);
+    const sx_cumulative_attrs before = {.axis = 0, .exclusive = true};
+    SX_TF_BUILD(x, &begins, cumsum, &before, sizes);
+    for (int64_t i = 0; i < n; i++) {
+        const sx_slice_attrs at = {.begin = {1, {i}}, .size = {1, {1}}};
+        sx_value y = SX_NO_VALUE;
+        SX_TF_BUILD(x, &from, slice, &at, begins);
+        SX_TF_BUILD(x, &size, slice, &at, sizes);
+        SX_TRY(sx_tf_cut_axis_open(x, v, axis, from, size, n == 1 ? dim : -1, &y));
+        sx_tf_set(x, (int)i, y);
+    }
+    return SX_OK;
+}
+
 /* axis, value; or, SplitV: value, sizes, axis */
 static sx_status import_split(sx_tf_op_node *x)
 {
@@ -509,9 +608,12 @@ static sx_status import_split(sx_tf_op_node *x)
     if (sizes == NULL) {
         return sx_import_memory();
     }
-    if (sized && (list == NULL || (list->type.dtype != SX_I32 && list->type.dtype != SX_I64) ||
+    if (sized && list == NULL) {
+        return split_open(x, v, axis, n);
+    }
+    if (sized && ((list->type.dtype != SX_I32 && list->type.dtype != SX_I64) ||
                   sx_type_elems(&list->type) != n)) {
-        return sx_tf_unsupported("the sizes are not %lld constants", (long long)n);
+        return sx_error(SX_DATA_LOSS, "the sizes are not %lld integers", (long long)n);
     }
     if (dim < 0 && !sized) {
         for (int64_t i = 0; i < n; i++) {
@@ -531,7 +633,7 @@ static sx_status import_split(sx_tf_op_node *x)
         }
     }
     if (rest >= 0 && dim < 0) {
-        return sx_tf_unsupported("the size of axis %d is unknown", axis);
+        return split_open(x, v, axis, n);
     }
     if (rest >= 0) {
         sizes[rest] = dim - all;
@@ -570,10 +672,14 @@ static sx_status import_like(sx_tf_op_node *x)
     const sx_type *type = &x->tf.head.types[0];
     sx_value v = SX_NO_VALUE, shape = SX_NO_VALUE, y = SX_NO_VALUE;
     SX_TRY(sx_tf_operand(x, 0, &v));
-    if (sx_dtype_bytes(type->dtype) == 0) {
+    if (type->dtype == SX_STRING) {
+        static const sx_bytes nothing = {"", 0};
+        SX_TRY(sx_tf_constant(x, sx_scalar_type(SX_STRING), &nothing, &y));
+    } else if (sx_dtype_bytes(type->dtype) == 0) {
         return sx_tf_unsupported("of %s", sx_dtype_name(type->dtype));
+    } else {
+        SX_TRY(sx_tf_number(x, type->dtype, strcmp(x->n->node->op, "OnesLike") == 0, &y));
     }
-    SX_TRY(sx_tf_number(x, type->dtype, strcmp(x->n->node->op, "OnesLike") == 0, &y));
     SX_TF_BUILD(x, &shape, shape, (&(sx_cast_attrs){SX_I64}), v);
     const sx_attr_operand open = {sx_tf_attr_row(&sx_op_broadcast_to, "shape"), shape};
     y = sx_tf_build_as(x, &sx_op_broadcast_to, NULL, &y, 1, &open, 1, type);
@@ -584,13 +690,25 @@ static sx_status import_like(sx_tf_op_node *x)
 /* ---- The table ---- */
 
 const sx_tf_op_row sx_tf_shape_rows[] = {
-    {"ShapeN", import_shapes, NULL},   {"BroadcastArgs", import_broadcast_args, NULL},
-    {"Shape", import_shape, NULL},     {"Rank", import_rank, NULL},
-    {"Size", import_size, NULL},       {"Pack", import_pack, NULL},
-    {"Squeeze", import_squeeze, NULL}, {"ExpandDims", import_expand_dims, NULL},
-    {"Fill", import_fill, NULL},       {"Range", import_range, NULL},
-    {"Split", import_split, NULL},     {"SplitV", import_split, NULL},
-    {"Unpack", import_unpack, NULL},   {"ZerosLike", import_like, NULL},
-    {"OnesLike", import_like, NULL},   {"Pad", import_pad, NULL},
-    {"PadV2", import_pad, NULL},       {NULL, NULL, NULL},
+    {"ShapeN", import_shapes, NULL},
+    {"BroadcastArgs", import_broadcast_args, NULL},
+    {"Shape", import_shape, NULL},
+    {"Rank", import_rank, NULL},
+    {"Size", import_size, NULL},
+    {"Pack", import_pack, NULL},
+    {"Squeeze", import_squeeze, NULL},
+    {"ExpandDims", import_expand_dims, NULL},
+    {"Fill", import_fill, NULL},
+    {"Range", import_range, NULL},
+    {"Split", import_split, NULL},
+    {"SplitV", import_split, NULL},
+    {"Unpack", import_unpack, NULL},
+    {"ZerosLike", import_like, NULL},
+    {"OnesLike", import_like, NULL},
+    {"Pad", import_pad, NULL},
+    {"PadV2", import_pad, NULL},
+    {"OneHot", import_one_hot, NULL},
+    {"Empty", import_empty, NULL},
+    {"InvertPermutation", import_invert_permutation, NULL},
+    {NULL, NULL, NULL},
 };

@@ -337,6 +337,18 @@ sx_status sx_tf_cut_axis(const sx_tf_op_node *x, sx_value v, int axis, int64_t f
     return cut_block(x, v, extents, out);
 }
 
+sx_status sx_tf_cut_axis_open(const sx_tf_op_node *x, sx_value v, int axis, sx_value from,
+                              sx_value count, int64_t count_known, sx_value *out)
+{
+    extent extents[SX_MAX_RANK];
+    for (int d = 0; d < SX_MAX_RANK; d++) {
+        extents[d] = (extent){.whole = d != axis, .stride = 1};
+    }
+    extents[axis].first = (number){.value = from};
+    extents[axis].count = count_known >= 0 ? known(count_known) : (number){.value = count};
+    return cut_block(x, v, extents, out);
+}
+
 /* Every stride-th element along an axis: it is padded to a multiple and divided into groups, of
  * which the first element is left. */
 static sx_status every(const sx_tf_op_node *x, sx_value v, int axis, int64_t stride, sx_value *out)

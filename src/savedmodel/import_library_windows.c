@@ -147,10 +147,18 @@ static sx_status import_conv2d(sx_tf_op_node *x)
         image.dims[3] % filter->dims[2] == 0) {
         attrs.groups = image.dims[3] / filter->dims[2];
     }
-    if (image.rank == 4 && filter->rank == 4 && image.dims[3] < 0) { /* no guess fits */
+    if (image.rank == 4 && filter->rank == 4 &&
+        (image.dims[3] < 0 || filter->dims[0] < 0 || filter->dims[1] < 0)) { /* no guess fits */
         const sx_type out =
             sx_type_of(image.dtype, image.dims[0], SX_UNKNOWN_DIM, SX_UNKNOWN_DIM, filter->dims[3]);
-        y = sx_tf_build_as(x, &sx_op_conv2d, &attrs, in, 2, NULL, 0, &out);
+        const sx_shape_attrs scalar = {.shape = {.n = 0}};
+        sx_value groups = SX_NO_VALUE, by = SX_NO_VALUE;
+        SX_TRY(sizes_of(x, in[0], 3, 1, &groups));
+        SX_TRY(sizes_of(x, in[1], 2, 1, &by));
+        SX_TF_BUILD(x, &groups, floor_div, NULL, groups, by);
+        SX_TF_BUILD(x, &groups, reshape, &scalar, groups);
+        const sx_attr_operand open = {sx_tf_attr_row(&sx_op_conv2d, "groups"), groups};
+        y = sx_tf_build_as(x, &sx_op_conv2d, &attrs, in, 2, &open, image.dims[3] < 0, &out);
         return set_image(x, y);
     }
     SX_TRY(sx_tf_build(x, &sx_op_conv2d, &attrs, &y, 2, in));

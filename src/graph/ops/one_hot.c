@@ -81,10 +81,6 @@ static void one_hot_to_tf(sx_tf_writer *w, const sx_tf_op *op)
 static sx_status one_hot_from_tf(const sx_tf_node *n, void *out)
 {
     sx_one_hot_attrs *attrs = out;
-    const int64_t axis = sx_tf_read_int(n, "axis", -1);
-    if (axis != -1 && axis != n->types[0].rank) {
-        return sx_error(SX_UNIMPLEMENTED, "axis is %lld, expected the last one", (long long)axis);
-    }
     attrs->dtype = sx_tf_read_dtype(n, "T", n->n_in > 2 ? n->types[2].dtype : SX_F32);
     return SX_OK;
 }
@@ -133,7 +129,7 @@ const sx_op_def sx_op_one_hot = {
     .infer = one_hot_infer,
     .host = one_hot_host,
     .to_tf = one_hot_to_tf,
-    SX_FROM_TF({.op = "OneHot",
+    SX_FROM_TF({.op = "OneHot", /* another axis: import_library_shapes.c */
                 .operands = {{1, "depth"}, {2, "on"}, {3, "off"}},
                 .attrs = one_hot_from_tf}),
     SX_OP_SAMPLES(one_hot_samples),

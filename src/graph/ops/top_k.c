@@ -76,13 +76,6 @@ static void top_k_to_tf(sx_tf_writer *w, const sx_tf_op *op)
     op->out[1] = sx_tf_output(op->out[0], 1);
 }
 
-static sx_status top_k_from_tf(const sx_tf_node *n, void *out)
-{
-    (void)out;
-    return sx_tf_read_bool(n, "sorted", true) ? SX_OK
-                                              : sx_error(SX_UNIMPLEMENTED, "sorted is false");
-}
-
 #define TOP(k_) (&(const sx_top_k_attrs){.k = (k_)})
 static const sx_op_sample top_k_samples[] = {
     {.name = "three",
@@ -126,6 +119,6 @@ const sx_op_def sx_op_top_k = {
     .infer = top_k_infer,
     .host = top_k_host,
     .to_tf = top_k_to_tf,
-    SX_FROM_TF({.op = "TopKV2", .operands = {{1, "k"}}, .attrs = top_k_from_tf}),
+    SX_FROM_TF({.op = "TopKV2", .operands = {{1, "k"}}}),
     SX_OP_SAMPLES(top_k_samples),
 };

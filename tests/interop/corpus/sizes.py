@@ -83,6 +83,13 @@ function("sizes_segments", segments, spec(None, 2), spec(None, dtype=I32), batch
 function("sizes_taken", taken, spec(None, 3), spec(None, dtype=I64), batches=(0, 1, 2, 3), feed=ids_of)
 function("sizes_ragged", ragged, spec(None), spec(None, dtype=I64), batches=(0, 1, 2, 3, 4, 5), sample=True,
          feed=split_values)
+def padded_shape(x, y):
+    """A shape that is padded with ones, and with sizes of its own."""
+    return {"x": tf.reshape(x, tf.pad(tf.shape(x), [[0, 1]], constant_values=1)),
+            "y": tf.reshape(tf.tile(y, [1, 3]), tf.pad(tf.shape(y), [[0, 1]], constant_values=3))}
+
+
+function("sizes_padded", padded_shape, spec(None, 8), spec(None, 8), sample=True, **pair(vectors, vectors))
 function("sizes_broadcast", lambda x, y: {"y": x + y, "less": x < y}, spec(None, 8), spec(None, 8),
          **{**pair(vectors, vectors), "batches": (0, 3, 4, 5, 6)})
 function("sizes_of_four", lambda x, y, z, u: {"y": tf.matmul(x, y, transpose_b=True), "z": z + u},

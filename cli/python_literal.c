@@ -163,13 +163,14 @@ static sx_status parse_text(struct parser *p, bool bytes, sx_literal *out)
 
 /* ---- Numbers ---- */
 
-static sx_status parse_number(struct parser *p, sx_literal *out)
+static sx_status parse_real(struct parser *p, sx_literal *out)
 {
     const bool negative = take(p, '-');
     if (!negative) {
         (void)take(p, '+');
     }
     char *end_integer, *end_float;
+    p->at += strspn(p->at, " \t\n");
     if (!isdigit((unsigned char)*p->at) && *p->at != '.') {
         return expected(p, "a value");
     }
@@ -191,6 +192,32 @@ static sx_status parse_number(struct parser *p, sx_literal *out)
 static double number_of(const sx_literal *v)
 {
     return v->kind == SX_LITERAL_FLOAT ? v->number : (double)v->integer;
+}
+
+/* A real number, an imaginary one, or the sum or difference of both. */
+static sx_status parse_number(struct parser *p, sx_literal *out)
+{
+    SX_TRY(parse_real(p, out));
+    if (*p->at == 'j' || *p->at == 'J') {
+        *out = (sx_literal){.kind = SX_LITERAL_COMPLEX, .imaginary = number_of(out)};
+        p->at++;
+        return SX_OK;
+    }
+    struct parser next = *p;
+    sx_literal second;
+    next.at += strspn(next.at, " \t\n");
+    if (*next.at != '+' && *next.at != '-') {
+        return SX_OK;
+    }
+    sx_status status = parse_real(&next, &second);
+    if (status != SX_OK || (*next.at != 'j' && *next.at != 'J')) { /* the sign is out of place */
+        sx_status_free(status);
+        return SX_OK;
+    }
+    *out = (sx_literal){
+        .kind = SX_LITERAL_COMPLEX, .number = number_of(out), .imaginary = number_of(&second)};
+    p->at = next.at + 1;
+    return SX_OK;
 }
 
 static bool is_number(const sx_literal *v)
@@ -380,13 +407,19 @@ static sx_status store(const sx_literal *v, const sx_type *type, int axis, char 
         *at += sizeof(sx_bytes);
         return SX_OK;
     }
-    if (!is_number(v)) {
+    const bool of_complex = sx_dtype_is_complex(type->dtype);
+    if (!is_number(v) && !(of_complex && v->kind == SX_LITERAL_COMPLEX)) {
         return sx_error(SX_INVALID_ARGUMENT, v->kind == SX_LITERAL_LIST
                                                  ? "lists of different depths do not make an array"
+                                             : v->kind == SX_LITERAL_COMPLEX
+                                                 ? "expected numbers that are not complex"
                                                  : "expected numbers");
     }
-    if (sx_dtype_is_complex(type->dtype)) { /* the imaginary part stays 0 */
-        sx_host_store_element(type->dtype == SX_C64 ? SX_F32 : SX_F64, number_of(v), *at);
+    if (of_complex) {
+        const sx_dtype part = type->dtype == SX_C64 ? SX_F32 : SX_F64;
+        const bool both = v->kind == SX_LITERAL_COMPLEX;
+        sx_host_store_element(part, both ? v->number : number_of(v), *at);
+        sx_host_store_element(part, both ? v->imaginary : 0, *at + sx_dtype_bytes(part));
         *at += sx_dtype_bytes(type->dtype);
         return SX_OK;
     }

@@ -1,5 +1,5 @@
-/* Python literals, as the options of `run` take them: numbers, strings, bytes, True, False, None,
- * lists, tuples, dicts, and a few of NumPy's constructors:
+/* Python literals, as the options of `run` take them: numbers (also complex: 1+2j), strings, bytes,
+ * True, False, None, lists, tuples, dicts, and a few of NumPy's constructors:
  *
  *   np.array(VALUE)
  *   np.zeros(SHAPE)
@@ -7,7 +7,8 @@
  *   np.full(SHAPE, VALUE)
  *   np.arange([START,] STOP[, STEP])
  *
- * Nothing is evaluated: there are no variables, and no operators but a sign. */
+ * Nothing is evaluated: there are no variables, and no operators but signs, and the one of a
+ * complex number. */
 #ifndef SX_CLI_PYTHON_LITERAL_H
 #define SX_CLI_PYTHON_LITERAL_H
 
@@ -15,18 +16,19 @@
 
 typedef enum sx_literal_kind {
     SX_LITERAL_NONE,
-    SX_LITERAL_BOOL,  /* integer: 0 or 1 */
-    SX_LITERAL_INT,   /* integer */
-    SX_LITERAL_FLOAT, /* number */
-    SX_LITERAL_TEXT,  /* text: a str as UTF-8, or bytes */
-    SX_LITERAL_LIST,  /* items; also a tuple */
-    SX_LITERAL_DICT,  /* items and keys */
+    SX_LITERAL_BOOL,    /* integer: 0 or 1 */
+    SX_LITERAL_INT,     /* integer */
+    SX_LITERAL_FLOAT,   /* number */
+    SX_LITERAL_COMPLEX, /* number and imaginary */
+    SX_LITERAL_TEXT,    /* text: a str as UTF-8, or bytes */
+    SX_LITERAL_LIST,    /* items; also a tuple */
+    SX_LITERAL_DICT,    /* items and keys */
 } sx_literal_kind;
 
 typedef struct sx_literal {
     sx_literal_kind kind;
     int64_t integer;
-    double number;
+    double number, imaginary;
     sx_bytes text;
     int n;
     /* [n]; the items of an empty list are NULL, or, of an array such as np.zeros((0, 3)), one that
@@ -39,8 +41,8 @@ typedef struct sx_literal {
 SX_MUST_USE sx_status sx_literal_parse(const char *text, sx_arena *arena, sx_literal *out);
 
 /* The array that a literal stands for, of a given dtype: numbers are converted to it, to integers
- * by dropping the fraction. INVALID_ARGUMENT: lists of different lengths, strings for numbers or
- * the reverse, a number that the dtype cannot hold. */
+ * by dropping the fraction, to complex ones with an imaginary part of 0. INVALID_ARGUMENT: lists of
+ * different lengths, strings for numbers or the reverse, a number that the dtype cannot hold. */
 SX_MUST_USE sx_status sx_literal_tensor(const sx_literal *literal, sx_dtype dtype, sx_arena *arena,
                                         sx_tensor *out);
 

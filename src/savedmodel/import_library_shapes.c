@@ -369,6 +369,10 @@ static sx_status import_pad(sx_tf_op_node *x)
         return sx_tf_unsupported("the rank of its input is unknown");
     }
     const sx_tensor *value = x->n->n_in > 2 ? x->tf.head.values[2] : NULL;
+    if (x->n->n_in > 2 && x->tf.head.types[2].rank != 0 &&
+        x->tf.head.types[2].rank != SX_UNKNOWN_RANK) {
+        return sx_tf_unsupported("the value is no scalar");
+    }
     if (value != NULL) {
         attrs.value = sx_host_load_element(value->type.dtype, value->data);
     }

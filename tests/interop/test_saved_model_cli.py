@@ -180,6 +180,8 @@ def compare_runs(here):
                    "--outdir", "out_sx")
     assert ours.replace("out_sx", "out_tf") == theirs, (ours, theirs)
     check("float32_1", np.array([1, 2.5, -3], np.float32), "--input_exprs", "x=[1, 2.5, -3]")
+    for dtype in "complex64", "complex128":
+        check(f"{dtype}_1", np.array([1 + 2j, -1.5j, 3, 2e-3 - 1j, 1j, -1 - 1j], dtype), "--input_exprs", "x=[1+2j, -1.5j, 3, 2e-3 - 1J, +1j, (-1-1j)]")
     check("float32_2", np.ones((2, 3), np.float32), "--input_exprs", "x=np.ones((2, 3), dtype=np.float32)")
     check("int64_1", np.arange(2, 20, 3), "--input_exprs", "x=np.arange(2, 20, 3)")
     check("int64_1", np.array([2**63 - 1, -(2**63)]), "--input_exprs", f"x=[{2**63 - 1}, {-2**63}]")

@@ -294,15 +294,15 @@ static void test_savedmodel_import__names_an_output_that_it_lacks(void **state)
     const sx_type image_type = sx_type_of(SX_F32, 1, 1, 1, 2), two = sx_type_of(SX_F32, 2);
     sx_tf_value image = sx_tf_const(w, "image", &(sx_tensor){image_type, four});
     sx_tf_value vector = sx_tf_const(w, "vector", &(sx_tensor){two, four});
-    sx_tf_value norm =
-        sx_tf_add(w, "FusedBatchNormV3", "norm", sx_tf_in(image, vector, vector, vector, vector),
-                  sx_tf_attrs(sx_tf_attr_type("T", SX_F32), sx_tf_attr_type("U", SX_F32),
-                              sx_tf_attr_bool("is_training", true)));
-    sx_tf_value sum = sx_tf_add(w, "AddV2", "sum", sx_tf_in(x, sx_tf_output(norm, 1)), t);
+    sx_tf_value norm = sx_tf_add(
+        w, "FusedBatchNormGradV3", "norm", sx_tf_in(image, image, vector, vector, vector, vector),
+        sx_tf_attrs(sx_tf_attr_type("T", SX_F32), sx_tf_attr_type("U", SX_F32),
+                    sx_tf_attr_bool("is_training", true)));
+    sx_tf_value sum = sx_tf_add(w, "AddV2", "sum", sx_tf_in(x, sx_tf_output(norm, 3)), t);
     write_unary(m, "m/2", x, sum);
     assert_error(sx_predictor_load(scratch("m/2"), NULL, &p), SX_UNIMPLEMENTED,
-                 "unsupported operator: AddV2 (1 node: \"sum\": \"norm:1\": output 1 of "
-                 "FusedBatchNormV3 is not supported)");
+                 "unsupported operator: AddV2 (1 node: \"sum\": \"norm:3\": output 3 of "
+                 "FusedBatchNormGradV3 is not supported)");
 }
 
 static void test_savedmodel_import__says_which_axis_is_wrong(void **state)

@@ -199,7 +199,10 @@ static sx_status parse_number(struct parser *p, sx_literal *out)
 {
     SX_TRY(parse_real(p, out));
     if (*p->at == 'j' || *p->at == 'J') {
-        *out = (sx_literal){.kind = SX_LITERAL_COMPLEX, .imaginary = number_of(out)};
+        const double imaginary = number_of(out); /* the sign is that of both parts, as in Python */
+        *out = (sx_literal){.kind = SX_LITERAL_COMPLEX,
+                            .number = signbit(imaginary) ? -0.0 : 0.0,
+                            .imaginary = imaginary};
         p->at++;
         return SX_OK;
     }

@@ -103,13 +103,17 @@ static sx_status special_host(const sx_kernel_call *c)
     const struct special_function *f = &functions[attrs->function];
     const sx_host_tensor *y = &c->out[0];
     const bool single = attrs->function == FUNCTION_next_after && y->type.dtype == SX_F32;
+    bool same[3];
+    for (int i = 0; i < c->n_in; i++) {
+        same[i] = sx_type_equal(&c->in[i].type, &y->type);
+    }
     for (int64_t k = 0, n = sx_type_elems(&y->type); k < n; k++) {
         double x[3] = {0};
         if (k % 4096 == 0) {
             SX_TRY(sx_cancel_check(c->cancel));
         }
         for (int i = 0; i < c->n_in; i++) {
-            x[i] = c->in[i].f[sx_broadcast_offset(&y->type, &c->in[i].type, k)];
+            x[i] = c->in[i].f[same[i] ? k : sx_broadcast_offset(&y->type, &c->in[i].type, k)];
         }
         y->f[k] = single           ? nextafterf((float)x[0], (float)x[1])
                   : f->one != NULL ? f->one(x[0])

@@ -57,6 +57,31 @@ static void test_backends_shared__equal_blocks_are_one(void **state)
     sx_cpu_shared_destroy(shared);
 }
 
+/* Blocks that differ where nothing is sampled are never taken for one another. */
+static void test_backends_shared__every_byte_counts(void **state)
+{
+    (void)state;
+    enum { SIZE = 5000, BLOCKS = 40 };
+    sx_cpu_shared *shared;
+    sx_cpu_block *blocks[BLOCKS];
+    assert_ok(sx_cpu_shared_create(&shared));
+    for (int i = 0; i < BLOCKS; i++) {
+        char *data = sx_alloc_aligned(SIZE, 64);
+        assert_non_null(data);
+        memset(data, 0, SIZE);
+        data[SIZE / 2 - i] = 1;
+        assert_ok(sx_cpu_block_get(shared, data, SIZE, NULL, &blocks[i]));
+    }
+    for (int i = 0; i < BLOCKS; i++) {
+        assert_int_equal(blocks[i]->data[SIZE / 2 - i], 1);
+        assert_int_equal(blocks[i]->data[SIZE / 2 - (i + 1) % BLOCKS], 0);
+    }
+    for (int i = 0; i < BLOCKS; i++) {
+        sx_cpu_block_release(blocks[i]);
+    }
+    sx_cpu_shared_destroy(shared);
+}
+
 typedef struct worker {
     sx_cpu_shared *shared;
     sx_budget *memory;
@@ -106,6 +131,7 @@ static void test_backends_shared__threads_get_and_release(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_backends_shared__equal_blocks_are_one),
+    cmocka_unit_test(test_backends_shared__every_byte_counts),
     cmocka_unit_test(test_backends_shared__threads_get_and_release),
 };
 SX_TEST_MAIN(tests)

@@ -3,8 +3,9 @@
  * same ones.
  *
  * A block is immutable and counted by its users. Blocks are found by their contents, which are
- * compared in full. Each is charged once, to the budget that its first user has paid from; users
- * with other budgets have blocks of their own. Any number of threads. */
+ * compared in full, and of several whose pieces are the same a few. Each is charged once, to the
+ * budget that its first user has paid from; users with other budgets have blocks of their own. Any
+ * number of threads. */
 #ifndef SX_BACKENDS_CPU_SHARED_H
 #define SX_BACKENDS_CPU_SHARED_H
 

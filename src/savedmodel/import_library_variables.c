@@ -60,6 +60,37 @@ static sx_status import_strings(sx_tf_op_node *x, const char *key)
     return SX_OK;
 }
 
+/* DATA_LOSS: the node declares another dtype or shape than its variable, or part of one, has in the
+ * checkpoint. */
+static sx_status check_declaration(const sx_tf_op_node *x, const sx_type *type)
+{
+    const Tensorflow__AttrValue *dtype = sx_tf_node_attr(x->n->node, "dtype");
+    const Tensorflow__AttrValue *shape = sx_tf_node_attr(x->n->node, "shape");
+    const bool typed = dtype != NULL && dtype->value_case == TENSORFLOW__ATTR_VALUE__VALUE_TYPE;
+    const bool shaped = shape != NULL && shape->value_case == TENSORFLOW__ATTR_VALUE__VALUE_SHAPE &&
+                        shape->shape != NULL && !shape->shape->unknown_rank;
+    bool same = !typed || (sx_dtype)dtype->type == type->dtype;
+    same = same && (!shaped || shape->shape->n_dim == (size_t)type->rank);
+    for (int d = 0; d < type->rank && shaped && same; d++) {
+        const int64_t size = shape->shape->dim[d]->size;
+        same = size < 0 || size == type->dims[d];
+    }
+    sx_buf declared;
+    sx_buf_init(&declared, 0);
+    for (size_t d = 0; d < (shaped && !same ? shape->shape->n_dim : 0); d++) {
+        sx_buf_printf(&declared, "%s%lld", d == 0 ? "" : ",",
+                      (long long)shape->shape->dim[d]->size);
+    }
+    sx_status status =
+        same ? SX_OK
+             : sx_error(SX_DATA_LOSS,
+                        "the graph declares the variable as %s[%.200s], the checkpoint has %s",
+                        typed ? sx_dtype_name((sx_dtype)dtype->type) : "", sx_buf_text(&declared),
+                        SX_TEXT(type));
+    sx_buf_deinit(&declared);
+    return status;
+}
+
 /* VarHandleOp; VariableV2, Variable, which are read where they are used */
 static sx_status import_handle(sx_tf_op_node *x)
 {
@@ -68,6 +99,10 @@ static sx_status import_handle(sx_tf_op_node *x)
     sx_type type;
     sx_slice_attrs part;
     SX_TRY(sx_import_variable(x->im->model, x->n->node, &key, &type));
+    const bool cut =
+        read_part(sx_saved_model_variable_part(x->im->model, x->n->node->name), &type, &part);
+    SX_TRY(check_declaration(
+        x, cut ? &(sx_type[]){sx_type_make(type.dtype, type.rank, part.size.v)}[0] : &type));
     if (sx_dtype_is_complex(type.dtype)) {
         return sx_tf_import_complex_variable(x, key, &type);
     }
@@ -82,7 +117,7 @@ static sx_status import_handle(sx_tf_op_node *x)
         sx_build(x->b, &sx_op_variable_handle, &(sx_variable_handle_attrs){key}, NULL, 0);
     x->n->out[0] =
         (sx_tf_thing){.kind = ref ? SX_TF_REF : SX_TF_HANDLE, .value = y, .variable = type};
-    if (read_part(sx_saved_model_variable_part(x->im->model, x->n->node->name), &type, &part)) {
+    if (cut) {
         /* the checkpoint has the whole variable: a part is a slice of it, which nothing assigns */
         sx_value whole = SX_NO_VALUE;
         SX_TRY(sx_tf_read_handle(x, &x->n->out[0], &whole));

@@ -5,7 +5,10 @@
 #include "savedmodel/function_model.h"
 #include "torture.h"
 
+#include "base/checked.h"
 #include "base/log.h"
+#include "io/file.h"
+#include "proto/saved_model.pb-c.h"
 #include "savedmodel/export.h"
 
 #include <sextant/ops.h>
@@ -408,9 +411,9 @@ static sx_status give_kernel(void *user, const char *name, const sx_type *type, 
     return SX_OK;
 }
 
-static void test_savedmodel_import_library__an_exported_classifier(void **state)
+/* m/1 */
+static void export_classifier(void)
 {
-    (void)state;
     static const char *const names[] = {"no", "yes"};
     sx_builder *b = NULL;
     sx_graph *graph = NULL;
@@ -432,10 +435,15 @@ static void test_savedmodel_import_library__an_exported_classifier(void **state)
                                     &dir));
     sx_graph_destroy(graph);
     sx_free(dir);
+}
 
+static void test_savedmodel_import_library__an_exported_classifier(void **state)
+{
+    (void)state;
     sx_saved_model *model = NULL;
     sx_library *library = NULL;
     sx_status refused[1];
+    export_classifier();
     assert_ok(sx_saved_model_open(scratch("m/1"), &model));
     assert_ok(sx_import_library(model, NULL, &library, refused));
     assert_ok(refused[0]);
@@ -466,6 +474,94 @@ static void test_savedmodel_import_library__an_exported_classifier(void **state)
         sx_arena_deinit(&arena);
     }
     sx_library_destroy(library);
+}
+
+/* A variable that the graph declares to be another than the checkpoint has. */
+static void test_savedmodel_import_library__variables_are_as_declared(void **state)
+{
+    (void)state;
+    static const struct {
+        int dtype, rank;
+        int64_t dims[3];
+        const char *says; /* NULL: it is imported */
+    } rows[] = {
+        {SX_F32, 2, {3, 2}, NULL},
+        {SX_F32, 2, {-1, 2}, NULL},
+        {SX_F32, -1, {0}, NULL},
+        {SX_I32, 2, {3, 2}, "declares the variable as int32[3,2], the checkpoint has float32[3,2]"},
+        {SX_F32, 2, {2, 3}, "declares the variable as float32[2,3], the checkpoint has"},
+        {SX_F32, 1, {6}, "declares the variable as float32[6], the checkpoint has"},
+        {SX_F32, 3, {3, 2, 1}, "declares the variable as float32[3,2,1], the checkpoint has"},
+        {SX_F32, 2, {INT64_MAX, INT64_MIN}, "float32[9223372036854775807,-9223372036854775808]"},
+    };
+    char *data = NULL;
+    size_t size = 0;
+    export_classifier();
+    assert_ok(sx_file_read(scratch("m/1/saved_model.pb"), 1 << 20, &data, &size));
+    for (size_t i = 0; i < SX_COUNT(rows); i++) {
+        Tensorflow__SavedModel *m =
+            tensorflow__saved_model__unpack(NULL, size, (const uint8_t *)data);
+        Tensorflow__GraphDef *g = m->meta_graphs[0]->graph_def;
+        int found = 0;
+        for (size_t k = 0; k < g->n_node; k++) {
+            for (size_t a = 0; a < g->node[k]->n_attr; a++) {
+                Tensorflow__NodeDef__AttrEntry *attr = g->node[k]->attr[a];
+                if (strcmp(g->node[k]->op, "VarHandleOp") != 0) {
+                    continue;
+                }
+                if (strcmp(attr->key, "dtype") == 0) {
+                    attr->value->type = (Tensorflow__DataType)rows[i].dtype;
+                    found++;
+                } else if (strcmp(attr->key, "shape") == 0) {
+                    Tensorflow__TensorShapeProto *shape = attr->value->shape;
+                    const Tensorflow__TensorShapeProto empty = TENSORFLOW__TENSOR_SHAPE_PROTO__INIT;
+                    static Tensorflow__TensorShapeProto__Dim dims[3], *list[3];
+                    tensorflow__tensor_shape_proto__free_unpacked(shape, NULL);
+                    attr->value->shape = malloc(sizeof(empty));
+                    *attr->value->shape = empty;
+                    attr->value->shape->unknown_rank = rows[i].rank < 0;
+                    attr->value->shape->n_dim = (size_t)SX_MAX(rows[i].rank, 0);
+                    attr->value->shape->dim = list;
+                    for (int d = 0; d < 3; d++) {
+                        dims[d] = (Tensorflow__TensorShapeProto__Dim)
+                            TENSORFLOW__TENSOR_SHAPE_PROTO__DIM__INIT;
+                        dims[d].size = rows[i].dims[d];
+                        list[d] = &dims[d];
+                    }
+                    found++;
+                }
+            }
+        }
+        assert_int_equal(found, 2);
+        const size_t bytes = tensorflow__saved_model__get_packed_size(m);
+        uint8_t *packed = sx_alloc(bytes + 1, 1);
+        assert_int_equal(tensorflow__saved_model__pack(m, packed), bytes);
+        write_file(scratch("m/1/saved_model.pb"), packed, bytes);
+        sx_free(packed);
+        for (size_t k = 0; k < g->n_node; k++) {
+            for (size_t a = 0; a < g->node[k]->n_attr; a++) {
+                Tensorflow__NodeDef__AttrEntry *attr = g->node[k]->attr[a];
+                if (strcmp(g->node[k]->op, "VarHandleOp") == 0 && strcmp(attr->key, "shape") == 0) {
+                    attr->value->shape->n_dim = 0; /* static */
+                    attr->value->shape->dim = NULL;
+                }
+            }
+        }
+        tensorflow__saved_model__free_unpacked(m, NULL);
+        sx_saved_model *model = NULL;
+        sx_library *library = NULL;
+        sx_status refused[1] = {SX_OK};
+        assert_ok(sx_saved_model_open(scratch("m/1"), &model));
+        assert_ok(sx_import_library(model, NULL, &library, refused));
+        if (rows[i].says != NULL) {
+            assert_error(refused[0], SX_DATA_LOSS, rows[i].says);
+        } else {
+            assert_ok(refused[0]);
+        }
+        sx_library_destroy(library);
+        sx_saved_model_close(model);
+    }
+    sx_free(data);
 }
 
 /* ---- What is refused ---- */
@@ -615,6 +711,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_savedmodel_import_library__asserts_by_control_edges),
     cmocka_unit_test(test_savedmodel_import_library__prints),
     scratch_test(test_savedmodel_import_library__an_exported_classifier),
+    scratch_test(test_savedmodel_import_library__variables_are_as_declared),
     cmocka_unit_test(test_savedmodel_import_library__refuses_all_at_once),
     cmocka_unit_test(test_savedmodel_import_library__definitions_of_operators_name_outputs),
     cmocka_unit_test(test_savedmodel_import_library__limits),

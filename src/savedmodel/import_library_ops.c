@@ -123,6 +123,7 @@ static const sx_tf_op_row program_rows[] = {
     {"EnsureShape", import_identity, NULL},
     {"NoOp", import_nothing, NULL},
     {"Snapshot", import_identity, NULL},
+    {"GuaranteeConst", import_identity, NULL},
     {"Add", import_add, "AddV2"},
     {"AddV2", import_add, NULL},
     {"ConjugateTranspose", sx_tf_import_one, "Transpose"},

@@ -224,6 +224,7 @@ static sx_status squeeze_unknown(sx_tf_op_node *x, sx_value v, const sx_tf_attr 
         SX_TRY(sx_tf_int64s(x, &(sx_ints){1, {1}}, &one));
         SX_TF_BUILD(x, &places, not_equal, NULL, shape, one);
         SX_TF_BUILD(x, &places, where, NULL, places);
+        SX_TRY(sx_tf_int64s(x, &(sx_ints){1, {-1}}, &one));
         SX_TRY(sx_tf_build_open(x, &sx_op_reshape, NULL, places, "shape", one, &places));
         SX_TF_BUILD(x, &shape, gather, NULL, shape, places);
     } else if (list->count != 1) {

@@ -1148,7 +1148,6 @@ tf.pad(x, [[1, 1], [2, 0]], "SYMMETRIC")
 tf.pad(i, [[1, 1], [2, 0]], constant_values=-1)
 tf.pad(s, [[1, 2]], constant_values="none")
 tf.parallel_stack([x[0], y[0]])
-tf.random_index_shuffle(k, [3, 4], 7)
 tf.range(0.0, tf.reduce_sum(p), 0.5)
 tf.range(k[0], 10, 2)
 tf.realdiv(x, p)
@@ -1211,7 +1210,7 @@ tf.random.stateless_categorical(x, 5, [1, 2])
 tf.random.stateless_gamma([7], [1, 2], p[0, 0])
 tf.random.stateless_normal(tf.shape(x), [1, 2], p, 2.0)
 tf.random.stateless_parameterized_truncated_normal([6], [1, 2], 0.0, 1.0, -1.0, 1.0) + x[0, 0]
-tf.random.stateless_poisson([5], [1, 2], [3.0]) + x[0, 0]
+tf.cast(tf.random.stateless_poisson([5], [1, 2], [3.0], tf.float32), tf.int32) + k[0]
 tf.random.stateless_truncated_normal(tf.shape(x), [1, 2])
 tf.random.stateless_uniform(tf.shape(x), [1, 2], minval=None, maxval=None, dtype=tf.int32)
 tf.random.experimental.stateless_shuffle(x, [1, 2])

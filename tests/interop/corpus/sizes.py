@@ -90,6 +90,8 @@ def padded_shape(x, y):
 
 
 function("sizes_padded", padded_shape, spec(None, 8), spec(None, 8), sample=True, **pair(vectors, vectors))
+function("sizes_squeezed", lambda x: {"y": tf.squeeze(x[:, None, :, None])}, spec(None, None), batches=(1, 3), sizes=[(4,), (1,)],
+         sample=True)
 function("sizes_broadcast", lambda x, y: {"y": x + y, "less": x < y}, spec(None, 8), spec(None, 8),
          **{**pair(vectors, vectors), "batches": (0, 3, 4, 5, 6)})
 function("sizes_of_four", lambda x, y, z, u: {"y": tf.matmul(x, y, transpose_b=True), "z": z + u},

@@ -114,6 +114,52 @@ static sx_status import_resize(sx_tf_op_node *x)
     return SX_OK;
 }
 
+/* ResizeNearestNeighborGrad(dy, size), ResizeBilinearGrad(dy, image): dy is added to the pixels
+ * that each pixel of the larger or smaller image was made of, by their shares. */
+static sx_status import_resize_grad(sx_tf_op_node *x)
+{
+    const bool nearest = strcmp(x->n->node->op, "ResizeNearestNeighborGrad") == 0;
+    sx_value v = SX_NO_VALUE;
+    sx_ints size = {0};
+    sx_type type;
+    SX_TRY(read_image(x, &v, &type));
+    if (nearest) {
+        SX_TRY(sx_tf_operand_ints(x, 1, &size));
+    } else if (x->tf.head.types[1].rank == 4) {
+        size = sx_ints_of(2, x->tf.head.types[1].dims + 1);
+    }
+    if (size.n != 2 || size.v[0] < 1 || size.v[1] < 1 || size.v[0] > MOST_PIXELS ||
+        size.v[1] > MOST_PIXELS) {
+        return sx_tf_unsupported("the height and width of the image are unknown, or not 1 to %d",
+                                 MOST_PIXELS);
+    }
+    for (int d = 1; d <= 2; d++) {
+        const int64_t n = type.dims[d], rows = size.v[d - 1];
+        const sx_gather_grad_attrs along = {.rows = rows, .axis = d};
+        sx_value low = SX_NO_VALUE, high = SX_NO_VALUE, share = SX_NO_VALUE, upper = SX_NO_VALUE;
+        source s;
+        if (n == rows) {
+            continue;
+        }
+        SX_TRY(find_sources(x, rows, n, nearest, &s));
+        SX_TRY(sx_tf_constant(x, sx_type_of(SX_I64, n), s.low, &low));
+        if (nearest) {
+            SX_TF_BUILD(x, &v, gather_grad, &along, low, v);
+            continue;
+        }
+        SX_TRY(sx_tf_constant(x, sx_type_of(SX_I64, n), s.high, &high));
+        SX_TRY(sx_tf_constant(x, d == 1 ? sx_type_of(SX_F32, n, 1, 1) : sx_type_of(SX_F32, n, 1),
+                              s.share, &share));
+        SX_TF_BUILD(x, &upper, mul, NULL, v, share);
+        SX_TF_BUILD(x, &v, sub, NULL, v, upper);
+        SX_TF_BUILD(x, &v, gather_grad, &along, low, v);
+        SX_TF_BUILD(x, &upper, gather_grad, &along, high, upper);
+        SX_TF_BUILD(x, &v, add, NULL, v, upper);
+    }
+    sx_tf_set(x, 0, v);
+    return SX_OK;
+}
+
 /* ---- Rearranging ---- */
 
 /* The same of an image whose sizes are computed. */
@@ -299,43 +345,73 @@ static sx_status import_transform(sx_tf_op_node *x)
 
 /* ---- Normalization ---- */
 
-/* LRN: x (bias + alpha s)^-beta, where s is the sum of the squares of the channels that are at most
- * depth_radius away. */
-static sx_status import_lrn(sx_tf_op_node *x)
+/* The sum of v's channels that are at most `radius` away from each. */
+static sx_status sum_near(const sx_tf_op_node *x, sx_value v, int64_t radius, sx_value *out)
 {
     enum { MOST_RADIUS = 64 };
-    const int64_t radius = sx_tf_read_int(&x->tf.head, "depth_radius", 5);
-    const double bias = sx_tf_read_float(&x->tf.head, "bias", 1),
-                 alpha = sx_tf_read_float(&x->tf.head, "alpha", 1),
-                 beta = sx_tf_read_float(&x->tf.head, "beta", 0.5);
-    sx_value v = SX_NO_VALUE, wide = SX_NO_VALUE, sum = SX_NO_VALUE, by = SX_NO_VALUE;
-    SX_TRY(sx_tf_operand(x, 0, &v));
-    const sx_type *type = &x->tf.head.types[0];
-    if (type->rank != 4 || type->dims[3] < 0 || radius < 0 || radius > MOST_RADIUS) {
+    const sx_type type = sx_type_of_value(x->b, v);
+    if (type.rank != 4 || type.dims[3] < 0 || radius < 0 || radius > MOST_RADIUS) {
         return sx_tf_unsupported("the channels of its input are unknown, or depth_radius is not 0 "
                                  "to %d",
                                  MOST_RADIUS);
     }
     const sx_pad_attrs around = {.before = {4, {0, 0, 0, radius}}, .after = {4, {0, 0, 0, radius}}};
-    SX_TF_BUILD(x, &wide, square, NULL, v);
-    SX_TF_BUILD(x, &wide, pad, &around, wide);
+    SX_TF_BUILD(x, &v, pad, &around, v);
     for (int64_t i = 0; i <= 2 * radius; i++) {
         sx_value near = SX_NO_VALUE;
-        SX_TRY(sx_tf_cut_axis(x, wide, 3, i, type->dims[3], &near));
+        SX_TRY(sx_tf_cut_axis(x, v, 3, i, type.dims[3], &near));
         if (i == 0) {
-            sum = near;
+            *out = near;
         } else {
-            SX_TF_BUILD(x, &sum, add, NULL, sum, near);
+            SX_TF_BUILD(x, out, add, NULL, *out, near);
         }
     }
-    SX_TRY(sx_tf_number(x, type->dtype, alpha, &by));
-    SX_TF_BUILD(x, &sum, mul, NULL, sum, by);
-    SX_TRY(sx_tf_number(x, type->dtype, bias, &by));
-    SX_TF_BUILD(x, &sum, add, NULL, sum, by);
-    SX_TRY(sx_tf_number(x, type->dtype, -beta, &by));
-    SX_TF_BUILD(x, &sum, pow, NULL, sum, by);
-    SX_TF_BUILD(x, &v, mul, NULL, v, sum);
-    sx_tf_set(x, 0, v);
+    return SX_OK;
+}
+
+/* op(v, number) */
+static sx_status with_number(const sx_tf_op_node *x, const sx_op_def *op, sx_value v, double number,
+                             sx_value *out)
+{
+    sx_value in[2] = {v, SX_NO_VALUE};
+    SX_TRY(sx_tf_number(x, x->tf.head.types[0].dtype, number, &in[1]));
+    return sx_tf_build(x, op, NULL, out, 2, in);
+}
+
+/* LRN: x norm^-beta, norm = bias + alpha s, where s is the sum of the squares of the channels that
+ * are at most depth_radius away.
+ *
+ * LRNGrad(dy, x, y): dy norm^-beta - 2 alpha beta x (the sum of dy y / norm of these channels) */
+static sx_status import_lrn(sx_tf_op_node *x)
+{
+    const bool backwards = strcmp(x->n->node->op, "LRNGrad") == 0;
+    const int64_t radius = sx_tf_read_int(&x->tf.head, "depth_radius", 5);
+    const double bias = sx_tf_read_float(&x->tf.head, "bias", 1),
+                 alpha = sx_tf_read_float(&x->tf.head, "alpha", 1),
+                 beta = sx_tf_read_float(&x->tf.head, "beta", 0.5);
+    sx_value v = SX_NO_VALUE, norm = SX_NO_VALUE, power = SX_NO_VALUE, out = SX_NO_VALUE;
+    SX_TRY(sx_tf_operand(x, backwards ? 1 : 0, &v));
+    SX_TF_BUILD(x, &norm, square, NULL, v);
+    SX_TRY(sum_near(x, norm, radius, &norm));
+    SX_TRY(with_number(x, &sx_op_mul, norm, alpha, &norm));
+    SX_TRY(with_number(x, &sx_op_add, norm, bias, &norm));
+    SX_TRY(with_number(x, &sx_op_pow, norm, -beta, &power));
+    if (!backwards) {
+        SX_TF_BUILD(x, &out, mul, NULL, v, power);
+        sx_tf_set(x, 0, out);
+        return SX_OK;
+    }
+    sx_value dy = SX_NO_VALUE, y = SX_NO_VALUE, near = SX_NO_VALUE;
+    SX_TRY(sx_tf_operand(x, 0, &dy));
+    SX_TRY(sx_tf_operand(x, 2, &y));
+    SX_TF_BUILD(x, &near, mul, NULL, dy, y);
+    SX_TF_BUILD(x, &near, div, NULL, near, norm);
+    SX_TRY(sum_near(x, near, radius, &near));
+    SX_TF_BUILD(x, &near, mul, NULL, near, v);
+    SX_TRY(with_number(x, &sx_op_mul, near, 2 * alpha * beta, &near));
+    SX_TF_BUILD(x, &out, mul, NULL, dy, power);
+    SX_TF_BUILD(x, &out, sub, NULL, out, near);
+    sx_tf_set(x, 0, out);
     return SX_OK;
 }
 
@@ -379,9 +455,12 @@ static sx_status import_suppression(sx_tf_op_node *x)
 const sx_tf_op_row sx_tf_image_rows[] = {
     {"ResizeBilinear", import_resize, NULL},
     {"ResizeNearestNeighbor", import_resize, NULL},
+    {"ResizeBilinearGrad", import_resize_grad, NULL},
+    {"ResizeNearestNeighborGrad", import_resize_grad, NULL},
     {"SpaceToDepth", import_blocks, NULL},
     {"DepthToSpace", import_blocks, NULL},
     {"LRN", import_lrn, NULL},
+    {"LRNGrad", import_lrn, NULL},
     {"ExtractImagePatches", import_patches, NULL},
     {"ImageProjectiveTransformV2", import_transform, NULL},
     {"NonMaxSuppression", import_suppression, NULL},

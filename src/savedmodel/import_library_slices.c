@@ -543,9 +543,76 @@ static sx_status import_strided_slice(sx_tf_op_node *x)
     return SX_OK;
 }
 
+/* StridedSliceGrad(shape, begin, end, strides, dy): the places of all elements are sliced in the
+ * same way, and dy is added there. */
+static sx_status import_strided_slice_grad(sx_tf_op_node *x)
+{
+    static const sx_shape_attrs scalar = {{0}};
+    sx_value shape = SX_NO_VALUE, dy = SX_NO_VALUE, places = SX_NO_VALUE, count = SX_NO_VALUE;
+    sx_ints known = {.n = -1};
+    SX_TRY(sx_tf_operand(x, 0, &shape));
+    SX_TRY(sx_tf_operand(x, 4, &dy));
+    if (x->tf.head.values[0] != NULL) {
+        SX_TRY(sx_tf_operand_ints(x, 0, &known));
+    }
+    const sx_type of_shape = x->tf.head.types[0];
+    const bool ranked = of_shape.rank == 1 && of_shape.dims[0] >= 0;
+    if (!ranked || of_shape.dims[0] > SX_MAX_RANK) {
+        return sx_tf_unsupported("the rank of the gradient is unknown, or above %d", SX_MAX_RANK);
+    }
+    sx_type type = {.dtype = SX_I64, .rank = (int)of_shape.dims[0]};
+    for (int d = 0; d < type.rank; d++) {
+        type.dims[d] = known.n == type.rank ? known.v[d] : SX_UNKNOWN_DIM;
+    }
+    const sx_reduce_attrs product = {.axes = {1, {0}}, .keep_dims = true};
+    sx_value long_shape = SX_NO_VALUE, line = SX_NO_VALUE;
+    int n_out = 0;
+    SX_TF_BUILD(x, &long_shape, cast, (&(sx_cast_attrs){SX_I64}), shape);
+    SX_TF_BUILD(x, &count, reduce_prod, &product, long_shape);
+    const sx_iota_attrs numbers = {.dtype = SX_I64};
+    const sx_attr_operand all = {sx_tf_attr_row(&sx_op_iota, "shape"), count};
+    SX_TRY(sx_tf_add_node(x, &sx_op_iota, &numbers, NULL, 0, &all, 1, &line, &n_out));
+    SX_TRY(sx_tf_reshape_as(x, line, long_shape, &type, &places));
+
+    const size_t n_in = (size_t)x->n->n_in;
+    sx_tf_thing *in = sx_arena_memdup(&x->im->arena, x->n->in, n_in * sizeof(*in));
+    sx_type *types = sx_arena_memdup(&x->im->arena, x->tf.head.types, n_in * sizeof(*types));
+    if (in == NULL || types == NULL) {
+        return sx_import_memory();
+    }
+    in[0] = (sx_tf_thing){.kind = SX_TF_VALUE, .value = places};
+    types[0] = type;
+    sx_tf_import_node slice = *x->n;
+    sx_tf_op_node inner = *x;
+    slice.in = in;
+    slice.n_in = 4;
+    inner.n = &slice;
+    inner.tf.head.types = types;
+    SX_TRY(import_strided_slice(&inner));
+    places = slice.out[0].value;
+
+    const sx_gather_grad_attrs along = {.axis = 0};
+    const sx_type sums = sx_type_of(x->tf.head.types[4].dtype, SX_UNKNOWN_DIM);
+    sx_type out = type;
+    out.dtype = sums.dtype;
+    const sx_type flat = sx_type_of(SX_I64, SX_UNKNOWN_DIM);
+    sx_value rest = SX_NO_VALUE;
+    SX_TRY(sx_tf_int64s(x, &(sx_ints){1, {-1}}, &rest));
+    SX_TRY(sx_tf_reshape_as(x, places, rest, &flat, &places));
+    SX_TRY(sx_tf_reshape_as(x, dy, rest, &sums, &dy));
+    SX_TF_BUILD(x, &count, reshape, &scalar, count);
+    const sx_attr_operand rows = {sx_tf_attr_row(&sx_op_gather_grad, "rows"), count};
+    const sx_value operands[2] = {places, dy};
+    sx_value y = sx_tf_build_as(x, &sx_op_gather_grad, &along, operands, 2, &rows, 1, &sums);
+    SX_TRY(sx_tf_reshape_as(x, y, long_shape, &out, &y));
+    sx_tf_set(x, 0, y);
+    return SX_OK;
+}
+
 /* ---- The table ---- */
 
 const sx_tf_op_row sx_tf_slice_rows[] = {
     {"StridedSlice", import_strided_slice, NULL},
+    {"StridedSliceGrad", import_strided_slice_grad, NULL},
     {NULL, NULL, NULL},
 };

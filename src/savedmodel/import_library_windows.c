@@ -470,10 +470,11 @@ static sx_status read_volume_conv(const sx_tf_op_node *x, int64_t depth, sx_valu
 }
 
 /* The depths that a result reads lie beside one another in its channels: [N,D,H,W,C] is
- * [N D',H,W,KD C]. */
+ * [N D',H,W,KD C], or for G groups of channels [N D',H,W,G KD C/G]. */
 static sx_status import_conv3d(sx_tf_op_node *x)
 {
-    static const sx_transpose_attrs inward = {.perm = {6, {0, 1, 3, 4, 2, 5}}};
+    static const sx_transpose_attrs inward = {.perm = {6, {0, 1, 3, 4, 2, 5}}},
+                                    by_groups = {.perm = {7, {0, 1, 3, 4, 5, 2, 6}}};
     const sx_gather_attrs along = {.axis = 1};
     volume_conv conv = {.c = 0};
     sx_value v = SX_NO_VALUE, filter = SX_NO_VALUE, y = SX_NO_VALUE, reads = SX_NO_VALUE;
@@ -486,8 +487,12 @@ static sx_status import_conv3d(sx_tf_op_node *x)
     }
     SX_TRY(read_volume_conv(x, SX_MAX(type.dims[1], -1), depth, &filter, &conv));
     if (type.dims[4] >= 0 && type.dims[4] != conv.c) {
-        return sx_tf_unsupported("%lld channels for a filter of %lld: groups",
-                                 (long long)type.dims[4], (long long)conv.c);
+        conv.plane.groups = conv.c > 0 ? type.dims[4] / conv.c : 0;
+        if (conv.plane.groups < 1 || type.dims[4] % conv.c != 0 ||
+            conv.f % conv.plane.groups != 0) {
+            return sx_error(SX_DATA_LOSS, "%lld channels for %lld filters of %lld",
+                            (long long)type.dims[4], (long long)conv.f, (long long)conv.c);
+        }
     }
     const sx_pad_attrs around = {.before = {5, {0, conv.pad_before}},
                                  .after = {5, {0, conv.pad_after}}};
@@ -504,7 +509,13 @@ static sx_status import_conv3d(sx_tf_op_node *x)
         SX_TF_BUILD(x, &v, pad, &around, v);
     }
     SX_TF_BUILD(x, &v, gather, &along, v, conv.rows);
-    SX_TF_BUILD(x, &v, transpose, &inward, v);
+    if (conv.plane.groups > 1) {
+        SX_TRY(sx_tf_divide_axis(x, v, 5, conv.plane.groups, conv.c, &v));
+        SX_TF_BUILD(x, &v, transpose, &by_groups, v);
+        SX_TRY(join_axes(x, v, 5, &v));
+    } else {
+        SX_TF_BUILD(x, &v, transpose, &inward, v);
+    }
     SX_TRY(join_axes(x, v, 4, &v));
     reads = v; /* [N,D',H,W,KD C] */
     SX_TRY(join_axes(x, v, 0, &v));

@@ -79,6 +79,33 @@ case("conv3d_pointwise", lambda x: tf.nn.conv3d(x, VOLUME_FILTER[:1, :1, :1], [1
 case("max_pool_explicit", lambda x: raw.MaxPool(
     input=x, ksize=[1, 3, 3, 1], strides=[1, 2, 2, 1], padding="EXPLICIT", explicit_paddings=[0, 0, 1, 0, 2, 1, 0, 0]), IMAGE - 9)
 
+for groups, filter_of in ((2, VOLUME_FILTER), (3, VOLUME_FILTER[:, :, :, :2, :3])):
+    case(f"conv3d_groups_{groups}", tf.function(lambda x, f=filter_of: tf.nn.conv3d(
+        tf.concat([x, -x], -1), f, [1, 1, 2, 1, 1], "SAME"), jit_compile=True), VOLUME, sizes=(True,))  # XLA has groups
+
+
+def gradient(function):
+    """With respect to x, weighted by w."""
+    def of(x, w):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = function(x)
+        return tape.gradient(y, x, w)
+    return of
+
+
+for size in ([5, 4], [18, 14], [9, 7], [1, 20]):
+    key = "x".join(map(str, size))
+    for name, rule in (("legacy", {}), ("half", {"half_pixel_centers": True}), ("corners", {"align_corners": True})):
+        for op in (raw.ResizeBilinear, raw.ResizeNearestNeighbor):
+            case(f"grad_{op.__name__}_{name}_{key}", gradient(lambda x, f=op, s=size, r=rule: f(images=x, size=s, **r)), IMAGE, data(3, *size, 4), sizes=(True,))
+for radius in (1, 5):
+    case(f"grad_lrn_{radius}", gradient(lambda x, r=radius: raw.LRN(input=x, depth_radius=r, bias=1.5, alpha=0.7, beta=0.6)), data(2, 3, 4, 7), data(2, 3, 4, 7), sizes=(True,))
+SLICES = {"steps": lambda x: x[:, 1:8:3, ::-2], "new_axis": lambda x: x[:, tf.newaxis, 2:, ..., 0], "last": lambda x: x[..., -1], "none": lambda x: x[:, 5:5],
+          "masks": lambda x: x[1, :, -3:-1]}
+for name, cut in SLICES.items():
+    case(f"grad_slice_{name}", lambda x, f=cut: gradient(f)(x, tf.sin(f(x))), IMAGE)
+
 BLOCKS = data(3, 4, 6, 2)
 case("space_to_batch", lambda x: raw.SpaceToBatchND(input=x, block_shape=[2, 3], paddings=[[0, 0], [1, 2]]), BLOCKS)
 case("space_to_batch_v1", lambda x: raw.SpaceToBatch(input=x, block_size=2, paddings=[[1, 1], [0, 2]]), BLOCKS)

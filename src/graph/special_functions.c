@@ -189,6 +189,66 @@ double sx_igammac(double a, double x)
     return x > 1 && x > a ? igammac_fraction(a, x) : 1 - igamma_series(a, x);
 }
 
+/* Of the series above, term by term: the terms and their derivatives by a. */
+static double igamma_series_grad_a(double a, double x)
+{
+    double sum = 1, term = 1, slope_sum = 0, slope = 0;
+    for (int i = 1; i < MOST_TERMS; i++) {
+        const double factor = x / (a + i);
+        slope = slope * factor - term * factor / (a + i);
+        term *= factor;
+        sum += term;
+        slope_sum += slope;
+        if (term <= DBL_EPSILON / 2 * sum && fabs(slope) <= DBL_EPSILON / 2 * fabs(slope_sum)) {
+            break;
+        }
+    }
+    return gamma_density(a, x) / a * (slope_sum + sum * (log(x) - sx_digamma(a + 1)));
+}
+
+/* Of the fraction above: its convergents p / q by their recurrence, with the derivatives dp and dq;
+ * [0] is the last one, [1] the one before. */
+static double igammac_fraction_grad_a(double a, double x)
+{
+    double p[2] = {1, 0}, q[2] = {x + 1 - a, 1}, dp[2] = {0, 0}, dq[2] = {-1, 0};
+    double y = p[0] / q[0], slope = (dp[0] - y * dq[0]) / q[0];
+    for (int i = 1; i < MOST_TERMS; i++) {
+        const double b = x + 1 - a + 2 * i, factor = -i * (i - a);
+        const double next_p = b * p[0] + factor * p[1], next_q = b * q[0] + factor * q[1];
+        const double next_dp = b * dp[0] - p[0] + factor * dp[1] + i * p[1],
+                     next_dq = b * dq[0] - q[0] + factor * dq[1] + i * q[1];
+        const double scale = 1 / fmax(fabs(next_q), 1), before = slope;
+        p[1] = p[0] * scale;
+        q[1] = q[0] * scale;
+        dp[1] = dp[0] * scale;
+        dq[1] = dq[0] * scale;
+        p[0] = next_p * scale;
+        q[0] = next_q * scale;
+        dp[0] = next_dp * scale;
+        dq[0] = next_dq * scale;
+        y = p[0] / q[0];
+        slope = (dp[0] - y * dq[0]) / q[0];
+        if (fabs(slope - before) <= DBL_EPSILON * fabs(slope)) {
+            break;
+        }
+    }
+    return gamma_density(a, x) * (slope + y * (log(x) - sx_digamma(a)));
+}
+
+double sx_igamma_grad_a(double a, double x)
+{
+    if (x == 0) {
+        return 0;
+    }
+    if (!(x > 0) || !(a > 0)) {
+        return NAN;
+    }
+    if (isinf(a) || isinf(x)) {
+        return 0;
+    }
+    return x > 1 && x > a ? -igammac_fraction_grad_a(a, x) : igamma_series_grad_a(a, x);
+}
+
 /* 26.5.8, by Lentz's method. */
 static double beta_fraction(double a, double b, double x)
 {

@@ -11,6 +11,8 @@ double sx_zeta(double x, double q);
 /* Regularized incomplete gamma functions, lower and upper. */
 double sx_igamma(double a, double x);
 double sx_igammac(double a, double x);
+/* The derivative of the lower one by a. */
+double sx_igamma_grad_a(double a, double x);
 /* Regularized incomplete beta function. */
 double sx_betainc(double a, double b, double x);
 double sx_erfinv(double x);

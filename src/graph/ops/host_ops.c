@@ -244,3 +244,12 @@ const char *sx_string_quote(const sx_bytes *s, char *out, size_t size)
     sx_buf_deinit(&text);
     return out;
 }
+
+/* ---- Gradients ---- */
+
+sx_value sx_zeros_of(sx_builder *b, sx_value y)
+{
+    const sx_type type = sx_type_of_value(b, y);
+    const sx_shape_attrs attrs = {.shape = sx_ints_of(type.rank, type.dims)};
+    return sx_build_op(b, broadcast_to, &attrs, sx_scalar(b, type.dtype, 0));
+}

@@ -109,6 +109,9 @@ static inline bool sx_string_is(const char *value, const char *name)
 const char *sx_string_quote(const sx_bytes *s, char *out, size_t size);
 #define SX_QUOTE(s) sx_string_quote((s), (char[96]){0}, 96)
 
+/* Of gradients, whose types are known: zeros of y's type. */
+sx_value sx_zeros_of(sx_builder *b, sx_value y);
+
 /* ASCII's, whatever the locale. */
 static inline bool sx_is_ascii_space(uint8_t c)
 {

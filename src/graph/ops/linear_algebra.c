@@ -72,7 +72,10 @@ sx_status sx_require_heads(const char *what_a, const sx_type *a, const char *wha
 
 /* ---- Gradients ---- */
 
-sx_value sx_triangle(sx_builder *b, sx_value x, bool lower)
+typedef enum part { LOWER, UPPER, DIAGONAL, REST } part;
+
+/* x [...,n,n] with zeros outside of a part. */
+static sx_value keep_part(sx_builder *b, sx_value x, part kept)
 {
     const sx_type type = sx_type_of_value(b, x);
     if (sx_builder_failed(b)) {
@@ -81,15 +84,91 @@ sx_value sx_triangle(sx_builder *b, sx_value x, bool lower)
     const int64_t n = sx_matrix_dim(&type, 1);
     bool *mask = sx_alloc((size_t)(n * n) + 1, sizeof(*mask));
     if (mask == NULL) {
-        sx_builder_fail(b, sx_no_memory("for a triangle"));
+        sx_builder_fail(b, sx_no_memory("for a part of a matrix"));
         return SX_NO_VALUE;
     }
     for (int64_t k = 0; k < n * n; k++) {
-        mask[k] = lower ? k % n <= k / n : k % n >= k / n;
+        const int64_t i = k / n, j = k % n;
+        mask[k] = kept == LOWER ? j <= i : kept == UPPER ? j >= i : (i == j) == (kept == DIAGONAL);
     }
     sx_value inside = sx_constant(b, (sx_tensor){sx_type_of(SX_BOOL, n, n), mask});
     sx_free(mask);
     return sx_build_op(b, select, NULL, inside, x, sx_scalar_like(b, x, 0));
+}
+
+sx_value sx_triangle(sx_builder *b, sx_value x, bool lower)
+{
+    return keep_part(b, x, lower ? LOWER : UPPER);
+}
+
+sx_value sx_keep_diagonal(sx_builder *b, sx_value x)
+{
+    return keep_part(b, x, DIAGONAL);
+}
+
+sx_value sx_clear_diagonal(sx_builder *b, sx_value x)
+{
+    return keep_part(b, x, REST);
+}
+
+sx_value sx_transposed(sx_builder *b, sx_value x)
+{
+    const int rank = sx_type_of_value(b, x).rank;
+    sx_transpose_attrs swap = {.perm = {.n = rank}};
+    for (int d = 0; d < rank; d++) {
+        swap.perm.v[d] = d < rank - 2 ? d : 2 * rank - 3 - d;
+    }
+    return sx_build_op(b, transpose, &swap, x);
+}
+
+sx_value sx_product(sx_builder *b, sx_value x, bool transpose_x, sx_value y, bool transpose_y)
+{
+    const sx_matmul_attrs attrs = {.transpose_a = transpose_x, .transpose_b = transpose_y};
+    return sx_build_op(b, matmul, &attrs, x, y);
+}
+
+sx_value sx_columns(sx_builder *b, sx_value x, int64_t begin, int64_t count)
+{
+    const sx_type type = sx_type_of_value(b, x);
+    sx_slice_attrs cut = {.begin = {.n = type.rank}, .size = sx_ints_of(type.rank, type.dims)};
+    if (sx_builder_failed(b)) {
+        return SX_NO_VALUE;
+    }
+    cut.begin.v[type.rank - 1] = begin;
+    cut.size.v[type.rank - 1] = count;
+    return sx_build_op(b, slice, &cut, x);
+}
+
+static sx_value insert_one(sx_builder *b, sx_value x, bool last)
+{
+    const sx_type type = sx_type_of_value(b, x);
+    if (sx_builder_failed(b)) {
+        return SX_NO_VALUE;
+    }
+    sx_shape_attrs shape = {.shape = sx_ints_of(type.rank, type.dims)};
+    shape.shape.v[shape.shape.n++] = 1;
+    if (!last) {
+        shape.shape.v[type.rank] = type.dims[type.rank - 1];
+        shape.shape.v[type.rank - 1] = 1;
+    }
+    return sx_build_op(b, reshape, &shape, x);
+}
+
+sx_value sx_as_row(sx_builder *b, sx_value x)
+{
+    return insert_one(b, x, false);
+}
+
+sx_value sx_as_column(sx_builder *b, sx_value x)
+{
+    return insert_one(b, x, true);
+}
+
+sx_value sx_safe_reciprocal(sx_builder *b, sx_value x)
+{
+    const sx_value square = sx_build_op(b, square, NULL, x);
+    return sx_build_op(b, div, NULL, x,
+                       sx_build_op(b, add, NULL, square, sx_scalar_like(b, x, 1e-20)));
 }
 
 /* ---- Running ---- */

@@ -13,6 +13,11 @@ typedef struct sx_adjoint_attrs {
 } sx_adjoint_attrs;
 extern const sx_attr_def sx_adjoint_rows[1];
 
+/* matrix_triangular_solve */
+typedef struct sx_triangular_attrs {
+    bool lower, adjoint, banded;
+} sx_triangular_attrs;
+
 /* ---- Inference; shapes may have unknown parts ---- */
 
 /* [..., m, n] of floats. */
@@ -36,6 +41,20 @@ SX_MUST_USE sx_status sx_require_heads(const char *what_a, const sx_type *a, con
 
 /* x [...,n,n], of known size, with zeros in the other triangle. */
 sx_value sx_triangle(sx_builder *b, sx_value x, bool lower);
+/* The diagonals of x [...,n,n] of known size, zeros around them; or zeros in their place. */
+sx_value sx_keep_diagonal(sx_builder *b, sx_value x);
+sx_value sx_clear_diagonal(sx_builder *b, sx_value x);
+/* x [...,m,n] as [...,n,m]. */
+sx_value sx_transposed(sx_builder *b, sx_value x);
+/* op(x) op(y), each transposed or not. */
+sx_value sx_product(sx_builder *b, sx_value x, bool transpose_x, sx_value y, bool transpose_y);
+/* Columns [begin, begin + count) of x [...,m,n]. */
+sx_value sx_columns(sx_builder *b, sx_value x, int64_t begin, int64_t count);
+/* x [...,n] as [...,1,n], or as [...,n,1]. */
+sx_value sx_as_row(sx_builder *b, sx_value x);
+sx_value sx_as_column(sx_builder *b, sx_value x);
+/* 1 / x; 0 where x is 0, and small where it is very small. */
+sx_value sx_safe_reciprocal(sx_builder *b, sx_value x);
 
 /* ---- Running ---- */
 

@@ -25,6 +25,21 @@ static sx_status matrix_determinant_infer(sx_infer_context *c)
     return SX_OK;
 }
 
+/* dx = dy y x⁻ᵀ; of the logarithm dy x⁻ᵀ, and none of the sign */
+static void matrix_determinant_grad(sx_grad *g)
+{
+    const sx_matrix_determinant_attrs *attrs = g->attrs;
+    const sx_value dy = attrs->log              ? g->dy[1]
+                        : sx_value_is(g->dy[0]) ? sx_build_op(g->b, mul, NULL, g->dy[0], g->y[0])
+                                                : SX_NO_VALUE;
+    if (sx_value_is(dy)) {
+        const sx_value inverse =
+            sx_build_op(g->b, matrix_inverse, &(sx_adjoint_attrs){.adjoint = true}, g->x[0]);
+        g->dx[0] =
+            sx_build_op(g->b, mul, NULL, sx_as_column(g->b, sx_as_column(g->b, dy)), inverse);
+    }
+}
+
 static sx_status matrix_determinant_host(const sx_kernel_call *c)
 {
     const sx_matrix_determinant_attrs *attrs = c->attrs;
@@ -83,9 +98,10 @@ const sx_op_def sx_op_matrix_determinant = {
     SX_OP_NAMED(matrix_determinant),
     .n_in = 1,
     .n_out = SX_VARIADIC,
-    .flags = SX_OP_HOST | SX_OP_NO_GRAD,
+    .flags = SX_OP_HOST,
     SX_OP_ATTRS(sx_matrix_determinant_attrs, matrix_determinant_attrs),
     .infer = matrix_determinant_infer,
+    .grad = matrix_determinant_grad,
     .host = matrix_determinant_host,
     .to_tf = matrix_determinant_to_tf,
     SX_FROM_TF({.op = "MatrixDeterminant"}, {.op = "LogMatrixDeterminant", .attrs = log_from_tf}),

@@ -75,6 +75,22 @@ static sx_status matrix_diag_host(const sx_kernel_call *c)
     return SX_OK;
 }
 
+/* The diagonals of dy; the sum of what is around them. */
+static void matrix_diag_grad(sx_grad *g)
+{
+    const sx_diagonals_attrs *attrs = g->attrs;
+    const sx_diagonals_attrs part = {.k = attrs->k, .align = attrs->align};
+    if (g->needed[1]) {
+        const sx_value around =
+            sx_build_op(g->b, matrix_set_diag, &part, g->dy[0], sx_zeros_of(g->b, g->x[0]));
+        g->dx[1] = sx_unbroadcast(g->b, around, g->x[1]);
+    }
+    if (g->needed[0]) {
+        g->dx[0] =
+            sx_build_op(g->b, matrix_diag_part, &part, g->dy[0], sx_scalar_like(g->b, g->dy[0], 0));
+    }
+}
+
 static void matrix_diag_to_tf(sx_tf_writer *w, const sx_tf_op *op)
 {
     const sx_diagonals_attrs *attrs = op->attrs;
@@ -102,10 +118,11 @@ const sx_op_def sx_op_matrix_diag = {
     SX_OP_NAMED(matrix_diag),
     .n_in = 2,
     .n_out = 1,
-    .flags = SX_OP_HOST | SX_OP_NO_GRAD,
+    .flags = SX_OP_HOST,
     .moved = 0x3,
     SX_OP_ATTRS(sx_diagonals_attrs, sx_diagonals_rows),
     .infer = matrix_diag_infer,
+    .grad = matrix_diag_grad,
     .host = matrix_diag_host,
     .host_types = matrix_diag_host_types,
     .to_tf = matrix_diag_to_tf,

@@ -65,6 +65,19 @@ static sx_status matrix_diag_part_host(const sx_kernel_call *c)
     return SX_OK;
 }
 
+/* dy in the diagonals of zeros; the sum of what these do not hold. */
+static void matrix_diag_part_grad(sx_grad *g)
+{
+    const sx_value dx =
+        sx_build_op(g->b, matrix_set_diag, g->attrs, sx_zeros_of(g->b, g->x[0]), g->dy[0]);
+    if (g->needed[1]) {
+        const sx_value held =
+            sx_build_op(g->b, matrix_diag_part, g->attrs, dx, sx_scalar_like(g->b, dx, 0));
+        g->dx[1] = sx_unbroadcast(g->b, sx_build_op(g->b, sub, NULL, g->dy[0], held), g->x[1]);
+    }
+    g->dx[0] = dx;
+}
+
 static void matrix_diag_part_to_tf(sx_tf_writer *w, const sx_tf_op *op)
 {
     const sx_diagonals_attrs *attrs = op->attrs;
@@ -88,10 +101,11 @@ const sx_op_def sx_op_matrix_diag_part = {
     SX_OP_NAMED(matrix_diag_part),
     .n_in = 2,
     .n_out = 1,
-    .flags = SX_OP_HOST | SX_OP_NO_GRAD,
+    .flags = SX_OP_HOST,
     .moved = 0x3,
     SX_OP_ATTRS(sx_diagonals_attrs, sx_diagonals_rows),
     .infer = matrix_diag_part_infer,
+    .grad = matrix_diag_part_grad,
     .host = matrix_diag_part_host,
     .host_types = matrix_diag_part_host_types,
     .to_tf = matrix_diag_part_to_tf,

@@ -50,6 +50,19 @@ static sx_status matrix_set_diag_host(const sx_kernel_call *c)
     return SX_OK;
 }
 
+/* dy with zeros in the diagonals, and these diagonals. */
+static void matrix_set_diag_grad(sx_grad *g)
+{
+    const sx_value zero = sx_scalar_like(g->b, g->dy[0], 0);
+    if (g->needed[0]) {
+        const sx_value zeros = sx_zeros_of(g->b, g->x[1]);
+        g->dx[0] = sx_build_op(g->b, matrix_set_diag, g->attrs, g->dy[0], zeros);
+    }
+    if (g->needed[1]) {
+        g->dx[1] = sx_build_op(g->b, matrix_diag_part, g->attrs, g->dy[0], zero);
+    }
+}
+
 static void matrix_set_diag_to_tf(sx_tf_writer *w, const sx_tf_op *op)
 {
     const sx_diagonals_attrs *attrs = op->attrs;
@@ -72,10 +85,11 @@ const sx_op_def sx_op_matrix_set_diag = {
     SX_OP_NAMED(matrix_set_diag),
     .n_in = 2,
     .n_out = 1,
-    .flags = SX_OP_HOST | SX_OP_NO_GRAD,
+    .flags = SX_OP_HOST,
     .moved = 0x3,
     SX_OP_ATTRS(sx_diagonals_attrs, sx_diagonals_rows),
     .infer = matrix_set_diag_infer,
+    .grad = matrix_set_diag_grad,
     .host = matrix_set_diag_host,
     .to_tf = matrix_set_diag_to_tf,
     SX_FROM_TF(

@@ -13,10 +13,6 @@
  * Source   TensorFlow tf.linalg.triangular_solve, BandedTriangularSolve */
 #include "graph/ops/linear_algebra.h"
 
-typedef struct sx_triangular_attrs {
-    bool lower, adjoint, banded;
-} sx_triangular_attrs;
-
 static const sx_attr_def triangular_attrs[] = {
     SX_ATTR_TF(sx_triangular_attrs, lower, SX_ATTR_BOOL, .tf_number = 1),
     SX_ATTR_TF(sx_triangular_attrs, adjoint, SX_ATTR_BOOL, .tf_number = 0),

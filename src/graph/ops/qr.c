@@ -4,6 +4,7 @@
  *   full_matrices  q [...,m,m] and r [...,m,n]; otherwise q [...,m,p] and r [...,p,n] with
  *                  p = min(m, n)
  *
+ * Gradient none of full matrices with more rows than columns
  * Errors   INVALID_ARGUMENT  no float, rank below 2
  * Numbers  by Householder's reflections: a diagonal element of r has the sign that the column did
  *          not begin with, but the last one of a matrix that is not tall
@@ -92,6 +93,59 @@ static sx_status qr_host(const sx_kernel_call *c)
     return SX_OK;
 }
 
+/* x r⁻ᵀ */
+static sx_value divide_by(sx_builder *b, sx_value x, sx_value r)
+{
+    const sx_value turned =
+        sx_build_op(b, matrix_triangular_solve, &(sx_triangular_attrs){0}, r, sx_transposed(b, x));
+    return sx_transposed(b, turned);
+}
+
+/* Of x = q r with as many columns as rows, or fewer: with t the lower triangle of
+ * (qᵀ dq - dqᵀ q) + (r drᵀ - dr rᵀ),
+ *
+ *   dx = q (dr + t r⁻ᵀ) + (dq - q qᵀ dq) r⁻ᵀ */
+static sx_value grad_of_tall(sx_builder *b, sx_value q, sx_value r, sx_value dq, sx_value dr)
+{
+    const sx_value qdq = sx_product(b, q, true, dq, false), rdr = sx_product(b, r, false, dr, true);
+    sx_value t = sx_build_op(b, add, NULL, sx_build_op(b, sub, NULL, qdq, sx_transposed(b, qdq)),
+                             sx_build_op(b, sub, NULL, rdr, sx_transposed(b, rdr)));
+    t = divide_by(b, sx_triangle(b, t, true), r);
+    const sx_value first = sx_product(b, q, false, sx_build_op(b, add, NULL, dr, t), false);
+    const sx_value rest = sx_build_op(b, sub, NULL, dq, sx_product(b, q, false, qdq, false));
+    return sx_build_op(b, add, NULL, first, divide_by(b, rest, r));
+}
+
+/* Of x = [x1 x2] with m rows and more columns, x1 = q r1 and x2 = q r2: dx2 = q dr2, and dq of x1
+ * has x2 dr2ᵀ beside its own. */
+static void qr_grad(sx_grad *g)
+{
+    sx_builder *b = g->b;
+    const sx_type x = sx_type_of_value(b, g->x[0]), of_q = sx_type_of_value(b, g->y[0]);
+    if (sx_builder_failed(b)) {
+        return;
+    }
+    const int64_t m = sx_matrix_dim(&x, 2), n = sx_matrix_dim(&x, 1);
+    if (sx_matrix_dim(&of_q, 1) > n) {
+        sx_builder_fail(b, sx_error(SX_UNIMPLEMENTED,
+                                    "no gradient of qr with full_matrices of more rows than "
+                                    "columns"));
+        return;
+    }
+    const sx_value q = g->y[0], r = g->y[1];
+    const sx_value dq = sx_value_is(g->dy[0]) ? g->dy[0] : sx_zeros_of(b, q),
+                   dr = sx_value_is(g->dy[1]) ? g->dy[1] : sx_zeros_of(b, r);
+    if (m >= n) {
+        g->dx[0] = grad_of_tall(b, q, r, dq, dr);
+        return;
+    }
+    const sx_value x2 = sx_columns(b, g->x[0], m, n - m), dr2 = sx_columns(b, dr, m, n - m);
+    const sx_value dq1 = sx_build_op(b, add, NULL, dq, sx_product(b, x2, false, dr2, true));
+    const sx_value dx1 = grad_of_tall(b, q, sx_columns(b, r, 0, m), dq1, sx_columns(b, dr, 0, m));
+    g->dx[0] = sx_build_op(b, concat, &(sx_axis_attrs){.axis = x.rank - 1}, dx1,
+                           sx_product(b, q, false, dr2, false));
+}
+
 static void qr_to_tf(sx_tf_writer *w, const sx_tf_op *op)
 {
     sx_tf_same(w, op, &sx_op_qr, "Qr",
@@ -103,7 +157,8 @@ static const sx_op_sample qr_samples[] = {
     {.name = "full",
      .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, 4, 2)},
      .n_inputs = 1,
-     .attrs = &(const sx_qr_attrs){.full_matrices = true}},
+     .attrs = &(const sx_qr_attrs){.full_matrices = true},
+     .no_grad_check = true}, /* it has none, as in TensorFlow */
     {.name = "wide", .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, 2, 4)}, .n_inputs = 1},
 };
 
@@ -111,9 +166,10 @@ const sx_op_def sx_op_qr = {
     SX_OP_NAMED(qr),
     .n_in = 1,
     .n_out = 2,
-    .flags = SX_OP_HOST | SX_OP_NO_GRAD,
+    .flags = SX_OP_HOST,
     SX_OP_ATTRS(sx_qr_attrs, qr_attrs),
     .infer = qr_infer,
+    .grad = qr_grad,
     .host = qr_host,
     .host_types = qr_host_types,
     .to_tf = qr_to_tf,

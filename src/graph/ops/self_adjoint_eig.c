@@ -109,6 +109,32 @@ static sx_status self_adjoint_eig_host(const sx_kernel_call *c)
     return SX_OK;
 }
 
+/* s = v (diag(de) + f (vᵀ dv)) vᵀ, f[i,j] = 1 / (e[j] - e[i]), 0 on the diagonal; dx is in the
+ * lower triangle, which is what x is read from: that of s + sᵀ, and the diagonal of s. */
+static void self_adjoint_eig_grad(sx_grad *g)
+{
+    const sx_self_adjoint_eig_attrs *attrs = g->attrs;
+    sx_builder *b = g->b;
+    sx_value e = g->y[0], v = g->y[1], inner = SX_NO_VALUE;
+    if (!attrs->compute_v) {
+        const sx_value both = sx_build_op(b, self_adjoint_eig,
+                                          &(sx_self_adjoint_eig_attrs){.compute_v = true}, g->x[0]);
+        v = sx_output_of(both, 1);
+    }
+    if (attrs->compute_v && sx_value_is(g->dy[1])) {
+        sx_value f = sx_build_op(b, sub, NULL, sx_as_row(b, e), sx_as_column(b, e));
+        f = sx_clear_diagonal(b, sx_safe_reciprocal(b, f));
+        inner = sx_build_op(b, mul, NULL, f, sx_product(b, v, true, g->dy[1], false));
+        inner = sx_product(b, sx_product(b, v, false, inner, false), false, v, true);
+    }
+    if (sx_value_is(g->dy[0])) { /* v diag(de) is v with its columns multiplied */
+        const sx_value scaled = sx_build_op(b, mul, NULL, v, sx_as_row(b, g->dy[0]));
+        inner = sx_add_maybe(b, inner, sx_product(b, scaled, false, v, true));
+    }
+    const sx_value both = sx_build_op(b, add, NULL, inner, sx_transposed(b, inner));
+    g->dx[0] = sx_build_op(b, sub, NULL, sx_triangle(b, both, true), sx_keep_diagonal(b, inner));
+}
+
 static void self_adjoint_eig_to_tf(sx_tf_writer *w, const sx_tf_op *op)
 {
     sx_tf_same(w, op, &sx_op_self_adjoint_eig, "SelfAdjointEigV2",
@@ -124,9 +150,10 @@ const sx_op_def sx_op_self_adjoint_eig = {
     SX_OP_NAMED(self_adjoint_eig),
     .n_in = 1,
     .n_out = 2,
-    .flags = SX_OP_HOST | SX_OP_NO_GRAD,
+    .flags = SX_OP_HOST,
     SX_OP_ATTRS(sx_self_adjoint_eig_attrs, self_adjoint_eig_attrs),
     .infer = self_adjoint_eig_infer,
+    .grad = self_adjoint_eig_grad,
     .host = self_adjoint_eig_host,
     .to_tf = self_adjoint_eig_to_tf,
     SX_FROM_TF({.op = "SelfAdjointEigV2"}),

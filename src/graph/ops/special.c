@@ -5,41 +5,43 @@
  *   function  a row of SPECIAL_FUNCTIONS
  *   returns   the broadcast shape, the dtype of x
  *
- * Errors   INVALID_ARGUMENT  dtypes differ, the number of operands, shapes do not broadcast
- * Numbers  1e-12 of the value; outside a function's domain what TensorFlow gives, mostly NaN
- * Source   TensorFlow's operators of the second column */
+ * Gradient of zeta by y, of polygamma by y, of betainc by z, of igamma_grad_a none; of the others
+ * by each operand Errors   INVALID_ARGUMENT  dtypes differ, the number of operands, shapes do not
+ * broadcast Numbers  1e-12 of the value; outside a function's domain what TensorFlow gives, mostly
+ * NaN Source   TensorFlow's operators of the second column */
 #include "graph/ops/host_ops.h"
 
 #include "graph/special_functions.h"
 
 /* name, TensorFlow's operator, operands, C */
-#define SPECIAL_FUNCTIONS(ONE, TWO, THREE)         \
-    ONE(lgamma, "Lgamma", sx_lgamma)               \
-    ONE(digamma, "Digamma", sx_digamma)            \
-    ONE(erfinv, "Erfinv", sx_erfinv)               \
-    ONE(ndtri, "Ndtri", sx_ndtri)                  \
-    ONE(bessel_i0, "BesselI0", sx_bessel_i0)       \
-    ONE(bessel_i0e, "BesselI0e", sx_bessel_i0e)    \
-    ONE(bessel_i1, "BesselI1", sx_bessel_i1)       \
-    ONE(bessel_i1e, "BesselI1e", sx_bessel_i1e)    \
-    ONE(bessel_j0, "BesselJ0", sx_bessel_j0)       \
-    ONE(bessel_j1, "BesselJ1", sx_bessel_j1)       \
-    ONE(bessel_k0, "BesselK0", sx_bessel_k0)       \
-    ONE(bessel_k0e, "BesselK0e", sx_bessel_k0e)    \
-    ONE(bessel_k1, "BesselK1", sx_bessel_k1)       \
-    ONE(bessel_k1e, "BesselK1e", sx_bessel_k1e)    \
-    ONE(bessel_y0, "BesselY0", sx_bessel_y0)       \
-    ONE(bessel_y1, "BesselY1", sx_bessel_y1)       \
-    ONE(dawsn, "Dawsn", sx_dawsn)                  \
-    ONE(expint, "Expint", sx_expint)               \
-    ONE(fresnel_cos, "FresnelCos", sx_fresnel_cos) \
-    ONE(fresnel_sin, "FresnelSin", sx_fresnel_sin) \
-    ONE(spence, "Spence", sx_spence)               \
-    TWO(igamma, "Igamma", sx_igamma)               \
-    TWO(igammac, "Igammac", sx_igammac)            \
-    TWO(zeta, "Zeta", sx_zeta)                     \
-    TWO(polygamma, "Polygamma", sx_polygamma)      \
-    TWO(next_after, "NextAfter", nextafter)        \
+#define SPECIAL_FUNCTIONS(ONE, TWO, THREE)              \
+    ONE(lgamma, "Lgamma", sx_lgamma)                    \
+    ONE(digamma, "Digamma", sx_digamma)                 \
+    ONE(erfinv, "Erfinv", sx_erfinv)                    \
+    ONE(ndtri, "Ndtri", sx_ndtri)                       \
+    ONE(bessel_i0, "BesselI0", sx_bessel_i0)            \
+    ONE(bessel_i0e, "BesselI0e", sx_bessel_i0e)         \
+    ONE(bessel_i1, "BesselI1", sx_bessel_i1)            \
+    ONE(bessel_i1e, "BesselI1e", sx_bessel_i1e)         \
+    ONE(bessel_j0, "BesselJ0", sx_bessel_j0)            \
+    ONE(bessel_j1, "BesselJ1", sx_bessel_j1)            \
+    ONE(bessel_k0, "BesselK0", sx_bessel_k0)            \
+    ONE(bessel_k0e, "BesselK0e", sx_bessel_k0e)         \
+    ONE(bessel_k1, "BesselK1", sx_bessel_k1)            \
+    ONE(bessel_k1e, "BesselK1e", sx_bessel_k1e)         \
+    ONE(bessel_y0, "BesselY0", sx_bessel_y0)            \
+    ONE(bessel_y1, "BesselY1", sx_bessel_y1)            \
+    ONE(dawsn, "Dawsn", sx_dawsn)                       \
+    ONE(expint, "Expint", sx_expint)                    \
+    ONE(fresnel_cos, "FresnelCos", sx_fresnel_cos)      \
+    ONE(fresnel_sin, "FresnelSin", sx_fresnel_sin)      \
+    ONE(spence, "Spence", sx_spence)                    \
+    TWO(igamma, "Igamma", sx_igamma)                    \
+    TWO(igammac, "Igammac", sx_igammac)                 \
+    TWO(igamma_grad_a, "IgammaGradA", sx_igamma_grad_a) \
+    TWO(zeta, "Zeta", sx_zeta)                          \
+    TWO(polygamma, "Polygamma", sx_polygamma)           \
+    TWO(next_after, "NextAfter", nextafter)             \
     THREE(betainc, "Betainc", sx_betainc)
 
 typedef struct sx_special_attrs {
@@ -123,6 +125,139 @@ static sx_status special_host(const sx_kernel_call *c)
     return SX_OK;
 }
 
+/* ---- Gradients ---- */
+
+static sx_value apply(sx_builder *b, int function, sx_value x)
+{
+    return sx_build_op(b, special, &(sx_special_attrs){.function = function}, x);
+}
+
+static sx_value apply_two(sx_builder *b, int function, sx_value x, sx_value y)
+{
+    return sx_build_op(b, special, &(sx_special_attrs){.function = function}, x, y);
+}
+
+#define MAP(op_name, a)    sx_build_op(b, op_name, NULL, (a))
+#define ZIP(op_name, a, c) sx_build_op(b, op_name, NULL, (a), (c))
+#define NUMBER(value)      sx_scalar_like(b, x, (value))
+#define F(name, a)         apply(b, FUNCTION_##name, (a))
+
+/* `at_zero` where x is 0, else y. */
+static sx_value unless_zero(sx_builder *b, sx_value x, double at_zero, sx_value y)
+{
+    return sx_build_op(b, select, NULL, ZIP(equal, x, NUMBER(0)), NUMBER(at_zero), y);
+}
+
+/* dy/dx of a function y of x alone. */
+static sx_value slope_of(sx_builder *b, int function, sx_value x, sx_value y)
+{
+    switch (function) {
+    case FUNCTION_lgamma:
+        return F(digamma, x);
+    case FUNCTION_digamma:
+        return apply_two(b, FUNCTION_polygamma, NUMBER(1), x);
+    case FUNCTION_erfinv:
+        return ZIP(mul, NUMBER(0.88622692545275801), MAP(exp, MAP(square, y)));
+    case FUNCTION_ndtri:
+        return ZIP(mul, NUMBER(2.5066282746310005),
+                   MAP(exp, ZIP(mul, NUMBER(0.5), MAP(square, y))));
+    case FUNCTION_bessel_i0:
+        return F(bessel_i1, x);
+    case FUNCTION_bessel_i0e:
+        return ZIP(sub, F(bessel_i1e, x), ZIP(mul, MAP(sign, x), y));
+    case FUNCTION_bessel_i1:
+        return unless_zero(b, x, 0.5, ZIP(sub, F(bessel_i0, x), ZIP(div, y, x)));
+    case FUNCTION_bessel_i1e:
+        return unless_zero(
+            b, x, 0.5,
+            ZIP(sub, F(bessel_i0e, x), ZIP(mul, y, ZIP(add, MAP(sign, x), MAP(reciprocal, x)))));
+    case FUNCTION_bessel_k0:
+        return MAP(neg, F(bessel_k1, x));
+    case FUNCTION_bessel_k0e:
+        return ZIP(sub, y, F(bessel_k1e, x));
+    case FUNCTION_bessel_k1:
+        return MAP(neg, ZIP(add, F(bessel_k0, x), ZIP(div, y, x)));
+    case FUNCTION_bessel_k1e:
+        return ZIP(sub, ZIP(mul, y, ZIP(sub, NUMBER(1), MAP(reciprocal, x))), F(bessel_k0e, x));
+    case FUNCTION_bessel_j0:
+        return MAP(neg, F(bessel_j1, x));
+    case FUNCTION_bessel_j1:
+        return unless_zero(b, x, 0.5, ZIP(sub, F(bessel_j0, x), ZIP(div, y, x)));
+    case FUNCTION_bessel_y0:
+        return MAP(neg, F(bessel_y1, x));
+    case FUNCTION_bessel_y1:
+        return ZIP(sub, F(bessel_y0, x), ZIP(div, y, x));
+    case FUNCTION_dawsn:
+        return ZIP(sub, NUMBER(1), ZIP(mul, NUMBER(2), ZIP(mul, x, y)));
+    case FUNCTION_expint:
+        return ZIP(div, MAP(exp, x), x);
+    case FUNCTION_fresnel_cos:
+        return MAP(cos, ZIP(mul, NUMBER(1.5707963267948966), MAP(square, x)));
+    case FUNCTION_fresnel_sin:
+        return MAP(sin, ZIP(mul, NUMBER(1.5707963267948966), MAP(square, x)));
+    default: /* spence */
+        return sx_build_op(b, select, NULL, ZIP(equal, x, NUMBER(1)), NUMBER(-1),
+                           ZIP(div, MAP(log, x), ZIP(sub, NUMBER(1), x)));
+    }
+}
+
+/* dy/da and dy/dx of igamma(a, x) and igammac(a, x), which is 1 - igamma(a, x). */
+static void igamma_slopes(sx_builder *b, bool upper, sx_value a, sx_value x, sx_value out[3])
+{
+    const sx_value power = ZIP(xlogy, ZIP(sub, a, NUMBER(1)), x);
+    const sx_value density = MAP(exp, ZIP(sub, ZIP(sub, power, x), F(lgamma, a)));
+    const sx_value by_a = apply_two(b, FUNCTION_igamma_grad_a, a, x);
+    out[0] = upper ? MAP(neg, by_a) : by_a;
+    out[1] = upper ? MAP(neg, density) : density;
+}
+
+/* dy/dx of betainc(a, b, x): x^(a - 1) (1 - x)^(b - 1) / B(a, b); those of a and b are not known.
+ */
+static sx_value betainc_slope(sx_builder *b, const sx_value *in)
+{
+    const sx_value x = in[2];
+    const sx_value beta =
+        ZIP(sub, ZIP(add, F(lgamma, in[0]), F(lgamma, in[1])), F(lgamma, ZIP(add, in[0], in[1])));
+    const sx_value powers = ZIP(add, ZIP(xlog1py, ZIP(sub, in[1], NUMBER(1)), MAP(neg, x)),
+                                ZIP(xlogy, ZIP(sub, in[0], NUMBER(1)), x));
+    return MAP(exp, ZIP(sub, powers, beta));
+}
+
+static void special_grad(sx_grad *g)
+{
+    sx_builder *b = g->b;
+    const int function = ((const sx_special_attrs *)g->attrs)->function;
+    sx_value slope[3] = {SX_NO_VALUE, SX_NO_VALUE, SX_NO_VALUE};
+    const sx_value x = g->x[0];
+    switch (function) {
+    case FUNCTION_igamma:
+    case FUNCTION_igammac:
+        igamma_slopes(b, function == FUNCTION_igammac, g->x[0], g->x[1], slope);
+        break;
+    case FUNCTION_zeta: /* by q */
+        slope[1] = MAP(neg, ZIP(mul, x, apply_two(b, function, ZIP(add, x, NUMBER(1)), g->x[1])));
+        break;
+    case FUNCTION_polygamma: /* by x */
+        slope[1] = apply_two(b, function, ZIP(add, x, NUMBER(1)), g->x[1]);
+        break;
+    case FUNCTION_next_after:
+        slope[0] = NUMBER(1);
+        break;
+    case FUNCTION_betainc:
+        slope[2] = betainc_slope(b, g->x);
+        break;
+    case FUNCTION_igamma_grad_a:
+        break;
+    default:
+        slope[0] = slope_of(b, function, x, g->y[0]);
+    }
+    for (int i = 0; i < g->n_inputs; i++) {
+        if (sx_value_is(slope[i]) && g->needed[i]) {
+            g->dx[i] = sx_unbroadcast(b, ZIP(mul, g->dy[0], slope[i]), g->x[i]);
+        }
+    }
+}
+
 static void special_to_tf(sx_tf_writer *w, const sx_tf_op *op)
 {
     sx_tf_plain(w, op, functions[((const sx_special_attrs *)op->attrs)->function].tf_op);
@@ -149,30 +284,78 @@ static const sx_tf_form forms[] = {
     {                                  \
         .function = FUNCTION_##name_   \
     }
+#define ONE(name_, fill)                                                             \
+    {                                                                                \
+        .name = #name_, .inputs = {SX_SAMPLE_F32(fill, SX_BATCH, 3)}, .n_inputs = 1, \
+        FUNCTION(name_)                                                              \
+    }
+#define TWO(name_)                                               \
+    {                                                            \
+        .name = #name_,                                          \
+        .inputs = {SX_SAMPLE_F32(SX_FILL_POSITIVE, SX_BATCH, 3), \
+                   SX_SAMPLE_F32(SX_FILL_POSITIVE, 3)},          \
+        .n_inputs = 2, FUNCTION(name_)                           \
+    }
+static const double ones_and_twos[] = {1, 2}, above_one[] = {1.5, 2.25, 3},
+                    parts[] = {0.3, 0.6, 0.8};
 static const sx_op_sample special_samples[] = {
-    {.name = "lgamma",
-     .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, SX_BATCH, 3)},
+    ONE(lgamma, SX_FILL_POSITIVE),
+    ONE(digamma, SX_FILL_POSITIVE),
+    ONE(erfinv, SX_FILL_UNIFORM),
+    {.name = "ndtri",
+     .inputs = {SX_SAMPLE_LIST(SX_F32, parts, SX_BATCH, 3)},
      .n_inputs = 1,
-     FUNCTION(lgamma)},
-    {.name = "igamma",
-     .inputs = {SX_SAMPLE_F32(SX_FILL_POSITIVE, SX_BATCH, 3), SX_SAMPLE_F32(SX_FILL_POSITIVE, 3)},
+     FUNCTION(ndtri)},
+    ONE(bessel_i0, SX_FILL_NORMAL),
+    ONE(bessel_i0e, SX_FILL_POSITIVE),
+    ONE(bessel_i1, SX_FILL_NORMAL),
+    ONE(bessel_i1e, SX_FILL_POSITIVE),
+    ONE(bessel_j0, SX_FILL_NORMAL),
+    ONE(bessel_j1, SX_FILL_NORMAL),
+    ONE(bessel_k0, SX_FILL_POSITIVE),
+    ONE(bessel_k0e, SX_FILL_POSITIVE),
+    ONE(bessel_k1, SX_FILL_POSITIVE),
+    ONE(bessel_k1e, SX_FILL_POSITIVE),
+    ONE(bessel_y0, SX_FILL_POSITIVE),
+    ONE(bessel_y1, SX_FILL_POSITIVE),
+    ONE(dawsn, SX_FILL_NORMAL),
+    ONE(expint, SX_FILL_POSITIVE),
+    ONE(fresnel_cos, SX_FILL_UNIFORM),
+    ONE(fresnel_sin, SX_FILL_UNIFORM),
+    ONE(spence, SX_FILL_POSITIVE),
+    TWO(igamma),
+    TWO(igammac),
+    /* as in TensorFlow, some operands have no gradient; test_gradients.py compares the others */
+    {.name = "zeta",
+     .inputs = {SX_SAMPLE_LIST(SX_F32, above_one, SX_BATCH, 3), SX_SAMPLE_F32(SX_FILL_POSITIVE, 3)},
      .n_inputs = 2,
-     FUNCTION(igamma)},
+     FUNCTION(zeta),
+     .no_grad_check = true},
+    {.name = "polygamma",
+     .inputs = {SX_SAMPLE_LIST(SX_F32, ones_and_twos, SX_BATCH, 1),
+                SX_SAMPLE_F32(SX_FILL_POSITIVE, SX_BATCH, 3)},
+     .n_inputs = 2,
+     FUNCTION(polygamma),
+     .no_grad_check = true},
     {.name = "betainc",
-     .inputs = {SX_SAMPLE_F32(SX_FILL_POSITIVE, 7), SX_SAMPLE_F32(SX_FILL_POSITIVE, 7),
-                SX_SAMPLE_F32(SX_FILL_UNIFORM, 7)},
+     .inputs = {SX_SAMPLE_F32(SX_FILL_POSITIVE, 6), SX_SAMPLE_F32(SX_FILL_POSITIVE, 6),
+                SX_SAMPLE_LIST(SX_F32, parts, 6)},
      .n_inputs = 3,
-     FUNCTION(betainc)},
+     FUNCTION(betainc),
+     .no_grad_check = true},
 };
+#undef ONE
+#undef TWO
 
 const sx_op_def sx_op_special = {
     SX_OP_NAMED(special),
     .n_in = SX_VARIADIC,
     .n_out = 1,
     .batch_rule = SX_RULE_EXAMPLES,
-    .flags = SX_OP_HOST | SX_OP_NO_GRAD,
+    .flags = SX_OP_HOST,
     SX_OP_ATTRS(sx_special_attrs, special_attrs),
     .infer = special_infer,
+    .grad = special_grad,
     .host = special_host,
     .to_tf = special_to_tf,
     .from_tf = forms,

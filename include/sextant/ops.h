@@ -70,6 +70,11 @@ SX_API sx_value sx_stop_gradient_at(sx_builder *b, sx_value x, const char *file,
 SX_API sx_value sx_cast_at(sx_builder *b, sx_value x, sx_dtype dtype, const char *file, int line);
 #define sx_cast(b, x, dtype) sx_cast_at((b), (x), (dtype), SX_HERE_)
 
+/* The bytes of x as elements of another dtype: float32 [N,3] as uint8 is [N,3,4]. */
+SX_API sx_value sx_bitcast_at(sx_builder *b, sx_value x, sx_dtype dtype, const char *file,
+                              int line);
+#define sx_bitcast(b, x, dtype) sx_bitcast_at((b), (x), (dtype), SX_HERE_)
+
 /* x if positive, otherwise alpha x. */
 SX_API sx_value sx_leaky_relu_at(sx_builder *b, sx_value x, double alpha, const char *file,
                                  int line);
@@ -149,6 +154,13 @@ SX_API sx_value sx_mirror_pad_at(sx_builder *b, sx_value x, const sx_mirror_pad_
 /* x turned round along the axes: sx_reverse(b, x, SX_AXES(1)). */
 SX_API sx_value sx_reverse_at(sx_builder *b, sx_value x, sx_axes axes, const char *file, int line);
 #define sx_reverse(b, x, axes) sx_reverse_at((b), (x), (axes), SX_HERE_)
+
+/* The first lengths[i] elements along seq_axis in reverse order, i being the place along
+ * batch_axis: sx_reverse_sequence(b, x, lengths, 1, 0) of x [N,S,C] and lengths [N]. */
+SX_API sx_value sx_reverse_sequence_at(sx_builder *b, sx_value x, sx_value lengths, int seq_axis,
+                                       int batch_axis, const char *file, int line);
+#define sx_reverse_sequence(b, x, lengths, seq_axis, batch_axis) \
+    sx_reverse_sequence_at((b), (x), (lengths), (seq_axis), (batch_axis), SX_HERE_)
 
 /* x repeated along its dimensions: sx_tile(b, x, 1, 2) of [N,3] is [N,6]. */
 SX_API sx_value sx_tile_at(sx_builder *b, sx_value x, int rank, const int64_t *multiples,
@@ -342,6 +354,41 @@ SX_API sx_value sx_nn_batch_norm_train_at(sx_builder *b, sx_value x, sx_value sc
                                           double epsilon, const char *file, int line);
 #define sx_nn_batch_norm_train(b, x, scale, offset, mean, variance, epsilon) \
     sx_nn_batch_norm_train_at((b), (x), (scale), (offset), (mean), (variance), (epsilon), SX_HERE_)
+
+/* ---- Quantization ---- */
+
+typedef struct sx_fake_quant_args {
+    size_t struct_size;
+    int num_bits;      /* 2 to 16; 0 = 8 */
+    bool narrow_range; /* without the lowest of the integers */
+} sx_fake_quant_args;
+
+/* x as after a conversion to integers and back: training that knows of it learns to bear it. low
+ * and high are scalars, or vectors with a number for each of the last axis; they have gradients,
+ * too. */
+SX_API sx_value sx_fake_quant_at(sx_builder *b, sx_value x, sx_value low, sx_value high,
+                                 const sx_fake_quant_args *args, const char *file, int line);
+#define sx_fake_quant(b, x, low, high, ...) \
+    sx_fake_quant_at((b), (x), (low), (high), SX_ARGS_(sx_fake_quant_args, __VA_ARGS__), SX_HERE_)
+
+typedef struct sx_quantize_dequantize_args {
+    size_t struct_size;
+    int num_bits;          /* 0 = 8 */
+    bool unsigned_input;   /* the integers are not signed */
+    bool narrow_range;     /* without the lowest of the integers */
+    bool half_up;          /* halves are rounded upwards, not to the even integer */
+    bool straight_through; /* the gradient passes outside of the range, too */
+    bool per_channel;      /* low and high are vectors along `axis` */
+    int axis;              /* -1 = the last */
+} sx_quantize_dequantize_args;
+
+/* x, clipped to about [low, high], as after a conversion to integers and back that keeps 0. */
+SX_API sx_value sx_quantize_dequantize_at(sx_builder *b, sx_value x, sx_value low, sx_value high,
+                                          const sx_quantize_dequantize_args *args, const char *file,
+                                          int line);
+#define sx_quantize_dequantize(b, x, low, high, ...)   \
+    sx_quantize_dequantize_at((b), (x), (low), (high), \
+                              SX_ARGS_(sx_quantize_dequantize_args, __VA_ARGS__), SX_HERE_)
 
 /* ---- Indices ---- */
 

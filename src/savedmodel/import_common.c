@@ -48,7 +48,7 @@ static bool read_attr(const sx_tf_node *n, const char *name, sx_tf_attr *out)
         *out = sx_tf_attr_int(name, a->i);
         return true;
     case TENSORFLOW__ATTR_VALUE__VALUE_TYPE:
-        *out = sx_tf_attr_type(name, (int)a->type);
+        *out = sx_tf_attr_type(name, (int)sx_tf_plain_dtype((int)a->type));
         return true;
     case TENSORFLOW__ATTR_VALUE__VALUE_S: {
         char *text = sx_arena_strndup(r->arena, (const char *)a->s.data, a->s.len);
@@ -76,7 +76,7 @@ static bool read_attr(const sx_tf_node *n, const char *name, sx_tf_attr *out)
         if (a->list->n_type > 0) {
             int *types = sx_arena_array(r->arena, a->list->n_type, int);
             for (size_t i = 0; types != NULL && i < a->list->n_type; i++) {
-                types[i] = (int)a->list->type[i];
+                types[i] = (int)sx_tf_plain_dtype((int)a->list->type[i]);
             }
             *out = sx_tf_attr_types(name, (int)a->list->n_type, types);
             return types != NULL;

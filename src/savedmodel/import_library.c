@@ -610,8 +610,9 @@ static sx_status check_output(const sx_builder *b, const sx_signature_tensor *t,
     sx_type type = sx_type_of_value(b, complex ? y->parts[0] : y->value);
     type.dtype = !complex ? type.dtype : type.dtype == SX_F32 ? SX_C64 : SX_C128;
     const bool vague = t->unknown_rank || t->no_shape || type.rank == SX_UNKNOWN_RANK;
-    if (sx_builder_failed(b) || ((vague || shapes_agree(&t->type, &type)) &&
-                                 (t->tf_dtype <= 0 || t->tf_dtype == (int)type.dtype))) {
+    if (sx_builder_failed(b) ||
+        ((vague || shapes_agree(&t->type, &type)) &&
+         (t->tf_dtype <= 0 || sx_tf_plain_dtype(t->tf_dtype) == type.dtype))) {
         return SX_OK; /* a builder that failed says so itself */
     }
     char says[SX_TYPE_TEXT], is[SX_TYPE_TEXT];

@@ -31,7 +31,7 @@ extern const sx_tf_op_row sx_tf_variable_rows[], sx_tf_control_rows[], sx_tf_sha
     sx_tf_slice_rows[], sx_tf_list_rows[], sx_tf_number_rows[], sx_tf_einsum_rows[],
     sx_tf_image_rows[], sx_tf_random_rows[], sx_tf_window_rows[], sx_tf_index_rows[],
     sx_tf_norm_rows[], sx_tf_table_rows[], sx_tf_complex_rows[], sx_tf_scatter_rows[],
-    sx_tf_gradient_rows[], sx_tf_example_rows[];
+    sx_tf_gradient_rows[], sx_tf_example_rows[], sx_tf_quantized_rows[];
 
 /* A node that is one of ours: its row is the operator's from_tf. */
 SX_MUST_USE sx_status sx_tf_import_one(sx_tf_op_node *x);

@@ -6,7 +6,7 @@
 
 static sx_status tensor_type(const Tensorflow__TensorProto *m, sx_type *out)
 {
-    sx_type type = {.dtype = (sx_dtype)m->dtype};
+    sx_type type = {.dtype = sx_tf_plain_dtype((int)m->dtype)};
     const Tensorflow__TensorShapeProto *shape = m->tensor_shape;
     size_t rank = shape == NULL ? 0 : shape->n_dim;
     if (!sx_dtype_is_data(type.dtype) || rank > SX_MAX_RANK ||

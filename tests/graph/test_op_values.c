@@ -6,6 +6,7 @@
 #include "graph/builder.h"
 #include "graph/op_samples.h"
 #include "graph/ops/attrs.h"
+#include "graph/ops/linear_algebra.h"
 
 enum { MAX_ELEMS = 256 };
 
@@ -831,6 +832,127 @@ static void test_graph_op_values__costs(void **state)
     sx_builder_destroy(b);
 }
 
+/* A node whose bool attributes, in order, are these. */
+static sx_value with_flags(sx_builder *b, const sx_op_def *op, bool first, bool second, sx_value x)
+{
+    _Alignas(8) unsigned char attrs[64] = {0};
+    memcpy(attrs + op->attrs[0].offset, &first, sizeof(first));
+    if (op->n_attrs > 1) {
+        memcpy(attrs + op->attrs[1].offset, &second, sizeof(second));
+    }
+    return sx_build(b, op, attrs, &x, 1);
+}
+
+/* u diag(s)^2 vᵀ, and the products of the vectors that full matrices add: the signs do not matter.
+ */
+static sx_value of_svd(sx_builder *b, sx_value x, int64_t m, int64_t n, bool full, sx_value *extra)
+{
+    const int64_t p = SX_MIN(m, n);
+    const sx_value s = with_flags(b, &sx_op_svd, true, full, x);
+    sx_value u = sx_output_of(s, 1), v = sx_output_of(s, 2);
+    if (full && m != n) {
+        const sx_value last = m > n ? sx_columns(b, u, n, 1) : sx_columns(b, v, m, 1);
+        *extra = sx_product(b, last, false, last, true);
+        u = sx_columns(b, u, 0, p);
+        v = sx_columns(b, v, 0, p);
+    }
+    u = sx_mul(b, u, sx_as_row(b, sx_square(b, s)));
+    return sx_product(b, u, false, v, true);
+}
+
+static void test_graph_op_values__decompositions_have_the_gradients_of_their_products(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t m, n;
+        bool eig, full;
+    } forms[] = {{3, 3, true, false},  {3, 3, false, false}, {4, 2, false, false},
+                 {2, 4, false, false}, {3, 4, false, true},  {4, 3, false, true}};
+    for (size_t k = 0; k < SX_COUNT(forms); k++) {
+        const int64_t m = forms[k].m, n = forms[k].n;
+        sx_builder *b;
+        sx_graph *g;
+        sx_value dx, y, extra = SX_NO_VALUE;
+        assert_ok(sx_builder_create(&b));
+        const sx_value x = sx_input(b, "x", sx_type_of(SX_F64, 2, m, n));
+        if (forms[k].eig) {
+            const sx_value a = sx_add(b, x, sx_transposed(b, x));
+            const sx_value e = with_flags(b, &sx_op_self_adjoint_eig, true, false, a);
+            y = sx_mul(b, sx_output_of(e, 1), sx_as_row(b, sx_exp(b, e)));
+            y = sx_product(b, y, false, sx_output_of(e, 1), true);
+        } else {
+            y = of_svd(b, x, m, n, forms[k].full, &extra);
+        }
+        const sx_value w = sx_input(b, "w", sx_type_of_value(b, y));
+        sx_value loss = sx_reduce_sum(b, sx_mul(b, y, w), .keep_dims = false);
+        if (sx_value_is(extra)) {
+            const sx_value w2 = sx_input(b, "w2", sx_type_of_value(b, extra));
+            loss = sx_add(b, loss, sx_reduce_sum(b, sx_mul(b, extra, w2), .keep_dims = false));
+        }
+        sx_gradients(b, loss, &x, 1, &dx);
+        sx_output(b, "loss", loss);
+        sx_output(b, "dx", dx);
+        assert_ok(sx_builder_finish(b, &g));
+        sx_builder_destroy(b);
+        op_sample_values v = {g, sx_alloc((size_t)g->n_values, sizeof(sx_host_tensor))};
+        assert_non_null(v.values);
+        for (int i = 1; i < g->n_values; i++) {
+            v.values[i] = op_sample_tensor(g->values[i].type);
+        }
+        for (int i = 0; i < g->n_args; i++) {
+            op_sample_fill_weights(&v.values[g->args[i].value.id], (uint32_t)(7 * k) + (uint32_t)i);
+        }
+        const sx_host_tensor *input = &v.values[g->args[0].value.id];
+        const double *at = v.values[g->results[0].value.id].f;
+        const double *slope = v.values[g->results[1].value.id].f;
+        for (int64_t i = 0; i < sx_type_elems(&input->type); i++) {
+            const double kept = input->f[i];
+            input->f[i] = kept + 1e-5;
+            op_sample_evaluate(&v);
+            const double above = *at;
+            input->f[i] = kept - 1e-5;
+            op_sample_evaluate(&v);
+            const double below = *at;
+            input->f[i] = kept;
+            op_sample_evaluate(&v);
+            if (!(fabs((above - below) / 2e-5 - slope[i]) < 1e-5 * fmax(1, fabs(slope[i])))) {
+                fail_msg("form %zu, dx[%d] is %g, expected %g", k, (int)i, slope[i],
+                         (above - below) / 2e-5);
+            }
+        }
+        op_sample_values_end(&v);
+    }
+}
+
+static void test_graph_op_values__lengths_outside_count_as_the_nearest(void **state)
+{
+    (void)state;
+    const given in[] = {
+        {.type = {.dtype = SX_F32, .rank = 2, .dims = {3, 3}},
+         .data = (double[]){1, 2, 3, 4, 5, 6, 7, 8, 9}},
+        {.type = {.dtype = SX_I32, .rank = 1, .dims = {3}}, .data = (double[]){-5, 7, 2}},
+    };
+    results r;
+    run(&sx_op_reverse_sequence, &(sx_reverse_sequence_attrs){.seq_axis = 1}, in, 2, &r);
+    EXPECT(&r, 0, 1, 2, 3, 6, 5, 4, 8, 7, 9);
+}
+
+static void test_graph_op_values__quantized_edges(void **state)
+{
+    (void)state;
+    const given in[] = {{.type = {.dtype = SX_F32, .rank = 1, .dims = {5}},
+                         .data = (double[]){NAN, -INFINITY, INFINITY, 0, 0.4}},
+                        {.type = {.dtype = SX_F32}, .data = (double[]){-1}},
+                        {.type = {.dtype = SX_F32}, .data = (double[]){2}}};
+    const sx_quantize_dequantize_attrs two_bits = {
+        .num_bits = 2, .axis = -1, .signed_input = true, .range_given = true};
+    results r;
+    run(&sx_op_fake_quant, &(sx_fake_quant_attrs){.num_bits = 2}, in, 3, &r); /* steps of 1 */
+    EXPECT(&r, 0, NAN, -1, 2, 0, 0);
+    run(&sx_op_quantize_dequantize, &two_bits, in, 3, &r); /* integers -2 to 1, in steps of 2 */
+    EXPECT(&r, 0, NAN, -4, 2, 0, 0);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_graph_op_values__assertions_show_their_values),
     cmocka_unit_test(test_graph_op_values__errors_in_regions_are_returned),
@@ -854,5 +976,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_graph_op_values__reductions_of_nothing),
     cmocka_unit_test(test_graph_op_values__segments_outside_are_refused),
     cmocka_unit_test(test_graph_op_values__results_of_too_many_dimensions_are_refused),
+    cmocka_unit_test(test_graph_op_values__decompositions_have_the_gradients_of_their_products),
+    cmocka_unit_test(test_graph_op_values__lengths_outside_count_as_the_nearest),
+    cmocka_unit_test(test_graph_op_values__quantized_edges),
 };
 SX_TEST_MAIN(tests)

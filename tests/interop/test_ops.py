@@ -271,10 +271,14 @@ PEERS = {
 NO_TF_GRADIENT = {
     ("batch_norm", 3): "FusedBatchNormGradV3 gives none to mean",
     ("batch_norm", 4): "FusedBatchNormGradV3 gives none to variance",
+    ("matrix_diag", 1): "it gives none to the padding",
+    ("matrix_diag_part", 1): "it gives none to the padding",
     ("conv2d", "grouped"): "no grouped convolution gradients on the CPU",
     ("gather_nd", "whole"): "its gradient is a ScatterNd, which takes no indices without elements",
 }
 TF_REFUSES = {
+    ("quantize_dequantize", "channels"): "its kernel takes a range along an axis only where it is that of x itself",
+    ("quantize_dequantize", "inner_axis"): "the same",
     ("ragged_tensor_to_tensor", "rows"): "a shape that is a scalar must be a constant; test_host_ops.py compares it",
     ("gather", "empty_table"): "indices outside the table are an error on the CPU, zeros on the GPU and here",
 }

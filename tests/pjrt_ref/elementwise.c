@@ -265,6 +265,36 @@ static sx_status run_convert(ref_run *r, const ref_op *op)
     return SX_OK;
 }
 
+/* ---- bitcast_convert ---- */
+
+/* Elements of one size keep the shape; one larger element has a last dimension of smaller ones. */
+static sx_status check_bitcast(ref_program *p, const ref_op *op, void **out_plan)
+{
+    const sx_type *in = ref_in_type(p, op, 0), *out = ref_out_type(p, op, 0);
+    const int64_t from = ref_bits_of(in->dtype), to = ref_bits_of(out->dtype);
+    sx_type narrow = from > to ? *in : *out;
+    const sx_type *wide = from > to ? out : in;
+    (void)out_plan;
+    if (from <= 1 || to <= 1) {
+        return ref_wrong("takes numbers");
+    }
+    if (from != to) {
+        if (narrow.rank == SX_MAX_RANK) {
+            return ref_wrong("would exceed the largest rank");
+        }
+        narrow.dims[narrow.rank++] = from > to ? from / to : to / from;
+    }
+    return ref_same_dims(&narrow, wide) ? SX_OK : ref_wrong("changes the size");
+}
+
+static sx_status run_bitcast(ref_run *r, const ref_op *op)
+{
+    ref_array *out;
+    SX_TRY(ref_out(r, op, 0, &out));
+    memcpy(out->data, ref_in(r, op, 0)->data, (size_t)sx_type_bytes(&out->type));
+    return SX_OK;
+}
+
 /* ---- reduce_precision ---- */
 
 /* Of the bits of bfloat16 only: 8 of exponent, 7 of mantissa. */
@@ -434,6 +464,7 @@ const ref_row ref_elementwise_rows[] = {
     {.name = "compare", .n_in = 2, .n_out = 1, .check = check_compare, .run = run_compare},
     {.name = "is_finite", .n_in = 1, .n_out = 1, .check = check_is_finite, .run = run_is_finite},
     {.name = "convert", .n_in = 1, .n_out = 1, .check = check_convert, .run = run_convert},
+    {.name = "bitcast_convert", .n_in = 1, .n_out = 1, .check = check_bitcast, .run = run_bitcast},
     {.name = "reduce_precision",
      .n_in = 1,
      .n_out = 1,

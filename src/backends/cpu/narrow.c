@@ -246,13 +246,15 @@ sx_status sx_cpu_narrow(sx_cpu_planner *p)
     for (int v = 1; v < n_values; v++) {
         count[v] = may_narrow(p, v, on_grid) ? 0 : -1;
     }
-    /* Counts the readers of each value; -1 for a value with a reader outside the sharded stages. */
+    /* Counts the readers of each value; -1 for a value with a reader outside the sharded stages, or
+     * one that reads its bytes as another dtype. */
     for (int k = 0; k < n_units; k++) {
         const sx_cpu_unit *u = &p->units[k];
         for (int i = 0; i < u->n_in && u->step >= 0; i++) {
             const int root = sx_cpu_root(p, u->in[i]);
             if (root < n_values && count[root] >= 0) {
-                count[root] = u->sharded ? count[root] + 1 : -1;
+                const bool same = sx_graph_type(p->g, (sx_value){u->in[i]})->dtype == SX_F32;
+                count[root] = u->sharded && same ? count[root] + 1 : -1;
             }
         }
     }

@@ -61,7 +61,7 @@ sx_status sx_cpu_add_unit(sx_cpu_planner *p, const sx_cpu_unit *u, int n_in, int
 static bool is_view(const sx_op_def *op)
 {
     return op->id == SX_OPID_identity || op->id == SX_OPID_stop_gradient ||
-           op->id == SX_OPID_reshape;
+           op->id == SX_OPID_reshape || op->id == SX_OPID_bitcast;
 }
 
 static bool is_constant(const sx_op_def *op)

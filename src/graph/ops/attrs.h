@@ -23,7 +23,7 @@ typedef struct sx_constant_attrs {
     sx_tensor value;
 } sx_constant_attrs;
 
-/* cast; argmax and iota have their own */
+/* cast, bitcast; argmax and iota have their own */
 typedef struct sx_cast_attrs {
     sx_dtype dtype;
 } sx_cast_attrs;
@@ -65,6 +65,10 @@ typedef struct sx_mirror_pad_attrs {
     sx_ints before, after; /* per dimension; 0 for the batch */
     bool symmetric;
 } sx_mirror_pad_attrs;
+
+typedef struct sx_reverse_sequence_attrs {
+    int64_t seq_axis, batch_axis;
+} sx_reverse_sequence_attrs;
 
 typedef struct sx_tile_attrs {
     sx_ints multiples; /* 1 for the batch */
@@ -131,6 +135,17 @@ typedef struct sx_batch_norm_attrs {
      * as TensorFlow does; the moving averages use the mean of the parts' moments. */
     bool own_moments;
 } sx_batch_norm_attrs;
+
+/* fake_quant, fake_quant_grad */
+typedef struct sx_fake_quant_attrs {
+    int64_t num_bits;
+    bool narrow_range;
+} sx_fake_quant_attrs;
+
+typedef struct sx_quantize_dequantize_attrs {
+    int64_t num_bits, axis;
+    bool signed_input, narrow_range, range_given, half_up, straight_through;
+} sx_quantize_dequantize_attrs;
 
 typedef struct sx_iota_attrs {
     sx_ints shape; /* static */

@@ -16,7 +16,7 @@
 sx_value sx_cast(sx_builder *b, sx_value x, sx_dtype dtype);
 #endif
 #ifdef SX_ATTRS
-/* cast; argmax and iota have their own */
+/* cast, bitcast; argmax and iota have their own */
 typedef struct sx_cast_attrs {
     sx_dtype dtype;
 } sx_cast_attrs;

@@ -90,13 +90,10 @@ static bool add_row(sx_rewrite *rw, const sx_node *n)
 }
 
 static simplify_fn *const rows[SX_OPID_COUNT] = {
-    [SX_OPID_identity] = copy_input,
-    [SX_OPID_stop_gradient] = copy_input,
-    [SX_OPID_cast] = copy_if_same_type,
-    [SX_OPID_reshape] = copy_if_same_type,
-    [SX_OPID_broadcast_to] = copy_if_same_type,
-    [SX_OPID_size] = count_elements,
-    [SX_OPID_add] = add_row,
+    [SX_OPID_identity] = copy_input,       [SX_OPID_stop_gradient] = copy_input,
+    [SX_OPID_cast] = copy_if_same_type,    [SX_OPID_reshape] = copy_if_same_type,
+    [SX_OPID_bitcast] = copy_if_same_type, [SX_OPID_broadcast_to] = copy_if_same_type,
+    [SX_OPID_size] = count_elements,       [SX_OPID_add] = add_row,
 };
 
 static void simplify_node(sx_rewrite *rw, const sx_node *n)

@@ -182,9 +182,9 @@ static void settle(sx_rewrite *rw, const sx_node *n, int k, bool inputs_on_grid)
     }
 }
 
-/* Regions keep the types of their arguments and results, so a node with regions gets its operands
- * in bfloat16. */
-static void keep_around_regions(sx_rewrite *rw, const sx_node *n)
+/* Regions keep the types of their arguments and results, and a bitcast reads bytes: such a node
+ * gets its operands in bfloat16. */
+static void keep_narrow(sx_rewrite *rw, const sx_node *n)
 {
     widening *w = rw->user;
     for (int i = 0; i < n->n_inputs; i++) {
@@ -208,8 +208,8 @@ static void keep_around_regions(sx_rewrite *rw, const sx_node *n)
 static void widen_node(sx_rewrite *rw, const sx_node *n)
 {
     widening *w = rw->user;
-    if (sx_op_has_regions(n->op)) {
-        keep_around_regions(rw, n);
+    if (sx_op_has_regions(n->op) || n->op->id == SX_OPID_bitcast) {
+        keep_narrow(rw, n);
         return;
     }
     const void *attrs = wide_attrs(rw, n);

@@ -23,6 +23,7 @@ static bool keeps_f16(const sx_node *n)
         [SX_OPID_cast] = true,           [SX_OPID_parameter] = true,
         [SX_OPID_constant] = true,       [SX_OPID_identity] = true,
         [SX_OPID_stop_gradient] = true,  [SX_OPID_reshape] = true,
+        [SX_OPID_bitcast] = true,        [SX_OPID_reverse_sequence] = true,
         [SX_OPID_select] = true,         [SX_OPID_tile] = true,
         [SX_OPID_reverse] = true,        [SX_OPID_mirror_pad] = true,
         [SX_OPID_take_row] = true,       [SX_OPID_put_row] = true,

@@ -305,6 +305,11 @@ void sx_hlo_lower_cast(sx_hlo_writer *w, const sx_hlo_op *op)
                          : sx_hlo_convert(w, x, attrs->dtype);
 }
 
+void sx_hlo_lower_bitcast(sx_hlo_writer *w, const sx_hlo_op *op)
+{
+    op->out[0] = sx_hlo_emit(w, "bitcast_convert", op->in, 1, op->out_types, 1);
+}
+
 void sx_hlo_lower_leaky_relu(sx_hlo_writer *w, const sx_hlo_op *op)
 {
     const sx_alpha_attrs *attrs = op->attrs;

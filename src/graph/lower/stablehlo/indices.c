@@ -144,6 +144,42 @@ void sx_hlo_lower_gather_grad(sx_hlo_writer *w, const sx_hlo_op *op)
     op->out[0] = sx_hlo_convert(w, sum, op->out_types[0].dtype);
 }
 
+/* x as [B, S, ...], of which rows are taken: row k of example i is row k < lengths[i] ? lengths[i]
+ * - 1 - k : k. */
+void sx_hlo_lower_reverse_sequence(sx_hlo_writer *w, const sx_hlo_op *op)
+{
+    const sx_reverse_sequence_attrs *attrs = op->attrs;
+    const sx_type *x = &op->in_types[0];
+    const int64_t batch = x->dims[attrs->batch_axis], size = x->dims[attrs->seq_axis];
+    const sx_type places = sx_type_of(SX_I64, batch, size), all = sx_type_of(SX_I64, batch * size);
+    int64_t perm[SX_MAX_RANK] = {attrs->batch_axis, attrs->seq_axis}, back[SX_MAX_RANK];
+    sx_type moved = *x;
+    if (sx_type_elems(x) == 0) {
+        op->out[0] = op->in[0];
+        return;
+    }
+    for (int d = 0, k = 2; d < x->rank; d++) {
+        if (d != attrs->batch_axis && d != attrs->seq_axis) {
+            perm[k++] = d;
+        }
+    }
+    for (int d = 0; d < x->rank; d++) {
+        moved.dims[d] = x->dims[perm[d]];
+        back[perm[d]] = d;
+    }
+    const sx_type rows = sx_type_of(x->dtype, batch * size, sx_dims_product(&moved, 2, x->rank));
+    sx_hlo length = sx_hlo_clamp(w, sx_hlo_convert(w, op->in[1], SX_I64), 0, (double)size);
+    sx_hlo place = sx_hlo_iota(w, places, 1), last = sx_hlo_repeat(w, length, &places, 1);
+    sx_hlo inside = sx_hlo_compare(w, "LT", place, last);
+    last = sx_hlo_with(w, "subtract", last, 1);
+    place = sx_hlo_select(w, inside, sx_hlo_binary(w, "subtract", last, place), place);
+    sx_hlo first = sx_hlo_with(w, "multiply", sx_hlo_iota(w, places, 0), (double)size);
+    sx_hlo index = sx_hlo_reshape(w, sx_hlo_binary(w, "add", first, place), &all);
+    sx_hlo flat = sx_hlo_reshape(w, sx_hlo_transpose(w, op->in[0], perm), &rows);
+    sx_hlo taken = sx_hlo_reshape(w, take_rows(w, flat, index, &rows), &moved);
+    op->out[0] = sx_hlo_transpose(w, taken, back);
+}
+
 /* A stable sort of (element, index) pairs in descending order. */
 void sx_hlo_lower_top_k(sx_hlo_writer *w, const sx_hlo_op *op)
 {

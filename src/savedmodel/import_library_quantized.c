@@ -1,0 +1,471 @@
+/* Imports nodes that convert between floats and the integers of a range. TensorFlow's quantized
+ * types are the plain ones with as many bits; what such a node computes is written in float32 step
+ * by step as its kernels do, so that the same numbers fall on the same integers. */
+#include "savedmodel/import_library_ops.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+/* ---- Expressions ---- */
+
+/* Builds nodes of one output; after an error it builds no more. */
+typedef struct expression {
+    const sx_tf_op_node *x;
+    sx_status status;
+} expression;
+
+static sx_value node(expression *e, const sx_op_def *op, const void *attrs, int n,
+                     const sx_value *in)
+{
+    sx_value y = SX_NO_VALUE;
+    if (e->status == SX_OK) {
+        e->status = sx_tf_build(e->x, op, attrs, &y, n, in);
+    }
+    return y;
+}
+
+static sx_value number_of(expression *e, sx_dtype dtype, double value)
+{
+    sx_value y = SX_NO_VALUE;
+    if (e->status == SX_OK) {
+        e->status = sx_tf_number(e->x, dtype, value, &y);
+    }
+    return y;
+}
+
+static sx_value operand(expression *e, int i)
+{
+    sx_value y = SX_NO_VALUE;
+    if (e->status == SX_OK) {
+        e->status = sx_tf_operand(e->x, i, &y);
+    }
+    return y;
+}
+
+static sx_value cast_to(expression *e, sx_value v, sx_dtype dtype)
+{
+    return node(e, &sx_op_cast, &(sx_cast_attrs){dtype}, 1, &v);
+}
+
+#define NUMBER(value)      number_of(e, SX_F32, (value))
+#define MAP(op_name, a)    node(e, &sx_op_##op_name, NULL, 1, (const sx_value[]){(a)})
+#define ZIP(op_name, a, b) node(e, &sx_op_##op_name, NULL, 2, (const sx_value[]){(a), (b)})
+#define CHOOSE(c, a, b)    node(e, &sx_op_select, NULL, 3, (const sx_value[]){(c), (a), (b)})
+
+/* To the nearest integer, halves away from 0. */
+static sx_value round_away(expression *e, sx_value v, sx_dtype dtype)
+{
+    const sx_value size = MAP(abs, v), whole = MAP(floor, size);
+    const sx_value up = ZIP(greater_equal, ZIP(sub, size, whole), number_of(e, dtype, 0.5));
+    const sx_value rounded = CHOOSE(up, ZIP(add, whole, number_of(e, dtype, 1)), whole);
+    return CHOOSE(ZIP(less, v, number_of(e, dtype, 0)), MAP(neg, rounded), rounded);
+}
+
+/* ---- Integers ---- */
+
+typedef struct integers {
+    sx_dtype dtype;
+    double lowest, highest;
+    double steps; /* how many there are, less one */
+    bool is_signed;
+} integers;
+
+static sx_status integers_of(const sx_tf_op_node *x, const char *name, sx_dtype otherwise,
+                             integers *out)
+{
+    const sx_dtype dtype = sx_tf_read_dtype(&x->tf.head, name, otherwise);
+    const bool is_signed = dtype == SX_I8 || dtype == SX_I16 || dtype == SX_I32;
+    if (!is_signed && dtype != SX_U8 && dtype != SX_U16) {
+        return sx_tf_unsupported("its integers are %s", sx_dtype_name(dtype));
+    }
+    const double count = ldexp(1, 8 * (int)sx_dtype_bytes(dtype));
+    *out = (integers){.dtype = dtype,
+                      .lowest = is_signed ? -count / 2 : 0,
+                      .highest = is_signed ? count / 2 - 1 : count - 1,
+                      .steps = count - 1,
+                      .is_signed = is_signed};
+    return SX_OK;
+}
+
+typedef enum mode { MIN_COMBINED, MIN_FIRST, SCALED } mode;
+
+static sx_status mode_of(const sx_tf_op_node *x, mode *out)
+{
+    static const char *const names[] = {"MIN_COMBINED", "MIN_FIRST", "SCALED"};
+    for (int i = 0; i < 3; i++) {
+        if (sx_tf_read_is(&x->tf.head, "mode", names[i], i == MIN_COMBINED)) {
+            *out = (mode)i;
+            return SX_OK;
+        }
+    }
+    return sx_tf_unsupported("an unknown mode");
+}
+
+/* A number for each element along the axis, in a shape that broadcasts with x; -1: one for all. */
+static sx_value along_axis(expression *e, sx_value v, int64_t axis, int rank)
+{
+    for (int64_t d = axis + 1; axis >= 0 && d < rank && e->status == SX_OK; d++) {
+        e->status = sx_tf_expand(e->x, v, -1, &v);
+    }
+    return v;
+}
+
+static sx_status axis_of(const sx_tf_op_node *x, int64_t *out)
+{
+    const int rank = x->tf.head.types[0].rank;
+    *out = sx_tf_read_int(&x->tf.head, "axis", -1);
+    if (*out >= 0) {
+        SX_TRY(sx_tf_require_rank(x, 0));
+    }
+    return *out < -1 || (*out >= 0 && *out >= rank)
+               ? sx_error(SX_DATA_LOSS, "axis is %lld for rank %d", (long long)*out, rank)
+               : SX_OK;
+}
+
+/* ---- Quantize, Dequantize ---- */
+
+/* x in MIN_FIRST's integers: round(x scale) - (round(low scale) - lowest), which are floats. */
+static sx_value quantize_min_first(expression *e, const integers *q, sx_value v, sx_value low,
+                                   sx_value high)
+{
+    const sx_value span = ZIP(sub, high, low);
+    const sx_value none = ZIP(equal, high, low), zero = NUMBER(0);
+    const sx_value scale = CHOOSE(none, zero, ZIP(div, NUMBER(q->steps), span));
+    const sx_value first = round_away(e, ZIP(mul, low, scale), SX_F32);
+    const sx_value y =
+        ZIP(sub, round_away(e, ZIP(mul, v, scale), SX_F32), ZIP(sub, first, NUMBER(q->lowest)));
+    const double most = q->dtype == SX_I32 ? 2147483520.0 : q->highest; /* of float32 */
+    return ZIP(minimum, ZIP(maximum, y, NUMBER(q->lowest)), NUMBER(most));
+}
+
+/* MIN_FIRST's integers, as floats, as numbers of the range. */
+static sx_value dequantize_min_first(expression *e, const integers *q, sx_value v, sx_value low,
+                                     sx_value high)
+{
+    const sx_value scale = ZIP(div, ZIP(sub, high, low), NUMBER(q->steps));
+    const sx_value rounded = ZIP(mul, round_away(e, ZIP(div, low, scale), SX_F32), scale);
+    const sx_value first = CHOOSE(ZIP(equal, high, low), low, rounded);
+    const sx_value zero = ZIP(sub, first, ZIP(mul, NUMBER(q->lowest), scale));
+    return ZIP(add, zero, ZIP(mul, v, scale));
+}
+
+/* QuantizeV2(x, low, high): the integers, and the range that they stand for */
+static sx_status import_quantize(sx_tf_op_node *x)
+{
+    const sx_tf_node *n = &x->tf.head;
+    const bool even = sx_tf_read_is(n, "round_mode", "HALF_TO_EVEN", false);
+    const double least = sx_tf_read_float(n, "ensure_minimum_range", (double)0.01f);
+    expression at = {.x = x}, *e = &at;
+    integers q = {0};
+    mode by = MIN_COMBINED;
+    int64_t axis = -1;
+    SX_TRY(integers_of(x, "T", SX_DTYPE_NONE, &q));
+    SX_TRY(mode_of(x, &by));
+    SX_TRY(axis_of(x, &axis));
+    const int rank = n->types[0].rank;
+    const sx_value v = operand(e, 0), given_low = operand(e, 1), given_high = operand(e, 2);
+    const sx_value zero = NUMBER(0);
+    /* A range without 0, or too narrow, is widened. */
+    sx_value low = ZIP(minimum, zero, given_low);
+    const sx_value size = ZIP(maximum, MAP(abs, given_low), MAP(abs, given_high));
+    const sx_value margin = ZIP(mul, ZIP(maximum, NUMBER(1), size), NUMBER(least));
+    sx_value high = ZIP(maximum, given_high, ZIP(add, low, margin));
+    high = ZIP(maximum, zero, high);
+    sx_value y = SX_NO_VALUE;
+    if (by == SCALED) {
+        const double first = q.lowest + (sx_tf_read_bool(n, "narrow_range", false) ? 1 : 0);
+        const sx_value none = NUMBER((double)FLT_MAX), least_int = NUMBER(first),
+                       most_int = NUMBER(q.highest);
+        const sx_value from_low =
+            CHOOSE(ZIP(greater, ZIP(mul, least_int, low), zero), ZIP(div, least_int, low), none);
+        const sx_value from_high =
+            CHOOSE(ZIP(greater, ZIP(mul, most_int, high), zero), ZIP(div, most_int, high), none);
+        const sx_value scale = ZIP(minimum, from_low, from_high);
+        low = ZIP(div, least_int, scale);
+        low = CHOOSE(ZIP(less, MAP(abs, low), NUMBER((double)FLT_MIN)), zero, low); /* as flushed */
+        high = ZIP(div, most_int, scale);
+        y = ZIP(minimum, v, along_axis(e, high, axis, rank));
+        y = ZIP(maximum, y, along_axis(e, low, axis, rank));
+        y = ZIP(mul, y, along_axis(e, scale, axis, rank));
+        y = even ? MAP(round, y) : round_away(e, y, SX_F32);
+    } else if (even) {
+        return sx_tf_unsupported("round_mode HALF_TO_EVEN in another mode than SCALED");
+    } else if (by == MIN_FIRST) {
+        if (axis >= 0) {
+            return sx_tf_unsupported("mode MIN_FIRST with an axis");
+        }
+        y = quantize_min_first(e, &q, v, low, high);
+    } else {
+        const sx_value first = along_axis(e, low, axis, rank),
+                       scale = ZIP(div, NUMBER(q.steps), ZIP(sub, high, low));
+        y = ZIP(maximum, ZIP(minimum, v, along_axis(e, high, axis, rank)), first);
+        y = ZIP(mul, ZIP(sub, y, first), along_axis(e, scale, axis, rank));
+        y = q.is_signed ? round_away(e, ZIP(sub, y, NUMBER((q.steps + 1) / 2)), SX_F32)
+                        : ZIP(add, y, NUMBER(0.5));
+    }
+    sx_tf_set(x, 0, cast_to(e, y, q.dtype));
+    sx_tf_set(x, 1, low);
+    sx_tf_set(x, 2, high);
+    return at.status;
+}
+
+/* Dequantize(integers, low, high) */
+static sx_status import_dequantize(sx_tf_op_node *x)
+{
+    const sx_tf_node *n = &x->tf.head;
+    expression at = {.x = x}, *e = &at;
+    integers q = {0};
+    mode by = MIN_COMBINED;
+    int64_t axis = -1;
+    SX_TRY(integers_of(x, "T", SX_DTYPE_NONE, &q));
+    SX_TRY(mode_of(x, &by));
+    SX_TRY(axis_of(x, &axis));
+    const int rank = n->types[0].rank;
+    const sx_value low = operand(e, 1), high = operand(e, 2);
+    sx_value y = cast_to(e, operand(e, 0), SX_F32);
+    if (by == MIN_FIRST) {
+        if (axis >= 0) {
+            return sx_tf_unsupported("mode MIN_FIRST with an axis");
+        }
+        y = dequantize_min_first(e, &q, y, low, high);
+    } else if (by == SCALED) {
+        const double first = q.lowest + (sx_tf_read_bool(n, "narrow_range", false) ? 1 : 0);
+        sx_value scale = ZIP(div, high, NUMBER(q.highest));
+        if (q.is_signed) {
+            scale = ZIP(maximum, ZIP(div, low, NUMBER(first)), scale);
+        }
+        y = ZIP(mul, y, along_axis(e, scale, axis, rank));
+    } else {
+        const sx_value scale = ZIP(div, ZIP(sub, high, low), NUMBER(q.steps));
+        y = q.is_signed ? ZIP(add, y, NUMBER((q.steps + 1) / 2)) : y;
+        y = ZIP(mul, y, along_axis(e, scale, axis, rank));
+        y = ZIP(add, y, along_axis(e, low, axis, rank));
+    }
+    sx_tf_set(x, 0, cast_to(e, y, sx_tf_read_dtype(n, "dtype", SX_F32)));
+    return at.status;
+}
+
+/* ---- Integers of one range in another ---- */
+
+#define WIDE(value) number_of(e, SX_F64, (value))
+
+/* int32 [low, high] -> uint8 [to_low, to_high], in fixed-point numbers with 16 bits of fraction. */
+static sx_value requantize_fixed(expression *e, sx_value v, sx_value low, sx_value high,
+                                 sx_value to_low, sx_value to_high)
+{
+    enum { FRACTION = 65536 };
+    const sx_value span = ZIP(sub, to_high, to_low), none = ZIP(equal, span, NUMBER(0));
+    const sx_value reciprocal = CHOOSE(none, NUMBER(0), ZIP(div, NUMBER(255), span));
+    const sx_value middle = ZIP(div, ZIP(add, low, high), NUMBER(2));
+    const sx_value from = cast_to(e, ZIP(sub, high, low), SX_F64), to = cast_to(e, span, SX_F64);
+    const sx_value no_scale = number_of(e, SX_I64, 0);
+    sx_value scale = ZIP(div, ZIP(mul, WIDE(255.0 * FRACTION), from), to);
+    scale = CHOOSE(none, no_scale, cast_to(e, scale, SX_I64));
+    const sx_value offset =
+        cast_to(e, ZIP(mul, ZIP(mul, middle, reciprocal), NUMBER(FRACTION)), SX_I64);
+    sx_value start = ZIP(mul, cast_to(e, to_low, SX_F64), WIDE(255));
+    start = ZIP(div, ZIP(mul, WIDE(FRACTION), start), to);
+    start = CHOOSE(none, no_scale, cast_to(e, start, SX_I64));
+    sx_value y = ZIP(mul, cast_to(e, v, SX_I64), scale);
+    y = ZIP(floor_div, y, number_of(e, SX_I64, 0x1p32));
+    const sx_value half = number_of(e, SX_I64, FRACTION / 2.0);
+    y = ZIP(add, y, ZIP(add, ZIP(sub, offset, start), half));
+    y = ZIP(floor_div, y, number_of(e, SX_I64, FRACTION));
+    y = ZIP(minimum, ZIP(maximum, y, no_scale), number_of(e, SX_I64, 255));
+    return cast_to(e, y, SX_U8);
+}
+
+static sx_value requantize(expression *e, const integers *from, const integers *to, sx_value v,
+                           sx_value low, sx_value high, sx_value to_low, sx_value to_high)
+{
+    if (from->dtype == SX_I32 && to->dtype == SX_U8) {
+        return requantize_fixed(e, v, low, high, to_low, to_high);
+    }
+    const sx_value y = dequantize_min_first(e, from, cast_to(e, v, SX_F32), low, high);
+    return cast_to(e, quantize_min_first(e, to, y, to_low, to_high), to->dtype);
+}
+
+/* Requantize(integers, low, high, to_low, to_high): the integers, to_low, to_high */
+static sx_status import_requantize(sx_tf_op_node *x)
+{
+    expression at = {.x = x}, *e = &at;
+    integers from = {0}, to = {0};
+    SX_TRY(integers_of(x, "Tinput", SX_DTYPE_NONE, &from));
+    SX_TRY(integers_of(x, "out_type", SX_DTYPE_NONE, &to));
+    const sx_value to_low = operand(e, 3), to_high = operand(e, 4);
+    sx_tf_set(
+        x, 0,
+        requantize(e, &from, &to, operand(e, 0), operand(e, 1), operand(e, 2), to_low, to_high));
+    sx_tf_set(x, 1, to_low);
+    sx_tf_set(x, 2, to_high);
+    return at.status;
+}
+
+/* An integer of the range as a number, in float64 as TensorFlow does here. */
+static sx_value number_in_range(expression *e, const integers *q, sx_value v, sx_value low,
+                                sx_value high)
+{
+    const sx_value span = cast_to(e, ZIP(sub, high, low), SX_F64);
+    const sx_value scale =
+        ZIP(div, ZIP(mul, span, WIDE((q->steps + 1) / q->steps)), WIDE(q->steps + 1));
+    const sx_value narrow = cast_to(e, scale, SX_F32);
+    const sx_value first = ZIP(mul, round_away(e, ZIP(div, low, narrow), SX_F32), narrow);
+    const sx_value place = ZIP(sub, cast_to(e, v, SX_F64), WIDE(q->lowest));
+    const sx_value y = ZIP(add, cast_to(e, first, SX_F64), ZIP(mul, place, scale));
+    return CHOOSE(ZIP(equal, low, high), low, cast_to(e, y, SX_F32));
+}
+
+/* The range that the integers of input 0 use, from at most 0 on. */
+static sx_status used_range(sx_tf_op_node *x, expression *e, const integers *q, sx_value out[2])
+{
+    const int rank = x->tf.head.types[0].rank;
+    sx_reduce_attrs all = {.axes = {.n = 0}};
+    SX_TRY(sx_tf_require_rank(x, 0));
+    for (int d = 0; d < rank; d++) {
+        all.axes.v[all.axes.n++] = d;
+    }
+    const sx_value v = operand(e, 0), low = operand(e, 1), high = operand(e, 2);
+    const sx_value least = node(e, &sx_op_reduce_min, &all, 1, &v),
+                   most = node(e, &sx_op_reduce_max, &all, 1, &v);
+    out[0] = ZIP(minimum, NUMBER(0), number_in_range(e, q, least, low, high));
+    out[1] = number_in_range(e, q, most, low, high);
+    return e->status;
+}
+
+/* RequantizationRange(integers, low, high) */
+static sx_status import_requantization_range(sx_tf_op_node *x)
+{
+    expression at = {.x = x};
+    integers q = {0};
+    sx_value range[2];
+    SX_TRY(integers_of(x, "Tinput", SX_DTYPE_NONE, &q));
+    SX_TRY(used_range(x, &at, &q, range));
+    sx_tf_set(x, 0, range[0]);
+    sx_tf_set(x, 1, range[1]);
+    return SX_OK;
+}
+
+/* QuantizeDownAndShrinkRange(integers, low, high): Requantize to the range that is used */
+static sx_status import_shrink_range(sx_tf_op_node *x)
+{
+    expression at = {.x = x}, *e = &at;
+    integers from = {0}, to = {0};
+    sx_value range[2];
+    SX_TRY(integers_of(x, "Tinput", SX_DTYPE_NONE, &from));
+    SX_TRY(integers_of(x, "out_type", SX_DTYPE_NONE, &to));
+    SX_TRY(used_range(x, e, &from, range));
+    sx_tf_set(
+        x, 0,
+        requantize(e, &from, &to, operand(e, 0), operand(e, 1), operand(e, 2), range[0], range[1]));
+    sx_tf_set(x, 1, range[0]);
+    sx_tf_set(x, 2, range[1]);
+    return at.status;
+}
+
+/* ---- There and back ---- */
+
+/* FakeQuantWithMinMaxArgs(x) {min, max} */
+static sx_status import_fake_quant(sx_tf_op_node *x)
+{
+    const sx_tf_node *n = &x->tf.head;
+    const sx_fake_quant_attrs attrs = {.num_bits = sx_tf_read_int(n, "num_bits", 8),
+                                       .narrow_range = sx_tf_read_bool(n, "narrow_range", false)};
+    expression at = {.x = x}, *e = &at;
+    const sx_value in[] = {operand(e, 0), NUMBER(sx_tf_read_float(n, "min", -6)),
+                           NUMBER(sx_tf_read_float(n, "max", 6))};
+    sx_tf_set(x, 0, node(e, &sx_op_fake_quant, &attrs, 3, in));
+    return at.status;
+}
+
+/* FakeQuantWithMinMaxArgsGradient(dy, x) {min, max} */
+static sx_status import_fake_quant_grad(sx_tf_op_node *x)
+{
+    const sx_tf_node *n = &x->tf.head;
+    const sx_fake_quant_attrs attrs = {.num_bits = sx_tf_read_int(n, "num_bits", 8),
+                                       .narrow_range = sx_tf_read_bool(n, "narrow_range", false)};
+    expression at = {.x = x}, *e = &at;
+    const sx_value in[] = {operand(e, 0), operand(e, 1), NUMBER(sx_tf_read_float(n, "min", -6)),
+                           NUMBER(sx_tf_read_float(n, "max", 6))};
+    sx_value dx = SX_NO_VALUE;
+    int n_out = 0;
+    SX_TRY(at.status);
+    SX_TRY(sx_tf_add_node(x, &sx_op_fake_quant_grad, &attrs, in, 4, NULL, 0, &dx, &n_out));
+    sx_tf_set(x, 0, dx);
+    return SX_OK;
+}
+
+/* QuantizeAndDequantizeV2, V3, V4 without a given range: that of x. V3 has num_bits as input 3. */
+static sx_status import_quantize_dequantize(sx_tf_op_node *x)
+{
+    const sx_tf_node *n = &x->tf.head;
+    const char *op = x->n->node->op;
+    sx_quantize_dequantize_attrs attrs = {
+        .num_bits = sx_tf_read_int(n, "num_bits", 8),
+        .signed_input = sx_tf_read_bool(n, "signed_input", true),
+        .narrow_range = sx_tf_read_bool(n, "narrow_range", false),
+        .half_up = sx_tf_read_is(n, "round_mode", "HALF_UP", false),
+        .straight_through = strcmp(op, "QuantizeAndDequantizeV4") != 0};
+    if (sx_tf_read_bool(n, "range_given", strcmp(op, "QuantizeAndDequantizeV3") == 0)) {
+        return sx_tf_import_one(x);
+    }
+    SX_TRY(sx_tf_require_rank(x, 0));
+    SX_TRY(axis_of(x, &attrs.axis));
+    if (strcmp(op, "QuantizeAndDequantizeV3") == 0) {
+        sx_ints bits = {0};
+        SX_TRY(sx_tf_operand_ints(x, 3, &bits));
+        if (bits.n != 1) {
+            return sx_error(SX_DATA_LOSS, "num_bits has %d numbers, expected 1", bits.n);
+        }
+        attrs.num_bits = bits.v[0];
+    }
+    expression at = {.x = x}, *e = &at;
+    sx_reduce_attrs all = {.axes = {.n = 0}};
+    for (int d = 0; d < n->types[0].rank; d++) {
+        if (d != attrs.axis) {
+            all.axes.v[all.axes.n++] = d;
+        }
+    }
+    const sx_value v = operand(e, 0);
+    const sx_value in[] = {v, node(e, &sx_op_reduce_min, &all, 1, &v),
+                           node(e, &sx_op_reduce_max, &all, 1, &v)};
+    sx_tf_set(x, 0, node(e, &sx_op_quantize_dequantize, &attrs, 3, in));
+    return at.status;
+}
+
+/* QuantizeAndDequantizeV4Grad(dy, x, low, high): dy where low <= x <= high; none to low and high */
+static sx_status import_quantize_dequantize_grad(sx_tf_op_node *x)
+{
+    const sx_dtype dtype = x->tf.head.types[1].dtype;
+    const int rank = x->tf.head.types[1].rank;
+    const int64_t axis = sx_tf_read_int(&x->tf.head, "axis", -1);
+    expression at = {.x = x}, *e = &at;
+    if (axis >= 0) {
+        SX_TRY(sx_tf_require_rank(x, 1));
+    }
+    const sx_value dy = operand(e, 0), v = operand(e, 1), low = operand(e, 2), high = operand(e, 3),
+                   zero = number_of(e, dtype, 0);
+    const sx_value above = ZIP(greater_equal, v, along_axis(e, low, axis, rank)),
+                   below = ZIP(less_equal, v, along_axis(e, high, axis, rank));
+    sx_tf_set(x, 0, CHOOSE(ZIP(logical_and, above, below), dy, zero));
+    sx_tf_set(x, 1, ZIP(mul_no_nan, low, zero));
+    sx_tf_set(x, 2, ZIP(mul_no_nan, high, zero));
+    return at.status;
+}
+
+/* ---- The table ---- */
+
+const sx_tf_op_row sx_tf_quantized_rows[] = {
+    {"QuantizeV2", import_quantize, NULL},
+    {"Dequantize", import_dequantize, NULL},
+    {"Requantize", import_requantize, NULL},
+    {"RequantizationRange", import_requantization_range, NULL},
+    {"QuantizeDownAndShrinkRange", import_shrink_range, NULL},
+    {"FakeQuantWithMinMaxArgs", import_fake_quant, NULL},
+    {"FakeQuantWithMinMaxArgsGradient", import_fake_quant_grad, NULL},
+    {"QuantizeAndDequantizeV2", import_quantize_dequantize, NULL},
+    {"QuantizeAndDequantizeV3", import_quantize_dequantize, NULL},
+    {"QuantizeAndDequantizeV4", import_quantize_dequantize, NULL},
+    {"QuantizeAndDequantizeV4Grad", import_quantize_dequantize_grad, NULL},
+    {NULL, NULL, NULL},
+};

@@ -1,0 +1,200 @@
+"""Quantization, bitcasts and reversed sequences against TensorFlow: forward, and the gradient nodes that functions
+contain. An integer or a step of the grid that differs is a failure.
+
+Each row of CASES is a function and its arguments (function_cases.py)."""
+import os
+import sys
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"  # its kernels round otherwise than TensorFlow's own
+import numpy as np
+import tensorflow as tf
+
+import function_cases
+
+raw = tf.raw_ops
+CASES = {}
+RNG = np.random.default_rng(5)
+f32 = np.float32
+
+
+def case(name, function, *args):
+    assert name not in CASES, name
+    CASES[name] = (function, args)
+
+
+def gradients(function, n):
+    """The function, and its gradients with respect to the first n arguments, weighted by the last argument."""
+    def both(*args):
+        xs, w = args[:-1], args[-1]
+        with tf.GradientTape() as tape:
+            tape.watch(xs[:n])
+            y = function(*xs)
+        return [y, *(tf.zeros_like(x) if d is None else d for x, d in zip(xs, tape.gradient(y, xs[:n], w)))]
+    return both
+
+
+# --- Fake quantization -------------------------------------------------------------------------------
+
+X = np.concatenate([RNG.normal(size=41) * 2, [0, -0.0, 1e-30, np.inf, -np.inf, 0.5, -0.5]]).astype(f32).reshape(6, 2, 4)
+W = RNG.normal(size=X.shape).astype(f32)
+RANGES = [(-6, 6), (-1.1, 1.3), (0, 2), (-2, 0), (0.3, 1.5), (-3, -1), (-1e-3, 1e-3), (-0.3, 1000)]
+for bits in (2, 8, 16):
+    for narrow in (False, True):
+        options = {"num_bits": bits, "narrow_range": narrow}
+        for k, (low, high) in enumerate(RANGES):
+            name = f"{bits}_{narrow}_{k}"
+            fake = lambda x, a, b, o=options: raw.FakeQuantWithMinMaxVars(inputs=x, min=a, max=b, **o)
+            case(f"fake_vars_{name}", gradients(fake, 3), X, f32(low), f32(high), W)
+            if low <= 0 <= high and low < high:
+                args = lambda x, l=low, h=high, o=options: raw.FakeQuantWithMinMaxArgs(inputs=x, min=l, max=h, **o)
+                case(f"fake_args_{name}", gradients(args, 1), X, W)
+        lows, highs = f32([-1, -0.3, 0, -2]), f32([1, 0.8, 2, 0])
+        channel = lambda x, a, b, o=options: raw.FakeQuantWithMinMaxVarsPerChannel(inputs=x, min=a, max=b, **o)
+        for shape in ((24,), (12, 4), (2, 3, 2, 4)):
+            x, w = X.reshape(-1)[:48 if len(shape) > 1 else 4].reshape(shape if len(shape) > 1 else (4,)), None
+            w = RNG.normal(size=x.shape).astype(f32)
+            case(f"fake_channels_{bits}_{narrow}_{len(shape)}", gradients(channel, 3), x, lows, highs, w)
+fake = lambda x, a, b: raw.FakeQuantWithMinMaxVars(inputs=x, min=a, max=b)
+case("fake_zero", gradients(fake, 3), np.nan_to_num(X), f32(0), f32(0), W)
+case("fake_nan", fake, f32([np.nan, 1]), f32(-1), f32(1))
+case("fake_none", gradients(fake, 3), np.zeros((0, 3), f32), f32(-1), f32(1), np.zeros((0, 3), f32))
+
+# --- To integers and back ----------------------------------------------------------------------------
+
+finite = lambda x: np.nan_to_num(x, posinf=9, neginf=-9)
+for dtype in (np.float32, np.float64):
+    x, w = finite(X).astype(dtype), W.astype(dtype)
+    halves = (np.arange(-20, 20) / 2).astype(dtype).reshape(10, 4)
+    for mode in ("HALF_TO_EVEN", "HALF_UP"):
+        for bits, signed, narrow in ((8, True, False), (4, True, True), (8, False, False), (2, True, False), (16, True, False)):
+            name = f"{np.dtype(dtype).name}_{mode}_{bits}_{signed}_{narrow}"
+            options = {"signed_input": signed, "range_given": True, "round_mode": mode, "narrow_range": narrow}
+            for k, (low, high) in enumerate([(-1.1, 1.3), (-0.2, 3), (0, 2), (0, 0), (-128, 127)]):
+                v4 = lambda x, a, b, o=options, n=bits: raw.QuantizeAndDequantizeV4(input=x, input_min=a, input_max=b, num_bits=n, **o)
+                case(f"there_v4_{name}_{k}", gradients(v4, 3), halves if k == 4 else x, dtype(low), dtype(high), np.ones_like(halves) if k == 4 else w)
+            own = options | {"range_given": False}
+            for version, data in (("own", x), ("positive", np.abs(x))):
+                v2 = lambda x, o=own, n=bits: raw.QuantizeAndDequantizeV2(input=x, input_min=tf.cast(0, x.dtype), input_max=tf.cast(0, x.dtype), num_bits=n, **o)
+                case(f"there_v2_{version}_{name}", gradients(v2, 1), data, w)
+    v3 = lambda x, a, b: raw.QuantizeAndDequantizeV3(input=x, input_min=a, input_max=b, num_bits=6)
+    case(f"there_v3_{np.dtype(dtype).name}", gradients(v3, 1), x, dtype(-1), dtype(1), w)
+    for axis, lows, highs in ((2, [-1, -0.3, 0, -2], [1, 0.8, 2, 0.5]), (1, [-1, -0.5], [0.5, 3]), (0, [-1] * 6, [1, 2, 3, 4, 5, 6])):
+        # a given range along an axis TensorFlow's kernel refuses
+        own = lambda x, k=axis, n=len(lows): tf.quantization.quantize_and_dequantize_v2(
+            x, tf.zeros([n], x.dtype), tf.zeros([n], x.dtype), range_given=False, axis=k)
+        case(f"there_own_axis_{np.dtype(dtype).name}_{axis}", own, x)
+
+# --- Integers ----------------------------------------------------------------------------------------
+
+PLAIN = {tf.qint8: tf.int8, tf.quint8: tf.uint8, tf.qint16: tf.int16, tf.quint16: tf.uint16, tf.qint32: tf.int32}
+HALVES = (np.arange(-24, 24) / 2 + 1e-3).astype(f32).reshape(6, 2, 4)
+
+
+def integers(dtype, **options):
+    def function(x, low, high):
+        q, a, b = raw.QuantizeV2(input=x, min_range=low, max_range=high, T=dtype, **options)
+        return tf.bitcast(q, PLAIN[dtype]), a, b
+    return function
+
+
+for dtype in (tf.qint8, tf.quint8, tf.qint16, tf.quint16):
+    for k, (low, high) in enumerate([(-6, 6), (-1.1, 1.3), (0, 2), (-2, 0), (0.3, 1.5), (-1e-3, 1e-3), (-100, 0.1)]):
+        for mode in ("MIN_COMBINED", "MIN_FIRST", "SCALED"):
+            case(f"to_{dtype.name}_{mode}_{k}", integers(dtype, mode=mode), finite(X), f32(low), f32(high))
+        case(f"to_{dtype.name}_even_{k}", integers(dtype, mode="SCALED", round_mode="HALF_TO_EVEN", narrow_range=True), HALVES, f32(low), f32(high))
+    case(f"to_{dtype.name}_halves", integers(dtype, mode="SCALED"), HALVES, f32(-127), f32(127))
+    case(f"to_{dtype.name}_narrowest", integers(dtype, ensure_minimum_range=0.5), finite(X), f32(0), f32(0.1))
+    for axis, lows, highs in ((2, [-1, -0.3, 0, -2], [1, 0.8, 2, 0.5]), (1, [-1, -0.5], [0.5, 3]), (0, [-1] * 6, [1, 2, 3, 4, 5, 6])):
+        for mode in ("MIN_COMBINED", "SCALED"):
+            case(f"to_{dtype.name}_{mode}_axis{axis}", integers(dtype, mode=mode, axis=axis), finite(X), f32(lows), f32(highs))
+case("to_none", integers(tf.quint8), np.zeros((0, 3), f32), f32(-1), f32(1))
+
+
+def numbers(of, **options):
+    return lambda q, low, high: raw.Dequantize(input=tf.bitcast(q, of), min_range=low, max_range=high, **options)
+
+
+for dtype, plain in PLAIN.items():
+    info = np.iinfo(plain.as_numpy_dtype)
+    q = np.concatenate([[info.min, info.max, 0, 1, info.max // 2, info.min // 2], RNG.integers(info.min, info.max, 18)]).astype(plain.as_numpy_dtype).reshape(6, 2, 2)
+    if dtype == tf.qint32:  # TensorFlow converts the largest to float32 as the least
+        q[q > info.max - 2**10] = info.max - 2**20
+    for k, (low, high) in enumerate([(-6, 6), (-1.1, 1.3), (0, 2), (0.5, 0.5)]):
+        for mode in ("MIN_COMBINED", "MIN_FIRST", "SCALED"):
+            case(f"from_{dtype.name}_{mode}_{k}", numbers(dtype, mode=mode), q, f32(low), f32(high))
+    case(f"from_{dtype.name}_narrow", numbers(dtype, mode="SCALED", narrow_range=True), q, f32(-3), f32(2))
+    case(f"from_{dtype.name}_bfloat16", lambda q, a, b, d=dtype: tf.cast(numbers(d, dtype=tf.bfloat16)(q, a, b), tf.float32), q, f32(-3), f32(2))
+    for mode in ("MIN_COMBINED", "SCALED"):
+        case(f"from_{dtype.name}_{mode}_axis", numbers(dtype, mode=mode, axis=1), q, f32([-1, -2]), f32([1, 0.5]))
+case("both_ways", lambda x: tf.quantization.dequantize(*tf.quantization.quantize(x, -3.0, 3.0, tf.qint8, mode="SCALED"), mode="SCALED"), finite(X))
+TOTAL = RNG.integers(-2**31, 2**31 - 1, (6, 4)).astype(np.int32)
+SMALL = RNG.integers(-3000, 90000, (6, 4)).astype(np.int32)
+for k, total in enumerate((TOTAL, SMALL)):
+    wide = lambda q: tf.bitcast(q, tf.qint32)
+    case(f"range_{k}", lambda q, a, b: raw.RequantizationRange(input=wide(q), input_min=a, input_max=b), total, f32(-900), f32(700))
+    for dtype in (tf.quint8, tf.qint8):
+        if dtype == tf.quint8:
+            def shrink(q, a, b):
+                y, low, high = raw.QuantizeDownAndShrinkRange(input=wide(q), input_min=a, input_max=b, out_type=tf.quint8)
+                return tf.bitcast(y, tf.uint8), low, high
+            case(f"shrink_{k}", shrink, total, f32(-900), f32(700))
+
+        def again(q, a, b, c, d, dtype=dtype):
+            y, low, high = raw.Requantize(input=wide(q), input_min=a, input_max=b, requested_output_min=c, requested_output_max=d, out_type=dtype)
+            return tf.bitcast(y, PLAIN[dtype]), low, high
+        case(f"again_{dtype.name}_{k}", again, total, f32(-900), f32(700), f32(-100), f32(120))
+
+# --- Bytes, sequences --------------------------------------------------------------------------------
+
+SIZES = {1: (np.int8, np.uint8), 2: (np.int16, np.uint16, np.float16), 4: (np.int32, np.uint32, np.float32), 8: (np.int64, np.uint64, np.float64)}
+for size, dtypes in SIZES.items():
+    for to_size, to_dtypes in SIZES.items():
+        data = RNG.integers(0, 127, 48 * 8, np.uint8)
+        shape = (2, 3, to_size // size) if to_size > size else (2, 3)
+        for dtype, to in {(dtypes[0], to_dtypes[-1]), (dtypes[-1], to_dtypes[0])}:
+            x = data[: int(np.prod(shape)) * size].view(dtype).reshape(shape)
+            case(f"bytes_{np.dtype(dtype).name}_{np.dtype(to).name}", lambda x, to=to: tf.bitcast(x, to), x)
+case("bytes_bfloat16", lambda x: tf.bitcast(tf.cast(x, tf.bfloat16), tf.int16), X)
+case("bytes_from_bfloat16", lambda x: tf.cast(tf.bitcast(x, tf.bfloat16), tf.float32), RNG.integers(0, 2**14, (2, 3)).astype(np.int16))
+case("bytes_edges", lambda x: tf.bitcast(x, tf.int32), f32([0, -0.0, np.inf, -np.inf, 1e-45, np.nan]))
+case("bytes_none", lambda x: tf.bitcast(x, tf.uint8), np.zeros((0, 3), f32))
+
+
+def keras_argmax(axis):
+    import keras
+    return lambda x: keras.ops.argmax(x, axis)
+
+
+for axis in (-1, 0, 1, None):
+    case(f"bytes_argmax_{axis}", keras_argmax(axis), f32([[1, 3, 2, 3], [-0.0, 0.0, -1, -0.0], [-np.inf, -5, -2, -3]]))
+STEPS = RNG.normal(size=(4, 5, 3)).astype(f32)
+for lengths in (np.int32, np.int64):
+    for dtype in (np.float32, np.int32, np.bool_):
+        name = f"{np.dtype(lengths).name}_{np.dtype(dtype).name}"
+        case(f"sequence_{name}", lambda x, n: tf.reverse_sequence(x, n, 1, 0), STEPS.astype(dtype), np.array([0, 5, 3, 1], lengths))
+for k, (seq, batch, n) in enumerate([(1, 0, 4), (0, 1, 5), (2, 0, 4), (0, 2, 3), (2, 1, 5)]):
+    turn = lambda x, n, s=seq, b=batch: tf.reverse_sequence(x, n, s, b)
+    args = STEPS, RNG.integers(0, STEPS.shape[seq] + 1, n).astype(np.int32)
+    w = RNG.normal(size=STEPS.shape).astype(f32)
+    case(f"sequence_axes_{k}", lambda x, n, w, f=turn: gradients(lambda x: f(x, n), 1)(x, w), *args, w)
+case("sequence_none", lambda x, n: tf.reverse_sequence(x, n, 1, 0), np.zeros((0, 3), f32), np.zeros(0, np.int32))
+
+STATIC = set()
+UNKNOWN_RANK = ["fake_vars_8_False_1", "to_quint8_SCALED_1", "from_quint8_MIN_FIRST_1", "sequence_int32_float32", "bytes_edges"]
+
+
+def main():
+    only = sys.argv[1:]
+    cases = {k: v for k, v in CASES.items() if not only or any(o in k for o in only)}
+    cases |= {f"any_{k}": cases[k] for k in UNKNOWN_RANK if k in cases}
+    atol = lambda name, theirs: 1e-6 * np.abs(theirs[np.isfinite(theirs)]).max(initial=0) if theirs.dtype.kind == "f" else 0
+    failures = function_cases.run(cases, STATIC, rtol=3e-6, atol=atol)
+    for failure in failures:
+        print(f"FAIL {failure}")
+    print(f"{len(cases)} cases, {len(failures)} failures")
+    return 1 if failures or (not only and len(cases) < 300) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -335,7 +335,7 @@ static sx_status walk_plain(sx_specializer *s, const sx_graph *g, const sx_node 
             types[i] = inferred[i];
         }
     }
-    /* The host drives no map: one whose shapes are not known yet waits for them. */
+    /* A map whose shapes are not known yet waits for them: a device may be able to run it then. */
     const bool later = op == &sx_op_map && !(resolved && shapes);
     const bool control = regions && !is_static && !later;
     bool strings = false; /* no device has them */
@@ -345,11 +345,8 @@ static sx_status walk_plain(sx_specializer *s, const sx_graph *g, const sx_node 
     for (int i = 0; i < n->n_outputs; i++) {
         strings = strings || types[i].dtype == SX_STRING;
     }
-    if (control && op == &sx_op_map) {
-        return unfit != SX_OK
-                   ? unfit
-                   : sx_error(SX_UNIMPLEMENTED, "its region cannot run on a device: strings, "
-                                                "unknown shapes or variables");
+    if (unfit != SX_OK && op == &sx_op_map) {
+        return unfit;
     }
     sx_status_free(unfit);
     /* What has an effect, or reads what another may change, runs each time; an assert that holds

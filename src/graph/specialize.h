@@ -50,6 +50,7 @@ typedef enum sx_step_kind {
     SX_STEP_HOST,
     SX_STEP_IF,
     SX_STEP_WHILE,
+    SX_STEP_MAP,
     SX_STEP_LATE,
 } sx_step_kind;
 
@@ -60,10 +61,10 @@ typedef struct sx_step {
     /* DEVICE: static; its inputs are in[], its outputs out[], its variables the library's.
      * LATE: a function's body over in[]. */
     const sx_graph *graph;
-    /* HOST, IF, WHILE: the node; its inputs are in[0 .. n_inputs), its attribute operands follow.
-     */
+    /* HOST, IF, WHILE, MAP: the node; its inputs are in[0 .. n_inputs), its attribute operands
+     * follow. */
     const sx_node *node;
-    sx_digest digests[2]; /* DEVICE, LATE: of its graph; IF, WHILE: of the two regions */
+    sx_digest digests[2]; /* DEVICE, LATE: of its graph; IF, WHILE, MAP: of the regions */
 } sx_step;
 
 typedef struct sx_step_slot {

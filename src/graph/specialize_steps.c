@@ -431,9 +431,11 @@ static sx_status emit_host(sx_specializer *s, const sx_trace_row *r)
         out[i] = r->first + i;
     }
     if (r->control) {
-        step.kind = n->op == &sx_op_if ? SX_STEP_IF : SX_STEP_WHILE;
-        SX_TRY(sx_function_digest(sx_node_body(n, 0), &step.digests[0]));
-        SX_TRY(sx_function_digest(sx_node_body(n, 1), &step.digests[1]));
+        const bool is_map = n->op == &sx_op_map;
+        step.kind = is_map ? SX_STEP_MAP : n->op == &sx_op_if ? SX_STEP_IF : SX_STEP_WHILE;
+        for (int i = 0; i < (is_map ? 1 : 2); i++) {
+            SX_TRY(sx_function_digest(sx_node_body(n, i), &step.digests[i]));
+        }
     }
     return add_step(s, &step, r->in, out);
 }

@@ -36,7 +36,7 @@ typedef struct sx_frame_step {
     sx_built *built; /* DEVICE: its executable; NULL until it first runs */
     sx_run *run;
     sx_device_buffer **buffers; /* [arguments, then results]: of variables and slots */
-    sx_arena trips[2];          /* WHILE: state of every other iteration */
+    sx_arena trips[2];          /* WHILE: state of every other iteration; MAP: an element */
 } sx_frame_step;
 
 typedef struct sx_function_frame {

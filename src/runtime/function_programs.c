@@ -170,8 +170,9 @@ static sx_status build(void *user, void **out_value, int64_t *out_bytes)
         const sx_step *step = &p->spec->steps[k];
         if (step->kind == SX_STEP_LATE) {
             status = learn_shaping(b->f, step->graph, &p->steps[k].shaping[0]);
-        } else if (step->kind == SX_STEP_IF || step->kind == SX_STEP_WHILE) {
-            for (int i = 0; i < 2 && status == SX_OK; i++) {
+        } else if (step->kind != SX_STEP_DEVICE && step->kind != SX_STEP_HOST) {
+            const int n_regions = step->kind == SX_STEP_MAP ? 1 : 2;
+            for (int i = 0; i < n_regions && status == SX_OK; i++) {
                 const sx_graph *region = sx_node_body(step->node, i);
                 p->steps[k].has_batch[i] = graph_has_batch(region);
                 status = learn_shaping(b->f, region, &p->steps[k].shaping[i]);

@@ -27,8 +27,8 @@ enum {
 
 /* What a program stores about one of its steps in addition to the specialization. */
 typedef struct sx_function_step {
-    bool *shaping[2];  /* LATE: of its graph; IF, WHILE: of the two regions */
-    bool has_batch[2]; /* IF, WHILE: the region knows N, if only in a shape that it makes */
+    bool *shaping[2];  /* LATE: of its graph; IF, WHILE, MAP: of the regions */
+    bool has_batch[2]; /* IF, WHILE, MAP: the region knows N, if only in a shape that it makes */
     int64_t batches[SX_FUNCTION_KEPT_BATCHES];
     sx_built *executables[SX_FUNCTION_KEPT_BATCHES];
     int n_executables;

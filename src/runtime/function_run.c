@@ -542,6 +542,110 @@ static sx_status run_while(call *c, const sx_function_program *p, int k, int64_t
     return status;
 }
 
+/* Result `row` of element i of `length`, to row i of *out. */
+static sx_status stack_row(const value *row, int64_t i, int64_t length, sx_arena *arena, value *out)
+{
+    char got[SX_TYPE_TEXT], expected[SX_TYPE_TEXT];
+    const int64_t row_bytes = sx_host_bytes(&row->type);
+    if (out->data == NULL) {
+        if (row->type.rank == SX_MAX_RANK) {
+            return sx_error(SX_INVALID_ARGUMENT, "%s has no room for an axis",
+                            sx_type_format(&row->type, got, sizeof(got)));
+        }
+        out->type = (sx_type){.dtype = row->type.dtype, .rank = row->type.rank + 1};
+        out->type.dims[0] = length;
+        memcpy(out->type.dims + 1, row->type.dims, (size_t)row->type.rank * sizeof(int64_t));
+        const int64_t bytes = sx_host_bytes(&out->type);
+        if (bytes < 0) {
+            return sx_error(SX_RESOURCE_EXHAUSTED, "the size of %s overflows",
+                            sx_type_format(&out->type, got, sizeof(got)));
+        }
+        out->data = sx_arena_alloc(arena, (size_t)bytes + 1, 1);
+        if (out->data == NULL) {
+            return sx_budget_error(arena->budget);
+        }
+    }
+    const sx_type of_others = sx_type_make(out->type.dtype, out->type.rank - 1, out->type.dims + 1);
+    if (!sx_type_equal(&row->type, &of_others)) {
+        return sx_error(SX_INVALID_ARGUMENT, "%s, expected %s as for the elements before it",
+                        sx_type_format(&row->type, got, sizeof(got)),
+                        sx_type_format(&of_others, expected, sizeof(expected)));
+    }
+    if (i == length) { /* of no element */
+        return SX_OK;
+    }
+    char *to = (char *)out->data + i * row_bytes;
+    memcpy(to, row->data, (size_t)row_bytes);
+    sx_bytes *strings = (sx_bytes *)(void *)to;
+    for (int64_t k = 0; row->type.dtype == SX_STRING && k < sx_type_elems(&row->type); k++) {
+        strings[k].data = sx_arena_memdup(arena, strings[k].data, strings[k].size);
+        if (strings[k].data == NULL) {
+            return sx_budget_error(arena->budget);
+        }
+    }
+    return SX_OK;
+}
+
+static sx_status run_map(call *c, const sx_function_program *p, int k, int64_t batch,
+                         sx_function_frame *frame, sx_arena *arena)
+{
+    const sx_step *step = &p->spec->steps[k];
+    const sx_map_attrs *attrs = step->node->attrs;
+    const int n = step->node->n_inputs, mapped = (int)attrs->mapped, n_out = step->n_out;
+    const sx_function_body body = body_of(p, k, attrs->body, 0);
+    sx_arena *here = &frame->steps[k].trips[0];
+    value *slots = frame->slots, *args = sx_arena_array(arena, n + 1, value);
+    value made[SX_MAX_OUTPUTS] = {{.data = NULL}}, stacked[SX_MAX_OUTPUTS] = {{.data = NULL}};
+    if (args == NULL) {
+        return sx_budget_error(arena->budget);
+    }
+    const sx_type *first = &slots[step->in[0]].type;
+    for (int i = 0; i < mapped; i++) {
+        value *x = &slots[step->in[i]];
+        char a[SX_TYPE_TEXT], b[SX_TYPE_TEXT];
+        if (x->type.rank < 1 || x->type.dims[0] != first->dims[0]) {
+            return sx_error(
+                SX_INVALID_ARGUMENT, "operand %d is %s, expected an axis 0 as long as that of %s",
+                i, sx_type_format(&x->type, a, sizeof(a)), sx_type_format(first, b, sizeof(b)));
+        }
+        SX_TRY(to_host(x, arena));
+        args[i].type = sx_type_make(x->type.dtype, x->type.rank - 1, x->type.dims + 1);
+    }
+    const int64_t length = first->dims[0];
+    sx_status status = copy_in(step, mapped, n - mapped, slots, arena, args + mapped);
+    for (int64_t i = 0; i < length && status == SX_OK; i++) {
+        sx_arena_reset(here);
+        for (int m = 0; m < mapped; m++) {
+            args[m].data = (char *)slots[step->in[m]].data + i * (int64_t)host_bytes(&args[m].type);
+        }
+        status = sx_cancel_check(&c->cancel);
+        if (status == SX_OK) {
+            status = run_graph(c, &body, p->steps[k].has_batch[0] ? batch : NO_BATCH, args, n, made,
+                               n_out, here);
+        }
+        for (int m = 0; m < n_out && status == SX_OK; m++) {
+            status = to_host(&made[m], here);
+            status = status != SX_OK ? status : stack_row(&made[m], i, length, arena, &stacked[m]);
+            status = sx_status_annotate(status, __FILE__, __LINE__, "result %d", m);
+        }
+        release_values(made, n_out);
+        status = sx_status_annotate(status, __FILE__, __LINE__, "element %lld", (long long)i);
+    }
+    for (int m = 0; m < n_out && status == SX_OK; m++) {
+        if (length == 0) { /* as the region declares it; what it leaves open is 0 */
+            value none = {.type = *sx_graph_type(attrs->body, attrs->body->results[m].value)};
+            none.type.rank = SX_MAX(none.type.rank, 0);
+            for (int d = 0; d < none.type.rank; d++) {
+                none.type.dims[d] = SX_MAX(none.type.dims[d], 0);
+            }
+            status = stack_row(&none, 0, 0, arena, &stacked[m]);
+        }
+        slots[step->out[m]] = stacked[m];
+    }
+    release_values(args + mapped, n - mapped);
+    return status;
+}
+
 static sx_status run_late(call *c, const sx_function_program *p, int k, int64_t batch, value *slots,
                           sx_arena *arena)
 {
@@ -584,6 +688,9 @@ static sx_status run_steps(call *c, sx_function_program *p, int64_t batch, sx_fu
             break;
         case SX_STEP_WHILE:
             SX_TRY(run_while(c, p, k, batch, frame, arena), "while \"%s\"", name);
+            break;
+        case SX_STEP_MAP:
+            SX_TRY(run_map(c, p, k, batch, frame, arena), "map \"%s\"", name);
             break;
         case SX_STEP_LATE:
             SX_TRY(run_late(c, p, k, batch, slots, arena));

@@ -46,6 +46,77 @@ static void test_runtime_function_run__batch_stays_symbolic_through_attribute_op
     }
 }
 
+/* ---- Maps that no device can run ---- */
+
+static void test_runtime_function_run__maps_of_strings(void **state)
+{
+    (void)state;
+    static const char words[] =
+        "sextant-library 2\nfunction \"main\"\n"
+        "input %1 string[?,2] \"x\"\ninput %2 string[2] \"suffix\"\n"
+        "%3, %4 = map(%1, %2) {mapped=1} string[?,2], int32[?,2] \"map\"\n"
+        "  body\n    input %1 string[2] \"e\"\n    input %2 string[2] \"whole\"\n"
+        "    %3 = string_join(%1, %2) {separator=\"-\"} string[2] \"join\"\n"
+        "    %4 = string_length(%3) {unit=\"BYTE\"} int32[2] \"length\"\n"
+        "    output \"a\" %3\n    output \"b\" %4\n  end\n"
+        "output \"text\" %3\noutput \"length\" %4\nend\n";
+    const sx_bytes x[] = {{"a", 1}, {"bbb", 3}, {"c", 1}, {"", 0}},
+                   suffix[] = {{"x", 1}, {"yz", 2}};
+    for (size_t d = 0; d < 2; d++) {
+        running t;
+        sx_tensor y[2], in[2] = {{sx_type_of(SX_STRING, 2, 2), (void *)x},
+                                 {sx_type_of(SX_STRING, 2), (void *)suffix}};
+        begin(&t, devices[d], parse(words), (sx_runner_options){.seed = 1});
+        assert_ok(sx_runner_run(t.runner, "main", in, 2, y, 2, &t.arena, NULL));
+        const sx_type strings = sx_type_of(SX_STRING, 2, 2), lengths = sx_type_of(SX_I32, 2, 2);
+        assert_true(sx_type_equal(&y[0].type, &strings) && sx_type_equal(&y[1].type, &lengths));
+        assert_memory_equal(y[1].data, ((const int32_t[]){3, 6, 3, 3}), sizeof(int32_t[4]));
+        static const char *const joined[] = {"a-x", "bbb-yz", "c-x", "-yz"};
+        for (int i = 0; i < 4; i++) {
+            const sx_bytes *s = (const sx_bytes *)y[0].data + i;
+            assert_int_equal(s->size, strlen(joined[i]));
+            assert_memory_equal(s->data, joined[i], s->size);
+        }
+        in[0].type = sx_type_of(SX_STRING, 0, 2);
+        assert_ok(sx_runner_run(t.runner, "main", in, 2, y, 2, &t.arena, NULL));
+        const sx_type none = sx_type_of(SX_I32, 0, 2);
+        assert_true(sx_type_equal(&y[1].type, &none));
+        end(&t);
+    }
+}
+
+/* The region's results have sizes that data decides: those of all elements must be equal. */
+static void test_runtime_function_run__maps_of_unknown_sizes(void **state)
+{
+    (void)state;
+    static const char places[] =
+        "sextant-library 2\nfunction \"main\"\ninput %1 float32[?,?] \"x\"\n"
+        "%2 = map(%1) {mapped=1} int64[?,?,1] \"map\"\n"
+        "  body\n    input %1 float32[?] \"e\"\n"
+        "    %2 = where(%1) int64[?,1] \"where\"\n    output \"y\" %2\n  end\n"
+        "output \"y\" %2\nend\n";
+    for (size_t d = 0; d < 2; d++) {
+        running t;
+        const float x[] = {1, 0, 2, 0, 3, 4};
+        sx_tensor y, in = floats(x, 2, 2, 3);
+        begin(&t, devices[d], parse(places), (sx_runner_options){.seed = 1});
+        assert_ok(sx_runner_run(t.runner, "main", &in, 1, &y, 1, &t.arena, NULL));
+        const sx_type type = sx_type_of(SX_I64, 2, 2, 1), none = sx_type_of(SX_I64, 0, 0, 1);
+        assert_true(sx_type_equal(&y.type, &type));
+        assert_memory_equal(y.data, ((const int64_t[]){0, 2, 1, 2}), sizeof(int64_t[4]));
+        const float uneven[] = {1, 0, 2, 0, 0, 4};
+        in = floats(uneven, 2, 2, 3);
+        assert_error(sx_runner_run(t.runner, "main", &in, 1, &y, 1, &t.arena, NULL),
+                     SX_INVALID_ARGUMENT,
+                     "map \"map\": element 1: result 0: int64[1,1], expected int64[2,1] as for the "
+                     "elements before it");
+        in = floats(x, 2, 0, 3);
+        assert_ok(sx_runner_run(t.runner, "main", &in, 1, &y, 1, &t.arena, NULL));
+        assert_true(sx_type_equal(&y.type, &none));
+        end(&t);
+    }
+}
+
 /* ---- Late calls ---- */
 
 /* The elements that are not zero, squared, with their sum; the host decides how many there are. */
@@ -481,6 +552,8 @@ static void test_runtime_function_run__row_numbers(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_runtime_function_run__maps_of_strings),
+    cmocka_unit_test(test_runtime_function_run__maps_of_unknown_sizes),
     cmocka_unit_test(test_runtime_function_run__row_numbers),
     cmocka_unit_test(test_runtime_function_run__batch_stays_symbolic_through_attribute_operands),
     cmocka_unit_test(test_runtime_function_run__late_calls_wait_for_their_shapes),

@@ -4,7 +4,7 @@ find_package(Threads REQUIRED)
 
 # sextant.pc and the CMake package name them, too.
 set(SEXTANT_PKG_CONFIG_MODULES
-    libprotobuf-c jansson libarchive libjpeg libpng zlib libisal libcurl libcrypto libssl libnghttp2)
+    libprotobuf-c jansson libarchive libjpeg libpng zlib libisal libcurl libcrypto libssl libnghttp2 icu-uc)
 add_library(sextant_dependencies INTERFACE)
 foreach(module ${SEXTANT_PKG_CONFIG_MODULES})
     string(MAKE_C_IDENTIFIER ${module} name)

@@ -89,6 +89,14 @@ static sx_status length_of(const sx_tf_op_node *x, const sx_tf_thing *list, sx_v
     return SX_OK;
 }
 
+/* What a tensor that is not set has: 0, or an empty string. */
+static sx_status nothing_of(const sx_tf_op_node *x, sx_dtype dtype, sx_value *out)
+{
+    return dtype == SX_STRING
+               ? sx_tf_constant(x, sx_scalar_type(SX_STRING), &(sx_bytes){"", 0}, out)
+               : sx_tf_number(x, dtype, 0, out);
+}
+
 /* n zeros, n an int64 [1] that is n_known unless that is negative, in the shape of `like` without
  * its first `from` dimensions. */
 static sx_status zeros(const sx_tf_op_node *x, sx_value n, int64_t n_known, sx_value like, int from,
@@ -109,7 +117,7 @@ static sx_status zeros(const sx_tf_op_node *x, sx_value n, int64_t n_known, sx_v
             whole = whole && (type.dims[d] >= 0 || sx_dim_is_batch(type.dims[d]));
         }
     }
-    SX_TRY(sx_tf_number(x, shape.dtype, 0, &zero));
+    SX_TRY(nothing_of(x, shape.dtype, &zero));
     if (whole) {
         const sx_shape_attrs attrs = {sx_ints_of(type.rank, type.dims)};
         return sx_tf_build(x, &sx_op_broadcast_to, &attrs, out, 1, &zero);
@@ -170,7 +178,7 @@ static sx_status empty_list(sx_tf_op_node *x, int output, sx_dtype dtype, int64_
         const sx_type type = sx_type_make(dtype, dims.n, dims.v);
         sx_value zero = SX_NO_VALUE, like = SX_NO_VALUE, all = SX_NO_VALUE;
         const sx_shape_attrs attrs = {dims};
-        SX_TRY(sx_tf_number(x, type.dtype, 0, &zero));
+        SX_TRY(nothing_of(x, type.dtype, &zero));
         SX_TRY(sx_tf_build(x, &sx_op_broadcast_to, &attrs, &like, 1, &zero));
         SX_TRY(sx_tf_list_fill(x, list, like, 0, &all));
         set_list(x, output, all, of_complex);
@@ -183,7 +191,10 @@ static sx_status dtype_attr(const sx_tf_op_node *x, const char *name, sx_dtype *
     sx_tf_attr a;
     const bool given = x->tf.head.attr(&x->tf.head, name, &a) && a.kind == SX_TF_ATTR_TYPE;
     *out = given ? (sx_dtype)a.i : SX_DTYPE_NONE;
-    return sx_dtype_is_complex(*out) || sx_dtype_bytes(*out) > 0
+    if ((int)*out == SX_TF_VARIANT) { /* of ragged tensors (graph/ops/ragged_variant.h) */
+        *out = SX_STRING;
+    }
+    return sx_dtype_is_complex(*out) || sx_dtype_bytes(*out) > 0 || *out == SX_STRING
                ? SX_OK
                : sx_tf_unsupported("a list of %s",
                                    *out == SX_DTYPE_NONE ? "another type" : sx_dtype_name(*out));

@@ -346,12 +346,79 @@ static sx_status import_unravel(sx_tf_op_node *x)
     return SX_OK;
 }
 
+/* Div: of integers, towards 0. */
+static sx_status import_div(sx_tf_op_node *x)
+{
+    sx_value in[2], y = SX_NO_VALUE;
+    SX_TRY(sx_tf_operand(x, 0, &in[0]));
+    SX_TRY(sx_tf_operand(x, 1, &in[1]));
+    const bool floats = sx_dtype_is_float(x->tf.head.types[0].dtype);
+    SX_TRY(sx_tf_build(x, floats ? &sx_op_div : &sx_op_truncate_div, NULL, &y, 2, in));
+    sx_tf_set(x, 0, y);
+    return SX_OK;
+}
+
+/* ApproximateEqual(x, y) {tolerance}: |x - y| < tolerance */
+static sx_status import_approximate_equal(sx_tf_op_node *x)
+{
+    sx_value in[2], y = SX_NO_VALUE, tolerance = SX_NO_VALUE;
+    SX_TRY(sx_tf_operand(x, 0, &in[0]));
+    SX_TRY(sx_tf_operand(x, 1, &in[1]));
+    const double most = sx_tf_read_float(&x->tf.head, "tolerance", (double)1e-5f);
+    SX_TRY(sx_tf_number(x, x->tf.head.types[0].dtype, most, &tolerance));
+    SX_TF_BUILD(x, &y, sub, NULL, in[0], in[1]);
+    SX_TF_BUILD(x, &y, abs, NULL, y);
+    SX_TF_BUILD(x, &y, less, NULL, y, tolerance);
+    sx_tf_set(x, 0, y);
+    return SX_OK;
+}
+
+/* LinSpace(start, stop, num): start + i (stop - start) / (num - 1), the last one exactly `stop`. */
+static sx_status import_linspace(sx_tf_op_node *x)
+{
+    const sx_dtype dtype = x->tf.head.types[0].dtype;
+    sx_value start = SX_NO_VALUE, stop = SX_NO_VALUE, i = SX_NO_VALUE, by = SX_NO_VALUE,
+             last = SX_NO_VALUE, y = SX_NO_VALUE;
+    sx_ints num = {0};
+    SX_TRY(sx_tf_operand(x, 0, &start));
+    SX_TRY(sx_tf_operand(x, 1, &stop));
+    SX_TRY(sx_tf_operand_ints(x, 2, &num));
+    if (num.n != 1 || num.v[0] < 1 || num.v[0] > INT32_MAX) {
+        return sx_tf_unsupported("the number of points is not one of 1 or more");
+    }
+    const int64_t n = num.v[0];
+    SX_TRY(sx_tf_charge_constant(x, n * (int64_t)sizeof(int64_t)));
+    int64_t *numbers = sx_arena_array(&x->im->arena, n, int64_t);
+    if (numbers == NULL) {
+        return sx_import_memory();
+    }
+    for (int64_t k = 0; k < n; k++) {
+        numbers[k] = k;
+    }
+    SX_TRY(sx_tf_constant(x, sx_type_of(SX_I64, n), numbers, &i));
+    SX_TRY(sx_tf_number(x, SX_I64, n == 1 ? -1 : (double)(n - 1), &last));
+    SX_TRY(sx_tf_number(x, dtype, n == 1 ? 1 : (double)(n - 1), &by));
+    SX_TF_BUILD(x, &last, equal, NULL, i, last);
+    SX_TF_BUILD(x, &i, cast, (&(sx_cast_attrs){dtype}), i);
+    SX_TF_BUILD(x, &y, sub, NULL, stop, start);
+    SX_TF_BUILD(x, &y, div, NULL, y, by);
+    SX_TF_BUILD(x, &y, mul, NULL, i, y);
+    SX_TF_BUILD(x, &y, add, NULL, start, y);
+    SX_TF_BUILD(x, &y, select, NULL, last, stop, y);
+    sx_tf_set(x, 0, y);
+    return SX_OK;
+}
+
 /* ---- The table ---- */
 
 const sx_tf_op_row sx_tf_number_rows[] = {
     {"Mean", import_mean, NULL},
     {"Select", import_select, NULL},
     {"AddN", import_sum, NULL},
+    {"AccumulateNV2", import_sum, NULL},
+    {"Div", import_div, NULL},
+    {"ApproximateEqual", import_approximate_equal, NULL},
+    {"LinSpace", import_linspace, NULL},
     {"ClipByValue", import_clip, NULL},
     {"OneHot", import_one_hot, NULL},
     {"Where", import_where, NULL},

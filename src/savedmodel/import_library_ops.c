@@ -104,6 +104,74 @@ static sx_status import_add(sx_tf_op_node *x)
     return SX_OK;
 }
 
+/* EnsureShape(value) {shape}: what is not known of its sizes is checked, and holds for what reads
+ * it. */
+static sx_status import_ensure_shape(sx_tf_op_node *x)
+{
+    const Tensorflow__AttrValue *a = sx_tf_node_attr(x->n->node, "shape");
+    const char *name = x->n->node->name;
+    sx_value v = SX_NO_VALUE;
+    sx_type wanted;
+    if (x->n->n_in > 0 && x->n->in[0].kind != SX_TF_VALUE) { /* complex, lists: as they are */
+        return import_identity(x);
+    }
+    SX_TRY(sx_tf_operand(x, 0, &v));
+    const sx_type given = sx_type_of_value(x->b, v);
+    sx_type type = given;
+    if (a == NULL || a->value_case != TENSORFLOW__ATTR_VALUE__VALUE_SHAPE ||
+        !sx_tf_type((int)given.dtype, a->shape, &wanted)) {
+        return import_identity(x);
+    }
+    for (int d = 0; d < wanted.rank; d++) {
+        wanted.dims[d] = wanted.dims[d] >= 0 ? wanted.dims[d] : SX_UNKNOWN_DIM;
+    }
+    if (given.rank == SX_UNKNOWN_RANK) {
+        type = wanted;
+    }
+    sx_ints axes = {0}, sizes = {0};
+    for (int d = 0; d < wanted.rank && type.rank == wanted.rank; d++) {
+        if (wanted.dims[d] >= 0 && (given.rank < 0 || given.dims[d] != wanted.dims[d])) {
+            axes.v[axes.n++] = d;
+            sizes.v[sizes.n++] = wanted.dims[d];
+            /* a batch stays one */
+            type.dims[d] = sx_dim_is_batch(type.dims[d]) ? type.dims[d] : wanted.dims[d];
+        }
+    }
+    if (axes.n == 0 && given.rank == wanted.rank) {
+        return import_identity(x);
+    }
+    if (x->im->trials == 0) {
+        sx_value shape = SX_NO_VALUE, part = SX_NO_VALUE, expected = SX_NO_VALUE,
+                 holds = SX_NO_VALUE;
+        const sx_reduce_attrs all = {.axes = {1, {0}}};
+        const sx_assert_attrs attrs = {
+            .message = sx_arena_printf(
+                &x->im->arena, "EnsureShape %s: expected %s, got a tensor of the sizes", name,
+                sx_type_format(&wanted, (char[SX_TYPE_TEXT]){0}, SX_TYPE_TEXT))};
+        if (attrs.message == NULL) {
+            return sx_import_memory();
+        }
+        SX_TF_BUILD(x, &shape, shape, (&(sx_cast_attrs){SX_I64}), v);
+        if (given.rank != wanted.rank) {
+            SX_TF_BUILD(x, &part, shape, (&(sx_cast_attrs){SX_I64}), shape);
+            SX_TRY(sx_tf_int64s(x, &(sx_ints){1, {wanted.rank}}, &expected));
+            SX_TF_BUILD(x, &holds, equal, NULL, part, expected);
+            SX_TF_BUILD(x, &holds, reduce_all, &all, holds);
+            SX_TF_BUILD(x, &holds, assert, &attrs, holds, shape);
+        }
+        if (axes.n > 0) {
+            SX_TRY(sx_tf_int64s(x, &axes, &expected));
+            SX_TF_BUILD(x, &part, gather, NULL, shape, expected);
+            SX_TRY(sx_tf_int64s(x, &sizes, &expected));
+            SX_TF_BUILD(x, &holds, equal, NULL, part, expected);
+            SX_TF_BUILD(x, &holds, reduce_all, &all, holds);
+            SX_TF_BUILD(x, &holds, assert, &attrs, holds, shape);
+        }
+    }
+    sx_tf_set(x, 0, sx_tf_build_as(x, &sx_op_identity, NULL, &v, 1, NULL, 0, &type));
+    return SX_OK;
+}
+
 static sx_status import_nothing(sx_tf_op_node *x)
 {
     (void)x;
@@ -120,10 +188,19 @@ static const sx_tf_op_row program_rows[] = {
     {"IdentityN", import_identity, NULL},
     {"StopGradient", import_identity, NULL},
     {"PreventGradient", import_identity, NULL},
-    {"EnsureShape", import_identity, NULL},
-    {"NoOp", import_nothing, NULL},
-    {"Snapshot", import_identity, NULL},
+    {"EnsureShape", import_ensure_shape, NULL},
     {"GuaranteeConst", import_identity, NULL},
+    {"Snapshot", import_identity, NULL},
+    {"DeepCopy", import_identity, NULL},
+    {"Copy", import_identity, NULL},
+    {"CopyHost", import_identity, NULL},
+    {"CheckPinned", import_identity, NULL},
+    {"DebugIdentity", import_identity, NULL},
+    {"DebugIdentityV2", import_identity, NULL},
+    {"DebugGradientIdentity", import_identity, NULL},
+    {"HostConst", import_const, NULL},
+    {"ControlTrigger", import_nothing, NULL},
+    {"NoOp", import_nothing, NULL},
     {"Add", import_add, "AddV2"},
     {"AddV2", import_add, NULL},
     {"ConjugateTranspose", sx_tf_import_one, "Transpose"},

@@ -80,9 +80,11 @@ static sx_status import_stateful(sx_tf_op_node *x)
     return SX_OK;
 }
 
-/* RandomGamma(shape, alpha): `shape` numbers for each alpha. */
-static sx_status import_stateful_gamma(sx_tf_op_node *x)
+/* RandomGamma(shape, alpha), RandomPoissonV2(shape, rate): `shape` numbers for each of them. */
+static sx_status import_stateful_of_each(sx_tf_op_node *x)
 {
+    const bool gamma = strcmp(x->n->node->op, "RandomGamma") == 0;
+    const sx_random_poisson_attrs poisson = {sx_tf_read_dtype(&x->tf.head, "dtype", SX_I64)};
     sx_value in[5], of_alpha = SX_NO_VALUE, y = SX_NO_VALUE;
     SX_TRY(sx_tf_operand(x, 0, &in[0]));
     SX_TRY(sx_tf_operand(x, 1, &in[4]));
@@ -90,7 +92,8 @@ static sx_status import_stateful_gamma(sx_tf_op_node *x)
     SX_TF_BUILD(x, &of_alpha, shape, (&(sx_cast_attrs){SX_I64}), in[4]);
     SX_TF_BUILD(x, &in[0], concat, (&(sx_axis_attrs){0}), in[0], of_alpha);
     SX_TRY(key_of_state(x, in[0], 1, OF_OUTPUT, &in[1]));
-    SX_TRY(sx_tf_build(x, &sx_op_random_gamma, NULL, &y, 5, in));
+    SX_TRY(sx_tf_build(x, gamma ? &sx_op_random_gamma : &sx_op_random_poisson,
+                       gamma ? NULL : &poisson, &y, 5, in));
     sx_tf_set(x, 0, y);
     return SX_OK;
 }
@@ -225,6 +228,95 @@ static sx_status import_gamma(sx_tf_op_node *x)
     return import_seeded(x, &sx_op_random_gamma, NULL);
 }
 
+static sx_status import_poisson(sx_tf_op_node *x)
+{
+    const sx_random_poisson_attrs attrs = {sx_tf_read_dtype(&x->tf.head, "dtype", SX_I64)};
+    return import_seeded(x, &sx_op_random_poisson, &attrs);
+}
+
+static sx_status import_binomial(sx_tf_op_node *x)
+{
+    const sx_random_binomial_attrs attrs = {sx_tf_read_dtype(&x->tf.head, "dtype", SX_I64)};
+    return import_seeded(x, &sx_op_random_binomial, &attrs);
+}
+
+/* Those of a generator, whose variable is (counter, key): StatefulUniform and others, (generator,
+ * algorithm, shape, parameters...). */
+static sx_status import_of_generator(sx_tf_op_node *x)
+{
+    static const struct {
+        const char *op;
+        int32_t distribution; /* -1: of another operator */
+        int n_parameters;
+    } of[] = {
+        {"StatefulUniform", SX_VALUES_UNIFORM, 0},
+        {"StatefulStandardNormalV2", SX_VALUES_NORMAL, 0},
+        {"StatefulTruncatedNormal", SX_VALUES_TRUNCATED_NORMAL, 0},
+        {"StatefulUniformFullInt", SX_VALUES_BITS, 0},
+        {"StatefulUniformInt", -1, 2},
+        {"StatefulRandomBinomial", -1, 2},
+    };
+    const sx_slice_attrs counter = {.begin = {1, {0}}, .size = {1, {2}}},
+                         key = {.begin = {1, {2}}, .size = {1, {1}}};
+    const sx_reduce_attrs all = {.axes = {1, {0}}};
+    const sx_tf_thing *handle = NULL;
+    sx_value state = SX_NO_VALUE, in[6], delta = SX_NO_VALUE, y = SX_NO_VALUE;
+    size_t k = 0;
+    while (k + 1 < SX_COUNT(of) && strcmp(of[k].op, x->n->node->op) != 0) {
+        k++;
+    }
+    if (x->n->n_in != 3 + of[k].n_parameters) {
+        return sx_error(SX_DATA_LOSS, "it has %d inputs, expected %d", x->n->n_in,
+                        3 + of[k].n_parameters);
+    }
+    const bool bits = of[k].distribution == SX_VALUES_BITS,
+               binomial = strcmp(of[k].op, "StatefulRandomBinomial") == 0;
+    SX_TRY(sx_tf_require_handle(x, &handle));
+    SX_TRY(sx_tf_read_handle(x, handle, &state));
+    SX_TRY(sx_tf_operand(x, 2, &in[0]));
+    SX_TF_BUILD(x, &in[1], slice, &key, state);
+    SX_TF_BUILD(x, &in[1], cast, (&(sx_cast_attrs){SX_U64}), in[1]);
+    SX_TF_BUILD(x, &in[2], slice, &counter, state);
+    SX_TF_BUILD(x, &in[2], cast, (&(sx_cast_attrs){SX_U64}), in[2]);
+    SX_TRY(sx_tf_operand(x, 1, &in[3]));
+    for (int i = 0; i < of[k].n_parameters; i++) {
+        SX_TRY(sx_tf_operand(x, 3 + i, &in[4 + i]));
+    }
+    SX_TF_BUILD(x, &delta, cast, (&(sx_cast_attrs){SX_I64}), in[0]);
+    SX_TF_BUILD(x, &delta, reduce_prod, &all, delta);
+    if (binomial) { /* 200 (samples + 3) / 4 numbers for each pair of counts and probs */
+        sx_value pairs = SX_NO_VALUE, three = SX_NO_VALUE, four = SX_NO_VALUE, by = SX_NO_VALUE,
+                 one = SX_NO_VALUE;
+        const sx_random_binomial_attrs attrs = {sx_tf_read_dtype(&x->tf.head, "dtype", SX_I64)};
+        SX_TRY(sx_tf_number(x, SX_I64, 3, &three));
+        SX_TRY(sx_tf_number(x, SX_I64, 4, &four));
+        SX_TRY(sx_tf_number(x, SX_I64, 200, &by));
+        SX_TF_BUILD(x, &pairs, add, NULL, in[4], in[5]);
+        SX_TF_BUILD(x, &pairs, shape, (&(sx_cast_attrs){SX_I64}), pairs);
+        SX_TF_BUILD(x, &pairs, reduce_prod, &all, pairs);
+        SX_TRY(sx_tf_number(x, SX_I64, 1, &one));
+        SX_TF_BUILD(x, &pairs, maximum, NULL, pairs, one);
+        SX_TF_BUILD(x, &delta, floor_div, NULL, delta, pairs);
+        SX_TF_BUILD(x, &delta, add, NULL, delta, three);
+        SX_TF_BUILD(x, &delta, mul, NULL, delta, by);
+        SX_TF_BUILD(x, &delta, mul, NULL, delta, pairs);
+        SX_TF_BUILD(x, &delta, floor_div, NULL, delta, four);
+        SX_TRY(sx_tf_build(x, &sx_op_random_binomial, &attrs, &y, 6, in));
+    } else if (of[k].distribution < 0) {
+        SX_TRY(sx_tf_build(x, &sx_op_random_integers, NULL, &y, 6, in));
+    } else {
+        const sx_random_values_attrs attrs = {
+            .distribution = of[k].distribution,
+            .dtype = sx_tf_read_dtype(&x->tf.head, "dtype", bits ? SX_U64 : SX_F32)};
+        SX_TRY(sx_tf_build(x, &sx_op_random_values, &attrs, &y, 4, in));
+    }
+    SX_TF_BUILD(x, &delta, cast, (&(sx_cast_attrs){SX_U64}), delta);
+    SX_TF_BUILD(x, &state, random_skip, NULL, state, delta);
+    SX_TRY(sx_tf_assign(x, handle, state));
+    sx_tf_set(x, 0, y);
+    return SX_OK;
+}
+
 /* RngReadAndSkip(generator, alg, delta), which gives the state before; RngSkip, which gives
  * nothing. */
 static sx_status import_skip(sx_tf_op_node *x)
@@ -256,11 +348,20 @@ const sx_tf_op_row sx_tf_random_rows[] = {
     {"StatelessRandomUniformFullInt", import_values, NULL},
     {"StatelessRandomUniformInt", import_integers, NULL},
     {"StatelessRandomGammaV2", import_gamma, NULL},
+    {"StatelessRandomPoisson", import_poisson, NULL},
+    {"StatelessRandomBinomial", import_binomial, NULL},
+    {"StatefulUniform", import_of_generator, NULL},
+    {"StatefulStandardNormalV2", import_of_generator, NULL},
+    {"StatefulTruncatedNormal", import_of_generator, NULL},
+    {"StatefulUniformFullInt", import_of_generator, NULL},
+    {"StatefulUniformInt", import_of_generator, NULL},
+    {"StatefulRandomBinomial", import_of_generator, NULL},
     {"RandomUniform", import_stateful, NULL},
     {"RandomStandardNormal", import_stateful, NULL},
     {"TruncatedNormal", import_stateful, NULL},
     {"RandomUniformInt", import_stateful, NULL},
-    {"RandomGamma", import_stateful_gamma, NULL},
+    {"RandomGamma", import_stateful_of_each, NULL},
+    {"RandomPoissonV2", import_stateful_of_each, NULL},
     {"Multinomial", import_multinomial, NULL},
     {"RandomShuffle", import_shuffle, NULL},
     {"RngReadAndSkip", import_skip, NULL},

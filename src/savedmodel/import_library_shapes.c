@@ -692,6 +692,115 @@ static sx_status import_like(sx_tf_op_node *x)
     return SX_OK;
 }
 
+/* ParallelConcat: along axis 0. */
+static sx_status import_parallel_concat(sx_tf_op_node *x)
+{
+    sx_value *in = sx_arena_array(&x->im->arena, x->n->n_in + 1, sx_value), y = SX_NO_VALUE;
+    if (in == NULL) {
+        return sx_import_memory();
+    }
+    for (int i = 0; i < x->n->n_in; i++) {
+        SX_TRY(sx_tf_operand(x, i, &in[i]));
+    }
+    SX_TRY(sx_tf_build(x, &sx_op_concat, &(sx_axis_attrs){0}, &y, x->n->n_in, in));
+    sx_tf_set(x, 0, y);
+    return SX_OK;
+}
+
+/* Reverse(x, which): along the axes where `which`, a constant, is true. */
+static sx_status import_reverse_which(sx_tf_op_node *x)
+{
+    const sx_tensor *which = NULL;
+    sx_axes_attrs attrs = {.axes = {0}};
+    sx_value v = SX_NO_VALUE, y = SX_NO_VALUE;
+    SX_TRY(sx_tf_operand(x, 0, &v));
+    SX_TRY(sx_tf_read_value(&x->tf.head, 1, &which));
+    if (which->type.dtype != SX_BOOL || which->type.rank != 1 ||
+        which->type.dims[0] > SX_MAX_RANK) {
+        return sx_tf_unsupported("its dimensions are not a vector of at most %d bools",
+                                 SX_MAX_RANK);
+    }
+    for (int64_t d = 0; d < which->type.dims[0]; d++) {
+        if (((const uint8_t *)which->data)[d]) {
+            attrs.axes.v[attrs.axes.n++] = d;
+        }
+    }
+    SX_TF_BUILD(x, &y, reverse, &attrs, v);
+    sx_tf_set(x, 0, y);
+    return SX_OK;
+}
+
+/* The places in `to` of the letters of `from`, NHWC and the like; UNIMPLEMENTED: others. */
+static sx_status format_places(const sx_tf_op_node *x, bool inverse, int32_t *out, int *out_n)
+{
+    const char *names[2] = {inverse ? "dst_format" : "src_format",
+                            inverse ? "src_format" : "dst_format"};
+    const char *texts[2] = {inverse ? "NCHW" : "NHWC", inverse ? "NHWC" : "NCHW"};
+    for (int i = 0; i < 2; i++) {
+        const Tensorflow__AttrValue *a = sx_tf_node_attr(x->n->node, names[i]);
+        if (a != NULL && a->value_case == TENSORFLOW__ATTR_VALUE__VALUE_S) {
+            texts[i] = sx_arena_strndup(&x->im->arena, (const char *)a->s.data, a->s.len);
+        }
+        if (texts[i] == NULL) {
+            return sx_import_memory();
+        }
+    }
+    const size_t n = strlen(texts[0]);
+    bool sound = n == strlen(texts[1]) && (n == 4 || n == 5);
+    for (size_t i = 0; i < n && sound; i++) {
+        const char *at = strchr(texts[1], texts[0][i]);
+        sound = at != NULL && strchr(texts[0], texts[0][i]) == texts[0] + i;
+        out[i] = sound ? (int32_t)(at - texts[1]) : 0;
+    }
+    *out_n = (int)n;
+    return sound ? SX_OK
+                 : sx_tf_unsupported("the formats are %s and %s, expected 4 or 5 letters of which "
+                                     "each is in both",
+                                     texts[0], texts[1]);
+}
+
+/* DataFormatDimMap(x): the dimensions of one format as those of the other. */
+static sx_status import_format_dims(sx_tf_op_node *x)
+{
+    int32_t places[5];
+    int n = 0;
+    sx_value v = SX_NO_VALUE, table = SX_NO_VALUE, size = SX_NO_VALUE, y = SX_NO_VALUE;
+    const sx_dtype dtype = x->tf.head.types[0].dtype;
+    SX_TRY(sx_tf_operand(x, 0, &v));
+    SX_TRY(format_places(x, false, places, &n));
+    SX_TRY(sx_tf_constant(x, sx_type_of(SX_I32, n), places, &table));
+    SX_TRY(sx_tf_number(x, dtype, n, &size));
+    SX_TF_BUILD(x, &y, floor_mod, NULL, v, size);
+    SX_TF_BUILD(x, &y, gather, NULL, table, y);
+    SX_TF_BUILD(x, &y, cast, (&(sx_cast_attrs){dtype}), y);
+    sx_tf_set(x, 0, y);
+    return SX_OK;
+}
+
+/* DataFormatVecPermute(x): numbers for each dimension of one format in the order of the other; of
+ * two less, those for the spatial dimensions. */
+static sx_status import_format_vector(sx_tf_op_node *x)
+{
+    int32_t places[5];
+    int n = 0;
+    sx_value v = SX_NO_VALUE, order = SX_NO_VALUE, y = SX_NO_VALUE;
+    const sx_type *type = &x->tf.head.types[0];
+    SX_TRY(sx_tf_operand(x, 0, &v));
+    SX_TRY(sx_tf_require_rank(x, 0));
+    SX_TRY(format_places(x, true, places, &n));
+    if (type->rank >= 1 && type->dims[0] == n - 2) { /* the spatial ones keep their order */
+        sx_tf_set(x, 0, v);
+        return SX_OK;
+    }
+    if (type->rank < 1 || type->rank > 2 || type->dims[0] != n) {
+        return sx_tf_unsupported("its input has not %d or %d rows", n, n - 2);
+    }
+    SX_TRY(sx_tf_constant(x, sx_type_of(SX_I32, n), places, &order));
+    SX_TF_BUILD(x, &y, gather, NULL, v, order);
+    sx_tf_set(x, 0, y);
+    return SX_OK;
+}
+
 /* ---- The table ---- */
 
 const sx_tf_op_row sx_tf_shape_rows[] = {
@@ -715,5 +824,9 @@ const sx_tf_op_row sx_tf_shape_rows[] = {
     {"OneHot", import_one_hot, NULL},
     {"Empty", import_empty, NULL},
     {"InvertPermutation", import_invert_permutation, NULL},
+    {"ParallelConcat", import_parallel_concat, NULL},
+    {"Reverse", import_reverse_which, NULL},
+    {"DataFormatDimMap", import_format_dims, NULL},
+    {"DataFormatVecPermute", import_format_vector, NULL},
     {NULL, NULL, NULL},
 };

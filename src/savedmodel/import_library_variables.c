@@ -157,6 +157,28 @@ static sx_status import_read(sx_tf_op_node *x)
     return SX_OK;
 }
 
+/* The shape of a variable's value. */
+static sx_status import_variable_shape(sx_tf_op_node *x)
+{
+    const sx_tf_thing *handle = NULL;
+    const sx_cast_attrs attrs = {sx_tf_read_dtype(&x->tf.head, "out_type", SX_I32)};
+    sx_value y = SX_NO_VALUE;
+    SX_TRY(sx_tf_require_handle(x, &handle));
+    SX_TRY(sx_tf_read_handle(x, handle, &y));
+    SX_TF_BUILD(x, &y, shape, &attrs, y);
+    sx_tf_set(x, 0, y);
+    return SX_OK;
+}
+
+/* Whether a variable has a value: those of a loaded model have. */
+static sx_status import_is_initialized(sx_tf_op_node *x)
+{
+    sx_value y = SX_NO_VALUE;
+    SX_TRY(sx_tf_number(x, SX_BOOL, 1, &y));
+    sx_tf_set(x, 0, y);
+    return SX_OK;
+}
+
 /* Rows of a variable. */
 static sx_status import_gather(sx_tf_op_node *x)
 {
@@ -366,6 +388,9 @@ const sx_tf_op_row sx_tf_variable_rows[] = {
     {"AssignAdd", import_assign, NULL},
     {"AssignSub", import_assign, NULL},
     {"ReadVariableOp", import_read, NULL},
+    {"VariableShape", import_variable_shape, NULL},
+    {"VarIsInitializedOp", import_is_initialized, NULL},
+    {"IsVariableInitialized", import_is_initialized, NULL},
     {"ResourceGather", import_gather, NULL},
     {"AssignVariableOp", import_assign, NULL},
     {"AssignAddVariableOp", import_assign, NULL},

@@ -10,6 +10,7 @@
 #include "base/arena.h"
 #include "checkpoint/bundle.h"
 #include "proto/saved_model.pb-c.h"
+#include "proto/tensor_value.h"
 #include "savedmodel/names.h"
 
 typedef struct sx_saved_model sx_saved_model;
@@ -123,11 +124,5 @@ sx_dtype sx_tf_plain_dtype(int tf_dtype);
  * SX_UNKNOWN_DIM for others; without a shape, a scalar's; SX_DTYPE_NONE for an unsupported dtype.
  * False: the rank is unknown or above SX_MAX_RANK, and the type has only the dtype. */
 bool sx_tf_type(int tf_dtype, const Tensorflow__TensorShapeProto *shape, sx_type *out);
-
-/* A tensor's value in `arena`, typed lists extended as TensorFlow extends them. DATA_LOSS: sizes
- * that do not match. UNIMPLEMENTED: an unsupported dtype or rank. RESOURCE_EXHAUSTED: the arena's
- * limit. */
-SX_MUST_USE sx_status sx_tf_tensor_value(const Tensorflow__TensorProto *message, sx_arena *arena,
-                                         sx_tensor *out_tensor);
 
 #endif

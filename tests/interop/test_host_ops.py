@@ -1,9 +1,12 @@
 """Operators that run on the host against TensorFlow: strings, records, sparse and ragged tensors.
 
 Each row of CASES is a function and its arguments (function_cases.py). A few run again with unknown ranks."""
+import gzip
 import os
 import struct
 import sys
+import unicodedata
+import zlib
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 import numpy as np
@@ -497,6 +500,200 @@ case("unseeded_uniform", lambda x: (lambda r: (tf.abs(tf.reduce_mean(r) - 0.5) <
 case("unseeded_normal", lambda x: (lambda r: (tf.abs(tf.reduce_mean(r)) < 0.05, tf.abs(tf.math.reduce_variance(r) - 1) < 0.08, x))(ANY("RandomStandardNormal")), f32(1))
 case("unseeded_differ", lambda x: (tf.reduce_sum(ANY("RandomUniform")) != tf.reduce_sum(ANY("RandomUniform")), x), f32(1))
 
+# --- Sets, sparse arithmetic, crosses -------------------------------------------------------------
+
+SETS_A, SETS_B = np.int64([[[3, 1, 1], [2, 2, 2]], [[0, 5, -4], [7, 8, 9]]]), np.int64([[[1, 4], [2, 0]], [[6, 6], [9, 7]]])
+SPARSE_SET = np.int64([[0, 0, 0], [0, 0, 2], [1, 1, 0], [1, 1, 1]]), np.int64([1, 9, 9, 7]), np.int64([2, 2, 3])
+words = lambda a: np.array([str(v).encode() for v in a.reshape(-1)], object).reshape(a.shape)
+for how in ("a-b", "b-a", "intersection", "union"):
+    dense_sets = lambda a, b, h=how: tuple(raw.DenseToDenseSetOperation(set1=a, set2=b, set_operation=h))
+    mixed_sets = lambda a, i, v, s, h=how: tuple(raw.DenseToSparseSetOperation(set1=a, set2_indices=i, set2_values=v, set2_shape=s, set_operation=h))
+    sparse_sets = lambda i, v, s, j, w, t, h=how: tuple(raw.SparseToSparseSetOperation(
+        set1_indices=i, set1_values=v, set1_shape=s, set2_indices=j, set2_values=w, set2_shape=t, set_operation=h))
+    for dtype in (np.int8, np.int32, np.int64):
+        case(f"sets_dense_{how}_{np.dtype(dtype).name}", dense_sets, SETS_A.astype(dtype), SETS_B.astype(dtype))
+    case(f"sets_dense_{how}_texts", dense_sets, words(SETS_A), words(SETS_B))
+    case(f"sets_mixed_{how}", mixed_sets, SETS_A, *SPARSE_SET)
+    case(f"sets_sparse_{how}", sparse_sets, *SPARSE_SET, np.int64([[0, 0, 0], [1, 0, 0], [1, 1, 4]]), np.int64([9, 2, 7]), np.int64([2, 2, 5]))
+case("sets_groups", dense_sets, SETS_A, SETS_B[:1])
+case("sets_order", sparse_sets, np.int64([[1, 0], [0, 0]]), np.int64([1, 2]), np.int64([2, 2]), np.int64([[0, 0]]), np.int64([1]), np.int64([2, 2]))
+case("sets_none", dense_sets, np.zeros((2, 0), np.int32), np.zeros((2, 0), np.int32))
+set_size = lambda i, v, s: raw.SetSize(set_indices=i, set_values=v, set_shape=s)
+case("set_size", set_size, *SPARSE_SET)
+case("set_size_texts", set_size, np.int64([[0, 0], [0, 1], [0, 2], [2, 0]]), strings([b"a", b"b", b"a", b""]), np.int64([3, 3]))
+case("set_size_outside", set_size, np.int64([[0, 5]]), np.int64([1]), np.int64([2, 2]))
+HYPOTHESIS = np.int64([[0, 0, 0], [0, 0, 1], [0, 1, 0], [1, 0, 0], [1, 0, 1], [1, 0, 2]]), strings([b"a", b"b", b"a", b"x", b"y", b"z"]), np.int64([2, 2, 3])
+TRUTH = np.int64([[0, 0, 0], [0, 0, 1], [1, 0, 0], [1, 0, 1], [1, 1, 0]]), strings([b"b", b"a", b"x", b"z", b"q"]), np.int64([2, 2, 2])
+for normalize in (True, False):
+    distance = lambda i, v, s, j, w, t, n=normalize: raw.EditDistance(hypothesis_indices=i, hypothesis_values=v, hypothesis_shape=s,
+                                                                      truth_indices=j, truth_values=w, truth_shape=t, normalize=n)
+    case(f"edit_distance_{normalize}", distance, *HYPOTHESIS, *TRUTH)
+    case(f"edit_distance_numbers_{normalize}", distance, HYPOTHESIS[0], np.int64([1, 2, 1, 4, 5, 6]), HYPOTHESIS[2], TRUTH[0], np.int64([2, 1, 4, 6, 9]), TRUTH[2])
+    case(f"edit_distance_none_{normalize}", distance, np.zeros((0, 2), np.int64), np.zeros(0, np.int32), np.int64([2, 3]), np.int64([[0, 0]]), np.int32([5]), np.int64([2, 3]))
+SPARSE3 = np.int64([[0, 0, 1], [0, 2, 0], [0, 2, 1], [1, 0, 1], [1, 2, 0]])
+for op in ("Sum", "Max"):
+    for keep in (False, True):
+        for dtype in (np.float32, np.int32, np.int64, np.float64):
+            values = dtype([1, -2, 3, -4, 5])
+            for key, axes in {"last": [-1], "first": [0], "two": [2, 0], "all": [0, 1, 2], "none": []}.items():
+                name = f"{op}_{key}_{keep}_{np.dtype(dtype).name}"
+                case(f"sparse_reduce_{name}", lambda i, v, s, a, f=getattr(raw, f"SparseReduce{op}"), k=keep: f(
+                    input_indices=i, input_values=v, input_shape=s, reduction_axes=a, keep_dims=k), SPARSE3, values, np.int64([2, 3, 2]), np.int32(axes))
+                case(f"sparse_reduce_sparse_{name}", lambda i, v, s, a, f=getattr(raw, f"SparseReduce{op}Sparse"), k=keep: tuple(f(
+                    input_indices=i, input_values=v, input_shape=s, reduction_axes=a, keep_dims=k)), SPARSE3, values, np.int64([2, 3, 2]), np.int32(axes))
+case("sparse_reduce_axis", lambda i, v, s, a: raw.SparseReduceMax(input_indices=i, input_values=v, input_shape=s, reduction_axes=a), SPARSE3, f32([1, 2, 3, 4, 5]), np.int64([2, 3, 2]), np.int32([3]))
+for op in ("Maximum", "Minimum"):
+    extreme = lambda i, v, s, j, w, t, f=getattr(raw, f"SparseSparse{op}"): tuple(f(a_indices=i, a_values=v, a_shape=s, b_indices=j, b_values=w, b_shape=t))
+    for dtype in (np.float32, np.int32, np.int64):
+        case(f"sparse_{op}_{np.dtype(dtype).name}", extreme, PLACES, dtype([7, -9, 5]), SHAPE, np.int64([[0, 0], [0, 1], [1, 1]]), dtype([-1, 8, 3]), SHAPE)
+    case(f"sparse_{op}_shape", extreme, PLACES, f32([7, -9, 5]), SHAPE, PLACES, f32([7, -9, 5]), np.int64([3, 3]))
+for n in (1, 2, 3):
+    splits = lambda d, i, v, s, n=n: [y for part in raw.SparseSplit(split_dim=d, indices=i, values=v, shape=s, num_split=n) for y in part]
+    case(f"sparse_split_{n}", splits, np.int64(1), PLACES, strings([b"a", b"b", b"c"]), SHAPE)
+case("sparse_split_many", splits, np.int64(0), PLACES, strings([b"a", b"b", b"c"]), SHAPE)
+case("sparse_split_negative", lambda d, i, v, s: [y for part in raw.SparseSplit(split_dim=d, indices=i, values=v, shape=s, num_split=2) for y in part], np.int64(-1), PLACES, strings([b"a", b"b", b"c"]), SHAPE)
+case("sparse_split_axis", splits, np.int64(2), PLACES, strings([b"a", b"b", b"c"]), SHAPE)
+for binary in (False, True):
+    bins = lambda i, v, s, n, w, b=binary: raw.SparseBincount(indices=i, values=v, dense_shape=s, size=n, weights=w, binary_output=b)
+    case(f"sparse_bincount_{binary}", bins, PLACES, np.int32([3, 0, 3]), SHAPE, np.int32(5), np.zeros(0, np.int64))
+    case(f"sparse_bincount_weights_{binary}", bins, PLACES, np.int64([3, 0, 7]), SHAPE, np.int64(5), f32([0.5, 2, 3]))
+    case(f"sparse_bincount_vector_{binary}", bins, np.int64([[0], [4], [2]]), np.int64([3, 0, 3]), np.int64([9]), np.int64(5), np.float64([0.5, 2, 3]))
+    for maximum in (-1, 3):
+        key = f"{binary}_{maximum + 1}"
+        counts = dict(minlength=-1 if maximum > 0 else 8, maxlength=maximum, binary_output=binary)
+        dense_count = lambda a, w, c=counts: tuple(raw.DenseCountSparseOutput(values=a, weights=w, **c))
+        sparse_counts = lambda i, v, s, w, c=counts: tuple(raw.SparseCountSparseOutput(indices=i, values=v, dense_shape=s, weights=w, **c))
+        ragged_counts = lambda s, v, w, c=counts: tuple(raw.RaggedCountSparseOutput(splits=s, values=v, weights=w, **c))
+        case(f"count_dense_{key}", dense_count, COUNTED, np.zeros((0, 0), np.int64))
+        if not binary:
+            case(f"count_dense_weights_{key}", dense_count, COUNTED.astype(np.int64), np.float64([[1, 2, 3], [4, 5, 6]]))
+        case(f"count_vector_{key}", dense_count, COUNTED[0].copy(), np.zeros(0, np.float32))
+        case(f"count_sparse_{key}", sparse_counts, PLACES, np.int64([3, 0, 2]), SHAPE, np.zeros(0, np.float32))
+        case(f"count_ragged_{key}", ragged_counts, RAGGED_SPLITS, COUNTED.reshape(-1).copy(), np.zeros(0, np.int32))
+case("count_negative", dense_count, -COUNTED, np.zeros((0, 0), np.int64))
+case("count_splits", ragged_counts, np.int64([0, 2, 5]), COUNTED.reshape(-1).copy(), np.zeros(0, np.int32))
+NUMBERED = np.int64([5, -6, 2**40 + 7]), np.int64([[1 << 33], [-3]])
+for strong in (False, True):
+    hashed = lambda i, v, s, d, n, g, k: tuple(raw.SparseCrossHashed(indices=[i], values=[v], shapes=[s], dense_inputs=[d], num_buckets=n, strong_hash=g, salt=k))
+    for key, (v, d) in {"texts": (strings([b"a", b"b", b"c"]), strings([b"x", b"y"], 2, 1)), "numbers": NUMBERED}.items():
+        if strong and key == "numbers":  # TensorFlow crashes
+            continue
+        for buckets in (0, 1000):
+            case(f"cross_hashed_{strong}_{key}_{buckets}", hashed, FEATURES[0][0], v, FEATURES[0][2], d, np.int64(buckets), np.bool_(strong), np.int64([137, -173]))
+case("cross_hashed_salt", hashed, FEATURES[0][0], FEATURES[0][1], FEATURES[0][2], strings([b"x", b"y"], 2, 1), np.int64(5), np.bool_(False), np.int64([1, 2, 3]))
+for kind in (tf.string, tf.int64):
+    for splits in (tf.int32, tf.int64):
+        for order in ("RSD", "DRS", "SDR"):
+            case(f"ragged_cross_{kind.name}_{splits.name}_{order}", lambda v, r, i, w, s, d, o=order, k=kind, t=splits: tuple(raw.RaggedCross(
+                ragged_values=[v], ragged_row_splits=[r], sparse_indices=[i], sparse_values=[w], sparse_shape=[s], dense_inputs=[d], input_order=o,
+                hashed_output=k == tf.int64, num_buckets=100, hash_key=956888297470, out_values_type=k, out_row_splits_type=t)),
+                strings([b"r1", b"r2", b"r3"]), np.int64([0, 1, 3]).astype(splits.as_numpy_dtype), *FEATURES[1], strings([b"x", b"y", b"z", b""], 2, 2))
+ragged_cross = lambda v, r, d: tuple(raw.RaggedCross(ragged_values=[v], ragged_row_splits=[r], sparse_indices=[], sparse_values=[], sparse_shape=[], dense_inputs=[d],
+    input_order="RD", hashed_output=False, num_buckets=0, hash_key=0, out_values_type=tf.string, out_row_splits_type=tf.int64))
+case("ragged_cross_empty", ragged_cross, strings([b"r1", b"r2"]), np.int64([0, 0, 2]), strings([b"x", b"y"], 2, 1))
+case("ragged_cross_rows", ragged_cross, strings([b"r1", b"r2"]), np.int64([0, 0, 2]), strings([b"x", b"y", b"z"], 3, 1))
+case("ragged_cross_splits", ragged_cross, strings([b"r1", b"r2"]), np.int64([0, 3, 2]), strings([b"x", b"y"], 2, 1))
+
+# --- Ragged tensors in lists, serialized tensors, bytes --------------------------------------------
+
+
+def through_variants(rank, splits=tf.int64, batched=True):
+    """A ragged tensor as a vector of variants and back."""
+    def run(v, *nested):
+        encoded = raw.RaggedTensorToVariant(rt_nested_splits=list(nested), rt_dense_values=v, batched_input=batched)
+        y = raw.RaggedTensorFromVariant(encoded_ragged=encoded, input_ragged_rank=-1, output_ragged_rank=rank, Tvalues=v.dtype, Tsplits=splits)
+        return [*y.output_nested_splits, y.output_dense_values]
+    return run
+
+
+for key, values in {"texts": strings(STRANGE[:6]), "floats": f32([1, 2, np.nan, 4, 5, 6]), "rows": np.arange(12, dtype=np.int64).reshape(6, 2), "bools": np.array([True, False] * 3)}.items():
+    for batched in (True, False):
+        case(f"variant_{key}_{batched}", through_variants(1, batched=batched), values, RAGGED_SPLITS)
+        case(f"variant_two_{key}_{batched}", through_variants(2, batched=batched), values, np.int64([0, 2, 2, 3]), RAGGED_SPLITS)
+case("variant_int32", through_variants(1, tf.int32), f32([1, 2, 3]), np.int32([0, 2, 3]))
+case("variant_none", through_variants(1), np.zeros(0, np.float32), np.int64([0]))
+case("variant_splits", through_variants(1), f32([1, 2, 3]), np.int64([0, 2, 4]))
+from_rows = lambda v, s: tf.RaggedTensor.from_row_splits(v, s, validate=False)
+case("map_ragged", lambda v, s: tf.map_fn(tf.reduce_sum, from_rows(v, s), fn_output_signature=tf.float32), f32([1, 2, 3, 4, 5, 6]), RAGGED_SPLITS)
+case("map_to_ragged", lambda v, s: (lambda r: [r.values, r.row_splits])(tf.map_fn(lambda row: row * 2, from_rows(v, s), fn_output_signature=tf.RaggedTensorSpec([None], tf.float32, 0))),
+     f32([1, 2, 3, 4, 5, 6]), RAGGED_SPLITS)
+case("map_texts", lambda a: tf.map_fn(lambda t: tf.strings.join([t, "!"]), a), strings(STRANGE))
+case("map_texts_to_numbers", lambda a: tf.map_fn(tf.strings.length, a, fn_output_signature=tf.int32), strings(STRANGE))
+EVERY = {"f32": FLOATS, "f16": FLOATS[:5].astype(np.float16), "f64": FLOATS.astype(np.float64), "i8": np.int8([[-128, 127]]), "u16": np.uint16([1, 65535]), "i32": np.int32([[1], [-2]]),
+         "i64": np.int64([2**63 - 1]), "u64": np.uint64([2**64 - 1]), "bool": np.array([True, False]), "texts": GRID, "empty": np.zeros((2, 0, 3), np.float32), "scalar": np.float32(1.5), "text": strings([b"a\0b"])[0]}
+for key, value in EVERY.items():
+    case(f"serialize_{key}", lambda a: raw.SerializeTensor(tensor=a), value)
+    case(f"parse_{key}_tensor", lambda a: raw.ParseTensor(serialized=raw.SerializeTensor(tensor=a), out_type=a.dtype), value)
+for key, proto in {"splat": tf.make_tensor_proto(3.0, shape=[4, 2]), "list": tf.make_tensor_proto(f32([1, 2, 3])), "huge": None, "type": tf.make_tensor_proto([1])}.items():
+    if proto is None:
+        proto = tf.make_tensor_proto(3.0)
+        proto.tensor_shape.CopyFrom(tf.TensorShape([1 << 40, 1 << 20]).as_proto())
+    case(f"parse_tensor_{key}", lambda a: raw.ParseTensor(serialized=a, out_type=tf.float32), proto.SerializeToString())
+case("parse_tensor_broken", lambda a: raw.ParseTensor(serialized=a, out_type=tf.float32), b"\x08\x01\x12\xff")
+many = lambda i, v, s: raw.SerializeManySparse(sparse_indices=i, sparse_values=v, sparse_shape=s)
+one = lambda i, v, s: raw.SerializeSparse(sparse_indices=i, sparse_values=v, sparse_shape=s)
+for key, values in {"texts": strings([b"a", b"", b"c"]), "numbers": np.int32([1, 2, 3])}.items():
+    case(f"sparse_serialize_{key}", one, PLACES, values, SHAPE)
+    case(f"sparse_serialize_many_{key}", many, PLACES, values, SHAPE)
+    case(f"sparse_deserialize_{key}", lambda i, v, s: tuple(raw.DeserializeSparse(serialized_sparse=one(i, v, s), dtype=v.dtype)), PLACES, values, SHAPE)
+    case(f"sparse_deserialize_many_{key}", lambda i, v, s: tuple(raw.DeserializeManySparse(serialized_sparse=many(i, v, s), dtype=v.dtype)), PLACES, values, SHAPE)
+    case(f"sparse_deserialize_rows_{key}", lambda i, v, s: tuple(raw.DeserializeSparse(serialized_sparse=tf.reshape(many(i, v, s), [2, 1, 3]), dtype=v.dtype)), PLACES, values, SHAPE)
+case("sparse_deserialize_broken", lambda a: tuple(raw.DeserializeManySparse(serialized_sparse=a, dtype=tf.float32)), strings([b"x", b"y", b"z"], 1, 3))
+TEXTS = [b"", b"a", b"hello " * 500, bytes(range(256))]
+for kind, pack in {"": bytes, "ZLIB": zlib.compress, "GZIP": gzip.compress}.items():
+    decompress = lambda a, k=kind: raw.DecodeCompressed(bytes=a, compression_type=k)
+    case(f"decompress_{kind}", decompress, strings([pack(t) for t in TEXTS]))
+    if kind == "ZLIB":
+        case(f"decompress_{kind}_broken", decompress, strings([pack(TEXTS[2])[:-9] + b"123456789"]))
+for key in ("f32", "i8", "u16", "i64", "bool", "texts", "empty"):
+    case(f"fingerprint_{key}", lambda a: raw.Fingerprint(data=a, method="farmhash64"), EVERY[key])
+case("fingerprint_words", lambda a: raw.Fingerprint(data=a, method="farmhash64"), strings(STRANGE))
+case("fingerprint_method", lambda a, m: raw.Fingerprint(data=a, method=m), strings(STRANGE), b"md5")
+# characters that Unicode 3.2 has: newer ones are not in every ICU
+OLD = [c for c in range(0x20000) if unicodedata.ucd_3_2_0.category(chr(c)) not in ("Cn", "Cs")]
+case("script", lambda a: raw.UnicodeScript(input=a), np.int32([*OLD[::7], -1, 0x110000, 2**31 - 1, -2**31]))
+ensure = lambda shape: lambda a: tf.ensure_shape(a, shape) + 1
+each("ensure", ensure([None, 3]), good=np.ones((2, 3), np.float32), size=np.ones((2, 4), np.float32))
+case("any_ensure", ensure([None, 3]), np.ones((2, 3), np.float32))
+case("any_ensure_rank", ensure([None, 3]), np.ones((3,), np.float32))
+case("any_ensure_size", ensure([2, 3]), np.ones((2, 1), np.float32))
+
+# --- Older operators -------------------------------------------------------------------------------
+
+for n in (1, 2, 7):
+    for dtype in (np.float32, np.float64):
+        case(f"linspace_{n}_{np.dtype(dtype).name}", lambda a, b, n=n: raw.LinSpace(start=a, stop=b, num=n), dtype(-1.5), dtype(4))
+for dtype in (np.float32, np.int32, np.int64, np.uint8):
+    case(f"div_{np.dtype(dtype).name}", lambda a, b: raw.Div(x=a, y=b), dtype([[7, 9, 8]]), dtype([[2, 5, 3]]))
+case("div_negative", lambda a, b: raw.Div(x=a, y=b), np.int32([-7, 7]), np.int32([2, -2]))
+case("div_zero", lambda a, b: raw.Div(x=a, y=b), np.int32([-7, 7]), np.int32([0, 1]))
+case("accumulate", lambda a, b: raw.AccumulateNV2(inputs=[a, b, a], shape=[2, 3]), *[np.arange(6, dtype=np.float32).reshape(2, 3)] * 2)
+case("approximate_equal", lambda a, b: raw.ApproximateEqual(x=a, y=b, tolerance=0.1), f32([1, 2, np.nan]), f32([1.05, 2.2, np.nan]))
+case("parallel_concat", lambda a, b: raw.ParallelConcat(values=[tf.reshape(a, [1, 3]), tf.reshape(b, [1, 3])], shape=[2, 3]), f32([[1, 2, 3]]), f32([[4, 5, 6]]))
+case("reverse_v1", lambda a: raw.Reverse(tensor=a, dims=[False, True]), f32([[1, 2, 3], [4, 5, 6]]))
+case("snapshot", lambda a: (raw.Snapshot(input=a), raw.DeepCopy(x=a)), f32([[1, 2]]))
+for key, (a, b) in {"first": ("NHWC", "NCHW"), "last": ("NCHW", "NHWC"), "deep": ("NDHWC", "NCDHW"), "odd": ("NHWC", "HWNC")}.items():
+    case(f"format_dims_{key}", lambda x, a=a, b=b: raw.DataFormatDimMap(x=x, src_format=a, dst_format=b), np.int32([0, 1, 2, 3, -1, -4]))
+    n = len(a)
+    case(f"format_vector_{key}", lambda x, a=a, b=b, n=n: raw.DataFormatVecPermute(x=tf.reshape(x, [n]), src_format=a, dst_format=b), np.arange(n, dtype=np.int32) + 7)
+    case(f"format_pairs_{key}", lambda x, a=a, b=b, n=n: raw.DataFormatVecPermute(x=tf.reshape(x, [n, 2]), src_format=a, dst_format=b), np.arange(2 * n, dtype=np.int64) + 7)
+
+# --- More random numbers ---------------------------------------------------------------------------
+
+RATES = [[0.0], [0.5], [3], [9.9], [10], [57], [4000]]
+for rate in (np.float32, np.float64, np.int32):
+    for dtype in (np.float32, np.int64):
+        case(f"random_poisson_{np.dtype(rate).name}_{np.dtype(dtype).name}", lambda n, s, r, d=dtype: raw.StatelessRandomPoisson(shape=n, seed=s, lam=r, dtype=d),
+             np.int32([30, 7, 1]), SEED, np.array(RATES).astype(rate))
+case("random_poisson_shape", lambda n, s, r: raw.StatelessRandomPoisson(shape=n, seed=s, lam=r, dtype=tf.float32), np.int32([30, 3]), SEED, f32([1, 2]))
+stateful("poisson", tf.int64, lambda n, r: raw.RandomPoissonV2(shape=n, rate=r, seed=3, seed2=4), np.int32([9]), f32([0.3, 25]))
+COUNTS, PROBS = np.array([[5], [40], [1000], [0], [3.5]]), np.array([0.1, 0.5, 0.93, 1, 0])
+for rate in (np.float32, np.float64):
+    for dtype in (np.float32, np.int64):
+        case(f"random_binomial_{np.dtype(rate).name}_{np.dtype(dtype).name}", lambda n, s, c, p, d=dtype: raw.StatelessRandomBinomial(shape=n, seed=s, counts=c, probs=p, dtype=d),
+             np.int32([30, 5, 5]), SEED, COUNTS.astype(rate), PROBS.astype(rate))
+case("random_binomial_shape", lambda n, s, c, p: raw.StatelessRandomBinomial(shape=n, seed=s, counts=c, probs=p), np.int32([30, 5, 4]), SEED, f32(COUNTS), f32(PROBS))
+
 # --- Images ---------------------------------------------------------------------------------------
 
 rng = np.random.default_rng(7)
@@ -700,7 +897,7 @@ gradient_case("losses", lambda x: tf.nn.softmax_cross_entropy_with_logits(tf.con
 gradient_case("layers", lambda x: tf.nn.selu(tf.matmul(tf.nn.elu(tf.nn.bias_add(x, f32([-1, 0, 1]))), KERNEL[0, 0])), np.arange(12, dtype=np.float32).reshape(4, 3) / 10)
 
 # As many results as there are characters are split by what is known of the batch: with a size only.
-STATIC = {"chars", "string_broadcast"} | {name for name in CASES if name.startswith("stateful_")} | {name for name in CASES if name.startswith("sparse_reshape")}
+STATIC = {"chars", "string_broadcast", "parallel_concat"} | {name for name in CASES if name.startswith("format_")} | {name for name in CASES if name.startswith("stateful_")} | {name for name in CASES if name.startswith("sparse_reshape")}
 UNKNOWN_RANK = ["join", "strip_grid", "lower_grid", "length_grid", "number_float32", "as_string_f32", "hash_fast_10",
                 "substr_BYTE_each", "split_2c_0", "regex_3_True", "reduce_join_1_False", "transcode_UTF8_replace_False_UTF8",
                 "decode_grid", "raw_int32_True", "to_tensor_s_1_n_1", "dense", "sparse_reshape_column", "fill_rows", "segment_Mean", "unique_strings",

@@ -623,7 +623,7 @@ static void test_savedmodel_import_library__limits(void **state)
     refuses(
         NODE("y", "Const", "", CONST_ATTRS("DT_FLOAT", "dim { size: 20000000 }", "float_val: 1")),
         "", NULL, /* 64 MiB and four times the file */
-        "RESOURCE_EXHAUSTED: a constant has 80000000 bytes, over the limit");
+        "RESOURCE_EXHAUSTED: a tensor has 80000000 bytes, over the limit");
     refuses(NODE("a", "Neg", "'y'", "") NODE("y", "Neg", "'a'", ""), "", NULL,
             "DATA_LOSS: node \"a\" depends on itself");
     refuses(NODE("y", "Neg", "'nothing'", ""), "", NULL,

@@ -307,6 +307,14 @@ typedef struct sx_random_values_attrs {
     sx_dtype dtype;
 } sx_random_values_attrs;
 
+typedef struct sx_random_poisson_attrs {
+    sx_dtype dtype;
+} sx_random_poisson_attrs;
+
+typedef struct sx_random_binomial_attrs {
+    sx_dtype dtype;
+} sx_random_binomial_attrs;
+
 typedef struct sx_random_categorical_attrs {
     sx_dtype output_dtype;
 } sx_random_categorical_attrs;

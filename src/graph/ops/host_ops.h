@@ -28,6 +28,8 @@ typedef struct sx_unit_attrs {
 
 /* FarmHash's Fingerprint64, as string_to_hash_bucket has it. */
 uint64_t sx_fingerprint64(const void *data, size_t size);
+/* SipHash-2-4, the same. */
+uint64_t sx_strong_hash(const void *data, size_t size, const uint64_t key[2]);
 
 /* What data may ask for without a memory budget: one string or tensor, and all of a run. */
 enum { SX_MADE_MAX_BYTES = 512 << 20 };

@@ -1,6 +1,6 @@
 /* put_row: x with another element i along axis 0.
  *
- *   x        any type but string, rank 1 or more, not empty along axis 0
+ *   x        any type, rank 1 or more, not empty along axis 0
  *   row      x's type without axis 0
  *   i        int32 scalar; outside the axis it means the nearest element
  *   returns  x's type
@@ -15,10 +15,9 @@ static sx_status put_row_infer(sx_infer_context *c)
 {
     const sx_type *x = &c->inputs[0];
     SX_TRY(sx_require_scalar("i", &c->inputs[2], SX_I32));
-    if (sx_dtype_bytes(x->dtype) == 0 || x->rank < 1 || x->dims[0] < 1) {
+    if (sx_carrier_of(x->dtype) == SX_CARRIER_NONE || x->rank < 1 || x->dims[0] < 1) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "x is %s, expected numbers and a first axis of known, positive length",
-                        SX_TEXT(x));
+                        "x is %s, expected a first axis of known, positive length", SX_TEXT(x));
     }
     const sx_type row = sx_type_make(x->dtype, x->rank - 1, x->dims + 1);
     SX_TRY(sx_require_equal("row", &c->inputs[1], "an element of x", &row));

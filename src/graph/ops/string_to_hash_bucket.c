@@ -185,9 +185,10 @@ static void sip_round(uint64_t v[4])
     v[2] = rotate(v[2], 32);
 }
 
-static uint64_t sip_hash(const uint8_t *s, uint64_t n, const sx_ints *key)
+uint64_t sx_strong_hash(const void *data, size_t size, const uint64_t key[2])
 {
-    const uint64_t k0 = (uint64_t)key->v[0], k1 = (uint64_t)key->v[1];
+    const uint8_t *s = data;
+    const uint64_t n = size, k0 = key[0], k1 = key[1];
     uint64_t v[4] = {k0 ^ 0x736f6d6570736575, k1 ^ 0x646f72616e646f6d, k0 ^ 0x6c7967656e657261,
                      k1 ^ 0x7465646279746573};
     for (uint64_t left = n;; left -= 8, s += 8) {
@@ -231,11 +232,12 @@ static uint64_t murmur_hash(const uint8_t *s, uint64_t n)
 static sx_status string_to_hash_bucket_host(const sx_kernel_call *c)
 {
     const sx_hash_bucket_attrs *attrs = c->attrs;
+    const uint64_t key[2] = {(uint64_t)attrs->key.v[0], (uint64_t)attrs->key.v[1]};
     for (int64_t k = 0, n = sx_type_elems(&c->in[0].type); k < n; k++) {
         const uint8_t *s = c->in[0].s[k].data;
         const uint64_t size = c->in[0].s[k].size;
         const uint64_t hash = attrs->hash == SX_HASH_FAST     ? farm_hash(s, size)
-                              : attrs->hash == SX_HASH_STRONG ? sip_hash(s, size, &attrs->key)
+                              : attrs->hash == SX_HASH_STRONG ? sx_strong_hash(s, size, key)
                                                               : murmur_hash(s, size);
         c->out[0].i[k] = (int64_t)(hash % (uint64_t)attrs->num_buckets);
     }

@@ -1,10 +1,12 @@
 /* TensorProto to tensor: either tensor_content, or the list for the dtype. A short list is extended
  * with its last value, an empty one with zeros. */
+#include "proto/tensor_value.h"
+
 #include <string.h>
 
-#include "savedmodel/saved_model_read.h"
+#include "proto/wire.h"
 
-static sx_status tensor_type(const Tensorflow__TensorProto *m, sx_type *out)
+sx_status sx_tf_tensor_type(const Tensorflow__TensorProto *m, sx_type *out)
 {
     sx_type type = {.dtype = sx_tf_plain_dtype((int)m->dtype)};
     const Tensorflow__TensorShapeProto *shape = m->tensor_shape;
@@ -12,18 +14,18 @@ static sx_status tensor_type(const Tensorflow__TensorProto *m, sx_type *out)
     if (!sx_dtype_is_data(type.dtype) || rank > SX_MAX_RANK ||
         (shape != NULL && shape->unknown_rank)) {
         return sx_error(SX_UNIMPLEMENTED,
-                        "constants of TensorFlow's type %d and rank %zu are not supported",
+                        "tensors of TensorFlow's type %d and rank %zu are not supported",
                         (int)m->dtype, rank);
     }
     type.rank = (int)rank;
     for (size_t i = 0; i < rank; i++) {
         type.dims[i] = shape->dim[i]->size;
         if (type.dims[i] < 0) {
-            return sx_error(SX_DATA_LOSS, "a constant has dimension %lld", (long long)type.dims[i]);
+            return sx_error(SX_DATA_LOSS, "a tensor has dimension %lld", (long long)type.dims[i]);
         }
     }
     if (sx_type_elems(&type) < 0) {
-        return sx_error(SX_DATA_LOSS, "a constant has too many elements");
+        return sx_error(SX_DATA_LOSS, "a tensor has too many elements");
     }
     *out = type;
     return SX_OK;
@@ -75,12 +77,12 @@ static sx_status numbers(const Tensorflow__TensorProto *m, const sx_type *type, 
     int64_t bytes = sx_type_bytes(type);
     size_t elems = (size_t)sx_type_elems(type), elem_bytes = sx_dtype_bytes(type->dtype);
     if (m->tensor_content.len > 0 && (int64_t)m->tensor_content.len != bytes) {
-        return sx_error(SX_DATA_LOSS, "a constant has %zu bytes, expected %lld for its shape",
+        return sx_error(SX_DATA_LOSS, "a tensor has %zu bytes, expected %lld for its shape",
                         m->tensor_content.len, (long long)bytes);
     }
     uint8_t *data = bytes < 0 ? NULL : sx_arena_alloc(arena, (size_t)bytes + 1, 1);
     if (data == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "a constant has %lld bytes, over the limit",
+        return sx_error(SX_RESOURCE_EXHAUSTED, "a tensor has %lld bytes, over the limit",
                         (long long)bytes);
     }
     if (m->tensor_content.len > 0) {
@@ -95,6 +97,29 @@ static sx_status numbers(const Tensorflow__TensorProto *m, const sx_type *type, 
     return SX_OK;
 }
 
+/* Strings in tensor_content: the size of each as a varint, then their bytes. */
+static sx_status string_list(const Tensorflow__TensorProto *m, size_t elems, sx_bytes *views,
+                             void **out)
+{
+    sx_wire wire = sx_wire_over((sx_bytes){m->tensor_content.data, m->tensor_content.len});
+    bool sound = true;
+    for (size_t i = 0; i < elems && sound; i++) {
+        uint64_t size = 0;
+        sound = sx_wire_varint(&wire, &size) && size <= m->tensor_content.len;
+        views[i].size = sound ? (size_t)size : 0;
+    }
+    for (size_t i = 0; i < elems && sound; i++) {
+        sound = views[i].size <= (size_t)(wire.end - wire.at);
+        views[i].data = wire.at;
+        wire.at += sound ? views[i].size : 0;
+    }
+    *out = views;
+    return sound && !sx_wire_more(&wire)
+               ? SX_OK
+               : sx_error(SX_DATA_LOSS, "a tensor's content of %zu bytes is no list of %zu strings",
+                          m->tensor_content.len, elems);
+}
+
 static sx_status strings(const Tensorflow__TensorProto *m, const sx_type *type, sx_arena *arena,
                          void **out)
 {
@@ -102,7 +127,10 @@ static sx_status strings(const Tensorflow__TensorProto *m, const sx_type *type, 
     sx_bytes *views =
         elems > SIZE_MAX / sizeof(sx_bytes) - 1 ? NULL : sx_arena_array(arena, elems + 1, sx_bytes);
     if (views == NULL) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "a constant has %zu strings, over the limit", elems);
+        return sx_error(SX_RESOURCE_EXHAUSTED, "a tensor has %zu strings, over the limit", elems);
+    }
+    if (m->tensor_content.len > 0) {
+        return string_list(m, elems, views, out);
     }
     for (size_t i = 0; i < elems; i++) {
         const ProtobufCBinaryData *s =
@@ -118,7 +146,7 @@ sx_status sx_tf_tensor_value(const Tensorflow__TensorProto *m, sx_arena *arena,
                              sx_tensor *out_tensor)
 {
     sx_tensor tensor = {0};
-    SX_TRY(tensor_type(m, &tensor.type));
+    SX_TRY(sx_tf_tensor_type(m, &tensor.type));
     if (tensor.type.dtype == SX_STRING) {
         SX_TRY(strings(m, &tensor.type, arena, &tensor.data));
     } else {

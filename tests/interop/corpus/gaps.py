@@ -45,4 +45,6 @@ GAPS = {
     "of_tf_random_stateless_parameterized_truncated_normal": "StatelessParameterizedTruncatedNormal (",
     "of_tf_random_experimental_stateless_shuffle": "StatelessShuffle (",
     "of_tf_shape_11": "LogUniformCandidateSampler (",
+    "of_tf_random_stateless_binomial": "does not end with that of counts and probs",
+    "of_tf_cast_7": "does not end with rate's",
 }

@@ -6,6 +6,24 @@
 
 #include "proto/wire.h"
 
+sx_dtype sx_tf_plain_dtype(int tf_dtype)
+{
+    switch (tf_dtype) {
+    case TENSORFLOW__DATA_TYPE__DT_QINT8:
+        return SX_I8;
+    case TENSORFLOW__DATA_TYPE__DT_QUINT8:
+        return SX_U8;
+    case TENSORFLOW__DATA_TYPE__DT_QINT16:
+        return SX_I16;
+    case TENSORFLOW__DATA_TYPE__DT_QUINT16:
+        return SX_U16;
+    case TENSORFLOW__DATA_TYPE__DT_QINT32:
+        return SX_I32;
+    default:
+        return (sx_dtype)tf_dtype;
+    }
+}
+
 sx_status sx_tf_tensor_type(const Tensorflow__TensorProto *m, sx_type *out)
 {
     sx_type type = {.dtype = sx_tf_plain_dtype((int)m->dtype)};

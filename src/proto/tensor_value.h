@@ -7,6 +7,9 @@
 #include "base/arena.h"
 #include "proto/tensor.pb-c.h"
 
+/* Of a DataType number. TensorFlow's quantized types are the integers with as many bits. */
+sx_dtype sx_tf_plain_dtype(int tf_dtype);
+
 /* The dtype and shape. DATA_LOSS: a negative dimension, too many elements; UNIMPLEMENTED: an
  * unsupported dtype or rank. */
 SX_MUST_USE sx_status sx_tf_tensor_type(const Tensorflow__TensorProto *message, sx_type *out);

@@ -195,24 +195,6 @@ static sx_status pick_meta(sx_saved_model *m, const char *tags, const char *path
 
 /* ---- Signatures ---- */
 
-sx_dtype sx_tf_plain_dtype(int tf_dtype)
-{
-    switch (tf_dtype) {
-    case TENSORFLOW__DATA_TYPE__DT_QINT8:
-        return SX_I8;
-    case TENSORFLOW__DATA_TYPE__DT_QUINT8:
-        return SX_U8;
-    case TENSORFLOW__DATA_TYPE__DT_QINT16:
-        return SX_I16;
-    case TENSORFLOW__DATA_TYPE__DT_QUINT16:
-        return SX_U16;
-    case TENSORFLOW__DATA_TYPE__DT_QINT32:
-        return SX_I32;
-    default:
-        return (sx_dtype)tf_dtype;
-    }
-}
-
 bool sx_tf_type(int tf_dtype, const Tensorflow__TensorShapeProto *shape, sx_type *out)
 {
     const size_t rank = shape == NULL ? 0 : shape->n_dim;

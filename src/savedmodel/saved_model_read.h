@@ -117,9 +117,6 @@ typedef struct sx_tf_ref {
 } sx_tf_ref;
 SX_MUST_USE bool sx_tf_ref_parse(const char *text, sx_tf_ref *out);
 
-/* Of a DataType number. TensorFlow's quantized types are the integers with as many bits. */
-sx_dtype sx_tf_plain_dtype(int tf_dtype);
-
 /* The type that a file gives in TensorFlow's terms. Unknown dimensions: SX_BATCH for the first,
  * SX_UNKNOWN_DIM for others; without a shape, a scalar's; SX_DTYPE_NONE for an unsupported dtype.
  * False: the rank is unknown or above SX_MAX_RANK, and the type has only the dtype. */

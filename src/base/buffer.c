@@ -59,11 +59,13 @@ static bool reserve(sx_buf *buf, size_t size)
     }
     size_t capacity = SX_MAX(SX_MAX(total + 1, buf->capacity * 2), (size_t)FIRST_CAPACITY);
     capacity = SX_MIN(capacity, max_bytes_of(buf) + 1);
-    if (!sx_budget_charge(buf->budget, capacity - buf->capacity)) {
-        capacity = total + 1; /* what is needed may fit where twice as much does not */
-        if (!sx_budget_charge(buf->budget, capacity - buf->capacity)) {
+    /* What is needed may fit where twice as much does not. Half of what is left, and half of that,
+     * keep the number of copies logarithmic near the limit, too. */
+    while (!sx_budget_charge(buf->budget, capacity - buf->capacity)) {
+        if (capacity == total + 1) {
             return fail(buf, SX_RESOURCE_EXHAUSTED);
         }
+        capacity = total + 1 + (capacity - total - 1) / 2;
     }
     char *data = sx_realloc(buf->data, capacity, 1);
     if (data == NULL) {

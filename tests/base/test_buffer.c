@@ -128,6 +128,26 @@ static void test_base_buffer__hands_its_bytes_over(void **state)
     sx_buf_deinit(&buf);
 }
 
+/* Where twice as much does not fit, the buffer does not grow by each piece, copying all of it. */
+static void test_base_buffer__grows_in_few_steps_near_the_limit(void **state)
+{
+    (void)state;
+    sx_budget budget;
+    sx_buf buf;
+    int grown = 0;
+    sx_budget_init(&budget, "a test", 100000, NULL);
+    sx_buf_init(&buf, 0);
+    buf.budget = &budget;
+    for (size_t capacity = 0; buf.failed == 0; capacity = buf.capacity) {
+        sx_buf_append(&buf, "piece", 5);
+        grown += buf.capacity != capacity;
+    }
+    assert_true(buf.size > 99900);
+    assert_true(grown < 40);
+    sx_buf_deinit(&buf);
+    assert_int_equal(sx_budget_used(&budget), 0);
+}
+
 static void test_base_buffer__charges_its_budget(void **state)
 {
     (void)state;
@@ -226,6 +246,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_base_buffer__keeps_the_first_failure),
     cmocka_unit_test(test_base_buffer__hands_its_bytes_over),
     cmocka_unit_test(test_base_buffer__charges_its_budget),
+    cmocka_unit_test(test_base_buffer__grows_in_few_steps_near_the_limit),
 };
 
 SX_TEST_MAIN(tests)

@@ -17,56 +17,6 @@ static sx_status number_like(const sx_tf_op_node *x, double value, sx_value *out
     return sx_tf_number(x, x->tf.head.types[0].dtype, value, out);
 }
 
-/* shape, begin, end, strides, dy: zeros of that shape, and dy at the places that the slice takes of
- * them: it is taken of the places' numbers. */
-static sx_status import_strided_slice(sx_tf_op_node *x)
-{
-    const sx_tensor_scatter_attrs add = {.how = SX_SCATTER_ADD};
-    const sx_reduce_attrs product = {.axes = {1, {0}}, .keep_dims = true};
-    sx_value shape, n, dy, zero, flat, places, line, y = SX_NO_VALUE;
-    int n_out = 0;
-    if (x->n->n_in != 5) {
-        return sx_error(SX_DATA_LOSS, "it has %d inputs, expected 5", x->n->n_in);
-    }
-    SX_TRY(sx_tf_operand(x, 0, &shape));
-    SX_TRY(sx_tf_operand(x, 4, &dy));
-    const sx_type lengths = x->tf.head.types[0];
-    if (lengths.rank != 1 || lengths.dims[0] < 0 || lengths.dims[0] > SX_MAX_RANK) {
-        return sx_tf_unsupported("the rank of what was sliced is unknown");
-    }
-    SX_TF_BUILD(x, &shape, cast, (&(sx_cast_attrs){SX_I64}), shape);
-    SX_TF_BUILD(x, &n, reduce_prod, &product, shape);
-    const sx_attr_operand long_as = {sx_tf_attr_row(&sx_op_iota, "shape"), n};
-    SX_TRY(sx_tf_add_node(x, &sx_op_iota, &(sx_iota_attrs){.dtype = SX_I64}, NULL, 0, &long_as, 1,
-                          &flat, &n_out));
-    SX_TRY(sx_tf_build_open(x, &sx_op_reshape, NULL, flat, "shape", shape, &places));
-    Tensorflow__NodeDef *node = sx_arena_memdup(&x->im->arena, x->n->node, sizeof(*x->n->node));
-    char *name = sx_arena_memdup(&x->im->arena, "StridedSlice", sizeof("StridedSlice"));
-    sx_tf_thing *in =
-        sx_arena_memdup(&x->im->arena, x->n->in, (size_t)x->n->n_in * sizeof(*x->n->in));
-    sx_tf_import_node of = *x->n;
-    of.out = sx_arena_array(&x->im->arena, x->n->n_out + 1, sx_tf_thing);
-    if (node == NULL || name == NULL || in == NULL || of.out == NULL) {
-        return sx_import_memory();
-    }
-    in[0] = (sx_tf_thing){.kind = SX_TF_VALUE, .value = places};
-    node->op = name;
-    of.node = node;
-    of.in = in;
-    of.n_in = 4;
-    SX_TRY(sx_tf_import_op(x->im, x->body, &of));
-    SX_TRY(sx_tf_int64s(x, &(sx_ints){2, {-1, 1}}, &line));
-    SX_TRY(sx_tf_build_open(x, &sx_op_reshape, NULL, of.out[0].value, "shape", line, &places));
-    SX_TRY(sx_tf_int64s(x, &(sx_ints){1, {-1}}, &line));
-    SX_TRY(sx_tf_build_open(x, &sx_op_reshape, NULL, dy, "shape", line, &dy));
-    SX_TRY(sx_tf_number(x, x->tf.head.types[4].dtype, 0, &zero));
-    SX_TRY(sx_tf_build_open(x, &sx_op_broadcast_to, NULL, zero, "shape", n, &flat));
-    SX_TF_BUILD(x, &y, tensor_scatter, &add, flat, places, dy);
-    SX_TRY(sx_tf_build_open(x, &sx_op_reshape, NULL, y, "shape", shape, &y));
-    sx_tf_set(x, 0, y);
-    return SX_OK;
-}
-
 /* ---- Elementwise ---- */
 
 /* y, dy: dy (1 - y^2) */
@@ -432,7 +382,6 @@ static sx_status import_batch_norm(sx_tf_op_node *x)
 /* ---- The table ---- */
 
 const sx_tf_op_row sx_tf_gradient_rows[] = {
-    {"StridedSliceGrad", import_strided_slice, NULL},
     {"TanhGrad", import_tanh, NULL},
     {"SigmoidGrad", import_sigmoid, NULL},
     {"Relu6Grad", import_relu6, NULL},

@@ -275,27 +275,6 @@ static sx_status import_squeeze(sx_tf_op_node *x)
     return SX_OK;
 }
 
-/* OneHot: made along the last axis, and moved to its place. */
-static sx_status import_one_hot(sx_tf_op_node *x)
-{
-    const int64_t axis = sx_tf_read_int(&x->tf.head, "axis", -1);
-    const int rank = x->tf.head.types[0].rank;
-    sx_transpose_attrs move = {.perm = {.n = rank + 1}};
-    SX_TRY(sx_tf_import_one(x));
-    if (axis == -1 || axis == rank || x->n->out[0].kind != SX_TF_VALUE) {
-        return SX_OK;
-    }
-    if (rank == SX_UNKNOWN_RANK || axis < 0 || axis > rank) {
-        return sx_tf_unsupported("axis %lld of indices of rank %d", (long long)axis, rank);
-    }
-    for (int d = 0; d <= rank; d++) {
-        move.perm.v[d] = d < axis ? d : d == axis ? rank : d - 1;
-    }
-    SX_TF_BUILD(x, &x->n->out[0].value, transpose, &move, x->n->out[0].value);
-    x->n->out[0].known = NULL;
-    return SX_OK;
-}
-
 /* Empty: its elements are not set, here zeros. */
 static sx_status import_empty(sx_tf_op_node *x)
 {
@@ -821,7 +800,6 @@ const sx_tf_op_row sx_tf_shape_rows[] = {
     {"OnesLike", import_like, NULL},
     {"Pad", import_pad, NULL},
     {"PadV2", import_pad, NULL},
-    {"OneHot", import_one_hot, NULL},
     {"Empty", import_empty, NULL},
     {"InvertPermutation", import_invert_permutation, NULL},
     {"ParallelConcat", import_parallel_concat, NULL},

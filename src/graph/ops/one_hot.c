@@ -129,7 +129,7 @@ const sx_op_def sx_op_one_hot = {
     .infer = one_hot_infer,
     .host = one_hot_host,
     .to_tf = one_hot_to_tf,
-    SX_FROM_TF({.op = "OneHot", /* another axis: import_library_shapes.c */
+    SX_FROM_TF({.op = "OneHot", /* another axis: import_library_numbers.c */
                 .operands = {{1, "depth"}, {2, "on"}, {3, "off"}},
                 .attrs = one_hot_from_tf}),
     SX_OP_SAMPLES(one_hot_samples),

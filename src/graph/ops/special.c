@@ -325,7 +325,7 @@ static const sx_op_sample special_samples[] = {
     ONE(spence, SX_FILL_POSITIVE),
     TWO(igamma),
     TWO(igammac),
-    /* as in TensorFlow, some operands have no gradient; test_gradients.py compares the others */
+    /* as in TensorFlow, some operands have no gradient */
     {.name = "zeta",
      .inputs = {SX_SAMPLE_LIST(SX_F32, above_one, SX_BATCH, 3), SX_SAMPLE_F32(SX_FILL_POSITIVE, 3)},
      .n_inputs = 2,

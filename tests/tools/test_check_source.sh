@@ -139,6 +139,14 @@ try src/backends/backend.h 'int f(int op) { return op == SX_OPID_twice; }' 'back
 try src/backends/pjrt/execute.c 'f(&sx_op_other); /* sx_op_twice */' 'execute.c:1: names operator other'
 rm -r "$dir/src/backends"
 sed -i /backends/d "$dir/ARCHITECTURE.md"
+mkdir "$dir/src/savedmodel"
+echo '# savedmodel' >"$dir/src/savedmodel/README.md"
+echo 'src/savedmodel/   models' >>"$dir/ARCHITECTURE.md"
+echo '    {"Empty", import_empty, NULL},' >"$dir/src/savedmodel/import_library_a.c"
+try src/savedmodel/import_library_b.c '    {"Empty", import_none, NULL},' \
+    'Empty is imported in src/savedmodel/import_library_a.c:1, too'
+rm -r "$dir/src/savedmodel"
+sed -i /savedmodel/d "$dir/ARCHITECTURE.md"
 cp "$dir/src/graph/ops/ops.def" "$dir/kept.def"
 try src/graph/ops/ops.def '/* others */
 SX_OP(other) /*

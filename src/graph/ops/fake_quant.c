@@ -133,6 +133,7 @@ static const sx_op_sample fake_quant_samples[] = {
 sx_value sx_fake_quant_at(sx_builder *b, sx_value x, sx_value low_value, sx_value high_value,
                           const sx_fake_quant_args *args, const char *file, int line)
 {
+    SX_TAKE_BUILD_ARGS(b, sx_fake_quant_args, args);
     const sx_fake_quant_attrs attrs = {.num_bits = args->num_bits != 0 ? args->num_bits : 8,
                                        .narrow_range = args->narrow_range};
     return sx_build_at(b, &sx_op_fake_quant, &attrs, (const sx_value[]){x, low_value, high_value},

@@ -148,6 +148,7 @@ static void build_everything(void)
     sx_output(b, "one_hot", sx_one_hot(b, sx_argmax(b, m), O(depth) = 2));
     sx_value low = sx_constant_f32(b, -1);
     sx_output(b, "fake_quant", sx_fake_quant(b, m, low, one));
+    sx_output(b, "quantize_dequantize", sx_quantize_dequantize(b, m, low, one));
     static const char *const known[] = {"a", "b"};
     sx_value texts = sx_input(b, "texts", sx_type_of(SX_STRING, SX_BATCH));
     sx_value parts = sx_string_split_padded(b, texts, O(length) = 2);

@@ -196,6 +196,7 @@ sx_value sx_quantize_dequantize_at(sx_builder *b, sx_value x, sx_value low_value
                                    sx_value high_value, const sx_quantize_dequantize_args *args,
                                    const char *file, int line)
 {
+    SX_TAKE_BUILD_ARGS(b, sx_quantize_dequantize_args, args);
     const int rank = sx_type_of_value(b, x).rank;
     const sx_quantize_dequantize_attrs attrs = {
         .num_bits = args->num_bits != 0 ? args->num_bits : 8,

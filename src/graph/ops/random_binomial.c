@@ -49,44 +49,16 @@ static sx_status random_binomial_infer(sx_infer_context *c)
 static sx_status random_binomial_host_types(const sx_kernel_call *c, sx_type *out_types)
 {
     const sx_random_binomial_attrs *a = c->attrs;
-    const sx_type *y = &out_types[0];
     sx_type both;
-    SX_TRY(sx_shaped_type("shape", &c->in[0], a->dtype, &out_types[0]));
     SX_TRY(sx_infer_broadcast(&c->in[4].type, &c->in[5].type, &both));
-    bool ends = both.rank <= y->rank;
-    for (int d = 0; d < both.rank && ends; d++) {
-        ends = both.dims[d] == y->dims[y->rank - both.rank + d];
-    }
-    return ends ? SX_OK
-                : sx_error(SX_INVALID_ARGUMENT,
-                           "shape %s does not end with that of counts and probs, %s", SX_TEXT(y),
-                           SX_TEXT(&both));
+    return sx_random_shaped_type(c, a->dtype, &both, "that of counts and probs", &out_types[0]);
 }
 
-/* Uniform doubles, of each four words the second first. */
-typedef struct uniforms {
-    sx_philox_stream stream;
-    double kept;
-    bool left;
-} uniforms;
-
-static double next_uniform(uniforms *u)
-{
-    u->left = !u->left;
-    if (!u->left) {
-        return u->kept;
-    }
-    uint32_t w[4];
-    sx_philox_next(&u->stream, w);
-    u->kept = sx_random_double(w[0], w[1]);
-    return sx_random_double(w[2], w[3]);
-}
-
-static double by_inversion(double count, double p, uniforms *draws)
+static double by_inversion(double count, double p, sx_random_pairs *draws)
 {
     double sum = 0;
     for (double n = 0;; n++) {
-        sum += ceil(log(next_uniform(draws)) / log1p(-p));
+        sum += ceil(log(sx_random_next_uniform(draws)) / log1p(-p));
         if (sum > count) {
             return n;
         }
@@ -105,14 +77,14 @@ static double stirling_rest(double k)
                   : (1.0 / 12 - (1.0 / 360 - 1.0 / 1260 / square) / square) / (k + 1);
 }
 
-static double by_rejection(double count, double p, uniforms *draws)
+static double by_rejection(double count, double p, sx_random_pairs *draws)
 {
     const double deviation = sqrt(count * p * (1 - p)), b = 1.15 + 2.53 * deviation,
                  a = -0.0873 + 0.0248 * b + 0.01 * p, center = count * p + 0.5,
                  quick = 0.92 - 4.2 / b, r = p / (1 - p), alpha = (2.83 + 5.1 / b) * deviation,
                  m = floor((count + 1) * p);
     for (int trial = 0; trial < MOST_TRIALS; trial++) {
-        const double u = next_uniform(draws) - 0.5, v = next_uniform(draws);
+        const double u = sx_random_next_uniform(draws) - 0.5, v = sx_random_next_uniform(draws);
         const double near = 0.5 - fabs(u), k = floor((2 * a / near + b) * u + center);
         if (near >= 0.07 && v <= quick) {
             return k;
@@ -148,7 +120,8 @@ static sx_status random_binomial_host(const sx_kernel_call *c)
         const bool narrow = counts->dtype != SX_F64;
         const double q = !mirrored ? p : narrow ? (double)(float)(1 - p) : 1 - p;
         const double product = narrow ? (double)(float)(count * q) : count * q;
-        uniforms draws = {.stream = first};
+        sx_philox_stream s = first;
+        sx_random_pairs draws = {.stream = &s};
         double y;
         if (i % 1024 == 0) {
             SX_TRY(sx_cancel_check(c->cancel));
@@ -164,7 +137,7 @@ static sx_status random_binomial_host(const sx_kernel_call *c)
         } else if (isnan(p)) {
             y = NAN;
         } else {
-            sx_philox_skip(&draws.stream,
+            sx_philox_skip(&s,
                            (uint64_t)i * (product >= 10 ? DRAWS_OF_REJECTION : DRAWS_OF_INVERSION));
             y = product >= 10 ? by_rejection(count, q, &draws) : by_inversion(count, q, &draws);
             y = mirrored ? count - y : y;

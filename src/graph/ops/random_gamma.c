@@ -33,44 +33,8 @@ static sx_status random_gamma_infer(sx_infer_context *c)
 
 static sx_status random_gamma_host_types(const sx_kernel_call *c, sx_type *out_types)
 {
-    const sx_type *alpha = &c->in[4].type, *y = &out_types[0];
-    SX_TRY(sx_shaped_type("shape", &c->in[0], alpha->dtype, &out_types[0]));
-    bool ends = alpha->rank <= y->rank;
-    for (int d = 0; d < alpha->rank && ends; d++) {
-        ends = alpha->dims[d] == y->dims[y->rank - alpha->rank + d];
-    }
-    return ends ? SX_OK
-                : sx_error(SX_INVALID_ARGUMENT, "shape %s does not end with alpha's, %s",
-                           SX_TEXT(y), SX_TEXT(alpha));
-}
-
-/* Pairs of draws in double, of which the second is used first. */
-typedef struct pairs {
-    double v[2];
-    int left;
-} pairs;
-
-static double next_normal(sx_philox_stream *s, pairs *p)
-{
-    if (p->left == 0) {
-        uint32_t w[4];
-        sx_philox_next(s, w);
-        sx_random_normal_doubles(w, p->v);
-        p->left = 2;
-    }
-    return p->v[--p->left];
-}
-
-static double next_uniform(sx_philox_stream *s, pairs *p)
-{
-    if (p->left == 0) {
-        uint32_t w[4];
-        sx_philox_next(s, w);
-        p->v[0] = sx_random_double(w[0], w[1]);
-        p->v[1] = sx_random_double(w[2], w[3]);
-        p->left = 2;
-    }
-    return p->v[--p->left];
+    const sx_type *alpha = &c->in[4].type;
+    return sx_random_shaped_type(c, alpha->dtype, alpha, "alpha's", &out_types[0]);
 }
 
 static sx_status random_gamma_host(const sx_kernel_call *c)
@@ -87,28 +51,28 @@ static sx_status random_gamma_host(const sx_kernel_call *c)
         const double d = alpha + (alpha < 1 ? 2. / 3 : -1. / 3), scale = 1. / 3 / sqrt(d);
         double *y = &c->out[0].f[i % (n / alphas) * alphas + i / (n / alphas)];
         sx_philox_stream s = first;
-        pairs normals = {.left = 0}, uniforms = {.left = 0};
+        sx_random_pairs normals = {.stream = &s}, uniforms = {.stream = &s};
         if (i % 1024 == 0) {
             SX_TRY(sx_cancel_check(c->cancel));
         }
         sx_philox_skip(&s, (uint64_t)i * DRAWS_OF_ONE);
         if (alpha == 1) {
-            *y = -log1p(-next_uniform(&s, &uniforms));
+            *y = -log1p(-sx_random_next_uniform(&uniforms));
             continue;
         }
         *y = NAN; /* of an alpha that is not above 0 */
         for (int draw = 0; draw < DRAWS_OF_ONE && d > 0; draw++) {
-            const double x = next_normal(&s, &normals);
+            const double x = sx_random_next_normal(&normals);
             double v = 1 + scale * x;
             if (v <= 0) {
                 continue;
             }
             v = v * v * v;
-            const double u = next_uniform(&s, &uniforms);
+            const double u = sx_random_next_uniform(&uniforms);
             if (u < 1 - 0.0331 * (x * x) * (x * x) || log(u) < 0.5 * x * x + d * (1 - v + log(v))) {
                 *y = d * v;
                 if (alpha < 1) {
-                    *y *= pow(next_uniform(&s, &uniforms), 1 / alpha);
+                    *y *= pow(sx_random_next_uniform(&uniforms), 1 / alpha);
                 }
                 break;
             }

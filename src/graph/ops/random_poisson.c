@@ -51,44 +51,17 @@ static sx_status random_poisson_infer(sx_infer_context *c)
 static sx_status random_poisson_host_types(const sx_kernel_call *c, sx_type *out_types)
 {
     const sx_random_poisson_attrs *a = c->attrs;
-    const sx_type *rate = &c->in[4].type, *y = &out_types[0];
-    SX_TRY(sx_shaped_type("shape", &c->in[0], a->dtype, &out_types[0]));
-    bool ends = rate->rank <= y->rank;
-    for (int d = 0; d < rate->rank && ends; d++) {
-        ends = rate->dims[d] == y->dims[y->rank - rate->rank + d];
-    }
-    return ends ? SX_OK
-                : sx_error(SX_INVALID_ARGUMENT, "shape %s does not end with rate's, %s", SX_TEXT(y),
-                           SX_TEXT(rate));
-}
-
-/* Uniform doubles, of each four words the second first. */
-typedef struct uniforms {
-    sx_philox_stream stream;
-    double kept;
-    bool left;
-} uniforms;
-
-static double next_uniform(uniforms *u)
-{
-    u->left = !u->left;
-    if (!u->left) {
-        return u->kept;
-    }
-    uint32_t w[4];
-    sx_philox_next(&u->stream, w);
-    u->kept = sx_random_double(w[0], w[1]);
-    return sx_random_double(w[2], w[3]);
+    return sx_random_shaped_type(c, a->dtype, &c->in[4].type, "rate's", &out_types[0]);
 }
 
 /* -1: no number was accepted. */
-static double poisson(double rate, uniforms *draws)
+static double poisson(double rate, sx_random_pairs *draws)
 {
     if (rate < 10) {
         const double least = exp(-rate);
         double product = 1;
         for (double x = 0;; x++) {
-            product *= next_uniform(draws);
+            product *= sx_random_next_uniform(draws);
             if (product <= least) {
                 return x;
             }
@@ -97,8 +70,8 @@ static double poisson(double rate, uniforms *draws)
     const double log_rate = log(rate), b = 0.931 + 2.53 * sqrt(rate), a = -0.059 + 0.02483 * b,
                  scale = 1.1239 + 1.1328 / (b - 3.4);
     for (int trial = 0; trial < MOST_TRIALS; trial++) {
-        const double u = next_uniform(draws) - 0.5, v = next_uniform(draws), near = 0.5 - fabs(u),
-                     k = floor((2 * a / near + b) * u + rate + 0.43);
+        const double u = sx_random_next_uniform(draws) - 0.5, v = sx_random_next_uniform(draws),
+                     near = 0.5 - fabs(u), k = floor((2 * a / near + b) * u + rate + 0.43);
         if (near >= 0.07 && v <= 0.9277 - 3.6224 / (b - 2)) {
             return k;
         }
@@ -124,11 +97,12 @@ static sx_status random_poisson_host(const sx_kernel_call *c)
     for (int64_t i = 0; i < n; i++) {
         const int64_t samples = n / rates;
         const double rate = sx_host_get(&c->in[4], i / samples);
-        uniforms draws = {.stream = first};
+        sx_philox_stream s = first;
+        sx_random_pairs draws = {.stream = &s};
         if (i % 1024 == 0) {
             SX_TRY(sx_cancel_check(c->cancel));
         }
-        sx_philox_skip(&draws.stream, (uint64_t)i * DRAWS_OF_ONE);
+        sx_philox_skip(&s, (uint64_t)i * DRAWS_OF_ONE);
         const double y = isfinite(rate) ? poisson(rate, &draws) : -1;
         if (y < 0) {
             return sx_error(SX_INVALID_ARGUMENT,

@@ -25,6 +25,19 @@ sx_status sx_random_infer(sx_infer_context *c, sx_dtype dtype)
     return sx_infer_shaped("shape", &c->inputs[0], dtype, &c->outputs[0]);
 }
 
+sx_status sx_random_shaped_type(const sx_kernel_call *c, sx_dtype dtype, const sx_type *parameters,
+                                const char *whose, sx_type *out)
+{
+    SX_TRY(sx_shaped_type("shape", &c->in[0], dtype, out));
+    bool ends = parameters->rank <= out->rank;
+    for (int d = 0; d < parameters->rank && ends; d++) {
+        ends = parameters->dims[d] == out->dims[out->rank - parameters->rank + d];
+    }
+    return ends ? SX_OK
+                : sx_error(SX_INVALID_ARGUMENT, "shape %s does not end with %s, %s", SX_TEXT(out),
+                           whose, SX_TEXT(parameters));
+}
+
 sx_status sx_random_open(const sx_kernel_call *c, sx_philox_stream *out)
 {
     const int64_t alg = c->in[3].i[0];
@@ -80,4 +93,27 @@ void sx_random_normal_doubles(const uint32_t words[4], double out[2])
     const double r = sqrt(-2 * log(fmax(u, 1e-7)));
     out[0] = r * sin(t);
     out[1] = r * cos(t);
+}
+
+double sx_random_next_uniform(sx_random_pairs *p)
+{
+    if (p->left == 0) {
+        uint32_t w[4];
+        sx_philox_next(p->stream, w);
+        p->v[0] = sx_random_double(w[0], w[1]);
+        p->v[1] = sx_random_double(w[2], w[3]);
+        p->left = 2;
+    }
+    return p->v[--p->left];
+}
+
+double sx_random_next_normal(sx_random_pairs *p)
+{
+    if (p->left == 0) {
+        uint32_t w[4];
+        sx_philox_next(p->stream, w);
+        sx_random_normal_doubles(w, p->v);
+        p->left = 2;
+    }
+    return p->v[--p->left];
 }

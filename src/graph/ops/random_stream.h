@@ -17,6 +17,11 @@ void sx_random_seed(uint64_t seed0, uint64_t seed1, sx_philox_stream *out);
 
 /* Checks the four operands; the output has `dtype`, and the rank that `shape` tells. */
 SX_MUST_USE sx_status sx_random_infer(sx_infer_context *c, sx_dtype dtype);
+/* The output's type where it runs: its shape ends with that of the parameters, of which each
+ * element has the same number of draws; `whose` names it: "alpha's". INVALID_ARGUMENT. */
+SX_MUST_USE sx_status sx_random_shaped_type(const sx_kernel_call *c, sx_dtype dtype,
+                                            const sx_type *parameters, const char *whose,
+                                            sx_type *out);
 /* UNIMPLEMENTED: an algorithm that is not Philox. */
 SX_MUST_USE sx_status sx_random_open(const sx_kernel_call *c, sx_philox_stream *out);
 
@@ -35,5 +40,15 @@ double sx_random_double(uint32_t first, uint32_t second);
  *     r sin t, r cos t   with r = sqrt(-2 log max(u, 1e-7)), t = 2 pi v */
 void sx_random_normal_floats(const uint32_t words[2], double out[2]);
 void sx_random_normal_doubles(const uint32_t words[4], double out[2]);
+
+/* Pairs of uniform or normal doubles, of which the second is used first. Starts zeroed, but for the
+ * stream. */
+typedef struct sx_random_pairs {
+    sx_philox_stream *stream;
+    double v[2];
+    int left;
+} sx_random_pairs;
+double sx_random_next_uniform(sx_random_pairs *p);
+double sx_random_next_normal(sx_random_pairs *p);
 
 #endif

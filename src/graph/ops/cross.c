@@ -62,11 +62,7 @@ sx_status sx_cross_ragged(const sx_kernel_call *c, int values, int splits, int64
 {
     const sx_host_tensor *s = &c->in[splits];
     const int64_t n = sx_type_elems(&c->in[values].type);
-    bool sound = s->type.dims[0] == batch + 1 && s->i[0] == 0 && s->i[batch] == n;
-    for (int64_t b = 0; b < batch && sound; b++) {
-        sound = s->i[b] <= s->i[b + 1];
-    }
-    if (!sound) {
+    if (s->type.dims[0] != batch + 1 || !sx_splits_are_sound(s, n)) {
         return sx_error(SX_INVALID_ARGUMENT,
                         "the row splits of a feature, %s, do not ascend from 0 to its %lld values "
                         "in %lld rows",

@@ -44,6 +44,29 @@ sx_status sx_string_put(const sx_kernel_call *c, int output, int64_t k, sx_buf *
     return SX_OK;
 }
 
+bool sx_splits_are_sound(const sx_host_tensor *splits, int64_t n)
+{
+    const int64_t last = sx_type_elems(&splits->type) - 1;
+    bool sound = last >= 0 && splits->i[0] == 0 && splits->i[last] == n;
+    for (int64_t k = 0; k < last && sound; k++) {
+        sound = splits->i[k] <= splits->i[k + 1];
+    }
+    return sound;
+}
+
+sx_status sx_require_splits(const sx_kernel_call *c, int n_splits, int64_t rows)
+{
+    for (int i = 0; i < n_splits; i++) {
+        const int64_t below = i + 1 < n_splits ? sx_type_elems(&c->in[i + 1].type) - 1 : rows;
+        if (!sx_splits_are_sound(&c->in[i], below)) {
+            return sx_error(SX_INVALID_ARGUMENT,
+                            "splits %d, %s, do not ascend from 0 to %lld, the rows below", i,
+                            SX_TEXT(&c->in[i].type), (long long)below);
+        }
+    }
+    return SX_OK;
+}
+
 sx_status sx_require_made(const char *what, const sx_type *type)
 {
     const int64_t bytes = sx_host_bytes(type);

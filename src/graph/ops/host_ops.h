@@ -47,6 +47,12 @@ sx_buf sx_string_buf(const sx_kernel_call *c);
 /* RESOURCE_EXHAUSTED: a tensor whose size data decide is larger than SX_MADE_MAX_BYTES, or its size
  * overflows. */
 SX_MUST_USE sx_status sx_require_made(const char *what, const sx_type *type);
+/* Whether the row splits of a ragged tensor [rows + 1] ascend from 0 to `n`, the elements of all
+ * rows. */
+bool sx_splits_are_sound(const sx_host_tensor *splits, int64_t n);
+/* The first n_splits inputs are such splits, from the outermost, of `rows` values.
+ * INVALID_ARGUMENT. */
+SX_MUST_USE sx_status sx_require_splits(const sx_kernel_call *c, int n_splits, int64_t rows);
 
 /* Each element of the string input 0 gives one of output 0. */
 SX_MUST_USE sx_status sx_infer_string_map(sx_infer_context *c);

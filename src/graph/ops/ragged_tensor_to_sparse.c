@@ -33,21 +33,7 @@ static sx_status ragged_tensor_to_sparse_host_types(const sx_kernel_call *c, sx_
 {
     const int n_splits = c->n_in - 1;
     const sx_type *values = &c->in[n_splits].type;
-    for (int i = 0; i < n_splits; i++) {
-        const sx_host_tensor *t = &c->in[i];
-        const int64_t n = sx_type_elems(&t->type);
-        const int64_t below =
-            i + 1 < n_splits ? sx_type_elems(&c->in[i + 1].type) - 1 : values->dims[0];
-        bool sound = n > 0 && t->i[0] == 0 && t->i[n - 1] == below;
-        for (int64_t k = 1; k < n && sound; k++) {
-            sound = t->i[k] >= t->i[k - 1];
-        }
-        if (!sound) {
-            return sx_error(SX_INVALID_ARGUMENT,
-                            "splits %d, %s, do not ascend from 0 to %lld, the rows below", i,
-                            SX_TEXT(&t->type), (long long)below);
-        }
-    }
+    SX_TRY(sx_require_splits(c, n_splits, values->dims[0]));
     const int64_t n = sx_type_elems(values), rank = values->rank + n_splits;
     out_types[0] = sx_type_of(SX_I64, n, rank);
     out_types[1] = sx_type_of(values->dtype, n);

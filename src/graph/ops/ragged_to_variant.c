@@ -52,21 +52,7 @@ static sx_status ragged_to_variant_host_types(const sx_kernel_call *c, sx_type *
     if (values->rank == 0 && (a->batched || n_splits > 0)) {
         return sx_error(SX_INVALID_ARGUMENT, "values are a scalar, expected [k, ...]");
     }
-    for (int i = 0; i < n_splits; i++) {
-        const sx_host_tensor *t = &c->in[i];
-        const int64_t n = sx_type_elems(&t->type);
-        const int64_t below =
-            i + 1 < n_splits ? sx_type_elems(&c->in[i + 1].type) - 1 : values->dims[0];
-        bool sound = n > 0 && t->i[0] == 0 && t->i[n - 1] == below;
-        for (int64_t k = 1; k < n && sound; k++) {
-            sound = t->i[k] >= t->i[k - 1];
-        }
-        if (!sound) {
-            return sx_error(SX_INVALID_ARGUMENT,
-                            "splits %d, %s, do not ascend from 0 to %lld, the rows below", i,
-                            SX_TEXT(&t->type), (long long)below);
-        }
-    }
+    SX_TRY(sx_require_splits(c, n_splits, values->dims[0]));
     out_types[0] = !a->batched    ? sx_scalar_type(SX_STRING)
                    : n_splits > 0 ? sx_type_of(SX_STRING, sx_type_elems(&c->in[0].type) - 1)
                                   : sx_type_of(SX_STRING, values->dims[0]);

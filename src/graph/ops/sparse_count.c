@@ -82,10 +82,7 @@ static sx_status read(const sx_kernel_call *c, counted *out)
         out->rows = !sound ? 0 : t.rank == 1 ? 1 : t.shape[0];
     } else if (a->rows == RAGGED) {
         out->rows = c->in[0].type.dims[0] - 1;
-        sound = out->rows > 0 && splits[0] == 0 && splits[out->rows] == all;
-        for (int64_t k = 0; k < out->rows && sound; k++) {
-            sound = splits[k] <= splits[k + 1];
-        }
+        sound = sx_splits_are_sound(&c->in[0], all);
     } else {
         out->rank = values->type.rank;
         out->rows = out->rank == 2 ? values->type.dims[0] : 1;

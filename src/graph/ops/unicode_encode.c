@@ -42,11 +42,7 @@ static sx_status unicode_encode_host(const sx_kernel_call *c)
     const sx_unicode_attrs *attrs = c->attrs;
     const int64_t rows = c->out[0].type.dims[0], n = c->in[0].type.dims[0];
     const int64_t *splits = c->in[1].i;
-    bool sound = splits[0] == 0 && splits[rows] == n;
-    for (int64_t row = 0; row < rows && sound; row++) {
-        sound = splits[row] <= splits[row + 1];
-    }
-    if (!sound) {
+    if (!sx_splits_are_sound(&c->in[1], n)) {
         return sx_error(SX_INVALID_ARGUMENT, "splits do not ascend from 0 to %lld, the values",
                         (long long)n);
     }

@@ -365,12 +365,17 @@ static sx_status import_shrink_range(sx_tf_op_node *x)
 
 /* ---- There and back ---- */
 
+static sx_fake_quant_attrs fake_quant_attrs(const sx_tf_node *n)
+{
+    return (sx_fake_quant_attrs){.num_bits = sx_tf_read_int(n, "num_bits", 8),
+                                 .narrow_range = sx_tf_read_bool(n, "narrow_range", false)};
+}
+
 /* FakeQuantWithMinMaxArgs(x) {min, max} */
 static sx_status import_fake_quant(sx_tf_op_node *x)
 {
     const sx_tf_node *n = &x->tf.head;
-    const sx_fake_quant_attrs attrs = {.num_bits = sx_tf_read_int(n, "num_bits", 8),
-                                       .narrow_range = sx_tf_read_bool(n, "narrow_range", false)};
+    const sx_fake_quant_attrs attrs = fake_quant_attrs(n);
     expression at = {.x = x}, *e = &at;
     const sx_value in[] = {operand(e, 0), NUMBER(sx_tf_read_float(n, "min", -6)),
                            NUMBER(sx_tf_read_float(n, "max", 6))};
@@ -382,8 +387,7 @@ static sx_status import_fake_quant(sx_tf_op_node *x)
 static sx_status import_fake_quant_grad(sx_tf_op_node *x)
 {
     const sx_tf_node *n = &x->tf.head;
-    const sx_fake_quant_attrs attrs = {.num_bits = sx_tf_read_int(n, "num_bits", 8),
-                                       .narrow_range = sx_tf_read_bool(n, "narrow_range", false)};
+    const sx_fake_quant_attrs attrs = fake_quant_attrs(n);
     expression at = {.x = x}, *e = &at;
     const sx_value in[] = {operand(e, 0), operand(e, 1), NUMBER(sx_tf_read_float(n, "min", -6)),
                            NUMBER(sx_tf_read_float(n, "max", 6))};

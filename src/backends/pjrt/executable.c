@@ -159,6 +159,12 @@ static sx_status explain(const sx_pjrt_platform *p, const sx_graph *g, sx_status
                                     "%s (use --dump-stablehlo DIR to see it)", what);
 }
 
+/* Whether it is XLA's CPU, whose programs need care that those of other devices do not. */
+static bool is_cpu(const sx_pjrt_platform *p)
+{
+    return strcmp(p->client->platform, "cpu") == 0;
+}
+
 static sx_status compile_text(const sx_pjrt_platform *p, const sx_pjrt_module_options *how,
                               const sx_pjrt_module *program, pjrt_executable *e)
 {
@@ -167,8 +173,7 @@ static sx_status compile_text(const sx_pjrt_platform *p, const sx_pjrt_module_op
                                              .size = program->size,
                                              .replicas = p->replicas,
                                              .ids = p->ids,
-                                             .unfused = how->shards > 0 &&
-                                                        strcmp(p->client->platform, "cpu") == 0,
+                                             .unfused = how->shards > 0 && is_cpu(p),
                                              .cache_dir = p->cache_dir};
     SX_TRY(sx_pjrt_compile_program(p->client, &request, &made));
     e->loaded = made.loaded;
@@ -194,7 +199,7 @@ static sx_status compile_into(sx_pjrt_platform *p, const sx_graph *g,
         .ok_output = options->ok_output,
         .any_batch = options->any_batch,
         .hlo = {.bf16_products = bf16,
-                .wide_products = strcmp(p->client->platform, "cpu") == 0,
+                .wide_products = is_cpu(p),
                 .precision = bf16 ? "DEFAULT" : "HIGHEST"},
     };
     sx_pjrt_module program = {0};

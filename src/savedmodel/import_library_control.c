@@ -521,173 +521,214 @@ static int changing_first(const bool *kept, int *order, int n, bool *out_same)
     return n_changing;
 }
 
-/* The state of TensorFlow's loop is all of its inputs; those that the body returns as they are
- * become operands of ours that do not change, after the others. */
-static sx_status import_while(sx_tf_op_node *x)
+/* Lists whose tensors' shape is not known before the loop get that of the lists that the body
+ * returns, tried once. */
+static sx_status fill_lists(sx_tf_op_node *x, function_def *body, sx_tf_thing *args, int n)
 {
-    enum { ATTEMPTS = 8, EXACT_ATTEMPTS = 3 };
-    const int n = x->n->n_in;
-    int n_out = 0;
-    function_def *functions[2] = {NULL, NULL}; /* condition, body */
-    SX_TRY(sx_tf_import_function_of(x->im, x->n->node, "cond", &functions[0]));
-    SX_TRY(sx_tf_import_function_of(x->im, x->n->node, "body", &functions[1]));
-    SX_TRY(make_room(x, functions[1], &n_out));
-    if (n_out != n) {
-        return sx_error(SX_DATA_LOSS, "the loop has %d inputs, its body gives %d", n, n_out);
+    bool lacks = false;
+    for (int i = 0; i < n; i++) {
+        lacks = lacks || lacks_shape(&args[i]);
     }
-    if (n > SX_TF_MAX_INPUTS) {
-        return sx_tf_unsupported("it has %d inputs; at most %d are supported", n, SX_TF_MAX_INPUTS);
+    if (!lacks) {
+        return SX_OK;
     }
-    SX_TRY(check_signature(functions[0], n, 1));
-    SX_TRY(check_signature(functions[1], n, n));
-    const int64_t trips = sx_tf_read_int(&x->tf.head, SX_TF_WHILE_TRIPS, 0);
-    if (trips < 0) {
-        return sx_error(SX_DATA_LOSS, "its bound, %s, is %lld", SX_TF_WHILE_TRIPS,
-                        (long long)trips);
-    }
-    sx_arena *arena = &x->im->arena;
-    sx_tf_thing *args = NULL, test = {.kind = SX_TF_NOTHING};
-    sx_tf_thing *results = sx_arena_array(arena, n + 1, sx_tf_thing);
-    sx_type *types = sx_arena_array(arena, n + 1, sx_type);
-    sx_value *in = sx_arena_array(arena, n + 1, sx_value);
-    int *order = sx_arena_array(arena, n + 1, int);
-    bool *kept = sx_arena_array(arena, n + 1, bool), same = true;
-    if (results == NULL || types == NULL || in == NULL || order == NULL || kept == NULL) {
+    sx_tf_thing *results = sx_arena_array(&x->im->arena, n + 1, sx_tf_thing);
+    if (results == NULL) {
         return sx_import_memory();
     }
-    SX_TRY(copy_args(x, 0, &args));
-    if (x->im->trials > 0) { /* the types of an iteration are those of all */
-        return try_function(x, functions[1], args, n, x->n->out);
-    }
-    SX_TRY(only_read(x, functions, 2, args, n));
-    SX_TRY(join_all(x, args, n));
+    const int refused = x->im->refused.n;
+    SX_TRY(try_function(x, body, args, n, results));
+    x->im->refused.n = refused; /* the region is to say it again */
     for (int i = 0; i < n; i++) {
-        same = same && !lacks_shape(&args[i]);
-    }
-    if (!same) {
-        const int refused = x->im->refused.n;
-        SX_TRY(try_function(x, functions[1], args, n, results));
-        x->im->refused.n = refused; /* the region is to say it again */
-        for (int i = 0; i < n; i++) {
-            if (lacks_shape(&args[i]) && results[i].kind == SX_TF_LIST && has_value(&results[i])) {
-                SX_TRY(sx_tf_list_fill(x, &args[i], results[i].value, 1, &args[i].value));
-            }
+        if (lacks_shape(&args[i]) && results[i].kind == SX_TF_LIST && has_value(&results[i])) {
+            SX_TRY(sx_tf_list_fill(x, &args[i], results[i].value, 1, &args[i].value));
         }
     }
-    int n_values = 0;
-    for (int i = 0; i < n; i++) {
-        types[i] = type_in(x->b, &args[i]);
-        kept[i] = returns_as_is(functions[1], i);
-        if (has_value(&args[i])) {
-            order[n_values++] = i;
-        }
+    return SX_OK;
+}
+
+/* A loop under construction. */
+typedef struct loop {
+    function_def *condition, *body;
+    sx_tf_thing *args; /* [n] */
+    int n;
+    sx_type *types; /* [n]: of every iteration */
+    bool *kept;     /* [n]: what the body returns as it is */
+    int *order;     /* the arguments that have a value; those that the body changes come first */
+    int n_values, n_state;
+} loop;
+
+/* The body, imported until the types hold for every iteration and what does not change comes last.
+ * *out stays NULL if nodes in it are refused. */
+static sx_status import_loop_body(const sx_tf_op_node *x, loop *l, sx_graph **out)
+{
+    enum { ATTEMPTS = 8, EXACT_ATTEMPTS = 3 };
+    const int n = l->n;
+    sx_tf_thing *results = sx_arena_array(&x->im->arena, n + 1, sx_tf_thing);
+    if (results == NULL) {
+        return sx_import_memory();
     }
-    int n_state = changing_first(kept, order, n_values, &same);
-    /* Until the types hold for every iteration, and what does not change comes last. */
-    sx_graph *condition = NULL, *body = NULL;
-    sx_status status = SX_OK;
-    bool holds = false, whole = true;
-    for (int attempt = 0; attempt < ATTEMPTS && !holds && whole && status == SX_OK; attempt++) {
+    for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
         region r;
-        sx_graph_destroy(body);
-        body = NULL;
-        status = region_begin(x, args, types, n, order, n_values, &r);
+        sx_status status = region_begin(x, l->args, l->types, n, l->order, l->n_values, &r);
         if (status == SX_OK) {
-            status = sx_status_annotate(
-                sx_tf_import_body(x->im, functions[1], r.b, r.args, n, results), __FILE__, __LINE__,
-                "body \"%.100s\"", functions[1]->signature->name);
+            status =
+                sx_status_annotate(sx_tf_import_body(x->im, l->body, r.b, r.args, n, results),
+                                   __FILE__, __LINE__, "body \"%.100s\"", l->body->signature->name);
         }
-        whole = status == SX_OK && is_whole(x, &r, results, n);
-        for (int i = 0; i < n && whole; i++) { /* what is as it was needs no joining */
+        if (status != SX_OK || !is_whole(x, &r, results, n)) {
+            sx_builder_destroy(r.b);
+            return status;
+        }
+        for (int i = 0; i < n; i++) { /* what is as it was needs no joining */
             if (results[i].kind == SX_TF_COMPLEX && r.args[i].kind == SX_TF_COMPLEX) {
                 const bool same_parts = results[i].parts[0].id == r.args[i].parts[0].id &&
                                         results[i].parts[1].id == r.args[i].parts[1].id;
                 results[i].value = same_parts ? r.args[i].value : SX_NO_VALUE;
             }
         }
-        if (whole) {
-            sx_tf_op_node inside = *x;
-            inside.b = r.b;
-            status = join_all(&inside, results, n);
-        }
-        holds = true;
-        for (int i = 0; i < n && whole && status == SX_OK; i++) {
-            const sx_type made = type_in(r.b, &results[i]), both = join(types[i], &made);
-            kept[i] = results[i].value.id == r.args[i].value.id;
+        sx_tf_op_node inside = *x;
+        inside.b = r.b;
+        status = join_all(&inside, results, n);
+        bool holds = true, same = true;
+        for (int i = 0; i < n && status == SX_OK; i++) {
+            const sx_type made = type_in(r.b, &results[i]), both = join(l->types[i], &made);
+            l->kept[i] = results[i].value.id == r.args[i].value.id;
             if (results[i].kind != r.args[i].kind ||
                 has_value(&results[i]) != has_value(&r.args[i])) {
                 status = sx_tf_unsupported("state %d is %s", i,
                                            results[i].kind == SX_TF_LIST
                                                ? "a list of tensors whose shape is unknown"
                                                : "a variable's handle that changes");
-            } else if (made.dtype != types[i].dtype) {
+            } else if (made.dtype != l->types[i].dtype) {
                 status = sx_error(SX_DATA_LOSS, "state %d is %s, the body gives %s", i,
-                                  sx_dtype_name(types[i].dtype), sx_dtype_name(made.dtype));
-            } else if (!sx_type_equal(&both, &types[i])) {
-                types[i] = attempt < EXACT_ATTEMPTS ? both : sx_tf_unknown_shape(types[i].dtype);
+                                  sx_dtype_name(l->types[i].dtype), sx_dtype_name(made.dtype));
+            } else if (!sx_type_equal(&both, &l->types[i])) {
+                l->types[i] =
+                    attempt < EXACT_ATTEMPTS ? both : sx_tf_unknown_shape(l->types[i].dtype);
                 holds = false;
             }
         }
-        if (whole && status == SX_OK) {
-            const int n_before = n_state;
-            n_state = changing_first(kept, order, n_values, &same);
-            holds = holds && same && n_state == n_before;
+        if (status == SX_OK) {
+            const int n_before = l->n_state;
+            l->n_state = changing_first(l->kept, l->order, l->n_values, &same);
+            holds = holds && same && l->n_state == n_before;
         }
-        if (whole && status == SX_OK && holds) {
-            status = region_end(&r, results, order, n_state, &body);
+        if (status == SX_OK && holds) {
+            status = region_end(&r, results, l->order, l->n_state, out);
         }
         sx_builder_destroy(r.b);
+        if (status != SX_OK || holds) {
+            return status;
+        }
     }
-    if (status == SX_OK && whole && !holds) {
-        status = sx_tf_unsupported("the types of the loop's state do not settle");
+    return sx_tf_unsupported("the types of the loop's state do not settle");
+}
+
+/* The condition; *out stays NULL if nodes in it are refused. */
+static sx_status import_loop_condition(const sx_tf_op_node *x, const loop *l, sx_graph **out)
+{
+    static const int first[] = {0};
+    sx_tf_thing test = {.kind = SX_TF_NOTHING};
+    region r;
+    sx_status status = region_begin(x, l->args, l->types, l->n, l->order, l->n_values, &r);
+    sx_tf_op_node inside = *x;
+    inside.b = r.b;
+    if (status == SX_OK) {
+        status = sx_status_annotate(
+            sx_tf_import_body(x->im, l->condition, r.b, r.args, l->n, &test), __FILE__, __LINE__,
+            "cond \"%.100s\"", l->condition->signature->name);
     }
-    if (status == SX_OK && whole && (n_state == 0 || n_state > SX_MAX_OUTPUTS)) {
-        status = sx_tf_unsupported("its body changes %d values; 1 to %d are supported", n_state,
+    if (status == SX_OK && is_whole(x, &r, &test, 1)) {
+        status = to_bool(&inside, test.value, &test.value);
+        status = status != SX_OK ? status : region_end(&r, &test, first, 1, out);
+    }
+    sx_builder_destroy(r.b);
+    return status;
+}
+
+/* The state of TensorFlow's loop is all of its inputs; those that the body returns as they are
+ * become operands of ours that do not change, after the others. */
+static sx_status import_while(sx_tf_op_node *x)
+{
+    const int n = x->n->n_in;
+    int n_out = 0;
+    loop l = {.n = n};
+    SX_TRY(sx_tf_import_function_of(x->im, x->n->node, "cond", &l.condition));
+    SX_TRY(sx_tf_import_function_of(x->im, x->n->node, "body", &l.body));
+    SX_TRY(make_room(x, l.body, &n_out));
+    if (n_out != n) {
+        return sx_error(SX_DATA_LOSS, "the loop has %d inputs, its body gives %d", n, n_out);
+    }
+    if (n > SX_TF_MAX_INPUTS) {
+        return sx_tf_unsupported("it has %d inputs; at most %d are supported", n, SX_TF_MAX_INPUTS);
+    }
+    SX_TRY(check_signature(l.condition, n, 1));
+    SX_TRY(check_signature(l.body, n, n));
+    const int64_t trips = sx_tf_read_int(&x->tf.head, SX_TF_WHILE_TRIPS, 0);
+    if (trips < 0) {
+        return sx_error(SX_DATA_LOSS, "its bound, %s, is %lld", SX_TF_WHILE_TRIPS,
+                        (long long)trips);
+    }
+    sx_arena *arena = &x->im->arena;
+    sx_value *in = sx_arena_array(arena, n + 1, sx_value);
+    l.types = sx_arena_array(arena, n + 1, sx_type);
+    l.order = sx_arena_array(arena, n + 1, int);
+    l.kept = sx_arena_array(arena, n + 1, bool);
+    if (l.types == NULL || in == NULL || l.order == NULL || l.kept == NULL) {
+        return sx_import_memory();
+    }
+    SX_TRY(copy_args(x, 0, &l.args));
+    if (x->im->trials > 0) { /* the types of an iteration are those of all */
+        return try_function(x, l.body, l.args, n, x->n->out);
+    }
+    SX_TRY(only_read(x, (function_def *[]){l.condition, l.body}, 2, l.args, n));
+    SX_TRY(join_all(x, l.args, n));
+    SX_TRY(fill_lists(x, l.body, l.args, n));
+    for (int i = 0; i < n; i++) {
+        l.types[i] = type_in(x->b, &l.args[i]);
+        l.kept[i] = returns_as_is(l.body, i);
+        if (has_value(&l.args[i])) {
+            l.order[l.n_values++] = i;
+        }
+    }
+    bool same = true;
+    l.n_state = changing_first(l.kept, l.order, l.n_values, &same);
+    sx_graph *condition = NULL, *body = NULL;
+    sx_status status = import_loop_body(x, &l, &body);
+    if (status == SX_OK && body != NULL && (l.n_state == 0 || l.n_state > SX_MAX_OUTPUTS)) {
+        status = sx_tf_unsupported("its body changes %d values; 1 to %d are supported", l.n_state,
                                    SX_MAX_OUTPUTS);
     }
     if (status == SX_OK) { /* also of a body that was refused: to name all nodes */
-        static const int first[] = {0};
-        region r;
-        status = region_begin(x, args, types, n, order, n_values, &r);
-        sx_tf_op_node inside = *x;
-        inside.b = r.b;
-        if (status == SX_OK) {
-            status = sx_status_annotate(
-                sx_tf_import_body(x->im, functions[0], r.b, r.args, n, &test), __FILE__, __LINE__,
-                "cond \"%.100s\"", functions[0]->signature->name);
-        }
-        if (status == SX_OK && is_whole(x, &r, &test, 1)) {
-            status = to_bool(&inside, test.value, &test.value);
-            status = status != SX_OK ? status : region_end(&r, &test, first, 1, &condition);
-        }
-        sx_builder_destroy(r.b);
+        status = import_loop_condition(x, &l, &condition);
     }
     sx_value y = SX_NO_VALUE;
     if (status == SX_OK && condition != NULL && body != NULL) {
         sx_type state[SX_MAX_OUTPUTS];
-        for (int i = 0; i < n_values; i++) {
-            in[i] = args[order[i]].value;
+        for (int i = 0; i < l.n_values; i++) {
+            in[i] = l.args[l.order[i]].value;
         }
-        for (int i = 0; i < n_state; i++) {
-            state[i] = types[order[i]];
+        for (int i = 0; i < l.n_state; i++) {
+            state[i] = l.types[l.order[i]];
         }
         y = sx_build_node(x->b, &(sx_node_spec){.op = &sx_op_while,
                                                 .attrs = &(sx_while_attrs){condition, body, trips},
                                                 .inputs = in,
-                                                .n_inputs = n_values,
+                                                .n_inputs = l.n_values,
                                                 .types = state,
-                                                .n_types = n_state,
+                                                .n_types = l.n_state,
                                                 .device = "",
                                                 .file = ""});
     }
     for (int i = 0; i < n && status == SX_OK; i++) {
         x->n->out[i] = sx_value_is(y) ? x->n->in[i] : (sx_tf_thing){.kind = SX_TF_REFUSED};
     }
-    for (int k = 0; k < n_state && sx_value_is(y); k++) {
-        sx_tf_thing *out = &x->n->out[order[k]];
+    for (int k = 0; k < l.n_state && sx_value_is(y); k++) {
+        const sx_tf_thing *arg = &l.args[l.order[k]];
+        sx_tf_thing *out = &x->n->out[l.order[k]];
         const sx_value made = sx_output_of(y, k);
-        *out = (sx_tf_thing){
-            .kind = args[order[k]].kind, .value = made, .of_complex = args[order[k]].of_complex};
+        *out = (sx_tf_thing){.kind = arg->kind, .value = made, .of_complex = arg->of_complex};
         out->variable = sx_type_of_value(x->b, made);
         if (out->kind == SX_TF_COMPLEX && status == SX_OK) {
             status = sx_tf_split_complex(x, made, out);

@@ -13,6 +13,7 @@
 #ifndef SX_TESTS_HARNESS_H
 #define SX_TESTS_HARNESS_H
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -135,6 +136,18 @@ static inline bool harness_gave_back(const harness_held *before)
     }
     return same;
 }
+
+/* cmocka's own takes a NaN as equal to any number. */
+static inline void harness_float_equal(double a, double b, double epsilon, const char *file,
+                                       int line)
+{
+    if (a != b && !(fabs(a - b) <= epsilon)) {
+        print_error("%.9g != %.9g\n", a, b);
+        _fail(file, line);
+    }
+}
+#undef assert_float_equal
+#define assert_float_equal(a, b, epsilon) harness_float_equal(a, b, epsilon, __FILE__, __LINE__)
 
 static inline int harness_run(const struct CMUnitTest *tests, size_t count, const char *only)
 {

@@ -387,7 +387,38 @@ static void test_backends_frozen__folds_only_what_it_may(void **state)
     sx_graph_destroy(g);
 }
 
+/* A convolution of variables alone runs once, whole: as when ConvLSTM makes its first state. */
+static void test_backends_frozen__convolutions_of_variables(void **state)
+{
+    (void)state;
+    sx_platform *platform;
+    assert_ok(sx_platform_open("cpu", &(sx_platform_options){.cpu.threads = 2}, &platform));
+    float *y[2];
+    for (int frozen = 0; frozen < 2; frozen++) {
+        sx_builder *b;
+        sx_graph *g;
+        assert_ok(sx_builder_create(&b));
+        sx_value x = sx_input(b, "x", sx_type_of(SX_F32, SX_BATCH, 6, 6, 3));
+        sx_value image = variable(b, "image", sx_type_of(SX_F32, 1, 6, 6, 3));
+        sx_value w = variable(b, "w", sx_type_of(SX_F32, 3, 3, 3, 3));
+        sx_value first = sx_nn_conv2d(b, image, w, .padding = SX_SAME);
+        sx_output(b, "y", sx_mul(b, sx_add(b, x, first), first));
+        assert_ok(sx_builder_finish(b, &g));
+        sx_builder_destroy(b);
+        program p = make_of(platform, g, 2, frozen != 0, NULL);
+        y[frozen] = run(&p);
+        finish(&p);
+    }
+    for (int i = 0; i < 2 * 6 * 6 * 3; i++) {
+        assert_float_equal(y[0][i], y[1][i], 1e-5 * (1 + fabsf(y[0][i])));
+    }
+    sx_free(y[0]);
+    sx_free(y[1]);
+    sx_platform_close(platform);
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_backends_frozen__convolutions_of_variables),
     cmocka_unit_test(test_backends_frozen__executables_share_packed_filters),
     cmocka_unit_test(test_backends_frozen__equals_the_parts),
     cmocka_unit_test(test_backends_frozen__prepares_filters_once),

@@ -201,8 +201,9 @@ static sx_status prepare_kernel(sx_cpu_planner *p, const sx_cpu_unit *u, int var
         s->bytes += (double)sx_type_bytes(&types[i]) / (narrow ? 2 : 1);
         narrow_in |= narrow && i < u->n_in ? 1u << i : 0;
         narrow_out |= narrow && i >= u->n_in;
-        frozen_in |=
-            i < u->n_in && i < 32 && p->values[sx_cpu_root(p, u->in[i])].frozen ? 1u << i : 0;
+        /* What runs once prepares nothing for a second time. */
+        const bool frozen = !u->once && i < 32 && i < u->n_in;
+        frozen_in |= frozen && p->values[sx_cpu_root(p, u->in[i])].frozen ? 1u << i : 0;
     }
     if (u->n_nodes == 1 && nodes[0]->op->bytes != NULL) { /* it does not read all of its operands */
         s->bytes = sx_node_cost(g, nodes[0]).bytes;

@@ -5,6 +5,7 @@
 
 #include "command.h"
 #include "data_args.h"
+#include "distribute/strategy.h"
 #include "image/preprocess.h"
 #include "model_args.h"
 #include "report.h"
@@ -135,7 +136,8 @@ static const sx_option rows[] = {
      "default: about half a second",
      "N|TIME"},
     {"shards", SX_OPTION_INT, SX_OPT(options, shards),
-     "split batches into N shards regardless of threads, so that results do not depend on them",
+     "split batches into N shards, so that results do not depend on threads, replicas and virtual "
+     "devices, which share them equally; another N may change bits",
      "N", .min = 1, .max = 4096},
     {"require-exact", SX_OPTION_FLAG, SX_OPT(options, require_exact),
      "refuse to resume if results could differ in any bit or settings differ from the run's"},
@@ -259,6 +261,7 @@ static sx_status run(sx_invocation *inv)
 
     SX_TRY_GOTO(status, sx_model_args_read(inv, inv->words.items[0], &o->param, &model), done);
     SX_TRY_GOTO(status, sx_device_args_strategy(inv, &o->device_args, &strategy), done);
+    SX_TRY_GOTO(status, sx_usage(inv, sx_strategy_check_shards(strategy, (int)o->shards)), done);
     SX_TRY_GOTO(status, sx_data_args_options(inv, &o->data_args, &how), done);
     if (sx_model_has_names(model.def)) {
         SX_TRY_GOTO(status, sx_model_inputs_of(model.def, &inv->arena, &declared), done);

@@ -38,7 +38,9 @@ typedef struct sx_devices_args {
     int replicas, virtual_devices;
     const char *pjrt_plugin, *python;
     int threads; /* of cpu; 0 = all processors available to the process */
-    int shards;  /* of cpu: > 0 cuts each batch into that many parts, whatever the threads */
+    int shards;  /* > 0 cuts each batch into that many parts, a multiple of the replicas, so that
+                    neither these nor the threads change a bit; the batch of a graph on PJRT devices
+                    must be a multiple of it */
 } sx_devices_args;
 
 /* The caller closes *out_devices. Errors: INVALID_ARGUMENT: no such device, or contradictory

@@ -139,7 +139,12 @@ SX_API void sx_tpu_cluster_free(sx_tpu_cluster *cluster); /* NULL is fine */
  * Virtual devices of `cpu` are fixed parts of the batch. They share one copy of the variables, and
  * sums over the parts are added in a fixed tree, so that neither the number of threads nor a
  * restart changes a bit; batch norm uses the moments of the whole batch. Virtual devices of
- * `pjrt:cpu` are XLA's and have one copy of the variables each. */
+ * `pjrt:cpu` are XLA's and have one copy of the variables each.
+ *
+ * With a fixed number of shards (sx_run_config.shards, --shards), sums are added in a tree over the
+ * shards, which the replicas or virtual devices share equally: on any of them whose number divides
+ * the shards, and on any number of threads, training computes the same bits. Another number of
+ * shards is another order of adding, and may change bits. */
 
 typedef struct sx_strategy sx_strategy;
 

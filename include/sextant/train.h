@@ -160,7 +160,8 @@ typedef struct sx_run_config {
     const char *python;      /* a Python whose packages are searched */
     const char *dump_stablehlo; /* directory to write every program to; default: none */
     int threads;                /* default: all processors available to the process */
-    int shards;                 /* > 0: a fixed number of shards, independent of `threads` */
+    int shards;                 /* > 0: a fixed number of shards, a multiple of the replicas:
+                                   neither these nor `threads` change a bit of the results */
     sx_dtype precision;         /* of layers: SX_F32, or SX_BF16 with float32 variables
                                    (sx_builder_set_precision); an existing run keeps its own */
     bool no_shuffle;            /* keep the order of the records */

@@ -302,21 +302,43 @@ void sx_strategy_release(sx_strategy *strategy)
     }
 }
 
+sx_status sx_strategy_check_shards(const sx_strategy *strategy, int shards)
+{
+    const int n = strategy->replicas;
+    const bool divides = is_plugin(strategy) || strategy->session.shards > 0;
+    if (shards <= 0 || !divides || shards % n == 0) {
+        return SX_OK;
+    }
+    return sx_error(SX_INVALID_ARGUMENT,
+                    "shards is %d, which %d %s cannot share equally; give a multiple of %d, such "
+                    "as %d, and keep it for the whole run: results depend on the shards, not on "
+                    "the devices",
+                    shards, n, is_plugin(strategy) ? "replicas" : "virtual devices", n,
+                    (shards / n + 1) * n);
+}
+
+/* Whether the plugin is XLA's for the CPU. */
+static bool is_xla_cpu(const sx_strategy *s)
+{
+    return s->held != NULL && strncmp(s->held->devices[0]->name, "/device:CPU:", 12) == 0;
+}
+
 sx_status sx_strategy_apply(const sx_strategy *strategy, sx_session_options *options)
 {
     const sx_pjrt_options *from = &strategy->session.platform.pjrt;
     sx_pjrt_options *to = &options->platform.pjrt;
-    int shards = strategy->session.shards;
-    if (shards > 0 && options->shards > 0 && options->shards != shards) {
-        return disagree("shards", options->shards, "the number of virtual devices", shards);
-    }
+    SX_TRY(sx_strategy_check_shards(strategy, options->shards));
     options->device = strategy->session.device;
-    options->shards = shards > 0 ? shards : options->shards;
+    options->shards = options->shards > 0 ? options->shards : strategy->session.shards;
     to->plugin_path = from->plugin_path;
     to->plugin_name = from->plugin_name;
     to->python = from->python;
     to->dump_dir = from->dump_dir;
-    to->virtual_devices = from->virtual_devices;
+    /* XLA's CPU has as many threads as devices, if these are more than the processors, and the bits
+     * of its products depend on them: with shards, they do not depend on the replicas. */
+    to->virtual_devices = options->shards > 0 && is_xla_cpu(strategy)
+                              ? SX_MIN(options->shards, SX_MAX_REPLICAS)
+                              : from->virtual_devices;
     to->replicas = from->replicas;
     options->own_moments = strategy->session.own_moments;
     return SX_OK;

@@ -31,9 +31,12 @@ typedef struct sx_strategy_wish {
 /* See sx_one_device_strategy(). Does not keep references to `wish`. */
 SX_MUST_USE sx_status sx_strategy_create(const sx_strategy_wish *wish, sx_strategy **out_strategy);
 
-/* Sets the options that a strategy determines: the device, its plugin and replicas, and the shards
- * of virtual devices of cpu. Strings are owned by the strategy. Errors: INVALID_ARGUMENT: a
- * different number of shards is set. */
+/* INVALID_ARGUMENT: so many shards, 0 = not given, cannot be divided equally among the strategy's
+ * replicas or virtual devices. */
+SX_MUST_USE sx_status sx_strategy_check_shards(const sx_strategy *strategy, int shards);
+/* Sets the options that a strategy determines: the device, its plugin and replicas, and, unless
+ * given, the shards: one for each virtual device of cpu. Strings are owned by the strategy. Errors:
+ * those of sx_strategy_check_shards(). */
 SX_MUST_USE sx_status sx_strategy_apply(const sx_strategy *strategy, sx_session_options *options);
 
 /* The device name, "cpu", "pjrt:cpu"; borrowed. */

@@ -1,7 +1,9 @@
-/* Strict mode: a batch of SHARDS logical parts, whatever computes them. Seeded training ends with
- * the same bits on 1, 2 and 4 replicas of a PJRT device, and on 1, 2 and 4 threads of the CPU; and
- * close to the host kernels' weights. Three models: mnist_cnn; a block of attention whose batch is
- * in [T*N,D] and in the middle; an LSTM that is a `while`. */
+/* Strict mode: a batch of a fixed number of logical parts, the shards, whatever computes them.
+ * Seeded training ends with the same bits on all numbers of replicas of a PJRT device that divide
+ * the shards, and on 1 to 4 threads of the CPU; and close to the host kernels' weights. Four
+ * models: mnist_cnn; a block of attention whose batch is in [T*N,D] and in the middle; an LSTM that
+ * is a `while`; two heads on one trunk. Another number of shards is another program: it adds the
+ * same numbers in another order. */
 #include "harness.h"
 
 #include <math.h>
@@ -9,6 +11,7 @@
 #include <sextant/ops.h>
 
 #include "backends/backend.h"
+#include "base/checked.h"
 #include "base/threefry.h"
 #include "graph/builder.h"
 #include "graph/ops/attrs.h"
@@ -19,7 +22,7 @@
 #include "pjrt_plugin.h"
 #include "training_graph.h"
 
-enum { SHARDS = 4, BATCH = 8, STEPS = 2 };
+enum { SHARDS = 4, BATCH = 24, STEPS = 2 };
 
 /* ---- Models ---- */
 
@@ -133,6 +136,31 @@ static sx_graph *lstm(void)
                                               m.b, sx_output_of(loop, 1), labels)));
 }
 
+/* Two heads, of one unit and of two, on one trunk: products of a column, and a sum of gradients
+ * where the heads meet. */
+static sx_graph *two_heads(void)
+{
+    enum { K = 7, D = 16 };
+    training_graph m = {.n = 0};
+    assert_ok(sx_builder_create(&m.b));
+    sx_builder *b = m.b;
+    sx_value x = sx_input(b, "x", sx_type_of(SX_F32, SX_BATCH, K));
+    sx_value labels = sx_input(b, "labels", sx_type_of(SX_I32, SX_BATCH));
+    sx_value target = sx_input(b, "target", sx_type_of(SX_F32, SX_BATCH, 1));
+    sx_value h = sx_matmul(b, x, weight(&m, sx_type_of(SX_F32, K, D)));
+    h = sx_relu(b, sx_bias_add(b, h, weight(&m, sx_type_of(SX_F32, D))));
+    sx_value one = sx_bias_add(b, sx_matmul(b, h, weight(&m, sx_type_of(SX_F32, D, 1))),
+                               weight(&m, sx_type_of(SX_F32, 1)));
+    sx_value two = sx_bias_add(b, sx_matmul(b, h, weight(&m, sx_type_of(SX_F32, D, 2))),
+                               weight(&m, sx_type_of(SX_F32, 2)));
+    sx_value error = sx_sub(b, one, target);
+    labels = sx_build_op(b, minimum, NULL, labels,
+                         sx_constant(b, (sx_tensor){sx_scalar_type(SX_I32), &(int32_t){1}}));
+    return finish(&m,
+                  sx_add(b, sx_reduce_mean(b, sx_mul(b, error, error)),
+                         sx_reduce_mean(b, sx_nn_sparse_softmax_cross_entropy(b, two, labels))));
+}
+
 /* ---- Training ---- */
 
 typedef struct outcome {
@@ -165,6 +193,7 @@ static outcome train(const sx_graph *g, const char *backend, int workers, int sh
     const bool pjrt = strcmp(backend, "pjrt") == 0;
     const sx_platform_options options = {.cpu.threads = pjrt ? 0 : workers,
                                          .pjrt.replicas = pjrt ? workers : 0,
+                                         .pjrt.virtual_devices = pjrt ? shards : 0,
                                          .pjrt.plugin_path = pjrt ? pjrt_plugin() : NULL};
     outcome out = {.n = STEPS};
     sx_platform *platform;
@@ -216,30 +245,54 @@ static outcome train(const sx_graph *g, const char *backend, int workers, int sh
     return out;
 }
 
-static void check_bits(sx_graph *g, const char *backend, double share)
+/* How a test divides the batch: into `shards` logical parts, on each of `workers`, threads of the
+ * CPU or replicas of a PJRT device, which divide the parts. */
+typedef struct division {
+    int shards, workers[4];
+} division;
+
+static const division on_cpu[] = {
+    {1, {1, 2, 3, 4}}, {2, {1, 2, 3, 4}}, {3, {1, 2, 3, 4}}, {4, {1, 2, 3, 4}}, {8, {1, 2, 3, 4}},
+};
+static const division on_pjrt[] = {
+    {2, {1, 2}},
+    {4, {1, 2, 4}},
+    {6, {1, 3}},
+    {8, {1, 8}},
+};
+static const division few_on_pjrt[] = {{4, {1, 2, 4}}};
+
+static void check_bits(sx_graph *g, const char *backend, const division *list, size_t n,
+                       double share)
 {
-    outcome host = train(g, "host", 1, 0), one = train(g, backend, 1, SHARDS);
-    double off = 0, square = 0;
-    assert_int_equal(one.n, host.n);
-    for (int64_t i = 0; i < one.n; i++) {
-        const double d = (double)one.values[i] - (double)host.values[i];
-        off += d * d;
-        square += (double)host.values[i] * (double)host.values[i];
-    }
-    if (!(off <= share * share * square)) {
-        fail_msg("%s differs by %g from the host kernels' %g", backend, sqrt(off), sqrt(square));
-    }
-    for (int workers = 2; workers <= 4; workers += 2) {
-        outcome got = train(g, backend, workers, SHARDS);
+    outcome host = train(g, "host", 1, 0);
+    for (size_t k = 0; k < n; k++) {
+        const division *d = &list[k];
+        outcome one = train(g, backend, d->workers[0], d->shards);
+        double off = 0, square = 0;
+        assert_int_equal(one.n, host.n);
         for (int64_t i = 0; i < one.n; i++) {
-            if (memcmp(&got.values[i], &one.values[i], sizeof(float)) != 0) {
-                fail_msg("%s: value %lld of %lld is %.9g on %d, %.9g on one", backend, (long long)i,
-                         (long long)one.n, (double)got.values[i], workers, (double)one.values[i]);
-            }
+            const double difference = (double)one.values[i] - (double)host.values[i];
+            off += difference * difference;
+            square += (double)host.values[i] * (double)host.values[i];
         }
-        sx_free(got.values);
+        if (!(off <= share * share * square)) {
+            fail_msg("%s, %d shards, differs by %g from the host kernels' %g", backend, d->shards,
+                     sqrt(off), sqrt(square));
+        }
+        for (int w = 1; w < 4 && d->workers[w] > 0; w++) {
+            outcome got = train(g, backend, d->workers[w], d->shards);
+            for (int64_t i = 0; i < one.n; i++) {
+                if (memcmp(&got.values[i], &one.values[i], sizeof(float)) != 0) {
+                    fail_msg("%s, %d shards: value %lld of %lld is %.9g on %d, %.9g on one",
+                             backend, d->shards, (long long)i, (long long)one.n,
+                             (double)got.values[i], d->workers[w], (double)one.values[i]);
+                }
+            }
+            sx_free(got.values);
+        }
+        sx_free(one.values);
     }
-    sx_free(one.values);
     sx_free(host.values);
     sx_graph_destroy(g);
 }
@@ -247,40 +300,53 @@ static void check_bits(sx_graph *g, const char *backend, double share)
 static void test_backends_strict__cnn_on_cpu(void **state)
 {
     (void)state;
-    check_bits(cnn(), "cpu", 1e-3);
+    check_bits(cnn(), "cpu", on_cpu, SX_COUNT(on_cpu), 1e-3);
 }
 
 static void test_backends_strict__attention_on_cpu(void **state)
 {
     (void)state;
-    check_bits(attention(), "cpu", 1e-4);
+    check_bits(attention(), "cpu", on_cpu, SX_COUNT(on_cpu), 1e-4);
 }
 
 static void test_backends_strict__lstm_on_cpu(void **state)
 {
     (void)state;
-    check_bits(lstm(), "cpu", 1e-4);
+    check_bits(lstm(), "cpu", on_cpu, SX_COUNT(on_cpu), 1e-4);
+}
+
+static void test_backends_strict__two_heads_on_cpu(void **state)
+{
+    (void)state;
+    check_bits(two_heads(), "cpu", on_cpu, SX_COUNT(on_cpu), 1e-4);
 }
 
 static void test_backends_strict__cnn_on_pjrt(void **state)
 {
     (void)state;
     SKIP_WITHOUT_PJRT();
-    check_bits(cnn(), "pjrt", 1e-3);
+    check_bits(cnn(), "pjrt", few_on_pjrt, SX_COUNT(few_on_pjrt), 1e-3);
 }
 
 static void test_backends_strict__attention_on_pjrt(void **state)
 {
     (void)state;
     SKIP_WITHOUT_PJRT();
-    check_bits(attention(), "pjrt", 1e-4);
+    check_bits(attention(), "pjrt", on_pjrt, SX_COUNT(on_pjrt), 1e-4);
 }
 
 static void test_backends_strict__lstm_on_pjrt(void **state)
 {
     (void)state;
     SKIP_WITHOUT_PJRT();
-    check_bits(lstm(), "pjrt", 1e-4);
+    check_bits(lstm(), "pjrt", on_pjrt, SX_COUNT(on_pjrt), 1e-4);
+}
+
+static void test_backends_strict__two_heads_on_pjrt(void **state)
+{
+    (void)state;
+    SKIP_WITHOUT_PJRT();
+    check_bits(two_heads(), "pjrt", on_pjrt, SX_COUNT(on_pjrt), 1e-4);
 }
 
 /* ---- The pass ---- */
@@ -396,9 +462,11 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_backends_strict__cnn_on_cpu),
     cmocka_unit_test(test_backends_strict__attention_on_cpu),
     cmocka_unit_test(test_backends_strict__lstm_on_cpu),
+    cmocka_unit_test(test_backends_strict__two_heads_on_cpu),
     cmocka_unit_test(test_backends_strict__cnn_on_pjrt),
     cmocka_unit_test(test_backends_strict__attention_on_pjrt),
     cmocka_unit_test(test_backends_strict__lstm_on_pjrt),
+    cmocka_unit_test(test_backends_strict__two_heads_on_pjrt),
     cmocka_unit_test(test_backends_strict__loops_exchange_nothing),
     cmocka_unit_test(test_backends_strict__without_a_rule_the_batch_is_gathered),
     cmocka_unit_test(test_backends_strict__gathered_nodes_on_cpu),

@@ -13,6 +13,11 @@ train --model-dir b --virtual-devices 4 --threads 3
 train --model-dir c --replicas 4 --shards 4
 same_variables a b 3
 same_variables a c 3
+# Of four shards, each of two virtual devices has two.
+train --model-dir d --virtual-devices 2 --shards 4
+train --model-dir e --shards 4
+same_variables a d 3
+same_variables a e 3
 ok evaluate a --data "$data" --virtual-devices 2
 cp out two
 ok evaluate a --data "$data"
@@ -20,8 +25,8 @@ cmp out two || fail 'virtual devices change the evaluation'
 
 fails 2 train mnist_cnn --data "$data" --device cpu:4
 warns '--virtual-devices N'
-fails 1 train mnist_cnn --data "$data" --virtual-devices 4 --shards 3
-warns 'shards is 3, but the number of virtual devices is 4'
+fails 2 train mnist_cnn --data "$data" --virtual-devices 4 --shards 3
+warns 'shards is 3, which 4 virtual devices cannot share equally; give a multiple of 4, such as 4'
 fails 2 train mnist_cnn --data "$data" --batch-norm replica
 warns 'uses the moments of the whole batch'
 fails 2 train mnist_cnn --data "$data" --dump-stablehlo hlo

@@ -51,9 +51,13 @@ static void test_distribute_strategy__virtual_devices_of_cpu(void **state)
     assert_int_equal(options.platform.cpu.threads, 3);
     assert_string_equal(options.platform.pjrt.cache_dir, "x");
     assert_int_equal(options.seed, 9);
-    options.shards = 8;
+    options.shards = 8; /* two each */
+    assert_ok(sx_strategy_apply(s, &options));
+    assert_int_equal(options.shards, 8);
+    options.shards = 9;
     assert_error(sx_strategy_apply(s, &options), SX_INVALID_ARGUMENT,
-                 "shards is 8, but the number of virtual devices is 4");
+                 "shards is 9, which 4 virtual devices cannot share equally; give a multiple of 4, "
+                 "such as 12");
     sx_strategy_release(s);
     assert_ok(MIRRORED(&s, .virtual_devices = 4, .replicas = 2));
     assert_int_equal(sx_strategy_num_replicas_in_sync(s), 2);
@@ -253,7 +257,7 @@ static void test_distribute_strategy__the_configuration_says_it_once(void **stat
     config.shards = 3;
     assert_error(
         sx_trainer_create(&(sx_trainer_options){.config = &config, .def = &tiny, .data = data}, &t),
-        SX_INVALID_ARGUMENT, "shards is 3, but the number of virtual devices is 2");
+        SX_INVALID_ARGUMENT, "shards is 3, which 2 virtual devices cannot share equally");
     sx_strategy_release(s);
     sx_dataset_release(data);
 }

@@ -8,6 +8,8 @@
 #include "backends/pjrt/compile.h"
 #include "backends/pjrt/pjrt.h"
 #include "backends/pjrt/module.h"
+#include "base/checked.h"
+#include "base/cpus.h"
 #include "base/memory.h"
 
 typedef struct pjrt_executable {
@@ -124,6 +126,12 @@ static sx_status dump(const sx_pjrt_platform *p, const sx_pjrt_module *program)
     return sx_pjrt_module_save(program, path);
 }
 
+/* Whether it is XLA's CPU, whose programs need care that those of other devices do not. */
+static bool is_cpu(const sx_pjrt_platform *p)
+{
+    return strcmp(p->client->platform, "cpu") == 0;
+}
+
 static sx_status inspect(const sx_pjrt_platform *p, pjrt_executable *e,
                          const sx_pjrt_module_options *o)
 {
@@ -137,10 +145,16 @@ static sx_status inspect(const sx_pjrt_platform *p, pjrt_executable *e,
     }
     sx_pjrt_end(p->client->plugin, SX_PJRT_EXECUTABLE_DESTROY, executable);
     char division[48]; /* with shards, the replicas change no bit */
+    char threads[48] = "";
     snprintf(division, sizeof(division), o->shards > 0 ? "%d shards" : "%d replicas",
              o->shards > 0 ? o->shards : p->replicas);
-    snprintf(e->numerics, sizeof(e->numerics), "pjrt %s, %s, %s, loop of %lld", p->client->platform,
-             p->client->version, division, (long long)(o->steps > 1 ? o->steps : 1));
+    if (is_cpu(p)) { /* one for each processor or device */
+        snprintf(threads, sizeof(threads), ", %d threads",
+                 SX_MAX(sx_cpu_affinity(NULL, 0), p->client->n_devices));
+    }
+    snprintf(e->numerics, sizeof(e->numerics), "pjrt %s, %s, %s%s, loop of %lld",
+             p->client->platform, p->client->version, division, threads,
+             (long long)(o->steps > 1 ? o->steps : 1));
     e->info.numerics = e->numerics;
     e->info.shards = o->shards > 0 ? o->shards : p->replicas;
     return status;
@@ -157,12 +171,6 @@ static sx_status explain(const sx_pjrt_platform *p, const sx_graph *g, sx_status
                ? sx_status_annotate(status, __FILE__, __LINE__, "%s (see %s)", what, p->dump_dir)
                : sx_status_annotate(status, __FILE__, __LINE__,
                                     "%s (use --dump-stablehlo DIR to see it)", what);
-}
-
-/* Whether it is XLA's CPU, whose programs need care that those of other devices do not. */
-static bool is_cpu(const sx_pjrt_platform *p)
-{
-    return strcmp(p->client->platform, "cpu") == 0;
 }
 
 static sx_status compile_text(const sx_pjrt_platform *p, const sx_pjrt_module_options *how,

@@ -19,8 +19,9 @@
 
 typedef struct options {
     sx_words image, input;
-    const char *signature, *device;
-    int64_t threads, model_memory_limit;
+    const char *signature;
+    int64_t model_memory_limit;
+    sx_device_args device_args;
     bool json, profile;
     const char *dir, *tag_set, *outdir;
     sx_run_inputs inputs;
@@ -261,8 +262,10 @@ static sx_status load(sx_invocation *inv, const char *dir, sx_servable **out)
     }
     const options *o = inv->options;
     const sx_servable_options wanted = {.struct_size = sizeof(wanted),
-                                        .device = o->device,
-                                        .threads = (int)o->threads,
+                                        .device = o->device_args.device,
+                                        .pjrt_plugin = o->device_args.pjrt_plugin,
+                                        .python = o->device_args.python,
+                                        .threads = (int)o->device_args.threads,
                                         .memory_limit_bytes = o->model_memory_limit,
                                         .memory_limit_name = limit,
                                         .tags = o->tag_set,
@@ -315,6 +318,7 @@ static sx_status run(sx_invocation *inv)
     }
     const char *dir = o->dir != NULL ? o->dir : inv->words.items[0];
     SX_TRY(sx_usage(inv, is_original(inv, &original)));
+    SX_TRY(sx_servable_args_check(inv, &o->device_args));
     if (original) {
         sx_servable *model = NULL;
         SX_TRY(load(inv, dir, &model));

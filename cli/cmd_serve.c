@@ -14,12 +14,13 @@
 #include "serve/server.h"
 
 typedef struct options {
-    const char *host, *model_name, *model_base_path, *saved_model_tags, *monitoring_path, *device;
-    int64_t rest_api_port, rest_api_num_threads, rest_api_timeout_in_ms, threads;
+    const char *host, *model_name, *model_base_path, *saved_model_tags, *monitoring_path;
+    int64_t rest_api_port, rest_api_num_threads, rest_api_timeout_in_ms;
     int64_t max_num_load_retries, max_body_bytes, drain_grace_ms, model_memory_limit;
     int64_t max_request_memory_bytes, max_in_flight_memory_bytes, max_connections;
     double file_system_poll_wait_seconds, load_retry_interval_seconds, load_timeout_seconds;
     bool cors;
+    sx_device_args device_args;
 } options;
 
 static const sx_option rows[] = {
@@ -167,14 +168,17 @@ static sx_status serve(sx_invocation *inv, sx_server *server, const sigset_t *un
 static sx_status run(sx_invocation *inv)
 {
     const options *o = inv->options;
-    sx_predictor_options runtime = {.device = o->device,
-                                    .threads = (int)o->threads,
+    sx_predictor_options runtime = {.device = o->device_args.device,
+                                    .pjrt_plugin = o->device_args.pjrt_plugin,
+                                    .python = o->device_args.python,
+                                    .threads = (int)o->device_args.threads,
                                     .memory_limit_bytes = o->model_memory_limit,
                                     .tags = o->saved_model_tags,
                                     .compile_at_load = true};
     sx_server_config config;
     sx_server *server = NULL;
     sigset_t blocked, unblocked;
+    SX_TRY(sx_servable_args_check(inv, &o->device_args));
     fill_config(o, &config);
     config.ops_user = &runtime;
     sigemptyset(&blocked);

@@ -2,20 +2,23 @@
 #ifndef SX_CLI_SERVABLE_ARGS_H
 #define SX_CLI_SERVABLE_ARGS_H
 
-#include "option.h"
+#include "command.h"
+#include "device_args.h"
 
 /* clang-format off */
-/* The rows, for a command whose options struct has the fields `device` and, as int64_t, `threads`
- * and `model_memory_limit`. */
+/* The rows, for a command whose options struct has the fields `device_args` and, as int64_t,
+ * `model_memory_limit`. */
 #define SX_SERVABLE_ARGS_ROWS(type)                                                              \
-    {"device", SX_OPTION_STRING, SX_OPT(type, device), "device to compute on; default: cpu",     \
-     "NAME", .group = "Computing"},                                                              \
-    {"threads", SX_OPTION_INT, SX_OPT(type, threads),                                            \
-     "threads of the device; default: all available processors", "N", .min = 1, .max = 4096},    \
+    SX_DEVICE_ROWS(type),                                                                        \
+    SX_THREADS_ROW(type),                                                                        \
     {"model-memory-limit", SX_OPTION_SIZE, SX_OPT(type, model_memory_limit),                     \
      "maximum memory of a model: larger ones are refused, large batches run in parts; default: " \
      "a quarter of the machine's memory or of the cgroup's limit",                               \
      "SIZE", .min = 1, .word = {"none", -1}}
 /* clang-format on */
+
+/* A usage error, unless the name is that of a device; whether there is one, is seen when it is
+ * opened. */
+SX_MUST_USE sx_status sx_servable_args_check(sx_invocation *inv, const sx_device_args *args);
 
 #endif

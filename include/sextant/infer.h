@@ -35,8 +35,10 @@ typedef void sx_profile_fn(void *user, const sx_kernel_profile *row);
 
 typedef struct sx_servable_options {
     size_t struct_size;
-    const char *device; /* NULL = the default */
-    int threads;        /* 0 = all processors available to the process */
+    /* "cpu", "tpu", "pjrt:cpu": the name of one device (sextant/distribute.h); NULL = the default.
+     * Errors: INVALID_ARGUMENT: no such device; UNAVAILABLE: no plugin (says what to install). */
+    const char *device;
+    int threads; /* of cpu; 0 = all processors available to the process */
     /* Limit of the memory for variables, graphs and programs together. The needs of a program are
      * known before it runs: a program that would exceed the limit is refused, and a batch that is
      * too large for it is run in smaller parts. 0 = a quarter of the memory of the device, or of
@@ -57,6 +59,8 @@ typedef struct sx_servable_options {
      * later ones; those for more rows are always compiled when they first run. A program that
      * exceeds the memory limit is an error of the load then, and of the run if lazy. */
     bool lazy;
+    /* As in sx_strategy_args: the plugin library of a PJRT device, where its plugin is searched. */
+    const char *pjrt_plugin, *python;
 } sx_servable_options;
 
 /* An input or output of a signature. */

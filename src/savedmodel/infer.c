@@ -106,6 +106,8 @@ sx_status sx_servable_load(const char *dir, const sx_servable_options *options,
                        : s->on_profile != NULL ? sx_profile_create(&s->profile)
                                                : SX_OK;
     const sx_predictor_options wanted = {.device = options->device,
+                                         .pjrt_plugin = options->pjrt_plugin,
+                                         .python = options->python,
                                          .threads = options->threads,
                                          .memory_limit_bytes = options->memory_limit_bytes,
                                          .memory_limit_of = limit_of,

@@ -11,6 +11,8 @@
 #include "base/pool.h"
 #include "base/ram.h"
 #include "base/thread.h"
+#include "distribute/device_spec.h"
+#include "distribute/strategy.h"
 #include "runtime/function_run.h"
 #include "runtime/pieces.h"
 #include "savedmodel/import_library.h"
@@ -26,6 +28,7 @@ typedef struct ready {
 } ready;
 
 struct sx_predictor {
+    sx_strategy *strategy; /* the device */
     sx_saved_model *model;
     sx_image_limits limits;
     sx_session *session; /* has the variables */
@@ -250,6 +253,34 @@ size_t sx_predictor_memory_limit(const sx_predictor *p)
     return p->memory.limit_bytes;
 }
 
+/* Opens the device, which is one: programs that run whole have no replicas. */
+static sx_status open_device(sx_predictor *p, const sx_predictor_options *options)
+{
+    sx_session_options session = {
+        .platform = {.cpu = {.threads = options->threads, .profile = options->profile}},
+        .memory = &p->memory};
+    if (options->device != NULL) {
+        sx_arena arena;
+        sx_device_spec spec;
+        sx_arena_init(&arena, 0);
+        sx_status status = sx_device_spec_parse(options->device, &arena, &spec);
+        sx_arena_deinit(&arena);
+        SX_TRY(status);
+        if (spec.devices > 1) {
+            return sx_error(SX_INVALID_ARGUMENT,
+                            "device \"%s\" is %d devices; a SavedModel runs on one",
+                            options->device, spec.devices);
+        }
+    }
+    const sx_strategy_wish wish = {.kind = SX_STRATEGY_ONE_DEVICE,
+                                   .args = {.device = options->device,
+                                            .pjrt_plugin = options->pjrt_plugin,
+                                            .python = options->python}};
+    SX_TRY(sx_strategy_create(&wish, &p->strategy));
+    SX_TRY(sx_strategy_apply(p->strategy, &session));
+    return sx_session_create(&session, &p->session);
+}
+
 sx_status sx_predictor_load(const char *dir, const sx_predictor_options *options,
                             sx_predictor **out_predictor)
 {
@@ -264,11 +295,7 @@ sx_status sx_predictor_load(const char *dir, const sx_predictor_options *options
     sx_budget_init(&p->memory,
                    options->memory_limit_of != NULL ? options->memory_limit_of : "the model", 0,
                    NULL);
-    const sx_session_options session = {
-        .device = options->device,
-        .platform = {.cpu = {.threads = options->threads, .profile = options->profile}},
-        .memory = &p->memory};
-    sx_status status = sx_session_create(&session, &p->session);
+    sx_status status = open_device(p, options);
     status = status == SX_OK ? set_memory_limit(p, options->memory_limit_bytes) : status;
     status = status == SX_OK ? sx_saved_model_open_within(dir, options->tags, &p->memory, &p->model)
                              : status;
@@ -317,6 +344,7 @@ void sx_predictor_unload(sx_predictor *p)
     sx_runner_destroy(p->runner);
     /* Its programs' graphs are those of the pieces. */
     const bool closed = sx_session_destroy(p->session);
+    sx_strategy_release(p->strategy);
     for (size_t i = 0; p->ready != NULL && i < p->n; i++) {
         sx_pieces_destroy(p->ready[i].pieces);
         sx_free(p->ready[i].why);

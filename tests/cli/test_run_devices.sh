@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# run and serve compute on any device that train takes, under the same names: over XLA's CPU plugin.
+. "$SEXTANT_SRC/tests/cli/lib.sh"
+. "$SEXTANT_SRC/tests/cli/pjrt.sh"
+. "$SEXTANT_SRC/tests/cli/photos.sh"
+. "$SEXTANT_SRC/tests/cli/server.sh"
+photos 3
+ok train mnist_cnn --data photos --model-dir run --steps 2 -- --num_classes 3
+ok export run --out models/m
+ok data take photos --size 28 --channels 1 --count 5 --out x.npy
+ok run models/m/1 --signature tensors --input x.npy --json --device host
+mv out expected
+close() { # FILE: the predictions in it are those of the host's kernels
+    python3 - "$1" <<'PY' || fail 'devices differ'
+import json, sys
+rows = [json.load(open(name))["predictions"] for name in ("expected", sys.argv[1])]
+for a, b in zip(*rows, strict=True):
+    assert a["classid"] == b["classid"]
+    for p, q in zip(a["probabilities"], b["probabilities"]):
+        assert abs(p - q) < 1e-5
+PY
+}
+for device in pjrt:cpu pjrt:cpu:1 /cpu:0; do
+    ok run models/m/1 --signature tensors --input x.npy --json --device "$device"
+    close out
+done
+(
+    unset PJRT_NAMES_AND_LIBRARY_PATHS VIRTUAL_ENV
+    ok run models/m/1 --signature tensors --input x.npy --json --device pjrt --pjrt-plugin "$SEXTANT_PJRT_PLUGIN"
+)
+close out
+start m --model_name=m --model_base_path="$PWD/models/m" --device pjrt:cpu
+ok query "$url" --signature tensors --input x.npy --json
+close out
+stop
+
+fails 1 run models/m/1 --input x.npy --device pjrt:cpu:2
+warns 'device "pjrt:cpu:2" is 2 devices; a SavedModel runs on one'
+fails 2 run models/m/1 --input x.npy --device pjrtcpu
+warns 'unknown device "pjrtcpu"'
+fails 2 serve --model_name=m --model_base_path="$PWD/models/m" --device cup
+warns 'did you mean "cpu"?'
+fails 6 run models/m/1 --input x.npy --device cuda
+warns 'pip install jax-cuda13-pjrt'
+fails 1 run models/m/1 --input x.npy --pjrt-plugin "$SEXTANT_PJRT_PLUGIN" --device cpu
+warns 'is only for PJRT devices'

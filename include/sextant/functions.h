@@ -39,8 +39,8 @@ typedef struct sx_functions_options {
     const char *device; /* a backend's name; NULL = "cpu" */
     int threads;        /* of the device, for one run; 0 = all processors */
     uint64_t seed;      /* of the variables' initial values */
-    /* Of variables, compiled programs and the values of runs, together; 0 = no limit. Programs that
-     * were not used lately make room for new ones. */
+    /* Of variables, compiled programs, the values of runs and the results that were not freed yet,
+     * together; 0 = no limit. Programs that were not used lately make room for new ones. */
     int64_t memory_limit_bytes;
     int64_t max_programs;    /* kept; 0 = 256 */
     int64_t max_executables; /* kept: compiled parts of programs, for one batch size; 0 = 1024 */

@@ -1,6 +1,7 @@
 /* The public API of a runner (sextant/functions.h). */
 #include <sextant/functions.h>
 
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/args.h"
@@ -10,6 +11,7 @@
 #include "runtime/function_run.h"
 
 struct sx_functions {
+    atomic_int refs; /* of the caller, and of the results that are charged to `memory` */
     const sx_library *library;
     sx_platform *platform;
     sx_runner *runner;
@@ -17,6 +19,7 @@ struct sx_functions {
 };
 
 struct sx_results {
+    sx_functions *functions;
     sx_arena arena;
     const sx_graph *body;
     sx_tensor *tensors; /* [body's results] */
@@ -48,6 +51,7 @@ sx_status sx_functions_open(const sx_library *library, const sx_functions_option
     if (f == NULL) {
         return sx_no_memory("opening a library of functions");
     }
+    atomic_init(&f->refs, 1);
     f->library = library;
     sx_budget_init(&f->memory, "functions (memory_limit_bytes)",
                    (size_t)options->memory_limit_bytes, NULL);
@@ -83,12 +87,19 @@ sx_status sx_functions_open(const sx_library *library, const sx_functions_option
     return SX_OK;
 }
 
+static void release(sx_functions *f)
+{
+    if (atomic_fetch_sub(&f->refs, 1) == 1) {
+        sx_free(f);
+    }
+}
+
 void sx_functions_close(sx_functions *f)
 {
     if (f != NULL) {
         sx_runner_destroy(f->runner);
         if (sx_platform_close(f->platform)) { /* else the budget in *f is still in use */
-            sx_free(f);
+            release(f);
         }
     }
 }
@@ -148,12 +159,15 @@ sx_status sx_functions_run(sx_functions *f, const char *function, const sx_tenso
     if (results == NULL) {
         return sx_no_memory("running a function");
     }
-    sx_arena_init(&results->arena, f->memory.limit_bytes);
+    atomic_fetch_add(&f->refs, 1);
+    results->functions = f;
+    sx_arena_init(&results->arena, 0);
+    results->arena.budget = &f->memory;
     results->body = called != NULL ? called->body : NULL;
     const int n = called != NULL ? called->body->n_results : 0;
     results->tensors = sx_arena_array(&results->arena, n + 1, sx_tensor);
     sx_status status = results->tensors == NULL
-                           ? sx_no_memory("running a function")
+                           ? sx_budget_error(&f->memory)
                            : sx_runner_run(f->runner, function, inputs, n_inputs, results->tensors,
                                            n, &results->arena, &cancel);
     if (status != SX_OK) {
@@ -188,6 +202,7 @@ void sx_results_free(sx_results *results)
 {
     if (results != NULL) {
         sx_arena_deinit(&results->arena);
+        release(results->functions);
         sx_free(results);
     }
 }

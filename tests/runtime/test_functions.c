@@ -142,6 +142,40 @@ static void test_runtime_functions__limits(void **state)
     sx_library_destroy(unfinished);
 }
 
+/* Results count against the limit of the functions until they are freed, which may be after the
+ * functions are closed. */
+static void test_runtime_functions__results_share_the_limit(void **state)
+{
+    (void)state;
+    enum { MOST = 64, LENGTH = 1000 };
+    static float x[LENGTH];
+    sx_library *library = NULL;
+    sx_functions *f = NULL;
+    sx_results *results[MOST] = {NULL}, *again = NULL;
+    const sx_tensor in = floats(x, LENGTH);
+    sx_status status = SX_OK;
+    int n = 0;
+    assert_ok(sx_library_parse(library_text, strlen(library_text), &library));
+    const sx_functions_options options = {.struct_size = sizeof(options),
+                                          .memory_limit_bytes = 40 * LENGTH * (int)sizeof(float)};
+    assert_ok(sx_functions_open(library, &options, &f));
+    while (n < MOST && (status = sx_functions_run(f, "wide", &in, 1, 0, &results[n])) == SX_OK) {
+        n++;
+    }
+    assert_true(n > 2 && n < 14);
+    assert_error(status, SX_RESOURCE_EXHAUSTED, "memory_limit_bytes");
+    sx_results_free(results[--n]);
+    sx_results_free(results[--n]);
+    assert_ok(sx_functions_run(f, "wide", &in, 1, 0, &again));
+    sx_functions_close(f);
+    assert_int_equal(sx_results_count(again), 2);
+    sx_results_free(again);
+    while (n > 0) {
+        sx_results_free(results[--n]);
+    }
+    sx_library_destroy(library);
+}
+
 /* Four shapes in turn: made once, and from then on found by what was made for their runs. A fifth
  * does not cost them that. */
 static void test_runtime_functions__a_known_binding_makes_no_key(void **state)
@@ -184,6 +218,7 @@ static void test_runtime_functions__a_known_binding_makes_no_key(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_runtime_functions__run_by_name),
+    cmocka_unit_test(test_runtime_functions__results_share_the_limit),
     cmocka_unit_test(test_runtime_functions__variables),
     cmocka_unit_test(test_runtime_functions__limits),
     cmocka_unit_test(test_runtime_functions__a_known_binding_makes_no_key),

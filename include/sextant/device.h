@@ -14,6 +14,7 @@
  *     sx_compiled_graph_free(program);
  *     sx_devices_close(devices);
  *
+ * sx_compiled_graph_submit() starts a run without waiting for it.
  * sx_list_devices() (sextant/distribute.h) says what a machine has. */
 #ifndef SEXTANT_DEVICE_H
 #define SEXTANT_DEVICE_H
@@ -141,6 +142,43 @@ SX_API SX_MUST_USE sx_status sx_compiled_graph_run(sx_compiled_graph *program,
                                                    sx_buffer *const *args, int n_args,
                                                    sx_buffer **out_results, int n_results,
                                                    int64_t timeout_ms);
+
+/* ---- Runs that are not waited for ----
+ *
+ *     sx_event *event;
+ *     SX_TRY(sx_compiled_graph_submit(program, args, n_args, &event));
+ *     ... prepare the next batch ...
+ *     sx_status status = sx_event_await(event, 0, results, n_results);
+ *     sx_event_free(event);
+ *
+ * A PJRT device computes meanwhile; several runs of one graph may be on their way. `cpu` and `host`
+ * compute in sx_compiled_graph_submit(), in the calling thread: threads of the caller's do more at
+ * once there. */
+
+/* One run: its completion, and the results until they are taken. One thread at a time. */
+typedef struct sx_event sx_event;
+
+/* Starts a run; buffers as for sx_compiled_graph_run(). Those that are donated can only be freed
+ * from now on; the others must not be written until the run has ended, and may be freed. The caller
+ * frees *out_event, before the graph. Errors: those of sx_compiled_graph_run() that are known
+ * before the device computes. */
+SX_API SX_MUST_USE sx_status sx_compiled_graph_submit(sx_compiled_graph *program,
+                                                      sx_buffer *const *args, int n_args,
+                                                      sx_event **out_event);
+/* Waits for the run, at most `timeout_ms` milliseconds, 0 = without limit, and gives its results,
+ * which the caller frees. Errors: DEADLINE_EXCEEDED: it goes on, and can be awaited again; those of
+ * the device: there are no results, and what was donated is lost; FAILED_PRECONDITION: it was
+ * awaited before; INVALID_ARGUMENT: another number of results. */
+SX_API SX_MUST_USE sx_status sx_event_await(sx_event *event, int64_t timeout_ms,
+                                            sx_buffer **out_results, int n_results);
+/* Calls `on_done` once, when the run has ended or failed: in a thread of the device's, which it
+ * must not block, or in this call if it has ended already. It is also called if the event is freed
+ * before. The run must still be awaited; that may return before the call.
+ * FAILED_PRECONDITION: the event has an on_done, or was awaited. */
+typedef void sx_event_fn(void *user);
+SX_API SX_MUST_USE sx_status sx_event_on_done(sx_event *event, sx_event_fn *on_done, void *user);
+/* NULL is fine. A run that has not ended goes on, and its results are dropped. */
+SX_API void sx_event_free(sx_event *event);
 
 #ifdef __cplusplus
 }

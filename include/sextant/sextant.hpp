@@ -643,6 +643,7 @@ inline void destroy(sx_dataset *p) { sx_dataset_release(p); }
 inline void destroy(sx_devices *p) { sx_devices_close(p); }
 inline void destroy(sx_buffer *p) { sx_buffer_free(p); }
 inline void destroy(sx_compiled_graph *p) { sx_compiled_graph_free(p); }
+inline void destroy(sx_event *p) { sx_event_free(p); }
 inline void destroy(sx_training *p) { sx_training_free(p); }
 inline void destroy(sx_iterator *p) { sx_iterator_destroy(p); }
 inline void destroy(sx_device_list *p) { sx_device_list_free(p); }

@@ -464,75 +464,210 @@ static sx_status make_results(const sx_compiled_graph *p, sx_device *device, sx_
     return SX_OK;
 }
 
-sx_status sx_compiled_graph_run(sx_compiled_graph *p, sx_buffer *const *args, int n_args,
-                                sx_buffer **out_results, int n_results, int64_t timeout_ms)
+struct sx_event {
+    atomic_int refs; /* of the caller, and of a call of on_done that is to come */
+    sx_compiled_graph *program;
+    sx_devices *devices;   /* retained */
+    sx_run *run;           /* NULL: it was awaited */
+    sx_device_buffer **in; /* [n_args], retained, then [n_results], of the results */
+    sx_buffer **results;   /* [n_results]; NULL: they were taken */
+    sx_event_fn *on_done;
+    void *user;
+};
+
+static void release_event(sx_event *e)
+{
+    if (atomic_fetch_sub(&e->refs, 1) == 1) {
+        sx_free(e);
+    }
+}
+
+void sx_event_free(sx_event *e)
+{
+    if (e == NULL) {
+        return;
+    }
+    /* A run that has not ended keeps its buffers, as long as they exist here. */
+    sx_run_destroy(e->run);
+    for (int r = 0; e->results != NULL && r < e->program->n_results; r++) {
+        sx_buffer_free(e->results[r]);
+    }
+    for (int i = 0; e->in != NULL && i < e->program->n_args; i++) {
+        sx_device_buffer_release(e->in[i]);
+    }
+    sx_free(e->results);
+    sx_free(e->in);
+    release(e->devices);
+    release_event(e);
+}
+
+/* The results get the memory of what is donated. */
+static void donate(const sx_event *e, sx_buffer *const *args)
+{
+    const sx_compiled_graph *p = e->program;
+    for (int r = 0; r < p->n_results; r++) {
+        if (p->assigned[r] >= 0) {
+            sx_buffer *donor = args[p->assigned[r]];
+            e->results[r]->held = donor->held;
+            donor->held = NULL;
+            donor->state = BUFFER_DONATED;
+        }
+    }
+}
+
+/* Checks the arguments and starts a run; then what is to be donated is. */
+static sx_status start(sx_compiled_graph *p, sx_buffer *const *args, int n_args, sx_event **out)
 {
     SX_NEED(p);
     SX_TRY(check_open(p->devices));
-    if (n_args != p->n_args || n_results != p->n_results) {
-        return sx_error(SX_INVALID_ARGUMENT,
-                        "the graph has %d arguments and %d results; got room for %d and %d",
-                        p->n_args, p->n_results, n_args, n_results);
+    if (n_args != p->n_args) {
+        return sx_error(SX_INVALID_ARGUMENT, "the graph has %d arguments; got %d", p->n_args,
+                        n_args);
+    }
+    if (n_args > 0) {
+        SX_NEED(args);
+    }
+    SX_TRY(check_args(p, args));
+    sx_device *device = n_args > 0 ? args[0]->held->device : p->devices->platform->devices[0];
+    const size_t n = (size_t)n_args, m = (size_t)p->n_results;
+    sx_event *e = sx_alloc(1, sizeof(*e));
+    if (e == NULL) {
+        return sx_no_memory("for a run");
+    }
+    atomic_init(&e->refs, 1);
+    e->program = p;
+    e->devices = retain(p->devices);
+    e->in = sx_alloc(n + m + 1, sizeof(sx_device_buffer *));
+    e->results = sx_alloc(m + 1, sizeof(sx_buffer *));
+    sx_status status = e->in != NULL && e->results != NULL ? make_results(p, device, e->results)
+                                                           : sx_no_memory("for a run");
+    if (status == SX_OK) {
+        e->run = atomic_exchange(&p->idle, NULL);
+        status = e->run == NULL ? sx_run_create(p->executable, &e->run) : SX_OK;
+    }
+    if (status == SX_OK) {
+        for (int i = 0; i < n_args; i++) {
+            e->in[i] = sx_device_buffer_retain(args[i]->held);
+        }
+        for (int r = 0; r < p->n_results; r++) {
+            e->in[n_args + r] = e->results[r]->held;
+        }
+        status = sx_run_submit(e->run, e->in, e->in + n_args);
+    }
+    if (status != SX_OK) {
+        sx_event_free(e);
+        return status;
+    }
+    donate(e, args);
+    *out = e;
+    return SX_OK;
+}
+
+static sx_status check_results(const sx_compiled_graph *p, sx_buffer **out_results, int n_results,
+                               int64_t timeout_ms)
+{
+    if (n_results != p->n_results) {
+        return sx_error(SX_INVALID_ARGUMENT, "the graph has %d results; got room for %d",
+                        p->n_results, n_results);
     }
     if (timeout_ms < 0) {
         return sx_error(SX_INVALID_ARGUMENT, "timeout_ms is %" PRId64 "; 0 means without limit",
                         timeout_ms);
     }
-    if (n_args > 0) {
-        SX_NEED(args);
-    }
     if (n_results > 0) {
         SX_NEED(out_results);
     }
-    SX_TRY(check_args(p, args));
-    sx_device *device = n_args > 0 ? args[0]->held->device : p->devices->platform->devices[0];
-    const size_t n = (size_t)n_args, m = (size_t)n_results;
-    sx_device_buffer **in = sx_alloc(n + m + 1, sizeof(sx_device_buffer *));
-    sx_buffer **results = sx_alloc(m + 1, sizeof(sx_buffer *));
-    sx_run *run = atomic_exchange(&p->idle, NULL);
-    sx_status status = in != NULL && results != NULL ? make_results(p, device, results)
-                                                     : sx_no_memory("for a run");
-    if (status == SX_OK && run == NULL) {
-        status = sx_run_create(p->executable, &run);
+    return SX_OK;
+}
+
+/* The run is left in the event if it has not ended, the results if it has failed. */
+static sx_status await(sx_event *e, int64_t timeout_ms, sx_buffer **out_results)
+{
+    const int64_t limit_ns = timeout_ms < INT64_MAX / 2000000 ? timeout_ms * 1000000 : 0;
+    sx_status status = sx_run_await(e->run, limit_ns > 0 ? sx_now_ns() + limit_ns : SX_NO_DEADLINE);
+    if (atomic_load(&e->run->state) == SX_RUN_PENDING) {
+        return status;
     }
-    bool late = false;
-    if (status == SX_OK) {
-        for (int i = 0; i < n_args; i++) {
-            in[i] = args[i]->held;
-        }
-        for (int r = 0; r < n_results; r++) {
-            in[n_args + r] = results[r]->held;
-        }
-        const int64_t limit_ns = timeout_ms < INT64_MAX / 2000000 ? timeout_ms * 1000000 : 0;
-        status = sx_run_submit(run, in, in + n_args);
-        if (status == SX_OK) {
-            status = sx_run_await(run, limit_ns > 0 ? sx_now_ns() + limit_ns : SX_NO_DEADLINE);
-            late = atomic_load(&run->state) == SX_RUN_PENDING;
+    sx_run_destroy(atomic_exchange(&e->program->idle, e->run));
+    e->run = NULL;
+    for (int r = 0; r < e->program->n_results && status == SX_OK; r++) {
+        out_results[r] = e->results[r];
+        e->results[r] = NULL;
+    }
+    return status;
+}
+
+sx_status sx_compiled_graph_submit(sx_compiled_graph *p, sx_buffer *const *args, int n_args,
+                                   sx_event **out_event)
+{
+    SX_NEED(out_event);
+    return start(p, args, n_args, out_event);
+}
+
+sx_status sx_event_await(sx_event *e, int64_t timeout_ms, sx_buffer **out_results, int n_results)
+{
+    SX_NEED(e);
+    SX_TRY(check_open(e->devices));
+    SX_TRY(check_results(e->program, out_results, n_results, timeout_ms));
+    return e->run != NULL ? await(e, timeout_ms, out_results)
+                          : sx_error(SX_FAILED_PRECONDITION,
+                                     "the event was awaited before, which gave its results; each "
+                                     "run has an event of its own");
+}
+
+static void call_on_done(sx_run *run, void *user)
+{
+    (void)run;
+    sx_event *e = user;
+    e->on_done(e->user);
+    release_event(e);
+}
+
+sx_status sx_event_on_done(sx_event *e, sx_event_fn *on_done, void *user)
+{
+    SX_NEED(e);
+    SX_NEED(on_done);
+    SX_TRY(check_open(e->devices));
+    if (e->run == NULL || e->on_done != NULL) {
+        return sx_error(SX_FAILED_PRECONDITION,
+                        e->run == NULL ? "the event was awaited before; give on_done before that"
+                                       : "an event has one on_done, and this one has it already");
+    }
+    e->on_done = on_done;
+    e->user = user;
+    atomic_fetch_add(&e->refs, 1);
+    sx_status status = sx_run_on_done(e->run, call_on_done, e);
+    if (status != SX_OK) {
+        e->on_done = NULL;
+        release_event(e);
+    }
+    return status;
+}
+
+sx_status sx_compiled_graph_run(sx_compiled_graph *p, sx_buffer *const *args, int n_args,
+                                sx_buffer **out_results, int n_results, int64_t timeout_ms)
+{
+    sx_event *e = NULL;
+    SX_NEED(p);
+    if (n_args != p->n_args || n_results != p->n_results) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "the graph has %d arguments and %d results; got room for %d and %d",
+                        p->n_args, p->n_results, n_args, n_results);
+    }
+    SX_TRY(check_results(p, out_results, n_results, timeout_ms));
+    SX_TRY(start(p, args, n_args, &e));
+    sx_status status = await(e, timeout_ms, out_results);
+    const bool late = e->run != NULL;
+    for (int r = 0; r < n_results && status != SX_OK; r++) {
+        sx_buffer *donor = p->assigned[r] >= 0 ? args[p->assigned[r]] : NULL;
+        if (donor != NULL && late) {
+            donor->state = BUFFER_LOST;
+        } else if (donor != NULL) { /* given back: its value is undefined */
+            donor->held = e->results[r]->held;
+            e->results[r]->held = NULL;
+            donor->state = BUFFER_HELD;
         }
     }
-    /* A run that has not ended keeps its buffers, as long as they exist here. */
-    sx_run_destroy(late ? run : atomic_exchange(&p->idle, run));
-    for (int r = 0; r < n_results && (status == SX_OK || late); r++) {
-        if (p->assigned[r] < 0) {
-            continue;
-        }
-        sx_buffer *donor = args[p->assigned[r]];
-        if (late) {
-            sx_device_buffer_release(donor->held);
-        } else {
-            results[r]->held = donor->held;
-        }
-        donor->held = NULL;
-        donor->state = late ? BUFFER_LOST : BUFFER_DONATED;
-    }
-    for (int r = 0; r < n_results && results != NULL; r++) {
-        if (status == SX_OK) {
-            out_results[r] = results[r];
-        } else {
-            sx_buffer_free(results[r]);
-        }
-    }
-    sx_free(results);
-    sx_free(in);
+    sx_event_free(e);
     return status;
 }

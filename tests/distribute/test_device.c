@@ -2,7 +2,9 @@
  * wrong hands. */
 #include "harness.h"
 
+#include <stdatomic.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <sextant/device.h>
 #include <sextant/ops.h>
@@ -282,6 +284,109 @@ static void test_distribute_device__closed(void **state)
     sx_devices_close(other);
 }
 
+/* ---- Runs that are not waited for ---- */
+
+static void count(void *user)
+{
+    atomic_fetch_add((atomic_int *)user, 1);
+}
+
+static void await_count(atomic_int *n, int expected)
+{
+    for (int i = 0; i < 5000 && atomic_load(n) != expected; i++) {
+        usleep(1000);
+    }
+    assert_int_equal(atomic_load(n), expected);
+}
+
+/* `slow`: the device has not ended a run when it is asked at first. */
+static void check_events(const sx_devices_args *args, bool slow)
+{
+    fixture f;
+    sx_event *event = NULL, *second = NULL;
+    sx_buffer *results[3] = {NULL};
+    atomic_int done = 0;
+    set_up(&f, args);
+    assert_ok(sx_compiled_graph_submit(f.program, f.args, 2, &event));
+    assert_error(sx_compiled_graph_submit(f.program, f.args, 2, &second), SX_FAILED_PRECONDITION,
+                 "was donated to an earlier run");
+    assert_null(second);
+    assert_ok(sx_event_on_done(event, count, &done));
+    assert_error(sx_event_on_done(event, count, &done), SX_FAILED_PRECONDITION,
+                 "this one has it already");
+    if (slow) {
+        assert_error(sx_event_await(event, 1, results, 3), SX_DEADLINE_EXCEEDED, "in time");
+    }
+    assert_error(sx_event_await(event, -1, results, 3), SX_INVALID_ARGUMENT, "timeout_ms is -1");
+    assert_error(sx_event_await(event, 0, results, 2), SX_INVALID_ARGUMENT,
+                 "the graph has 3 results; got room for 2");
+    assert_ok(sx_event_await(event, 0, results, 3));
+    await_count(&done, 1);
+    assert_true(read_scalar(results[f.total]) == 14);
+    assert_true(read_scalar(results[f.new_w]) == 3);
+    assert_error(sx_event_await(event, 0, results, 3), SX_FAILED_PRECONDITION,
+                 "the event was awaited before");
+    assert_error(sx_event_on_done(event, count, &done), SX_FAILED_PRECONDITION,
+                 "the event was awaited before");
+    sx_event_free(event);
+    sx_event_free(NULL);
+
+    /* Two on their way, with a variable each; the arguments are freed meanwhile. */
+    sx_buffer_free(f.args[f.w]);
+    for (int i = 0; i < 2; i++) {
+        f.args[f.w] = i == 0 ? results[f.new_w] : buffer_of(f.devices, 0, three);
+        assert_ok(sx_compiled_graph_submit(f.program, f.args, 2, i == 0 ? &event : &second));
+        sx_buffer_free(f.args[f.w]);
+    }
+    sx_buffer_free(f.args[f.x]);
+    f.args[0] = f.args[1] = NULL;
+    sx_buffer_free(results[f.y]);
+    sx_buffer_free(results[f.total]);
+    assert_ok(sx_event_await(second, 0, f.results, 3));
+    assert_ok(sx_event_await(event, 60000, results, 3));
+    assert_true(read_scalar(f.results[f.new_w]) == 2);
+    assert_true(read_scalar(results[f.new_w]) == 4);
+    sx_event_free(event);
+    sx_event_free(second);
+
+    /* One that nobody waits for. */
+    f.args[f.x] = buffer_of(f.devices, N, three);
+    f.args[f.w] = results[f.new_w];
+    assert_ok(sx_compiled_graph_submit(f.program, f.args, 2, &event));
+    assert_ok(sx_event_on_done(event, count, &done));
+    sx_event_free(event);
+    await_count(&done, 2);
+    sx_buffer_free(results[f.y]);
+    sx_buffer_free(results[f.total]);
+    tear_down(&f);
+}
+
+static void test_distribute_device__events(void **state)
+{
+    (void)state;
+    check_events(&(sx_devices_args){.struct_size = sizeof(sx_devices_args), .device = "host"},
+                 false);
+    check_events(
+        &(sx_devices_args){.struct_size = sizeof(sx_devices_args), .device = "cpu", .threads = 2},
+        false);
+    setenv("SX_PJRT_REF", "delay=30000", 1);
+    check_events(&(sx_devices_args){.struct_size = sizeof(sx_devices_args),
+                                    .device = "pjrt",
+                                    .pjrt_plugin = ref_plugin()},
+                 true);
+    unsetenv("SX_PJRT_REF");
+}
+
+static void test_distribute_device__events_on_a_plugin(void **state)
+{
+    (void)state;
+    SKIP_WITHOUT_PJRT();
+    check_events(&(sx_devices_args){.struct_size = sizeof(sx_devices_args),
+                                    .device = "pjrt",
+                                    .pjrt_plugin = pjrt_plugin()},
+                 false);
+}
+
 /* In a child: what the plugin still holds cannot be given back. */
 static void test_distribute_device__a_run_that_does_not_end_loses_what_was_donated(void **state)
 {
@@ -351,6 +456,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_distribute_device__wrong_buffers),
     cmocka_unit_test(test_distribute_device__one_buffer_twice),
     cmocka_unit_test(test_distribute_device__closed),
+    cmocka_unit_test(test_distribute_device__events),
+    cmocka_unit_test(test_distribute_device__events_on_a_plugin),
     cmocka_unit_test(test_distribute_device__a_run_that_does_not_end_loses_what_was_donated),
     cmocka_unit_test(test_distribute_device__wrong_arguments),
 };

@@ -46,7 +46,9 @@ typedef struct sx_functions_options {
     int64_t max_executables; /* kept: compiled parts of programs, for one batch size; 0 = 1024 */
     int64_t max_nodes;       /* of a program, after calls are inlined; 0 = 262,144 */
     int64_t max_calls;       /* nested in a program; 0 = 64 */
-    int64_t max_trips;       /* of one loop, on "cpu" and "host"; 0 = 2^30 */
+    /* Of one loop. 0 = 2^30; on "pjrt", whose programs would have to count for it, no limit: there
+     * a loop without a bound runs until its condition is false. */
+    int64_t max_trips;
 } sx_functions_options;
 
 /* Opens the device and gives the variables their initial values. `library` is finished and outlives

@@ -69,6 +69,10 @@ typedef struct sx_compile_options {
      * same values, in whatever buffers: a backend may compute what follows from them once, and keep
      * it. */
     bool frozen;
+    /* Of each loop: an execution ends with RESOURCE_EXHAUSTED if one is to make more. For a device
+     * that cannot be stopped (pjrt), which counts in the program; the others look at the run's
+     * sx_cancel instead. 0 = any number, which costs nothing. */
+    int64_t max_trips;
     sx_budget *memory; /* charged for the memory of the executable and its runs; NULL = none; must
                           outlive them */
 } sx_compile_options;

@@ -259,11 +259,13 @@ static sx_status compile(void *user, void **out_value, int64_t *out_bytes)
 {
     const build_executable *b = user;
     sx_executable *e = NULL;
-    SX_TRY(sx_compile(
-        b->f->platform, b->graph,
-        &(sx_compile_options){
-            .batch = b->batch, .shards = 1, .frozen = b->f->frozen, .memory = b->f->memory},
-        &e));
+    SX_TRY(sx_compile(b->f->platform, b->graph,
+                      &(sx_compile_options){.batch = b->batch,
+                                            .shards = 1,
+                                            .frozen = b->f->frozen,
+                                            .max_trips = b->f->max_trips,
+                                            .memory = b->f->memory},
+                      &e));
     *out_value = e;
     *out_bytes = 1;
     return SX_OK;

@@ -52,6 +52,7 @@ typedef struct sx_function_programs {
     sx_specialize_limits limits;
     sx_budget *memory; /* charged for programs and executables; NULL = no limit */
     bool frozen;       /* as sx_runner_options.frozen */
+    int64_t max_trips; /* as sx_runner_options.max_trips */
     sx_build_cache *programs, *executables;
     sx_function_pocket *pockets; /* [n_pockets]: idle frames */
     int n_pockets;

@@ -86,6 +86,7 @@ sx_status sx_runner_create(const sx_runner_options *options, sx_runner **out)
                                            options->max_executables, options->memory);
     }
     r->programs.frozen = options->frozen;
+    r->programs.max_trips = options->max_trips;
     for (int i = 0; i < library->n_variables && status == SX_OK; i++) {
         if (options->variables != NULL) {
             r->variables[i] = sx_device_buffer_retain(options->variables[i]);

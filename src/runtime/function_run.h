@@ -30,7 +30,7 @@ typedef struct sx_runner_options {
     sx_specialize_limits limits;
     int64_t max_programs;    /* kept; 0 = 256 */
     int64_t max_executables; /* kept; 0 = 1024 */
-    int64_t max_trips;       /* of one loop, where the device looks (host, cpu); 0 = 1 << 30 */
+    int64_t max_trips;       /* of one loop; 0 = 1 << 30 on host and cpu, any number on pjrt */
     sx_budget *memory; /* charged for programs and the values of runs; NULL = no limit. Programs
                         * that were not used lately make room. */
     const sx_image_limits *images; /* as in sx_host_context (graph/host.h); outlives it */

@@ -188,6 +188,97 @@ static void test_runtime_function_loops__a_bound_on_pjrt_is_an_error(void **stat
     end(&t);
 }
 
+/* A loop of a body and a loop of a condition, which is long for the first of its states only. */
+#define COUNT_TO(limit)                                                                      \
+    "    %7 = while(%3, " limit ") int64[] \"inner\"\n"                                      \
+    "      condition\n"                                                                      \
+    "        input %1 int64[] \"j\"\n        input %2 int64[] \"m\"\n"                       \
+    "        %3 = less(%1, %2) bool[] \"more\"\n        output \"go\" %3\n      end\n"       \
+    "      body\n"                                                                           \
+    "        input %1 int64[] \"j\"\n        input %2 int64[] \"m\"\n"                       \
+    "        %3 = constant() {value=tensor(int64[] \"0100000000000000\")} int64[] \"one\"\n" \
+    "        %4 = add(%1, %3) int64[] \"next\"\n        output \"j\" %4\n      end\n"
+#define STATE                                                                                 \
+    "    input %1 int64[] \"i\"\n    input %2 int64[] \"n\"\n    input %3 int64[] \"zero\"\n" \
+    "    input %4 int64[] \"m\"\n"
+#define NEXT                                                                             \
+    "    %5 = constant() {value=tensor(int64[] \"0100000000000000\")} int64[] \"one\"\n" \
+    "    %6 = add(%1, %5) int64[] \"next\"\n"
+#define OUTER(name, condition, body)                                                  \
+    "function \"" name "\"\ninput %1 int64[] \"n\"\ninput %2 int64[] \"m\"\n"         \
+    "%3 = constant() {value=tensor(int64[] \"0000000000000000\")} int64[] \"zero\"\n" \
+    "%4 = while(%3, %1, %3, %2) int64[] \"outer\"\n  condition\n" STATE condition     \
+    "  end\n  body\n" STATE NEXT body "  end\noutput \"i\" %4\nend\n"
+static const char nested[] = "sextant-library 2\n" //
+    OUTER("in_the_body", "    %5 = less(%1, %2) bool[] \"less\"\n    output \"go\" %5\n",
+          COUNT_TO("%4") "    %8 = sub(%7, %4) int64[] \"none\"\n"
+                         "    %9 = add(%6, %8) int64[] \"sum\"\n    output \"i\" %9\n")
+        OUTER("in_the_condition",
+              "    %5 = mul(%1, %4) int64[] \"all\"\n    %6 = sub(%4, %5) int64[] \"rest\"\n" //
+              COUNT_TO("%6") "    %8 = sub(%1, %7) int64[] \"after\"\n"
+                             "    %9 = less(%8, %2) bool[] \"less\"\n    output \"go\" %9\n",
+              "    output \"i\" %6\n");
+
+static void check_limit(const char *device, const char *plugin)
+{
+    running t = {.library = NULL};
+    sx_tensor y[2];
+    const float x[] = {1, 2};
+    int32_t n = 20000;
+    int64_t counts[2] = {20000, 20001};
+    sx_tensor in[2] = {floats(x, 1, 2, 0), {sx_scalar_type(SX_I32), &n}};
+    const sx_tensor of_two[2] = {{sx_scalar_type(SX_I64), &counts[0]},
+                                 {sx_scalar_type(SX_I64), &counts[1]}};
+    for (int k = 0; k < 2; k++) {
+        t.library = parse(k == 0 ? loops : nested);
+        assert_ok(sx_platform_open(
+            device, &(sx_platform_options){.cpu.threads = 1, .pjrt.plugin_path = plugin},
+            &t.platform));
+        assert_ok(sx_runner_create(&(sx_runner_options){.library = t.library,
+                                                        .platform = t.platform,
+                                                        .max_trips = k == 0 ? 100 : 20000},
+                                   &t.runner));
+        sx_arena_init(&t.arena, 0);
+        if (k == 0) {
+            static const char *const names[] = {"forever", "double"}; /* without and with a bound */
+            for (int i = 0; i < 2; i++) {
+                n = 100;
+                assert_ok(sx_runner_run(t.runner, names[i], in, 2, y, 2, &t.arena, NULL));
+                assert_int_equal(*(int32_t *)y[1].data, 100);
+                n = 101;
+                assert_error(sx_runner_run(t.runner, names[i], in, 2, y, 2, &t.arena, NULL),
+                             SX_RESOURCE_EXHAUSTED,
+                             "the condition is still true after 100 iterations, the limit");
+            }
+        } else { /* the outer loop ends with the inner one: else, it would take minutes */
+            assert_error(sx_runner_run(t.runner, "in_the_body", of_two, 2, y, 1, &t.arena, NULL),
+                         SX_RESOURCE_EXHAUSTED,
+                         "the condition is still true after 20000 iterations, the limit");
+            assert_error(
+                sx_runner_run(t.runner, "in_the_condition", of_two, 2, y, 1, &t.arena, NULL),
+                SX_RESOURCE_EXHAUSTED,
+                "the condition is still true after 20000 iterations, the limit");
+            counts[0] = 3;
+            counts[1] = 20000;
+            assert_ok(sx_runner_run(t.runner, "in_the_condition", of_two, 2, y, 1, &t.arena, NULL));
+            counts[1] = 5;
+            assert_ok(sx_runner_run(t.runner, "in_the_body", of_two, 2, y, 1, &t.arena, NULL));
+            assert_int_equal(*(int64_t *)y[0].data, 3);
+        }
+        end(&t);
+    }
+}
+
+static void test_runtime_function_loops__the_limit_of_trips_holds_on_every_device(void **state)
+{
+    (void)state;
+    check_limit("host", NULL);
+    check_limit("cpu", NULL);
+    check_limit("pjrt", ref_plugin());
+    SKIP_WITHOUT_PJRT();
+    check_limit("pjrt", pjrt_plugin());
+}
+
 static void test_runtime_function_loops__loops_that_do_not_end_are_stopped(void **state)
 {
     (void)state;
@@ -258,6 +349,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_runtime_function_loops__long_loops_end_at_the_deadline),
     cmocka_unit_test(test_runtime_function_loops__a_device_that_is_busy_is_left_at_the_deadline),
     cmocka_unit_test(test_runtime_function_loops__a_bound_on_pjrt_is_an_error),
+    cmocka_unit_test(test_runtime_function_loops__the_limit_of_trips_holds_on_every_device),
     cmocka_unit_test(test_runtime_function_loops__loops_that_do_not_end_are_stopped),
     cmocka_unit_test(test_runtime_function_loops__a_loop_of_the_host_knows_the_batch),
 };

@@ -99,7 +99,8 @@ static sx_status keep_bounds(pjrt_executable *e, const sx_pjrt_module *program)
     e->has_bounds = program->bounds;
     e->bounds = sx_alloc((size_t)n + 1, sizeof(*e->bounds));
     for (int i = 0; i < n && e->bounds != NULL; i++) {
-        e->bounds[i] = (sx_hlo_bound){sx_strdup(bounds[i].name), bounds[i].trips};
+        e->bounds[i] = bounds[i];
+        e->bounds[i].name = sx_strdup(bounds[i].name);
         e->n_bounds = i + 1;
         if (e->bounds[i].name == NULL) {
             return sx_no_memory("for an executable");
@@ -208,7 +209,8 @@ static sx_status compile_into(sx_pjrt_platform *p, const sx_graph *g,
         .any_batch = options->any_batch,
         .hlo = {.bf16_products = bf16,
                 .wide_products = is_cpu(p),
-                .precision = bf16 ? "DEFAULT" : "HIGHEST"},
+                .precision = bf16 ? "DEFAULT" : "HIGHEST",
+                .max_trips = options->max_trips},
     };
     sx_pjrt_module program = {0};
     e->head.n_args = g->n_args + (options->steps > 1);
@@ -453,10 +455,11 @@ static void end_run(pjrt_run *run, sx_status status)
     for (int r = 0; r < p->replicas && e->has_bounds && status == SX_OK; r++) {
         if (run->reached[r] > 0 && run->reached[r] <= e->n_bounds) {
             const sx_hlo_bound *bound = &e->bounds[run->reached[r] - 1];
-            sx_run_end(&run->head,
-                       sx_error(SX_OUT_OF_RANGE,
-                                "while \"%s\": the condition is still true after %lld iterations",
-                                bound->name, (long long)bound->trips));
+            sx_run_end(&run->head, sx_error(bound->limit ? SX_RESOURCE_EXHAUSTED : SX_OUT_OF_RANGE,
+                                            "while \"%s\": the condition is still true after %lld "
+                                            "iterations%s",
+                                            bound->name, (long long)bound->trips,
+                                            bound->limit ? ", the limit" : ""));
             return;
         }
     }

@@ -276,9 +276,9 @@ sx_status sx_pjrt_module_create(const sx_graph *g, const sx_pjrt_module_options 
     SX_TRY(sx_pass_spmd(g, &division, &l.program));
     sx_hlo *args = sx_alloc((size_t)g->n_args + 2, sizeof(*args));
     sx_hlo *results = sx_alloc((size_t)g->n_results + 3, sizeof(*results));
-    l.bounds = sx_hlo_has_bounds(l.program.graph);
     sx_status status =
         args == NULL || results == NULL ? sx_no_memory("for a program") : begin(&l, options, args);
+    l.bounds = status == SX_OK && sx_hlo_has_bounds(l.w, l.program.graph);
     if (status == SX_OK && l.steps > 1) {
         status = lower_loop(&l, args, results);
     } else if (status == SX_OK) {

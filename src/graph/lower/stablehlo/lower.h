@@ -32,7 +32,7 @@ extern const sx_hlo_row sx_hlo_rows[SX_OPID_COUNT];
 void sx_hlo_graph(sx_hlo_writer *w, const sx_graph *g, const sx_hlo *args, sx_hlo *results);
 
 /* Whether it has a loop with a bound, in a region too. */
-bool sx_hlo_has_bounds(const sx_graph *g);
+bool sx_hlo_has_bounds(const sx_hlo_writer *w, const sx_graph *g);
 /* What is reached (stablehlo.h), as a value of the open region. */
 sx_hlo sx_hlo_reached_value(sx_hlo_writer *w);
 

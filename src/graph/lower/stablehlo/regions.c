@@ -6,14 +6,15 @@
 
 /* ---- Bounds ---- */
 
-bool sx_hlo_has_bounds(const sx_graph *g)
+bool sx_hlo_has_bounds(const sx_hlo_writer *w, const sx_graph *g)
 {
     bool any = false;
     for (int k = 0; k < g->n_nodes && !any; k++) {
         const sx_node *n = &g->nodes[k];
-        any = n->op == &sx_op_while && ((const sx_while_attrs *)n->attrs)->trips > 0;
+        any = n->op == &sx_op_while &&
+              sx_hlo_bound_of(w, ((const sx_while_attrs *)n->attrs)->trips).trips > 0;
         for (int i = 0; i < n->op->n_attrs && !any; i++) {
-            any = n->op->attrs[i].kind == SX_ATTR_BODY && sx_hlo_has_bounds(sx_node_body(n, i));
+            any = n->op->attrs[i].kind == SX_ATTR_BODY && sx_hlo_has_bounds(w, sx_node_body(n, i));
         }
     }
     return any;
@@ -32,7 +33,7 @@ static void lower_branch(sx_hlo_writer *w, const sx_hlo_op *op, const sx_graph *
                          sx_hlo *results)
 {
     enum { MOST = 2 * SX_MAX_OUTPUTS + 1 };
-    const bool bounds = sx_hlo_has_bounds(body);
+    const bool bounds = sx_hlo_has_bounds(w, body);
     const int n_x = op->n_in - 1, at_reached = 1 + n_x + op->n_out, n = at_reached + bounds;
     const sx_hlo outside = bounds ? sx_hlo_reached_value(w) : sx_hlo_reached(w);
     sx_hlo state[MOST], args[MOST];
@@ -79,13 +80,22 @@ void sx_hlo_lower_if(sx_hlo_writer *w, const sx_hlo_op *op)
 
 /* ---- while ---- */
 
+/* `test`, unless a bound is reached. */
+static sx_hlo unless_reached(sx_hlo_writer *w, sx_hlo test, sx_hlo reached)
+{
+    return sx_hlo_binary(w, "and", test,
+                         sx_hlo_compare(w, "EQ", reached, sx_hlo_like(w, reached, 0)));
+}
+
 /* The operands, where there is a bound a count of the iterations, and where a loop of the body has
- * one, what is reached. At the bound, the loop ends; the condition of the state that it leaves says
- * whether that was too early. */
+ * one, what is reached. At the bound, its own or that of a loop of its regions, the loop ends; the
+ * condition of the state that it leaves says whether that was too early. */
 void sx_hlo_lower_while(sx_hlo_writer *w, const sx_hlo_op *op)
 {
     const sx_while_attrs *attrs = op->attrs;
-    const bool bound = attrs->trips > 0, inner = sx_hlo_has_bounds(attrs->body);
+    sx_hlo_bound most = sx_hlo_bound_of(w, attrs->trips);
+    const bool bound = most.trips > 0, inner = sx_hlo_has_bounds(w, attrs->body);
+    const bool looks = bound || sx_hlo_has_bounds(w, attrs->condition);
     const int n = op->n_in, at_reached = n + bound, all = at_reached + inner;
     const sx_hlo outside = inner ? sx_hlo_reached_value(w) : sx_hlo_reached(w);
     sx_hlo *state = sx_alloc(2 * ((size_t)n + 2), sizeof(*state)), test;
@@ -105,11 +115,17 @@ void sx_hlo_lower_while(sx_hlo_writer *w, const sx_hlo_op *op)
     }
     sx_hlo first = sx_hlo_begin(w, "while", state, all, types, all);
     sx_hlo_region(w, types, all, args);
-    sx_hlo_set_reached(w, SX_HLO_NONE); /* loops of a condition: the last one counts, below */
+    sx_hlo_set_reached(w, SX_HLO_NONE); /* a loop of the condition: counts below, where this ends */
     sx_hlo_graph(w, attrs->condition, args, &test);
+    if (sx_hlo_is(sx_hlo_reached(w))) {
+        test = unless_reached(w, test, sx_hlo_reached(w));
+    }
+    if (inner) {
+        test = unless_reached(w, test, args[at_reached]);
+    }
     if (bound) {
-        sx_hlo most = sx_hlo_like(w, args[n], (double)attrs->trips);
-        test = sx_hlo_binary(w, "and", test, sx_hlo_compare(w, "LT", args[n], most));
+        const sx_hlo last = sx_hlo_like(w, args[n], (double)most.trips);
+        test = sx_hlo_binary(w, "and", test, sx_hlo_compare(w, "LT", args[n], last));
     }
     sx_hlo_region_end(w, &test, 1);
     sx_hlo_region(w, types, all, args);
@@ -130,12 +146,14 @@ void sx_hlo_lower_while(sx_hlo_writer *w, const sx_hlo_op *op)
         state[i] = sx_hlo_result(first, i);
     }
     sx_hlo_set_reached(w, inner ? sx_hlo_result(first, at_reached) : outside);
-    if (bound) {
+    if (looks) {
         sx_hlo_graph(w, attrs->condition, state, &test);
-        const int number = sx_hlo_add_bound(w, op->name, attrs->trips);
+    }
+    if (bound) {
+        most.name = (char *)op->name;
+        const int number = sx_hlo_add_bound(w, most);
         const sx_hlo before = sx_hlo_reached_value(w);
-        const sx_hlo none = sx_hlo_compare(w, "EQ", before, sx_hlo_like(w, before, 0));
-        sx_hlo_set_reached(w, sx_hlo_select(w, sx_hlo_binary(w, "and", test, none),
+        sx_hlo_set_reached(w, sx_hlo_select(w, unless_reached(w, test, before),
                                             sx_hlo_like(w, before, number), before));
     }
     for (int i = 0; i < op->n_out; i++) {
@@ -152,7 +170,7 @@ void sx_hlo_lower_map(sx_hlo_writer *w, const sx_hlo_op *op)
 {
     const sx_map_attrs *attrs = op->attrs;
     enum { MOST = 2 + 2 * SX_MAX_OUTPUTS };
-    const bool bounds = sx_hlo_has_bounds(attrs->body);
+    const bool bounds = sx_hlo_has_bounds(w, attrs->body);
     const int at_reached = 1 + op->n_in + op->n_out, n = at_reached + bounds;
     const sx_hlo outside = bounds ? sx_hlo_reached_value(w) : sx_hlo_reached(w);
     sx_hlo state[MOST], args[MOST], part[SX_MAX_OUTPUTS], made[SX_MAX_OUTPUTS];

@@ -148,16 +148,24 @@ void sx_hlo_set_reached(sx_hlo_writer *w, sx_hlo reached)
     w->reached = reached;
 }
 
-int sx_hlo_add_bound(sx_hlo_writer *w, const char *name, int64_t trips)
+sx_hlo_bound sx_hlo_bound_of(const sx_hlo_writer *w, int64_t trips)
+{
+    const int64_t most = w->options.max_trips;
+    const bool limit = most > 0 && (trips == 0 || trips > most);
+    return (sx_hlo_bound){.trips = limit ? most : trips, .limit = limit};
+}
+
+int sx_hlo_add_bound(sx_hlo_writer *w, sx_hlo_bound bound)
 {
     sx_hlo_bound *grown = sx_realloc(w->bounds, (size_t)w->n_bounds + 1, sizeof(*grown));
-    char *copy = grown != NULL ? sx_strdup(name) : NULL;
+    char *copy = grown != NULL ? sx_strdup(bound.name) : NULL;
     w->bounds = grown != NULL ? grown : w->bounds;
     if (copy == NULL) {
         sx_hlo_fail(w, sx_no_memory("for a program's text"));
         return 0;
     }
-    grown[w->n_bounds++] = (sx_hlo_bound){copy, trips};
+    bound.name = copy;
+    grown[w->n_bounds++] = bound;
     return w->n_bounds;
 }
 

@@ -44,6 +44,8 @@ typedef struct sx_hlo_options {
     bool bf16_products; /* operands of f32 products are rounded to bf16; results stay f32 */
     bool wide_products; /* operands of bf16 and f16 products are widened, because XLA's CPU is slow
                            otherwise */
+    int64_t max_trips;  /* of each loop of the graph, as a bound where it has none or a larger one;
+                           0 = any number */
 } sx_hlo_options;
 
 /* One argument of the function. */
@@ -121,10 +123,13 @@ void sx_hlo_region_binary(sx_hlo_writer *w, const char *op, sx_dtype dtype);
 typedef struct sx_hlo_bound {
     char *name; /* of the node; the writer's */
     int64_t trips;
+    bool limit; /* the option's max_trips, not the node's own bound */
 } sx_hlo_bound;
+/* The bound of a loop whose own is `trips`, 0 = none; its trips are 0 if it has none. */
+sx_hlo_bound sx_hlo_bound_of(const sx_hlo_writer *w, int64_t trips);
 sx_hlo sx_hlo_reached(const sx_hlo_writer *w);
 void sx_hlo_set_reached(sx_hlo_writer *w, sx_hlo reached);
-int sx_hlo_add_bound(sx_hlo_writer *w, const char *name, int64_t trips); /* its number */
+int sx_hlo_add_bound(sx_hlo_writer *w, sx_hlo_bound bound); /* its number; copies the name */
 const sx_hlo_bound *sx_hlo_bounds(const sx_hlo_writer *w, int *out_n);
 
 /* ---- Constants ---- */

@@ -155,7 +155,12 @@ void *sx_device_buffer_data(sx_device_buffer *buffer)
 
 sx_status sx_device_buffer_read(sx_device_buffer *buffer, void *data)
 {
-    return buffer->device->platform->backend->buffer_read(buffer, data);
+    return sx_device_buffer_read_within(buffer, data, SX_NO_DEADLINE);
+}
+
+sx_status sx_device_buffer_read_within(sx_device_buffer *buffer, void *data, int64_t deadline_ns)
+{
+    return buffer->device->platform->backend->buffer_read(buffer, data, deadline_ns);
 }
 
 sx_status sx_device_buffers_read(int n, sx_device_buffer *const *buffers, void *const *data)

@@ -142,7 +142,8 @@ struct sx_platform {
     const sx_backend *backend;
     sx_device *const *devices;
     int n_devices;
-    atomic_int abandoned; /* runs that were destroyed while pending and have not ended */
+    atomic_int abandoned; /* runs that were destroyed while pending, and reads that were left at
+                             their deadline, which have not ended */
 };
 struct sx_device_buffer {
     sx_device *device;
@@ -204,8 +205,9 @@ struct sx_backend {
     /* Optional: the buffer's own row-major memory, where the host may write its value instead,
      * while no execution uses it. */
     void *(*buffer_data)(sx_device_buffer *buffer);
-    /* Waits for pending writers, then copies out, row-major. */
-    sx_status (*buffer_read)(sx_device_buffer *buffer, void *data);
+    /* Waits for pending writers, then copies out, row-major. DEADLINE_EXCEEDED: the value has not
+     * come before `deadline_ns`; from then on, nothing writes to `data`. */
+    sx_status (*buffer_read)(sx_device_buffer *buffer, void *data, int64_t deadline_ns);
     /* Optional: reads n buffers of one platform, with overlapping waits. */
     sx_status (*buffers_read)(int n, sx_device_buffer *const *buffers, void *const *data);
 
@@ -252,8 +254,8 @@ const char *sx_default_backend(void);
 SX_MUST_USE sx_status sx_platform_open(const char *name, const sx_platform_options *options,
                                        sx_platform **out_platform);
 /* NULL is allowed; its buffers and executables must have been released. False: an execution whose
- * run was destroyed has not ended within a second. The platform is left open for it, and what it
- * uses, the executable's budget included, must not be freed. */
+ * run was destroyed, or a read that was left, has not ended within a second. The platform is left
+ * open for it, and what it uses, the executable's budget included, must not be freed. */
 bool sx_platform_close(sx_platform *platform);
 
 SX_MUST_USE sx_status sx_device_buffer_create(sx_device *device, const sx_type *type,
@@ -269,6 +271,10 @@ SX_MUST_USE sx_status sx_device_buffer_write(sx_device_buffer *buffer, const voi
  * NULL: the device has memory of its own. */
 void *sx_device_buffer_data(sx_device_buffer *buffer);
 SX_MUST_USE sx_status sx_device_buffer_read(sx_device_buffer *buffer, void *data);
+/* The same until `deadline_ns` (of sx_now_ns(); SX_NO_DEADLINE). DEADLINE_EXCEEDED names a device
+ * that has not given the value by then; `data` may be freed. */
+SX_MUST_USE sx_status sx_device_buffer_read_within(sx_device_buffer *buffer, void *data,
+                                                   int64_t deadline_ns);
 /* Reads buffers[i] into data[i]; the data are undefined after an error. */
 SX_MUST_USE sx_status sx_device_buffers_read(int n, sx_device_buffer *const *buffers,
                                              void *const *data);

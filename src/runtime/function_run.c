@@ -171,7 +171,7 @@ static size_t host_bytes(const sx_type *type)
     return type->dtype == SX_RESOURCE ? 0 : (size_t)sx_host_bytes(type);
 }
 
-static sx_status to_host(value *v, sx_arena *arena)
+static sx_status to_host(const call *c, value *v, sx_arena *arena)
 {
     if (v->data != NULL) {
         return SX_OK;
@@ -180,7 +180,7 @@ static sx_status to_host(value *v, sx_arena *arena)
     if (data == NULL) {
         return sx_budget_error(arena->budget);
     }
-    SX_TRY(sx_device_buffer_read(v->buffer, data));
+    SX_TRY(sx_device_buffer_read_within(v->buffer, data, c->cancel.deadline_ns));
     v->data = data;
     return SX_OK;
 }
@@ -307,8 +307,9 @@ static sx_status find_batch(const sx_graph *body, const value *args, int n, bool
 
 /* What is bound of each argument, in `arena`. c·N and, with `symbols`, those that have N's size
  * stay symbolic, unless that is 0. */
-static sx_status bind(const sx_graph *body, const value *args, int n, const bool *shaping,
-                      bool symbols, int64_t batch, sx_arena *arena, sx_tensor **out)
+static sx_status bind(const call *c, const sx_graph *body, const value *args, int n,
+                      const bool *shaping, bool symbols, int64_t batch, sx_arena *arena,
+                      sx_tensor **out)
 {
     sx_tensor *bound = sx_arena_array(arena, n + 1, sx_tensor);
     if (bound == NULL) {
@@ -334,7 +335,7 @@ static sx_status bind(const sx_graph *body, const value *args, int n, const bool
         } else if (shaping[i] && whole && sized && !sx_type_has_batch(&bound[i].type) &&
                    sx_type_elems(&args[i].type) <= MAX_KNOWN_ELEMS) {
             value here = args[i]; /* the caller's may outlive the arena */
-            SX_TRY(to_host(&here, arena));
+            SX_TRY(to_host(c, &here, arena));
             bound[i].data = here.data;
         }
     }
@@ -424,7 +425,7 @@ static sx_status run_host(call *c, const sx_step *step, int64_t batch, value *sl
     }
     for (int i = 0; i < step->n_in; i++) {
         value *v = &slots[step->in[i]];
-        SX_TRY(to_host(v, arena));
+        SX_TRY(to_host(c, v, arena));
         t[i] = (sx_tensor){v->type, v->data};
     }
     sx_tensor *out = t + step->n_in;
@@ -439,14 +440,14 @@ static sx_status run_host(call *c, const sx_step *step, int64_t batch, value *sl
     return SX_OK;
 }
 
-static sx_status read_flag(value *v, sx_arena *arena, bool *out)
+static sx_status read_flag(const call *c, value *v, sx_arena *arena, bool *out)
 {
     if (v->type.dtype != SX_BOOL || sx_type_elems(&v->type) != 1) {
         char text[SX_TYPE_TEXT];
         return sx_error(SX_INVALID_ARGUMENT, "the condition is %s, expected a bool scalar",
                         sx_type_format(&v->type, text, sizeof(text)));
     }
-    SX_TRY(to_host(v, arena));
+    SX_TRY(to_host(c, v, arena));
     *out = *(const uint8_t *)v->data != 0;
     return SX_OK;
 }
@@ -466,7 +467,7 @@ static sx_status run_if(call *c, const sx_function_program *p, int k, int64_t ba
     const sx_step *step = &p->spec->steps[k];
     const int n = step->node->n_inputs - 1;
     bool taken = false;
-    SX_TRY(read_flag(&slots[step->in[0]], arena, &taken));
+    SX_TRY(read_flag(c, &slots[step->in[0]], arena, &taken));
     const int row = taken ? 0 : 1;
     value *args = sx_arena_array(arena, n + SX_MAX_OUTPUTS, value);
     if (args == NULL) {
@@ -508,7 +509,7 @@ static sx_status run_while(call *c, const sx_function_program *p, int k, int64_t
         status = run_graph(c, &condition, p->steps[k].has_batch[0] ? batch : NO_BATCH, args, n,
                            &flag, 1, here);
         if (status == SX_OK) {
-            status = read_flag(&flag, here, &again);
+            status = read_flag(c, &flag, here, &again);
         }
         release_values(&flag, 1);
         if (status != SX_OK || !again) {
@@ -609,7 +610,7 @@ static sx_status run_map(call *c, const sx_function_program *p, int k, int64_t b
                 SX_INVALID_ARGUMENT, "operand %d is %s, expected an axis 0 as long as that of %s",
                 i, sx_type_format(&x->type, a, sizeof(a)), sx_type_format(first, b, sizeof(b)));
         }
-        SX_TRY(to_host(x, arena));
+        SX_TRY(to_host(c, x, arena));
         args[i].type = sx_type_make(x->type.dtype, x->type.rank - 1, x->type.dims + 1);
     }
     const int64_t length = first->dims[0];
@@ -625,7 +626,7 @@ static sx_status run_map(call *c, const sx_function_program *p, int k, int64_t b
                                n_out, here);
         }
         for (int m = 0; m < n_out && status == SX_OK; m++) {
-            status = to_host(&made[m], here);
+            status = to_host(c, &made[m], here);
             status = status != SX_OK ? status : stack_row(&made[m], i, length, arena, &stacked[m]);
             status = sx_status_annotate(status, __FILE__, __LINE__, "result %d", m);
         }
@@ -725,7 +726,7 @@ static sx_status run_graph(call *c, const sx_function_body *called, int64_t late
     }
     SX_TRY(check_counts(body, n_args, n_results));
     SX_TRY(find_batch(body, args, n_args, symbols, &batch));
-    SX_TRY(bind(body, args, n_args, called->shaping, symbols, batch, arena, &bound));
+    SX_TRY(bind(c, body, args, n_args, called->shaping, symbols, batch, arena, &bound));
     const int64_t known_batch = batch >= 0 ? batch : late_batch;
     const bool is_static = batch <= 0 && known_batch >= 0;
     const sx_binding binding = {.args = bound,
@@ -795,16 +796,16 @@ static sx_status run_function(sx_runner *r, const sx_function *f, const sx_tenso
                               sx_tensor *results, sx_arena *arena, const sx_cancel *cancel)
 {
     const int n_args = f->body->n_args, n_results = f->body->n_results;
+    call c = {.r = r};
+    sx_cancel_init(&c.cancel, cancel != NULL ? cancel->deadline_ns : SX_NO_DEADLINE);
+    c.cancel.max_trips = r->options.max_trips > 0 ? r->options.max_trips : SX_MAX_TRIPS;
+    c.cancel.outer = cancel;
     value *values = sx_arena_array(arena, n_args + n_results + 1, value);
     sx_status status = values == NULL ? sx_budget_error(arena->budget) : SX_OK;
     for (int i = 0; i < n_args && status == SX_OK; i++) {
         status = take_argument(&args[i], i, &values[i]);
     }
     if (status == SX_OK) {
-        call c = {.r = r};
-        sx_cancel_init(&c.cancel, cancel != NULL ? cancel->deadline_ns : SX_NO_DEADLINE);
-        c.cancel.max_trips = r->options.max_trips > 0 ? r->options.max_trips : SX_MAX_TRIPS;
-        c.cancel.outer = cancel;
         if (r->any_writes && f->writes) {
             pthread_rwlock_wrlock(&r->lock);
         } else if (r->any_writes) {
@@ -822,7 +823,7 @@ static sx_status run_function(sx_runner *r, const sx_function *f, const sx_tenso
     }
     for (int i = 0; i < n_results && status == SX_OK; i++) {
         value *v = &values[n_args + i];
-        status = to_host(v, arena);
+        status = to_host(&c, v, arena);
         results[i] = (sx_tensor){v->type, v->data};
     }
     release_values(values, n_args + n_results);

@@ -406,7 +406,7 @@ static sx_status run_program(run *r, int64_t first, int64_t rows, int64_t piece)
         const int out = step->out[i];
         r->now[out] =
             (sx_tensor){sx_type_with_batch(r->p->places[out].type, rows), rows_of(r, out, first)};
-        status = sx_slot_read_output(slot, i, r->now[out].data);
+        status = sx_slot_read_output(slot, i, r->now[out].data, cancel.deadline_ns);
     }
     sx_slot_release(slot);
     return status;

@@ -136,10 +136,11 @@ SX_MUST_USE sx_status sx_program_acquire(sx_program *program, int64_t batch, int
                                          sx_slot **out_slot);
 /* Does what else only the first run does, once the variables have their values (sx_run_prepare). */
 SX_MUST_USE sx_status sx_slot_warm_up(sx_slot *slot);
-/* As sx_program_run() and sx_program_read_output(); `cancel` as in sx_run_set_cancel(). */
+/* As sx_program_run() and sx_program_read_output(), until a deadline; `cancel` as in
+ * sx_run_set_cancel(). */
 SX_MUST_USE sx_status sx_slot_run(sx_slot *slot, const void *const *inputs,
                                   const sx_cancel *cancel);
-SX_MUST_USE sx_status sx_slot_read_output(sx_slot *slot, int i, void *data);
+SX_MUST_USE sx_status sx_slot_read_output(sx_slot *slot, int i, void *data, int64_t deadline_ns);
 void sx_slot_release(sx_slot *slot);
 
 /* The result of sx_executable_get_info / sx_run_get_profile for the program at that (prepared)

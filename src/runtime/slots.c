@@ -287,7 +287,8 @@ sx_status sx_slot_run(sx_slot *slot, const void *const *inputs, const sx_cancel 
     return sx_run_execute_within(c->run, c->args, c->outputs, cancel);
 }
 
-sx_status sx_slot_read_output(sx_slot *slot, int i, void *data)
+sx_status sx_slot_read_output(sx_slot *slot, int i, void *data, int64_t deadline_ns)
 {
-    return sx_device_buffer_read(slot->compiled->outputs[slot->program->outputs[i]], data);
+    return sx_device_buffer_read_within(slot->compiled->outputs[slot->program->outputs[i]], data,
+                                        deadline_ns);
 }

@@ -348,6 +348,70 @@ static void test_backends_runs__a_device_that_never_answers_meets_the_deadline(v
     assert_true(WIFEXITED(ended) && WEXITSTATUS(ended) == 17);
 }
 
+/* In a child, as above: neither the one who reads first nor one who waits for it waits longer, and
+ * nothing is written to what they gave. */
+static void *read_until(void *user)
+{
+    float *got = malloc(3 * sizeof(*got));
+    assert_error(sx_device_buffer_read_within(user, got, sx_now_ns() + 200000000),
+                 SX_DEADLINE_EXCEEDED, "libpjrt_ref.so has not given a value in time");
+    free(got);
+    return NULL;
+}
+
+static void test_backends_runs__a_read_ends_at_its_deadline(void **state)
+{
+    (void)state;
+    fflush(stdout);
+    const pid_t child = fork();
+    if (child == 0) {
+        fixture f;
+        pthread_t readers[3];
+        float got[3];
+        setenv("SX_PJRT_REF_FAULT", "stuck:2", 1);
+        begin(&f, "pjrt");
+        const int y = f.executable->result_args[0] < 0 ? 0 : 1;
+        alarm(60); /* ends a child that waits */
+        assert_ok(sx_run_execute(f.run, f.args, f.outputs));
+        assert_ok(sx_device_buffer_read_within(f.outputs[y], got, sx_now_ns() + 30000000000));
+        assert_true(got[0] == 2 && got[2] == 6);
+        assert_ok(sx_run_submit(f.run, f.args, f.outputs));
+        for (int i = 0; i < 3; i++) {
+            assert_int_equal(pthread_create(&readers[i], NULL, read_until, f.outputs[y]), 0);
+        }
+        for (int i = 0; i < 3; i++) {
+            assert_int_equal(pthread_join(readers[i], NULL), 0);
+        }
+        const int64_t start = sx_now_ns();
+        assert_error(sx_device_buffer_read_within(f.args[0], got, start), SX_DEADLINE_EXCEEDED,
+                     "in time"); /* has passed */
+        assert_true(sx_now_ns() - start < 30000000000);
+        _exit(17);
+    }
+    int ended;
+    assert_int_equal(waitpid(child, &ended, 0), child);
+    assert_true(WIFEXITED(ended) && WEXITSTATUS(ended) == 17);
+}
+
+/* The memory of a read that was left is freed when the device has answered after all. */
+static void test_backends_runs__a_late_value_is_dropped(void **state)
+{
+    (void)state;
+    fixture f;
+    float got[3] = {7, 7, 7};
+    setenv("SX_PJRT_REF", "delay=300000", 1);
+    begin(&f, "pjrt");
+    const int y = f.executable->result_args[0] < 0 ? 0 : 1;
+    assert_ok(sx_run_submit(f.run, f.args, f.outputs));
+    assert_error(sx_device_buffer_read_within(f.outputs[y], got, sx_now_ns() + 1000000),
+                 SX_DEADLINE_EXCEEDED, "in time");
+    assert_ok(sx_run_await(f.run, SX_NO_DEADLINE));
+    assert_true(got[0] == 7 && got[2] == 7);
+    assert_holds(f.outputs[y], 2, 4, 6);
+    unsetenv("SX_PJRT_REF");
+    end(&f);
+}
+
 static void *read_forever(void *user)
 {
     float got[3];
@@ -489,6 +553,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_backends_runs__a_pending_run_may_be_destroyed),
     cmocka_unit_test(test_backends_runs__threads_share_an_executable),
     cmocka_unit_test(test_backends_runs__a_device_that_never_answers_meets_the_deadline),
+    cmocka_unit_test(test_backends_runs__a_read_ends_at_its_deadline),
+    cmocka_unit_test(test_backends_runs__a_late_value_is_dropped),
     cmocka_unit_test(test_backends_runs__who_waits_for_a_value_waits_alone),
 };
 

@@ -64,7 +64,7 @@ static int logits(const fixture *f)
 static void run(const fixture *f, sx_slot *slot, float y[8 * CLASSES])
 {
     assert_ok(sx_slot_run(slot, f->inputs, NULL));
-    assert_ok(sx_slot_read_output(slot, logits(f), y));
+    assert_ok(sx_slot_read_output(slot, logits(f), y, SX_NO_DEADLINE));
 }
 
 static void test_runtime_slots__are_used_at_once_up_to_the_bound(void **state)
@@ -115,7 +115,7 @@ static void test_runtime_slots__allocate_nothing_in_a_run(void **state)
         for (int k = 0; k < 3; k++) {
             assert_ok(sx_program_acquire(f.program, 8, SX_NO_DEADLINE, &slot));
             assert_ok(sx_slot_run(slot, f.inputs, NULL));
-            assert_ok(sx_slot_read_output(slot, y, f.y));
+            assert_ok(sx_slot_read_output(slot, y, f.y, SX_NO_DEADLINE));
             sx_slot_release(slot);
             assert_ok(sx_program_run(f.program, 4, f.inputs));
             assert_ok(sx_program_read_output(f.program, y, f.y));
@@ -168,7 +168,7 @@ static void test_runtime_slots__a_device_that_is_busy_is_left_at_the_deadline(vo
             *n = 2;
             if (i == 0) { /* later, the device is busy */
                 assert_ok(sx_slot_run(slot, inputs, NULL));
-                assert_ok(sx_slot_read_output(slot, 0, &y));
+                assert_ok(sx_slot_read_output(slot, 0, &y, SX_NO_DEADLINE));
                 assert_true(y == 12);
             }
             const int64_t start = sx_now_ns();

@@ -181,8 +181,9 @@ static sx_status cpu_buffer_write(sx_device_buffer *head, const void *data, bool
     return SX_OK;
 }
 
-static sx_status cpu_buffer_read(sx_device_buffer *head, void *data)
+static sx_status cpu_buffer_read(sx_device_buffer *head, void *data, int64_t deadline_ns)
 {
+    (void)deadline_ns; /* it is here */
     memcpy(data, ((cpu_buffer *)head)->data, (size_t)sx_type_bytes(&head->type));
     return SX_OK;
 }

@@ -95,8 +95,9 @@ static sx_status host_buffer_write(sx_device_buffer *buffer, const void *data, b
     return SX_OK;
 }
 
-static sx_status host_buffer_read(sx_device_buffer *buffer, void *data)
+static sx_status host_buffer_read(sx_device_buffer *buffer, void *data, int64_t deadline_ns)
 {
+    (void)deadline_ns; /* it is here */
     memcpy(data, ((host_buffer *)buffer)->bytes, (size_t)sx_type_bytes(&buffer->type));
     return SX_OK;
 }

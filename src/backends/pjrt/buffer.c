@@ -2,12 +2,20 @@
 #include "backends/pjrt/buffer.h"
 
 #include <string.h>
+#include <time.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 
 static sx_pjrt_platform *platform_of(const sx_device_buffer *buffer)
 {
     return (sx_pjrt_platform *)buffer->device->platform;
+}
+
+static sx_status too_late(const sx_pjrt_buffer *b)
+{
+    return sx_error(SX_DEADLINE_EXCEEDED, "%s of %s has not given a value in time",
+                    b->head.device->name, platform_of(&b->head)->client->plugin->path);
 }
 
 sx_status sx_pjrt_buffer_settle(sx_pjrt_buffer *b)
@@ -161,8 +169,111 @@ sx_status sx_pjrt_buffer_write(sx_device_buffer *head, const void *data, bool bo
     return status;
 }
 
+/* ---- Reading ---- */
+
+/* A copy to the host that its reader may leave: the plugin writes to memory that is freed after
+ * both. */
+typedef struct leavable {
+    sx_pjrt_platform *platform;
+    void *event;
+    pthread_mutex_t lock; /* guards what follows */
+    pthread_cond_t changed;
+    bool ended, left;
+    sx_status status;
+    char data[];
+} leavable;
+
+static void leavable_free(leavable *copy)
+{
+    pthread_mutex_destroy(&copy->lock);
+    pthread_cond_destroy(&copy->changed);
+    sx_free(copy);
+}
+
+/* The callback ends the event, as no other thread may use it any more. */
+static void on_copied(void *error, void *user)
+{
+    leavable *copy = user;
+    sx_pjrt_platform *p = copy->platform;
+    sx_status status = sx_pjrt_status(p->client->plugin, "Event_OnReady", error);
+    sx_pjrt_end(p->client->plugin, SX_PJRT_EVENT_DESTROY, copy->event);
+    pthread_mutex_lock(&copy->lock);
+    const bool left = copy->left;
+    copy->status = status;
+    copy->ended = true;
+    pthread_cond_broadcast(&copy->changed);
+    pthread_mutex_unlock(&copy->lock);
+    if (left) {
+        sx_status_free(status);
+        leavable_free(copy);
+        atomic_fetch_sub(&p->head.abandoned, 1);
+    }
+}
+
+/* Begins the copy; an error means that nothing of it is left. */
+static sx_status begin_copy(leavable *copy, void *array, const sx_type *type)
+{
+    const sx_pjrt_client *c = copy->platform->client;
+    SX_TRY(sx_pjrt_begin_get(c, array, type, copy->data, &copy->event));
+    if (copy->event == NULL) { /* no bytes */
+        copy->ended = true;
+        return SX_OK;
+    }
+    sx_pjrt_on_ready args =
+        SX_PJRT_ARGS(on_ready, .event = copy->event, .callback = on_copied, .user = copy);
+    sx_status status = sx_pjrt_call(c->plugin, SX_PJRT_EVENT_ON_READY, &args);
+    if (status != SX_OK) { /* the copy may have begun */
+        sx_status_free(sx_pjrt_await(c, copy->event));
+    }
+    return status;
+}
+
+/* Copies an array's value to the host. */
+static sx_status get(const sx_pjrt_buffer *b, void *array, const sx_type *type, void *data,
+                     int64_t deadline_ns)
+{
+    sx_pjrt_platform *p = platform_of(&b->head);
+    const size_t bytes = (size_t)sx_type_bytes(type);
+    if (deadline_ns == SX_NO_DEADLINE) {
+        return sx_pjrt_get(p->client, array, type, data);
+    }
+    leavable *copy = sx_alloc(sizeof(*copy) + bytes, 1);
+    if (copy == NULL) {
+        return sx_no_memory("for %zu bytes from %s", bytes, b->head.device->name);
+    }
+    copy->platform = p;
+    pthread_mutex_init(&copy->lock, NULL);
+    pthread_cond_init(&copy->changed, NULL);
+    sx_status status = begin_copy(copy, array, type);
+    if (status != SX_OK) {
+        leavable_free(copy);
+        return status;
+    }
+    const struct timespec until = {.tv_sec = (time_t)(deadline_ns / 1000000000),
+                                   .tv_nsec = (long)(deadline_ns % 1000000000)};
+    int late = 0;
+    pthread_mutex_lock(&copy->lock);
+    while (late == 0 && !copy->ended) {
+        late = pthread_cond_clockwait(&copy->changed, &copy->lock, CLOCK_MONOTONIC, &until);
+    }
+    const bool left = copy->left = !copy->ended;
+    if (left) {
+        atomic_fetch_add(&p->head.abandoned, 1);
+    }
+    pthread_mutex_unlock(&copy->lock);
+    if (left) {
+        return too_late(b);
+    }
+    status = copy->status;
+    if (status == SX_OK) {
+        memcpy(data, copy->data, bytes);
+    }
+    leavable_free(copy);
+    return status;
+}
+
 /* Reads the parts of a superbatch: K rows from each replica, joined along the batch. */
-static sx_status read_parts(sx_pjrt_buffer *b, char *data)
+static sx_status read_parts(sx_pjrt_buffer *b, char *data, int64_t deadline_ns)
 {
     const sx_pjrt_platform *p = platform_of(&b->head);
     sx_type part = part_of(b, b->axis);
@@ -174,14 +285,14 @@ static sx_status read_parts(sx_pjrt_buffer *b, char *data)
     whole *= b->head.type.dims[b->axis];
     for (int r = 0; r < p->replicas; r++) {
         if (b->axis == 0) {
-            SX_TRY(sx_pjrt_get(p->client, b->arrays[r], &part, data + r * row));
+            SX_TRY(get(b, b->arrays[r], &part, data + r * row, deadline_ns));
             continue;
         }
         b->owned = b->owned != NULL ? b->owned : sx_alloc((size_t)whole * (size_t)outer + 1, 1);
         if (b->owned == NULL) {
             return sx_no_memory("for a buffer");
         }
-        SX_TRY(sx_pjrt_get(p->client, b->arrays[r], &part, b->owned));
+        SX_TRY(get(b, b->arrays[r], &part, b->owned, deadline_ns));
         for (int64_t k = 0; k < outer; k++) {
             memcpy(data + k * whole + r * row, (const char *)b->owned + k * row, (size_t)row);
         }
@@ -189,9 +300,8 @@ static sx_status read_parts(sx_pjrt_buffer *b, char *data)
     return SX_OK;
 }
 
-static sx_status read_locked(sx_pjrt_buffer *b, void *data)
+static sx_status read_locked(sx_pjrt_buffer *b, void *data, int64_t deadline_ns)
 {
-    const sx_pjrt_platform *p = platform_of(&b->head);
     size_t bytes = (size_t)sx_type_bytes(&b->head.type);
     switch (b->state) {
     case SX_PJRT_EMPTY:
@@ -201,9 +311,9 @@ static sx_status read_locked(sx_pjrt_buffer *b, void *data)
         memcpy(data, b->held, bytes);
         return SX_OK;
     case SX_PJRT_COPIED:
-        return sx_pjrt_get(p->client, b->arrays[0], &b->head.type, data);
+        return get(b, b->arrays[0], &b->head.type, data, deadline_ns);
     case SX_PJRT_CUT:
-        return read_parts(b, data);
+        return read_parts(b, data, deadline_ns);
     case SX_PJRT_LOST:
         break;
     }
@@ -211,11 +321,20 @@ static sx_status read_locked(sx_pjrt_buffer *b, void *data)
                     "the buffer's value was lost in an execution that failed");
 }
 
-sx_status sx_pjrt_buffer_read(sx_device_buffer *head, void *data)
+sx_status sx_pjrt_buffer_read(sx_device_buffer *head, void *data, int64_t deadline_ns)
 {
+    const struct timespec nap = {.tv_nsec = 1000000};
     sx_pjrt_buffer *b = (sx_pjrt_buffer *)head;
-    pthread_mutex_lock(&b->lock);
-    sx_status status = read_locked(b, data);
+    if (deadline_ns == SX_NO_DEADLINE) {
+        pthread_mutex_lock(&b->lock);
+    }
+    while (deadline_ns != SX_NO_DEADLINE && pthread_mutex_trylock(&b->lock) != 0) {
+        if (sx_now_ns() >= deadline_ns) { /* another thread waits for the value */
+            return too_late(b);
+        }
+        nanosleep(&nap, NULL);
+    }
+    sx_status status = read_locked(b, data, deadline_ns);
     pthread_mutex_unlock(&b->lock);
     return status;
 }
@@ -231,7 +350,7 @@ sx_status sx_pjrt_buffers_read(int n, sx_device_buffer *const *heads, void *cons
         pthread_mutex_lock(&b->lock);
         first = b->state == SX_PJRT_COPIED ? sx_pjrt_begin_get(p->client, b->arrays[0],
                                                                &b->head.type, data[i], &b->reading)
-                                           : read_locked(b, data[i]);
+                                           : read_locked(b, data[i], SX_NO_DEADLINE);
         pthread_mutex_unlock(&b->lock);
     }
     for (int i = 0; i < n; i++) {
@@ -292,7 +411,7 @@ sx_status sx_pjrt_buffer_place(sx_pjrt_buffer *b, int axis)
     if (host == NULL) {
         return sx_no_memory("for a buffer");
     }
-    sx_status status = read_locked(b, host);
+    sx_status status = read_locked(b, host, SX_NO_DEADLINE);
     status = status != SX_OK ? status : put(b, host, axis, false);
     sx_free(host);
     return status;

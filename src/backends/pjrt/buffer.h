@@ -38,7 +38,7 @@ SX_MUST_USE sx_status sx_pjrt_buffer_create(sx_device *device, int memory, const
                                             sx_device_buffer **out);
 void sx_pjrt_buffer_destroy(sx_device_buffer *head);
 SX_MUST_USE sx_status sx_pjrt_buffer_write(sx_device_buffer *head, const void *data, bool borrow);
-SX_MUST_USE sx_status sx_pjrt_buffer_read(sx_device_buffer *head, void *data);
+SX_MUST_USE sx_status sx_pjrt_buffer_read(sx_device_buffer *head, void *data, int64_t deadline_ns);
 SX_MUST_USE sx_status sx_pjrt_buffers_read(int n, sx_device_buffer *const *heads,
                                            void *const *data);
 

@@ -73,6 +73,9 @@ typedef struct sx_compile_options {
      * that cannot be stopped (pjrt), which counts in the program; the others look at the run's
      * sx_cancel instead. 0 = any number, which costs nothing. */
     int64_t max_trips;
+    /* Compiling ends with DEADLINE_EXCEEDED or CANCELLED when it says so, where the backend can
+     * (pjrt, with a deadline); NULL = none. Used for the call only. */
+    const sx_cancel *cancel;
     sx_budget *memory; /* charged for the memory of the executable and its runs; NULL = none; must
                           outlive them */
 } sx_compile_options;
@@ -142,8 +145,8 @@ struct sx_platform {
     const sx_backend *backend;
     sx_device *const *devices;
     int n_devices;
-    atomic_int abandoned; /* runs that were destroyed while pending, and reads that were left at
-                             their deadline, which have not ended */
+    atomic_int abandoned; /* runs that were destroyed while pending, and reads and compilations
+                             that were left at their deadline, which have not ended */
 };
 struct sx_device_buffer {
     sx_device *device;
@@ -254,8 +257,9 @@ const char *sx_default_backend(void);
 SX_MUST_USE sx_status sx_platform_open(const char *name, const sx_platform_options *options,
                                        sx_platform **out_platform);
 /* NULL is allowed; its buffers and executables must have been released. False: an execution whose
- * run was destroyed, or a read that was left, has not ended within a second. The platform is left
- * open for it, and what it uses, the executable's budget included, must not be freed. */
+ * run was destroyed, or a read or a compilation that was left, has not ended within a second. The
+ * platform is left open for it, and what it uses, the executable's budget included, must not be
+ * freed. */
 bool sx_platform_close(sx_platform *platform);
 
 SX_MUST_USE sx_status sx_device_buffer_create(sx_device *device, const sx_type *type,

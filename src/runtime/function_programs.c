@@ -253,6 +253,7 @@ typedef struct build_executable {
     const sx_function_programs *f;
     const sx_graph *graph;
     int64_t batch;
+    const sx_cancel *cancel;
 } build_executable;
 
 static sx_status compile(void *user, void **out_value, int64_t *out_bytes)
@@ -264,6 +265,7 @@ static sx_status compile(void *user, void **out_value, int64_t *out_bytes)
                                             .shards = 1,
                                             .frozen = b->f->frozen,
                                             .max_trips = b->f->max_trips,
+                                            .cancel = b->cancel,
                                             .memory = b->f->memory},
                       &e));
     *out_value = e;
@@ -291,7 +293,7 @@ sx_status sx_function_executable_get(sx_function_programs *f, sx_function_progra
         sx_digest digest;
         int64_t batch;
     } key = {p->spec->steps[k].digests[0], batch};
-    build_executable b = {.f = f, .graph = g, .batch = batch};
+    build_executable b = {.f = f, .graph = g, .batch = batch, .cancel = cancel};
     sx_status status = SX_OK;
     int tries = 0;
     do {

@@ -253,7 +253,7 @@ sx_status sx_program_bind(sx_program *p, sx_executable *executable, int64_t batc
 }
 
 sx_status sx_program_compile(const sx_program *p, int64_t batch, int64_t steps, int ok_output,
-                             sx_executable **out)
+                             const sx_cancel *cancel, sx_executable **out)
 {
     const sx_session_options *o = sx_session_get_options(p->session);
     const sx_compile_options options = {
@@ -264,6 +264,7 @@ sx_status sx_program_compile(const sx_program *p, int64_t batch, int64_t steps, 
         .ok_output = steps > 1 && ok_output >= 0 ? sx_program_output_name(p, ok_output) : NULL,
         .any_batch = steps == 1,
         .frozen = sx_session_is_frozen(p->session),
+        .cancel = cancel,
         .memory = o->memory,
     };
     return sx_compile(sx_session_platform(p->session), p->graph, &options, out);
@@ -273,7 +274,7 @@ static sx_status compile_for(sx_program *p, int64_t batch, int64_t steps, int ok
                              sx_compiled **out)
 {
     sx_executable *executable = NULL;
-    sx_status status = sx_program_compile(p, batch, steps, ok_output, &executable);
+    sx_status status = sx_program_compile(p, batch, steps, ok_output, NULL, &executable);
     if (status == SX_OK) {
         status = sx_program_bind(p, executable, batch, steps, out);
     }

@@ -47,7 +47,8 @@ SX_MUST_USE sx_status sx_program_compiled(sx_program *p, int64_t batch, int64_t 
                                           int ok_output, sx_compiled **out);
 /* An executable for that batch and number of steps, under the session's options. */
 SX_MUST_USE sx_status sx_program_compile(const sx_program *p, int64_t batch, int64_t steps,
-                                         int ok_output, sx_executable **out);
+                                         int ok_output, const sx_cancel *cancel,
+                                         sx_executable **out);
 /* A run of an executable of the program, and buffers of its inputs and outputs. */
 SX_MUST_USE sx_status sx_program_bind(sx_program *p, sx_executable *executable, int64_t batch,
                                       int64_t steps, sx_compiled **out);

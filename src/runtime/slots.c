@@ -122,12 +122,15 @@ static sx_status add_slots(sx_program *p, int64_t batch, sx_slots **out)
 }
 
 /* Creates a slot and takes it; *out is NULL if no more slots may be created. */
-static sx_status make_slot(sx_program *p, sx_slots *z, sx_slot **out)
+static sx_status make_slot(sx_program *p, sx_slots *z, int64_t deadline_ns, sx_slot **out)
 {
+    sx_cancel cancel;
+    sx_cancel_init(&cancel, deadline_ns);
     *out = NULL;
     sx_compiled *c = NULL;
-    sx_status status =
-        z->executable != NULL ? SX_OK : sx_program_compile(p, z->batch, 1, -1, &z->executable);
+    sx_status status = z->executable != NULL
+                           ? SX_OK
+                           : sx_program_compile(p, z->batch, 1, -1, &cancel, &z->executable);
     if (status == SX_OK && z->made > 0 &&
         (z->made == z->most || z->made == z->executable->max_runs)) {
         return SX_OK;
@@ -204,7 +207,7 @@ static sx_status make_or_wait(sx_program *p, int64_t batch, int64_t deadline_ns,
             if (z == NULL) {
                 SX_TRY(add_slots(p, batch, &z));
             }
-            sx_status status = make_slot(p, z, out);
+            sx_status status = make_slot(p, z, deadline_ns, out);
             if (sx_status_code(status) == SX_RESOURCE_EXHAUSTED && !emptied &&
                 empty_slots(p->session)) { /* again, alone */
                 sx_status_free(status);

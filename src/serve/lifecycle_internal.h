@@ -5,9 +5,9 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/timed_call.h"
 #include "savedmodel/versions.h"
 #include "serve/lifecycle.h"
-#include "serve/timed_call.h"
 
 struct sx_served {
     atomic_int users;

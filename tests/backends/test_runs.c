@@ -460,6 +460,87 @@ static void test_backends_runs__who_waits_for_a_value_waits_alone(void **state)
     assert_true(WIFEXITED(ended) && WEXITSTATUS(ended) == 17);
 }
 
+/* --- Compiling ---------------------------------------------------------------------------------
+ */
+
+/* y = x * k */
+static sx_status compile_times(sx_platform *p, float k, int64_t wait_ns, sx_executable **out)
+{
+    sx_builder *b;
+    sx_graph *g;
+    sx_cancel cancel;
+    assert_ok(sx_builder_create(&b));
+    sx_value in = sx_input(b, "x", sx_type_of(SX_F32, 3));
+    sx_output(b, "y", sx_mul(b, in, sx_constant_f32(b, (double)k)));
+    assert_ok(sx_builder_finish(b, &g));
+    sx_builder_destroy(b);
+    sx_cancel_init(&cancel, sx_now_ns() + wait_ns);
+    sx_status status = sx_compile(p, g, &(sx_compile_options){.cancel = &cancel}, out);
+    sx_graph_destroy(g);
+    return status;
+}
+
+/* What its first caller does not wait for is given to the next one: the plugin refuses to compile
+ * anything else. */
+static void test_backends_runs__a_program_that_is_late_is_compiled_once(void **state)
+{
+    (void)state;
+    const sx_platform_options options = options_of("pjrt");
+    sx_platform *p;
+    sx_executable *e, *other;
+    setenv("SX_PJRT_REF", "compile=300", 1);
+    setenv("SX_PJRT_REF_FAULT", "compile:3", 1);
+    assert_ok(sx_platform_open("pjrt", &options, &p));
+    assert_ok(compile_times(p, 1, 30000000000, &other));
+    assert_error(compile_times(p, 2, 1000000, &e), SX_DEADLINE_EXCEEDED,
+                 "libpjrt_ref.so has not compiled the program in time");
+    assert_ok(compile_times(p, 2, 30000000000, &e));
+    const float x[3] = {1, 2, 3};
+    sx_device_buffer *in, *y;
+    assert_ok(sx_device_buffer_create(p->devices[0], &e->arg_types[0], &in));
+    assert_ok(sx_device_buffer_create(p->devices[0], &e->arg_types[0], &y));
+    assert_ok(sx_device_buffer_write(in, x, false));
+    assert_ok(sx_execute(e, &in, &y));
+    assert_holds(y, 2, 4, 6);
+    sx_device_buffer_release(in);
+    sx_device_buffer_release(y);
+    sx_executable_release(e);
+    sx_executable_release(other);
+    assert_error(compile_times(p, 3, 30000000000, &e), SX_INVALID_ARGUMENT,
+                 "the program is not for me");
+    assert_error(compile_times(p, 4, 1000000, &e), SX_DEADLINE_EXCEEDED, "in time");
+    assert_true(sx_platform_close(p)); /* waits, and forgets it */
+    unsetenv("SX_PJRT_REF");
+    unsetenv("SX_PJRT_REF_FAULT");
+}
+
+/* In a child, as above. */
+static void test_backends_runs__a_compiler_that_never_answers_meets_the_deadline(void **state)
+{
+    (void)state;
+    fflush(stdout);
+    const pid_t child = fork();
+    if (child == 0) {
+        const sx_platform_options options = options_of("pjrt");
+        sx_platform *p;
+        sx_executable *e;
+        setenv("SX_PJRT_REF", "compile=3600000", 1);
+        alarm(60); /* ends a child that waits */
+        assert_ok(sx_platform_open("pjrt", &options, &p));
+        for (int i = 0; i < 8; i++) { /* each of four programs twice */
+            assert_error(compile_times(p, (float)(i % 4), 20000000, &e), SX_DEADLINE_EXCEEDED,
+                         "libpjrt_ref.so has not compiled the program in time");
+        }
+        assert_error(compile_times(p, 4, 20000000, &e), SX_UNAVAILABLE,
+                     "libpjrt_ref.so has not answered for 4 programs, which it is still compiling");
+        assert_false(sx_platform_close(p));
+        _exit(17);
+    }
+    int ended;
+    assert_int_equal(waitpid(child, &ended, 0), child);
+    assert_true(WIFEXITED(ended) && WEXITSTATUS(ended) == 17);
+}
+
 /* --- Threads -----------------------------------------------------------------------------------
  */
 
@@ -556,6 +637,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_backends_runs__a_read_ends_at_its_deadline),
     cmocka_unit_test(test_backends_runs__a_late_value_is_dropped),
     cmocka_unit_test(test_backends_runs__who_waits_for_a_value_waits_alone),
+    cmocka_unit_test(test_backends_runs__a_program_that_is_late_is_compiled_once),
+    cmocka_unit_test(test_backends_runs__a_compiler_that_never_answers_meets_the_deadline),
 };
 
 SX_TEST_MAIN(tests)

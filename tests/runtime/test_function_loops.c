@@ -161,6 +161,40 @@ static void test_runtime_function_loops__a_device_that_is_busy_is_left_at_the_de
     assert_true(WIFEXITED(ended) && WEXITSTATUS(ended) == 17);
 }
 
+/* In a child, as above: the plugin never ends a compilation. */
+static void test_runtime_function_loops__a_compiler_is_left_at_the_deadline(void **state)
+{
+    (void)state;
+    fflush(stdout);
+    const pid_t child = fork();
+    if (child == 0) {
+        running t = {.library = parse(long_loops)};
+        sx_tensor y;
+        sx_cancel cancel;
+        float x = 3;
+        const sx_tensor in = {sx_scalar_type(SX_F32), &x};
+        setenv("SX_PJRT_REF", "compile=3600000", 1);
+        alarm(60); /* ends a child that waits */
+        assert_ok(sx_platform_open("pjrt", &(sx_platform_options){.pjrt.plugin_path = ref_plugin()},
+                                   &t.platform));
+        assert_ok(sx_runner_create(
+            &(sx_runner_options){.library = t.library, .platform = t.platform}, &t.runner));
+        sx_arena_init(&t.arena, 0);
+        for (int i = 0; i < 3; i++) {
+            sx_cancel_init(&cancel, sx_now_ns() + 100000000);
+            assert_error(sx_runner_run(t.runner, "neg", &in, 1, &y, 1, &t.arena, &cancel),
+                         SX_DEADLINE_EXCEEDED,
+                         "libpjrt_ref.so has not compiled the program in time");
+        }
+        sx_runner_destroy(t.runner);
+        assert_false(sx_platform_close(t.platform));
+        _exit(17);
+    }
+    int ended;
+    assert_int_equal(waitpid(child, &ended, 0), child);
+    assert_true(WIFEXITED(ended) && WEXITSTATUS(ended) == 17);
+}
+
 /* No device is stopped there: the program ends at the bound, and says that it did. */
 static void test_runtime_function_loops__a_bound_on_pjrt_is_an_error(void **state)
 {
@@ -348,6 +382,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_runtime_function_loops__loops_that_count_have_a_bound),
     cmocka_unit_test(test_runtime_function_loops__long_loops_end_at_the_deadline),
     cmocka_unit_test(test_runtime_function_loops__a_device_that_is_busy_is_left_at_the_deadline),
+    cmocka_unit_test(test_runtime_function_loops__a_compiler_is_left_at_the_deadline),
     cmocka_unit_test(test_runtime_function_loops__a_bound_on_pjrt_is_an_error),
     cmocka_unit_test(test_runtime_function_loops__the_limit_of_trips_holds_on_every_device),
     cmocka_unit_test(test_runtime_function_loops__loops_that_do_not_end_are_stopped),

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "backends/pjrt/buffer.h"
-#include "backends/pjrt/compile.h"
+#include "backends/pjrt/compile_within.h"
 #include "backends/pjrt/pjrt.h"
 #include "backends/pjrt/module.h"
 #include "base/checked.h"
@@ -174,8 +174,9 @@ static sx_status explain(const sx_pjrt_platform *p, const sx_graph *g, sx_status
                                     "%s (use --dump-stablehlo DIR to see it)", what);
 }
 
-static sx_status compile_text(const sx_pjrt_platform *p, const sx_pjrt_module_options *how,
-                              const sx_pjrt_module *program, pjrt_executable *e)
+static sx_status compile_text(sx_pjrt_platform *p, const sx_pjrt_module_options *how,
+                              const sx_cancel *cancel, const sx_pjrt_module *program,
+                              pjrt_executable *e)
 {
     sx_pjrt_compiled made;
     const sx_pjrt_compile_request request = {.text = program->text,
@@ -184,7 +185,7 @@ static sx_status compile_text(const sx_pjrt_platform *p, const sx_pjrt_module_op
                                              .ids = p->ids,
                                              .unfused = how->shards > 0 && is_cpu(p),
                                              .cache_dir = p->cache_dir};
-    SX_TRY(sx_pjrt_compile_program(p->client, &request, &made));
+    SX_TRY(sx_pjrt_compile_within(p, &request, cancel, &made));
     e->loaded = made.loaded;
     e->info = (sx_executable_info){.argument_bytes = made.facts.argument_bytes,
                                    .output_bytes = made.facts.output_bytes,
@@ -227,7 +228,7 @@ static sx_status compile_into(sx_pjrt_platform *p, const sx_graph *g,
         status = dump(p, &program);
     }
     if (status == SX_OK) {
-        status = explain(p, g, compile_text(p, &how, &program, e));
+        status = explain(p, g, compile_text(p, &how, options->cancel, &program, e));
     }
     sx_pjrt_module_destroy(&program);
     return status != SX_OK ? status : inspect(p, e, &how);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "backends/pjrt/buffer.h"
+#include "backends/pjrt/compile_within.h"
 #include "backends/pjrt/executable.h"
 #include "base/memory.h"
 
@@ -28,9 +29,11 @@ static void pjrt_close(sx_platform *head)
 {
     sx_pjrt_platform *p = (sx_pjrt_platform *)head;
     if (p->client != NULL) {
+        sx_pjrt_forget_compiling(p);
         sx_pjrt_client_close(p->client);
     }
     pthread_mutex_destroy(&p->lock);
+    pthread_mutex_destroy(&p->compile_lock);
     sx_free(p->device_rows);
     sx_free(p->devices);
     sx_free(p->dump_dir);
@@ -120,6 +123,7 @@ static sx_status pjrt_open(const sx_platform_options *all, sx_platform **out)
         return sx_no_memory("for the platform");
     }
     pthread_mutex_init(&p->lock, NULL);
+    pthread_mutex_init(&p->compile_lock, NULL);
     p->head.backend = &sx_backend_pjrt;
     p->replicas = options->replicas > 0 ? options->replicas : 1;
     sx_status status = copy_path(options->dump_dir, &p->dump_dir);

@@ -23,6 +23,8 @@ typedef struct sx_pjrt_platform {
     /* Held by one reader of several buffers, and, with several replicas, by one execution that is
      * being submitted: two may need a shared argument divided along different axes. */
     pthread_mutex_t lock;
+    pthread_mutex_t compile_lock;        /* guards: */
+    struct sx_pjrt_compiling *compiling; /* programs whose callers did not wait for them */
 } sx_pjrt_platform;
 
 /* How a program expects a value: the dimension along which replicas split it, or whole. */

@@ -8,16 +8,16 @@
  *
  *   struct listing { sx_timed_call call; char *dir; ... };      embed it as the first member
  *   sx_timed_call_start(&listing->call)
- *   poll(listing->call.done_fd)  until it is readable or the deadline has passed
+ *   sx_timed_call_wait(&listing->call, cancel), or poll() its done_fd
  *   sx_timed_call_done(&listing->call) ? take the results : abandon
  *   sx_timed_call_release(&listing->call) */
-#ifndef SX_SERVE_TIMED_CALL_H
-#define SX_SERVE_TIMED_CALL_H
+#ifndef SX_BASE_TIMED_CALL_H
+#define SX_BASE_TIMED_CALL_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include <sextant/status.h>
+#include "base/cancel.h"
 
 typedef struct sx_timed_call sx_timed_call;
 
@@ -34,6 +34,8 @@ struct sx_timed_call {
 SX_MUST_USE sx_status sx_timed_call_start(sx_timed_call *call);
 /* Whether run() has returned; then the caller may read the results. */
 bool sx_timed_call_done(const sx_timed_call *call);
+/* Waits until it has. DEADLINE_EXCEEDED, CANCELLED: the token says so first, within 50 ms. */
+SX_MUST_USE sx_status sx_timed_call_wait(const sx_timed_call *call, const sx_cancel *cancel);
 void sx_timed_call_release(sx_timed_call *call); /* NULL is allowed */
 
 #endif

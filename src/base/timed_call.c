@@ -1,12 +1,17 @@
 /* See timed_call.h. */
-#include "serve/timed_call.h"
+#include "base/timed_call.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/checked.h"
+#include "base/clock.h"
 #include "base/thread.h"
+
+enum { LOOK_MS = 50 }; /* at the token */
 
 void sx_timed_call_release(sx_timed_call *call)
 {
@@ -22,6 +27,21 @@ void sx_timed_call_release(sx_timed_call *call)
 bool sx_timed_call_done(const sx_timed_call *call)
 {
     return atomic_load_explicit(&call->done, memory_order_acquire);
+}
+
+sx_status sx_timed_call_wait(const sx_timed_call *call, const sx_cancel *cancel)
+{
+    while (!sx_timed_call_done(call)) {
+        SX_TRY(sx_cancel_check(cancel));
+        int64_t wait_ms = LOOK_MS;
+        if (cancel != NULL && cancel->deadline_ns != INT64_MAX) {
+            const int64_t left_ns = cancel->deadline_ns - sx_now_ns();
+            wait_ms = left_ns <= 0 ? 0 : SX_MIN(wait_ms, left_ns / 1000000 + 1);
+        }
+        struct pollfd fd = {.fd = call->done_fd, .events = POLLIN};
+        poll(&fd, 1, (int)wait_ms);
+    }
+    return SX_OK;
 }
 
 static void *run_thread(void *user)

@@ -71,8 +71,9 @@ SX_API SX_MUST_USE sx_status sx_functions_write_variable(sx_functions *functions
  * sx_bytes), borrowed for the call. A run ends with DEADLINE_EXCEEDED `timeout_ms` milliseconds
  * after its start, 0 = never; the clock is read before each step and before each iteration of a
  * loop. A device that cannot be interrupted is left to its program, which ends by itself; the
- * variables that the program assigns are then lost (FAILED_PRECONDITION from then on). The caller
- * frees *out_results. Errors: NOT_FOUND: no such function;
+ * variables that the program assigns are then lost (FAILED_PRECONDITION from then on). If a program
+ * fails on a device while it runs, those that it assigns are what they were, or lost until they are
+ * written. The caller frees *out_results. Errors: NOT_FOUND: no such function;
  * INVALID_ARGUMENT: inputs that the function does not take, a node that cannot take its inputs (it
  * is named), an assert of the function, with its message; RESOURCE_EXHAUSTED: a limit, with its
  * figure. */

@@ -142,15 +142,29 @@ sx_status sx_device_buffer_create_within(sx_device *device, const sx_type *type,
     return SX_OK;
 }
 
+static sx_status check_kept(const sx_device_buffer *buffer)
+{
+    return !atomic_load_explicit(&buffer->lost, memory_order_relaxed)
+               ? SX_OK
+               : sx_error(SX_FAILED_PRECONDITION,
+                          "the buffer's value was lost in an execution that failed");
+}
+
 sx_status sx_device_buffer_write(sx_device_buffer *buffer, const void *data, bool borrow)
 {
-    return buffer->device->platform->backend->buffer_write(buffer, data, borrow);
+    SX_TRY(buffer->device->platform->backend->buffer_write(buffer, data, borrow));
+    atomic_store_explicit(&buffer->lost, false, memory_order_relaxed);
+    return SX_OK;
 }
 
 void *sx_device_buffer_data(sx_device_buffer *buffer)
 {
     const sx_backend *backend = buffer->device->platform->backend;
-    return backend->buffer_data != NULL ? backend->buffer_data(buffer) : NULL;
+    void *data = backend->buffer_data != NULL ? backend->buffer_data(buffer) : NULL;
+    if (data != NULL) {
+        atomic_store_explicit(&buffer->lost, false, memory_order_relaxed);
+    }
+    return data;
 }
 
 sx_status sx_device_buffer_read(sx_device_buffer *buffer, void *data)
@@ -160,12 +174,16 @@ sx_status sx_device_buffer_read(sx_device_buffer *buffer, void *data)
 
 sx_status sx_device_buffer_read_within(sx_device_buffer *buffer, void *data, int64_t deadline_ns)
 {
+    SX_TRY(check_kept(buffer));
     return buffer->device->platform->backend->buffer_read(buffer, data, deadline_ns);
 }
 
 sx_status sx_device_buffers_read(int n, sx_device_buffer *const *buffers, void *const *data)
 {
     const sx_backend *backend = n > 0 ? buffers[0]->device->platform->backend : NULL;
+    for (int i = 0; i < n; i++) {
+        SX_TRY(check_kept(buffers[i]));
+    }
     if (backend != NULL && backend->buffers_read != NULL) {
         return backend->buffers_read(n, buffers, data);
     }
@@ -180,6 +198,7 @@ sx_status sx_device_buffer_copy(sx_device_buffer *from, sx_device *to, int memor
 {
     const sx_backend *backend = to->platform->backend;
     *out = NULL;
+    SX_TRY(check_kept(from));
     if (from->device->platform == to->platform && backend->buffer_copy != NULL && memory >= 0 &&
         memory < to->n_memories) {
         SX_TRY(backend->buffer_copy(from, to, memory, out), "copying from %s to %s",
@@ -543,6 +562,7 @@ sx_status sx_run_submit(sx_run *run, sx_device_buffer *const *args,
     for (int i = 0; i < e->n_args; i++) {
         device = device == NULL && args[i] != NULL ? args[i]->device : device;
         SX_TRY(check_buffer(e, args[i], &e->arg_types[i], device, "argument", i));
+        SX_TRY(check_kept(args[i]), "argument %d", i);
         same = same && run->checked[i] == args[i];
     }
     for (int i = 0; i < e->n_results; i++) {
@@ -568,6 +588,16 @@ sx_status sx_run_submit(sx_run *run, sx_device_buffer *const *args,
         atomic_store(&run->state, SX_RUN_IDLE);
     }
     return status;
+}
+
+void sx_run_lose(sx_run *run)
+{
+    const sx_executable *e = run->executable;
+    for (int i = 0; i < e->n_results; i++) {
+        if (e->result_args[i] >= 0) {
+            atomic_store(&run->checked[e->result_args[i]]->lost, true);
+        }
+    }
 }
 
 void sx_run_end(sx_run *run, sx_status status)

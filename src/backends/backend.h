@@ -9,9 +9,10 @@
  *
  * An executable's arguments are the graph's args in order, its outputs the graph's results in
  * order. A result that assigns a variable is written into that variable's own buffer (donation):
- * the caller passes the buffer once, as argument, and finds the new value in it. Other outputs are
- * written into buffers that the caller made with sx_device_buffer_create(); nothing is allocated
- * while executing.
+ * the caller passes the buffer once, as argument, and finds the new value in it; an execution that
+ * fails may lose it, and until it is written again, using it is FAILED_PRECONDITION. Other outputs
+ * are written into buffers that the caller made with sx_device_buffer_create(); nothing is
+ * allocated while executing.
  *
  * An execution is submitted and awaited; on a backend that runs on the caller's thread, it ends
  * within the submit. A run is owned by its caller and used for one execution after another; any
@@ -154,6 +155,7 @@ struct sx_device_buffer {
     sx_type type; /* static */
     atomic_int refs;
     sx_budget *budget; /* charged for its bytes until it is destroyed; NULL = none */
+    atomic_bool lost;  /* an execution that was to assign it failed; until it is written again */
 };
 struct sx_executable {
     sx_platform *platform;
@@ -380,5 +382,7 @@ void sx_executable_deinit(sx_executable *e);
 SX_MUST_USE sx_status sx_run_init(sx_run *run, sx_executable *executable);
 void sx_run_deinit(sx_run *run);
 void sx_run_end(sx_run *run, sx_status status);
+/* Before that end: what the execution was to assign has neither its old nor its new value. */
+void sx_run_lose(sx_run *run);
 
 #endif

@@ -303,6 +303,49 @@ static void check_limit(const char *device, const char *plugin)
     }
 }
 
+/* A variable that a program assigns after a loop which met the limit: what it was, or lost. Values
+ * that are written to it make it usable again. */
+static void check_assigned(const char *device, const char *plugin)
+{
+    running t = {.library = parse(long_loops)};
+    sx_tensor y;
+    float x = 3, sum;
+    const sx_tensor in = {sx_scalar_type(SX_F32), &x};
+    assert_ok(sx_platform_open(
+        device, &(sx_platform_options){.cpu.threads = 1, .pjrt.plugin_path = plugin}, &t.platform));
+    assert_ok(sx_runner_create(
+        &(sx_runner_options){.library = t.library, .platform = t.platform, .max_trips = 100},
+        &t.runner));
+    sx_arena_init(&t.arena, 0);
+    assert_ok(sx_runner_write_variable(t.runner, "sum", &(float){5}));
+    assert_error(sx_runner_run(t.runner, "adds", &in, 1, &y, 1, &t.arena, NULL),
+                 SX_RESOURCE_EXHAUSTED, "still true after 100 iterations, the limit");
+    if (strcmp(device, "host") == 0) {
+        assert_ok(sx_runner_run(t.runner, "reads", &in, 0, &y, 1, &t.arena, NULL));
+        assert_true(*(float *)y.data == 5);
+    } else {
+        assert_error(sx_runner_run(t.runner, "reads", &in, 0, &y, 1, &t.arena, NULL),
+                     SX_FAILED_PRECONDITION, "value was lost in an execution that failed");
+        assert_error(sx_runner_read_variable(t.runner, "sum", &sum), SX_FAILED_PRECONDITION,
+                     "lost");
+    }
+    sum = 7;
+    assert_ok(sx_runner_write_variable(t.runner, "sum", &sum));
+    assert_ok(sx_runner_run(t.runner, "reads", &in, 0, &y, 1, &t.arena, NULL));
+    assert_true(*(float *)y.data == 7);
+    end(&t);
+}
+
+static void test_runtime_function_loops__a_loop_at_its_limit_assigns_nothing(void **state)
+{
+    (void)state;
+    check_assigned("host", NULL);
+    check_assigned("cpu", NULL);
+    check_assigned("pjrt", ref_plugin());
+    SKIP_WITHOUT_PJRT();
+    check_assigned("pjrt", pjrt_plugin());
+}
+
 static void test_runtime_function_loops__the_limit_of_trips_holds_on_every_device(void **state)
 {
     (void)state;
@@ -385,6 +428,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_runtime_function_loops__a_compiler_is_left_at_the_deadline),
     cmocka_unit_test(test_runtime_function_loops__a_bound_on_pjrt_is_an_error),
     cmocka_unit_test(test_runtime_function_loops__the_limit_of_trips_holds_on_every_device),
+    cmocka_unit_test(test_runtime_function_loops__a_loop_at_its_limit_assigns_nothing),
     cmocka_unit_test(test_runtime_function_loops__loops_that_do_not_end_are_stopped),
     cmocka_unit_test(test_runtime_function_loops__a_loop_of_the_host_knows_the_batch),
 };

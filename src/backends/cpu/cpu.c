@@ -737,7 +737,11 @@ static sx_status cpu_submit(sx_run *head, sx_device_buffer *const *args,
         run_plan(r, 0);
     }
     sx_dnn_leave(before);
-    sx_run_end(head, atomic_exchange(&r->fault, SX_OK));
+    status = atomic_exchange(&r->fault, SX_OK);
+    if (status != SX_OK) { /* the steps after it ran all the same */
+        sx_run_lose(head);
+    }
+    sx_run_end(head, status);
     return SX_OK;
 }
 

@@ -456,6 +456,7 @@ static void end_run(pjrt_run *run, sx_status status)
     for (int r = 0; r < p->replicas && e->has_bounds && status == SX_OK; r++) {
         if (run->reached[r] > 0 && run->reached[r] <= e->n_bounds) {
             const sx_hlo_bound *bound = &e->bounds[run->reached[r] - 1];
+            sx_run_lose(&run->head);
             sx_run_end(&run->head, sx_error(bound->limit ? SX_RESOURCE_EXHAUSTED : SX_OUT_OF_RANGE,
                                             "while \"%s\": the condition is still true after %lld "
                                             "iterations%s",

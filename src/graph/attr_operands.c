@@ -85,6 +85,13 @@ static sx_status set_ints(const sx_op_def *op, int row, const void *attrs, const
     const sx_attr_meaning means = op->attrs[row].means;
     int rest = -1;
     if (!read_counts(o, counts, SX_MAX_RANK, &ints.n)) {
+        if (o->type->rank == 1 && o->type->dims[0] > SX_MAX_RANK) {
+            return sx_error(SX_INVALID_ARGUMENT,
+                            "attribute %s of %s has %lld numbers, one for each dimension; at most "
+                            "%d dimensions are supported",
+                            op->attrs[row].name, op->name, (long long)o->type->dims[0],
+                            SX_MAX_RANK);
+        }
         return wrong(op, row, o);
     }
     for (int i = 0; i < ints.n; i++) {

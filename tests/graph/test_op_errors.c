@@ -118,6 +118,14 @@ static void slice_a_multiple(sx_builder *b, const values *v)
 {
     sx_slice(b, sx_reshape(b, v->batch_matrix, -2, 3), .begin = {0}, .size = {SX_BATCH, 3});
 }
+static void tile_too_often(sx_builder *b, const values *v)
+{
+    sx_tile(b, v->matrix, 1, INT64_MAX / 2);
+}
+static void tile_by_one_multiple(sx_builder *b, const values *v)
+{
+    sx_tile(b, v->matrix, 2);
+}
 static void add_shapes(sx_builder *b, const values *v)
 {
     sx_add(b, v->batch_matrix, v->matrix);
@@ -248,6 +256,11 @@ static const struct {
                        "float32[2*N,3], except along axis 1"},
     {slice_a_multiple, "axis 0 of x float32[2*N,3] is the batch, which cannot be sliced: its begin "
                        "must be 0 and its size that of x, got 0 and -1"},
+    {tile_too_often, "tile \"tile\": dimension 1 of x float32[4,6], repeated 4611686018427387903 "
+                     "times, has more than 2^63 - 1 elements"},
+    {tile_by_one_multiple,
+     "x is float32[4,6] with 1 multiples; expected one for each of its 2 dimensions, none "
+     "negative, and 1 for the batch"},
     {add_shapes, "add \"add\": shapes float32[N,6] and float32[4,6] do not broadcast"},
     {add_dtypes, "add \"add\": y is int64[], expected int32; add sx_cast()"},
     {tanh_of_ints, "tanh \"tanh\": x is int32[N], expected a float type; add sx_cast()"},

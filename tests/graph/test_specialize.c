@@ -79,6 +79,14 @@ static const struct {
           "%3 = reshape(%1) {shape=%2} float32[?,?] \"r\"\noutput \"y\" %3\n"),
      {{SX_F32, 2, {3, 4}}},
      "INVALID_ARGUMENT: attribute shape of reshape cannot be float32[2]"},
+    {MAIN("input %1 float32[?,?] \"x\"\n"
+          "%2 = constant() {value=tensor(int32[9] \"0100000001000000010000000100000001000000"
+          "01000000010000000c00000001000000\")} int32[9] \"to\"\n"
+          "%3 = reshape(%1) {shape=%2} float32[?,?] \"r\"\noutput \"y\" %3\n"),
+     {{SX_F32, 2, {3, 4}}},
+     "INVALID_ARGUMENT: attribute shape of reshape has 9 numbers, one for each dimension; at most "
+     "8 "
+     "dimensions are supported"},
     /* slices to the end */
     {MAIN("input %1 float32[?,?] \"x\"\n"
           "%2 = constant() {value=tensor(int32[2] \"0100000002000000\")} int32[2] \"begin\"\n"

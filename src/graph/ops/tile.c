@@ -28,14 +28,19 @@ static sx_status tile_infer(sx_infer_context *c)
     sx_type y = c->inputs[0];
     bool fits = attrs->multiples.n == y.rank;
     for (int i = 0; fits && i < y.rank; i++) {
-        const int64_t times = attrs->multiples.v[i];
-        fits = y.dims[i] < 0 ? sx_dim_is_batch(y.dims[i]) && times == 1
-                             : times >= 0 && sx_mul_i64(y.dims[i], times, &y.dims[i]);
+        const int64_t times = attrs->multiples.v[i], size = y.dims[i];
+        fits = size < 0 ? sx_dim_is_batch(size) && times == 1 : times >= 0;
+        if (fits && size >= 0 && !sx_mul_i64(size, times, &y.dims[i])) {
+            return sx_error(SX_INVALID_ARGUMENT,
+                            "dimension %d of x %s, repeated %lld times, has more than 2^63 - 1 "
+                            "elements",
+                            i, SX_TEXT(&c->inputs[0]), (long long)times);
+        }
     }
     if (!fits) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "x is %s with %d multiples; expected %d multiples, none negative, and 1 "
-                        "for the batch",
+                        "x is %s with %d multiples; expected one for each of its %d "
+                        "dimensions, none negative, and 1 for the batch",
                         SX_TEXT(&c->inputs[0]), attrs->multiples.n, c->inputs[0].rank);
     }
     c->outputs[0] = y;

@@ -94,6 +94,10 @@ static sx_status refuse(sx_library_importer *im, const sx_tf_body *body, sx_tf_i
     return SX_OK;
 }
 
+/* A call: n->out gets the results. */
+static sx_status import_call(sx_library_importer *im, sx_tf_body *body,
+                             const Tensorflow__FunctionDef *function, sx_tf_import_node *n);
+
 static sx_status import_node(sx_library_importer *im, sx_tf_body *body, int i)
 {
     enum { MIN_OUTPUT_ROOM = 8 };
@@ -136,7 +140,7 @@ static sx_status import_node(sx_library_importer *im, sx_tf_body *body, int i)
     } else if (status == SX_OK) {
         (void)sx_scope_begin(body->b, n.node->name, NULL);
         status = composed != NULL ? sx_tf_import_composed(im, body, i, composed, composed_form, &n)
-                 : function != NULL ? sx_tf_import_call(im, body, function, &n)
+                 : function != NULL ? import_call(im, body, function, &n)
                                     : sx_tf_import_op(im, body, &n);
         sx_scope_end(body->b);
         if (sx_builder_failed(body->b)) { /* later nodes lack input types: the first error counts */
@@ -427,8 +431,8 @@ static sx_status import_inline(sx_library_importer *im, sx_tf_body *body,
                               __FILE__, __LINE__, "function \"%.100s\"", function->signature->name);
 }
 
-sx_status sx_tf_import_call(sx_library_importer *im, sx_tf_body *body,
-                            const Tensorflow__FunctionDef *function, sx_tf_import_node *n)
+static sx_status import_call(sx_library_importer *im, sx_tf_body *body,
+                             const Tensorflow__FunctionDef *function, sx_tf_import_node *n)
 {
     bool in_place = im->trials > 0;
     for (int i = 0; i < n->n_in; i++) {

@@ -94,10 +94,6 @@ SX_MUST_USE sx_status sx_tf_import_function_of(const sx_library_importer *im,
 SX_MUST_USE sx_status sx_tf_import_body(sx_library_importer *im,
                                         const Tensorflow__FunctionDef *function, sx_builder *b,
                                         const sx_tf_thing *args, int n_args, sx_tf_thing *out);
-/* A call: n->out gets the results. */
-SX_MUST_USE sx_status sx_tf_import_call(sx_library_importer *im, sx_tf_body *body,
-                                        const Tensorflow__FunctionDef *function,
-                                        sx_tf_import_node *n);
 /* Whether a function assigns variables, by itself or in what it calls. */
 SX_MUST_USE sx_status sx_tf_import_assigns(sx_library_importer *im,
                                            const Tensorflow__FunctionDef *function, bool *out);

@@ -5,10 +5,8 @@
 
 #include "graph/ops/common.h"
 
-/* The type with blocks as examples of `space`, the type with blocks in space. INVALID_ARGUMENT if
+/* The type with blocks in space of `batch`, the type with blocks as examples. INVALID_ARGUMENT if
  * the attributes do not fit. */
-SX_MUST_USE sx_status sx_blocks_to_batch(const sx_blocks_attrs *attrs, const sx_type *space,
-                                         sx_type *out);
 SX_MUST_USE sx_status sx_blocks_to_space(const sx_blocks_attrs *attrs, const sx_type *batch,
                                          sx_type *out);
 

@@ -129,7 +129,9 @@ sx_status sx_pool_geometry_of(const sx_pool2d_attrs *attrs, const sx_type *x, sx
     return SX_OK;
 }
 
-int64_t sx_conv_window_part(const sx_conv_window *w, int64_t n)
+/* Of the image that n outputs read: without padding the part that their windows cover; with padding
+ * the whole image, since the padding of a smaller one may be another. */
+static int64_t window_part(const sx_conv_window *w, int64_t n)
 {
     bool padded = w->pad_before != 0 || w->pad_after != 0;
     int64_t read = (n - 1) * w->stride + (w->kernel - 1) * w->dilation + 1;
@@ -143,8 +145,8 @@ void sx_conv_image_part(const sx_conv2d_attrs *attrs, const sx_type *x, const sx
     sx_status status = sx_conv_geometry_of(attrs, x, filter, &g);
     if (status == SX_OK) {
         x_part->dims[0] = y_part->dims[0];
-        x_part->dims[1] = sx_conv_window_part(&g.h, y_part->dims[1]);
-        x_part->dims[2] = sx_conv_window_part(&g.w, y_part->dims[2]);
+        x_part->dims[1] = window_part(&g.h, y_part->dims[1]);
+        x_part->dims[2] = window_part(&g.w, y_part->dims[2]);
     }
     sx_status_free(status);
 }
@@ -156,8 +158,8 @@ void sx_pool_image_part(const sx_pool2d_attrs *attrs, const sx_type *x, const sx
     sx_status status = sx_pool_geometry_of(attrs, x, &g);
     if (status == SX_OK) {
         x_part->dims[0] = y_part->dims[0];
-        x_part->dims[1] = sx_conv_window_part(&g.h, y_part->dims[1]);
-        x_part->dims[2] = sx_conv_window_part(&g.w, y_part->dims[2]);
+        x_part->dims[1] = window_part(&g.h, y_part->dims[1]);
+        x_part->dims[2] = window_part(&g.w, y_part->dims[2]);
         x_part->dims[3] = y_part->dims[3];
     }
     sx_status_free(status);

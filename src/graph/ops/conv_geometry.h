@@ -69,9 +69,7 @@ void sx_pool_walk(const sx_pool2d_attrs *attrs, const sx_host_tensor *x, const s
 /* The number of kernel elements of output `o` that are inside the image. */
 int64_t sx_conv_window_count(const sx_conv_window *w, int64_t o);
 
-/* Parts (op_def.h). Of the image that n outputs read: without padding the part that their windows
- * cover; with padding the whole image, since the padding of a smaller one may be another. */
-int64_t sx_conv_window_part(const sx_conv_window *w, int64_t n);
+/* Parts (op_def.h): of the image that a part of the outputs reads. */
 void sx_conv_image_part(const sx_conv2d_attrs *attrs, const sx_type *x, const sx_type *filter,
                         const sx_type *y_part, sx_type *x_part);
 void sx_pool_image_part(const sx_pool2d_attrs *attrs, const sx_type *x, const sx_type *y_part,

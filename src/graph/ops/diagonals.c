@@ -1,11 +1,12 @@
 /* See diagonals.h. */
 #include "graph/ops/diagonals.h"
 
-const char *const sx_align_names[] = {"RIGHT_LEFT", "LEFT_RIGHT", "LEFT_LEFT", "RIGHT_RIGHT", NULL};
+static const char *const align_names[] = {"RIGHT_LEFT", "LEFT_RIGHT", "LEFT_LEFT", "RIGHT_RIGHT",
+                                          NULL};
 
 const sx_attr_def sx_diagonals_rows[4] = {
     SX_ATTR(sx_diagonals_attrs, k, SX_ATTR_INTS),
-    SX_ATTR_NAMES(sx_diagonals_attrs, align, sx_align_names),
+    SX_ATTR_NAMES(sx_diagonals_attrs, align, align_names),
     SX_ATTR(sx_diagonals_attrs, num_rows, SX_ATTR_INT),
     SX_ATTR(sx_diagonals_attrs, num_cols, SX_ATTR_INT),
 };
@@ -75,8 +76,8 @@ void sx_put_diagonals(const sx_kernel_call *c, const sx_diagonals *d, int in, in
 sx_status sx_tf_read_diagonals(const sx_tf_node *n, void *attrs)
 {
     sx_diagonals_attrs *out = attrs;
-    for (int i = 0; sx_align_names[i] != NULL; i++) {
-        out->align = sx_tf_read_is(n, "align", sx_align_names[i], i == 0) ? i : out->align;
+    for (int i = 0; align_names[i] != NULL; i++) {
+        out->align = sx_tf_read_is(n, "align", align_names[i], i == 0) ? i : out->align;
     }
     return SX_OK;
 }
@@ -97,5 +98,5 @@ sx_tf_value sx_tf_diagonals(sx_tf_writer *w, const sx_diagonals_attrs *attrs)
 
 sx_tf_attr sx_tf_align(const sx_diagonals_attrs *attrs)
 {
-    return sx_tf_attr_string("align", sx_align_names[attrs->align]);
+    return sx_tf_attr_string("align", align_names[attrs->align]);
 }

@@ -8,9 +8,8 @@
 
 #include "graph/ops/host_ops.h"
 
-/* align: where the diagonals above the main one lie, then those below it */
+/* align, RIGHT_LEFT and so on: where the diagonals above the main one lie, then those below it */
 enum { SX_ALIGN_RIGHT_LEFT, SX_ALIGN_LEFT_RIGHT, SX_ALIGN_LEFT_LEFT, SX_ALIGN_RIGHT_RIGHT };
-extern const char *const sx_align_names[];
 
 /* matrix_diag; the others have only the first two */
 typedef struct sx_diagonals_attrs {

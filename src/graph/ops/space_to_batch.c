@@ -59,7 +59,8 @@ static bool scale_examples(const sx_blocks_attrs *attrs, bool divide, sx_type *t
     return fits;
 }
 
-sx_status sx_blocks_to_batch(const sx_blocks_attrs *attrs, const sx_type *space, sx_type *out)
+/* The type with blocks as examples of `space`, the type with blocks in space. */
+static sx_status blocks_to_batch(const sx_blocks_attrs *attrs, const sx_type *space, sx_type *out)
 {
     *out = *space;
     bool fits = scale_examples(attrs, false, out);
@@ -123,7 +124,7 @@ sx_status sx_tf_read_blocks(const sx_tf_node *n, void *out)
 
 static sx_status space_to_batch_infer(sx_infer_context *c)
 {
-    return sx_blocks_to_batch(c->attrs, &c->inputs[0], &c->outputs[0]);
+    return blocks_to_batch(c->attrs, &c->inputs[0], &c->outputs[0]);
 }
 
 static void space_to_batch_grad(sx_grad *g)

@@ -132,6 +132,17 @@ python3 "$SEXTANT_SRC/tools/check-source" "$dir"
 try src/graph/attr_operands.c '{SX_OPID_other, AXIS},' 'attr_operands.c:1: operator other takes 3 files, expected 2'
 try src/graph/ops/third.c 'const sx_op_def sx_op_third = {' 'operator third has no row in ops.def or elementwise.def'
 try src/graph/spmd_new.c 'if (n->op == &sx_op_other) { }' 'spmd_new.c:1: names operator other'
+list='a list of operators: make it a fact of their descriptors'
+try src/graph/list.c 'static const bool exact[SX_OPID_COUNT] = {[SX_OPID_other] = true};' "list.c:1: $list"
+try src/graph/list.c 'switch (id) { case SX_OPID_other: return 1; }' "list.c:1: $list"
+try src/graph/list.c 'static const sx_op_def *const all[] = {&sx_op_other, &sx_op_twice};' "list.c:1: $list"
+try src/graph/list.c 'bool ends = n->op == &sx_op_other || n->op == &sx_op_twice;' "list.c:1: $list"
+echo 'bool f(void) { return n->op == &sx_op_other; } /* &sx_op_other, &sx_op_twice */' >"$dir/src/graph/one.c"
+python3 "$SEXTANT_SRC/tools/check-source" "$dir"
+rm "$dir/src/graph/one.c"
+mkdir -p "$dir/src/graph/passes"
+try src/graph/passes/freeze.c '/* none */' 'freeze.c:1: 0 matches of OPERATOR_LIST, 5 in tools/check-source: lower it'
+rmdir "$dir/src/graph/passes"
 mkdir -p "$dir/src/backends/pjrt"
 echo '# backends' >"$dir/src/backends/README.md"
 echo 'src/backends/   devices' >>"$dir/ARCHITECTURE.md"

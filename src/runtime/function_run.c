@@ -12,6 +12,7 @@
 #include "graph/builder.h"
 #include "graph/host.h"
 #include "graph/ops/attrs.h"
+#include "runtime/assigned.h"
 #include "runtime/function_frame.h"
 #include "runtime/host_step.h"
 #include "runtime/initialize.h"
@@ -402,16 +403,24 @@ static sx_status run_device(call *c, sx_function_program *p, int k, int64_t batc
             s->buffers[g->n_args + i] = frame->slots[slot].buffer;
         }
     }
+    /* Whoever stops the execution finds the variables as they were. No device but that of this
+     * thread stops. */
+    sx_assigned before = {.data = NULL};
+    if (c->cancel.outer != NULL && !sx_platform_may_outlast(c->r->options.platform, 0)) {
+        SX_TRY(sx_assigned_save(e, s->buffers, c->r->options.memory, &before));
+    }
     sx_status status =
         sx_run_execute_within(s->run, s->buffers, s->buffers + g->n_args, &c->cancel);
-    if (atomic_load(&s->run->state) != SX_RUN_PENDING) {
-        return status;
+    if (atomic_load(&s->run->state) == SX_RUN_PENDING) {
+        if (p->spec->writes) {
+            atomic_store(&c->r->lost, true);
+        }
+        sx_run_destroy(s->run); /* the execution ends by itself */
+        s->run = NULL;
+    } else if (status != SX_OK) {
+        sx_status_free(sx_assigned_restore(&before, s->buffers)); /* else they stay lost */
     }
-    if (p->spec->writes) {
-        atomic_store(&c->r->lost, true);
-    }
-    sx_run_destroy(s->run); /* the execution ends by itself */
-    s->run = NULL;
+    sx_assigned_release(&before);
     return status;
 }
 

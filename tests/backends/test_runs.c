@@ -624,7 +624,69 @@ static void test_backends_runs__threads_share_an_executable(void **state)
     }
 }
 
+/* A long program without loops: it ends at the first look at a token that says stop, and has not
+ * come to its output; on all workers. The run can be used again. */
+static void test_backends_runs__cpu_stops_between_steps(void **state)
+{
+    (void)state;
+    enum { ROWS = 512, SIDE = 128 };
+    float *x = calloc(ROWS * SIDE, sizeof(float)), *y = calloc(ROWS * SIDE, sizeof(float));
+    assert_non_null(x);
+    assert_non_null(y);
+    for (int threads = 1; threads <= 2; threads++) {
+        sx_builder *b;
+        sx_graph *g;
+        sx_platform *platform;
+        sx_executable *e;
+        sx_run *run;
+        sx_device_buffer *args[2], *output;
+        assert_ok(sx_builder_create(&b));
+        sx_value v = sx_input(b, "x", sx_type_of(SX_F32, SX_BATCH, SIDE));
+        sx_value w = sx_input(b, "w", sx_type_of(SX_F32, SIDE, SIDE));
+        for (int i = 0; i < 20; i++) {
+            v = sx_softmax(b, sx_matmul(b, v, w));
+        }
+        sx_output(b, "y", v);
+        assert_ok(sx_builder_finish(b, &g));
+        sx_builder_destroy(b);
+        assert_ok(
+            sx_platform_open("cpu", &(sx_platform_options){.cpu.threads = threads}, &platform));
+        assert_ok(sx_compile(platform, g, &(sx_compile_options){.batch = ROWS}, &e));
+        assert_ok(sx_run_create(e, &run));
+        for (int i = 0; i < 2; i++) {
+            assert_ok(sx_device_buffer_create(platform->devices[0], &e->arg_types[i], &args[i]));
+            assert_ok(sx_device_buffer_write(args[i], x, false));
+        }
+        assert_ok(sx_device_buffer_create(platform->devices[0], &e->result_types[0], &output));
+        y[0] = -1;
+        assert_ok(sx_device_buffer_write(output, y, false));
+        sx_cancel cancel;
+        sx_cancel_init(&cancel, INT64_MAX);
+        sx_cancel_request(&cancel);
+        assert_error(sx_run_execute_within(run, args, &output, &cancel), SX_CANCELLED,
+                     "cancelled by the caller");
+        sx_cancel_init(&cancel, sx_now_ns());
+        assert_error(sx_run_execute_within(run, args, &output, &cancel), SX_DEADLINE_EXCEEDED,
+                     "deadline exceeded");
+        assert_ok(sx_device_buffer_read(output, y));
+        assert_true(y[0] == -1);
+        assert_ok(sx_run_execute_within(run, args, &output, NULL));
+        assert_ok(sx_device_buffer_read(output, y));
+        assert_float_equal(y[0], 1.0 / SIDE, 1e-6);
+        sx_device_buffer_release(args[0]);
+        sx_device_buffer_release(args[1]);
+        sx_device_buffer_release(output);
+        sx_run_destroy(run);
+        sx_executable_release(e);
+        sx_platform_close(platform);
+        sx_graph_destroy(g);
+    }
+    free(x);
+    free(y);
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_backends_runs__cpu_stops_between_steps),
     cmocka_unit_test(test_backends_runs__submit_await_and_again),
     cmocka_unit_test(test_backends_runs__misuse_is_named),
     cmocka_unit_test(test_backends_runs__two_outputs_are_two_buffers),

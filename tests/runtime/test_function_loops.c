@@ -110,6 +110,11 @@ static void test_runtime_function_loops__long_loops_end_at_the_deadline(void **s
                      SX_DEADLINE_EXCEEDED, "deadline");
         assert_ok(sx_runner_run(t.runner, "neg", &in, 1, &y, 1, &t.arena, NULL));
         assert_true(*(float *)y.data == -3);
+        sx_cancel_init(&cancel, sx_now_ns() + 100000000);
+        assert_error(sx_runner_run(t.runner, "adds", &in, 1, &y, 1, &t.arena, &cancel),
+                     SX_DEADLINE_EXCEEDED, "loop\"");
+        assert_ok(sx_runner_run(t.runner, "reads", &in, 0, &y, 1, &t.arena, NULL));
+        assert_true(*(float *)y.data == 5); /* as it was */
         end(&t);
     }
 }

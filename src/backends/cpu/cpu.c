@@ -276,6 +276,18 @@ void sx_cpu_fail(const sx_cpu_call *call, sx_status status)
     }
 }
 
+bool sx_cpu_stops(const sx_cpu_call *call, const sx_cpu_step *next, const sx_cpu_step *region)
+{
+    sx_status status = next->looks && call->cancel != NULL ? sx_cancel_check(call->cancel) : SX_OK;
+    if (status != SX_OK) {
+        sx_cpu_fail(call, region == NULL
+                              ? status
+                              : sx_status_annotate(status, __FILE__, __LINE__, "%s \"%s\"",
+                                                   region->kernel, region->node));
+    }
+    return atomic_load_explicit(call->fault, memory_order_relaxed) != SX_OK;
+}
+
 /* ---- Runs ---- */
 
 static const sx_cpu_plan *plan_of(const cpu_run *r)
@@ -401,6 +413,9 @@ static sx_status cpu_run_create(sx_executable *executable, sx_run **out)
 
 static void run_step(cpu_run *r, const sx_cpu_step *s, int worker, const sx_cpu_call *call)
 {
+    if (sx_cpu_stops(call, s, NULL)) {
+        return;
+    }
     if (r->times_ns == NULL) {
         s->run(s, call);
         return;
@@ -738,7 +753,7 @@ static sx_status cpu_submit(sx_run *head, sx_device_buffer *const *args,
     }
     sx_dnn_leave(before);
     status = atomic_exchange(&r->fault, SX_OK);
-    if (status != SX_OK) { /* the steps after it ran all the same */
+    if (status != SX_OK) { /* steps before it may have assigned */
         sx_run_lose(head);
     }
     sx_run_end(head, status);

@@ -50,7 +50,7 @@ typedef struct sx_cpu_call {
     int64_t first_example; /* of this shard, in the batch */
     int64_t begin, end;    /* the elements of a ranged step for this call */
     sx_budget *memory;     /* of the executable: charged for what host kernels allocate; or NULL */
-    const sx_cancel *cancel;   /* looked at between the trips of loops; or NULL */
+    const sx_cancel *cancel;   /* looked at between steps and between the trips of loops; or NULL */
     _Atomic(sx_status) *fault; /* of the execution: the first step that failed */
 } sx_cpu_call;
 
@@ -74,6 +74,7 @@ struct sx_cpu_step {
     const char *kernel, *node;
     double flops, bytes; /* of one call */
     int index;           /* in the plan's steps */
+    bool looks;          /* enough is computed before it that the deadline is worth a look */
     /* Frozen arguments: `once` says that the first execution alone runs the step; another step may
      * have a part that it alone runs, which writes to `kept`, and then reads the inputs of
      * `read_once` no more. */
@@ -96,6 +97,10 @@ static inline void *sx_cpu_out(const sx_cpu_step *s, const sx_cpu_call *call, in
 {
     return sx_cpu_at(call, s->out[i]);
 }
+
+/* Whether `next` and the steps after it are not to run: a step has failed, or the caller wants the
+ * execution to stop. `region`: the step of whose body it is one, or NULL. */
+bool sx_cpu_stops(const sx_cpu_call *call, const sx_cpu_step *next, const sx_cpu_step *region);
 
 typedef struct sx_cpu_stage {
     int first, count; /* of steps */

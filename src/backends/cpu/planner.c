@@ -310,9 +310,13 @@ static sx_status prepare_steps(sx_cpu_planner *p)
     return SX_OK;
 }
 
+/* Operations and bytes between two looks at the clock: some 100 us. */
+enum { BETWEEN_LOOKS = 1 << 20 };
+
 static sx_status set_operands(sx_cpu_planner *p)
 {
     sx_cpu_plan *plan = p->plan;
+    double since_look = 0;
     for (int i = 0; i < plan->n_steps; i++) {
         const sx_cpu_unit *u = &p->units[p->order[i]];
         sx_cpu_operand *at = sx_arena_array(&plan->arena, u->n_in + u->n_out + 1, sx_cpu_operand);
@@ -331,7 +335,10 @@ static sx_status set_operands(sx_cpu_planner *p)
             s->scratch = u->scratch;
             s->index = i;
             s->once = u->once;
+            s->looks = since_look > BETWEEN_LOOKS;
         }
+        const sx_cpu_step *s = &plan->steps[0][i];
+        since_look = (s->looks ? 0 : since_look) + (s->once ? 0 : s->flops + s->bytes);
     }
     return SX_OK;
 }

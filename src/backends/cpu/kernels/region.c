@@ -167,7 +167,7 @@ static void run_body(const sx_cpu_step *step, const sx_cpu_call *call, int b)
                          .memory = call->memory,
                          .cancel = call->cancel,
                          .fault = call->fault};
-    for (int i = 0; i < p->n_steps; i++) {
+    for (int i = 0; i < p->n_steps && !sx_cpu_stops(&inner, &p->steps[0][i], step); i++) {
         inner.end = p->steps[0][i].range;
         p->steps[0][i].run(&p->steps[0][i], &inner);
     }

@@ -2,8 +2,8 @@
 does it. What is refused is a listed gap or an error."""
 import sys
 
+from corpus import check, rows  # before what imports TensorFlow: check sets how it computes
 import test_saved_model_cli
-from corpus import check, rows
 
 
 def shown(row, path):

@@ -105,8 +105,8 @@ static void check_borders(const border_case *c, const setting *s)
     for (int i = 0; i < BORDER_OUTPUTS; i++) {
         double greatest = 0, worst = 0;
         for (int64_t k = 0; k < elems[i]; k++) {
-            greatest = fmax(greatest, fabs((double)expected[i][k]));
-            worst = fmax(worst, fabs((double)got[i][k] - (double)expected[i][k]));
+            greatest = harness_greater(greatest, fabs((double)expected[i][k]));
+            worst = harness_greater(worst, fabs((double)got[i][k] - (double)expected[i][k]));
         }
         if (!(greatest > 0 && worst <= 1e-4 * greatest)) {
             fail_msg("%s, %d shards: output %d differs by %.3g of %.3g", c->name, s->shards, i,

@@ -34,5 +34,5 @@ python3 - <<'PY' || fail 'the server and predict differ'
 import csv, json, sys
 served = [p["probabilities"] for p in json.load(open("out"))["predictions"]]
 rows = list(csv.DictReader(open("rows.csv")))
-sys.exit(len(rows) != 8 or any(abs(max(p) - float(r["probability"])) > 1e-5 for p, r in zip(served, rows)))
+sys.exit(len(rows) != 8 or not all(abs(max(p) - float(r["probability"])) <= 1e-5 for p, r in zip(served, rows)))
 PY

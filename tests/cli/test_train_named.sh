@@ -80,7 +80,7 @@ python3 - <<'PY' || fail 'predict and run differ'
 import csv, json, sys
 p = json.load(open("by_run"))["predictions"][0]["probabilities"]
 row = list(csv.DictReader(open("bare.csv")))[0]
-sys.exit(abs(max(p) - float(row["probability"])) > 1e-6)
+sys.exit(not abs(max(p) - float(row["probability"])) <= 1e-6)
 PY
 fails 1 run models/reviews/1 --input age=age.npy
 warns 'input "product" is missing; give --input product=X.npy'

@@ -152,11 +152,11 @@ static const char *compare_input(op_sample_run *run, int index, const op_sample_
         x[i] = kept;
         double numeric = (above - below) / (2 * h);
         double error = fabs(numeric - (dx == NULL ? 0 : dx->f[i]));
-        if (!(error <= worst)) {
+        if (!isnan(worst) && !(error <= worst)) {
             worst = error;
             worst_at = i;
         }
-        greatest = fmax(greatest, fabs(numeric));
+        greatest = harness_greater(greatest, fabs(numeric));
     }
     if (worst <= tolerance * fmax(greatest, 1e-3)) {
         return NULL;

@@ -39,7 +39,7 @@ def check(name, device):
         model.reset_metrics()
         keras_loss = float(model.train_on_batch(images, labels))
         our_loss, state = ours.step(state, images, labels)
-        worst = max(worst, abs(our_loss - keras_loss) / max(1, abs(keras_loss)))
+        worst = np.maximum(worst, abs(our_loss - keras_loss) / max(1, abs(keras_loss)))
         assert worst <= 1e-4, (name, step, our_loss, keras_loss)
     kernel = model.trainable_variables[0].numpy()
     moved = np.abs(state["dense/kernel"] - kernel).max() / np.abs(kernel).max()
@@ -58,7 +58,7 @@ def compare(label, before, ours, theirs):
     for name in theirs:
         largest = np.abs(theirs[name] - before[name]).max()
         assert largest > 0, (label, name, "did not move")
-        worst = max(worst, np.abs(ours[name] - theirs[name]).max() / largest)
+        worst = np.maximum(worst, np.abs(ours[name] - theirs[name]).max() / largest)
         assert worst <= 1e-4, (label, name, worst)
     return worst
 
@@ -131,7 +131,7 @@ def check_tf1(name, device):
             _, after = ours.step({**{n: state[n] for n in own}, "global_step": np.int64(step)}, pictures, truth)
             session.run(train, {images: pictures, labels: truth})
             theirs = values()
-            worst = max(worst, compare(name, state, after, {n: theirs[n] for n in own}))
+            worst = np.maximum(worst, compare(name, state, after, {n: theirs[n] for n in own}))
             state = theirs
     print(f"{device} {name}: TensorFlow 1's slots, updates within {worst:.2g}")
 
@@ -170,7 +170,7 @@ def check_lars(device, nesterov):
                 state[name], state[name + "/Momentum"], g, name == "dense/kernel", rate, decay, nesterov)
         our_loss, after = ours.step(state, images, labels)
         assert abs(our_loss - float(loss)) <= 1e-5 * float(loss), (our_loss, float(loss))  # decay is no part of it
-        worst = max(worst, compare("lars", state, after, theirs))
+        worst = np.maximum(worst, compare("lars", state, after, theirs))
         state = theirs
     print(f"{device} lars, nesterov {nesterov}: updates within {worst:.2g}")
 

@@ -24,7 +24,7 @@ def gradient_error(before, after, ours):
         if name.endswith("/Adam"):
             theirs = after[name] - 0.9 * before[name]
             mine = ours[name] - 0.9 * before[name]
-            worst = max(worst, np.linalg.norm(mine - theirs) / np.linalg.norm(theirs))
+            worst = np.maximum(worst, np.linalg.norm(mine - theirs) / np.linalg.norm(theirs))
     return worst
 
 
@@ -36,9 +36,9 @@ def teacher_forced(device, policy):
         before = keras_state(model, step)
         our_loss, our_after = ours.step(before, images, labels)
         keras_loss = keras_step(model, images, labels)
-        loss = max(loss, abs(our_loss - keras_loss) / keras_loss)
+        loss = np.maximum(loss, abs(our_loss - keras_loss) / keras_loss)
         gradients.append(gradient_error(before, keras_state(model, step + 1), our_after))
-    return loss, max(gradients)
+    return loss, np.max(gradients)
 
 
 def free_running(device):
@@ -48,7 +48,7 @@ def free_running(device):
     for images, labels in batches(STEPS):
         our_loss, state = ours.step(state, images, labels)
         keras_loss = keras_step(model, images, labels)
-        worst = max(worst, abs(our_loss - keras_loss) / keras_loss)
+        worst = np.maximum(worst, abs(our_loss - keras_loss) / keras_loss)
     return worst
 
 

@@ -37,7 +37,7 @@ def check_teacher_forced(device):
         our_loss, our_after = ours.step(before, images, labels)
         keras_loss = keras_step(model, images, labels)
         after = keras_state(model, step + 1)
-        worst_loss = max(worst_loss, abs(our_loss - keras_loss))
+        worst_loss = np.maximum(worst_loss, abs(our_loss - keras_loss))
         assert abs(our_loss - keras_loss) <= 1e-5 * max(1, keras_loss), (step, our_loss, keras_loss)
         worst = 0
         for name in after:
@@ -49,11 +49,11 @@ def check_teacher_forced(device):
             error = np.abs(delta - ours_delta) / largest
             if not name.endswith(("Adam", "Adam_1")):
                 error = error[well_conditioned(after, name)]
-            worst = max(worst, error.max())
+            worst = np.maximum(worst, error.max())
         if worst > UPDATE:
             kinked.append(step)
         else:
-            worst_update = max(worst_update, worst)
+            worst_update = np.maximum(worst_update, worst)
         assert worst <= KINK, (step, worst)
     assert len(kinked) <= MOST_KINKED, kinked
     print(f"{device}: {STEPS} teacher-forced steps: loss within {worst_loss:.2g}, "
@@ -67,7 +67,7 @@ def check_free_running(device):
     for images, labels in batches(STEPS):
         our_loss, state = ours.step(state, images, labels)
         keras_loss = keras_step(model, images, labels)
-        worst = max(worst, abs(our_loss - keras_loss))
+        worst = np.maximum(worst, abs(our_loss - keras_loss))
     assert worst <= 1e-2, worst
     print(f"{device}: {STEPS} free-running steps: losses within {worst:.2g}")
 

@@ -176,8 +176,8 @@ static bool difference(const run *a, const run *b, int i, double *off, double *m
     bool found = x != NULL;
     *off = *most = 0;
     for (int64_t k = 0; found && k < n; k++) {
-        *most = fmax(*most, fabs((double)x[k]));
-        *off = fmax(*off, fabs((double)x[k] - (double)y[k]));
+        *most = harness_greater(*most, fabs((double)x[k]));
+        *off = harness_greater(*off, fabs((double)x[k] - (double)y[k]));
     }
     sx_free(x);
     sx_free(y);
@@ -214,7 +214,7 @@ static double distance(const run *a, const run *b)
     int compared = 0, n = sx_session_variable_count(a->session);
     for (int i = 0; i < n; i++) {
         double off, most;
-        if (difference(a, b, i, &off, &most) && most > 0) {
+        if (difference(a, b, i, &off, &most) && most != 0) {
             sum += off / most * (off / most);
             compared++;
         }
@@ -227,7 +227,7 @@ static void compare_with_echoes(const base *b, const run *r)
 {
     double off = distance(b->run, r), echoes = 0;
     for (int k = 0; k < b->n_echoes; k++) {
-        echoes = fmax(echoes, distance(b->run, b->echoes[k]));
+        echoes = harness_greater(echoes, distance(b->run, b->echoes[k]));
     }
     print_message("gradients are %.3g of their largest apart, those of echoes %.3g\n", off, echoes);
     assert_true(off <= ECHO_MARGIN * echoes);

@@ -239,12 +239,14 @@ static sx_status join_results(const sx_tf_thing *a, const sx_tf_thing *b, int i,
     return SX_OK;
 }
 
-/* Adds the nodes that choose among the branches from `first` on: an `if`, whose second region
- * chooses among those after it. results[n_out] are of x->b. */
-static sx_status choose(const sx_tf_op_node *x, const choice *c, int first, sx_value selector,
-                        const sx_tf_thing *args, sx_tf_thing *results)
+/* Adds the nodes that choose among the branches from `first` to before `end`: an `if`, each of
+ * whose regions chooses among half of them. The index is that of one of them. results[n_out] are of
+ * x->b. */
+static sx_status choose(const sx_tf_op_node *x, const choice *c, int first, int end,
+                        sx_value selector, const sx_tf_thing *args, sx_tf_thing *results)
 {
-    if (first == c->n_branches - 1) {
+    const int middle = first + (end - first) / 2;
+    if (first == end - 1) {
         return sx_tf_import_body(x->im, c->branches[first], x->b, args, c->n, results);
     }
     sx_arena *arena = &x->im->arena;
@@ -259,9 +261,9 @@ static sx_status choose(const sx_tf_op_node *x, const choice *c, int first, sx_v
         arg_types == NULL || in == NULL || order == NULL) {
         return sx_import_memory();
     }
-    if (c->by_index) { /* the second region needs the index, too: it is argument n */
-        SX_TRY(sx_tf_number(x, sx_type_of_value(x->b, selector).dtype, first, &number));
-        SX_TF_BUILD(x, &in[n_in++], equal, NULL, selector, number);
+    if (c->by_index) { /* the regions need the index, too: it is argument n */
+        SX_TRY(sx_tf_number(x, sx_type_of_value(x->b, selector).dtype, middle, &number));
+        SX_TF_BUILD(x, &in[n_in++], less, NULL, selector, number);
     } else {
         SX_TRY(to_bool(x, selector, &in[n_in++]));
     }
@@ -293,8 +295,8 @@ static sx_status choose(const sx_tf_op_node *x, const choice *c, int first, sx_v
         }
         if (status == SX_OK) {
             x->im->depth++; /* a branch counts as a call, as deep as it is nested */
-            status = side == 0 ? sx_tf_import_body(x->im, c->branches[first], r.b, r.args, c->n, y)
-                               : choose(&inside, c, first + 1, index, r.args, y);
+            status = choose(&inside, c, side == 0 ? first : middle, side == 0 ? middle : end, index,
+                            r.args, y);
             x->im->depth--;
         }
         if (status == SX_OK && is_whole(x, &r, y, c->n_out)) {
@@ -312,8 +314,11 @@ static sx_status choose(const sx_tf_op_node *x, const choice *c, int first, sx_v
                 all == NULL ? sx_import_memory() : region_end(&r, y, all, c->n_out, &regions[side]);
         }
         sx_builder_destroy(r.b);
-        status = sx_status_annotate(status, __FILE__, __LINE__, "branch %d \"%.100s\"",
-                                    first + side, c->branches[first + side]->signature->name);
+        const int branch = side == 0 ? first : middle;
+        if ((side == 0 ? middle : end) - branch == 1) {
+            status = sx_status_annotate(status, __FILE__, __LINE__, "branch %d \"%.100s\"", branch,
+                                        c->branches[branch]->signature->name);
+        }
     }
     if (c->by_index) {
         in[n_in++] = selector;
@@ -396,6 +401,21 @@ static sx_status shape_lists(const sx_tf_op_node *x, const choice *c, sx_tf_thin
     return SX_OK;
 }
 
+/* An index that names no branch is the last's. */
+static sx_status to_index(const sx_tf_op_node *x, int n_branches, sx_value *selector)
+{
+    const sx_dtype dtype = sx_type_of_value(x->b, *selector).dtype;
+    sx_value zero, end, last, from_zero, before_end, inside;
+    SX_TRY(sx_tf_number(x, dtype, 0, &zero));
+    SX_TRY(sx_tf_number(x, dtype, n_branches, &end));
+    SX_TRY(sx_tf_number(x, dtype, n_branches - 1, &last));
+    SX_TF_BUILD(x, &from_zero, less_equal, NULL, zero, *selector);
+    SX_TF_BUILD(x, &before_end, less, NULL, *selector, end);
+    SX_TF_BUILD(x, &inside, logical_and, NULL, from_zero, before_end);
+    SX_TF_BUILD(x, selector, select, NULL, inside, *selector, last);
+    return SX_OK;
+}
+
 /* Input 0 is the selector. */
 static sx_status import_choice(sx_tf_op_node *x, choice *c)
 {
@@ -429,7 +449,10 @@ static sx_status import_choice(sx_tf_op_node *x, choice *c)
     if (!shaped) {
         SX_TRY(shape_lists(x, c, args));
     }
-    SX_TRY(choose(x, c, 0, selector, args, x->n->out));
+    if (c->by_index) {
+        SX_TRY(to_index(x, c->n_branches, &selector));
+    }
+    SX_TRY(choose(x, c, 0, c->n_branches, selector, args, x->n->out));
     for (int i = 0; i < c->n_out; i++) { /* a list that all branches return as it is */
         for (int j = 0; j < c->n && lacks_shape(&x->n->out[i]); j++) {
             if (lacks_shape(&args[j]) && args[j].list == x->n->out[i].list) {

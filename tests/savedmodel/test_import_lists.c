@@ -211,10 +211,10 @@ static void test_savedmodel_import_lists__case(void **state)
         check(library, devices[d], sx_type_of(SX_F32, 3), "float32[6] 1 -2 3 1 -2 3"); /* 2: b2 */
     }
     sx_library_destroy(library);
-    refuses(nodes, functions, &(sx_import_limits){.calls = 2},
-            "RESOURCE_EXHAUSTED: , signature \"f\": Case \"y\": branch 1 \"b1\": branch 1 \"b1\": "
-            "function "
-            "calls nest deeper than 2");
+    refuses(
+        nodes, functions, &(sx_import_limits){.calls = 2},
+        "RESOURCE_EXHAUSTED: , signature \"f\": Case \"y\": branch 1 \"b1\": function calls nest "
+        "deeper than 2");
     refuses(NODE("i", "Const", "", INT("0"))
                 NODE("y", "Case", "'i', 'x'", ATTR("branches", "list { func { name: 'g' } }")),
             "", NULL,

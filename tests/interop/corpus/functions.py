@@ -117,6 +117,14 @@ def switch_case(x):
     return {"y": tf.switch_case(tf.cast(tf.shape(x)[0] % 3, tf.int32), [lambda: x, lambda: x + 1, lambda: x[:1]])}
 
 
+def switch_case_of_32(which, x):
+    """All branches, and indices that name none: those take the last."""
+    ys = [tf.raw_ops.Case(branch_index=i, input=[x], Tout=[tf.float32], output_shapes=[[]], branches=[
+        tf.function(lambda v, k=k: v * k).get_concrete_function(tf.TensorSpec([], tf.float32)) for k in range(32)])[0]
+        for i in (which, which + 1, which - 32, which + 2 ** 30)]
+    return {"y": tf.stack(ys)}
+
+
 def asserts(x):
     tf.debugging.assert_greater(tf.shape(x)[0], 0, message="empty")
     tf.debugging.assert_all_finite(x, "not finite")
@@ -324,6 +332,7 @@ for body in (if_else, if_shapes, while_loop, while_data, while_growing, tensor_a
              wheres, linear_algebra, random, losses, quantized, quantize, ragged, sparse, custom_gradient,
              gradient_inside, recompute, xla, checks):
     function(body.__name__, body, ROWS, sample=body.__name__ in ("while_loop", "if_else", "slices"))
+function("switch_case_of_32", switch_case_of_32, spec(dtype=tf.int32), spec(), feed=lambda rng, n: {"x": np.int32(n % 32), "y": np.float32(2)}, sample=True)
 function("moments_and_norms", accumulate_doubles, ROWS)
 function("fibonacci", fibonacci, spec(dtype=tf.int32), feed=lambda rng, n: n)
 function("greedy_decoding", greedy, spec(None, dtype=tf.int32))

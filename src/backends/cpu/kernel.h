@@ -2,7 +2,8 @@
  * it takes, prepare() creates the step.
  *
  * The planner walks the graph from its end and tries the rows of a node's operator in order; the
- * first whose match() accepts gets the node and the producers that match() claimed. Every operator
+ * first whose match() accepts gets the node and the producers that match() claimed. It walks twice,
+ * first with the rows that are `early`. Every operator
  * falls back to its host kernel. So the choice depends only on the graph, its shapes and the CPU's
  * instruction sets. */
 #ifndef SX_BACKENDS_CPU_KERNEL_H
@@ -85,6 +86,7 @@ struct sx_cpu_kernel {
     bool narrow_in_place; /* and those of in_place, */
     bool narrow_out;      /* and out[0], the only output */
     bool parts;           /* takes sizes from types: values may be parts (sx_op_def.parts_fit) */
+    bool early; /* matched before all others: an elementwise group would take the pattern's end */
 };
 
 /* `bytes` from the plan's arena; NULL when out of memory. */
@@ -103,7 +105,7 @@ extern const sx_cpu_kernel sx_cpu_kernel_strided, sx_cpu_kernel_host;
 /* Whether nodes of the operator are computed by a kernel, or need none: constants, and views of
  * their input. */
 bool sx_cpu_has_kernel(const sx_op_def *op);
-enum { SX_CPU_KERNEL_TABLE_VERSION = 8 };
+enum { SX_CPU_KERNEL_TABLE_VERSION = 9 };
 
 /* ---- Running ---- */
 

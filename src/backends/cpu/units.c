@@ -167,17 +167,21 @@ static void preset(sx_cpu_match *m, int k)
     }
 }
 
-static const sx_cpu_kernel *choose(sx_cpu_match *m, int k)
+/* NULL: only `early` rows were asked, and none matches. */
+static const sx_cpu_kernel *choose(sx_cpu_match *m, int k, bool early)
 {
     const sx_node *n = &m->graph->nodes[k];
     for (int i = 0; i < sx_cpu_kernel_count; i++) {
         const sx_cpu_kernel *row = sx_cpu_kernels[i];
-        if (row->op == n->op->id) {
+        if (row->op == n->op->id && row->early == early) {
             preset(m, k);
             if (row->match(m)) {
                 return row;
             }
         }
+    }
+    if (early) {
+        return NULL;
     }
     preset(m, k);
     return sx_cpu_kernel_strided.match(m) ? &sx_cpu_kernel_strided : &sx_cpu_kernel_host;
@@ -264,6 +268,19 @@ static sx_status add_kernel_unit(sx_cpu_planner *p, const sx_cpu_match *m, const
     return add_hidden(p, m, u);
 }
 
+/* The node and those that the match claimed become a unit. */
+static sx_status add_matched(sx_cpu_planner *p, const sx_cpu_match *m, const sx_cpu_kernel *row,
+                             bool *claimed)
+{
+    const sx_node *n = &p->g->nodes[m->root];
+    for (int i = 0; i < m->n_nodes; i++) {
+        claimed[m->nodes[i]] = true;
+        p->crop_failed |= p->cropped[m->nodes[i]] && !row->parts;
+    }
+    return sx_status_annotate(add_kernel_unit(p, m, row), __FILE__, __LINE__, "planning %s \"%s\"",
+                              n->op->name, n->name);
+}
+
 static bool needs_unit(const sx_cpu_match *m, const sx_node *n)
 {
     bool used = false;
@@ -295,6 +312,13 @@ sx_status sx_cpu_make_units(sx_cpu_planner *p)
                       .shards = p->plan->shards,
                       .frozen = p->plan->frozen};
     for (int k = g->n_nodes - 1; k >= 0; k--) {
+        const bool open = !claimed[k] && needs_unit(&m, &g->nodes[k]);
+        const sx_cpu_kernel *row = open ? choose(&m, k, true) : NULL;
+        if (row != NULL) {
+            SX_TRY(add_matched(p, &m, row, claimed));
+        }
+    }
+    for (int k = g->n_nodes - 1; k >= 0; k--) {
         const sx_node *n = &g->nodes[k];
         if (n->op->flags & SX_OP_HOST) {
             return sx_error(
@@ -309,13 +333,9 @@ sx_status sx_cpu_make_units(sx_cpu_planner *p)
             SX_TRY(add_combines(p, k), "planning %s \"%s\"", n->op->name, n->name);
             continue;
         }
-        const sx_cpu_kernel *row = choose(&m, k);
+        const sx_cpu_kernel *row = choose(&m, k, false);
         SX_TRY(m.error);
-        for (int i = 0; i < m.n_nodes; i++) {
-            claimed[m.nodes[i]] = true;
-            p->crop_failed |= p->cropped[m.nodes[i]] && !row->parts;
-        }
-        SX_TRY(add_kernel_unit(p, &m, row), "planning %s \"%s\"", n->op->name, n->name);
+        SX_TRY(add_matched(p, &m, row, claimed));
     }
     return SX_OK;
 }

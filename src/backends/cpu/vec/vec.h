@@ -73,6 +73,13 @@ typedef struct sx_vec_dropout {
     int64_t first_example, examples, elems; /* elems of one example */
 } sx_vec_dropout;
 
+/* Layer, group and RMS norm; gamma, beta: one for each column, or NULL. */
+typedef struct sx_vec_norm {
+    const float *gamma, *beta;
+    float epsilon;
+    bool centered; /* less the mean; RMS norm is not */
+} sx_vec_norm;
+
 /* A network's first convolution (stem.inc), NHWC by HWIO. offset[t]: where tap t of a pixel lies
  * from its first, in the padded image; taps = kernel height, width and channels. */
 typedef struct sx_vec_stem {
@@ -117,6 +124,12 @@ typedef struct sx_cpu_vec {
     /* dy, x [rows, cols] -> dscale = sum dy (x - mean) s, doffset = sum dy;  s[cols] */
     void (*norm_sums)(const float *dy, const float *x, const float *mean, const float *s,
                       int64_t rows, int64_t cols, float *dscale, float *doffset);
+    /* y = (x - mean) / sqrt(variance + epsilon) gamma + beta, of each row; y may be x */
+    void (*norm_rows)(const sx_vec_norm *norm, const float *x, int64_t rows, int64_t cols,
+                      float *y);
+    /* the same of each group of `inner` columns over all rows; scratch [2 cols] */
+    void (*norm_groups)(const sx_vec_norm *norm, const float *x, int64_t rows, int64_t cols,
+                        int64_t inner, float *scratch, float *y);
     bool (*all_finite)(const float *x, int64_t n);
 
     /* x [rows, cols] */

@@ -37,21 +37,43 @@ sx_status sx_cpu_too_large(const char *largest)
 
 /* ---- Passes ---- */
 
-typedef sx_status pass_fn(const sx_graph *g, sx_graph **out);
+typedef sx_status pass_fn(const sx_graph *g, const sx_cpu_plan_options *o, sx_graph **out);
 
-static sx_status run_passes(const sx_graph *graph, bool frozen, sx_graph **out)
+/* Passes that need the graph alone. */
+#define PLAIN(name)                                                                        \
+    static sx_status name(const sx_graph *g, const sx_cpu_plan_options *o, sx_graph **out) \
+    {                                                                                      \
+        (void)o;                                                                           \
+        return sx_pass_##name(g, out);                                                     \
+    }
+PLAIN(widen_bf16)
+PLAIN(widen_f16)
+PLAIN(simplify)
+PLAIN(fold_constants)
+PLAIN(merge_equal)
+PLAIN(freeze)
+PLAIN(drop_dead)
+PLAIN(drop_state)
+#undef PLAIN
+
+static sx_status hoist_products(const sx_graph *g, const sx_cpu_plan_options *o, sx_graph **out)
 {
-    static pass_fn *const passes[] = {
-        sx_pass_widen_bf16,  sx_pass_widen_f16, sx_pass_simplify, sx_pass_fold_constants,
-        sx_pass_merge_equal, sx_pass_freeze,    sx_pass_simplify, sx_pass_drop_dead,
-        sx_pass_drop_state,  sx_pass_drop_dead};
+    return sx_pass_hoist_products(g, SX_MAX(o->batch, 1), out);
+}
+
+static sx_status run_passes(const sx_graph *graph, const sx_cpu_plan_options *o, bool frozen,
+                            sx_graph **out)
+{
+    static pass_fn *const passes[] = {widen_bf16,  widen_f16,  simplify, fold_constants,
+                                      merge_equal, freeze,     simplify, hoist_products,
+                                      drop_dead,   drop_state, drop_dead};
     sx_graph *g = NULL;
     for (size_t i = 0; i < sizeof(passes) / sizeof(passes[0]); i++) {
-        if (passes[i] == sx_pass_freeze && !frozen) {
+        if (passes[i] == freeze && !frozen) {
             continue;
         }
         sx_graph *next = NULL;
-        sx_status status = passes[i](g != NULL ? g : graph, &next);
+        sx_status status = passes[i](g != NULL ? g : graph, o, &next);
         sx_graph_destroy(g);
         if (status != SX_OK) {
             return status;
@@ -518,7 +540,7 @@ static sx_status try_plan(const sx_graph *graph, const sx_cpu_plan_options *opti
     sx_cpu_planner p = {.plan = plan, .vec = sx_cpu_vec_best(), .shared = options->shared};
     sx_arena_init(&p.scratch, 0);
     plan->frozen = way->frozen;
-    sx_status status = run_passes(graph, plan->frozen, &plan->graph);
+    sx_status status = run_passes(graph, options, plan->frozen, &plan->graph);
     if (status == SX_OK) {
         status = plan_all(&p, options, way->crop);
     }

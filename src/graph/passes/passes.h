@@ -19,6 +19,10 @@ SX_MUST_USE sx_status sx_pass_drop_dead(const sx_graph *g, sx_graph **out);
 /* Removes the state of loops that neither a result nor their condition depends on, and their
  * operands that are read no more. What made those is dead then. */
 SX_MUST_USE sx_status sx_pass_drop_state(const sx_graph *g, sx_graph **out);
+/* Takes products out of loops: the product of a row of a stack by a matrix, neither of which the
+ * loop changes, becomes a row of one product before it, where a row of the stack has few rows of its
+ * own once the batch is `batch`. */
+SX_MUST_USE sx_status sx_pass_hoist_products(const sx_graph *g, int64_t batch, sx_graph **out);
 /* The outputs of which keep[n_results] is set, and the args and nodes that they need; no
  * assignments of variables. */
 SX_MUST_USE sx_status sx_pass_keep_outputs(const sx_graph *g, const bool *keep, sx_graph **out);

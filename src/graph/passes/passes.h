@@ -19,6 +19,9 @@ SX_MUST_USE sx_status sx_pass_drop_dead(const sx_graph *g, sx_graph **out);
 /* Removes the state of loops that neither a result nor their condition depends on, and their
  * operands that are read no more. What made those is dead then. */
 SX_MUST_USE sx_status sx_pass_drop_state(const sx_graph *g, sx_graph **out);
+/* Joins a loop and a later one that does the same and more, as the one that keeps the states for
+ * the gradient does. */
+SX_MUST_USE sx_status sx_pass_join_loops(const sx_graph *g, sx_graph **out);
 /* Takes products out of loops: the product of a row of a stack by a matrix, neither of which the
  * loop changes, becomes a row of one product before it, where a row of the stack has few rows of its
  * own once the batch is `batch`. */

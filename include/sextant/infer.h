@@ -59,12 +59,12 @@ typedef struct sx_servable_options {
      * later ones; those for more rows are always compiled when they first run. A program that
      * exceeds the memory limit is an error of the load then, and of the run if lazy. */
     bool lazy;
+    /* As in sx_strategy_args: the plugin library of a PJRT device, where its plugin is searched. */
+    const char *pjrt_plugin, *python;
     /* The load, and each run, ends with DEADLINE_EXCEEDED so many milliseconds after its start; the
      * clock is read as by sx_functions_run(), and between the nodes, variables and programs of a
      * model that is loaded. 0 = no limit. */
     int64_t timeout_ms;
-    /* As in sx_strategy_args: the plugin library of a PJRT device, where its plugin is searched. */
-    const char *pjrt_plugin, *python;
 } sx_servable_options;
 
 /* An input or output of a signature. */

@@ -19,6 +19,21 @@ void sx_cancel_init_ms(sx_cancel *cancel, int64_t timeout_ms)
     sx_cancel_init(cancel, bounded ? until_ns : INT64_MAX);
 }
 
+sx_status sx_check_timeout_ms(int64_t timeout_ms)
+{
+    return timeout_ms >= 0 ? SX_OK
+                           : sx_error(SX_INVALID_ARGUMENT, "timeout_ms is %lld; 0 means no limit",
+                                      (long long)timeout_ms);
+}
+
+sx_status sx_say_timeout_ms(sx_status status, int64_t timeout_ms)
+{
+    return sx_status_code(status) != SX_DEADLINE_EXCEEDED
+               ? status
+               : sx_status_annotate(status, __FILE__, __LINE__, "after timeout_ms, %lld ms",
+                                    (long long)timeout_ms);
+}
+
 void sx_cancel_request(sx_cancel *cancel)
 {
     atomic_store_explicit(&cancel->requested, true, memory_order_relaxed);

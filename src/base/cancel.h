@@ -24,6 +24,10 @@ typedef struct sx_cancel {
 void sx_cancel_init(sx_cancel *cancel, int64_t deadline_ns);
 /* The same with a deadline so many milliseconds from now; 0 = none. */
 void sx_cancel_init_ms(sx_cancel *cancel, int64_t timeout_ms);
+/* For public functions that take `timeout_ms`: INVALID_ARGUMENT if it is negative. */
+SX_MUST_USE sx_status sx_check_timeout_ms(int64_t timeout_ms);
+/* Adds `timeout_ms` to a DEADLINE_EXCEEDED; any other status stays as it is. */
+SX_MUST_USE sx_status sx_say_timeout_ms(sx_status status, int64_t timeout_ms);
 /* Requests the stop. */
 void sx_cancel_request(sx_cancel *cancel);
 /* Whether a stop was requested. Does not read the clock: for inner loops. */

@@ -571,10 +571,7 @@ static sx_status check_results(const sx_compiled_graph *p, sx_buffer **out_resul
         return sx_error(SX_INVALID_ARGUMENT, "the graph has %d results; got room for %d",
                         p->n_results, n_results);
     }
-    if (timeout_ms < 0) {
-        return sx_error(SX_INVALID_ARGUMENT, "timeout_ms is %" PRId64 "; 0 means without limit",
-                        timeout_ms);
-    }
+    SX_TRY(sx_check_timeout_ms(timeout_ms));
     if (n_results > 0) {
         SX_NEED(out_results);
     }

@@ -151,10 +151,7 @@ sx_status sx_functions_run(sx_functions *f, const char *function, const sx_tenso
     SX_NEED(out_results);
     const sx_function *called = sx_library_find(f->library, function);
     sx_cancel cancel;
-    if (timeout_ms < 0) {
-        return sx_error(SX_INVALID_ARGUMENT, "timeout_ms is %lld; 0 means no limit",
-                        (long long)timeout_ms);
-    }
+    SX_TRY(sx_check_timeout_ms(timeout_ms));
     if (n_inputs < 0 || (n_inputs > 0 && inputs == NULL)) {
         return sx_error(SX_INVALID_ARGUMENT, "n_inputs is %d%s", n_inputs,
                         n_inputs > 0 ? ", but inputs is NULL" : "");
@@ -177,10 +174,7 @@ sx_status sx_functions_run(sx_functions *f, const char *function, const sx_tenso
                                            n, &results->arena, &cancel);
     if (status != SX_OK) {
         sx_results_free(results);
-        return sx_status_code(status) != SX_DEADLINE_EXCEEDED
-                   ? status
-                   : sx_status_annotate(status, __FILE__, __LINE__, "after timeout_ms, %lld ms",
-                                        (long long)timeout_ms);
+        return sx_say_timeout_ms(status, timeout_ms);
     }
     *out_results = results;
     return SX_OK;

@@ -88,22 +88,11 @@ static void destroy(sx_servable *s)
     sx_free(s);
 }
 
-static sx_status say_timeout(const sx_servable *s, sx_status status)
-{
-    return sx_status_code(status) != SX_DEADLINE_EXCEEDED
-               ? status
-               : sx_status_annotate(status, __FILE__, __LINE__, "after timeout_ms, %lld ms",
-                                    (long long)s->timeout_ms);
-}
-
 sx_status sx_servable_load(const char *dir, const sx_servable_options *options,
                            sx_servable **out_servable)
 {
     SX_TAKE_ARGS(sx_servable_options, options);
-    if (options->timeout_ms < 0) {
-        return sx_error(SX_INVALID_ARGUMENT, "timeout_ms is %lld; 0 means no limit",
-                        (long long)options->timeout_ms);
-    }
+    SX_TRY(sx_check_timeout_ms(options->timeout_ms));
     sx_cancel cancel;
     sx_servable *s = sx_alloc(1, sizeof(*s));
     if (s == NULL) {
@@ -133,7 +122,7 @@ sx_status sx_servable_load(const char *dir, const sx_servable_options *options,
                                          .tags = options->tags};
     status = status == SX_OK ? sx_version_find(dir, &s->arena, &dir) : status;
     if (status == SX_OK) {
-        status = say_timeout(s, sx_predictor_load(dir, &wanted, &s->predictor));
+        status = sx_say_timeout_ms(sx_predictor_load(dir, &wanted, &s->predictor), s->timeout_ms);
     }
     if (status == SX_OK) {
         status = describe(s);
@@ -193,7 +182,7 @@ static sx_status run_into(sx_servable *s, const sx_tensor *inputs, sx_outputs *o
     sx_cancel_init_ms(&cancel, s->timeout_ms);
     sx_status status = sx_predictor_run(s->predictor, signature, inputs, &cancel, &outputs->arena,
                                         outputs->tensors);
-    return say_timeout(s, status);
+    return sx_say_timeout_ms(status, s->timeout_ms);
 }
 
 sx_status sx_servable_run(sx_servable *s, const char *signature, const sx_tensor *inputs,

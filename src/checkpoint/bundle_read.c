@@ -7,6 +7,7 @@
 
 #include <sextant/complex.h>
 
+#include "base/byte_order.h"
 #include "base/checked.h"
 #include "base/memory.h"
 #include "checkpoint/bundle.h"

@@ -1,6 +1,7 @@
 /* Reading sorted string tables: every handle, length and checksum is checked before it is used. */
 #include <string.h>
 
+#include "base/byte_order.h"
 #include "base/checked.h"
 #include "base/memory.h"
 #include "checkpoint/snappy.h"

@@ -1,6 +1,7 @@
 /* Writing sorted string tables; the rules of TensorFlow's TableBuilder. */
 #include <string.h>
 
+#include "base/byte_order.h"
 #include "base/checked.h"
 #include "checkpoint/sstable.h"
 #include "checkpoint/varint.h"

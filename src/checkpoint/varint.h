@@ -49,16 +49,4 @@ static inline size_t sx_varint_put(uint8_t *out, uint64_t value)
     return n;
 }
 
-static inline uint32_t sx_load_le32(const uint8_t *p)
-{
-    return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
-}
-
-static inline void sx_store_le32(uint8_t *p, uint32_t value)
-{
-    for (int i = 0; i < 4; i++) {
-        p[i] = (uint8_t)(value >> (8 * i));
-    }
-}
-
 #endif

@@ -7,15 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/byte_order.h"
 #include "base/checked.h"
 #include "image/decode.h"
 
 enum { HEADER_BYTES = 32 };
-
-static uint32_t le32(const uint8_t *p)
-{
-    return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
-}
 
 sx_status sx_bmp_probe(sx_bytes encoded, sx_bmp_info *out)
 {
@@ -23,9 +19,9 @@ sx_status sx_bmp_probe(sx_bytes encoded, sx_bmp_info *out)
     if (encoded.size < HEADER_BYTES) {
         return sx_error(SX_DATA_LOSS, "BMP is truncated after %zu bytes", encoded.size);
     }
-    const int64_t height = (int32_t)le32(head + 22);
-    const sx_bmp_info info = {.pixels_at = le32(head + 10),
-                              .width = (int32_t)le32(head + 18),
+    const int64_t height = (int32_t)sx_load_le32(head + 22);
+    const sx_bmp_info info = {.pixels_at = sx_load_le32(head + 10),
+                              .width = (int32_t)sx_load_le32(head + 18),
                               .height = llabs(height),
                               .channels = (head[28] | head[29] << 8) / 8,
                               .top_down = height < 0};

@@ -15,32 +15,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/byte_order.h"
 #include "base/checked.h"
 
 typedef struct reader {
     const uint8_t *bytes;
     size_t size;
 } reader;
-
-static uint32_t be16(const uint8_t *p)
-{
-    return (uint32_t)p[0] << 8 | p[1];
-}
-
-static uint32_t be32(const uint8_t *p)
-{
-    return be16(p) << 16 | be16(p + 2);
-}
-
-static uint32_t le16(const uint8_t *p)
-{
-    return (uint32_t)p[1] << 8 | p[0];
-}
-
-static uint32_t le32(const uint8_t *p)
-{
-    return le16(p + 2) << 16 | le16(p);
-}
 
 static sx_status truncated(const reader *in, const char *name)
 {
@@ -72,8 +53,8 @@ static sx_status read_frame(const reader *in, size_t at, sx_image_info *info)
     }
     const uint8_t *frame = in->bytes + at;
     info->progressive = (frame[1] & 3) == 2;
-    info->height = be16(frame + 5);
-    info->width = be16(frame + 7);
+    info->height = sx_load_be16(frame + 5);
+    info->width = sx_load_be16(frame + 7);
     info->channels = SX_MIN(frame[9], 3);
     if (info->height == 0 || info->width == 0 || info->channels == 0) {
         return empty_frame("JPEG", info);
@@ -95,7 +76,7 @@ static sx_status probe_jpeg(const reader *in, sx_image_info *info)
         } else if (segment[1] == 0xDA || segment[1] == 0xD9) {
             return sx_error(SX_DATA_LOSS, "JPEG has no frame header before byte %zu", at);
         } else {
-            at += 2 + (size_t)be16(segment + 2);
+            at += 2 + (size_t)sx_load_be16(segment + 2);
         }
     }
     return truncated(in, "JPEG");
@@ -106,7 +87,7 @@ static bool png_has_transparency(const reader *in)
 {
     size_t at = 8;
     while (in->size - at >= 8) {
-        uint32_t length = be32(in->bytes + at);
+        uint32_t length = sx_load_be32(in->bytes + at);
         const uint8_t *type = in->bytes + at + 4;
         if (memcmp(type, "tRNS", 4) == 0) {
             return true;
@@ -129,8 +110,8 @@ static sx_status probe_png(const reader *in, sx_image_info *info)
     if (memcmp(in->bytes + 12, "IHDR", 4) != 0) {
         return sx_error(SX_DATA_LOSS, "PNG does not start with an IHDR chunk");
     }
-    info->width = be32(in->bytes + 16);
-    info->height = be32(in->bytes + 20);
+    info->width = sx_load_be32(in->bytes + 16);
+    info->height = sx_load_be32(in->bytes + 20);
     uint8_t colour = in->bytes[25];
     info->channels = colour < 7 ? channels_by_colour[colour] : 0;
     info->progressive = in->bytes[28] != 0;
@@ -151,8 +132,8 @@ static sx_status probe_gif(const reader *in, sx_image_info *info)
     if (in->size < 10) {
         return truncated(in, "GIF");
     }
-    info->width = le16(in->bytes + 6);
-    info->height = le16(in->bytes + 8);
+    info->width = sx_load_le16(in->bytes + 6);
+    info->height = sx_load_le16(in->bytes + 8);
     return SX_OK;
 }
 
@@ -161,8 +142,8 @@ static sx_status probe_bmp(const reader *in, sx_image_info *info)
     if (in->size < 26) {
         return truncated(in, "BMP");
     }
-    info->width = (int32_t)le32(in->bytes + 18);
-    info->height = llabs((int32_t)le32(in->bytes + 22));
+    info->width = (int32_t)sx_load_le32(in->bytes + 18);
+    info->height = llabs((int32_t)sx_load_le32(in->bytes + 22));
     return SX_OK;
 }
 

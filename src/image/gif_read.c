@@ -10,6 +10,7 @@
  * (LZW) are read from the least significant bit on, up to 12 bits each. */
 #include <string.h>
 
+#include "base/byte_order.h"
 #include "base/checked.h"
 #include "base/memory.h"
 #include "image/decode.h"
@@ -39,11 +40,6 @@ typedef struct reader {
 static sx_status truncated(const reader *in)
 {
     return sx_error(SX_DATA_LOSS, "GIF is truncated after %zu bytes", in->size);
-}
-
-static int le16(const uint8_t *p)
-{
-    return p[0] | p[1] << 8;
 }
 
 /* The next `count` bytes; NULL if there are not so many. */
@@ -122,10 +118,10 @@ static sx_status next_frame(reader *in, frame *out, bool *out_any)
                        : sx_error(SX_DATA_LOSS, "GIF: byte %zu is 0x%02x, expected a frame",
                                   in->at - 1, *kind);
         }
-        out->left = le16(d);
-        out->top = le16(d + 2);
-        out->width = le16(d + 4);
-        out->height = le16(d + 6);
+        out->left = (int)sx_load_le16(d);
+        out->top = (int)sx_load_le16(d + 2);
+        out->width = (int)sx_load_le16(d + 4);
+        out->height = (int)sx_load_le16(d + 6);
         out->interlaced = (d[8] & 0x40) != 0;
         SX_TRY(take_colours(in, d[8], &out->colours));
         const uint8_t *bits = take(in, 1);

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "base/buffer.h"
+#include "base/byte_order.h"
 #include "base/checked.h"
 #include "base/memory.h"
 #include "io/array.h"
@@ -15,11 +16,6 @@ static const sx_dtype dtypes[256] = {
     [0x08] = SX_U8,  [0x09] = SX_I8,  [0x0b] = SX_I16,
     [0x0c] = SX_I32, [0x0d] = SX_F32, [0x0e] = SX_F64,
 };
-
-static uint32_t load_big_u32(const uint8_t *b)
-{
-    return (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3];
-}
 
 static bool is_plain(sx_bytes bytes)
 {
@@ -44,7 +40,7 @@ static sx_status parse_header(sx_bytes head, const char *name, sx_type *out_type
         return sx_error(SX_DATA_LOSS, "%s: truncated IDX header", name);
     }
     for (int d = 0; d < type.rank; d++) {
-        type.dims[d] = load_big_u32(b + HEADER_BYTES + 4 * d);
+        type.dims[d] = sx_load_be32(b + HEADER_BYTES + 4 * d);
     }
     if (sx_type_bytes(&type) < 0) {
         char text[SX_TYPE_TEXT];

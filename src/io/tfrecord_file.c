@@ -7,6 +7,7 @@
  *   4  CRC32C (unmasked) of all above
  *
  * The index is a cache: if the size or time differ, or it is corrupt, it is silently rebuilt. */
+#include "base/byte_order.h"
 #include "io/tfrecord.h"
 
 #include <inttypes.h>
@@ -92,16 +93,16 @@ static sx_status save_index(const sx_tfrecord_file *file)
     sx_buf_append(&buf, index_magic, sizeof index_magic);
     for (size_t i = 0; i < SX_COUNT(words); i++) {
         uint8_t word[8];
-        sx_store_u64(word, words[i]);
+        sx_store_le64(word, words[i]);
         sx_buf_append(&buf, word, sizeof word);
     }
     uint8_t *at = sx_buf_extend(&buf, (size_t)file->count * INDEX_ENTRY);
     for (uint64_t i = 0; at != NULL && i < file->count; i++, at += INDEX_ENTRY) {
-        sx_store_u64(at, file->entries[i].offset);
-        sx_store_u64(at + 8, file->entries[i].length);
+        sx_store_le64(at, file->entries[i].offset);
+        sx_store_le64(at + 8, file->entries[i].length);
     }
     uint8_t crc[INDEX_FOOTER];
-    sx_store_u32(crc, sx_crc32c(0, buf.data, buf.size));
+    sx_store_le32(crc, sx_crc32c(0, buf.data, buf.size));
     sx_buf_append(&buf, crc, sizeof crc);
     char *path = NULL;
     sx_status status = sx_buf_status(&buf);
@@ -121,18 +122,18 @@ static bool index_fits(const sx_tfrecord_file *file, const uint8_t *index, size_
 {
     uint64_t file_size = sx_file_size(file->file);
     if (size < INDEX_HEADER + INDEX_FOOTER || memcmp(index, index_magic, sizeof index_magic) != 0 ||
-        sx_load_u64(index + 8) != file_size ||
-        sx_load_u64(index + 16) != sx_file_mtime_ns(file->file)) {
+        sx_load_le64(index + 8) != file_size ||
+        sx_load_le64(index + 16) != sx_file_mtime_ns(file->file)) {
         return false;
     }
     size_t body = size - INDEX_HEADER - INDEX_FOOTER;
-    if (body % INDEX_ENTRY != 0 || sx_load_u64(index + 24) != body / INDEX_ENTRY ||
-        sx_load_u32(index + size - INDEX_FOOTER) != sx_crc32c(0, index, size - INDEX_FOOTER)) {
+    if (body % INDEX_ENTRY != 0 || sx_load_le64(index + 24) != body / INDEX_ENTRY ||
+        sx_load_le32(index + size - INDEX_FOOTER) != sx_crc32c(0, index, size - INDEX_FOOTER)) {
         return false;
     }
     uint64_t end = 0;
     for (size_t at = INDEX_HEADER; at < INDEX_HEADER + body; at += INDEX_ENTRY) {
-        uint64_t offset = sx_load_u64(index + at), length = sx_load_u64(index + at + 8);
+        uint64_t offset = sx_load_le64(index + at), length = sx_load_le64(index + at + 8);
         const uint64_t frame = SX_TFRECORD_HEADER + SX_TFRECORD_FOOTER;
         if (offset < end || offset > file_size || file_size - offset < frame ||
             length > file_size - offset - frame || length > file->options.max_record_bytes) {
@@ -158,14 +159,14 @@ static bool load_index(sx_tfrecord_file *file)
     bool fits = status == SX_OK && index_fits(file, (const uint8_t *)index, size);
     const uint8_t *at = (const uint8_t *)index;
     if (fits) {
-        file->damage = (sx_tfrecord_damage){sx_load_u64(at + 32), sx_load_u64(at + 40)};
+        file->damage = (sx_tfrecord_damage){sx_load_le64(at + 32), sx_load_le64(at + 40)};
         fits = file->options.skip_corrupt || file->damage.places == 0;
     }
-    uint64_t count = fits ? sx_load_u64(at + 24) : 0;
+    uint64_t count = fits ? sx_load_le64(at + 24) : 0;
     for (uint64_t i = 0; i < count && fits; i++) {
         const uint8_t *entry = at + INDEX_HEADER + i * INDEX_ENTRY;
         sx_status added =
-            add_entry(file, (struct entry){sx_load_u64(entry), sx_load_u64(entry + 8)});
+            add_entry(file, (struct entry){sx_load_le64(entry), sx_load_le64(entry + 8)});
         fits = added == SX_OK;
         sx_status_free(added);
     }
@@ -297,7 +298,7 @@ sx_status sx_tfrecord_file_read(const sx_tfrecord_file *file, uint64_t first, ui
     for (uint64_t i = 0; i < count; i++) {
         size_t length = (size_t)entries[i].length;
         const uint8_t *data = frame + SX_TFRECORD_HEADER;
-        if (sx_load_u64(frame) != length || !sx_tfrecord_data_ok(data, length)) {
+        if (sx_load_le64(frame) != length || !sx_tfrecord_data_ok(data, length)) {
             if (i == 0) {
                 return sx_tfrecord_data_error(file->path, first, entries[0].offset);
             }

@@ -2,14 +2,15 @@
 
 #include <inttypes.h>
 
+#include "base/byte_order.h"
 #include "base/checked.h"
 
 void sx_tfrecord_frame(sx_bytes data, uint8_t out_header[SX_TFRECORD_HEADER],
                        uint8_t out_footer[SX_TFRECORD_FOOTER])
 {
-    sx_store_u64(out_header, data.size);
-    sx_store_u32(out_header + 8, sx_crc32c_mask(sx_crc32c(0, out_header, 8)));
-    sx_store_u32(out_footer, sx_crc32c_mask(sx_crc32c(0, data.data, data.size)));
+    sx_store_le64(out_header, data.size);
+    sx_store_le32(out_header + 8, sx_crc32c_mask(sx_crc32c(0, out_header, 8)));
+    sx_store_le32(out_footer, sx_crc32c_mask(sx_crc32c(0, data.data, data.size)));
 }
 
 sx_status sx_tfrecord_look(sx_window *window, uint64_t offset, uint64_t max_record_bytes,
@@ -26,7 +27,7 @@ sx_status sx_tfrecord_look(sx_window *window, uint64_t offset, uint64_t max_reco
         *out_place = SX_PLACE_BAD_HEADER;
         return SX_OK;
     }
-    uint64_t length = sx_load_u64(header);
+    uint64_t length = sx_load_le64(header);
     *out_length = length;
     left -= SX_TFRECORD_HEADER;
     bool cut = left < SX_TFRECORD_FOOTER || length > left - SX_TFRECORD_FOOTER;

@@ -4,45 +4,21 @@
 
 #include <string.h>
 
+#include "base/byte_order.h"
 #include "io/crc32c.h"
 #include "io/tfrecord.h"
 #include "io/window.h"
 
-static inline uint32_t sx_load_u32(const void *at)
-{
-    const uint8_t *b = at;
-    return (uint32_t)b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
-}
-
-static inline uint64_t sx_load_u64(const void *at)
-{
-    return sx_load_u32(at) | (uint64_t)sx_load_u32((const uint8_t *)at + 4) << 32;
-}
-
-static inline void sx_store_u32(void *at, uint32_t value)
-{
-    uint8_t *b = at;
-    for (int i = 0; i < 4; i++) {
-        b[i] = (uint8_t)(value >> (8 * i));
-    }
-}
-
-static inline void sx_store_u64(void *at, uint64_t value)
-{
-    sx_store_u32(at, (uint32_t)value);
-    sx_store_u32((uint8_t *)at + 4, (uint32_t)(value >> 32));
-}
-
 /* Whether 12 bytes are a header: whether the checksum of the length matches. */
 static inline bool sx_tfrecord_header_ok(const void *header)
 {
-    return sx_load_u32((const uint8_t *)header + 8) == sx_crc32c_mask(sx_crc32c(0, header, 8));
+    return sx_load_le32((const uint8_t *)header + 8) == sx_crc32c_mask(sx_crc32c(0, header, 8));
 }
 
 /* Whether `size` bytes of data match the checksum in the 4 bytes after them. */
 static inline bool sx_tfrecord_data_ok(const void *data, size_t size)
 {
-    return sx_load_u32((const uint8_t *)data + size) == sx_crc32c_mask(sx_crc32c(0, data, size));
+    return sx_load_le32((const uint8_t *)data + size) == sx_crc32c_mask(sx_crc32c(0, data, size));
 }
 
 /* What is at `offset` of a file. */

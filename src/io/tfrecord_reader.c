@@ -1,3 +1,4 @@
+#include "base/byte_order.h"
 #include "io/tfrecord.h"
 
 #include "base/buffer.h"
@@ -196,7 +197,7 @@ static sx_status read_compressed(sx_tfrecord_reader *reader, sx_bytes *out_recor
     sx_tfrecord_place place = n < sizeof header                ? SX_PLACE_CUT_HEADER
                               : !sx_tfrecord_header_ok(header) ? SX_PLACE_BAD_HEADER
                                                                : SX_PLACE_RECORD;
-    uint64_t length = place == SX_PLACE_RECORD ? sx_load_u64(header) : 0;
+    uint64_t length = place == SX_PLACE_RECORD ? sx_load_le64(header) : 0;
     if (length > limit) {
         place = SX_PLACE_TOO_LONG;
     }

@@ -3,18 +3,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/byte_order.h"
 #include "base/checked.h"
 #include "base/memory.h"
-
-static uint32_t u16_at(const uint8_t *p)
-{
-    return (uint32_t)p[0] | (uint32_t)p[1] << 8;
-}
-
-static uint32_t u32_at(const uint8_t *p)
-{
-    return u16_at(p) | u16_at(p + 2) << 16;
-}
 
 static bool may_precede_format(const uint8_t *name)
 {
@@ -38,13 +29,13 @@ static sx_status parse_format(sx_bytes file, size_t *at, sx_wav *out)
                         file.size);
     }
     for (; file.size - k >= 8 && memcmp(bytes + k, "fmt ", 4) != 0;
-         k += 8 + u32_at(bytes + k + 4)) {
+         k += 8 + sx_load_le32(bytes + k + 4)) {
         if (!may_precede_format(bytes + k)) {
             return sx_error(SX_INVALID_ARGUMENT,
                             "WAV: byte %zu begins a chunk that is not expected before the format",
                             k);
         }
-        if (u32_at(bytes + k + 4) > file.size - k - 8) {
+        if (sx_load_le32(bytes + k + 4) > file.size - k - 8) {
             return sx_error(SX_INVALID_ARGUMENT, "WAV: cut off in the chunk at byte %zu", k);
         }
     }
@@ -52,19 +43,21 @@ static sx_status parse_format(sx_bytes file, size_t *at, sx_wav *out)
         return sx_error(SX_INVALID_ARGUMENT, "WAV: cut off before the end of the format");
     }
     const uint8_t *format = bytes + k + 8;
-    const uint32_t size = u32_at(bytes + k + 4), channels = u16_at(format + 2),
-                   rate = u32_at(format + 4), frame = u16_at(format + 12);
-    if ((size != 16 && size != 18) || u16_at(format) != 1 || u16_at(format + 14) != 16) {
+    const uint32_t size = sx_load_le32(bytes + k + 4), channels = sx_load_le16(format + 2),
+                   rate = sx_load_le32(format + 4), frame = sx_load_le16(format + 12);
+    if ((size != 16 && size != 18) || sx_load_le16(format) != 1 ||
+        sx_load_le16(format + 14) != 16) {
         return sx_error(SX_INVALID_ARGUMENT,
                         "WAV: a format of %u bytes, coding %u, %u bits a sample; expected 16 or 18 "
                         "bytes, coding 1 (PCM), 16 bits",
-                        size, u16_at(format), u16_at(format + 14));
+                        size, sx_load_le16(format), sx_load_le16(format + 14));
     }
-    if (channels < 1 || frame != 2 * channels || u32_at(format + 8) != (uint64_t)frame * rate) {
+    if (channels < 1 || frame != 2 * channels ||
+        sx_load_le32(format + 8) != (uint64_t)frame * rate) {
         return sx_error(SX_INVALID_ARGUMENT,
                         "WAV: %u channels, %u bytes a frame and %u a second at a rate of %u "
                         "contradict each other",
-                        channels, frame, u32_at(format + 8), rate);
+                        channels, frame, sx_load_le32(format + 8), rate);
     }
     *out = (sx_wav){.channels = channels, .rate = rate};
     *at = k + 8 + size;
@@ -81,7 +74,7 @@ sx_status sx_wav_parse(sx_bytes file, sx_wav *out)
             return sx_error(SX_INVALID_ARGUMENT, "WAV: cut off in a chunk's head at byte %zu", at);
         }
         const bool is_data = memcmp(bytes + at, "data", 4) == 0;
-        const uint32_t size = u32_at(bytes + at + 4);
+        const uint32_t size = sx_load_le32(bytes + at + 4);
         at += 8;
         if (size > INT32_MAX || (is_data && out->samples != NULL)) {
             return sx_error(SX_INVALID_ARGUMENT,

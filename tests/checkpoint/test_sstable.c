@@ -1,5 +1,6 @@
 /* Sorted string tables: TensorFlow's worked example byte for byte, round trips over many blocks,
  * and every flip and cut of a small table detected. */
+#include "base/byte_order.h"
 #include "harness.h"
 
 #include "base/memory.h"

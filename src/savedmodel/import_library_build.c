@@ -336,6 +336,22 @@ sx_status sx_tf_number(const sx_tf_op_node *x, sx_dtype dtype, double value, sx_
     return sx_tf_constant(x, sx_scalar_type(dtype), &bytes, out);
 }
 
+sx_status sx_tf_with_number(const sx_tf_op_node *x, const sx_op_def *op, sx_value v, double number,
+                            sx_value *out)
+{
+    sx_value in[2] = {v, SX_NO_VALUE};
+    SX_TRY(sx_tf_number(x, sx_type_of_value(x->b, v).dtype, number, &in[1]));
+    return sx_tf_build(x, op, NULL, out, 2, in);
+}
+
+sx_status sx_tf_count_to(const sx_tf_op_node *x, sx_value n, sx_dtype dtype, sx_value *out)
+{
+    const sx_attr_operand open = {sx_tf_attr_row(&sx_op_iota, "shape"), n};
+    int n_out = 0;
+    return sx_tf_add_node(x, &sx_op_iota, &(sx_iota_attrs){.dtype = dtype}, NULL, 0, &open, 1, out,
+                          &n_out);
+}
+
 sx_status sx_tf_int64s(const sx_tf_op_node *x, const sx_ints *list, sx_value *out)
 {
     return sx_tf_constant(x, sx_type_of(SX_I64, list->n), list->v, out);

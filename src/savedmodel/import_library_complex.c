@@ -49,15 +49,6 @@ static sx_status two(const sx_tf_op_node *x, const sx_op_def *op, sx_value a, sx
     return sx_tf_build(x, op, NULL, out, 2, in);
 }
 
-/* op(a, number) */
-static sx_status with_number(const sx_tf_op_node *x, const sx_op_def *op, sx_value a, double number,
-                             sx_value *out)
-{
-    sx_value v = SX_NO_VALUE;
-    SX_TRY(sx_tf_number(x, sx_type_of_value(x->b, a).dtype, number, &v));
-    return two(x, op, a, v, out);
-}
-
 /* Output 0 of the node as operator `tf_op` of real numbers, its input i being in[i]; those beyond n
  * are its own. */
 static sx_status import_real(const sx_tf_op_node *x, const char *tf_op, const sx_value *in, int n,
@@ -222,7 +213,7 @@ static sx_status logarithm(const sx_tf_op_node *x, parts a, parts *out)
 {
     SX_TRY(sum_of_products(x, a.re, a.re, 1, a.im, a.im, &out->re));
     SX_TF_BUILD(x, &out->re, log, NULL, out->re);
-    SX_TRY(with_number(x, &sx_op_mul, out->re, 0.5, &out->re));
+    SX_TRY(sx_tf_with_number(x, &sx_op_mul, out->re, 0.5, &out->re));
     return two(x, &sx_op_atan2, a.im, a.re, &out->im);
 }
 
@@ -234,13 +225,13 @@ static sx_status square_root(const sx_tf_op_node *x, parts a, parts *out)
     SX_TF_BUILD(x, &size, sqrt, NULL, size);
     SX_TF_BUILD(x, &t, abs, NULL, a.re);
     SX_TF_BUILD(x, &t, add, NULL, size, t);
-    SX_TRY(with_number(x, &sx_op_mul, t, 0.5, &t));
+    SX_TRY(sx_tf_with_number(x, &sx_op_mul, t, 0.5, &t));
     SX_TF_BUILD(x, &t, sqrt, NULL, t);
     SX_TF_BUILD(x, &both, add, NULL, t, t);
     SX_TF_BUILD(x, &u, div_no_nan, NULL, a.im, both);
     SX_TF_BUILD(x, &minus, neg, NULL, t);
-    SX_TRY(with_number(x, &sx_op_less, a.re, 0, &left));
-    SX_TRY(with_number(x, &sx_op_less, a.im, 0, &below));
+    SX_TRY(sx_tf_with_number(x, &sx_op_less, a.re, 0, &left));
+    SX_TRY(sx_tf_with_number(x, &sx_op_less, a.im, 0, &below));
     SX_TF_BUILD(x, &minus, select, NULL, below, minus, t);
     SX_TF_BUILD(x, &out->im, select, NULL, left, minus, u);
     SX_TF_BUILD(x, &u, abs, NULL, u);
@@ -265,8 +256,8 @@ static sx_status product_of_functions(const sx_tf_op_node *x, parts a, const sx_
 static sx_status hyperbolic_tangent(const sx_tf_op_node *x, parts a, parts *out)
 {
     sx_value re, im, over, cosine;
-    SX_TRY(with_number(x, &sx_op_minimum, a.re, 20, &re));
-    SX_TRY(with_number(x, &sx_op_maximum, re, -20, &re));
+    SX_TRY(sx_tf_with_number(x, &sx_op_minimum, a.re, 20, &re));
+    SX_TRY(sx_tf_with_number(x, &sx_op_maximum, re, -20, &re));
     SX_TF_BUILD(x, &re, add, NULL, re, re);
     SX_TF_BUILD(x, &im, add, NULL, a.im, a.im);
     SX_TF_BUILD(x, &over, cosh, NULL, re);
@@ -295,11 +286,11 @@ static sx_status import_function(const sx_tf_op_node *x)
         SX_TRY(exponential(x, a, &y));
     } else if (strcmp(op, "Expm1") == 0) {
         SX_TRY(exponential(x, a, &y));
-        SX_TRY(with_number(x, &sx_op_sub, y.re, 1, &y.re));
+        SX_TRY(sx_tf_with_number(x, &sx_op_sub, y.re, 1, &y.re));
     } else if (strcmp(op, "Log") == 0) {
         SX_TRY(logarithm(x, a, &y));
     } else if (strcmp(op, "Log1p") == 0) {
-        SX_TRY(with_number(x, &sx_op_add, a.re, 1, &a.re));
+        SX_TRY(sx_tf_with_number(x, &sx_op_add, a.re, 1, &a.re));
         SX_TRY(logarithm(x, a, &y));
     } else if (strcmp(op, "Sqrt") == 0) {
         SX_TRY(square_root(x, a, &y));
@@ -325,12 +316,12 @@ static sx_status import_function(const sx_tf_op_node *x)
         y.re = turned.im;
         SX_TF_BUILD(x, &y.im, neg, NULL, turned.re);
     } else if (strcmp(op, "Sigmoid") == 0) { /* (1 + tanh(a / 2)) / 2 */
-        SX_TRY(with_number(x, &sx_op_mul, a.re, 0.5, &a.re));
-        SX_TRY(with_number(x, &sx_op_mul, a.im, 0.5, &a.im));
+        SX_TRY(sx_tf_with_number(x, &sx_op_mul, a.re, 0.5, &a.re));
+        SX_TRY(sx_tf_with_number(x, &sx_op_mul, a.im, 0.5, &a.im));
         SX_TRY(hyperbolic_tangent(x, a, &y));
-        SX_TRY(with_number(x, &sx_op_add, y.re, 1, &y.re));
-        SX_TRY(with_number(x, &sx_op_mul, y.re, 0.5, &y.re));
-        SX_TRY(with_number(x, &sx_op_mul, y.im, 0.5, &y.im));
+        SX_TRY(sx_tf_with_number(x, &sx_op_add, y.re, 1, &y.re));
+        SX_TRY(sx_tf_with_number(x, &sx_op_mul, y.re, 0.5, &y.re));
+        SX_TRY(sx_tf_with_number(x, &sx_op_mul, y.im, 0.5, &y.im));
     } else {
         return sx_tf_unsupported("it reads complex numbers");
     }
@@ -346,9 +337,9 @@ static sx_status import_pow(const sx_tf_op_node *x)
     SX_TRY(read_parts(x, 0, &a));
     SX_TRY(read_parts(x, 1, &b));
     SX_TRY(sum_of_products(x, a.re, a.re, 1, a.im, a.im, &is_zero));
-    SX_TRY(with_number(x, &sx_op_equal, is_zero, 0, &is_zero));
+    SX_TRY(sx_tf_with_number(x, &sx_op_equal, is_zero, 0, &is_zero));
     SX_TRY(sum_of_products(x, b.re, b.re, 1, b.im, b.im, &b_size));
-    SX_TRY(with_number(x, &sx_op_equal, b_size, 0, &b_zero));
+    SX_TRY(sx_tf_with_number(x, &sx_op_equal, b_size, 0, &b_zero));
     SX_TRY(sx_tf_number(x, sx_type_of_value(x->b, a.re).dtype, 0, &zero));
     SX_TF_BUILD(x, &unit, cast, (&(sx_cast_attrs){sx_type_of_value(x->b, a.re).dtype}), b_zero);
     SX_TRY(logarithm(x, a, &a));
@@ -943,10 +934,7 @@ typedef struct axis_sizes {
 /* 0, 1, ... n - 1 as a column or as a row. */
 static sx_status counting(const sx_tf_op_node *x, sx_value n, bool column, sx_value *out)
 {
-    const sx_attr_operand size = {sx_tf_attr_row(&sx_op_iota, "shape"), n};
-    int n_out = 0;
-    SX_TRY(sx_tf_add_node(x, &sx_op_iota, &(sx_iota_attrs){.dtype = SX_I64}, NULL, 0, &size, 1, out,
-                          &n_out));
+    SX_TRY(sx_tf_count_to(x, n, SX_I64, out));
     return sx_tf_expand(x, *out, column ? 1 : 0, out);
 }
 

@@ -298,15 +298,6 @@ static sx_status sum_near(const sx_tf_op_node *x, sx_value v, int64_t radius, sx
     return SX_OK;
 }
 
-/* op(v, number) */
-static sx_status with_number(const sx_tf_op_node *x, const sx_op_def *op, sx_value v, double number,
-                             sx_value *out)
-{
-    sx_value in[2] = {v, SX_NO_VALUE};
-    SX_TRY(sx_tf_number(x, x->tf.head.types[0].dtype, number, &in[1]));
-    return sx_tf_build(x, op, NULL, out, 2, in);
-}
-
 /* LRN: x norm^-beta, norm = bias + alpha s, where s is the sum of the squares of the channels that
  * are at most depth_radius away.
  *
@@ -322,9 +313,9 @@ static sx_status import_lrn(sx_tf_op_node *x)
     SX_TRY(sx_tf_operand(x, backwards ? 1 : 0, &v));
     SX_TF_BUILD(x, &norm, square, NULL, v);
     SX_TRY(sum_near(x, norm, radius, &norm));
-    SX_TRY(with_number(x, &sx_op_mul, norm, alpha, &norm));
-    SX_TRY(with_number(x, &sx_op_add, norm, bias, &norm));
-    SX_TRY(with_number(x, &sx_op_pow, norm, -beta, &power));
+    SX_TRY(sx_tf_with_number(x, &sx_op_mul, norm, alpha, &norm));
+    SX_TRY(sx_tf_with_number(x, &sx_op_add, norm, bias, &norm));
+    SX_TRY(sx_tf_with_number(x, &sx_op_pow, norm, -beta, &power));
     if (!backwards) {
         SX_TF_BUILD(x, &out, mul, NULL, v, power);
         sx_tf_set(x, 0, out);
@@ -337,7 +328,7 @@ static sx_status import_lrn(sx_tf_op_node *x)
     SX_TF_BUILD(x, &near, div, NULL, near, norm);
     SX_TRY(sum_near(x, near, radius, &near));
     SX_TF_BUILD(x, &near, mul, NULL, near, v);
-    SX_TRY(with_number(x, &sx_op_mul, near, 2 * alpha * beta, &near));
+    SX_TRY(sx_tf_with_number(x, &sx_op_mul, near, 2 * alpha * beta, &near));
     SX_TF_BUILD(x, &out, mul, NULL, dy, power);
     SX_TF_BUILD(x, &out, sub, NULL, out, near);
     sx_tf_set(x, 0, out);

@@ -13,12 +13,9 @@ static sx_status places_along(const sx_tf_op_node *x, sx_value v, int axis, sx_v
                               sx_value *out)
 {
     const sx_slice_attrs at = {.begin = {1, {axis}}, .size = {1, {1}}};
-    const sx_iota_attrs attrs = {.dtype = SX_I64};
-    int n = 0;
     SX_TF_BUILD(x, size, shape, (&(sx_cast_attrs){SX_I64}), v);
     SX_TF_BUILD(x, size, slice, &at, *size);
-    const sx_attr_operand open = {sx_tf_attr_row(&sx_op_iota, "shape"), *size};
-    return sx_tf_add_node(x, &sx_op_iota, &attrs, NULL, 0, &open, 1, out, &n);
+    return sx_tf_count_to(x, *size, SX_I64, out);
 }
 
 /* MatrixBandPart(x, lower, upper): row - column <= lower and column - row <= upper; a negative one
@@ -159,7 +156,6 @@ static sx_status import_mirror_pad(sx_tf_op_node *x)
         const sx_shape_attrs line = {.shape = {1, {1}}};
         const sx_gather_attrs along = {.axis = d};
         sx_value n, before, after, total, k, other, outside;
-        int n_out = 0;
         SX_TF_BUILD(x, &n, slice, &of_axis, shape);
         SX_TF_BUILD(x, &before, slice, (&(sx_slice_attrs){{2, {d, 0}}, {2, {1, 1}}}), paddings);
         SX_TF_BUILD(x, &after, slice, (&(sx_slice_attrs){{2, {d, 1}}, {2, {1, 1}}}), paddings);
@@ -167,9 +163,7 @@ static sx_status import_mirror_pad(sx_tf_op_node *x)
         SX_TF_BUILD(x, &after, reshape, &line, after);
         SX_TF_BUILD(x, &total, add, NULL, n, before);
         SX_TF_BUILD(x, &total, add, NULL, total, after);
-        const sx_attr_operand long_as = {sx_tf_attr_row(&sx_op_iota, "shape"), total};
-        SX_TRY(sx_tf_add_node(x, &sx_op_iota, &(sx_iota_attrs){.dtype = SX_I64}, NULL, 0, &long_as,
-                              1, &k, &n_out));
+        SX_TRY(sx_tf_count_to(x, total, SX_I64, &k));
         SX_TF_BUILD(x, &k, sub, NULL, k, before);
         SX_TF_BUILD(x, &other, sub, NULL, shift, k); /* before the first: edge - 1 - k */
         SX_TF_BUILD(x, &outside, less, NULL, k, zero);

@@ -121,6 +121,12 @@ SX_MUST_USE sx_status sx_tf_constant(const sx_tf_op_node *x, sx_type type, const
 /* A scalar. */
 SX_MUST_USE sx_status sx_tf_number(const sx_tf_op_node *x, sx_dtype dtype, double value,
                                    sx_value *out);
+/* op(v, number), the number as v's dtype. */
+SX_MUST_USE sx_status sx_tf_with_number(const sx_tf_op_node *x, const sx_op_def *op, sx_value v,
+                                        double number, sx_value *out);
+/* 0, 1, ..., n - 1 as a vector; n is int64 [1]. */
+SX_MUST_USE sx_status sx_tf_count_to(const sx_tf_op_node *x, sx_value n, sx_dtype dtype,
+                                     sx_value *out);
 /* A vector of int64. */
 SX_MUST_USE sx_status sx_tf_int64s(const sx_tf_op_node *x, const sx_ints *list, sx_value *out);
 

@@ -13,24 +13,6 @@
 
 enum { MAX_EXTENT = 1 << 20, MAX_SPATIAL = 3 };
 
-/* op(v, number), of int64 */
-static sx_status with_number(const sx_tf_op_node *x, const sx_op_def *op, sx_value v,
-                             int64_t number, sx_value *out)
-{
-    sx_value in[2] = {v, SX_NO_VALUE};
-    SX_TRY(sx_tf_int64s(x, &(sx_ints){1, {number}}, &in[1]));
-    return sx_tf_build(x, op, NULL, out, 2, in);
-}
-
-/* 0, 1, ... as int64 [n]; n is int64 [1]. */
-static sx_status count_to(const sx_tf_op_node *x, sx_value n, sx_value *out)
-{
-    const sx_iota_attrs attrs = {.dtype = SX_I64};
-    const sx_attr_operand open = {sx_tf_attr_row(&sx_op_iota, "shape"), n};
-    int n_out = 0;
-    return sx_tf_add_node(x, &sx_op_iota, &attrs, NULL, 0, &open, 1, out, &n_out);
-}
-
 sx_status sx_tf_window_places(const sx_tf_op_node *x, const sx_tf_windows *w, sx_value size,
                               sx_value *places, sx_value *before, sx_value *total)
 {
@@ -46,28 +28,28 @@ sx_status sx_tf_window_places(const sx_tf_op_node *x, const sx_tf_windows *w, sx
     span = (w->kernel - 1) * w->dilation + 1;
     sx_value n = SX_NO_VALUE, starts = SX_NO_VALUE, taps = SX_NO_VALUE;
     if (w->same) {
-        SX_TRY(with_number(x, &sx_op_add, size, w->stride - 1, &n));
-        SX_TRY(with_number(x, &sx_op_floor_div, n, w->stride, &n));
-        SX_TRY(with_number(x, &sx_op_sub, n, 1, total));
-        SX_TRY(with_number(x, &sx_op_mul, *total, w->stride, total));
-        SX_TRY(with_number(x, &sx_op_add, *total, span, total));
+        SX_TRY(sx_tf_with_number(x, &sx_op_add, size, w->stride - 1, &n));
+        SX_TRY(sx_tf_with_number(x, &sx_op_floor_div, n, w->stride, &n));
+        SX_TRY(sx_tf_with_number(x, &sx_op_sub, n, 1, total));
+        SX_TRY(sx_tf_with_number(x, &sx_op_mul, *total, w->stride, total));
+        SX_TRY(sx_tf_with_number(x, &sx_op_add, *total, span, total));
         SX_TF_BUILD(x, total, sub, NULL, *total, size);
         if (!w->below_zero) {
-            SX_TRY(with_number(x, &sx_op_maximum, *total, 0, total));
+            SX_TRY(sx_tf_with_number(x, &sx_op_maximum, *total, 0, total));
         }
-        SX_TRY(with_number(x, &sx_op_truncate_div, *total, 2, before));
+        SX_TRY(sx_tf_with_number(x, &sx_op_truncate_div, *total, 2, before));
     } else { /* a number of windows below 0, which iota refuses, is TensorFlow's error, too */
-        SX_TRY(with_number(x, &sx_op_add, size, w->stride - span, &n));
-        SX_TRY(with_number(x, &sx_op_truncate_div, n, w->stride, &n));
+        SX_TRY(sx_tf_with_number(x, &sx_op_add, size, w->stride - span, &n));
+        SX_TRY(sx_tf_with_number(x, &sx_op_truncate_div, n, w->stride, &n));
         SX_TRY(sx_tf_int64s(x, &(sx_ints){1, {0}}, total));
         *before = *total;
     }
-    SX_TRY(count_to(x, n, &starts));
-    SX_TRY(with_number(x, &sx_op_mul, starts, w->stride, &starts));
+    SX_TRY(sx_tf_count_to(x, n, SX_I64, &starts));
+    SX_TRY(sx_tf_with_number(x, &sx_op_mul, starts, w->stride, &starts));
     SX_TRY(sx_tf_expand(x, starts, -1, &starts));
     const sx_iota_attrs kernel = {.shape = {1, {w->kernel}}, .dtype = SX_I64};
     SX_TRY(sx_tf_build(x, &sx_op_iota, &kernel, &taps, 0, NULL));
-    SX_TRY(with_number(x, &sx_op_mul, taps, w->dilation, &taps));
+    SX_TRY(sx_tf_with_number(x, &sx_op_mul, taps, w->dilation, &taps));
     SX_TF_BUILD(x, places, add, NULL, starts, taps);
     return SX_OK;
 }
@@ -262,7 +244,7 @@ static sx_status import_max_pool_places(sx_tf_op_node *x)
         sx_value top = SX_NO_VALUE;
         SX_TRY(sx_tf_cut_axis(x, windows.places[d], 1, 0, 1, &starts[d]));
         SX_TRY(sx_tf_reshape_dims(x, starts[d], &(sx_ints){1, {0}}, &starts[d]));
-        SX_TRY(with_number(x, &sx_op_sub, windows.sizes[d], 1, &top));
+        SX_TRY(sx_tf_with_number(x, &sx_op_sub, windows.sizes[d], 1, &top));
         SX_TF_BUILD(x, &windows.places[d], maximum, NULL, windows.places[d], zero);
         SX_TF_BUILD(x, &windows.places[d], minimum, NULL, windows.places[d], top);
     }
@@ -288,10 +270,11 @@ static sx_status import_max_pool_places(sx_tf_op_node *x)
     for (int d = 0; d < 2; d++) {
         const int64_t columns = windows.axes[1].kernel;
         sx_value at = SX_NO_VALUE, top = SX_NO_VALUE, start = SX_NO_VALUE;
-        SX_TRY(with_number(x, d == 0 ? &sx_op_floor_div : &sx_op_floor_mod, best, columns, &at));
+        SX_TRY(
+            sx_tf_with_number(x, d == 0 ? &sx_op_floor_div : &sx_op_floor_mod, best, columns, &at));
         SX_TRY(along_axis(x, starts[d], 1 + d, &start));
         SX_TF_BUILD(x, &at, add, NULL, at, start);
-        SX_TRY(with_number(x, &sx_op_sub, windows.sizes[d], 1, &top));
+        SX_TRY(sx_tf_with_number(x, &sx_op_sub, windows.sizes[d], 1, &top));
         SX_TF_BUILD(x, &at, maximum, NULL, at, zero);
         SX_TF_BUILD(x, &at, minimum, NULL, at, top);
         if (d == 0) {
@@ -302,13 +285,13 @@ static sx_status import_max_pool_places(sx_tf_op_node *x)
     }
     sx_value channels = SX_NO_VALUE, channel = SX_NO_VALUE;
     SX_TRY(sx_tf_sizes_of(x, image, 3, 1, &channels));
-    SX_TRY(count_to(x, channels, &channel));
+    SX_TRY(sx_tf_count_to(x, channels, SX_I64, &channel));
     SX_TF_BUILD(x, &place, mul, NULL, place, channels);
     SX_TF_BUILD(x, &place, add, NULL, place, channel);
     if (sx_tf_read_bool(&x->tf.head, "include_batch_in_index", false)) {
         sx_value images = SX_NO_VALUE, number = SX_NO_VALUE, size = channels;
         SX_TRY(sx_tf_sizes_of(x, image, 0, 1, &images));
-        SX_TRY(count_to(x, images, &number));
+        SX_TRY(sx_tf_count_to(x, images, SX_I64, &number));
         SX_TRY(along_axis(x, number, 0, &number));
         SX_TF_BUILD(x, &size, mul, NULL, size, windows.sizes[0]);
         SX_TF_BUILD(x, &size, mul, NULL, size, windows.sizes[1]);
@@ -343,7 +326,7 @@ static sx_status import_max_pool_places_grad(sx_tf_op_node *x)
     SX_TF_BUILD(x, &size, reduce_prod, &product, size);
     SX_TF_BUILD(x, &in[2], cast, (&(sx_cast_attrs){SX_I64}), in[2]);
     if (sx_tf_read_bool(&x->tf.head, "include_batch_in_index", false)) {
-        SX_TRY(count_to(x, images, &number));
+        SX_TRY(sx_tf_count_to(x, images, SX_I64, &number));
         SX_TF_BUILD(x, &number, mul, NULL, number, size);
         SX_TRY(along_axis(x, number, 0, &number));
         SX_TF_BUILD(x, &in[2], sub, NULL, in[2], number);

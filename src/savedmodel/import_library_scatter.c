@@ -52,7 +52,6 @@ static sx_status import_update_slice(sx_tf_op_node *x)
         const sx_gather_attrs along = {.axis = d};
         sx_ints column = {.n = rank - d};
         sx_value n, size, at, low, high, last, one;
-        int n_out = 0;
         if (whole->dims[d] == part->dims[d] &&
             (whole->dims[d] >= 0 || sx_dim_is_batch(whole->dims[d]))) {
             continue;
@@ -60,9 +59,7 @@ static sx_status import_update_slice(sx_tf_op_node *x)
         SX_TF_BUILD(x, &n, slice, &of_axis, to);
         SX_TF_BUILD(x, &size, slice, &of_axis, from);
         SX_TF_BUILD(x, &low, slice, &of_axis, begin);
-        const sx_attr_operand long_as = {sx_tf_attr_row(&sx_op_iota, "shape"), n};
-        SX_TRY(sx_tf_add_node(x, &sx_op_iota, &(sx_iota_attrs){.dtype = SX_I64}, NULL, 0, &long_as,
-                              1, &at, &n_out));
+        SX_TRY(sx_tf_count_to(x, n, SX_I64, &at));
         SX_TF_BUILD(x, &at, sub, NULL, at, low);
         SX_TF_BUILD(x, &low, less, NULL, at, none);
         SX_TF_BUILD(x, &low, logical_not, NULL, low);
@@ -147,7 +144,6 @@ static sx_status import_ctc_greedy(sx_tf_op_node *x)
     static const sx_cumulative_attrs before = {.axis = 1, .exclusive = true};
     sx_value logits, lengths, best, top, time, step, live, none, nothing, keep, v, rows, places,
         shape;
-    int n_out = 0;
     SX_TRY(sx_tf_operand(x, 0, &logits));
     SX_TRY(sx_tf_operand(x, 1, &lengths));
     const sx_type *type = &x->tf.head.types[0];
@@ -168,9 +164,7 @@ static sx_status import_ctc_greedy(sx_tf_op_node *x)
     } else {
         nothing = v;
     }
-    const sx_attr_operand long_as = {sx_tf_attr_row(&sx_op_iota, "shape"), time};
-    SX_TRY(sx_tf_add_node(x, &sx_op_iota, &(sx_iota_attrs){.dtype = SX_I64}, NULL, 0, &long_as, 1,
-                          &step, &n_out));
+    SX_TRY(sx_tf_count_to(x, time, SX_I64, &step));
     SX_TF_BUILD(x, &lengths, cast, (&(sx_cast_attrs){SX_I64}), lengths);
     SX_TRY(sx_tf_expand(x, lengths, 1, &lengths));
     SX_TF_BUILD(x, &live, less, NULL, step, lengths);

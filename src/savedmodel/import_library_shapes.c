@@ -328,12 +328,9 @@ static sx_status import_invert_permutation(sx_tf_op_node *x)
     const sx_tensor_scatter_attrs put = {.how = SX_SCATTER_UPDATE};
     const sx_dtype dtype = x->tf.head.types[0].dtype;
     sx_value v = SX_NO_VALUE, at = SX_NO_VALUE, n = SX_NO_VALUE, i = SX_NO_VALUE, y = SX_NO_VALUE;
-    int n_out = 0;
     SX_TRY(sx_tf_operand(x, 0, &v));
     SX_TF_BUILD(x, &n, shape, (&(sx_cast_attrs){SX_I64}), v);
-    const sx_attr_operand open = {sx_tf_attr_row(&sx_op_iota, "shape"), n};
-    SX_TRY(sx_tf_add_node(x, &sx_op_iota, &(sx_iota_attrs){.dtype = dtype}, NULL, 0, &open, 1, &i,
-                          &n_out));
+    SX_TRY(sx_tf_count_to(x, n, dtype, &i));
     SX_TRY(sx_tf_expand(x, v, -1, &at));
     SX_TF_BUILD(x, &y, tensor_scatter, &put, v, at, i);
     sx_tf_set(x, 0, y);
@@ -469,15 +466,13 @@ static sx_status import_range(sx_tf_op_node *x)
         attrs.shape = (sx_ints){1, {(int64_t)ceil(end)}};
         SX_TRY(sx_tf_build(x, &sx_op_iota, &attrs, &y, 0, NULL));
     } else {
-        int n_out = 0;
         if (from_zero && by_one && sx_dtype_is_integer(dtype)) {
             n = in[1];
         } else {
             SX_TRY(count_range(x, in[0], in[1], in[2], &n));
         }
         SX_TF_BUILD(x, &n, reshape, (&(sx_shape_attrs){{1, {1}}}), n);
-        const sx_attr_operand open = {sx_tf_attr_row(&sx_op_iota, "shape"), n};
-        SX_TRY(sx_tf_add_node(x, &sx_op_iota, &attrs, NULL, 0, &open, 1, &y, &n_out));
+        SX_TRY(sx_tf_count_to(x, n, dtype, &y));
     }
     if (!by_one) {
         SX_TF_BUILD(x, &y, mul, NULL, y, in[2]);

@@ -109,8 +109,8 @@ static void differentiate(walk *w, const sx_node *node)
     sx_builder_at(w->b, node->file, node->line);
     if ((node->op->flags & SX_OP_REFUSES_GRAD) != 0) {
         sx_builder_fail(w->b, sx_error(SX_UNIMPLEMENTED,
-                                       "%s \"%s\" has no gradient here; put sx_stop_gradient() "
-                                       "behind it to train without one",
+                                       "the gradient of %s \"%s\" is not implemented; apply "
+                                       "sx_stop_gradient() to its result to train without it",
                                        node->op->name, node->name));
     }
     sx_builder_fail(w->b, check_known(w, node));

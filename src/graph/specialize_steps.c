@@ -68,31 +68,34 @@ static order *order_of(order *orders, int *n, const char *variable)
     return &orders[(*n)++];
 }
 
+/* Whether what the node reads, but for handles of variables, and what it gives are such types. */
+static bool types_are(const sx_specializer *s, const sx_trace_row *r, bool (*are)(const sx_type *))
+{
+    for (int i = 0; i < r->n_in; i++) {
+        const sx_trace_val *v = &s->vals[r->in[i]];
+        if (!are(&v->type) && v->variable == NULL) {
+            return false;
+        }
+    }
+    for (int i = 0; i < r->n_out; i++) {
+        if (!are(&s->vals[r->first + i].type)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool may_run_on_device(const sx_specializer *s, const sx_trace_row *r)
 {
-    bool fits = r->resolved && !r->on_host;
-    for (int i = 0; i < r->n_in && fits; i++) {
-        const sx_trace_val *v = &s->vals[r->in[i]];
-        fits = sx_is_device_type(&v->type) || v->variable != NULL;
-    }
-    for (int i = 0; i < r->n_out && fits; i++) {
-        fits = sx_is_device_type(&s->vals[r->first + i].type);
-    }
-    return fits;
+    return r->resolved && !r->on_host && types_are(s, r, sx_is_device_type);
 }
 
 /* Of a node that the host runs: whether it only computes, and its types are static. */
 static bool is_static_on_host(const sx_specializer *s, const sx_trace_row *r)
 {
-    bool fits = r->resolved && r->on_host && !r->control &&
-                (r->node->op->flags & (SX_OP_EFFECT | SX_OP_BY_REPLICA)) == 0;
-    for (int i = 0; i < r->n_in && fits; i++) {
-        fits = sx_is_shape_known(&s->vals[r->in[i]].type);
-    }
-    for (int i = 0; i < r->n_out && fits; i++) {
-        fits = sx_is_shape_known(&s->vals[r->first + i].type);
-    }
-    return fits;
+    return r->resolved && r->on_host && !r->control &&
+           (r->node->op->flags & (SX_OP_EFFECT | SX_OP_BY_REPLICA)) == 0 &&
+           types_are(s, r, sx_is_shape_known);
 }
 
 /* Whether a node, or one of its regions, has one of the flags; a function that is called there may.

@@ -56,8 +56,8 @@ static void test_graph_builder__refuses_gradients_that_are_not_written(void **st
             sx_graph_destroy(g);
         } else {
             assert_error(sx_builder_finish(b, &g), SX_UNIMPLEMENTED,
-                         "truncate_mod \"truncate_mod\" has no gradient here; put "
-                         "sx_stop_gradient()");
+                         "the gradient of truncate_mod \"truncate_mod\" is not implemented; apply "
+                         "sx_stop_gradient() to its result");
         }
         sx_builder_destroy(b);
     }

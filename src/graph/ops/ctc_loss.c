@@ -21,6 +21,7 @@
  *          Networks, section 7.3 */
 #include <math.h>
 
+#include "graph/ops/cumulative.h"
 #include "graph/ops/linear_algebra.h"
 #include "graph/ops/sparse.h"
 
@@ -50,13 +51,6 @@ static sx_status ctc_loss_infer(sx_infer_context *c)
     c->outputs[1] =
         x->rank == 3 ? *x : sx_type_of(x->dtype, SX_UNKNOWN_DIM, SX_UNKNOWN_DIM, SX_UNKNOWN_DIM);
     return SX_OK;
-}
-
-/* log(exp(a) + exp(b)) */
-static double log_sum(double a, double b)
-{
-    const double high = fmax(a, b), low = fmin(a, b);
-    return low == -INFINITY ? high : high + log1p(exp(low - high));
 }
 
 /* One row: its labels with blanks before, between and behind, and room for the work on it. */
@@ -97,8 +91,8 @@ static void walk(row_of_labels *r)
         for (int64_t u = 0; u < U; u++) {
             const double *last = f + (t - 1) * U + u;
             double sum = may_stay(r, u) ? last[0] : -INFINITY;
-            sum = u > 0 ? log_sum(sum, last[-1]) : sum;
-            sum = may_skip(r, u) ? log_sum(sum, last[-2]) : sum;
+            sum = u > 0 ? sx_log_add_exp(sum, last[-1]) : sum;
+            sum = may_skip(r, u) ? sx_log_add_exp(sum, last[-2]) : sum;
             f[t * U + u] = sum + r->log_y[t * r->C + r->label[u]];
         }
     }
@@ -107,9 +101,10 @@ static void walk(row_of_labels *r)
         for (int64_t u = 0; u < U; u++) {
             const double *next = b + (t + 1) * U + u;
             double sum = may_stay(r, u) ? next[0] + y[r->label[u]] : -INFINITY;
-            sum = u + 1 < U ? log_sum(sum, next[1] + y[r->label[u + 1]]) : sum;
-            sum =
-                u + 2 < U && may_skip(r, u + 2) ? log_sum(sum, next[2] + y[r->label[u + 2]]) : sum;
+            sum = u + 1 < U ? sx_log_add_exp(sum, next[1] + y[r->label[u + 1]]) : sum;
+            sum = u + 2 < U && may_skip(r, u + 2)
+                      ? sx_log_add_exp(sum, next[2] + y[r->label[u + 2]])
+                      : sum;
             b[t * U + u] = sum;
         }
     }
@@ -212,7 +207,7 @@ static sx_status ctc_loss_host(const sx_kernel_call *c)
             const double *x = c->in[0].f + (t * N + row) * C;
             double sum = -INFINITY;
             for (int64_t k = 0; k < C; k++) {
-                sum = log_sum(sum, x[k]);
+                sum = sx_log_add_exp(sum, x[k]);
             }
             for (int64_t k = 0; k < C; k++) {
                 r.log_y[t * C + k] = x[k] - sum;
@@ -221,7 +216,7 @@ static sx_status ctc_loss_host(const sx_kernel_call *c)
         walk(&r);
         double log_p = -INFINITY;
         for (int64_t u = 0; u < r.width; u++) {
-            log_p = log_sum(log_p, r.forward[u] + r.backward[u]);
+            log_p = sx_log_add_exp(log_p, r.forward[u] + r.backward[u]);
         }
         c->out[0].f[row] = -log_p;
         for (int64_t t = 0; t < r.T; t++) {
@@ -231,7 +226,8 @@ static sx_status ctc_loss_host(const sx_kernel_call *c)
             }
             for (int64_t u = 0; u < r.width; u++) {
                 double *sum = &r.sums[r.label[u]];
-                *sum = log_sum(*sum, r.forward[t * r.width + u] + r.backward[t * r.width + u]);
+                *sum =
+                    sx_log_add_exp(*sum, r.forward[t * r.width + u] + r.backward[t * r.width + u]);
             }
             for (int64_t k = 0; k < C; k++) {
                 const double chosen = log_p == -INFINITY ? 0 : exp(r.sums[k] - log_p);

@@ -4,6 +4,7 @@ the arguments, so must Sextant, with INVALID_ARGUMENT, OUT_OF_RANGE or RESOURCE_
 import os
 import struct
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -122,3 +123,16 @@ def run(cases, static=(), sized=(), rtol=1e-6, atol=lambda name, theirs: 0.0, ke
             wrong = [f"y{k}: {w}" for k, (a, b) in enumerate(zip(ours, theirs)) if (w := same(a, b, rtol, atol(name, b)))]
             failures.extend(f"{name} {w}" for w in wrong)
     return failures
+
+
+def main(cases, least, run, unknown_rank=()):
+    """What a script of cases does: those that its arguments name a part of, or all, and then at least `least`; those
+    in `unknown_rank` a second time, of unknown ranks. `run` gives the failures of cases. Returns the exit code."""
+    only = sys.argv[1:]
+    cases = {k: v for k, v in cases.items() if not only or any(o in k for o in only)}
+    cases |= {f"any_{k}": cases[k] for k in unknown_rank if k in cases}
+    failures = run(cases)
+    for failure in failures:
+        print(f"FAIL {failure}")
+    print(f"{len(cases)} cases, {len(failures)} failures")
+    return 1 if failures or (not only and len(cases) < least) else 0

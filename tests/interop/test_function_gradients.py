@@ -3,14 +3,14 @@ its own functions, beside Keras' layers (test_layer_gradients.py)."""
 import os
 import subprocess
 import sys
-import tempfile
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 import numpy as np
 import tensorflow as tf
 from tensorflow.python.framework import ops as ops_module
 
-TOOL = os.path.join(os.environ["SEXTANT_TEST_BIN"], "gradient_tool")
+import gradient_cases
+
 rng = np.random.default_rng(31)
 
 
@@ -144,37 +144,11 @@ GAPS = {"crop_and_resize": 'crop_and_resize "', "hsv": 'rgb_to_hsv "', "sparse_m
         "expm": 'if "matrix_exponential/cond/if"', "custom": "off by"}
 
 
-def check(names, folder):
-    """Returns what is wrong, by row."""
-    wrong, wanted = {}, {}
+def signatures(names):
     model = tf.Module()
     model.functions = {name: tf.function((lambda f: lambda x: {"y": f(x)})(ROWS[name][1]),
                                          input_signature=[tf.TensorSpec(ROWS[name][0].shape, tf.float32, "x")]) for name in names}
-    path = os.path.join(folder, "model")
-    for name, function in model.functions.items():
-        x = tf.constant(ROWS[name][0])
-        with tf.GradientTape() as tape:
-            tape.watch(x)
-            y = function(x)["y"]
-        dy = rng.normal(size=y.shape).astype(np.float32)
-        wanted[name] = tape.gradient(y, x, output_gradients=tf.constant(dy), unconnected_gradients="zero")
-        wanted[name] = tf.convert_to_tensor(wanted[name]).numpy()
-        np.save(os.path.join(folder, f"{name}.0.npy"), x)
-        np.save(os.path.join(folder, f"{name}.1.npy"), dy)
-    tf.saved_model.save(model, path, signatures=model.functions)
-    done = subprocess.run([TOOL, path, folder, "cpu", "first"], capture_output=True, text=True)
-    if done.returncode != 0:
-        return {n: done.stderr for n in names}
-    for name, theirs in wanted.items():
-        error = os.path.join(folder, f"{name}.error")
-        if os.path.exists(error):
-            wrong[name] = open(error).read()
-            continue
-        ours = np.load(os.path.join(folder, f"{name}.first.0.npy"))
-        off = np.abs(ours - theirs).max() if ours.shape == theirs.shape else np.inf
-        if not off <= 2e-5 * max(1, np.abs(theirs).max()):
-            wrong[name] = f"off by {off:.2e}, its largest value {np.abs(theirs).max():.2e}"
-    return wrong
+    return model
 
 
 def check_zeros():
@@ -196,16 +170,11 @@ def check_zeros():
 def main():
     check_zeros()
     names, wrong = sys.argv[1:] or list(ROWS), {}
-    for i in range(0, len(names), 12):
-        with tempfile.TemporaryDirectory() as folder:
-            wrong |= check(names[i:i + 12], folder)
-    for name, text in wrong.items():
-        print(f"{name}: {'GAP: ' if GAPS.get(name, ' none ') in text else ''}{text[:400]}")
-    unlisted = [n for n, text in wrong.items() if GAPS.get(n, " none ") not in text]
-    print(f"{len(names) - len(wrong)} functions have TensorFlow's gradients; {len(wrong) - len(unlisted)} listed gaps")
-    assert not unlisted, unlisted
-    closed = [n for n in GAPS if n in names and n not in wrong]
-    assert not closed, f"no gaps any more, take them from the list: {closed}"
+    for i in range(0, len(names), gradient_cases.BATCH):
+        part = names[i:i + gradient_cases.BATCH]
+        wrong |= gradient_cases.check(signatures(part), {name: [ROWS[name][0]] for name in part}, rng,
+                                      lambda theirs, _: 2e-5 * max(1, np.abs(theirs).max()))
+    gradient_cases.report("functions", names, wrong, GAPS)
 
 
 if __name__ == "__main__":

@@ -1,16 +1,15 @@
 """Gradients of imported layers and losses: each Keras layer in training, its weights as inputs of a signature,
 differentiated by us and by tf.GradientTape; and so a step of gradient descent."""
 import os
-import subprocess
 import sys
-import tempfile
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 import keras
 import numpy as np
 import tensorflow as tf
 
-TOOL = os.path.join(os.environ["SEXTANT_TEST_BIN"], "gradient_tool")
+import gradient_cases
+
 L = keras.layers
 VECTOR, SEQUENCE, IMAGE, VOLUME, WIDE = (3, 6), (3, 7, 4), (2, 8, 9, 3), (2, 5, 6, 4, 2), (2, 6, 7, 8)
 
@@ -212,59 +211,18 @@ class Signatures(tf.Module):
             self.functions[name] = tf.function(training_call(layer, rest), input_signature=specs)
 
 
-def expected(function, values, dy):
-    with tf.GradientTape() as tape:
-        tensors = [tf.constant(v) for v in values]
-        floats = [t for t in tensors if t.dtype.is_floating]
-        tape.watch(floats)
-        y = function(*tensors)["y"]
-    gradients = tape.gradient(y, floats, output_gradients=tf.constant(dy), unconnected_gradients="zero")
-    return [tf.convert_to_tensor(g).numpy() for g in gradients]
-
-
-def check(names, folder):
-    """Returns what is wrong, by layer."""
-    keras.utils.set_random_seed(3)
-    model, wanted, wrong = Signatures(names), {}, {}
-    path = os.path.join(folder, "model")
-    tf.saved_model.save(model, path, signatures=model.functions)
-    rng = np.random.default_rng(8)
-    for name, function in model.functions.items():
-        values = model.values[name]
-        dy = rng.normal(size=function(*values)["y"].shape).astype(np.float32)
-        wanted[name] = expected(function, values, dy)
-        for i, v in enumerate([*values, dy]):
-            np.save(os.path.join(folder, f"{name}.{i}.npy"), v)
-    done = subprocess.run([TOOL, path, folder, "cpu", "first"], capture_output=True, text=True)
-    if done.returncode != 0:
-        return {n: done.stderr for n in names}
-    for name, gradients in wanted.items():
-        error = os.path.join(folder, f"{name}.error")
-        if os.path.exists(error):
-            wrong[name] = open(error).read()
-            continue
-        # that of a key's bias is zero but for the rounding of sums: softmax is the same
-        largest = max(np.abs(g).max() for g in gradients)
-        for i, theirs in enumerate(gradients):
-            ours = np.load(os.path.join(folder, f"{name}.first.{i}.npy"))
-            off = np.abs(ours - theirs).max() if ours.shape == theirs.shape else np.inf
-            if not off <= max(2e-5 * max(1e-3, np.abs(theirs).max()), 1e-6 * largest):
-                wrong[name] = f"gradient {i} is off by {off:.2e}, its largest value {np.abs(theirs).max():.2e}"
-    return wrong
+def tolerance(theirs, all_of_layer):
+    # that of a key's bias is zero but for the rounding of sums: softmax is the same
+    return max(2e-5 * max(1e-3, np.abs(theirs).max()), 1e-6 * max(np.abs(g).max() for g in all_of_layer))
 
 
 def main():
     names, wrong = [*ROWS, *LOSSES], {}
-    for i in range(0, len(names), 12):
-        with tempfile.TemporaryDirectory() as folder:
-            wrong |= check(names[i:i + 12], folder)
-    for name, text in wrong.items():
-        print(f"{name}: {'GAP: ' if GAPS.get(name, ' none ') in text else ''}{text[:400]}")
-    unlisted = [n for n, text in wrong.items() if GAPS.get(n, " none ") not in text]
-    print(f"{len(names) - len(wrong)} layers and losses have TensorFlow's gradients; {len(wrong) - len(unlisted)} listed gaps")
-    assert not unlisted, unlisted
-    closed = [n for n in GAPS if n not in wrong]
-    assert not closed, f"no gaps any more, take them from the list: {closed}"
+    for i in range(0, len(names), gradient_cases.BATCH):
+        keras.utils.set_random_seed(3)
+        model = Signatures(names[i:i + gradient_cases.BATCH])
+        wrong |= gradient_cases.check(model, model.values, np.random.default_rng(8), tolerance)
+    gradient_cases.report("layers and losses", names, wrong, GAPS)
 
 
 if __name__ == "__main__":

@@ -178,13 +178,7 @@ for padding in ("SAME", "VALID"):
 
 
 def main():
-    only = sys.argv[1:]
-    cases = {k: v for k, v in CASES.items() if not only or any(o in k for o in only)}
-    failures = function_cases.run(cases, STATIC, SIZED, 1e-5, lambda name, theirs: 1e-5)
-    for failure in failures:
-        print(f"FAIL {failure}")
-    print(f"{len(cases)} cases, {len(failures)} failures")
-    return 1 if failures or (not only and len(cases) < 60) else 0
+    return function_cases.main(CASES, 60, lambda cases: function_cases.run(cases, STATIC, SIZED, 1e-5, lambda name, theirs: 1e-5))
 
 
 if __name__ == "__main__":

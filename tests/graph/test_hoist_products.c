@@ -139,7 +139,9 @@ static void test_graph_hoist_products__of_what_stays_in_few_rows(void **state)
         char body[4096], text[4200];
         sx_graph *g, *hoisted;
         write_loop(l, body, sizeof(body));
-        snprintf(text, sizeof(text), "sextant-graph 2\n%soutput \"h\" %%9\n", body);
+        snprintf(text, sizeof(text),
+                 "sextant-graph 2\n%s%%12 = neg(%%9) float32%s \"matmul\"\noutput \"h\" %%12\n",
+                 body, l->state);
         assert_ok(sx_graph_parse(text, strlen(text), &g));
         assert_ok(sx_pass_hoist_products(g, l->batch, &hoisted));
         if (count_matmuls(hoisted) != l->products ||

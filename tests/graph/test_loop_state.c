@@ -169,7 +169,10 @@ static void test_graph_loop_state__a_row_is_added_alone(void **state)
                  "%%4 = constant() {value=tensor(float32[] \"00000000\")} float32[] \"zero\"\n"
                  "%%5 = broadcast_to(%%4) {shape=[4,3]} float32[4,3] \"zeros\"\n"
                  "%%6 = put_row(%%5, %%2, %%3) float32[4,3] \"put\"\n"
-                 "%%7 = %s float32[4,3] \"sum\"\noutput \"y\" %%7\n",
+                 "%%7 = %s float32[4,3] \"sum\"\noutput \"y\" %%7\n"
+                 /* names that a builder would give the new nodes */
+                 "%%8 = neg(%%7) float32[4,3] \"take_row\"\noutput \"y1\" %%8\n"
+                 "%%9 = neg(%%8) float32[4,3] \"add\"\noutput \"y2\" %%9\n",
                  sums[k]);
         sx_graph *g = parse(text);
         assert_ok(sx_pass_simplify(g, &simple));

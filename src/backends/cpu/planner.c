@@ -53,6 +53,7 @@ PLAIN(fold_constants)
 PLAIN(merge_equal)
 PLAIN(freeze)
 PLAIN(join_loops)
+PLAIN(keep_products)
 PLAIN(drop_dead)
 PLAIN(drop_state)
 #undef PLAIN
@@ -65,9 +66,9 @@ static sx_status hoist_products(const sx_graph *g, const sx_cpu_plan_options *o,
 static sx_status run_passes(const sx_graph *graph, const sx_cpu_plan_options *o, bool frozen,
                             sx_graph **out)
 {
-    static pass_fn *const passes[] = {widen_bf16,     widen_f16, simplify,   fold_constants,
-                                      merge_equal,    freeze,    simplify,   join_loops,
-                                      hoist_products, drop_dead, drop_state, drop_dead};
+    static pass_fn *const passes[] = {
+        widen_bf16, widen_f16,     simplify,       fold_constants, merge_equal, freeze,   simplify,
+        join_loops, keep_products, hoist_products, drop_dead,      drop_state,  drop_dead};
     sx_graph *g = NULL;
     for (size_t i = 0; i < sizeof(passes) / sizeof(passes[0]); i++) {
         if (passes[i] == freeze && !frozen) {

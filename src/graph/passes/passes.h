@@ -22,6 +22,9 @@ SX_MUST_USE sx_status sx_pass_drop_state(const sx_graph *g, sx_graph **out);
 /* Joins a loop and a later one that does the same and more, as the one that keeps the states for
  * the gradient does. */
 SX_MUST_USE sx_status sx_pass_join_loops(const sx_graph *g, sx_graph **out);
+/* Lets the loop that keeps the states for the gradient keep the products of matrices and the
+ * convolutions of its body, too, so that the gradient's loop does not compute them again. */
+SX_MUST_USE sx_status sx_pass_keep_products(const sx_graph *g, sx_graph **out);
 /* Takes products out of loops: the product of a row of a stack by a matrix, neither of which the
  * loop changes, becomes a row of one product before it, where a row of the stack has few rows of its
  * own once the batch is `batch`. */

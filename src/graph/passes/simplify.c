@@ -71,13 +71,20 @@ static bool add_row(sx_rewrite *rw, const sx_node *n)
             continue;
         }
         const sx_value row = rw->map[put->inputs[1].id], index = rw->map[put->inputs[2].id];
+        const char *row_name = sx_arena_printf(sx_builder_arena(rw->to), "%s.row", n->name);
+        const char *sum_name = sx_arena_printf(sx_builder_arena(rw->to), "%s.sum", n->name);
+        if (row_name == NULL || sum_name == NULL) {
+            return false;
+        }
         sx_node_spec spec = at;
         spec.op = &sx_op_take_row;
+        spec.name = row_name;
         spec.attrs = put->attrs;
         spec.inputs = (const sx_value[]){x, index};
         spec.n_inputs = 2;
         const sx_value old = sx_build_node(rw->to, &spec);
         spec.op = &sx_op_add;
+        spec.name = sum_name;
         spec.attrs = NULL;
         spec.inputs = (const sx_value[]){old, row};
         const sx_value sum = sx_build_node(rw->to, &spec);

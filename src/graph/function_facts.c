@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "graph/library.h"
 #include "graph/ops/attrs.h"
+#include "graph/text.h"
 
 enum { MAX_DEPTH = 64, UNSEEN = 0, OPEN, DONE };
 
@@ -108,7 +109,7 @@ static sx_status learn(learner *l, int i)
     SX_TRY(mark_shaping(l, f->body, false, shaping));
     SX_TRY(mark_shaping(l, f->body, true, carries));
     l->depth--;
-    SX_TRY(sx_function_digest(f->body, &f->digest));
+    SX_TRY(sx_graph_digest(f->body, true, &f->digest));
     f->shaping = shaping;
     f->carries = carries;
     f->writes = l->writes;
@@ -133,13 +134,4 @@ sx_status sx_shaping_args(const sx_library *library, const sx_graph *body, bool 
 {
     learner l = {.library = (sx_library *)library}; /* without states nothing is written */
     return mark_shaping(&l, body, false, out);
-}
-
-sx_status sx_function_digest(const sx_graph *body, sx_digest *out)
-{
-    char *text = NULL;
-    SX_TRY(sx_graph_print(body, &text));
-    sx_status status = sx_digest_of(text, strlen(text), out);
-    sx_text_free(text);
-    return status;
 }

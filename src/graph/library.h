@@ -48,8 +48,6 @@ SX_MUST_USE sx_status sx_library_parse_within(const char *text, size_t size,
 SX_MUST_USE sx_status sx_library_learn(sx_library *library);
 /* `shaping` of a region or a late call's function: `out` has n_args elements. */
 SX_MUST_USE sx_status sx_shaping_args(const sx_library *library, const sx_graph *body, bool *out);
-/* Of the text of a function's body, constants included: equal digests, equal functions. */
-SX_MUST_USE sx_status sx_function_digest(const sx_graph *body, sx_digest *out);
 
 /* Whether a value of type `type` may have the declared type. Unknown parts match anything. */
 bool sx_type_may_be(const sx_type *type, const sx_type *declared);

@@ -61,33 +61,37 @@ static void indent(int depth, sx_buf *out)
     }
 }
 
-static void print_arg(const sx_graph *g, const sx_arg *arg, sx_buf *out)
+static void print_arg(const sx_graph *g, const sx_arg *arg, bool names, sx_buf *out)
 {
     sx_buf_printf(out, "%s %%%u ", arg->kind == SX_ARG_VARIABLE ? "variable" : "input",
                   arg->value.id);
     sx_type_print(sx_graph_type(g, arg->value), out);
     sx_buf_putc(out, ' ');
-    sx_quoted_print(arg->name, out);
+    if (names || arg->kind == SX_ARG_VARIABLE) {
+        sx_quoted_print(arg->name, out);
+    }
     if (arg->kind == SX_ARG_VARIABLE) {
         sx_print_variable(arg, out);
     }
     sx_buf_putc(out, '\n');
 }
 
-static void print_place(const sx_node *n, sx_buf *out)
+static void print_place(const sx_node *n, bool names, sx_buf *out)
 {
     if (n->device[0] != '\0') {
         sx_buf_puts(out, " on ");
         sx_quoted_print(n->device, out);
     }
-    if (n->file[0] != '\0') {
+    if (names && n->file[0] != '\0') {
         sx_buf_puts(out, " at ");
         sx_quoted_print(n->file, out);
         sx_buf_printf(out, " %d", n->line);
     }
 }
 
-static void print_node(const sx_graph *g, const sx_node *n, int depth, sx_buf *out)
+static void print_lines(const sx_graph *g, int depth, bool names, sx_buf *out);
+
+static void print_node(const sx_graph *g, const sx_node *n, int depth, bool names, sx_buf *out)
 {
     for (int i = 0; i < n->n_outputs; i++) {
         sx_buf_printf(out, "%s%%%u", i > 0 ? ", " : "", sx_node_output(n, i).id);
@@ -102,57 +106,66 @@ static void print_node(const sx_graph *g, const sx_node *n, int depth, sx_buf *o
         sx_buf_puts(out, i > 0 ? ", " : " ");
         sx_type_print(sx_graph_type(g, sx_node_output(n, i)), out);
     }
-    sx_buf_putc(out, ' ');
-    sx_quoted_print(n->name, out);
-    print_place(n, out);
+    if (names) {
+        sx_buf_putc(out, ' ');
+        sx_quoted_print(n->name, out);
+    }
+    print_place(n, names, out);
     sx_buf_putc(out, '\n');
     for (int row = 0; row < n->op->n_attrs; row++) {
         if (n->op->attrs[row].kind == SX_ATTR_BODY) {
             indent(depth + 1, out);
             sx_buf_printf(out, "%s\n", n->op->attrs[row].name);
-            sx_graph_print_lines(sx_node_body(n, row), depth + 2, out);
+            print_lines(sx_node_body(n, row), depth + 2, names, out);
             indent(depth + 1, out);
             sx_buf_puts(out, "end\n");
         }
     }
 }
 
-static void print_results(const sx_graph *g, int depth, sx_buf *out)
+static void print_results(const sx_graph *g, int depth, bool names, sx_buf *out)
 {
     for (int i = 0; i < g->n_results; i++) {
         const sx_result *r = &g->results[i];
         indent(depth, out);
         sx_buf_puts(out, r->arg == SX_RESULT_IS_OUTPUT ? "output " : "assign ");
-        sx_quoted_print(r->name, out);
+        if (names || r->arg != SX_RESULT_IS_OUTPUT) {
+            sx_quoted_print(r->name, out);
+        }
         sx_buf_printf(out, " %%%u\n", r->value.id);
     }
 }
 
-void sx_graph_print_lines(const sx_graph *g, int depth, sx_buf *out)
+/* Without `names` those of nodes, inputs and outputs are missing, and places in source files: what
+ * is left decides what the graph computes. */
+static void print_lines(const sx_graph *g, int depth, bool names, sx_buf *out)
 {
     int arg = 0;
     for (int k = 0; k < g->n_nodes; k++) {
         bool is_arg = arg < g->n_args && g->args[arg].value.id == g->nodes[k].first_output.id;
         indent(depth, out);
         if (is_arg) {
-            print_arg(g, &g->args[arg++], out);
+            print_arg(g, &g->args[arg++], names, out);
         } else {
-            print_node(g, &g->nodes[k], depth, out);
+            print_node(g, &g->nodes[k], depth, names, out);
         }
     }
-    print_results(g, depth, out);
+    print_results(g, depth, names, out);
 }
 
-sx_status sx_graph_print(const sx_graph *g, char **out_text)
+void sx_graph_print_lines(const sx_graph *g, int depth, sx_buf *out)
 {
-    SX_NEED(g);
-    SX_NEED(out_text);
+    print_lines(g, depth, true, out);
+}
+
+static sx_status print_graph(const sx_graph *g, bool names, char **out_text)
+{
     sx_buf out;
     sx_buf_init(&out, SX_GRAPH_MAX_TEXT_BYTES);
     sx_buf_puts(&out, g->general                 ? "sextant-function 2\n"
                       : sx_graph_nesting(g) == 0 ? "sextant-graph 1\n"
                                                  : "sextant-graph 2\n");
-    sx_graph_print_lines(g, 0, &out);
+    print_lines(g, 0, names, &out);
     size_t size;
     char *text = sx_buf_take(&out, &size);
     sx_buf_deinit(&out);
@@ -163,4 +176,20 @@ sx_status sx_graph_print(const sx_graph *g, char **out_text)
     }
     *out_text = text;
     return SX_OK;
+}
+
+sx_status sx_graph_print(const sx_graph *g, char **out_text)
+{
+    SX_NEED(g);
+    SX_NEED(out_text);
+    return print_graph(g, true, out_text);
+}
+
+sx_status sx_graph_digest(const sx_graph *g, bool names, sx_digest *out)
+{
+    char *text = NULL;
+    SX_TRY(print_graph(g, names, &text));
+    sx_status status = sx_digest_of(text, strlen(text), out);
+    sx_text_free(text);
+    return status;
 }

@@ -64,7 +64,8 @@ typedef struct sx_step {
     /* HOST, IF, WHILE, MAP: the node; its inputs are in[0 .. n_inputs), its attribute operands
      * follow. */
     const sx_node *node;
-    sx_digest digests[2]; /* DEVICE, LATE: of its graph; IF, WHILE, MAP: of the regions */
+    sx_digest digests[2]; /* sx_graph_digest(): DEVICE (without names), LATE: of the graph; IF,
+                           * WHILE, MAP: of the regions */
 } sx_step;
 
 typedef struct sx_step_slot {

@@ -9,6 +9,7 @@
 #include "graph/builder.h"
 #include "graph/ops/attrs.h"
 #include "graph/specialize_trace.h"
+#include "graph/text.h"
 
 enum {
     LATE = INT32_MAX,
@@ -425,7 +426,7 @@ static sx_status emit_graph(sx_specializer *s, int time, const int *results, int
                         .graph = g};
         share_constants(&e, g);
         status = keep_graph(s, g);
-        status = status != SX_OK ? status : sx_function_digest(g, &step.digests[0]);
+        status = status != SX_OK ? status : sx_graph_digest(g, time == LATE, &step.digests[0]);
         status = status != SX_OK ? status : add_step(s, &step, e.in, e.out);
     }
     emitter_end(&e);
@@ -451,7 +452,7 @@ static sx_status emit_host(sx_specializer *s, const sx_trace_row *r)
         const bool is_map = n->op == &sx_op_map;
         step.kind = is_map ? SX_STEP_MAP : n->op == &sx_op_if ? SX_STEP_IF : SX_STEP_WHILE;
         for (int i = 0; i < (is_map ? 1 : 2); i++) {
-            SX_TRY(sx_function_digest(sx_node_body(n, i), &step.digests[i]));
+            SX_TRY(sx_graph_digest(sx_node_body(n, i), true, &step.digests[i]));
         }
     }
     return add_step(s, &step, r->in, out);

@@ -3,6 +3,7 @@
 #define SX_GRAPH_TEXT_H
 
 #include "base/buffer.h"
+#include "base/digest.h"
 #include "graph/ir.h"
 #include "graph/lexer.h"
 
@@ -28,6 +29,11 @@ typedef struct sx_parser {
 
 /* Without a first line; `depth` times two spaces before each. */
 void sx_graph_print_lines(const sx_graph *g, int depth, sx_buf *out);
+
+/* Of the text, constants included: equal digests, equal graphs. Without `names` those of nodes,
+ * inputs and outputs do not count, nor places in source files: graphs with equal digests compute
+ * the same from the same variables. */
+SX_MUST_USE sx_status sx_graph_digest(const sx_graph *g, bool names, sx_digest *out);
 
 /* "sextant-<form> <version>": takes it and checks the version against `newest`. */
 SX_MUST_USE sx_status sx_parse_first_line(sx_parser *p, const char *form, int newest,

@@ -46,6 +46,36 @@ static void test_runtime_function_cache__allocates_nothing_at_known_shapes(void 
 
 /* ---- The cache ---- */
 
+#define SCALED(function, input, variable, at)                                \
+    "function \"" function "\"\ninput %1 float32[3] \"" input "\"\n"         \
+    "%2 = variable_handle() {name=\"" variable "\"} resource[] \"handle\"\n" \
+    "%3 = read_variable(%2) float32[3] \"read\"\n"                           \
+    "%4 = mul(%1, %3) float32[3] \"" function "/mul\" " at "\noutput \"" input "\" %4\nend\n"
+static const char scaled[] =
+    "sextant-library 2\nvariable float32[3] \"w\" weight ones\nvariable float32[3] \"u\" weight "
+    "constant 2\n" SCALED("a", "x", "w", "") SCALED("b", "y", "w", "at \"b.c\" 7")
+        SCALED("c", "x", "u", "");
+
+/* As SavedModels have them: signatures that are one network, but for the names in them. */
+static void test_runtime_function_cache__functions_with_other_names_share_executables(void **state)
+{
+    (void)state;
+    static const char *const functions[] = {"a", "b", "c", "a"};
+    static const int64_t builds[] = {1, 1, 2, 2}; /* "c" reads another variable */
+    static const float x[3] = {1, 2, 3};
+    running t;
+    begin(&t, "cpu", parse(scaled), (sx_runner_options){.frozen = true});
+    for (size_t k = 0; k < sizeof(functions) / sizeof(functions[0]); k++) {
+        sx_tensor y, in = {sx_type_of(SX_F32, 3), (void *)x};
+        assert_ok(sx_runner_run(t.runner, functions[k], &in, 1, &y, 1, &t.arena, NULL));
+        for (int i = 0; i < 3; i++) {
+            assert_true(((const float *)y.data)[i] == x[i] * (k == 2 ? 2 : 1));
+        }
+        assert_int_equal(executables_of(&t).builds, builds[k]);
+    }
+    end(&t);
+}
+
 /* The elements that are not zero choose names; only the host has strings, so they are a step of the
  * late call. That is the same for x of any size, and may be kept when what it was part of is not.
  */
@@ -202,6 +232,7 @@ static void test_runtime_function_cache__threads_with_one_shape_compile_it_once(
 }
 
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_runtime_function_cache__functions_with_other_names_share_executables),
     cmocka_unit_test(test_runtime_function_cache__late_calls_outlive_what_they_are_part_of),
     cmocka_unit_test(test_runtime_function_cache__allocates_nothing_at_known_shapes),
     cmocka_unit_test(test_runtime_function_cache__ten_thousand_shapes_stay_within_the_bound),

@@ -84,6 +84,43 @@ static sx_graph *loop_graph(int32_t step, int64_t trips)
     return g;
 }
 
+static void next_example(sx_builder *b, const sx_value *a)
+{
+    sx_output(b, "x", sx_tanh(b, sx_matmul(b, a[1], a[3])));
+}
+
+/* What a loop computes, all its trips, decides whether workers share a batch. */
+static void test_backends_loops__a_batch_is_divided_for_the_work_of_its_loops(void **state)
+{
+    (void)state;
+    enum { BATCH = 8, OPERANDS = 4 };
+    static const char *const names[OPERANDS] = {"i", "x", "limit", "w"};
+    const sx_type types[OPERANDS] = {sx_scalar_type(SX_I32), sx_type_of(SX_F32, SX_BATCH, N),
+                                     sx_scalar_type(SX_I32), sx_type_of(SX_F32, N, N)};
+    sx_platform *platform;
+    assert_ok(sx_platform_open("cpu", &(sx_platform_options){.cpu.threads = 2}, &platform));
+    for (int k = 0; k < 2; k++) {
+        const int64_t trips = k == 0 ? 1 : 1 + 1000000 / (2 * BATCH * N * N);
+        sx_builder *b;
+        sx_graph *g;
+        sx_executable *e;
+        sx_executable_info info;
+        sx_value operands[OPERANDS];
+        assert_ok(sx_builder_create(&b));
+        sx_value y =
+            build_loop(b, &(loop){names, types, OPERANDS, 2, 1, trips, next_example}, operands);
+        sx_output(b, "x", sx_output_at(y, 1));
+        assert_ok(sx_builder_finish(b, &g));
+        sx_builder_destroy(b);
+        assert_ok(sx_compile(platform, g, &(sx_compile_options){.batch = BATCH}, &e));
+        assert_ok(sx_executable_get_info(e, &info));
+        assert_int_equal(info.shards, k == 0 ? 1 : 2);
+        sx_executable_release(e);
+        sx_graph_destroy(g);
+    }
+    sx_platform_close(platform);
+}
+
 typedef struct fixture {
     sx_platform *platform;
     sx_executable *e;
@@ -279,6 +316,7 @@ static void test_backends_loops__without_a_bound_have_gradients(void **state)
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_backends_loops__compute_what_the_host_kernels_do),
     cmocka_unit_test(test_backends_loops__allocate_nothing_on_the_cpu),
+    cmocka_unit_test(test_backends_loops__a_batch_is_divided_for_the_work_of_its_loops),
     cmocka_unit_test(test_backends_loops__end_at_their_bound),
     cmocka_unit_test(test_backends_loops__end_when_the_caller_says_so),
     cmocka_unit_test(test_backends_loops__without_a_bound_have_gradients),

@@ -109,10 +109,11 @@ static sx_status divide(sx_cpu_planner *p, const sx_cpu_plan_options *o)
     plan->n_variants = 1;
     plan->workers = o->workers;
     plan->flops = sx_cpu_graph_flops(whole);
-    plan->shards = choose_shards(o, plan->graph, plan->flops);
+    const double flops = plan->flops + sx_cpu_region_flops(whole);
+    plan->shards = choose_shards(o, plan->graph, flops);
     plan->shard_max = (plan->batch + plan->shards - 1) / plan->shards;
     plan->larger = (int)(plan->batch - (plan->shard_max - 1) * plan->shards);
-    plan->parallel = plan->shards > 1 && o->workers > 1 && plan->flops >= parallel_flops;
+    plan->parallel = plan->shards > 1 && o->workers > 1 && flops >= parallel_flops;
     plan->team = plan->shards == 1 && o->shards <= 0 && o->workers > 1 && plan->flops >= team_flops;
     plan->n_variants = plan->shards > 1 && plan->larger < plan->shards ? 2 : 1;
     for (int i = 0; i < plan->n_variants && plan->shards > 1; i++) {

@@ -2,7 +2,8 @@
  * 1, batch 32), and with arguments any model of the zoo.
  *
  *   bench_train                          all of them, median time of a step
- *   bench_train MODEL BATCH              the same for one; MODEL:bfloat16 under that policy
+ *   bench_train MODEL BATCH              the same for one; MODEL:bfloat16 under that policy;
+ *                                        saved:DIR is an imported one (imported_build)
  *   bench_train MODEL BATCH --profile    and where its time goes
  *   bench_train MODEL BATCH --serve      answers each line of input, "N", with the seconds that N
  *                                        steps took, by the clock and of processors:
@@ -24,6 +25,7 @@
 #include "nn/model_program.h"
 #include "nn/zoo/zoo.h"
 #include "runtime/session.h"
+#include "savedmodel/import_library.h"
 
 typedef struct trainee {
     sx_session *session;
@@ -54,15 +56,87 @@ static const sx_model_def empty_model = {
     .num_classes = 2,
 };
 
+/* The signature "loss" of a SavedModel takes features x, labels y and the weights w000, w001, ...,
+ * and gives each example's loss. The weights become variables, drawn by Glorot's rule. */
+static sx_library *imported;
+
+enum { MAX_IMPORTED_ARGS = 64 };
+
+static const sx_graph *imported_loss(void)
+{
+    const sx_function *loss = sx_library_find(imported, "loss");
+    if (loss == NULL || loss->body->n_args > MAX_IMPORTED_ARGS) {
+        bench_check(sx_error(SX_NOT_FOUND, "no signature \"loss\" of at most %d arguments",
+                             MAX_IMPORTED_ARGS));
+    }
+    return loss->body;
+}
+
+static sx_spec imported_build(sx_builder *b, const sx_batch *in, const sx_params *p)
+{
+    (void)p;
+    const sx_graph *loss = imported_loss();
+    sx_value args[MAX_IMPORTED_ARGS];
+    for (int i = 0; i < loss->n_args; i++) {
+        const char *name = loss->args[i].name;
+        const sx_type *type = sx_graph_type(loss, loss->args[i].value);
+        const sx_variable_spec spec = {.name = name,
+                                       .type = *type,
+                                       .role = SX_ROLE_WEIGHT,
+                                       .init = type->rank > 1 ? SX_INIT_GLOROT_UNIFORM
+                                                              : SX_INIT_ONES};
+        args[i] = name[0] == 'x'   ? sx_feature(b, in, "x")
+                  : name[0] == 'y' ? sx_label(b, in, "y")
+                                   : sx_variable(b, &spec);
+    }
+    sx_spec spec = {.optimizer = sx_adam()};
+    sx_call_function(b, imported, "loss", args, loss->n_args, &spec.loss, 1);
+    return spec;
+}
+
+static sx_model_def imported_model(const char *dir)
+{
+    sx_saved_model *model;
+    sx_status refused[16] = {SX_OK};
+    bench_check(sx_saved_model_open(dir, &model));
+    bench_check(sx_import_library(model, NULL, &imported, refused));
+    for (int i = 0; i < 16; i++) { /* the initializer is refused, which "loss" does not need */
+        sx_status_free(refused[i]);
+    }
+    sx_saved_model_close(model);
+    sx_model_def def = {.struct_size = sizeof(def),
+                        .version = SX_MODEL_VERSION,
+                        .name = "imported",
+                        .about = "of a SavedModel",
+                        .build = imported_build,
+                        .num_classes = 10,
+                        .inputs = {{.name = "x"}},
+                        .labels = {{.name = "y"}}};
+    const sx_graph *loss = imported_loss();
+    for (int i = 0; i < loss->n_args; i++) {
+        const sx_type *type = sx_graph_type(loss, loss->args[i].value);
+        for (int d = 1; loss->args[i].name[0] == 'x' && d < type->rank; d++) {
+            def.inputs[0].dims[d - 1] = type->dims[d];
+        }
+    }
+    return def;
+}
+
 static sx_graph *build(const char *model)
 {
     sx_params *params;
     sx_graph *graph;
     sx_program_request r = {0};
+    sx_model_def saved;
     char name[64];
     snprintf(name, sizeof(name), "%.*s", (int)strcspn(model, ":"), model);
     r.precision = strcmp(model + strlen(name), ":bfloat16") == 0 ? SX_BF16 : SX_F32;
-    r.def = strcmp(name, "empty") == 0 ? &empty_model : sx_zoo_find(name);
+    if (strcmp(name, "saved") == 0) {
+        saved = imported_model(model + strlen("saved:"));
+        r.def = &saved;
+    } else {
+        r.def = strcmp(name, "empty") == 0 ? &empty_model : sx_zoo_find(name);
+    }
     if (r.def == NULL) {
         bench_check(sx_error(SX_NOT_FOUND, "no model %s", model));
     }
@@ -70,6 +144,8 @@ static sx_graph *build(const char *model)
     r.params = params;
     bench_check(sx_build_program(&r, &graph));
     sx_params_destroy(params);
+    sx_library_destroy(imported);
+    imported = NULL;
     return graph;
 }
 

@@ -11,11 +11,13 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdalign.h>
+#include <string.h>
 
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/pool.h"
+#include "graph/text.h"
 #include "runtime/program.h"
 
 enum { EMPTY, IDLE, BUSY };
@@ -121,6 +123,32 @@ static sx_status add_slots(sx_program *p, int64_t batch, sx_slots **out)
     return SX_OK;
 }
 
+static bool learn_digest(sx_program *p)
+{
+    if (!p->has_digest) {
+        sx_status status = sx_graph_digest(p->graph, false, &p->digest);
+        p->has_digest = status == SX_OK;
+        sx_status_free(status);
+    }
+    return p->has_digest;
+}
+
+/* The executable of another program of the session that computes the same, or NULL: signatures of a
+ * model often differ in names alone. */
+static sx_executable *find_equal(sx_program *p, int64_t batch)
+{
+    for (sx_program *q = sx_session_programs(p->session); q != NULL; q = q->next) {
+        const sx_slots *z = q != p ? find_slots(q, batch) : NULL;
+        if (z != NULL && z->executable != NULL && q->graph->n_nodes == p->graph->n_nodes &&
+            q->graph->n_args == p->graph->n_args && q->graph->n_results == p->graph->n_results &&
+            learn_digest(p) && learn_digest(q) &&
+            memcmp(&p->digest, &q->digest, sizeof(p->digest)) == 0) {
+            return sx_executable_retain(z->executable);
+        }
+    }
+    return NULL;
+}
+
 /* Creates a slot and takes it; *out is NULL if no more slots may be created. */
 static sx_status make_slot(sx_program *p, sx_slots *z, int64_t deadline_ns, sx_slot **out)
 {
@@ -128,6 +156,7 @@ static sx_status make_slot(sx_program *p, sx_slots *z, int64_t deadline_ns, sx_s
     sx_cancel_init(&cancel, deadline_ns);
     *out = NULL;
     sx_compiled *c = NULL;
+    z->executable = z->executable != NULL ? z->executable : find_equal(p, z->batch);
     sx_status status = z->executable != NULL
                            ? SX_OK
                            : sx_program_compile(p, z->batch, 1, -1, &cancel, &z->executable);

@@ -5,6 +5,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <sextant/ops.h>
+
 #include "../backends/pjrt_plugin.h"
 #include "base/clock.h"
 #include "graph/text.h"
@@ -211,6 +213,55 @@ static void test_runtime_slots__are_bounded_by_memory(void **state)
     end(&f);
 }
 
+static sx_graph *times_constant(const char *input, const char *output)
+{
+    static const float data[PIXELS] = {1};
+    sx_builder *b;
+    sx_graph *g;
+    assert_ok(sx_builder_create(&b));
+    sx_value x = sx_input(b, input, sx_type_of(SX_F32, SX_BATCH, PIXELS));
+    sx_value c = sx_constant(b, (sx_tensor){sx_type_of(SX_F32, PIXELS), (void *)data});
+    sx_output(b, output, sx_mul(b, x, c));
+    assert_ok(sx_builder_finish(b, &g));
+    sx_builder_destroy(b);
+    return g;
+}
+
+/* Programs that differ in names alone have one executable: its constants are charged once. */
+static void test_runtime_slots__of_equal_programs_share_the_executable(void **state)
+{
+    (void)state;
+    sx_budget memory;
+    sx_session *session;
+    sx_graph *graphs[2] = {times_constant("x", "y"), times_constant("image", "scaled")};
+    sx_program *programs[2];
+    sx_slot *slots[2];
+    size_t charged[2];
+    float x[PIXELS] = {3}, y[PIXELS];
+    const void *inputs[1] = {x};
+    sx_budget_init(&memory, "this test", 0, NULL);
+    assert_ok(sx_session_create(
+        &(sx_session_options){.device = "cpu", .memory = &memory, .platform.cpu.threads = 1},
+        &session));
+    for (int k = 0; k < 2; k++) {
+        assert_ok(sx_session_add_program(session, graphs[k], &programs[k]));
+        const size_t before = sx_budget_used(&memory);
+        assert_ok(sx_program_acquire(programs[k], 1, SX_NO_DEADLINE, &slots[k]));
+        charged[k] = sx_budget_used(&memory) - before;
+    }
+    assert_true(charged[1] + PIXELS * sizeof(float) <= charged[0]);
+    for (int k = 0; k < 2; k++) {
+        assert_ok(sx_slot_run(slots[k], inputs, NULL));
+        assert_ok(sx_slot_read_output(slots[k], 0, y, SX_NO_DEADLINE));
+        assert_true(y[0] == 3 && y[1] == 0);
+        sx_slot_release(slots[k]);
+    }
+    sx_session_destroy(session);
+    assert_int_equal(sx_budget_used(&memory), 0);
+    sx_graph_destroy(graphs[0]);
+    sx_graph_destroy(graphs[1]);
+}
+
 static void test_runtime_slots__are_not_for_programs_that_assign(void **state)
 {
     (void)state;
@@ -294,6 +345,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_runtime_slots__allocate_nothing_in_a_run),
     cmocka_unit_test(test_runtime_slots__a_device_that_is_busy_is_left_at_the_deadline),
     cmocka_unit_test(test_runtime_slots__are_bounded_by_memory),
+    cmocka_unit_test(test_runtime_slots__of_equal_programs_share_the_executable),
     cmocka_unit_test(test_runtime_slots__are_not_for_programs_that_assign),
     cmocka_unit_test(test_runtime_slots__threads_share_a_program),
     cmocka_unit_test(test_runtime_slots__sizes_take_turns_in_little_memory),

@@ -263,6 +263,16 @@ sx_status sx_follow_counts(sx_specializer *s, const sx_op_def *op, const void *a
         }
     } else if (op->moved != 0) {
         SX_TRY(count_moved(s, op, attrs, in, n_in, type, counts, &done));
+    } else if (op->id == SX_OPID_reduce_prod && s->vals[in[0]].type.rank == 1 &&
+               ((const sx_reduce_attrs *)attrs)->axes.n == 1) {
+        const int64_t elems = sx_type_elems(&s->vals[in[0]].type);
+        counts[0] = (sx_count){0, 1};
+        done = true;
+        for (int64_t k = 0; k < elems && done; k++) {
+            sx_count x;
+            done = sx_read_count(&s->vals[in[0]], k, &x) &&
+                   count_zip(&sx_op_mul, counts[0], x, &counts[0]);
+        }
     } else if (n_in == 2) {
         const sx_trace_val *a = &s->vals[in[0]], *b = &s->vals[in[1]];
         done = true;

@@ -8,6 +8,15 @@
 #include "graph/specialize.h"
 
 #define MAIN(lines) "sextant-library 2\nfunction \"main\"\n" lines "end\n"
+/* x with its first two axes as one, as Keras' dense layers compute it */
+#define PRODUCT                                                                             \
+    MAIN("input %1 float32[?,?,?] \"x\"\n%2 = shape(%1) {dtype=int32} int32[?] \"shape\"\n" \
+         "%3 = slice(%2) {begin=[0], size=[2]} int32[?] \"some\"\n"                         \
+         "%4 = reduce_prod(%3) {axes=[0]} int32[] \"all\"\n"                                \
+         "%5 = reshape(%4) {shape=[1]} int32[1] \"one\"\n"                                  \
+         "%6 = constant() {value=tensor(int32[1] \"ffffffff\")} int32[1] \"rest\"\n"        \
+         "%7 = concat(%5, %6) int32[2] \"to\"\n"                                            \
+         "%8 = reshape(%1) {shape=%7} float32[?,?] \"r\"\noutput \"y\" %8\n")
 
 static sx_status specialize(const sx_library *library, const sx_graph *body, const sx_type *types,
                             sx_specialized **out)
@@ -87,6 +96,9 @@ static const struct {
      "INVALID_ARGUMENT: attribute shape of reshape has 9 numbers, one for each dimension; at most "
      "8 "
      "dimensions are supported"},
+    /* the product of dimensions is known but for the batch */
+    {PRODUCT, {{SX_F32, 3, {SX_BATCH, 4, 3}}}, "float32[4*N,3]"},
+    {PRODUCT, {{SX_F32, 3, {-2, 4, 3}}}, "float32[8*N,3]"},
     /* slices to the end */
     {MAIN("input %1 float32[?,?] \"x\"\n"
           "%2 = constant() {value=tensor(int32[2] \"0100000002000000\")} int32[2] \"begin\"\n"

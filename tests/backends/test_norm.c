@@ -30,7 +30,8 @@ enum spoil {
     OTHER_COUNT,  /* the sum is divided by another number */
     OTHER_X,      /* the variance is another value's */
     OTHER_FACTOR, /* mean and x are multiplied by different factors */
-    NOT_SCALAR    /* epsilon is a vector */
+    NOT_SCALAR,   /* epsilon is a vector */
+    NOT_ZEROS     /* ones are added before the scale */
 };
 
 typedef struct form {
@@ -43,6 +44,7 @@ typedef struct form {
     int64_t vector[4]; /* of gamma and beta */
     int vector_rank;   /* 0: neither */
     bool no_gamma, no_beta, reshaped, relu;
+    bool filled; /* reshaped, times ones plus zeros, reshaped */
     enum spoil spoil;
     int norms; /* kernels that are */
 } form;
@@ -78,6 +80,19 @@ static const form forms[] = {
      .norms = 1},
     {.name = "by rsqrt", .writing = BY_RSQRT, LAST(31), .norms = 1},
     {.name = "by rsqrt, reshaped", .writing = BY_RSQRT, LAST(32), .reshaped = true, .norms = 1},
+    {.name = "by rsqrt, filled",
+     .writing = BY_RSQRT,
+     LAST(32),
+     .reshaped = true,
+     .filled = true,
+     .norms = 1},
+    {.name = "by rsqrt, ones added",
+     .writing = BY_RSQRT,
+     LAST(32),
+     .reshaped = true,
+     .filled = true,
+     .spoil = NOT_ZEROS,
+     .norms = 1},
     {.name = "behind it relu", .writing = KERAS_3, LAST(31), .relu = true, .norms = 1},
     {.name = "two axes",
      .writing = KERAS_3,
@@ -256,6 +271,13 @@ static sx_graph *graph_of(const form *f)
                                  : sx_mul(b, rms ? x : centered, sx_rsqrt(b, sum));
         if (f->reshaped) {
             y = sx_reshape(b, y, -1, 2, f->dims[0] / 2);
+            if (f->filled) {
+                sx_value ones = sx_broadcast_to(b, sx_constant_f32(b, 1), SX_BATCH, 2);
+                sx_value zeros =
+                    sx_broadcast_to(b, sx_constant_f32(b, f->spoil == NOT_ZEROS), SX_BATCH, 2, 1);
+                y = sx_mul(b, y, sx_reshape(b, ones, SX_BATCH, 2, 1));
+                y = sx_add(b, y, zeros);
+            }
             y = sx_reshape(b, y, SX_BATCH, f->dims[0]);
         }
         y = gamma ? f->writing == BY_RSQRT ? sx_mul(b, g_, y) : sx_mul(b, y, g_) : y;

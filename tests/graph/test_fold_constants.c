@@ -5,6 +5,7 @@
 #include <sextant/ops.h>
 
 #include "graph/ir.h"
+#include "graph/ops/attrs.h"
 #include "graph/passes/passes.h"
 
 /* A constant of `count` floats, negated `times` times. */
@@ -82,7 +83,49 @@ static void test_graph_fold_constants__scratch_is_bounded(void **state)
     assert_false(folded);
 }
 
+/* Dimensions that are gathered from a shape, as the importer counts elements. */
+static void test_graph_fold_constants__known_dimensions_are_numbers(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *dtype, *which; /* the second: two numbers */
+        bool folded;
+    } cases[] = {
+        {"int64", "02000000000000000300000000000000", true},
+        {"int32", "0300000001000000", true},
+        {"int64", "00000000000000000300000000000000", false}, /* the batch */
+        {"int32", "0300000004000000", false},                 /* outside */
+    };
+    for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
+        char text[1024];
+        sx_graph *g = NULL, *simple, *folded, *live;
+        snprintf(text, sizeof(text),
+                 "sextant-graph 1\ninput %%1 float32[N,2,5,3] \"x\"\n"
+                 "%%2 = shape(%%1) {dtype=%s} %s[4] \"shape\"\n"
+                 "%%3 = constant() {value=tensor(%s[2] \"%s\")} %s[2] \"which\"\n"
+                 "%%4 = gather(%%2, %%3) %s[2] \"dims\"\n"
+                 "%%5 = reduce_prod(%%4) {axes=[0]} %s[] \"count\"\noutput \"y\" %%5\n",
+                 cases[k].dtype, cases[k].dtype, cases[k].dtype, cases[k].which, cases[k].dtype,
+                 cases[k].dtype, cases[k].dtype);
+        assert_ok(sx_graph_parse(text, strlen(text), &g));
+        assert_ok(sx_pass_simplify(g, &simple));
+        assert_ok(sx_pass_fold_constants(simple, &folded));
+        assert_ok(sx_pass_drop_dead(folded, &live));
+        const sx_node *y = sx_graph_maker(live, live->results[0].value);
+        assert_int_equal(y->op == &sx_op_constant, cases[k].folded);
+        if (cases[k].folded) {
+            const sx_tensor *value = &((const sx_constant_attrs *)y->attrs)->value;
+            assert_int_equal(*(const int32_t *)value->data, k == 0 ? 15 : 6);
+        }
+        sx_graph_destroy(live);
+        sx_graph_destroy(folded);
+        sx_graph_destroy(simple);
+        sx_graph_destroy(g);
+    }
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_graph_fold_constants__known_dimensions_are_numbers),
     cmocka_unit_test(test_graph_fold_constants__is_bounded),
     cmocka_unit_test(test_graph_fold_constants__scratch_is_bounded),
 };

@@ -1,6 +1,6 @@
 /* Removes nodes whose result follows from types alone: copies of their input (identity, a cast or
- * reshape to the same type), and counts of elements once the batch is fixed; adds a row where
- * zeros with that row are added. One row per operator.
+ * reshape to the same type), counts of elements and gathered dimensions once they are known; adds a
+ * row where zeros with that row are added. One row per operator.
  */
 #include <string.h>
 
@@ -39,6 +39,35 @@ static bool count_elements(sx_rewrite *rw, const sx_node *n)
     }
     float count_f32 = (float)count;
     void *data = y->dtype == SX_F64 ? (void *)&count : &count_f32;
+    sx_rewrite_constant(rw, n, 0, &(sx_tensor){*y, data});
+    return true;
+}
+
+/* Dimensions of a value, gathered from its shape by constant numbers, once they are known. */
+static bool gather_dims(sx_rewrite *rw, const sx_node *n)
+{
+    const sx_node *shape = sx_graph_maker(rw->from, n->inputs[0]);
+    const sx_node *which = sx_graph_maker(rw->from, n->inputs[1]);
+    const sx_type *y = sx_graph_type(rw->from, n->first_output);
+    int64_t wide[SX_MAX_RANK];
+    int32_t narrow[SX_MAX_RANK];
+    const int64_t count = sx_type_elems(y);
+    if (shape->op != &sx_op_shape || which->op != &sx_op_constant || count < 0 ||
+        count > SX_MAX_RANK) {
+        return false;
+    }
+    const sx_type *x = sx_graph_type(rw->from, shape->inputs[0]);
+    const sx_tensor *value = &((const sx_constant_attrs *)which->attrs)->value;
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t k = value->type.dtype == SX_I64 ? ((const int64_t *)value->data)[i]
+                                                      : ((const int32_t *)value->data)[i];
+        if (k < 0 || k >= x->rank || x->dims[k] < 0 || x->dims[k] > INT32_MAX) {
+            return false;
+        }
+        wide[i] = x->dims[k];
+        narrow[i] = (int32_t)x->dims[k];
+    }
+    void *data = y->dtype == SX_I64 ? (void *)wide : narrow;
     sx_rewrite_constant(rw, n, 0, &(sx_tensor){*y, data});
     return true;
 }
@@ -104,6 +133,7 @@ static simplify_fn *const rows[SX_OPID_COUNT] = {
     [SX_OPID_cast] = copy_if_same_type,    [SX_OPID_reshape] = copy_if_same_type,
     [SX_OPID_bitcast] = copy_if_same_type, [SX_OPID_broadcast_to] = copy_if_same_type,
     [SX_OPID_size] = count_elements,       [SX_OPID_add] = add_row,
+    [SX_OPID_gather] = gather_dims,
 };
 
 static void simplify_node(sx_rewrite *rw, const sx_node *n)

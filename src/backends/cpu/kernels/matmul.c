@@ -1,5 +1,6 @@
 /* matmul: oneDNN's sgemm; tiny products use a simple loop, which costs less than the call. Of a
- * stack of matrices each is one product; a stack by one matrix b is one tall matrix. Float64 and
+ * stack of matrices each is one product; a stack by one matrix b is one tall matrix. A product that
+ * is added to a loop's state, as the gradients of weights are, is added to it in place. Float64 and
  * integers have plain loops, whose rows are divided among workers. */
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/onednn2.h"
@@ -105,6 +106,66 @@ static sx_status prepare_matmul(const sx_cpu_site *site, sx_cpu_step *step)
     return SX_OK;
 }
 
+static bool match_matmul_add(sx_cpu_match *m)
+{
+    const sx_graph *g = m->graph;
+    const sx_node *add = &g->nodes[m->root];
+    for (int i = 0; i < 2; i++) {
+        const sx_value sum = add->inputs[1 - i];
+        const int k = sx_cpu_claimable(m, add->inputs[i], SX_OPID_matmul);
+        if (k < 0 || sx_graph_maker(g, sum)->op->id != SX_OPID_parameter) {
+            continue;
+        }
+        const sx_type *y = sx_graph_type(g, m->out[0]),
+                      *b = sx_graph_type(g, g->nodes[k].inputs[1]);
+        if (y->dtype != SX_F32 || y->rank != 2 || b->dtype != SX_F32 ||
+            sx_type_elems(y) <= TINY_OPS || !sx_type_equal(y, sx_graph_type(g, sum)) ||
+            !sx_type_equal(y, sx_graph_type(g, add->inputs[i]))) {
+            continue;
+        }
+        sx_cpu_claim(m, k);
+        m->in[0] = g->nodes[k].inputs[0];
+        m->in[1] = g->nodes[k].inputs[1];
+        m->in[2] = sum;
+        m->n_in = 3;
+        m->in_place = 1u << 2;
+        return true;
+    }
+    return false;
+}
+
+static void run_matmul_add(const sx_cpu_step *step, const sx_cpu_call *call)
+{
+    const matmul_data *d = step->data;
+    const float *sum = sx_cpu_in(step, call, 2);
+    float *c = sx_cpu_out(step, call, 0);
+    if (c != sum) {
+        memcpy(c, sum, (size_t)(d->m * d->n) * sizeof(float));
+    }
+    sx_dnn_gemm(d->ta, d->tb, d->m, d->n, d->k, sx_cpu_in(step, call, 0), sx_cpu_in(step, call, 1),
+                1, c);
+}
+
+static sx_status prepare_matmul_add(const sx_cpu_site *site, sx_cpu_step *step)
+{
+    const sx_matmul_attrs *attrs = site->nodes[1]->attrs;
+    const sx_type *a = &site->in[0], *c = &site->out[0];
+    matmul_data *d = sx_cpu_new(site, matmul_data);
+    if (d == NULL) {
+        return sx_cpu_no_memory();
+    }
+    *d = (matmul_data){.ta = attrs->transpose_a,
+                       .tb = attrs->transpose_b,
+                       .m = c->dims[0],
+                       .n = c->dims[1],
+                       .k = a->dims[!attrs->transpose_a],
+                       .products = 1};
+    sx_dnn_gemm_prepare();
+    step->run = run_matmul_add;
+    step->data = d;
+    return SX_OK;
+}
+
 static bool match_matmul_any(sx_cpu_match *m)
 {
     const sx_type *c = sx_graph_type(m->graph, m->out[0]);
@@ -167,3 +228,7 @@ const sx_cpu_kernel sx_cpu_kernel_matmul_any = {.name = "matmul_any",
                                                 .prepare = prepare_matmul_any};
 const sx_cpu_kernel sx_cpu_kernel_matmul = {
     .name = "matmul", .op = SX_OPID_matmul, .match = match_matmul, .prepare = prepare_matmul};
+const sx_cpu_kernel sx_cpu_kernel_matmul_add = {.name = "matmul add",
+                                                .op = SX_OPID_add,
+                                                .match = match_matmul_add,
+                                                .prepare = prepare_matmul_add};

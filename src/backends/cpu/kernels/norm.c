@@ -204,14 +204,44 @@ static bool is_normalized(norm_parts *p, sx_value v)
     return false;
 }
 
-/* What v is a view of, through parts. */
-static sx_value behind_views(norm_parts *p, sx_value v)
+/* v is that number everywhere. */
+static bool is_filled(norm_parts *p, sx_value v, float number)
 {
+    const norm_parts before = *p;
     const sx_node *n;
-    while ((n = part(p, v, SX_OPID_reshape)) != NULL) {
+    while ((n = part(p, v, SX_OPID_reshape)) != NULL ||
+           (n = part(p, v, SX_OPID_broadcast_to)) != NULL) {
         v = n->inputs[0];
     }
-    return v;
+    n = sx_graph_maker(p->graph, v);
+    bool filled = n->op->id == SX_OPID_constant && sx_graph_type(p->graph, v)->dtype == SX_F32;
+    if (filled) {
+        const sx_tensor *value = &((const sx_constant_attrs *)n->attrs)->value;
+        const int64_t elems = sx_type_elems(&value->type);
+        for (int64_t i = 0; i < elems && filled; i++) {
+            filled = ((const float *)value->data)[i] == number;
+        }
+    }
+    if (!filled) {
+        *p = before;
+    }
+    return filled;
+}
+
+/* What v is through parts that are views, or that multiply by ones and add zeros, as Keras 2's
+ * fused form does before gamma and beta. */
+static sx_value behind_copies(norm_parts *p, sx_value v)
+{
+    for (;;) {
+        const sx_node *n = sx_graph_maker(p->graph, v);
+        const bool sum = n->op->id == SX_OPID_add, view = n->op->id == SX_OPID_reshape;
+        if (!(view ||
+              ((sum || n->op->id == SX_OPID_mul) && is_filled(p, n->inputs[1], sum ? 0 : 1))) ||
+            part(p, v, n->op->id) == NULL) {
+            return v;
+        }
+        v = n->inputs[0];
+    }
 }
 
 /* v is the same, times gamma or not. */
@@ -224,7 +254,7 @@ static bool is_scaled(norm_parts *p, sx_value v)
     for (int i = 0; i < 2; i++) {
         *p = before;
         const sx_node *mul = part(p, v, SX_OPID_mul);
-        if (mul != NULL && is_normalized(p, behind_views(p, mul->inputs[i])) && !known(p->gamma)) {
+        if (mul != NULL && is_normalized(p, behind_copies(p, mul->inputs[i])) && !known(p->gamma)) {
             p->gamma = mul->inputs[1 - i];
             p->gamma_type = sx_graph_type(p->graph, v);
             return true;
@@ -308,7 +338,7 @@ static bool is_norm(norm_parts *p, sx_value v)
     for (int i = 0; i < 2; i++) {
         *p = before;
         const sx_node *add = part(p, v, SX_OPID_add);
-        if (add != NULL && is_scaled(p, behind_views(p, add->inputs[i]))) {
+        if (add != NULL && is_scaled(p, behind_copies(p, add->inputs[i]))) {
             p->beta = add->inputs[1 - i];
             p->beta_type = sx_graph_type(p->graph, v);
             return true;

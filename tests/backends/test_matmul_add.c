@@ -1,0 +1,198 @@
+/* The cpu's product that is added to a loop's state or another argument, in place if it may be. */
+#include "harness.h"
+
+#include <math.h>
+
+#include <sextant/ops.h>
+
+#include "backends/backend.h"
+#include "base/checked.h"
+#include "base/memory.h"
+#include "graph/builder.h"
+#include "graph/ir.h"
+#include "graph/ops/attrs.h"
+
+typedef struct form {
+    const char *name;
+    int64_t m, n, k;
+    bool ta, tb, sum_first;
+    bool vector;  /* the sum is [n] */
+    bool negated; /* the sum is computed */
+    bool read;    /* the product is read twice */
+    int kernels;
+} form;
+
+static const form forms[] = {
+    {"plain", 64, 48, 32, false, false, false, false, false, false, 1},
+    {"sum first", 64, 48, 32, false, false, true, false, false, false, 1},
+    {"gradient of a weight", 70, 33, 5, true, false, true, false, false, false, 1},
+    {"gradient of an input", 70, 33, 5, false, true, true, false, false, false, 1},
+    {"one row", 1, 3000, 7, false, false, true, false, false, false, 1},
+    {"small", 8, 9, 3, false, false, true, false, false, false, 0},
+    {"a bias", 64, 48, 32, false, false, true, true, false, false, 0},
+    {"a computed sum", 64, 48, 32, false, false, true, false, true, false, 0},
+    {"read twice", 64, 48, 32, false, false, true, false, false, true, 0},
+};
+
+/* (sum, a, b) -> sum + a b */
+static sx_value build(sx_builder *b, const form *f, const sx_value *in)
+{
+    sx_value sum = f->negated ? sx_neg(b, in[0]) : in[0];
+    sx_value y = sx_matmul(b, in[1], in[2], .transpose_a = f->ta, .transpose_b = f->tb);
+    if (f->read) {
+        sum = sx_mul(b, sum, y);
+    }
+    return f->sum_first ? sx_add(b, sum, y) : sx_add(b, y, sum);
+}
+
+static void types_of(const form *f, sx_type *out)
+{
+    out[0] = f->vector ? sx_type_of(SX_F32, f->n) : sx_type_of(SX_F32, f->m, f->n);
+    out[1] = f->ta ? sx_type_of(SX_F32, f->k, f->m) : sx_type_of(SX_F32, f->m, f->k);
+    out[2] = f->tb ? sx_type_of(SX_F32, f->n, f->k) : sx_type_of(SX_F32, f->k, f->n);
+}
+
+static sx_graph *plain_graph(const form *f)
+{
+    static const char *const names[] = {"sum", "a", "b"};
+    sx_type types[3];
+    sx_value in[3];
+    sx_builder *b;
+    sx_graph *g;
+    types_of(f, types);
+    assert_ok(sx_builder_create(&b));
+    for (int i = 0; i < 3; i++) {
+        in[i] = sx_input(b, names[i], types[i]);
+    }
+    sx_output(b, "y", build(b, f, in));
+    assert_ok(sx_builder_finish(b, &g));
+    sx_builder_destroy(b);
+    return g;
+}
+
+/* The same three times, in a loop whose state the sum is. */
+static sx_graph *loop_graph(const form *f)
+{
+    static const char *const names[] = {"i", "sum", "a", "b"};
+    sx_type types[4] = {sx_scalar_type(SX_I32)};
+    sx_value in[4];
+    sx_graph *regions[2], *g;
+    sx_builder *b;
+    types_of(f, types + 1);
+    for (int r = 0; r < 3; r++) {
+        assert_ok(sx_builder_create(&b));
+        for (int i = r < 2 ? 0 : 1; i < 4; i++) {
+            in[i] = sx_input(b, names[i], types[i]);
+        }
+        const int32_t number = r == 0 ? 3 : r == 1 ? 1 : 0;
+        sx_value n = sx_constant(b, (sx_tensor){types[0], (void *)&number});
+        if (r == 0) {
+            sx_output(b, "go", sx_build_op(b, less, NULL, in[0], n));
+        } else if (r == 1) {
+            sx_output(b, "i", sx_build_op(b, add, NULL, in[0], n));
+            sx_output(b, "sum", build(b, f, in + 1));
+        } else {
+            const sx_while_attrs attrs = {.condition = regions[0], .body = regions[1], .trips = 3};
+            in[0] = n;
+            sx_output(b, "y", sx_output_at(sx_build(b, &sx_op_while, &attrs, in, 4), 1));
+        }
+        assert_ok(sx_builder_finish(b, r < 2 ? &regions[r] : &g));
+        sx_builder_destroy(b);
+    }
+    sx_graph_destroy(regions[0]);
+    sx_graph_destroy(regions[1]);
+    return g;
+}
+
+/* y on the platform, and *out_kernels: those that add products; the arguments keep their values. */
+static float *run(sx_platform *platform, const sx_graph *g, bool profile, int *out_kernels)
+{
+    sx_executable *e;
+    sx_run *r;
+    sx_device_buffer *args[3], *output;
+    float *data[3];
+    assert_ok(sx_compile(platform, g, &(sx_compile_options){.batch = 1, .profile = profile}, &e));
+    assert_ok(sx_run_create(e, &r));
+    for (int i = 0; i < 3; i++) {
+        const int64_t n = sx_type_elems(&e->arg_types[i]);
+        data[i] = sx_alloc((size_t)n, sizeof(float));
+        assert_non_null(data[i]);
+        for (int64_t k = 0; k < n; k++) {
+            data[i][k] = (float)((k * 7 + i * 3) % 17 - 8) / 8;
+        }
+        assert_ok(sx_device_buffer_create(platform->devices[0], &e->arg_types[i], &args[i]));
+        assert_ok(sx_device_buffer_write(args[i], data[i], false));
+    }
+    assert_ok(sx_device_buffer_create(platform->devices[0], &e->result_types[0], &output));
+    assert_ok(sx_run_execute(r, args, &output));
+    float *y = sx_alloc((size_t)sx_type_bytes(&output->type), 1);
+    assert_non_null(y);
+    assert_ok(sx_device_buffer_read(output, y));
+    *out_kernels = 0;
+    if (profile) {
+        const sx_kernel_time *rows;
+        int n;
+        assert_ok(sx_run_get_profile(r, &rows, &n));
+        for (int i = 0; i < n; i++) {
+            *out_kernels += strcmp(rows[i].kernel, "matmul add") == 0;
+        }
+    }
+    for (int i = 0; i < 3; i++) {
+        const size_t bytes = (size_t)sx_type_bytes(&e->arg_types[i]);
+        float *now = sx_alloc(bytes, 1);
+        assert_non_null(now);
+        assert_ok(sx_device_buffer_read(args[i], now));
+        assert_memory_equal(now, data[i], bytes);
+        sx_free(now);
+        sx_free(data[i]);
+        sx_device_buffer_release(args[i]);
+    }
+    sx_device_buffer_release(output);
+    sx_run_destroy(r);
+    sx_executable_release(e);
+    return y;
+}
+
+static void compare(sx_platform *host, sx_platform *cpu, const form *f, const sx_graph *g,
+                    int kernels)
+{
+    int found;
+    float *a = run(host, g, false, &found), *b = run(cpu, g, kernels >= 0, &found);
+    for (int64_t k = 0; k < f->m * f->n; k++) {
+        if (!(fabsf(a[k] - b[k]) <= 1e-5F * (float)f->k)) {
+            fail_msg("%s: element %lld is %g, expected %g", f->name, (long long)k, (double)b[k],
+                     (double)a[k]);
+        }
+    }
+    if (kernels >= 0 && found != kernels) {
+        fail_msg("%s: %d kernels that add a product, expected %d", f->name, found, kernels);
+    }
+    sx_free(a);
+    sx_free(b);
+}
+
+static void test_backends_matmul_add__equals_its_parts(void **state)
+{
+    (void)state;
+    sx_platform *host, *cpu;
+    assert_ok(sx_platform_open("host", &(sx_platform_options){0}, &host));
+    assert_ok(sx_platform_open("cpu", &(sx_platform_options){.cpu.threads = 1}, &cpu));
+    for (size_t i = 0; i < SX_COUNT(forms); i++) {
+        sx_graph *g = plain_graph(&forms[i]);
+        compare(host, cpu, &forms[i], g, forms[i].kernels);
+        sx_graph_destroy(g);
+        if (forms[i].vector || forms[i].read) {
+            continue;
+        }
+        g = loop_graph(&forms[i]);
+        compare(host, cpu, &forms[i], g, -1);
+        sx_graph_destroy(g);
+    }
+    sx_platform_close(cpu);
+    sx_platform_close(host);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_backends_matmul_add__equals_its_parts),
+};
+SX_TEST_MAIN(tests)

@@ -124,7 +124,41 @@ static void test_graph_fold_constants__known_dimensions_are_numbers(void **state
     }
 }
 
+static void test_graph_fold_constants__transposes_that_change_nothing(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *first, *type, *second, *result;
+        int left;
+    } cases[] = {
+        {"0,1,2", "N,3,3", "0,1,2", "N,3,3", 0}, {"0,2,1", "N,3,3", "0,1,2", "N,3,3", 1},
+        {"0,2,1", "N,3,3", "0,2,1", "N,3,3", 0}, {"2,0,1", "3,N,3", "1,2,0", "N,3,3", 0},
+        {"2,0,1", "3,N,3", "2,0,1", "3,3,N", 2},
+    };
+    for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
+        char text[512];
+        sx_graph *g = NULL, *simple, *live;
+        int left = 0;
+        snprintf(text, sizeof(text),
+                 "sextant-graph 1\ninput %%1 float32[N,3,3] \"x\"\n"
+                 "%%2 = transpose(%%1) {perm=[%s]} float32[%s] \"first\"\n"
+                 "%%3 = transpose(%%2) {perm=[%s]} float32[%s] \"second\"\noutput \"y\" %%3\n",
+                 cases[k].first, cases[k].type, cases[k].second, cases[k].result);
+        assert_ok(sx_graph_parse(text, strlen(text), &g));
+        assert_ok(sx_pass_simplify(g, &simple));
+        assert_ok(sx_pass_drop_dead(simple, &live));
+        for (int i = 0; i < live->n_nodes; i++) {
+            left += live->nodes[i].op == &sx_op_transpose;
+        }
+        assert_int_equal(left, cases[k].left);
+        sx_graph_destroy(live);
+        sx_graph_destroy(simple);
+        sx_graph_destroy(g);
+    }
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_graph_fold_constants__transposes_that_change_nothing),
     cmocka_unit_test(test_graph_fold_constants__known_dimensions_are_numbers),
     cmocka_unit_test(test_graph_fold_constants__is_bounded),
     cmocka_unit_test(test_graph_fold_constants__scratch_is_bounded),

@@ -1,6 +1,7 @@
 /* Removes nodes whose result follows from types alone: copies of their input (identity, a cast or
- * reshape to the same type), counts of elements and gathered dimensions once they are known; adds a
- * row where zeros with that row are added. One row per operator.
+ * reshape to the same type, a transpose that changes nothing), counts of elements and gathered
+ * dimensions once they are known; adds a row where zeros with that row are added. One row per
+ * operator.
  */
 #include <string.h>
 
@@ -22,6 +23,24 @@ static bool copy_if_same_type(sx_rewrite *rw, const sx_node *n)
     return sx_type_equal(sx_graph_type(rw->from, n->inputs[0]),
                          sx_graph_type(rw->from, n->first_output)) &&
            copy_input(rw, n);
+}
+
+/* A transpose that leaves all dimensions where they are, or takes back the one before it. */
+static bool transpose_back(sx_rewrite *rw, const sx_node *n)
+{
+    const sx_ints *perm = &((const sx_transpose_attrs *)n->attrs)->perm;
+    const sx_node *before = sx_graph_maker(rw->from, n->inputs[0]);
+    const sx_ints *first =
+        before->op == &sx_op_transpose ? &((const sx_transpose_attrs *)before->attrs)->perm : NULL;
+    bool stays = true, returns = first != NULL;
+    for (int i = 0; i < perm->n; i++) {
+        stays = stays && perm->v[i] == i;
+        returns = returns && first->v[perm->v[i]] == i;
+    }
+    if (stays || returns) {
+        rw->map[n->first_output.id] = rw->map[(stays ? n : before)->inputs[0].id];
+    }
+    return stays || returns;
 }
 
 static bool count_elements(sx_rewrite *rw, const sx_node *n)
@@ -52,8 +71,10 @@ static bool gather_dims(sx_rewrite *rw, const sx_node *n)
     int64_t wide[SX_MAX_RANK];
     int32_t narrow[SX_MAX_RANK];
     const int64_t count = sx_type_elems(y);
-    if (shape->op != &sx_op_shape || which->op != &sx_op_constant || count < 0 ||
-        count > SX_MAX_RANK) {
+    if (shape->op != &sx_op_shape || count < 0 || count > SX_MAX_RANK) {
+        return false;
+    }
+    if (which->op != &sx_op_constant) {
         return false;
     }
     const sx_type *x = sx_graph_type(rw->from, shape->inputs[0]);
@@ -133,7 +154,7 @@ static simplify_fn *const rows[SX_OPID_COUNT] = {
     [SX_OPID_cast] = copy_if_same_type,    [SX_OPID_reshape] = copy_if_same_type,
     [SX_OPID_bitcast] = copy_if_same_type, [SX_OPID_broadcast_to] = copy_if_same_type,
     [SX_OPID_size] = count_elements,       [SX_OPID_add] = add_row,
-    [SX_OPID_gather] = gather_dims,
+    [SX_OPID_gather] = gather_dims,        [SX_OPID_transpose] = transpose_back,
 };
 
 static void simplify_node(sx_rewrite *rw, const sx_node *n)

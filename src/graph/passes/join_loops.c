@@ -8,7 +8,10 @@
 #include "graph/passes/passes.h"
 #include "graph/passes/rewrite.h"
 
-enum { MOST_MOVED = 64 /* nodes that move with a loop: its initial values */ };
+enum {
+    MOST_MOVED = 64,   /* nodes that move with a loop: its initial values */
+    MOST_TRIED = 4096, /* pairs of loops of a graph */
+};
 
 /* By node of the old graph. */
 typedef struct joins {
@@ -105,12 +108,14 @@ static bool can_move(const sx_graph *g, int k, int place, int *count)
 
 static void find_joins(const sx_graph *g, joins *j)
 {
+    int tried = 0;
     for (int b = 0; b < g->n_nodes; b++) {
-        for (int a = 0; a < b && g->nodes[b].op == &sx_op_while; a++) {
+        for (int a = 0; a < b && g->nodes[b].op == &sx_op_while && tried < MOST_TRIED; a++) {
             int count = 0;
             if (g->nodes[a].op != &sx_op_while || j->larger[a] != 0 || j->moves[a]) {
                 continue;
             }
+            tried++;
             const int at = find_state(&g->nodes[b], &g->nodes[a]);
             if (at >= 0 && can_move(g, b, a, &count)) {
                 j->larger[a] = b;

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "graph/ops/diagonals.h"
 #include "savedmodel/import_library_ops.h"
 
 /* Labels are letters; those of an ellipsis are numbered from its end. */
@@ -36,7 +37,8 @@ static bool put(labels *l, int label)
     return true;
 }
 
-/* One operand's part of the equation, which ends before `end`. */
+/* One operand's part of the equation, which ends before `end`; or (rank -1) the result's, whose
+ * labels differ. */
 static sx_status read_labels(const char *text, const char *end, int rank, int dots, labels *out)
 {
     int letters = 0;
@@ -48,9 +50,14 @@ static sx_status read_labels(const char *text, const char *end, int rank, int do
         const int count = !is_dots ? 1 : rank >= 0 ? rank - letters : dots;
         const bool known = is_dots || (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z');
         for (int i = 0; i < count; i++) {
-            if (!known || !put(out, is_dots ? 256 + count - i : *c)) {
-                return sx_tf_unsupported("a label of its equation is repeated, or is no letter");
+            const int label = is_dots ? 256 + count - i : *c;
+            if (!known || (rank < 0 && place_of(out, label) >= 0)) {
+                return sx_tf_unsupported("a label of its result is repeated, or is no letter");
             }
+            if (out->n == SX_MAX_RANK) {
+                return sx_error(SX_DATA_LOSS, "its equation has more than %d labels", SX_MAX_RANK);
+            }
+            out->v[out->n++] = label;
         }
         c += is_dots ? 3 : 1;
     }
@@ -71,6 +78,39 @@ static sx_status arrange(const sx_tf_op_node *x, sx_value v, const labels *own, 
     }
     *out = v;
     return moved ? sx_tf_build(x, &sx_op_transpose, &attrs, out, 1, &v) : SX_OK;
+}
+
+/* The elements of v that are equal in all axes of a label: its axes become one, the last. */
+static sx_status take_diagonals(const sx_tf_op_node *x, sx_value *v, labels *own)
+{
+    const sx_diagonals_attrs main = {.num_rows = -1, .num_cols = -1};
+    for (int i = 0; i < own->n; i++) {
+        sx_transpose_attrs attrs = {.perm = {.n = own->n}};
+        labels left = {.n = 0};
+        sx_value none = SX_NO_VALUE;
+        int j = i + 1, label = own->v[i];
+        while (j < own->n && own->v[j] != label) {
+            j++;
+        }
+        if (j == own->n) {
+            continue;
+        }
+        for (int k = 0; k < own->n; k++) {
+            if (k != i && k != j) {
+                attrs.perm.v[left.n] = k;
+                left.v[left.n++] = own->v[k];
+            }
+        }
+        attrs.perm.v[left.n] = i;
+        attrs.perm.v[left.n + 1] = j;
+        left.v[left.n++] = label;
+        SX_TF_BUILD(x, v, transpose, &attrs, *v);
+        SX_TRY(sx_tf_number(x, sx_type_of_value(x->b, *v).dtype, 0, &none));
+        SX_TF_BUILD(x, v, matrix_diag_part, &main, *v, none);
+        *own = left;
+        i = -1; /* again from the first: a label may be there three times */
+    }
+    return SX_OK;
 }
 
 /* Sums over the labels that neither `other` nor `result` has. */
@@ -271,6 +311,7 @@ static sx_status import_einsum(sx_tf_op_node *x)
         SX_TRY(sx_tf_operand(x, i, &in[i]));
         SX_TRY(sx_tf_require_rank(x, i));
         SX_TRY(read_labels(begin, end, x->tf.head.types[i].rank, 0, &own[i]));
+        SX_TRY(take_diagonals(x, &in[i], &own[i]));
         int in_dots = 0;
         for (int k = 0; k < own[i].n; k++) {
             in_dots += own[i].v[k] >= 256;

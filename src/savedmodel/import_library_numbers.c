@@ -166,13 +166,24 @@ static sx_status import_one_hot(sx_tf_op_node *x)
     const int rank = x->tf.head.types[0].rank; /* that of the result is one more */
     const int64_t axis = sx_tf_read_int(&x->tf.head, "axis", -1);
     sx_value in[4], hot = SX_NO_VALUE, y = SX_NO_VALUE;
-    if ((axis == -1 || axis == rank) && is_attribute(x, 2) && is_attribute(x, 3)) {
+    const bool ranked = rank >= 0 && rank < SX_MAX_RANK;
+    const bool known = x->tf.head.values[1] != NULL; /* else the declared type says the rank */
+    if ((axis == -1 || axis == rank) && is_attribute(x, 2) && is_attribute(x, 3) &&
+        (known || !ranked)) {
         return sx_tf_import_one(x);
     }
     for (int i = 0; i < 4; i++) {
         SX_TRY(sx_tf_operand(x, i, &in[i]));
     }
-    SX_TRY(sx_tf_build_open(x, &sx_op_one_hot, &attrs, in[0], "depth", in[1], &hot));
+    if (known || !ranked) {
+        SX_TRY(sx_tf_build_open(x, &sx_op_one_hot, &attrs, in[0], "depth", in[1], &hot));
+    } else {
+        const sx_attr_operand depth = {sx_tf_attr_row(&sx_op_one_hot, "depth"), in[1]};
+        sx_type type = x->tf.head.types[0];
+        type.dtype = SX_BOOL;
+        type.dims[type.rank++] = SX_UNKNOWN_DIM;
+        hot = sx_tf_build_as(x, &sx_op_one_hot, &attrs, in, 1, &depth, 1, &type);
+    }
     if (axis != -1) {
         SX_TRY(sx_tf_require_rank(x, 0));
     }

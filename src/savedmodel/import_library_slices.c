@@ -5,6 +5,8 @@
  *   3. slice, then every stride-th element, then reshape
  *
  * A negative stride runs over the same elements backwards: x[b:e:-s] is x[e+1:b+1] from its end. */
+#include <string.h>
+
 #include "savedmodel/import_library_ops.h"
 
 /* What the indices do with one axis of the input. */
@@ -543,36 +545,23 @@ static sx_status import_strided_slice(sx_tf_op_node *x)
     return SX_OK;
 }
 
-/* StridedSliceGrad(shape, begin, end, strides, dy): the places of all elements are sliced in the
- * same way, and dy is added there. */
-static sx_status import_strided_slice_grad(sx_tf_op_node *x)
+/* The places in a tensor of this type and shape, an int64 vector, of the elements that the node's
+ * indices cut: a vector of int64; *count is the number of the tensor's elements, int64 []. */
+static sx_status cut_places(const sx_tf_op_node *x, sx_type type, sx_value shape, sx_value *count,
+                            sx_value *out)
 {
     static const sx_shape_attrs scalar = {{0}};
-    sx_value shape = SX_NO_VALUE, dy = SX_NO_VALUE, places = SX_NO_VALUE, count = SX_NO_VALUE;
-    sx_ints known = {.n = -1};
-    SX_TRY(sx_tf_operand(x, 0, &shape));
-    SX_TRY(sx_tf_operand(x, 4, &dy));
-    if (x->tf.head.values[0] != NULL) {
-        SX_TRY(sx_tf_operand_ints(x, 0, &known));
-    }
-    const sx_type of_shape = x->tf.head.types[0];
-    const bool ranked = of_shape.rank == 1 && of_shape.dims[0] >= 0;
-    if (!ranked || of_shape.dims[0] > SX_MAX_RANK) {
-        return sx_tf_unsupported("the rank of the gradient is unknown, or above %d", SX_MAX_RANK);
-    }
-    sx_type type = {.dtype = SX_I64, .rank = (int)of_shape.dims[0]};
-    for (int d = 0; d < type.rank; d++) {
-        type.dims[d] = known.n == type.rank ? known.v[d] : SX_UNKNOWN_DIM;
-    }
     const sx_reduce_attrs product = {.axes = {1, {0}}, .keep_dims = true};
-    sx_value long_shape = SX_NO_VALUE, line = SX_NO_VALUE;
-    int n_out = 0;
-    SX_TF_BUILD(x, &long_shape, cast, (&(sx_cast_attrs){SX_I64}), shape);
-    SX_TF_BUILD(x, &count, reduce_prod, &product, long_shape);
     const sx_iota_attrs numbers = {.dtype = SX_I64};
-    const sx_attr_operand all = {sx_tf_attr_row(&sx_op_iota, "shape"), count};
+    const sx_type flat = sx_type_of(SX_I64, SX_UNKNOWN_DIM);
+    sx_value line = SX_NO_VALUE, places = SX_NO_VALUE, rest = SX_NO_VALUE;
+    int n_out = 0;
+    type.dtype = SX_I64;
+    SX_TF_BUILD(x, count, reduce_prod, &product, shape);
+    const sx_attr_operand all = {sx_tf_attr_row(&sx_op_iota, "shape"), *count};
     SX_TRY(sx_tf_add_node(x, &sx_op_iota, &numbers, NULL, 0, &all, 1, &line, &n_out));
-    SX_TRY(sx_tf_reshape_as(x, line, long_shape, &type, &places));
+    SX_TF_BUILD(x, count, reshape, &scalar, *count);
+    SX_TRY(sx_tf_reshape_as(x, line, shape, &type, &places));
 
     const size_t n_in = (size_t)x->n->n_in;
     sx_tf_thing *in = sx_arena_memdup(&x->im->arena, x->n->in, n_in * sizeof(*in));
@@ -589,23 +578,89 @@ static sx_status import_strided_slice_grad(sx_tf_op_node *x)
     inner.n = &slice;
     inner.tf.head.types = types;
     SX_TRY(import_strided_slice(&inner));
-    places = slice.out[0].value;
+    SX_TRY(sx_tf_int64s(x, &(sx_ints){1, {-1}}, &rest));
+    return sx_tf_reshape_as(x, slice.out[0].value, rest, &flat, out);
+}
+
+/* StridedSliceGrad(shape, begin, end, strides, dy): the places of all elements are sliced in the
+ * same way, and dy is added there. */
+static sx_status import_strided_slice_grad(sx_tf_op_node *x)
+{
+    sx_value shape = SX_NO_VALUE, dy = SX_NO_VALUE, places = SX_NO_VALUE, count = SX_NO_VALUE;
+    sx_ints known = {.n = -1};
+    SX_TRY(sx_tf_operand(x, 0, &shape));
+    SX_TRY(sx_tf_operand(x, 4, &dy));
+    if (x->tf.head.values[0] != NULL) {
+        SX_TRY(sx_tf_operand_ints(x, 0, &known));
+    }
+    const sx_type of_shape = x->tf.head.types[0];
+    const bool ranked = of_shape.rank == 1 && of_shape.dims[0] >= 0;
+    if (!ranked || of_shape.dims[0] > SX_MAX_RANK) {
+        return sx_tf_unsupported("the rank of the gradient is unknown, or above %d", SX_MAX_RANK);
+    }
+    sx_type type = {.dtype = SX_I64, .rank = (int)of_shape.dims[0]};
+    for (int d = 0; d < type.rank; d++) {
+        type.dims[d] = known.n == type.rank ? known.v[d] : SX_UNKNOWN_DIM;
+    }
+    SX_TF_BUILD(x, &shape, cast, (&(sx_cast_attrs){SX_I64}), shape);
+    SX_TRY(cut_places(x, type, shape, &count, &places));
 
     const sx_gather_grad_attrs along = {.axis = 0};
     const sx_type sums = sx_type_of(x->tf.head.types[4].dtype, SX_UNKNOWN_DIM);
     sx_type out = type;
     out.dtype = sums.dtype;
-    const sx_type flat = sx_type_of(SX_I64, SX_UNKNOWN_DIM);
     sx_value rest = SX_NO_VALUE;
     SX_TRY(sx_tf_int64s(x, &(sx_ints){1, {-1}}, &rest));
-    SX_TRY(sx_tf_reshape_as(x, places, rest, &flat, &places));
     SX_TRY(sx_tf_reshape_as(x, dy, rest, &sums, &dy));
-    SX_TF_BUILD(x, &count, reshape, &scalar, count);
     const sx_attr_operand rows = {sx_tf_attr_row(&sx_op_gather_grad, "rows"), count};
     const sx_value operands[2] = {places, dy};
     sx_value y = sx_tf_build_as(x, &sx_op_gather_grad, &along, operands, 2, &rows, 1, &sums);
-    SX_TRY(sx_tf_reshape_as(x, y, long_shape, &out, &y));
+    SX_TRY(sx_tf_reshape_as(x, y, shape, &out, &y));
     sx_tf_set(x, 0, y);
+    return SX_OK;
+}
+
+/* ResourceStridedSliceAssign(variable, begin, end, strides, value), StridedSliceAssign, which gives
+ * the variable; TensorStridedSliceUpdate(input, begin, end, strides, value). */
+static sx_status import_strided_slice_assign(sx_tf_op_node *x)
+{
+    const sx_tensor_scatter_attrs update = {.how = SX_SCATTER_UPDATE};
+    const bool of_tensor = strcmp(x->n->node->op, "TensorStridedSliceUpdate") == 0;
+    const sx_tf_thing *handle = NULL;
+    sx_value old = SX_NO_VALUE, value = SX_NO_VALUE, shape = SX_NO_VALUE, places = SX_NO_VALUE,
+             count = SX_NO_VALUE, rest = SX_NO_VALUE;
+    if (!of_tensor && x->im->trials > 0) {
+        x->n->out[0] = x->n->n_in > 0 ? x->n->in[0] : x->n->out[0];
+        return SX_OK;
+    }
+    if (of_tensor) {
+        SX_TRY(sx_tf_operand(x, 0, &old));
+    } else {
+        SX_TRY(sx_tf_require_handle(x, &handle));
+        SX_TRY(sx_tf_read_handle(x, handle, &old));
+    }
+    SX_TRY(sx_tf_operand(x, 4, &value));
+    const sx_type type = sx_type_of_value(x->b, old);
+    const sx_type flat = sx_type_of(type.dtype, SX_UNKNOWN_DIM);
+    if (type.rank == SX_UNKNOWN_RANK) {
+        return sx_tf_unsupported("the rank of what it assigns to is unknown");
+    }
+    SX_TF_BUILD(x, &shape, shape, (&(sx_cast_attrs){SX_I64}), old);
+    SX_TRY(cut_places(x, type, shape, &count, &places));
+    SX_TRY(sx_tf_expand(x, places, -1, &places));
+    SX_TRY(sx_tf_int64s(x, &(sx_ints){1, {-1}}, &rest));
+    SX_TRY(sx_tf_reshape_as(x, value, rest, &flat, &value));
+    SX_TRY(sx_tf_reshape_as(x, old, rest, &flat, &old));
+    SX_TF_BUILD(x, &old, tensor_scatter, &update, old, places, value);
+    SX_TRY(sx_tf_reshape_as(x, old, shape, &type, &value));
+    if (of_tensor) {
+        sx_tf_set(x, 0, value);
+        return SX_OK;
+    }
+    SX_TRY(sx_tf_assign(x, handle, value));
+    if (handle->kind == SX_TF_REF) {
+        x->n->out[0] = *handle;
+    }
     return SX_OK;
 }
 
@@ -614,5 +669,8 @@ static sx_status import_strided_slice_grad(sx_tf_op_node *x)
 const sx_tf_op_row sx_tf_slice_rows[] = {
     {"StridedSlice", import_strided_slice, NULL},
     {"StridedSliceGrad", import_strided_slice_grad, NULL},
+    {"ResourceStridedSliceAssign", import_strided_slice_assign, NULL},
+    {"StridedSliceAssign", import_strided_slice_assign, NULL},
+    {"TensorStridedSliceUpdate", import_strided_slice_assign, NULL},
     {NULL, NULL, NULL},
 };

@@ -239,7 +239,8 @@ static sx_status import_assign(sx_tf_op_node *x)
 
 bool sx_tf_assigns_first(const char *tf_op)
 {
-    static const char *const begins[] = {"Assign", "Scatter", "ResourceScatter"};
+    static const char *const begins[] = {"Assign", "Scatter", "ResourceScatter",
+                                         "ResourceStridedSliceAssign", "StridedSliceAssign"};
     bool assigns = false;
     for (size_t i = 0; i < SX_COUNT(begins); i++) {
         assigns = assigns || strncmp(tf_op, begins[i], strlen(begins[i])) == 0;

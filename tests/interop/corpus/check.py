@@ -25,7 +25,7 @@ from corpus import rows
 from corpus.gaps import GAPS
 
 MODULES = ["keras_layers", "keras_applications", "keras_sequences", "keras_preprocessing", "functions", "text", "tables",
-           "images", "detectors", "graphs", "sizes", "networks", "modules", "tasks", "training", "namespaces", "keras2"]
+           "images", "detectors", "graphs", "sizes", "networks", "modules", "tasks", "training", "habits", "namespaces", "keras2"]
 
 
 class Refused(Exception):
@@ -65,7 +65,7 @@ class Tool:
         dims = [int(d) for d in dims]
         n, dtype = int(np.prod(dims)), tf.as_dtype(int(dtype))
         if dtype != tf.string:
-            size = n * dtype.as_numpy_dtype().itemsize
+            size = n * np.dtype(dtype.as_numpy_dtype).itemsize
             return name, np.frombuffer(stream.read(size), dtype.as_numpy_dtype).reshape(dims)
         strings = []
         for _ in range(n):

@@ -17,6 +17,11 @@ static bool has_value(const sx_tf_thing *t)
     return t->kind != SX_TF_NOTHING && t->kind != SX_TF_REFUSED && sx_value_is(t->value);
 }
 
+static bool is_variable(const sx_tf_thing *t)
+{
+    return t->kind == SX_TF_HANDLE || t->kind == SX_TF_REF;
+}
+
 static bool lacks_shape(const sx_tf_thing *t)
 {
     return t->kind == SX_TF_LIST && !sx_value_is(t->value);
@@ -42,9 +47,10 @@ static sx_status only_read(const sx_tf_op_node *x, function_def *const *function
         SX_TRY(sx_tf_import_assigns(x->im, functions[i], &assigns));
     }
     for (int i = 0; i < n && !assigns; i++) {
-        if (args[i].kind == SX_TF_HANDLE) {
+        if (is_variable(&args[i])) {
+            const bool ref = args[i].kind == SX_TF_REF;
             SX_TRY(sx_tf_read_handle(x, &args[i], &args[i].value));
-            args[i].kind = SX_TF_READ;
+            args[i].kind = ref ? SX_TF_VALUE : SX_TF_READ;
         }
     }
     return SX_OK;
@@ -72,6 +78,18 @@ static sx_type join(sx_type a, const sx_type *b)
         a.dims[d] = a.dims[d] == b->dims[d] ? a.dims[d] : SX_UNKNOWN_DIM;
     }
     return a;
+}
+
+/* Values in place of the variables of TensorFlow 1 that a function gives. */
+static sx_status read_refs(const sx_tf_op_node *x, sx_tf_thing *things, int n)
+{
+    for (int i = 0; i < n; i++) {
+        if (things[i].kind == SX_TF_REF) {
+            SX_TRY(sx_tf_read_handle(x, &things[i], &things[i].value));
+            things[i].kind = SX_TF_VALUE;
+        }
+    }
+    return SX_OK;
 }
 
 /* Imports a function in place, without its effects. */
@@ -136,7 +154,7 @@ typedef struct region {
 
 static sx_type type_in(const sx_builder *b, const sx_tf_thing *t)
 {
-    return t->kind == SX_TF_HANDLE ? sx_scalar_type(SX_RESOURCE) : sx_type_of_value(b, t->value);
+    return is_variable(t) ? sx_scalar_type(SX_RESOURCE) : sx_type_of_value(b, t->value);
 }
 
 /* The region takes the arguments order[n_order], all of which have values. Destroy out->b. */
@@ -251,7 +269,8 @@ static sx_status choose(const sx_tf_op_node *x, const choice *c, int first, int 
 {
     const int middle = first + (end - first) / 2;
     if (first == end - 1) {
-        return sx_tf_import_body(x->im, c->branches[first], x->b, args, c->n, results);
+        SX_TRY(sx_tf_import_body(x->im, c->branches[first], x->b, args, c->n, results));
+        return read_refs(x, results, c->n_out);
     }
     sx_arena *arena = &x->im->arena;
     sx_type *out_types = sx_arena_array(arena, SX_MAX_OUTPUTS, sx_type);

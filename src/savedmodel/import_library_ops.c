@@ -254,6 +254,14 @@ const char *sx_tf_import_op_name(size_t i)
     return NULL;
 }
 
+/* Whether the operator hands variables of TensorFlow 1 on, which others read: of those into which
+ * import_v1_control.c turns control flow. */
+static bool passes_refs(const char *tf_op)
+{
+    return strcmp(tf_op, "If") == 0 || strcmp(tf_op, "While") == 0 ||
+           strcmp(tf_op, "IdentityN") == 0;
+}
+
 sx_status sx_tf_import_op(sx_library_importer *im, sx_tf_body *body, sx_tf_import_node *n)
 {
     sx_tf_op_node x = {.tf = sx_import_reader_of(n->node, &im->arena, body->b),
@@ -270,9 +278,10 @@ sx_status sx_tf_import_op(sx_library_importer *im, sx_tf_body *body, sx_tf_impor
     }
     n->in = in;
     const bool assigns = sx_tf_assigns_first(n->node->op);
+    const bool passes = passes_refs(n->node->op);
     bool complex = false;
     for (int i = 0; i < n->n_in; i++) {
-        if (in[i].kind == SX_TF_REF && !(assigns && i == 0)) {
+        if (in[i].kind == SX_TF_REF && !(assigns && i == 0) && !passes) {
             SX_TRY(sx_tf_read_handle(&x, &in[i], &in[i].value));
             in[i].kind = SX_TF_VALUE;
         }

@@ -9,7 +9,8 @@
  *
  *          inner loops first. An Exit becomes an output of the While
  *   cond   a Merge becomes an If: what it reads, up to the Switches on its predicate, becomes a
- *          function for each side. Merges that others read come first */
+ *          function for each side. Merges that others read come first. What assigns a variable is
+ *          in the function of the first Merge that needs it; others run after that one */
 #include "savedmodel/import_v1_control.h"
 
 #include <stdlib.h>
@@ -20,6 +21,7 @@
 #include "base/map.h"
 #include "base/memory.h"
 #include "savedmodel/import_common.h"
+#include "savedmodel/import_library_internal.h"
 
 typedef Tensorflow__NodeDef node_def;
 
@@ -47,6 +49,7 @@ typedef struct converter {
     int n_frame_of;
     frame *frames;
     int n_frames, frame_capacity;
+    sx_map assigned_by; /* name of a node that assigns, in a branch -> name of the If */
 } converter;
 
 static bool is_op(const node_def *n, const char *op)
@@ -684,8 +687,25 @@ static sx_status capture(captures *of, char *text, int *out)
     return SX_OK;
 }
 
-/* The nodes of a branch into `out`, what it reads from outside into `of`. */
-static sx_status branch_nodes(converter *c, const list *l, const side *s, captures *of, list *out)
+/* A node in place of one that assigns in the branch of another If: the variable, if it gives one.
+ */
+static sx_status add_assigned(converter *c, const node_def *n, list *out)
+{
+    const bool of_handle = strstr(n->op, "Variable") != NULL || strncmp(n->op, "Resource", 8) == 0;
+    node_def *copy = new_node(c, of_handle ? "NoOp" : "IdentityN", n->name, 1);
+    if (copy == NULL) {
+        return no_memory();
+    }
+    if (!of_handle && n->n_input > 0) {
+        copy->input[copy->n_input++] = n->input[0];
+    }
+    return list_add(c, out, copy);
+}
+
+/* The nodes of a branch of `merge` into `out`, what it reads from outside into `of`; in *after the
+ * If, or NULL, that assigns what this one needs. */
+static sx_status branch_nodes(converter *c, const list *l, const node_def *merge, const side *s,
+                              captures *of, list *out, char **after)
 {
     for (int item = 0; item < s->n; item++) {
         const node_def *n = l->nodes[s->items[item]];
@@ -697,6 +717,15 @@ static sx_status branch_nodes(converter *c, const list *l, const side *s, captur
             SX_TRY(capture(of, n->input[0], &k));
             SX_TRY(add_arg_node(c, out, n->name, k));
             continue;
+        }
+        char *first = sx_map_get(&c->assigned_by, n->name);
+        if (first != NULL && strcmp(first, merge->name) != 0) {
+            *after = first;
+            SX_TRY(add_assigned(c, n, out));
+            continue;
+        }
+        if (sx_tf_assigns_first(n->op)) {
+            SX_TRY(sx_map_put(&c->assigned_by, n->name, merge->name));
         }
         node_def *copy = new_node(c, n->op, n->name, (int)n->n_input);
         if (copy == NULL) {
@@ -731,11 +760,11 @@ static sx_status make_if(converter *c, list *l, int at, const side sides[2], con
 {
     const node_def *merge = l->nodes[at];
     const int number = ++c->made->n_made;
-    char *results[2];
+    char *results[2], *after[2] = {NULL, NULL};
     for (int i = 0; i < 2; i++) { /* false, true */
         const side *s = &sides[i == 0 ? at_false : 1 - at_false];
         SX_TRY(find_inside(c, l, s, predicate));
-        SX_TRY(branch_nodes(c, l, s, of, &branches[i]));
+        SX_TRY(branch_nodes(c, l, merge, s, of, &branches[i], &after[i]));
         results[i] = merge->input[i == 0 ? at_false : 1 - at_false];
         const int maker = list_find(l, results[i]);
         if (maker < 0 || s->marks[maker] != INSIDE) {
@@ -744,7 +773,7 @@ static sx_status make_if(converter *c, list *l, int at, const side sides[2], con
             results[i] = arg_name(c, k);
         }
     }
-    node_def *n = new_node(c, "If", merge->name, of->n + 1);
+    node_def *n = new_node(c, "If", merge->name, of->n + 3);
     if (n == NULL || results[0] == NULL || results[1] == NULL) {
         return no_memory();
     }
@@ -759,6 +788,15 @@ static sx_status make_if(converter *c, list *l, int at, const side sides[2], con
     n->input[n->n_input++] = (char *)(uintptr_t)predicate;
     for (int k = 0; k < of->n; k++) {
         n->input[n->n_input++] = of->texts[k];
+    }
+    for (int i = 0; i < 2; i++) {
+        char *control = after[i] != NULL ? sx_arena_printf(c->arena, "^%s", after[i]) : NULL;
+        if (after[i] != NULL && control == NULL) {
+            return no_memory();
+        }
+        if (control != NULL) {
+            n->input[n->n_input++] = control;
+        }
     }
     l->nodes[at] = n;
     return SX_OK;
@@ -803,7 +841,13 @@ static sx_status convert_conds(converter *c, list *l)
     for (int i = 0; i < l->n; i++) {
         some = some || is_op(l->nodes[i], "Merge");
     }
-    return some ? walk_in_order(c, l, convert_merge) : SX_OK;
+    if (!some) {
+        return SX_OK;
+    }
+    sx_map_init(&c->assigned_by);
+    sx_status status = walk_in_order(c, l, convert_merge);
+    sx_map_deinit(&c->assigned_by);
+    return status;
 }
 
 /* ---- All ---- */

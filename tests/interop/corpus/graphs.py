@@ -133,6 +133,61 @@ def old_operators():
                       "o": tf.raw_ops.Where(condition=x > 0), "p": tf.raw_ops.ArgMax(input=x, dimension=1)}
 
 
+def moving_averages():
+    """Batch normalisation as a known answer writes it: a branch updates the averages, the other reads them."""
+    x = rows()
+    training = v1.placeholder_with_default(False, [], name="training")
+    h = dense(x, 5, "a")
+    mean, variance = tf.nn.moments(h, [0])
+    averages = tf.train.ExponentialMovingAverage(0.5)
+
+    def update():
+        with tf.control_dependencies([averages.apply([mean, variance])]):
+            return tf.identity(mean), tf.identity(variance)
+
+    m, v = tf.cond(training, update, lambda: (averages.average(mean), averages.average(variance)))
+    return {"x": x, "training": training}, {"y": tf.nn.batch_normalization(h, m, v, tf.zeros([5]), tf.ones([5]), 1e-3)}
+
+
+def assigned_in_branch():
+    """The results of assignments are what a branch gives."""
+    x = v1.placeholder(tf.float32, [None, 8, 8, 3], name="x")
+    training = v1.placeholder(tf.bool, [], name="training")
+    mean = v1.get_variable("mean", [3], initializer=v1.zeros_initializer())
+    variance = v1.get_variable("variance", [3], initializer=v1.ones_initializer())
+
+    def train():
+        y, m, v = v1.nn.fused_batch_norm(x, tf.ones([3]), tf.zeros([3]), is_training=True)
+        with tf.control_dependencies([v1.assign(mean, mean * 0.9 + m * 0.1), v1.assign_sub(variance, (variance - v) * 0.1)]):
+            return tf.identity(y)
+
+    y = tf.cond(training, train, lambda: v1.nn.fused_batch_norm(x, tf.ones([3]), tf.zeros([3]), mean, variance, is_training=False)[0])
+    with tf.control_dependencies([y]):
+        n = v1.get_variable("n", [], tf.int32, initializer=v1.zeros_initializer())
+        steps = tf.cond(training, lambda: v1.assign_add(n, 1), lambda: n) * 1
+    return {"x": x, "training": training}, {"y": y, "steps": steps}
+
+
+def counted_loop():
+    x = rows()
+    c = v1.get_variable("c", [], tf.int32, initializer=v1.zeros_initializer())
+    kept = v1.get_variable("kept", [5, 4], initializer=v1.zeros_initializer())
+
+    def body(i, s):
+        with tf.control_dependencies([v1.assign_add(c, 1)]):
+            return i + 1, s + tf.cast(i, tf.float32)
+
+    s = tf.while_loop(lambda i, s: i < 3, body, (0, x))[1]
+    with tf.control_dependencies([s]):
+        n = c.read_value() + 0
+    with tf.control_dependencies([v1.scatter_update(kept, [n % 5], x[:1])]):
+        rows_kept = kept.read_value() + 0
+    with tf.control_dependencies([rows_kept]):
+        part = kept[1:3].assign(x[:1] * tf.ones([2, 1]))
+    return {"x": x}, {"s": s, "n": n, "rows": rows_kept, "part": part + 0}
+
+
+SOMETIMES = {"feed": lambda rng, n: {"x": rng.normal(size=(n, 4)), "training": n == 3}, "batches": (1, 3, 4, 3, 5)}
 LETTERS = {"feed": lambda rng, n: rng.choice([b"a", b"b", b"c"], n)}
 graph("v1_perceptron", perceptron, sample=True)
 graph("v1_perceptron_resource", perceptron, resource=True)
@@ -148,6 +203,12 @@ graph("v1_convolution", convolution)
 graph("v1_placeholder_default", placeholder_default)
 graph("v1_strings", strings, **LETTERS)
 graph("v1_old_operators", old_operators)
+graph("v1_moving_averages", moving_averages, sample=True, **SOMETIMES)
+graph("v1_moving_averages_resource", moving_averages, sample=True, resource=True, **SOMETIMES)
+graph("v1_assigned_in_branch", assigned_in_branch, batches=(1, 3, 4, 3, 5),
+      feed=lambda rng, n: {"x": rng.normal(size=(n, 8, 8, 3)), "training": n == 3})
+graph("v1_counted_loop", counted_loop)
+graph("v1_counted_loop_resource", counted_loop, resource=True)
 graph("v1_tags_gpu", perceptron, sample=True, tags=("serve", "gpu"), others=[("train",)])
 graph("v1_tags_several", perceptron, others=[("train",), ("serve", "tpu")])
 graph("v1_tags_train", perceptron, tags=("train",))

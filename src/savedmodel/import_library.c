@@ -292,7 +292,7 @@ sx_status sx_tf_import_assigns(sx_library_importer *im, const Tensorflow__Functi
     SX_TRY(known != NULL ? SX_OK : sx_map_put(&im->assigns, name, &no));
     for (size_t i = 0; known == NULL && i < function->n_node_def && !assigns; i++) {
         const Tensorflow__NodeDef *node = function->node_def[i];
-        assigns = sx_tf_assigns_first(node->op);
+        assigns = sx_tf_assigned_inputs(node->op) > 0;
         for (size_t k = 0; k <= node->n_attr && !assigns; k++) { /* the last: a call by its name */
             const Tensorflow__AttrValue *f = k < node->n_attr ? node->attr[k]->value : NULL;
             const bool named =

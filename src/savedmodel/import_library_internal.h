@@ -117,8 +117,8 @@ SX_MUST_USE sx_status sx_tf_give_complex(sx_library_importer *im, sx_tf_body *bo
 
 /* ---- import_library_variables.c ---- */
 
-/* Whether a TensorFlow operator of that name assigns its first input, a variable. */
-bool sx_tf_assigns_first(const char *tf_op);
+/* How many of its first inputs, variables, a TensorFlow operator of that name assigns. */
+int sx_tf_assigned_inputs(const char *tf_op);
 
 /* ---- import_library_ops.c ---- */
 

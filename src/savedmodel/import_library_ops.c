@@ -219,7 +219,8 @@ static const sx_tf_op_row *const tables[] = {
     sx_tf_slice_rows,    sx_tf_list_rows,     sx_tf_number_rows,    sx_tf_einsum_rows,
     sx_tf_image_rows,    sx_tf_random_rows,   sx_tf_window_rows,    sx_tf_index_rows,
     sx_tf_norm_rows,     sx_tf_table_rows,    sx_tf_complex_rows,   sx_tf_scatter_rows,
-    sx_tf_gradient_rows, sx_tf_example_rows,  sx_tf_quantized_rows, sx_tf_patch_rows};
+    sx_tf_gradient_rows, sx_tf_example_rows,  sx_tf_quantized_rows, sx_tf_patch_rows,
+    sx_tf_optimizer_rows};
 
 /* What the operators read themselves. */
 static const sx_tf_op_row one_to_one = {"", sx_tf_import_one, NULL};
@@ -277,11 +278,11 @@ sx_status sx_tf_import_op(sx_library_importer *im, sx_tf_body *body, sx_tf_impor
         return sx_import_memory();
     }
     n->in = in;
-    const bool assigns = sx_tf_assigns_first(n->node->op);
+    const int assigned = sx_tf_assigned_inputs(n->node->op);
     const bool passes = passes_refs(n->node->op);
     bool complex = false;
     for (int i = 0; i < n->n_in; i++) {
-        if (in[i].kind == SX_TF_REF && !(assigns && i == 0) && !passes) {
+        if (in[i].kind == SX_TF_REF && i >= assigned && !passes) {
             SX_TRY(sx_tf_read_handle(&x, &in[i], &in[i].value));
             in[i].kind = SX_TF_VALUE;
         }

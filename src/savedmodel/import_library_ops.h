@@ -31,7 +31,8 @@ extern const sx_tf_op_row sx_tf_variable_rows[], sx_tf_control_rows[], sx_tf_sha
     sx_tf_slice_rows[], sx_tf_list_rows[], sx_tf_number_rows[], sx_tf_einsum_rows[],
     sx_tf_image_rows[], sx_tf_random_rows[], sx_tf_window_rows[], sx_tf_index_rows[],
     sx_tf_norm_rows[], sx_tf_table_rows[], sx_tf_complex_rows[], sx_tf_scatter_rows[],
-    sx_tf_gradient_rows[], sx_tf_example_rows[], sx_tf_quantized_rows[], sx_tf_patch_rows[];
+    sx_tf_gradient_rows[], sx_tf_example_rows[], sx_tf_quantized_rows[], sx_tf_patch_rows[],
+    sx_tf_optimizer_rows[];
 
 /* A node that is one of ours: its row is the operator's from_tf. */
 SX_MUST_USE sx_status sx_tf_import_one(sx_tf_op_node *x);
@@ -62,14 +63,17 @@ SX_MUST_USE sx_status sx_tf_operand_ints(const sx_tf_op_node *x, int i, sx_ints 
 /* UNIMPLEMENTED if the rank of input i is unknown. */
 SX_MUST_USE sx_status sx_tf_require_rank(const sx_tf_op_node *x, int i);
 void sx_tf_set(sx_tf_op_node *x, int output, sx_value value);
-/* Input 0, which must be a variable. */
-SX_MUST_USE sx_status sx_tf_require_handle(const sx_tf_op_node *x, const sx_tf_thing **out);
+/* Input i, which must be a variable. */
+SX_MUST_USE sx_status sx_tf_require_handle(const sx_tf_op_node *x, int i, const sx_tf_thing **out);
 /* Its value. */
 SX_MUST_USE sx_status sx_tf_read_handle(const sx_tf_op_node *x, const sx_tf_thing *handle,
                                         sx_value *out);
 /* Assigns to it. */
 SX_MUST_USE sx_status sx_tf_assign(const sx_tf_op_node *x, const sx_tf_thing *handle,
                                    sx_value value);
+
+/* How many variables, its first inputs, an optimizer's operator assigns; 0: it is none. */
+int sx_tf_optimizer_variables(const char *tf_op);
 
 /* ---- What is known: import_library_known.c ---- */
 

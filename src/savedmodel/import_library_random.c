@@ -293,7 +293,7 @@ static sx_status import_of_generator(sx_tf_op_node *x)
     }
     const bool bits = of[k].distribution == SX_VALUES_BITS,
                binomial = strcmp(of[k].op, "StatefulRandomBinomial") == 0;
-    SX_TRY(sx_tf_require_handle(x, &handle));
+    SX_TRY(sx_tf_require_handle(x, 0, &handle));
     SX_TRY(sx_tf_read_handle(x, handle, &state));
     SX_TRY(sx_tf_operand(x, 2, &in[0]));
     SX_TF_BUILD(x, &in[1], slice, &key, state);
@@ -345,7 +345,7 @@ static sx_status import_skip(sx_tf_op_node *x)
 {
     const sx_tf_thing *handle = NULL;
     sx_value state = SX_NO_VALUE, delta = SX_NO_VALUE, next = SX_NO_VALUE;
-    SX_TRY(sx_tf_require_handle(x, &handle));
+    SX_TRY(sx_tf_require_handle(x, 0, &handle));
     SX_TRY(sx_tf_operand(x, 2, &delta));
     SX_TRY(sx_tf_read_handle(x, handle, &state));
     if (x->tf.head.types[2].dtype != SX_U64) {

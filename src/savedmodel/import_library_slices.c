@@ -636,7 +636,7 @@ static sx_status import_strided_slice_assign(sx_tf_op_node *x)
     if (of_tensor) {
         SX_TRY(sx_tf_operand(x, 0, &old));
     } else {
-        SX_TRY(sx_tf_require_handle(x, &handle));
+        SX_TRY(sx_tf_require_handle(x, 0, &handle));
         SX_TRY(sx_tf_read_handle(x, handle, &old));
     }
     SX_TRY(sx_tf_operand(x, 4, &value));

@@ -127,9 +127,9 @@ static sx_status import_handle(sx_tf_op_node *x)
     return SX_OK;
 }
 
-sx_status sx_tf_require_handle(const sx_tf_op_node *x, const sx_tf_thing **out)
+sx_status sx_tf_require_handle(const sx_tf_op_node *x, int i, const sx_tf_thing **out)
 {
-    *out = x->n->n_in > 0 ? &x->n->in[0] : NULL;
+    *out = i < x->n->n_in ? &x->n->in[i] : NULL;
     return *out != NULL && ((*out)->kind == SX_TF_HANDLE || (*out)->kind == SX_TF_REF ||
                             (*out)->kind == SX_TF_READ)
                ? SX_OK
@@ -151,7 +151,7 @@ static sx_status import_read(sx_tf_op_node *x)
 {
     const sx_tf_thing *handle = NULL;
     sx_value y = SX_NO_VALUE;
-    SX_TRY(sx_tf_require_handle(x, &handle));
+    SX_TRY(sx_tf_require_handle(x, 0, &handle));
     SX_TRY(sx_tf_read_handle(x, handle, &y));
     sx_tf_set(x, 0, y);
     return SX_OK;
@@ -163,7 +163,7 @@ static sx_status import_variable_shape(sx_tf_op_node *x)
     const sx_tf_thing *handle = NULL;
     const sx_cast_attrs attrs = {sx_tf_read_dtype(&x->tf.head, "out_type", SX_I32)};
     sx_value y = SX_NO_VALUE;
-    SX_TRY(sx_tf_require_handle(x, &handle));
+    SX_TRY(sx_tf_require_handle(x, 0, &handle));
     SX_TRY(sx_tf_read_handle(x, handle, &y));
     SX_TF_BUILD(x, &y, shape, &attrs, y);
     sx_tf_set(x, 0, y);
@@ -185,7 +185,7 @@ static sx_status import_gather(sx_tf_op_node *x)
     const sx_tf_thing *handle = NULL;
     sx_value table = SX_NO_VALUE, indices = SX_NO_VALUE, y = SX_NO_VALUE;
     sx_gather_attrs attrs = {.batch_dims = sx_tf_read_int(&x->tf.head, "batch_dims", 0)};
-    SX_TRY(sx_tf_require_handle(x, &handle));
+    SX_TRY(sx_tf_require_handle(x, 0, &handle));
     SX_TRY(sx_tf_operand(x, 1, &indices));
     if (attrs.batch_dims < 0) {
         return sx_tf_unsupported("batch_dims is negative");
@@ -222,7 +222,7 @@ static sx_status import_assign(sx_tf_op_node *x)
         x->n->out[0] = x->n->n_in > 0 ? x->n->in[0] : x->n->out[0];
         return SX_OK;
     }
-    SX_TRY(sx_tf_require_handle(x, &handle));
+    SX_TRY(sx_tf_require_handle(x, 0, &handle));
     SX_TRY(sx_tf_operand(x, 1, &value));
     const bool adds = strncmp(op, "AssignAdd", strlen("AssignAdd")) == 0;
     if (adds || strncmp(op, "AssignSub", strlen("AssignSub")) == 0) {
@@ -237,7 +237,7 @@ static sx_status import_assign(sx_tf_op_node *x)
     return SX_OK;
 }
 
-bool sx_tf_assigns_first(const char *tf_op)
+int sx_tf_assigned_inputs(const char *tf_op)
 {
     static const char *const begins[] = {"Assign", "Scatter", "ResourceScatter",
                                          "ResourceStridedSliceAssign", "StridedSliceAssign"};
@@ -246,8 +246,9 @@ bool sx_tf_assigns_first(const char *tf_op)
         assigns = assigns || strncmp(tf_op, begins[i], strlen(begins[i])) == 0;
     }
     /* scattering into zeros, and into a tensor */
-    return assigns && strcmp(tf_op, "ScatterNd") != 0 &&
-           strcmp(tf_op, "ScatterNdNonAliasingAdd") != 0;
+    return strcmp(tf_op, "ScatterNd") == 0 || strcmp(tf_op, "ScatterNdNonAliasingAdd") == 0 ? 0
+           : assigns                                                                        ? 1
+                     : sx_tf_optimizer_variables(tf_op);
 }
 
 /* ResourceScatterAdd(variable, indices, updates) and its kin, ResourceScatterNdAdd; ScatterAdd,
@@ -272,7 +273,7 @@ static sx_status import_scatter(sx_tf_op_node *x)
         k++;
     }
     const sx_tensor_scatter_attrs attrs = {.how = of[k].how};
-    SX_TRY(sx_tf_require_handle(x, &handle));
+    SX_TRY(sx_tf_require_handle(x, 0, &handle));
     SX_TRY(sx_tf_operand(x, 1, &indices));
     SX_TRY(sx_tf_operand(x, 2, &updates));
     SX_TRY(sx_tf_read_handle(x, handle, &value));
@@ -306,7 +307,7 @@ static sx_status import_gather_nd(sx_tf_op_node *x)
     static const sx_gather_nd_attrs attrs = {.skip_negative = false};
     const sx_tf_thing *handle = NULL;
     sx_value table = SX_NO_VALUE, indices = SX_NO_VALUE, y = SX_NO_VALUE;
-    SX_TRY(sx_tf_require_handle(x, &handle));
+    SX_TRY(sx_tf_require_handle(x, 0, &handle));
     SX_TRY(sx_tf_operand(x, 1, &indices));
     SX_TRY(sx_tf_read_handle(x, handle, &table));
     SX_TF_BUILD(x, &y, gather_nd, &attrs, table, indices);

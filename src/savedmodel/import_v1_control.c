@@ -724,7 +724,7 @@ static sx_status branch_nodes(converter *c, const list *l, const node_def *merge
             SX_TRY(add_assigned(c, n, out));
             continue;
         }
-        if (sx_tf_assigns_first(n->op)) {
+        if (sx_tf_assigned_inputs(n->op) > 0) {
             SX_TRY(sx_map_put(&c->assigned_by, n->name, merge->name));
         }
         node_def *copy = new_node(c, n->op, n->name, (int)n->n_input);

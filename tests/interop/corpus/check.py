@@ -25,7 +25,8 @@ from corpus import rows
 from corpus.gaps import GAPS
 
 MODULES = ["keras_layers", "keras_applications", "keras_sequences", "keras_preprocessing", "functions", "text", "tables",
-           "images", "detectors", "graphs", "sizes", "networks", "modules", "tasks", "training", "habits", "namespaces", "keras2"]
+           "images", "detectors", "graphs", "sizes", "networks", "modules", "tasks", "training", "habits",
+           "optimizers", "namespaces", "keras2"]
 
 
 class Refused(Exception):

@@ -1,0 +1,265 @@
+/* Imports the optimizers' nodes, which assign a variable and its slots: those of TensorFlow 1, and
+ * of Keras before version 3. A row is an optimizer: its inputs, the variables first, and formulas
+ * in their names (TensorFlow's documentation of each operator; core/kernels/training_ops.cc). */
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "savedmodel/import_library_ops.h"
+
+typedef struct optimizer {
+    const char *name; /* Apply<name>, ResourceApply<name> */
+    int variables;    /* inputs that it assigns */
+    const char *inputs;
+    const char *formulas;  /* assignments in their order, to variables and other names */
+    const char *attribute; /* a bool; NULL = none */
+    bool value;            /* of the attribute, with which these formulas hold instead: */
+    const char *others;
+} optimizer;
+
+#define ADAM_MOMENTS                                                                             \
+    "alpha = lr * sqrt(1 - beta2_power) / (1 - beta1_power); m = m + (grad - m) * (1 - beta1); " \
+    "v = v + (square(grad) - v) * (1 - beta2); "
+
+static const optimizer optimizers[] = {
+    {"GradientDescent", 1, "var alpha delta", "var = var - alpha * delta", NULL, false, NULL},
+    {"Momentum", 2, "var accum lr grad momentum",
+     "accum = accum * momentum + grad; var = var - lr * accum", "use_nesterov", true,
+     "accum = accum * momentum + grad; var = var - (grad * lr + accum * momentum * lr)"},
+    {"KerasMomentum", 2, "var accum lr grad momentum",
+     "accum = accum * momentum - lr * grad; var = var + accum", "use_nesterov", true,
+     "accum = accum * momentum - lr * grad; var = var + (accum * momentum - lr * grad)"},
+    {"Adam", 3, "var m v beta1_power beta2_power lr beta1 beta2 epsilon grad",
+     ADAM_MOMENTS "var = var - m * alpha / (sqrt(v) + epsilon)", "use_nesterov", true,
+     ADAM_MOMENTS "var = var - (m * beta1 + (1 - beta1) * grad) * alpha / (sqrt(v) + epsilon)"},
+    {"AdamWithAmsgrad", 4, "var m v vhat beta1_power beta2_power lr beta1 beta2 epsilon grad",
+     ADAM_MOMENTS "vhat = maximum(vhat, v); var = var - m * alpha / (sqrt(vhat) + epsilon)", NULL,
+     false, NULL},
+    {"AdaMax", 3, "var m v beta1_power lr beta1 beta2 epsilon grad",
+     "m = m + (grad - m) * (1 - beta1); v = maximum(beta2 * v, abs(grad)); "
+     "var = var - lr / (1 - beta1_power) * (m / (v + epsilon))",
+     NULL, false, NULL},
+    {"Adagrad", 2, "var accum lr grad",
+     "accum = accum + square(grad); var = var - grad * lr / sqrt(accum)", "update_slots", false,
+     "var = var - grad * lr / sqrt(accum)"},
+    {"AdagradV2", 2, "var accum lr epsilon grad",
+     "accum = accum + square(grad); var = var - grad * lr / (sqrt(accum) + epsilon)",
+     "update_slots", false, "var = var - grad * lr / (sqrt(accum) + epsilon)"},
+    {"Adadelta", 3, "var accum accum_update lr rho epsilon grad",
+     "accum = accum * rho + square(grad) * (1 - rho); "
+     "update = sqrt(accum_update + epsilon) / sqrt(accum + epsilon) * grad; "
+     "accum_update = accum_update * rho + square(update) * (1 - rho); var = var - update * lr",
+     NULL, false, NULL},
+    {"RMSProp", 3, "var ms mom lr rho momentum epsilon grad",
+     "ms = ms + (square(grad) - ms) * (1 - rho); "
+     "mom = mom * momentum + grad * lr / sqrt(ms + epsilon); var = var - mom",
+     NULL, false, NULL},
+    {"CenteredRMSProp", 4, "var mg ms mom lr rho momentum epsilon grad",
+     "ms = ms + (square(grad) - ms) * (1 - rho); mg = mg + (grad - mg) * (1 - rho); "
+     "mom = mom * momentum + grad * lr / sqrt(ms - square(mg) + epsilon); var = var - mom",
+     NULL, false, NULL},
+};
+
+static const optimizer *find_optimizer(const char *tf_op)
+{
+    const char *name = strncmp(tf_op, "Resource", 8) == 0 ? tf_op + 8 : tf_op;
+    for (size_t i = 0; i < SX_COUNT(optimizers) && strncmp(name, "Apply", 5) == 0; i++) {
+        if (strcmp(name + 5, optimizers[i].name) == 0) {
+            return &optimizers[i];
+        }
+    }
+    return NULL;
+}
+
+int sx_tf_optimizer_variables(const char *tf_op)
+{
+    const optimizer *o = find_optimizer(tf_op);
+    return o != NULL ? o->variables : 0;
+}
+
+/* ---- Formulas ----
+ *
+ *   sum      product (+ - product)...
+ *   product  factor (* / factor)...
+ *   factor   number | name | function(sum, ...) | (sum) */
+
+enum { MOST_NAMES = 16 };
+
+typedef struct formula {
+    const sx_tf_op_node *x;
+    sx_dtype dtype;
+    const char *at;
+    const char *names[MOST_NAMES];
+    int lengths[MOST_NAMES];
+    sx_value values[MOST_NAMES];
+    int n;
+} formula;
+
+static const struct {
+    const char *name;
+    const sx_op_def *op;
+    int n_in;
+} functions[] = {
+    {"sqrt", &sx_op_sqrt, 1},
+    {"square", &sx_op_square, 1},
+    {"abs", &sx_op_abs, 1},
+    {"maximum", &sx_op_maximum, 2},
+};
+
+/* Takes the character if it is next, and what separates words after it. */
+static bool take(formula *f, char c)
+{
+    if (*f->at != c) {
+        return false;
+    }
+    f->at += 1 + strspn(f->at + 1, " ");
+    return true;
+}
+
+/* A name, which ends where *out_length says. */
+static const char *take_name(formula *f, int *out_length)
+{
+    const char *name = f->at;
+    while (isalnum((unsigned char)*f->at) || *f->at == '_') {
+        f->at++;
+    }
+    *out_length = (int)(f->at - name);
+    f->at += strspn(f->at, " ");
+    return name;
+}
+
+/* The place of a name, which gets one if it is new. */
+static int place_of(formula *f, const char *name, int length)
+{
+    int i = 0;
+    while (i < f->n &&
+           (f->lengths[i] != length || memcmp(f->names[i], name, (size_t)length) != 0)) {
+        i++;
+    }
+    if (i == f->n && f->n < MOST_NAMES) {
+        f->names[i] = name;
+        f->lengths[i] = length;
+        f->values[i] = SX_NO_VALUE;
+        f->n++;
+    }
+    return i;
+}
+
+static sx_status read_sum(formula *f, sx_value *out);
+
+static sx_status read_factor(formula *f, sx_value *out)
+{
+    if (take(f, '(')) {
+        SX_TRY(read_sum(f, out));
+        (void)take(f, ')');
+        return SX_OK;
+    }
+    if (isdigit((unsigned char)*f->at)) {
+        char *end;
+        const double number = strtod(f->at, &end);
+        f->at = end + strspn(end, " ");
+        return sx_tf_number(f->x, f->dtype, number, out);
+    }
+    int length;
+    const char *name = take_name(f, &length);
+    if (!take(f, '(')) {
+        *out = f->values[place_of(f, name, length)];
+        return SX_OK;
+    }
+    sx_value in[2] = {SX_NO_VALUE, SX_NO_VALUE};
+    SX_TRY(read_sum(f, &in[0]));
+    if (take(f, ',')) {
+        SX_TRY(read_sum(f, &in[1]));
+    }
+    (void)take(f, ')');
+    for (size_t i = 0; i < SX_COUNT(functions); i++) {
+        if ((int)strlen(functions[i].name) == length &&
+            memcmp(functions[i].name, name, (size_t)length) == 0) {
+            return sx_tf_build(f->x, functions[i].op, NULL, out, functions[i].n_in, in);
+        }
+    }
+    return sx_error(SX_INTERNAL, "no function %.*s", length, name);
+}
+
+static sx_status read_product(formula *f, sx_value *out)
+{
+    SX_TRY(read_factor(f, out));
+    while (*f->at == '*' || *f->at == '/') {
+        const sx_op_def *op = *f->at == '*' ? &sx_op_mul : &sx_op_div;
+        sx_value in[2] = {*out, SX_NO_VALUE};
+        (void)take(f, *f->at);
+        SX_TRY(read_factor(f, &in[1]));
+        SX_TRY(sx_tf_build(f->x, op, NULL, out, 2, in));
+    }
+    return SX_OK;
+}
+
+static sx_status read_sum(formula *f, sx_value *out)
+{
+    SX_TRY(read_product(f, out));
+    while (*f->at == '+' || *f->at == '-') {
+        const sx_op_def *op = *f->at == '+' ? &sx_op_add : &sx_op_sub;
+        sx_value in[2] = {*out, SX_NO_VALUE};
+        (void)take(f, *f->at);
+        SX_TRY(read_product(f, &in[1]));
+        SX_TRY(sx_tf_build(f->x, op, NULL, out, 2, in));
+    }
+    return SX_OK;
+}
+
+/* ---- Nodes ---- */
+
+static sx_status import_optimizer(sx_tf_op_node *x)
+{
+    const optimizer *o = find_optimizer(x->n->node->op);
+    formula f = {.x = x, .at = o->inputs};
+    const sx_tf_thing *handles[MOST_NAMES] = {NULL};
+    if (x->im->trials > 0) {
+        x->n->out[0] = x->n->n_in > 0 ? x->n->in[0] : x->n->out[0];
+        return SX_OK;
+    }
+    for (int i = 0; *f.at != '\0'; i++) {
+        int length;
+        const char *name = take_name(&f, &length);
+        const int at = place_of(&f, name, length);
+        if (i < o->variables) {
+            SX_TRY(sx_tf_require_handle(x, i, &handles[i]));
+            SX_TRY(sx_tf_read_handle(x, handles[i], &f.values[at]));
+        } else {
+            SX_TRY(sx_tf_operand(x, i, &f.values[at]));
+        }
+    }
+    const bool other =
+        o->attribute != NULL && sx_tf_read_bool(&x->tf.head, o->attribute, !o->value) == o->value;
+    f.dtype = handles[0]->variable.dtype;
+    f.at = other ? o->others : o->formulas;
+    while (*f.at != '\0') {
+        int length;
+        const char *name = take_name(&f, &length);
+        const int at = place_of(&f, name, length);
+        (void)take(&f, '=');
+        SX_TRY(read_sum(&f, &f.values[at]));
+        (void)take(&f, ';');
+    }
+    for (int i = 0; i < o->variables; i++) {
+        SX_TRY(sx_tf_assign(x, handles[i], f.values[i]));
+    }
+    if (handles[0]->kind == SX_TF_REF) {
+        x->n->out[0] = *handles[0];
+    }
+    return SX_OK;
+}
+
+const sx_tf_op_row sx_tf_optimizer_rows[] = {
+#define ROWS(name)                                   \
+    {"Apply" name, import_optimizer, NULL},          \
+    {                                                \
+        "ResourceApply" name, import_optimizer, NULL \
+    }
+    ROWS("GradientDescent"), ROWS("Momentum"), ROWS("KerasMomentum"),   ROWS("Adam"),
+    ROWS("AdamWithAmsgrad"), ROWS("AdaMax"),   ROWS("Adagrad"),         ROWS("AdagradV2"),
+    ROWS("Adadelta"),        ROWS("RMSProp"),  ROWS("CenteredRMSProp"),
+#undef ROWS
+    {NULL, NULL, NULL},
+};

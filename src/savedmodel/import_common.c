@@ -179,8 +179,10 @@ static int parsed_output(const Tensorflow__NodeDef *node, sx_bytes arg, int inde
 
 const char *sx_import_called(const Tensorflow__NodeDef *node, bool supported)
 {
+    /* BatchFunction: a server's, which may run more rows at once */
     const bool is_call = strcmp(node->op, "PartitionedCall") == 0 ||
-                         strcmp(node->op, "StatefulPartitionedCall") == 0;
+                         strcmp(node->op, "StatefulPartitionedCall") == 0 ||
+                         strcmp(node->op, "BatchFunction") == 0;
     const Tensorflow__AttrValue *f = is_call ? sx_tf_node_attr(node, "f") : NULL;
     if (f != NULL && f->value_case == TENSORFLOW__ATTR_VALUE__VALUE_FUNC && f->func != NULL) {
         return f->func->name;

@@ -2,8 +2,6 @@
 #include "savedmodel/import_library_ops.h"
 
 #include <float.h>
-
-#include <float.h>
 #include <string.h>
 
 /* ---- Scattering ---- */
@@ -21,6 +19,23 @@ static sx_status import_gather_nd(sx_tf_op_node *x)
     }
     const sx_type y = sx_tf_unknown_shape(x->tf.head.types[0].dtype);
     sx_tf_set(x, 0, sx_tf_build_as(x, &sx_op_gather_nd, &attrs, in, 2, NULL, 0, &y));
+    return SX_OK;
+}
+
+/* InplaceUpdate(x, i, v), InplaceAdd, InplaceSub: v replaces rows i of x, is added, subtracted. */
+static sx_status import_inplace(sx_tf_op_node *x)
+{
+    const char last = x->n->node->op[strlen("Inplace")];
+    const sx_tensor_scatter_attrs attrs = {.how = last == 'A'   ? SX_SCATTER_ADD
+                                                  : last == 'S' ? SX_SCATTER_SUB
+                                                                : SX_SCATTER_UPDATE};
+    sx_value in[3], y = SX_NO_VALUE;
+    for (int i = 0; i < 3; i++) {
+        SX_TRY(sx_tf_operand(x, i, &in[i]));
+    }
+    SX_TRY(sx_tf_expand(x, in[1], -1, &in[1]));
+    SX_TF_BUILD(x, &y, tensor_scatter, &attrs, in[0], in[1], in[2]);
+    sx_tf_set(x, 0, y);
     return SX_OK;
 }
 
@@ -409,6 +424,9 @@ const sx_tf_op_row sx_tf_scatter_rows[] = {
     {"SparseDenseCwiseDiv", import_sparse_dense, NULL},
     {"SparseDenseCwiseAdd", import_sparse_dense, NULL},
     {"SparseTensorDenseAdd", import_sparse_dense_add, NULL},
+    {"InplaceUpdate", import_inplace, NULL},
+    {"InplaceAdd", import_inplace, NULL},
+    {"InplaceSub", import_inplace, NULL},
     {"XlaDynamicUpdateSlice", import_update_slice, NULL},
     {"CTCGreedyDecoder", import_ctc_greedy, NULL},
     {"RaggedFillEmptyRows", import_ragged_fill, NULL},

@@ -584,3 +584,30 @@ def habit_augmented_by_seed(path):
                 "pad": tf.image.pad_to_bounding_box(x, 2, 1, 20, 20), "rcp": tf.image.resize_with_crop_or_pad(x, 10, 20), "lz": tf.image.resize(y, [7, 9], "lanczos5"), "mit": tf.image.resize(y, [20, 9], "mitchellcubic"), "area": tf.image.resize(x, [6, 8], "area"),
                 "car": tf.image.crop_and_resize(y, [[0.1, 0.1, 0.9, 1.2]], [0], [5, 5]), "draw": tf.image.draw_bounding_boxes(y, tf.tile([[[0.1, 0.2, 0.6, 0.9]]], [tf.shape(y)[0], 1, 1]), [[1., 0., 0.]])}
     only(path, m, f)
+
+
+@row(batches=(1, 3), sample=True)
+def habit_batched_by_server(path):
+    """tf.nondifferentiable_batch_function, as models for a server have."""
+    m = tf.Module()
+    m.w = weights(3, 4, 2)
+
+    @tf.nondifferentiable_batch_function(1, 8, 10)
+    def batched(x):
+        return tf.matmul(x, m.w)
+    only(path, m, tf.function(lambda x: {"y": batched(x)}, input_signature=[spec("x", F32, None, 4)]))
+
+
+@row(feed=lambda rng, n: {"x": rng.normal(size=(n + 1, 6)), "mode": n % 4})
+def habit_inplace(path):
+    """Old in-place operators, as tensor2tensor's decoder has them."""
+    m = tf.Module()
+
+    @tf.function(input_signature=[spec("x", F32, None, 6), spec("mode", I32)])
+    def f(x, mode):  # each on a tensor of its own, which it overwrites
+        return {"y": tf.raw_ops.InplaceUpdate(x=x + 1, i=[0], v=tf.ones([1, 6]) * tf.cast(mode, F32)),
+                "z": tf.raw_ops.InplaceAdd(x=x + 2, i=[1], v=x[:1]),
+                "w": tf.raw_ops.InplaceSub(x=x + 3, i=[1, 0], v=x[:2]),
+                "s": tf.switch_case(mode, {0: lambda: x + 1, 1: lambda: x * 2, 2: lambda: tf.nn.relu(x)},
+                                    default=lambda: x - 1)}
+    only(path, m, f)

@@ -83,8 +83,8 @@ static sx_spec imported_build(sx_builder *b, const sx_batch *in, const sx_params
         const sx_variable_spec spec = {.name = name,
                                        .type = *type,
                                        .role = SX_ROLE_WEIGHT,
-                                       .init = type->rank > 1 ? SX_INIT_GLOROT_UNIFORM
-                                                              : SX_INIT_ONES};
+                                       .init =
+                                           type->rank > 1 ? SX_INIT_GLOROT_UNIFORM : SX_INIT_ONES};
         args[i] = name[0] == 'x'   ? sx_feature(b, in, "x")
                   : name[0] == 'y' ? sx_label(b, in, "y")
                                    : sx_variable(b, &spec);

@@ -26,8 +26,8 @@ SX_MUST_USE sx_status sx_pass_join_loops(const sx_graph *g, sx_graph **out);
  * convolutions of its body, too, so that the gradient's loop does not compute them again. */
 SX_MUST_USE sx_status sx_pass_keep_products(const sx_graph *g, sx_graph **out);
 /* Takes products out of loops: the product of a row of a stack by a matrix, neither of which the
- * loop changes, becomes a row of one product before it, where a row of the stack has few rows of its
- * own once the batch is `batch`. */
+ * loop changes, becomes a row of one product before it, where a row of the stack has few rows of
+ * its own once the batch is `batch`. */
 SX_MUST_USE sx_status sx_pass_hoist_products(const sx_graph *g, int64_t batch, sx_graph **out);
 /* The outputs of which keep[n_results] is set, and the args and nodes that they need; no
  * assignments of variables. */

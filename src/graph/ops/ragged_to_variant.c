@@ -37,11 +37,10 @@ static sx_status ragged_to_variant_infer(sx_infer_context *c)
     c->outputs[0] = sx_scalar_type(SX_STRING);
     if (a->batched) {
         const int64_t splits = n_splits > 0 ? sx_vector_size(&c->inputs[0]) : 0;
-        const int64_t rows = n_splits > 0       ? splits - (splits > 0)
-                             : values->rank > 0 ? values->dims[0]
-                                                : SX_UNKNOWN_DIM;
-        const bool known = rows >= 0 && (n_splits == 0 || splits > 0);
-        c->outputs[0] = sx_type_of(SX_STRING, known ? rows : SX_UNKNOWN_DIM);
+        const int64_t rows = splits > 0                          ? splits - 1
+                             : n_splits == 0 && values->rank > 0 ? values->dims[0]
+                                                                 : SX_UNKNOWN_DIM;
+        c->outputs[0] = sx_type_of(SX_STRING, rows >= 0 ? rows : SX_UNKNOWN_DIM);
     }
     return SX_OK;
 }

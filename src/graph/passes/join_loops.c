@@ -1,8 +1,6 @@
 /* Joins a loop and a later one that does the same and more: the gradient of a loop runs it again to
  * keep its states (src/graph/ops/while.c), and what the first run gives, the second gives too. The
  * later loop moves to the earlier one's place. */
-#include <string.h>
-
 #include "base/memory.h"
 #include "graph/ops/attrs.h"
 #include "graph/passes/passes.h"
@@ -23,23 +21,14 @@ typedef struct joins {
 
 /* ---- Finding ---- */
 
-/* Whether each node of `a` has its like in `b`: operator, attributes, inputs. `map`: by value of
- * `a` that of `b`; it begins with the args. */
+/* Whether each node of `a` has its like in `b`. `map`: by value of `a` that of `b`; it begins with
+ * the args. */
 static bool contains(const sx_graph *b, const sx_graph *a, uint32_t *map)
 {
-    int at = 0; /* usually in the same order */
+    int at = 0;
     for (int k = 0; k < a->n_nodes; k++) {
-        const sx_node *n = &a->nodes[k], *like = NULL;
-        for (int tried = 0; tried < b->n_nodes && like == NULL && n->op != &sx_op_parameter;
-             tried++, at = (at + 1) % b->n_nodes) {
-            const sx_node *m = &b->nodes[at];
-            bool equal = m->op == n->op && m->n_inputs == n->n_inputs &&
-                         m->n_outputs == n->n_outputs && strcmp(m->device, n->device) == 0;
-            for (int i = 0; i < n->n_inputs && equal; i++) {
-                equal = map[n->inputs[i].id] == m->inputs[i].id;
-            }
-            like = equal && sx_attrs_equal(n->op, n->attrs, m->attrs) ? m : NULL;
-        }
+        const sx_node *n = &a->nodes[k];
+        const sx_node *like = sx_rewrite_find_like(b, n, map, &at);
         if (like == NULL && n->op != &sx_op_parameter) {
             return false;
         }

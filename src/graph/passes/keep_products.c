@@ -104,30 +104,8 @@ static bool returns(const sx_node *loop, sx_value index, const sx_node *first, s
            loop->inputs[counter].id == sx_node_output(first, state_of(first, first_index)).id;
 }
 
-/* The value of the keeping body that node `n` of the returning one computes again, given those of
- * its inputs; 0: none. */
-static uint32_t find_like(const sx_graph *keeping_body, const sx_node *n, const uint32_t *like)
-{
-    for (int i = 0; i < n->n_inputs; i++) {
-        if (like[n->inputs[i].id] == 0) {
-            return 0;
-        }
-    }
-    for (int k = 0; k < keeping_body->n_nodes; k++) {
-        const sx_node *m = &keeping_body->nodes[k];
-        bool equal = m->op == n->op && m->n_inputs == n->n_inputs && n->n_outputs == 1 &&
-                     strcmp(m->device, n->device) == 0 && n->op != &sx_op_parameter;
-        for (int i = 0; i < n->n_inputs && equal; i++) {
-            equal = m->inputs[i].id == like[n->inputs[i].id];
-        }
-        if (equal && sx_attrs_equal(n->op, n->attrs, m->attrs)) {
-            return m->first_output.id;
-        }
-    }
-    return 0;
-}
-
-/* like[] of all values of k's returning body, and the row index of its kept states. */
+/* like[] of all values of k's returning body: that of the keeping one which it computes again; 0:
+ * none. And the row index of its kept states. */
 static bool find_likes(const sx_graph *g, keeping *k, uint32_t *like, sx_value *out_row)
 {
     const sx_node *loop = k->loop, *back = k->returning;
@@ -152,7 +130,7 @@ static bool find_likes(const sx_graph *g, keeping *k, uint32_t *like, sx_value *
             }
         }
     }
-    for (int node = 0; node < body->n_nodes; node++) {
+    for (int node = 0, at = 0; node < body->n_nodes; node++) {
         const sx_node *n = &body->nodes[node];
         uint32_t row = 0;
         for (int i = back->n_outputs; n->op == &sx_op_take_row && i < back->n_inputs; i++) {
@@ -162,10 +140,14 @@ static bool find_likes(const sx_graph *g, keeping *k, uint32_t *like, sx_value *
             returns(back, n->inputs[1], loop, k->index)) {
             *out_row = n->inputs[1];
         }
-        if (n->op != &sx_op_parameter) {
-            like[n->first_output.id] = row != 0 && n->inputs[1].id == out_row->id
-                                           ? row
-                                           : find_like(body_of(loop), n, like);
+        if (row != 0 && n->inputs[1].id == out_row->id) {
+            like[n->first_output.id] = row;
+            continue;
+        }
+        const sx_node *same =
+            n->n_outputs == 1 ? sx_rewrite_find_like(body_of(loop), n, like, &at) : NULL;
+        if (same != NULL) {
+            like[n->first_output.id] = same->first_output.id;
         }
     }
     return out_row->id != SX_NO_VALUE.id;

@@ -136,3 +136,21 @@ done:
     sx_builder_destroy(rw.to);
     return status;
 }
+
+const sx_node *sx_rewrite_find_like(const sx_graph *g, const sx_node *n, const uint32_t *like,
+                                    int *at)
+{
+    for (int tried = 0; tried < g->n_nodes && n->op != &sx_op_parameter; tried++) {
+        const sx_node *m = &g->nodes[*at];
+        bool equal = m->op == n->op && m->n_inputs == n->n_inputs && m->n_outputs == n->n_outputs &&
+                     strcmp(m->device, n->device) == 0;
+        *at = (*at + 1) % g->n_nodes;
+        for (int i = 0; i < n->n_inputs && equal; i++) {
+            equal = like[n->inputs[i].id] == m->inputs[i].id;
+        }
+        if (equal && sx_attrs_equal(n->op, n->attrs, m->attrs)) {
+            return m;
+        }
+    }
+    return NULL;
+}

@@ -37,4 +37,11 @@ void sx_rewrite_keep(sx_rewrite *rw, const sx_node *node, const void *attrs);
  * generated name could be that of a later node of the old graph. */
 void sx_rewrite_constant(sx_rewrite *rw, const sx_node *node, int k, const sx_tensor *value);
 
+/* The node of `g` that computes what node `n` of another graph does: operator, attributes, device,
+ * and inputs, of which like[] says the value in `g` (0: none). NULL if there is none. The search
+ * begins at node *at, where nodes in the same order are found at once, and leaves it behind the
+ * node. */
+const sx_node *sx_rewrite_find_like(const sx_graph *g, const sx_node *n, const uint32_t *like,
+                                    int *at);
+
 #endif

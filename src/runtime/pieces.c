@@ -112,6 +112,9 @@ sx_status sx_pieces_create(sx_session *session, const sx_library *library,
         sx_specialized_destroy(spec);
         return status;
     }
+    if (p->program != NULL) {
+        sx_program_set_digest(p->program, &spec->steps[device].digests[0]);
+    }
     p->function = function;
     p->spec = spec;
     p->device = device;

@@ -340,6 +340,11 @@ sx_status sx_program_prepare(sx_program *p, int64_t batch, int64_t *out_ns)
     return SX_OK;
 }
 
+void sx_program_set_digest(sx_program *p, const sx_digest *digest)
+{
+    p->digest = digest;
+}
+
 /* ---- Running ---- */
 
 sx_status sx_program_run(sx_program *p, int64_t batch, const void *const *inputs)

@@ -2,7 +2,6 @@
 #ifndef SX_RUNTIME_PROGRAM_H
 #define SX_RUNTIME_PROGRAM_H
 
-#include "base/digest.h"
 #include "runtime/session.h"
 
 /* A program compiled for one batch size, with buffers of the inputs and outputs of that size. */
@@ -35,8 +34,7 @@ struct sx_program {
     sx_compiled *last;         /* of the last run, or of the step to replay; NULL before */
     sx_launches *launches;     /* NULL = one step at a time */
     _Atomic(sx_slots *) slots; /* of a program shared by threads: newest first */
-    sx_digest digest;          /* of the graph, without names; under the gate's lock */
-    bool has_digest;
+    const sx_digest *digest;   /* sx_program_set_digest(); NULL = unknown */
     struct sx_program *next;
 };
 

@@ -12,6 +12,7 @@
 #define SX_RUNTIME_SESSION_H
 
 #include "backends/backend.h"
+#include "base/digest.h"
 
 /* The input fed by the session itself: its seed, uint32[2], low word first. */
 #define SX_SEED_INPUT "_seed"
@@ -61,6 +62,10 @@ int sx_session_replicas(const sx_session *session);
  * both shapes. New variables are drawn from their initializers (sx_draw_initial_value). */
 SX_MUST_USE sx_status sx_session_add_program(sx_session *session, const sx_graph *graph,
                                              sx_program **out_program);
+
+/* What the program's graph computes, which lives as long: sx_graph_digest() without names. Programs
+ * of a session with equal digests share their slots' executables. Before the first slot. */
+void sx_program_set_digest(sx_program *program, const sx_digest *digest);
 
 /* ---- Variables, in the order in which they were first added ---- */
 

@@ -17,7 +17,6 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/pool.h"
-#include "graph/text.h"
 #include "runtime/program.h"
 
 enum { EMPTY, IDLE, BUSY };
@@ -123,26 +122,15 @@ static sx_status add_slots(sx_program *p, int64_t batch, sx_slots **out)
     return SX_OK;
 }
 
-static bool learn_digest(sx_program *p)
-{
-    if (!p->has_digest) {
-        sx_status status = sx_graph_digest(p->graph, false, &p->digest);
-        p->has_digest = status == SX_OK;
-        sx_status_free(status);
-    }
-    return p->has_digest;
-}
-
 /* The executable of another program of the session that computes the same, or NULL: signatures of a
  * model often differ in names alone. */
 static sx_executable *find_equal(sx_program *p, int64_t batch)
 {
     for (sx_program *q = sx_session_programs(p->session); q != NULL; q = q->next) {
-        const sx_slots *z = q != p ? find_slots(q, batch) : NULL;
-        if (z != NULL && z->executable != NULL && q->graph->n_nodes == p->graph->n_nodes &&
-            q->graph->n_args == p->graph->n_args && q->graph->n_results == p->graph->n_results &&
-            learn_digest(p) && learn_digest(q) &&
-            memcmp(&p->digest, &q->digest, sizeof(p->digest)) == 0) {
+        const bool equal = q != p && p->digest != NULL && q->digest != NULL &&
+                           memcmp(p->digest, q->digest, sizeof(*p->digest)) == 0;
+        const sx_slots *z = equal ? find_slots(q, batch) : NULL;
+        if (z != NULL && z->executable != NULL) {
             return sx_executable_retain(z->executable);
         }
     }

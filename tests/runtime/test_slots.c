@@ -236,6 +236,7 @@ static void test_runtime_slots__of_equal_programs_share_the_executable(void **st
     sx_graph *graphs[2] = {times_constant("x", "y"), times_constant("image", "scaled")};
     sx_program *programs[2];
     sx_slot *slots[2];
+    sx_digest digests[2];
     size_t charged[2];
     float x[PIXELS] = {3}, y[PIXELS];
     const void *inputs[1] = {x};
@@ -245,6 +246,8 @@ static void test_runtime_slots__of_equal_programs_share_the_executable(void **st
         &session));
     for (int k = 0; k < 2; k++) {
         assert_ok(sx_session_add_program(session, graphs[k], &programs[k]));
+        assert_ok(sx_graph_digest(graphs[k], false, &digests[k]));
+        sx_program_set_digest(programs[k], &digests[k]);
         const size_t before = sx_budget_used(&memory);
         assert_ok(sx_program_acquire(programs[k], 1, SX_NO_DEADLINE, &slots[k]));
         charged[k] = sx_budget_used(&memory) - before;

@@ -117,7 +117,8 @@ SX_MUST_USE sx_status sx_tf_give_complex(sx_library_importer *im, sx_tf_body *bo
 
 /* ---- import_library_variables.c ---- */
 
-/* How many of its first inputs, variables, a TensorFlow operator of that name assigns. */
+/* How many of its first inputs, variables, a TensorFlow operator of that name assigns. Its row runs
+ * outside of trials only; of a reference variable it gives that. */
 int sx_tf_assigned_inputs(const char *tf_op);
 
 /* ---- import_library_ops.c ---- */

@@ -296,5 +296,16 @@ sx_status sx_tf_import_op(sx_library_importer *im, sx_tf_body *body, sx_tf_impor
     x.tf.head.n_in = n->n_in;
     x.tf.head.types = types;
     x.tf.head.values = values;
-    return complex ? sx_tf_import_complex(&x) : x.row->import(&x);
+    if (complex) {
+        return sx_tf_import_complex(&x);
+    }
+    if (assigned > 0 && im->trials > 0) {
+        n->out[0] = n->n_in > 0 ? in[0] : n->out[0];
+        return SX_OK;
+    }
+    SX_TRY(x.row->import(&x));
+    if (assigned > 0 && in[0].kind == SX_TF_REF) { /* the operator gives the variable */
+        n->out[0] = in[0];
+    }
+    return SX_OK;
 }

@@ -1,6 +1,5 @@
 /* Imports the optimizers' nodes, which assign a variable and its slots: those of TensorFlow 1, and
- * of Keras before version 3. A row is an optimizer: its inputs, the variables first, and formulas
- * in their names (TensorFlow's documentation of each operator; core/kernels/training_ops.cc). */
+ * of Keras before version 3, by the formulas of optimizers.def. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,47 +17,9 @@ typedef struct optimizer {
     const char *others;
 } optimizer;
 
-#define ADAM_MOMENTS                                                                             \
-    "alpha = lr * sqrt(1 - beta2_power) / (1 - beta1_power); m = m + (grad - m) * (1 - beta1); " \
-    "v = v + (square(grad) - v) * (1 - beta2); "
-
 static const optimizer optimizers[] = {
-    {"GradientDescent", 1, "var alpha delta", "var = var - alpha * delta", NULL, false, NULL},
-    {"Momentum", 2, "var accum lr grad momentum",
-     "accum = accum * momentum + grad; var = var - lr * accum", "use_nesterov", true,
-     "accum = accum * momentum + grad; var = var - (grad * lr + accum * momentum * lr)"},
-    {"KerasMomentum", 2, "var accum lr grad momentum",
-     "accum = accum * momentum - lr * grad; var = var + accum", "use_nesterov", true,
-     "accum = accum * momentum - lr * grad; var = var + (accum * momentum - lr * grad)"},
-    {"Adam", 3, "var m v beta1_power beta2_power lr beta1 beta2 epsilon grad",
-     ADAM_MOMENTS "var = var - m * alpha / (sqrt(v) + epsilon)", "use_nesterov", true,
-     ADAM_MOMENTS "var = var - (m * beta1 + (1 - beta1) * grad) * alpha / (sqrt(v) + epsilon)"},
-    {"AdamWithAmsgrad", 4, "var m v vhat beta1_power beta2_power lr beta1 beta2 epsilon grad",
-     ADAM_MOMENTS "vhat = maximum(vhat, v); var = var - m * alpha / (sqrt(vhat) + epsilon)", NULL,
-     false, NULL},
-    {"AdaMax", 3, "var m v beta1_power lr beta1 beta2 epsilon grad",
-     "m = m + (grad - m) * (1 - beta1); v = maximum(beta2 * v, abs(grad)); "
-     "var = var - lr / (1 - beta1_power) * (m / (v + epsilon))",
-     NULL, false, NULL},
-    {"Adagrad", 2, "var accum lr grad",
-     "accum = accum + square(grad); var = var - grad * lr / sqrt(accum)", "update_slots", false,
-     "var = var - grad * lr / sqrt(accum)"},
-    {"AdagradV2", 2, "var accum lr epsilon grad",
-     "accum = accum + square(grad); var = var - grad * lr / (sqrt(accum) + epsilon)",
-     "update_slots", false, "var = var - grad * lr / (sqrt(accum) + epsilon)"},
-    {"Adadelta", 3, "var accum accum_update lr rho epsilon grad",
-     "accum = accum * rho + square(grad) * (1 - rho); "
-     "update = sqrt(accum_update + epsilon) / sqrt(accum + epsilon) * grad; "
-     "accum_update = accum_update * rho + square(update) * (1 - rho); var = var - update * lr",
-     NULL, false, NULL},
-    {"RMSProp", 3, "var ms mom lr rho momentum epsilon grad",
-     "ms = ms + (square(grad) - ms) * (1 - rho); "
-     "mom = mom * momentum + grad * lr / sqrt(ms + epsilon); var = var - mom",
-     NULL, false, NULL},
-    {"CenteredRMSProp", 4, "var mg ms mom lr rho momentum epsilon grad",
-     "ms = ms + (square(grad) - ms) * (1 - rho); mg = mg + (grad - mg) * (1 - rho); "
-     "mom = mom * momentum + grad * lr / sqrt(ms - square(mg) + epsilon); var = var - mom",
-     NULL, false, NULL},
+#define SX_TF_OPTIMIZER(name, ...) {#name, __VA_ARGS__},
+#include "savedmodel/optimizers.def"
 };
 
 static const optimizer *find_optimizer(const char *tf_op)
@@ -215,10 +176,6 @@ static sx_status import_optimizer(sx_tf_op_node *x)
     const optimizer *o = find_optimizer(x->n->node->op);
     formula f = {.x = x, .at = o->inputs};
     const sx_tf_thing *handles[MOST_NAMES] = {NULL};
-    if (x->im->trials > 0) {
-        x->n->out[0] = x->n->n_in > 0 ? x->n->in[0] : x->n->out[0];
-        return SX_OK;
-    }
     for (int i = 0; *f.at != '\0'; i++) {
         int length;
         const char *name = take_name(&f, &length);
@@ -245,21 +202,12 @@ static sx_status import_optimizer(sx_tf_op_node *x)
     for (int i = 0; i < o->variables; i++) {
         SX_TRY(sx_tf_assign(x, handles[i], f.values[i]));
     }
-    if (handles[0]->kind == SX_TF_REF) {
-        x->n->out[0] = *handles[0];
-    }
     return SX_OK;
 }
 
 const sx_tf_op_row sx_tf_optimizer_rows[] = {
-#define ROWS(name)                                   \
-    {"Apply" name, import_optimizer, NULL},          \
-    {                                                \
-        "ResourceApply" name, import_optimizer, NULL \
-    }
-    ROWS("GradientDescent"), ROWS("Momentum"), ROWS("KerasMomentum"),   ROWS("Adam"),
-    ROWS("AdamWithAmsgrad"), ROWS("AdaMax"),   ROWS("Adagrad"),         ROWS("AdagradV2"),
-    ROWS("Adadelta"),        ROWS("RMSProp"),  ROWS("CenteredRMSProp"),
-#undef ROWS
+#define SX_TF_OPTIMIZER(name, ...) \
+    {"Apply" #name, import_optimizer, NULL}, {"ResourceApply" #name, import_optimizer, NULL},
+#include "savedmodel/optimizers.def"
     {NULL, NULL, NULL},
 };

@@ -629,10 +629,6 @@ static sx_status import_strided_slice_assign(sx_tf_op_node *x)
     const sx_tf_thing *handle = NULL;
     sx_value old = SX_NO_VALUE, value = SX_NO_VALUE, shape = SX_NO_VALUE, places = SX_NO_VALUE,
              count = SX_NO_VALUE, rest = SX_NO_VALUE;
-    if (!of_tensor && x->im->trials > 0) {
-        x->n->out[0] = x->n->n_in > 0 ? x->n->in[0] : x->n->out[0];
-        return SX_OK;
-    }
     if (of_tensor) {
         SX_TRY(sx_tf_operand(x, 0, &old));
     } else {
@@ -657,11 +653,7 @@ static sx_status import_strided_slice_assign(sx_tf_op_node *x)
         sx_tf_set(x, 0, value);
         return SX_OK;
     }
-    SX_TRY(sx_tf_assign(x, handle, value));
-    if (handle->kind == SX_TF_REF) {
-        x->n->out[0] = *handle;
-    }
-    return SX_OK;
+    return sx_tf_assign(x, handle, value);
 }
 
 /* ---- The table ---- */

@@ -218,10 +218,6 @@ static sx_status import_assign(sx_tf_op_node *x)
     const sx_tf_thing *handle = NULL;
     sx_value value = SX_NO_VALUE, old = SX_NO_VALUE;
     const char *op = x->n->node->op;
-    if (x->im->trials > 0) {
-        x->n->out[0] = x->n->n_in > 0 ? x->n->in[0] : x->n->out[0];
-        return SX_OK;
-    }
     SX_TRY(sx_tf_require_handle(x, 0, &handle));
     SX_TRY(sx_tf_operand(x, 1, &value));
     const bool adds = strncmp(op, "AssignAdd", strlen("AssignAdd")) == 0;
@@ -230,11 +226,7 @@ static sx_status import_assign(sx_tf_op_node *x)
         const sx_value both[] = {old, value};
         SX_TRY(sx_tf_build(x, adds ? &sx_op_add : &sx_op_sub, NULL, &value, 2, both));
     }
-    SX_TRY(sx_tf_assign(x, handle, value));
-    if (handle->kind == SX_TF_REF) {
-        x->n->out[0] = *handle;
-    }
-    return SX_OK;
+    return sx_tf_assign(x, handle, value);
 }
 
 int sx_tf_assigned_inputs(const char *tf_op)
@@ -265,10 +257,6 @@ static sx_status import_scatter(sx_tf_op_node *x)
     const sx_tf_thing *handle = NULL;
     sx_value indices = SX_NO_VALUE, updates = SX_NO_VALUE, value = SX_NO_VALUE;
     size_t k = 0;
-    if (x->im->trials > 0) {
-        x->n->out[0] = x->n->n_in > 0 ? x->n->in[0] : x->n->out[0];
-        return SX_OK;
-    }
     while (k + 1 < SX_COUNT(of) && strcmp(op + strlen(op) - strlen(of[k].name), of[k].name) != 0) {
         k++;
     }
@@ -294,11 +282,7 @@ static sx_status import_scatter(sx_tf_op_node *x)
         SX_TRY(sx_tf_expand(x, indices, -1, &indices));
     }
     SX_TF_BUILD(x, &value, tensor_scatter, &attrs, value, indices, updates);
-    SX_TRY(sx_tf_assign(x, handle, value));
-    if (handle->kind == SX_TF_REF) {
-        x->n->out[0] = *handle;
-    }
-    return SX_OK;
+    return sx_tf_assign(x, handle, value);
 }
 
 /* Slices of a variable. */

@@ -97,6 +97,10 @@ sx_status sx_cpu_no_memory(void);
 sx_status sx_cpu_too_large(const char *largest); /* RESOURCE_EXHAUSTED */
 int64_t sx_cpu_round_up(int64_t bytes);          /* to SX_CPU_ALIGN */
 
+/* Whether x is sizes[0] kept by sizes[1] reduced by sizes[2] kept ..., `most` sizes, the last ones
+ * perhaps 1: neighbouring axes are joined, and those of size 1 count as any (kernels/reduce.c). */
+bool sx_cpu_axis_runs(const sx_type *x, const sx_ints *reduced, int most, int64_t *sizes);
+
 /* The rows, best first for each operator. */
 extern const sx_cpu_kernel *const sx_cpu_kernels[];
 extern const int sx_cpu_kernel_count;

@@ -71,9 +71,10 @@ static int64_t *offsets_of(const sx_cpu_site *site, const sx_type *in, int64_t p
     return at;
 }
 
-static sx_status prepare_matmul(const sx_cpu_site *site, sx_cpu_step *step)
+/* `product`: the matmul among the site's nodes, whose operands are its first two. */
+static sx_status prepare_product(const sx_cpu_site *site, const sx_node *product, sx_cpu_step *step)
 {
-    const sx_matmul_attrs *attrs = site->nodes[0]->attrs;
+    const sx_matmul_attrs *attrs = product->attrs;
     matmul_data *d = sx_cpu_new(site, matmul_data);
     if (d == NULL) {
         return sx_cpu_no_memory();
@@ -104,6 +105,11 @@ static sx_status prepare_matmul(const sx_cpu_site *site, sx_cpu_step *step)
     step->data = d;
     step->kernel = tiny ? "matmul tiny" : "matmul onednn sgemm";
     return SX_OK;
+}
+
+static sx_status prepare_matmul(const sx_cpu_site *site, sx_cpu_step *step)
+{
+    return prepare_product(site, site->nodes[0], step);
 }
 
 static bool match_matmul_add(sx_cpu_match *m)
@@ -148,21 +154,9 @@ static void run_matmul_add(const sx_cpu_step *step, const sx_cpu_call *call)
 
 static sx_status prepare_matmul_add(const sx_cpu_site *site, sx_cpu_step *step)
 {
-    const sx_matmul_attrs *attrs = site->nodes[1]->attrs;
-    const sx_type *a = &site->in[0], *c = &site->out[0];
-    matmul_data *d = sx_cpu_new(site, matmul_data);
-    if (d == NULL) {
-        return sx_cpu_no_memory();
-    }
-    *d = (matmul_data){.ta = attrs->transpose_a,
-                       .tb = attrs->transpose_b,
-                       .m = c->dims[0],
-                       .n = c->dims[1],
-                       .k = a->dims[!attrs->transpose_a],
-                       .products = 1};
-    sx_dnn_gemm_prepare();
+    SX_TRY(prepare_product(site, site->nodes[1], step));
     step->run = run_matmul_add;
-    step->data = d;
+    step->kernel = "matmul add";
     return SX_OK;
 }
 

@@ -351,24 +351,13 @@ static bool is_norm(norm_parts *p, sx_value v)
 
 static bool find_shape(const sx_type *x, const sx_reduce_attrs *a, norm_shape *out)
 {
-    bool reduced[SX_MAX_RANK] = {false};
-    int64_t size[4] = {1, 1, 1, 1}; /* kept, reduced, kept, reduced */
-    int at = 0;
-    for (int i = 0; i < a->axes.n; i++) {
-        reduced[a->axes.v[i]] = true;
+    int64_t size[4];
+    if (!sx_cpu_axis_runs(x, &a->axes, 4, size)) {
+        return false;
     }
-    for (int i = 0; i < x->rank; i++) {
-        if (x->dims[i] == 1) {
-            continue;
-        }
-        at += reduced[i] != (at % 2 == 1) ? 1 : 0;
-        if (at == 4) {
-            return false;
-        }
-        size[at] *= x->dims[i];
-    }
-    *out = at < 2 ? (norm_shape){size[0], 1, size[1], 0}
-                  : (norm_shape){size[0], size[1], size[2] * size[3], size[3]};
+    *out = size[2] == 1 && size[3] == 1
+               ? (norm_shape){size[0], 1, size[1], 0}
+               : (norm_shape){size[0], size[1], size[2] * size[3], size[3]};
     return true;
 }
 

@@ -10,29 +10,40 @@ typedef struct reduce_data {
     void (*loop)(const float *x, int64_t rows, int64_t cols, float *out);
 } reduce_data;
 
-/* x seen as [outer, rows, cols] of which the rows are reduced; with cols 1 those are x's last axes.
- * Axes of size 1 count as any. */
-static bool as_rows(const sx_type *x, const sx_reduce_attrs *a, reduce_data *d)
+bool sx_cpu_axis_runs(const sx_type *x, const sx_ints *reduced, int most, int64_t *sizes)
 {
-    bool reduced[SX_MAX_RANK] = {false};
-    int64_t part[3] = {1, 1, 1};
+    bool is_reduced[SX_MAX_RANK] = {false};
     int at = 0;
-    for (int i = 0; i < a->axes.n; i++) {
-        reduced[a->axes.v[i]] = true;
+    for (int i = 0; i < reduced->n; i++) {
+        is_reduced[reduced->v[i]] = true;
+    }
+    for (int i = 0; i < most; i++) {
+        sizes[i] = 1;
     }
     for (int i = 0; i < x->rank; i++) {
         if (x->dims[i] == 1) {
             continue;
         }
-        at += (at == 0 && reduced[i]) || (at == 1 && !reduced[i]);
-        if (at == 2 && reduced[i]) {
+        at += is_reduced[i] != (at % 2 == 1);
+        if (at == most) {
             return false;
         }
-        part[at] *= x->dims[i];
+        sizes[at] *= x->dims[i];
     }
-    d->outer = part[0];
-    d->rows = part[1];
-    d->cols = part[2];
+    return true;
+}
+
+/* x seen as [outer, rows, cols] of which the rows are reduced; with cols 1 those are x's last axes.
+ */
+static bool as_rows(const sx_type *x, const sx_reduce_attrs *a, reduce_data *d)
+{
+    int64_t sizes[3];
+    if (!sx_cpu_axis_runs(x, &a->axes, 3, sizes)) {
+        return false;
+    }
+    d->outer = sizes[0];
+    d->rows = sizes[1];
+    d->cols = sizes[2];
     return sx_type_elems(x) > 0;
 }
 

@@ -1,15 +1,12 @@
 /* The attention kernel of the cpu: the results of its parts, without the matrix of scores. */
-#include "harness.h"
+#include "float_run.h"
 
 #include <math.h>
 
 #include <sextant/ops.h>
 
-#include "backends/backend.h"
 #include "base/checked.h"
-#include "base/memory.h"
 #include "graph/builder.h"
-#include "graph/ir.h"
 
 typedef struct form {
     const char *name;
@@ -18,12 +15,6 @@ typedef struct form {
     bool scaled, keys_by_depth, reshaped, masked_first;
     int attention; /* kernels that are */
 } form;
-
-static float number(uint32_t *state)
-{
-    *state = *state * 1664525 + 1013904223;
-    return (float)(*state >> 8) / (1 << 23) - 1;
-}
 
 static sx_graph *graph_of(const form *f)
 {
@@ -57,56 +48,37 @@ static sx_graph *graph_of(const form *f)
     return g;
 }
 
-/* y of the form on the platform; *out_kernels: those whose name begins with "attention". */
+typedef struct numbers {
+    const sx_graph *graph;
+    uint32_t state;
+} numbers;
+
+/* In [-1, 1); of a mask a third is far below. */
+static float number(void *user, int arg, int64_t k)
+{
+    numbers *n = user;
+    (void)k;
+    n->state = n->state * 1664525 + 1013904223;
+    const float x = (float)(n->state >> 8) / (1 << 23) - 1;
+    return strcmp(n->graph->args[arg].name, "mask") == 0 && x > 0.3F ? -1e9F : x;
+}
+
+/* y of the form on the platform; *out_kernels: those that are attention. */
 static float *run(sx_platform *platform, const form *f, int64_t batch, int shards, int *out_kernels,
                   int64_t *out_bytes)
 {
     sx_graph *g = graph_of(f);
-    sx_executable *e;
-    sx_run *r;
-    sx_device_buffer *args[4], *output;
-    uint32_t state = 11;
-    sx_executable_info info;
-    const sx_compile_options options = {
-        .batch = batch, .shards = shards, .profile = out_kernels != NULL};
-    assert_ok(sx_compile(platform, g, &options, &e));
-    assert_ok(sx_run_create(e, &r));
-    for (int i = 0; i < g->n_args; i++) {
-        const int64_t n = sx_type_elems(&e->arg_types[i]);
-        float *data = sx_alloc((size_t)n + 1, sizeof(float));
-        assert_non_null(data);
-        for (int64_t k = 0; k < n; k++) {
-            data[k] = number(&state);
-            if (strcmp(g->args[i].name, "mask") == 0) {
-                data[k] = data[k] > 0.3F ? -1e9F : data[k];
-            }
-        }
-        assert_ok(sx_device_buffer_create(platform->devices[0], &e->arg_types[i], &args[i]));
-        assert_ok(sx_device_buffer_write(args[i], data, false));
-        sx_free(data);
-    }
-    assert_ok(sx_device_buffer_create(platform->devices[0], &e->result_types[0], &output));
-    assert_ok(sx_run_execute(r, args, &output));
-    float *y = sx_alloc((size_t)sx_type_bytes(&output->type) + 1, 1);
-    assert_non_null(y);
-    assert_ok(sx_device_buffer_read(output, y));
+    numbers n = {g, 11};
+    float_run r = {.number = number,
+                   .user = &n,
+                   .batch = batch,
+                   .shards = shards,
+                   .kernel = out_kernels != NULL ? "attention" : NULL};
+    float *y = run_floats(platform, g, &r);
     if (out_kernels != NULL) {
-        const sx_kernel_time *rows;
-        int n;
-        *out_kernels = 0;
-        assert_ok(sx_run_get_profile(r, &rows, &n));
-        for (int i = 0; i < n; i++) {
-            *out_kernels += strcmp(rows[i].kernel, "attention") == 0;
-        }
-        assert_ok(sx_executable_get_info(e, &info));
-        *out_bytes = info.temporary_bytes;
+        *out_kernels = r.kernels;
+        *out_bytes = r.temporary_bytes;
     }
-    for (int i = 0; i < g->n_args; i++) {
-        sx_device_buffer_release(args[i]);
-    }
-    sx_device_buffer_release(output);
-    sx_run_destroy(r);
-    sx_executable_release(e);
     sx_graph_destroy(g);
     return y;
 }

@@ -1,15 +1,12 @@
 /* The cpu's product that is added to a loop's state or another argument, in place if it may be. */
-#include "harness.h"
+#include "float_run.h"
 
 #include <math.h>
 
 #include <sextant/ops.h>
 
-#include "backends/backend.h"
 #include "base/checked.h"
-#include "base/memory.h"
 #include "graph/builder.h"
-#include "graph/ir.h"
 #include "graph/ops/attrs.h"
 
 typedef struct form {
@@ -104,68 +101,27 @@ static sx_graph *loop_graph(const form *f)
     return g;
 }
 
-/* y on the platform, and *out_kernels: those that add products; the arguments keep their values. */
-static float *run(sx_platform *platform, const sx_graph *g, bool profile, int *out_kernels)
+static float number(void *user, int arg, int64_t k)
 {
-    sx_executable *e;
-    sx_run *r;
-    sx_device_buffer *args[3], *output;
-    float *data[3];
-    assert_ok(sx_compile(platform, g, &(sx_compile_options){.batch = 1, .profile = profile}, &e));
-    assert_ok(sx_run_create(e, &r));
-    for (int i = 0; i < 3; i++) {
-        const int64_t n = sx_type_elems(&e->arg_types[i]);
-        data[i] = sx_alloc((size_t)n, sizeof(float));
-        assert_non_null(data[i]);
-        for (int64_t k = 0; k < n; k++) {
-            data[i][k] = (float)((k * 7 + i * 3) % 17 - 8) / 8;
-        }
-        assert_ok(sx_device_buffer_create(platform->devices[0], &e->arg_types[i], &args[i]));
-        assert_ok(sx_device_buffer_write(args[i], data[i], false));
-    }
-    assert_ok(sx_device_buffer_create(platform->devices[0], &e->result_types[0], &output));
-    assert_ok(sx_run_execute(r, args, &output));
-    float *y = sx_alloc((size_t)sx_type_bytes(&output->type), 1);
-    assert_non_null(y);
-    assert_ok(sx_device_buffer_read(output, y));
-    *out_kernels = 0;
-    if (profile) {
-        const sx_kernel_time *rows;
-        int n;
-        assert_ok(sx_run_get_profile(r, &rows, &n));
-        for (int i = 0; i < n; i++) {
-            *out_kernels += strcmp(rows[i].kernel, "matmul add") == 0;
-        }
-    }
-    for (int i = 0; i < 3; i++) {
-        const size_t bytes = (size_t)sx_type_bytes(&e->arg_types[i]);
-        float *now = sx_alloc(bytes, 1);
-        assert_non_null(now);
-        assert_ok(sx_device_buffer_read(args[i], now));
-        assert_memory_equal(now, data[i], bytes);
-        sx_free(now);
-        sx_free(data[i]);
-        sx_device_buffer_release(args[i]);
-    }
-    sx_device_buffer_release(output);
-    sx_run_destroy(r);
-    sx_executable_release(e);
-    return y;
+    (void)user;
+    return (float)((k * 7 + arg * 3) % 17 - 8) / 8;
 }
 
+/* `kernels` that add a product; -1: of a loop, whose kernels are not counted. */
 static void compare(sx_platform *host, sx_platform *cpu, const form *f, const sx_graph *g,
                     int kernels)
 {
-    int found;
-    float *a = run(host, g, false, &found), *b = run(cpu, g, kernels >= 0, &found);
+    float_run plain = {.number = number, .batch = 1}, found = plain;
+    found.kernel = kernels >= 0 ? "matmul add" : NULL;
+    float *a = run_floats(host, g, &plain), *b = run_floats(cpu, g, &found);
     for (int64_t k = 0; k < f->m * f->n; k++) {
         if (!(fabsf(a[k] - b[k]) <= 1e-5F * (float)f->k)) {
             fail_msg("%s: element %lld is %g, expected %g", f->name, (long long)k, (double)b[k],
                      (double)a[k]);
         }
     }
-    if (kernels >= 0 && found != kernels) {
-        fail_msg("%s: %d kernels that add a product, expected %d", f->name, found, kernels);
+    if (kernels >= 0 && found.kernels != kernels) {
+        fail_msg("%s: %d kernels that add a product, expected %d", f->name, found.kernels, kernels);
     }
     sx_free(a);
     sx_free(b);

@@ -1,18 +1,15 @@
 /* The norm kernel of the cpu: layer, group, instance and RMS norm in the forms that are written,
  * and what only looks like them. */
-#include "harness.h"
+#include "float_run.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 #include <sextant/ops.h>
 
-#include "backends/backend.h"
 #include "backends/cpu/vec/vec.h"
 #include "base/checked.h"
-#include "base/memory.h"
 #include "graph/builder.h"
-#include "graph/ir.h"
 
 typedef enum writing {
     KERAS_3,   /* x F + (beta + -mean F) */
@@ -49,7 +46,11 @@ typedef struct form {
     int norms; /* kernels that are */
 } form;
 
-#define LAST(d) .dims = {d}, .rank = 1, .axes = {1}, .n_axes = 1, .vector = {d}, .vector_rank = 1
+#define COUNT(...)  (int)(sizeof((const int[]){__VA_ARGS__}) / sizeof(int))
+#define DIMS(...)   .dims = {__VA_ARGS__}, .rank = COUNT(__VA_ARGS__)
+#define AXES(...)   .axes = {__VA_ARGS__}, .n_axes = COUNT(__VA_ARGS__)
+#define VECTOR(...) .vector = {__VA_ARGS__}, .vector_rank = COUNT(__VA_ARGS__)
+#define LAST(d)     DIMS(d), AXES(1), VECTOR(d)
 
 static const form forms[] = {
     {.name = "Keras 3", .writing = KERAS_3, LAST(64), .norms = 1},
@@ -61,23 +62,11 @@ static const form forms[] = {
     {.name = "8207 columns", .writing = KERAS_3, LAST(8207), .norms = 1},
     {.name = "no offset", .writing = KERAS_3, LAST(40), .no_beta = true, .norms = 1},
     {.name = "no scale", .writing = KERAS_3, LAST(40), .no_gamma = true, .norms = 1},
-    {.name = "neither",
-     .writing = KERAS_3,
-     .dims = {40},
-     .rank = 1,
-     .axes = {1},
-     .n_axes = 1,
-     .norms = 1},
+    {.name = "neither", .writing = KERAS_3, DIMS(40), AXES(1), .norms = 1},
     {.name = "nn", .writing = NN, LAST(31), .norms = 1},
     {.name = "nn without scale", .writing = NN, LAST(31), .no_gamma = true, .norms = 1},
     {.name = "by division", .writing = BY_DIV, LAST(31), .norms = 1},
-    {.name = "by division, neither",
-     .writing = BY_DIV,
-     .dims = {9},
-     .rank = 1,
-     .axes = {1},
-     .n_axes = 1,
-     .norms = 1},
+    {.name = "by division, neither", .writing = BY_DIV, DIMS(9), AXES(1), .norms = 1},
     {.name = "by rsqrt", .writing = BY_RSQRT, LAST(31), .norms = 1},
     {.name = "by rsqrt, reshaped", .writing = BY_RSQRT, LAST(32), .reshaped = true, .norms = 1},
     {.name = "by rsqrt, filled",
@@ -94,57 +83,31 @@ static const form forms[] = {
      .spoil = NOT_ZEROS,
      .norms = 1},
     {.name = "behind it relu", .writing = KERAS_3, LAST(31), .relu = true, .norms = 1},
-    {.name = "two axes",
-     .writing = KERAS_3,
-     .dims = {5, 6, 7},
-     .rank = 3,
-     .axes = {2, 3},
-     .n_axes = 2,
-     .vector = {6, 7},
-     .vector_rank = 2,
-     .norms = 1},
+    {.name = "two axes", .writing = KERAS_3, DIMS(5, 6, 7), AXES(2, 3), VECTOR(6, 7), .norms = 1},
     {.name = "group",
      .writing = KERAS_3,
-     .dims = {5, 6, 4, 3},
-     .rank = 4,
-     .axes = {1, 2, 4},
-     .n_axes = 3,
-     .vector = {1, 1, 4, 3},
-     .vector_rank = 4,
+     DIMS(5, 6, 4, 3),
+     AXES(1, 2, 4),
+     VECTOR(1, 1, 4, 3),
      .norms = 1},
     {.name = "wide group",
      .writing = NN,
-     .dims = {3, 70, 2, 40},
-     .rank = 4,
-     .axes = {1, 2, 4},
-     .n_axes = 3,
-     .vector = {2, 40},
-     .vector_rank = 2,
+     DIMS(3, 70, 2, 40),
+     AXES(1, 2, 4),
+     VECTOR(2, 40),
      .norms = 1},
-    {.name = "group of all",
-     .writing = KERAS_3,
-     .dims = {5, 6, 1, 12},
-     .rank = 4,
-     .axes = {1, 2, 4},
-     .n_axes = 3,
-     .norms = 1},
+    {.name = "group of all", .writing = KERAS_3, DIMS(5, 6, 1, 12), AXES(1, 2, 4), .norms = 1},
     {.name = "instance",
      .writing = KERAS_3,
-     .dims = {5, 6, 12, 1},
-     .rank = 4,
-     .axes = {1, 2, 4},
-     .n_axes = 3,
-     .vector = {1, 1, 12, 1},
-     .vector_rank = 4,
+     DIMS(5, 6, 12, 1),
+     AXES(1, 2, 4),
+     VECTOR(1, 1, 12, 1),
      .norms = 1},
     {.name = "instance, no scale",
      .writing = BY_RSQRT,
-     .dims = {9, 13},
-     .rank = 2,
-     .axes = {1},
-     .n_axes = 1,
-     .vector = {13},
-     .vector_rank = 1,
+     DIMS(9, 13),
+     AXES(1),
+     VECTOR(13),
      .no_gamma = true,
      .norms = 1},
     {.name = "RMS", .writing = RMS, LAST(31), .no_beta = true, .norms = 1},
@@ -156,72 +119,27 @@ static const form forms[] = {
      .no_beta = true,
      .norms = 1},
     {.name = "RMS by factor", .writing = RMS_FACTOR, LAST(64), .no_beta = true, .norms = 1},
-    {.name = "no rows",
-     .writing = KERAS_3,
-     .dims = {0, 8},
-     .rank = 2,
-     .axes = {2},
-     .n_axes = 1,
-     .vector = {8},
-     .vector_rank = 1},
-    {.name = "RMS of columns", .writing = RMS, .dims = {6, 5}, .rank = 2, .axes = {1}, .n_axes = 1},
-    {.name = "a scale by row",
-     .writing = BY_DIV,
-     .dims = {6, 5},
-     .rank = 2,
-     .axes = {2},
-     .n_axes = 1,
-     .vector = {6, 1},
-     .vector_rank = 2,
-     .norms = 1},
-    {.name = "a scale by row in the factor",
-     .writing = KERAS_3,
-     .dims = {6, 5},
-     .rank = 2,
-     .axes = {2},
-     .n_axes = 1,
-     .vector = {6, 1},
-     .vector_rank = 2},
-    {.name = "a scalar scale",
-     .writing = KERAS_3,
-     .dims = {6, 5},
-     .rank = 2,
-     .axes = {2},
-     .n_axes = 1,
-     .vector = {1},
-     .vector_rank = 1},
+    {.name = "no rows", .writing = KERAS_3, DIMS(0, 8), AXES(2), VECTOR(8)},
+    {.name = "RMS of columns", .writing = RMS, DIMS(6, 5), AXES(1)},
+    {.name = "a scale by row", .writing = BY_DIV, DIMS(6, 5), AXES(2), VECTOR(6, 1), .norms = 1},
+    {.name = "a scale by row in the factor", .writing = KERAS_3, DIMS(6, 5), AXES(2), VECTOR(6, 1)},
+    {.name = "a scalar scale", .writing = KERAS_3, DIMS(6, 5), AXES(2), VECTOR(1)},
     {.name = "as many rows as columns",
      .writing = BY_DIV,
-     .dims = {6, 6},
-     .rank = 2,
-     .axes = {2},
-     .n_axes = 1,
-     .vector = {6, 1},
-     .vector_rank = 2,
+     DIMS(6, 6),
+     AXES(2),
+     VECTOR(6, 1),
      .norms = 1},
-    {.name = "three kinds of axes",
-     .writing = KERAS_3,
-     .dims = {2, 3, 4, 5},
-     .rank = 4,
-     .axes = {1, 3},
-     .n_axes = 2},
+    {.name = "three kinds of axes", .writing = KERAS_3, DIMS(2, 3, 4, 5), AXES(1, 3)},
     {.name = "mean read", .writing = KERAS_3, LAST(8), .spoil = MEAN_READ},
-    {.name = "other axes",
-     .writing = BY_DIV,
-     .dims = {6, 6},
-     .rank = 2,
-     .axes = {2},
-     .n_axes = 1,
-     .spoil = OTHER_AXES},
+    {.name = "other axes", .writing = BY_DIV, DIMS(6, 6), AXES(2), .spoil = OTHER_AXES},
     {.name = "other count", .writing = KERAS_3, LAST(8), .spoil = OTHER_COUNT},
     {.name = "other x", .writing = KERAS_3, LAST(8), .spoil = OTHER_X},
     {.name = "other factor", .writing = KERAS_3, LAST(8), .spoil = OTHER_FACTOR},
     {.name = "epsilon for each column",
      .writing = BY_DIV,
-     .dims = {6, 5},
-     .rank = 2,
-     .axes = {1},
-     .n_axes = 1,
+     DIMS(6, 5),
+     AXES(1),
      .spoil = NOT_SCALAR},
 };
 
@@ -325,54 +243,27 @@ static float bad(int64_t i)
     return i == 70 ? NAN : i == 130 ? INFINITY : i == 195 ? -INFINITY : number(i);
 }
 
+/* x by the function; gamma, beta and epsilon are not negative. */
+static float number_of(void *fn, int arg, int64_t k)
+{
+    return arg == 0 ? (*(number_fn *const *)fn)(k) : fabsf(number(k + 100 * arg));
+}
+
 /* y on the platform; *out_norms: kernels that are norms. */
 static float *run(sx_platform *platform, const form *f, int64_t batch, int shards, number_fn *fn,
                   int *out_norms, int64_t *out_elems)
 {
     sx_graph *g = graph_of(f);
-    sx_executable *e;
-    sx_run *r;
-    sx_device_buffer *args[4], *outputs[2];
-    const sx_compile_options options = {
-        .batch = batch, .shards = shards, .profile = out_norms != NULL};
-    assert_ok(sx_compile(platform, g, &options, &e));
-    assert_ok(sx_run_create(e, &r));
-    for (int i = 0; i < g->n_args; i++) {
-        const int64_t n = sx_type_elems(&e->arg_types[i]);
-        float *data = sx_alloc((size_t)n + 1, sizeof(float));
-        assert_non_null(data);
-        for (int64_t k = 0; k < n; k++) {
-            data[k] = i == 0 ? fn(k) : fabsf(number(k + 100 * i));
-        }
-        assert_ok(sx_device_buffer_create(platform->devices[0], &e->arg_types[i], &args[i]));
-        assert_ok(sx_device_buffer_write(args[i], data, false));
-        sx_free(data);
-    }
-    for (int i = 0; i < g->n_results; i++) {
-        assert_ok(sx_device_buffer_create(platform->devices[0], &e->result_types[i], &outputs[i]));
-    }
-    assert_ok(sx_run_execute(r, args, outputs));
-    float *y = sx_alloc((size_t)sx_type_bytes(&outputs[0]->type) + 1, 1);
-    assert_non_null(y);
-    assert_ok(sx_device_buffer_read(outputs[0], y));
-    *out_elems = sx_type_elems(&outputs[0]->type);
+    float_run r = {.number = number_of,
+                   .user = &fn,
+                   .batch = batch,
+                   .shards = shards,
+                   .kernel = out_norms != NULL ? "norm" : NULL};
+    float *y = run_floats(platform, g, &r);
+    *out_elems = r.elems;
     if (out_norms != NULL) {
-        const sx_kernel_time *rows;
-        int n;
-        *out_norms = 0;
-        assert_ok(sx_run_get_profile(r, &rows, &n));
-        for (int i = 0; i < n; i++) {
-            *out_norms += strcmp(rows[i].kernel, "norm") == 0;
-        }
+        *out_norms = r.kernels;
     }
-    for (int i = 0; i < g->n_args; i++) {
-        sx_device_buffer_release(args[i]);
-    }
-    for (int i = 0; i < g->n_results; i++) {
-        sx_device_buffer_release(outputs[i]);
-    }
-    sx_run_destroy(r);
-    sx_executable_release(e);
     sx_graph_destroy(g);
     return y;
 }
@@ -427,8 +318,7 @@ static void test_backends_norm__equals_its_parts(void **state)
 static void test_backends_norm__keeps_the_digits_of_a_large_mean(void **state)
 {
     (void)state;
-    static const form f = {
-        .writing = KERAS_3, .dims = {300}, .rank = 1, .axes = {1}, .n_axes = 1, .norms = 1};
+    static const form f = {.writing = KERAS_3, DIMS(300), AXES(1), .norms = 1};
     sx_platform *cpu = open_cpu(1);
     int norms;
     int64_t n;
@@ -481,7 +371,7 @@ static void test_backends_norm__threads_change_no_bit(void **state)
     (void)state;
     static const form rows[] = {
         {.writing = KERAS_3, LAST(1001)},
-        {.writing = KERAS_3, .dims = {40, 4, 20}, .rank = 3, .axes = {1, 3}, .n_axes = 2},
+        {.writing = KERAS_3, DIMS(40, 4, 20), AXES(1, 3)},
     };
     for (size_t i = 0; i < SX_COUNT(rows); i++) {
         for (int shards = 1; shards <= 2; shards++) {

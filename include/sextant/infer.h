@@ -57,7 +57,11 @@ typedef struct sx_servable_options {
     /* Whether programs are compiled, and weights packed for them, when they first run. If not,
      * those for one row are made ready while loading, so that the first answer takes no longer than
      * later ones; those for more rows are always compiled when they first run. A program that
-     * exceeds the memory limit is an error of the load then, and of the run if lazy. */
+     * exceeds the memory limit is an error of the load then, and of the run if lazy.
+     *
+     * Of variables that a program has packed for itself, no other copy is kept: the model's file of
+     * variables stays open, and a program for more rows reads and checks them again. The directory
+     * may be deleted; if the file is overwritten meanwhile, such a run is DATA_LOSS. */
     bool lazy;
     /* As in sx_strategy_args: the plugin library of a PJRT device, where its plugin is searched. */
     const char *pjrt_plugin, *python;

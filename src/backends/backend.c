@@ -167,6 +167,16 @@ void *sx_device_buffer_data(sx_device_buffer *buffer)
     return data;
 }
 
+bool sx_device_buffer_set_source(sx_device_buffer *buffer, const sx_buffer_source *source)
+{
+    const sx_backend *backend = buffer->device->platform->backend;
+    if (backend->buffer_set_source != NULL) {
+        backend->buffer_set_source(buffer, source);
+        atomic_store_explicit(&buffer->lost, false, memory_order_relaxed);
+    }
+    return backend->buffer_set_source != NULL;
+}
+
 sx_status sx_device_buffer_read(sx_device_buffer *buffer, void *data)
 {
     return sx_device_buffer_read_within(buffer, data, SX_NO_DEADLINE);

@@ -105,6 +105,12 @@ struct sx_device {
     sx_memory memories[SX_MAX_MEMORIES];
 };
 
+/* Where the value of a buffer comes from: a file, mostly. */
+typedef struct sx_buffer_source {
+    sx_status (*read)(void *user, void *data); /* row-major; from any thread, any number of times */
+    void *user;
+} sx_buffer_source;
+
 typedef struct sx_memory_stats {
     int64_t bytes_in_use, peak_bytes, limit_bytes; /* limit 0 = unknown */
 } sx_memory_stats;
@@ -210,6 +216,9 @@ struct sx_backend {
     /* Optional: the buffer's own row-major memory, where the host may write its value instead,
      * while no execution uses it. */
     void *(*buffer_data)(sx_device_buffer *buffer);
+    /* Optional: the value is what `source` gives, until it is written. The backend reads it when it
+     * needs it, and keeps it or reads it again. */
+    void (*buffer_set_source)(sx_device_buffer *buffer, const sx_buffer_source *source);
     /* Waits for pending writers, then copies out, row-major. DEADLINE_EXCEEDED: the value has not
      * come before `deadline_ns`; from then on, nothing writes to `data`. */
     sx_status (*buffer_read)(sx_device_buffer *buffer, void *data, int64_t deadline_ns);
@@ -276,6 +285,10 @@ SX_MUST_USE sx_status sx_device_buffer_write(sx_device_buffer *buffer, const voi
 /* The buffer's memory, row-major, where the host may write its value while no execution uses it;
  * NULL: the device has memory of its own. */
 void *sx_device_buffer_data(sx_device_buffer *buffer);
+/* The buffer's value is what `source` gives, which is read when it is needed: what an execution
+ * reads only to prepare something else takes no memory of its own then. The source must be there
+ * until the buffer is written or released. False: the device cannot; write the value. */
+bool sx_device_buffer_set_source(sx_device_buffer *buffer, const sx_buffer_source *source);
 SX_MUST_USE sx_status sx_device_buffer_read(sx_device_buffer *buffer, void *data);
 /* The same until `deadline_ns` (of sx_now_ns(); SX_NO_DEADLINE). DEADLINE_EXCEEDED names a device
  * that has not given the value by then; `data` may be freed. */

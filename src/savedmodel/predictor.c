@@ -27,6 +27,14 @@ typedef struct ready {
     sx_code code;      /* with `why` */
 } ready;
 
+/* Where the value of a variable is. */
+typedef struct stored {
+    sx_buffer_source source;
+    sx_predictor *p;
+    int variable;
+    atomic_bool was_read;
+} stored;
+
 struct sx_predictor {
     sx_strategy *strategy; /* the device */
     sx_saved_model *model;
@@ -37,6 +45,8 @@ struct sx_predictor {
     sx_runner *runner;   /* NULL: all signatures run in pieces, whatever their inputs are */
     ready *ready;        /* [n], as the model's signatures */
     size_t n;
+    stored *stored;           /* [variables] that the device reads when it needs them; NULL: none */
+    const sx_cancel *loading; /* of the load; NULL after it */
     sx_budget memory;
 };
 
@@ -103,6 +113,39 @@ static sx_status prepare_all(sx_predictor *p, const sx_cancel *cancel)
 
 enum { MAX_READERS = 4 };
 
+static sx_status read_stored(void *user, void *data)
+{
+    stored *at = user;
+    const sx_session_variable *v = sx_session_variable_at(at->p->session, at->variable);
+    SX_TRY(sx_cancel_check(at->p->loading));
+    SX_TRY(sx_bundle_read(sx_saved_model_variables(at->p->model), v->name, &v->type, data));
+    atomic_store(&at->was_read, true);
+    return SX_OK;
+}
+
+/* Lets the device read variables that stay as they are: of those that it packs, it needs no copy.
+ */
+static sx_status leave_stored(sx_predictor *p)
+{
+    const int n = sx_session_variable_count(p->session);
+    p->stored = sx_alloc((size_t)n + 1, sizeof(*p->stored));
+    if (p->stored == NULL) {
+        return sx_no_memory("for a predictor");
+    }
+    for (int i = 0; i < n; i++) {
+        stored *at = &p->stored[i];
+        at->p = p;
+        at->variable = i;
+        at->source = (sx_buffer_source){read_stored, at};
+        if (!sx_device_buffer_set_source(sx_session_variable_buffer(p->session, i), &at->source)) {
+            sx_free(p->stored);
+            p->stored = NULL;
+            return SX_OK;
+        }
+    }
+    return SX_OK;
+}
+
 /* Threads that read variables, each taking the next one, while the caller compiles. */
 typedef struct reading {
     sx_predictor *p;
@@ -113,9 +156,17 @@ typedef struct reading {
     int n_threads;
 } reading;
 
+static bool was_read(const sx_predictor *p, int variable)
+{
+    return p->stored != NULL && atomic_load(&p->stored[variable].was_read);
+}
+
 /* Straight into the device's memory where that is the host's. */
 static sx_status read_variable(sx_predictor *p, int i)
 {
+    if (was_read(p, i)) {
+        return SX_OK;
+    }
     const sx_session_variable *v = sx_session_variable_at(p->session, i);
     const sx_bundle *bundle = sx_saved_model_variables(p->model);
     void *data = sx_device_buffer_data(sx_session_variable_buffer(p->session, i));
@@ -151,9 +202,14 @@ static void *read_some(void *user)
  * started is no error, finish_reading() reads the rest. */
 static void start_reading(reading *r, int threads)
 {
-    const int n = sx_session_variable_count(r->p->session);
+    const sx_predictor *p = r->p;
     const int most = SX_MIN(threads > 0 ? threads : sx_cpu_count(), (int)MAX_READERS);
-    if (n == 0 || sx_device_buffer_data(sx_session_variable_buffer(r->p->session, 0)) == NULL) {
+    int n = 0;
+    for (int i = 0; i < sx_session_variable_count(p->session); i++) {
+        n += !was_read(p, i);
+    }
+    if (n == 0 || (p->stored == NULL &&
+                   sx_device_buffer_data(sx_session_variable_buffer(p->session, 0)) == NULL)) {
         return;
     }
     while (r->n_threads < SX_MIN(most - 1, n) &&
@@ -272,6 +328,35 @@ static sx_status open_device(sx_predictor *p, const sx_predictor_options *option
     return sx_session_create(&session, &p->session);
 }
 
+/* Compiles, and reads the variables meanwhile; or, if the device reads those that it needs when it
+ * prepares its programs, the others after that. */
+static sx_status make_ready(sx_predictor *p, const sx_predictor_options *options)
+{
+    reading r = {.p = p, .cancel = options->cancel};
+    if (options->compile_at_load && sx_session_is_frozen(p->session)) {
+        SX_TRY(leave_stored(p));
+    }
+    if (p->stored == NULL) {
+        start_reading(&r, options->threads);
+    }
+    sx_status status = options->compile_at_load ? compile_all(p, options->cancel) : SX_OK;
+    status = status == SX_OK ? check_any(p) : status;
+    if (status == SX_OK && p->stored != NULL) {
+        status = prepare_all(p, options->cancel);
+        start_reading(&r, options->threads);
+    }
+    if (status != SX_OK) {
+        atomic_store(&r.next, sx_session_variable_count(p->session));
+    }
+    const sx_status read = finish_reading(&r);
+    if (status != SX_OK) {
+        sx_status_free(read);
+        return status;
+    }
+    SX_TRY(read);
+    return options->compile_at_load && p->stored == NULL ? prepare_all(p, options->cancel) : SX_OK;
+}
+
 sx_status sx_predictor_load(const char *dir, const sx_predictor_options *options,
                             sx_predictor **out_predictor)
 {
@@ -296,22 +381,9 @@ sx_status sx_predictor_load(const char *dir, const sx_predictor_options *options
         status = import_all(p, options->cancel);
     }
     if (status == SX_OK) {
-        reading r = {.p = p, .cancel = options->cancel};
-        start_reading(&r, options->threads);
-        status = options->compile_at_load ? compile_all(p, options->cancel) : SX_OK;
-        status = status == SX_OK ? check_any(p) : status;
-        if (status != SX_OK) {
-            atomic_store(&r.next, sx_session_variable_count(p->session));
-        }
-        const sx_status read = finish_reading(&r);
-        if (status == SX_OK) {
-            status = read;
-        } else {
-            sx_status_free(read);
-        }
-    }
-    if (status == SX_OK && options->compile_at_load) {
-        status = prepare_all(p, options->cancel);
+        p->loading = options->cancel;
+        status = make_ready(p, options);
+        p->loading = NULL;
     }
     if (status == SX_OK) {
         sx_session_draw_variables(p->session, true);
@@ -335,6 +407,7 @@ void sx_predictor_unload(sx_predictor *p)
     sx_runner_destroy(p->runner);
     /* Its programs' graphs are those of the pieces. */
     const bool closed = sx_session_destroy(p->session);
+    sx_free(p->stored);
     sx_strategy_release(p->strategy);
     for (size_t i = 0; p->ready != NULL && i < p->n; i++) {
         sx_pieces_destroy(p->ready[i].pieces);

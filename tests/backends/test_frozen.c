@@ -178,6 +178,95 @@ static void test_backends_frozen__prepares_filters_once(void **state)
     sx_platform_close(platform);
 }
 
+/* The source of an argument: its value, and how often it was read. */
+typedef struct stored {
+    sx_buffer_source source;
+    float *value;
+    size_t bytes;
+    bool broken;
+    atomic_int reads;
+} stored;
+
+static sx_status read_stored(void *user, void *data)
+{
+    stored *s = user;
+    atomic_fetch_add(&s->reads, 1);
+    if (s->broken) {
+        return sx_error(SX_DATA_LOSS, "a damaged value");
+    }
+    memcpy(data, s->value, s->bytes);
+    return SX_OK;
+}
+
+/* The variables of the program, but not its input, have sources. */
+static void leave_stored(program *p, stored *all)
+{
+    for (int i = 0; i < p->graph->n_args; i++) {
+        stored *s = &all[i];
+        *s =
+            (stored){.source = {read_stored, s}, .bytes = (size_t)sx_type_bytes(&p->args[i]->type)};
+        s->value = sx_alloc(s->bytes + 1, 1);
+        assert_non_null(s->value);
+        assert_ok(sx_device_buffer_read(p->args[i], s->value));
+        if (p->graph->args[i].kind == SX_ARG_VARIABLE) {
+            assert_true(sx_device_buffer_set_source(p->args[i], &s->source));
+        }
+    }
+}
+
+/* What is read to prepare the program alone is read then, each time, and not kept: the results are
+ * those of variables that were written. What is not frozen is read once. */
+static void test_backends_frozen__reads_variables_from_their_sources(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 4; k++) {
+        const bool frozen = k < 2;
+        sx_platform *platform;
+        stored all[MAX_ARGS];
+        assert_ok(
+            sx_platform_open("cpu", &(sx_platform_options){.cpu.threads = 1 + k % 2}, &platform));
+        program written = make(platform, 9, 2, frozen);
+        program p = make(platform, 9, 2, frozen);
+        leave_stored(&p, all);
+        float *expected = run(&written);
+        all[1].broken = true;
+        assert_error(sx_run_prepare(p.run, p.args), SX_DATA_LOSS, "a damaged value");
+        assert_error(sx_run_execute(p.run, p.args, &p.output), SX_DATA_LOSS, "a damaged value");
+        all[1].broken = false;
+        for (int i = 0; i < p.graph->n_args; i++) {
+            atomic_store(&all[i].reads, 0);
+        }
+        for (int i = 0; i < 2; i++) {
+            float *y = run(&p);
+            assert_memory_equal(y, expected, (size_t)sx_type_bytes(&p.output->type));
+            sx_free(y);
+        }
+        for (int i = 0; i < p.graph->n_args; i++) {
+            const bool variable = p.graph->args[i].kind == SX_ARG_VARIABLE;
+            const int reads = atomic_load(&all[i].reads);
+            float *value = sx_alloc(all[i].bytes + 1, 1);
+            assert_non_null(value);
+            assert_ok(sx_device_buffer_read(p.args[i], value));
+            assert_memory_equal(value, all[i].value, all[i].bytes);
+            assert_true(reads <= 1 && (!frozen || i != 1 || reads == 1));
+            assert_true(!variable || atomic_load(&all[i].reads) - reads <= (frozen ? 1 : 0));
+            assert_true(variable || atomic_load(&all[i].reads) == 0);
+            sx_free(value);
+            sx_free(all[i].value);
+        }
+        float *zeros = sx_alloc(all[1].bytes, 1);
+        assert_non_null(zeros);
+        assert_ok(sx_device_buffer_write(p.args[1], zeros, false)); /* no source from now on */
+        assert_ok(sx_device_buffer_read(p.args[1], zeros));
+        assert_true(zeros[0] == 0);
+        sx_free(zeros);
+        sx_free(expected);
+        finish(&written);
+        finish(&p);
+        sx_platform_close(platform);
+    }
+}
+
 enum { LAYERS = 8, CHANNELS = 96, FILTER_BYTES = 9 * CHANNELS * CHANNELS * 4 };
 
 /* Eight times conv, batch norm and relu. */
@@ -424,5 +513,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_backends_frozen__prepares_filters_once),
     cmocka_unit_test(test_backends_frozen__prepares_before_the_first_execution),
     cmocka_unit_test(test_backends_frozen__folds_only_what_it_may),
+    cmocka_unit_test(test_backends_frozen__reads_variables_from_their_sources),
 };
 SX_TEST_MAIN(tests)

@@ -422,6 +422,98 @@ static void test_savedmodel_predictor__the_first_run_is_like_a_later_one(void **
     sx_predictor_unload(scene.predictor);
 }
 
+static sx_status give_numbers(void *user, const char *name, const sx_type *type, void *out)
+{
+    (void)user;
+    (void)name;
+    for (int64_t i = 0; i < sx_type_elems(type); i++) {
+        ((float *)out)[i] = (float)(i % 7) - 2;
+    }
+    return SX_OK;
+}
+
+/* Changes a byte in the middle of a file, or changes it back. */
+static void flip(const char *path)
+{
+    FILE *f = fopen(path, "r+b");
+    assert_non_null(f);
+    assert_int_equal(fseek(f, 1000, SEEK_SET), 0);
+    const int c = fgetc(f);
+    assert_int_equal(fseek(f, 1000, SEEK_SET), 0);
+    assert_int_equal(fputc(c ^ 1, f), c ^ 1);
+    assert_int_equal(fclose(f), 0);
+}
+
+static sx_status convolve(sx_predictor *p, int64_t rows, float *out)
+{
+    static float x[4 * 8 * 8 * 64];
+    const sx_signature *s;
+    sx_arena arena;
+    sx_tensor y;
+    for (int i = 0; i < 4 * 8 * 8 * 64; i++) {
+        x[i] = (float)(i % (8 * 8 * 64) % 5);
+    }
+    assert_ok(sx_saved_model_find_signature(sx_predictor_model(p), SX_SERVING_DEFAULT, &s));
+    sx_arena_init(&arena, 0);
+    const sx_tensor input = {sx_type_of(SX_F32, rows, 8, 8, 64), x};
+    sx_status status = sx_predictor_run(p, s, &input, NULL, &arena, &y);
+    if (status == SX_OK) {
+        memcpy(out, (const float *)y.data + (rows - 1) * 64, 64 * sizeof(float));
+    }
+    sx_arena_deinit(&arena);
+    return status;
+}
+
+/* A filter that is packed is read from its file for each number of rows, and checked each time. */
+static void test_savedmodel_predictor__packed_variables_are_read_again(void **state)
+{
+    (void)state;
+    sx_builder *b = NULL;
+    sx_graph *graph = NULL;
+    char *dir = NULL, path[512];
+    assert_ok(sx_builder_create(&b));
+    sx_value x = sx_input(b, "x", sx_type_of(SX_F32, SX_BATCH, 8, 8, 64));
+    sx_value w =
+        sx_variable(b, &(sx_variable_spec){.name = "w", .type = sx_type_of(SX_F32, 3, 3, 64, 64)});
+    sx_output(b, "y", sx_reduce_mean(b, sx_nn_conv2d(b, x, w), .axes = SX_AXES(1, 2)));
+    assert_ok(sx_builder_finish(b, &graph));
+    sx_builder_destroy(b);
+    const sx_export_request request = {
+        .graph = graph, .read_variable = give_numbers, .base = scratch("m")};
+    assert_ok(sx_export_saved_model(&request, &dir));
+    sx_graph_destroy(graph);
+    snprintf(path, sizeof(path), "%s/variables/variables.data-00000-of-00001", dir);
+    for (int threads = 1; threads <= 2; threads++) {
+        const sx_predictor_options options = {
+            .device = "cpu", .threads = threads, .compile_at_load = true};
+        sx_predictor *p;
+        float first[64], y[64];
+        flip(path);
+        assert_error(sx_predictor_load(dir, &options, &p), SX_DATA_LOSS, "tensor \"w\"");
+        flip(path);
+        assert_ok(sx_predictor_load(dir, &options, &p));
+        assert_ok(convolve(p, 1, first));
+        flip(path);
+        assert_ok(convolve(p, 1, y));
+        assert_memory_equal(y, first, sizeof(y));
+        assert_error(convolve(p, 2, y), SX_DATA_LOSS, "tensor \"w\"");
+        flip(path);
+        assert_ok(convolve(p, 2, y));
+        for (int i = 0; i < 64; i++) {
+            assert_float_equal(y[i], first[i], 1e-3);
+        }
+        if (threads == 2) {
+            assert_int_equal(unlink(path), 0);
+        }
+        assert_ok(convolve(p, 4, y));
+        for (int i = 0; i < 64; i++) {
+            assert_float_equal(y[i], first[i], 1e-3);
+        }
+        sx_predictor_unload(p);
+    }
+    sx_free(dir);
+}
+
 /* ---- Threads ---- */
 
 enum { THREADS = 4, ROUNDS = 12, MOST_ROWS = 70 };
@@ -494,6 +586,7 @@ static const struct CMUnitTest tests[] = {
     scratch_test(test_savedmodel_predictor__decoding_is_part_of_the_function),
     scratch_test(test_savedmodel_predictor__inputs_have_numbers_of_rows_of_their_own),
     scratch_test(test_savedmodel_predictor__the_first_run_is_like_a_later_one),
+    scratch_test(test_savedmodel_predictor__packed_variables_are_read_again),
     scratch_test(test_savedmodel_predictor__threads_run_at_once),
 };
 

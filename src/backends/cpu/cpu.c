@@ -29,6 +29,9 @@ typedef struct cpu_buffer {
     void *block;      /* as allocated */
     char *own;        /* in it: row-major */
     const char *data; /* own, or borrowed */
+    const sx_buffer_source *source;
+    atomic_bool absent; /* the value is still to be read from the source */
+    pthread_mutex_t fetching;
 } cpu_buffer;
 
 typedef struct cpu_executable {
@@ -150,6 +153,8 @@ static sx_status cpu_buffer_create(sx_device *device, int memory, const sx_type 
     b->head.device = device;
     b->head.type = *type;
     atomic_init(&b->head.refs, 1);
+    atomic_init(&b->absent, false);
+    pthread_mutex_init(&b->fetching, NULL);
     b->data = b->own;
     *out = &b->head;
     return SX_OK;
@@ -158,13 +163,38 @@ static sx_status cpu_buffer_create(sx_device *device, int memory, const sx_type 
 static void cpu_buffer_destroy(sx_device_buffer *head)
 {
     cpu_buffer *b = (cpu_buffer *)head;
+    pthread_mutex_destroy(&b->fetching);
     sx_free(b->block);
     sx_free(b);
+}
+
+static void cpu_buffer_set_source(sx_device_buffer *head, const sx_buffer_source *source)
+{
+    cpu_buffer *b = (cpu_buffer *)head;
+    b->data = b->own;
+    b->source = source;
+    atomic_store(&b->absent, true);
+}
+
+/* The buffer has its value in its own memory, if it has a source. */
+static sx_status fetch(cpu_buffer *b)
+{
+    if (!atomic_load_explicit(&b->absent, memory_order_acquire)) {
+        return SX_OK;
+    }
+    pthread_mutex_lock(&b->fetching);
+    sx_status status = atomic_load(&b->absent) ? b->source->read(b->source->user, b->own) : SX_OK;
+    if (status == SX_OK) {
+        atomic_store_explicit(&b->absent, false, memory_order_release);
+    }
+    pthread_mutex_unlock(&b->fetching);
+    return status;
 }
 
 static void *cpu_buffer_data(sx_device_buffer *head)
 {
     cpu_buffer *b = (cpu_buffer *)head;
+    atomic_store(&b->absent, false);
     b->data = b->own;
     return b->own;
 }
@@ -172,6 +202,7 @@ static void *cpu_buffer_data(sx_device_buffer *head)
 static sx_status cpu_buffer_write(sx_device_buffer *head, const void *data, bool borrow)
 {
     cpu_buffer *b = (cpu_buffer *)head;
+    atomic_store_explicit(&b->absent, false, memory_order_relaxed);
     if (borrow && (uintptr_t)data % 16 == 0) {
         b->data = data;
         return SX_OK;
@@ -184,6 +215,7 @@ static sx_status cpu_buffer_write(sx_device_buffer *head, const void *data, bool
 static sx_status cpu_buffer_read(sx_device_buffer *head, void *data, int64_t deadline_ns)
 {
     (void)deadline_ns; /* it is here */
+    SX_TRY(fetch((cpu_buffer *)head));
     memcpy(data, ((cpu_buffer *)head)->data, (size_t)sx_type_bytes(&head->type));
     return SX_OK;
 }
@@ -197,6 +229,9 @@ static char *writable(sx_device_buffer *head, bool keep)
             memcpy(b->own, b->data, (size_t)sx_type_bytes(&head->type));
         }
         b->data = b->own;
+    }
+    if (!keep && atomic_load_explicit(&b->absent, memory_order_relaxed)) {
+        atomic_store_explicit(&b->absent, false, memory_order_relaxed);
     }
     return b->own;
 }
@@ -500,18 +535,106 @@ static void run_serial(cpu_run *r, const sx_cpu_stage *stage, int worker)
     }
 }
 
-/* The groups of what follows from frozen arguments (once.c), which workers take one by one. */
+/* Frozen arguments that one worker has read from their sources for one group. */
+typedef struct reading {
+    char *memory; /* they lie here one after another */
+    size_t capacity, used;
+    int *of; /* [args]: the group that it was read for last, + 1 */
+} reading;
+
+/* What workers take one by one: arguments to fetch, then the groups of what follows from frozen
+ * arguments (once.c). */
 typedef struct making {
     cpu_run *r;
+    sx_device_buffer *const *args;
     atomic_int next;
     char *memory; /* [workers] of `bytes`: SX_CPU_ONCE */
     size_t bytes;
-    char **bases; /* [workers][2 variants][spaces] */
+    char **bases;      /* [workers][2 variants][spaces] */
+    reading *readings; /* [workers] */
 } making;
+
+/* The argument that the part of the step that runs once reads as operand k, if its value is not in
+ * memory; or -1. */
+static int absent_arg(const making *m, const sx_cpu_step *s, int k)
+{
+    const int arg = s->in[k].space - SX_CPU_ARGS;
+    const bool is_arg = arg >= 0 && arg < m->r->head.executable->n_args;
+    const bool reads = s->once || (s->prepare_once != NULL && k < 32 && (s->read_once >> k & 1));
+    return is_arg && reads && atomic_load(&((cpu_buffer *)m->args[arg])->absent) ? arg : -1;
+}
+
+static int64_t room_of(const making *m, int arg)
+{
+    return sx_cpu_round_up(sx_type_bytes(&m->args[arg]->type)) + SX_CPU_ALIGN;
+}
+
+/* Reads what the step needs and nobody has; others may read it, too. */
+static sx_status read_for_step(making *m, const sx_cpu_step *s, int group, int worker)
+{
+    const sx_cpu_plan *p = plan_of(m->r);
+    reading *r = &m->readings[worker];
+    for (int k = 0; k < s->n_in; k++) {
+        const int arg = absent_arg(m, s, k);
+        if (arg < 0 || r->of[arg] == group + 1) {
+            continue;
+        }
+        cpu_buffer *b = (cpu_buffer *)m->args[arg];
+        if (!p->arg_read_once[arg]) {
+            SX_TRY(fetch(b));
+            continue;
+        }
+        SX_TRY(b->source->read(b->source->user, r->memory + r->used));
+        for (int v = 0; v < 2; v++) {
+            m->bases[((ptrdiff_t)worker * 2 + v) * p->n_spaces + SX_CPU_ARGS + arg] =
+                r->memory + r->used;
+        }
+        r->used += (size_t)room_of(m, arg);
+        r->of[arg] = group + 1;
+    }
+    return SX_OK;
+}
+
+static sx_status read_for_group(making *m, int group, int worker)
+{
+    const sx_cpu_plan *p = plan_of(m->r);
+    reading *r = &m->readings[worker];
+    int64_t room = 0;
+    bool enough = true;
+    for (int i = p->once_groups[group]; i < p->once_groups[group + 1]; i++) {
+        const sx_cpu_step *s = &p->steps[0][p->once_order[i]];
+        for (int k = 0; k < s->n_in && enough; k++) {
+            const int arg = absent_arg(m, s, k);
+            enough = arg < 0 || sx_add_i64(room, room_of(m, arg), &room);
+        }
+    }
+    if (enough && (size_t)room > r->capacity) {
+        sx_free_aligned(r->memory);
+        r->memory = sx_alloc_aligned((size_t)room, SX_CPU_ALIGN);
+        r->capacity = r->memory != NULL ? (size_t)room : 0;
+        enough = r->memory != NULL;
+    }
+    if (!enough) {
+        return sx_no_memory("to prepare a program's frozen values");
+    }
+    r->used = 0;
+    for (int i = p->once_groups[group]; i < p->once_groups[group + 1]; i++) {
+        SX_TRY(read_for_step(m, &p->steps[0][p->once_order[i]], group, worker));
+    }
+    return SX_OK;
+}
 
 static void make_group(making *m, int group, int worker)
 {
     const sx_cpu_plan *p = plan_of(m->r);
+    const sx_cpu_call first = call_of(m->r, 0);
+    sx_status status = sx_cpu_has_failed(&first) ? SX_OK : read_for_group(m, group, worker);
+    if (status != SX_OK) {
+        sx_cpu_fail(&first, status);
+    }
+    if (sx_cpu_has_failed(&first)) {
+        return;
+    }
     for (int k = p->once_groups[group]; k < p->once_groups[group + 1]; k++) {
         for (int v = 0; v < p->n_variants; v++) {
             const sx_cpu_step *s = &p->steps[v][p->once_order[k]];
@@ -547,9 +670,16 @@ static void make_groups(void *user, int worker)
             make_group(m, i, worker);
         }
     }
-    for (int i; (i = atomic_fetch_add(&m->next, 1)) < p->n_once_groups;) {
-        if (!needs_scratch(p, i)) {
-            make_group(m, i, worker);
+    const int n_args = m->r->head.executable->n_args;
+    for (int i; (i = atomic_fetch_add(&m->next, 1)) < n_args + p->n_once_groups;) {
+        if (i >= n_args && !needs_scratch(p, i - n_args)) {
+            make_group(m, i - n_args, worker);
+        } else if (i < n_args && !p->arg_read_once[i]) {
+            const sx_cpu_call call = call_of(m->r, 0);
+            sx_status status = fetch((cpu_buffer *)m->args[i]);
+            if (status != SX_OK) {
+                sx_cpu_fail(&call, status);
+            }
         }
     }
 }
@@ -557,7 +687,7 @@ static void make_groups(void *user, int worker)
 enum { MAKE_ALONE = 1 << 20 }; /* bytes that are not worth other workers */
 
 /* Runs the steps that the first execution alone runs. Large parts of what is kept are in made[]. */
-static sx_status run_once(cpu_run *r, char *const *made)
+static sx_status run_once(cpu_run *r, sx_device_buffer *const *args, char *const *made)
 {
     cpu_platform *platform = platform_of(r->head.executable);
     const sx_cpu_plan *p = plan_of(r);
@@ -568,13 +698,23 @@ static sx_status run_once(cpu_run *r, char *const *made)
             }
         }
     }
-    const int workers = p->kept_bytes + p->large_bytes >= MAKE_ALONE ? platform->workers : 1;
-    making m = {.r = r, .bytes = (size_t)sx_cpu_round_up(p->once_bytes) + SX_CPU_ALIGN};
+    const int n_args = r->head.executable->n_args;
+    int64_t absent = 0;
+    for (int i = 0; i < n_args; i++) {
+        const cpu_buffer *b = (const cpu_buffer *)args[i];
+        absent += atomic_load(&b->absent) ? sx_type_bytes(&b->head.type) : 0;
+    }
+    const int workers =
+        p->kept_bytes + p->large_bytes + absent >= MAKE_ALONE ? platform->workers : 1;
+    making m = {
+        .r = r, .args = args, .bytes = (size_t)sx_cpu_round_up(p->once_bytes) + SX_CPU_ALIGN};
     size_t bytes;
     m.memory = sx_mul_size(m.bytes, (size_t)workers, &bytes) ? sx_alloc_aligned(bytes, SX_CPU_ALIGN)
                                                              : NULL;
     m.bases = sx_alloc((size_t)workers * 2, (size_t)p->n_spaces * sizeof(char *));
-    sx_status status = m.memory == NULL || m.bases == NULL
+    m.readings = sx_alloc((size_t)workers, sizeof(*m.readings));
+    int *of = sx_alloc((size_t)workers, ((size_t)n_args + 1) * sizeof(int));
+    sx_status status = m.memory == NULL || m.bases == NULL || m.readings == NULL || of == NULL
                            ? sx_no_memory("to prepare a program's frozen values")
                            : SX_OK;
     for (int i = 0; i < workers * 2 && status == SX_OK; i++) {
@@ -582,6 +722,7 @@ static sx_status run_once(cpu_run *r, char *const *made)
         memcpy(bases, r->bases[i % 2 < p->n_variants && i % 2 != 0 ? p->larger : 0],
                (size_t)p->n_spaces * sizeof(char *));
         bases[SX_CPU_ONCE] = m.memory + (size_t)(i / 2) * m.bytes;
+        m.readings[i / 2].of = of + (ptrdiff_t)(i / 2) * (n_args + 1);
     }
     if (status == SX_OK && workers > 1) {
         const int before = sx_dnn_enter(1);
@@ -592,13 +733,18 @@ static sx_status run_once(cpu_run *r, char *const *made)
     } else if (status == SX_OK) {
         make_groups(&m, 0);
     }
+    for (int i = 0; i < workers && m.readings != NULL; i++) {
+        sx_free_aligned(m.readings[i].memory);
+    }
+    sx_free(m.readings);
+    sx_free(of);
     sx_free_aligned(m.memory);
     sx_free(m.bases);
     return status == SX_OK ? atomic_exchange(&r->fault, SX_OK) : status;
 }
 
 /* Computes what follows from the frozen arguments, with the mutex held. */
-static sx_status make_kept(cpu_run *r)
+static sx_status make_kept(cpu_run *r, sx_device_buffer *const *args)
 {
     cpu_executable *e = (cpu_executable *)r->head.executable;
     const sx_cpu_plan *p = e->plan;
@@ -615,7 +761,7 @@ static sx_status make_kept(cpu_run *r)
         }
     }
     sx_status status =
-        enough ? run_once(r, made) : sx_no_memory("to prepare a program's frozen values");
+        enough ? run_once(r, args, made) : sx_no_memory("to prepare a program's frozen values");
     for (int i = 0; i < p->n_large && made != NULL; i++) {
         if (status == SX_OK && made[i] != NULL && e->blocks[i] == NULL) {
             status = sx_cpu_block_get(platform_of(&e->head)->shared, made[i], p->large[i].bytes,
@@ -636,7 +782,7 @@ static sx_status make_kept(cpu_run *r)
 }
 
 /* What the first execution makes is there, and the run's bases refer to it. */
-static sx_status need_kept(cpu_run *r)
+static sx_status need_kept(cpu_run *r, sx_device_buffer *const *args)
 {
     cpu_executable *e = (cpu_executable *)r->head.executable;
     if (r->has_blocks) {
@@ -644,7 +790,7 @@ static sx_status need_kept(cpu_run *r)
     }
     if (!atomic_load_explicit(&e->kept_is_made, memory_order_acquire)) {
         pthread_mutex_lock(&e->making);
-        sx_status status = atomic_load(&e->kept_is_made) ? SX_OK : make_kept(r);
+        sx_status status = atomic_load(&e->kept_is_made) ? SX_OK : make_kept(r, args);
         if (status == SX_OK) {
             atomic_store_explicit(&e->kept_is_made, true, memory_order_release);
         }
@@ -653,6 +799,18 @@ static sx_status need_kept(cpu_run *r)
     }
     set_block_bases(r, e);
     r->has_blocks = true;
+    return SX_OK;
+}
+
+/* Fetches the arguments that each execution reads. */
+static sx_status fetch_args(cpu_run *r, sx_device_buffer *const *args)
+{
+    const sx_cpu_plan *p = plan_of(r);
+    for (int i = 0; i < r->head.executable->n_args; i++) {
+        if (!p->arg_read_once[i]) {
+            SX_TRY(fetch((cpu_buffer *)args[i]));
+        }
+    }
     return SX_OK;
 }
 
@@ -719,7 +877,8 @@ static sx_status cpu_prepare(sx_run *head, sx_device_buffer *const *args)
     const sx_cpu_plan *p = plan_of(r);
     const int before = sx_dnn_enter(p->team ? platform_of(head->executable)->workers : 1);
     bind_args(r, args);
-    sx_status status = need_kept(r);
+    sx_status status = need_kept(r, args);
+    status = status == SX_OK ? fetch_args(r, args) : status;
     sx_dnn_leave(before);
     const int64_t bytes = p->shard_bytes * p->shards + p->common_bytes;
     for (int64_t i = 0; i < bytes; i += PAGE) {
@@ -737,7 +896,8 @@ static sx_status cpu_submit(sx_run *head, sx_device_buffer *const *args,
     bind(r, args, outputs);
     r->calls++;
     int before = sx_dnn_enter(plan->team ? p->workers : 1);
-    sx_status status = need_kept(r);
+    sx_status status = need_kept(r, args);
+    status = status == SX_OK ? fetch_args(r, args) : status;
     if (status != SX_OK) {
         sx_dnn_leave(before);
         return status;
@@ -812,6 +972,7 @@ const sx_backend sx_backend_cpu = {
     .buffer_write = cpu_buffer_write,
     .buffer_read = cpu_buffer_read,
     .buffer_data = cpu_buffer_data,
+    .buffer_set_source = cpu_buffer_set_source,
     .compile = cpu_compile,
     .executable_destroy = cpu_destroy,
     .info = cpu_info,

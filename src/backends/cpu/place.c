@@ -492,6 +492,14 @@ static sx_status place_frozen(sx_cpu_planner *p)
             }
         }
     }
+    plan->arg_read_once = sx_arena_array(&plan->arena, p->g->n_args + 1, bool);
+    if (plan->arg_read_once == NULL) {
+        return sx_cpu_no_memory();
+    }
+    for (int i = 0; i < p->g->n_args; i++) {
+        const int value = p->g->args[i].value.id;
+        plan->arg_read_once[i] = p->values[value].frozen && !read_later[value];
+    }
     for (int i = 1; i < p->n_values && plan->frozen; i++) {
         const sx_cpu_pvalue *v = &p->values[i];
         if (v->constant && v->root == i && v->at.space >= plan->first_large) {

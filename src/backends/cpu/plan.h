@@ -151,6 +151,7 @@ typedef struct sx_cpu_plan {
     int first_large, n_large, max_large;
     int64_t large_bytes;
     const bool *arg_batched, *out_batched;
+    bool *arg_read_once; /* by the first execution at most, to make what is kept */
     const int64_t *arg_example_bytes, *out_example_bytes;
     bool parallel; /* enough work to use the pool */
     bool team;     /* one shard of much work: oneDNN may use its own team */

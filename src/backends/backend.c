@@ -251,6 +251,13 @@ void sx_device_buffer_release(sx_device_buffer *buffer)
 
 /* ---- Executables ---- */
 
+void sx_platform_prepare_products(sx_platform *platform)
+{
+    if (platform->backend->prepare_products != NULL) {
+        platform->backend->prepare_products(platform);
+    }
+}
+
 sx_status sx_compile(sx_platform *platform, const sx_graph *graph,
                      const sx_compile_options *options, sx_executable **out)
 {

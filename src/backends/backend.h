@@ -230,6 +230,9 @@ struct sx_backend {
     sx_status (*buffer_copy)(sx_device_buffer *from, sx_device *to, int memory,
                              sx_device_buffer **out);
 
+    /* Optional: makes what programs with matrix products need, once in a process, which compiling
+     * the first of them would do otherwise. From any thread. */
+    void (*prepare_products)(sx_platform *platform);
     sx_status (*compile)(sx_platform *platform, const sx_graph *graph,
                          const sx_compile_options *options, sx_executable **out);
     void (*executable_destroy)(sx_executable *executable);
@@ -313,6 +316,9 @@ SX_MUST_USE sx_status sx_device_buffer_copy(sx_device_buffer *from, sx_device *t
 sx_device_buffer *sx_device_buffer_retain(sx_device_buffer *buffer);
 void sx_device_buffer_release(sx_device_buffer *buffer); /* NULL is fine */
 
+/* Does, while the caller does something else, a part of compiling that programs with matrix
+ * products have in common. */
+void sx_platform_prepare_products(sx_platform *platform);
 SX_MUST_USE sx_status sx_compile(sx_platform *platform, const sx_graph *graph,
                                  const sx_compile_options *options, sx_executable **out);
 /* For a backend, before it allocates an executable's memory: charges the executable's budget, if

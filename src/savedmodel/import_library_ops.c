@@ -4,9 +4,11 @@
  * end of this file, and in import_library_*.c. */
 #include "savedmodel/import_library_ops.h"
 
+#include <pthread.h>
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/name_index.h"
 #include "graph/host.h"
 
 /* ---- One to one ---- */
@@ -225,17 +227,24 @@ static const sx_tf_op_row *const tables[] = {
 /* What the operators read themselves. */
 static const sx_tf_op_row one_to_one = {"", sx_tf_import_one, NULL};
 
-static const sx_tf_op_row *find_row(const char *tf_op)
+static sx_name_index rows_by_op;
+
+static void index_rows(void)
 {
-    const sx_tf_form *form = NULL;
     for (size_t t = 0; t < SX_COUNT(tables); t++) {
         for (const sx_tf_op_row *row = tables[t]; row->tf_op != NULL; row++) {
-            if (strcmp(row->tf_op, tf_op) == 0) {
-                return row;
-            }
+            sx_name_index_add(&rows_by_op, row->tf_op, row);
         }
     }
-    return sx_op_find_tf(tf_op, &form) != NULL ? &one_to_one : NULL;
+}
+
+static const sx_tf_op_row *find_row(const char *tf_op)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, index_rows);
+    const sx_tf_form *form = NULL;
+    const sx_tf_op_row *row = sx_name_index_find(&rows_by_op, tf_op);
+    return row == NULL && sx_op_find_tf(tf_op, &form) != NULL ? &one_to_one : row;
 }
 
 bool sx_tf_import_has_op(const char *tf_op)

@@ -357,6 +357,29 @@ static sx_status make_ready(sx_predictor *p, const sx_predictor_options *options
     return options->compile_at_load && p->stored == NULL ? prepare_all(p, options->cancel) : SX_OK;
 }
 
+/* Whether programs of the model multiply by a matrix of some size. */
+static bool has_products(const sx_saved_model *m)
+{
+    enum { SMALL = 2048 }; /* elements: the device has something simpler for them */
+    static const char *const ops[] = {"MatMul", "BatchMatMulV2", "BatchMatMulV3", "Einsum"};
+    const sx_bundle *b = sx_saved_model_variables(m);
+    bool product = false, large = false;
+    for (size_t i = 0; i < SX_COUNT(ops); i++) {
+        product = product || sx_saved_model_find_op(m, ops[i]) != NULL;
+    }
+    for (size_t i = 0; b != NULL && i < sx_bundle_count(b) && product && !large; i++) {
+        const sx_type *type = &sx_bundle_at(b, i)->type;
+        large = type->dtype != SX_DTYPE_NONE && type->rank >= 2 && sx_type_elems(type) > SMALL;
+    }
+    return product && large;
+}
+
+static void *prepare_products(void *platform)
+{
+    sx_platform_prepare_products(platform);
+    return NULL;
+}
+
 sx_status sx_predictor_load(const char *dir, const sx_predictor_options *options,
                             sx_predictor **out_predictor)
 {
@@ -375,6 +398,13 @@ sx_status sx_predictor_load(const char *dir, const sx_predictor_options *options
     status = status == SX_OK ? set_memory_limit(p, options->memory_limit_bytes) : status;
     status = status == SX_OK ? sx_saved_model_open_within(dir, options->tags, &p->memory, &p->model)
                              : status;
+    /* A thread that cannot be started is no error: compiling does it. */
+    pthread_t products;
+    const int threads = options->threads > 0 ? options->threads : sx_cpu_count();
+    const bool started = status == SX_OK && options->compile_at_load && threads > 1 &&
+                         has_products(p->model) &&
+                         sx_thread_create(&products, NULL, prepare_products,
+                                          sx_session_device(p->session)->platform) == 0;
     status = status == SX_OK ? sx_tables_create(&p->memory, dir, &p->tables) : status;
     if (status == SX_OK) {
         sx_session_draw_variables(p->session, false);
@@ -390,6 +420,9 @@ sx_status sx_predictor_load(const char *dir, const sx_predictor_options *options
         status = sx_load_tables(p->model, p->library, p->session, &p->memory, &p->limits,
                                 options->cancel, p->tables);
         sx_saved_model_drop_constants(p->model);
+    }
+    if (started) {
+        pthread_join(products, NULL);
     }
     if (status != SX_OK) {
         sx_predictor_unload(p);

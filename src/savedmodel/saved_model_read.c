@@ -277,6 +277,7 @@ static sx_status read_signatures(sx_saved_model *m)
 struct restorer {
     sx_saved_model *model;
     sx_map nodes;
+    sx_map args; /* of the function: name -> number + 1 */
     const Tensorflow__FunctionDef *function;
     const Tensorflow__NodeDef *call;
 };
@@ -300,11 +301,9 @@ static const Tensorflow__NodeDef *find_handle(const struct restorer *r, const ch
     int output = 0;
     const Tensorflow__NodeDef *node = find_ref(&r->nodes, ref, &output);
     if (node == NULL && r->function != NULL) {
-        const Tensorflow__OpDef *signature = r->function->signature;
-        for (size_t i = 0; i < signature->n_input_arg && i < r->call->n_input; i++) {
-            if (strcmp(signature->input_arg[i]->name, ref) == 0) {
-                node = find_ref(&r->model->nodes, r->call->input[i], &output);
-            }
+        const size_t arg = (size_t)(uintptr_t)sx_map_get(&r->args, ref);
+        if (arg > 0 && arg <= r->call->n_input) {
+            node = find_ref(&r->model->nodes, r->call->input[arg - 1], &output);
         }
     }
     return node;
@@ -418,6 +417,15 @@ static const Tensorflow__FunctionDef *find_function(const Tensorflow__GraphDef *
     return NULL;
 }
 
+static sx_status index_args(struct restorer *r)
+{
+    const Tensorflow__OpDef *signature = r->function->signature;
+    for (size_t i = 0; i < signature->n_input_arg; i++) {
+        SX_TRY(sx_map_put(&r->args, signature->input_arg[i]->name, (void *)(uintptr_t)(i + 1)));
+    }
+    return SX_OK;
+}
+
 static sx_status read_restorer(sx_saved_model *m)
 {
     const Tensorflow__GraphDef *graph = m->meta->graph_def;
@@ -433,9 +441,14 @@ static sx_status read_restorer(sx_saved_model *m)
         r.call = restore;
     }
     sx_map_init(&r.nodes);
-    sx_status status = r.function != NULL
-                           ? note_assignments(&r, r.function->node_def, r.function->n_node_def)
-                           : note_assignments(&r, graph->node, graph->n_node);
+    sx_map_init(&r.args);
+    sx_status status = r.function != NULL ? index_args(&r) : SX_OK;
+    if (status == SX_OK) {
+        status = r.function != NULL
+                     ? note_assignments(&r, r.function->node_def, r.function->n_node_def)
+                     : note_assignments(&r, graph->node, graph->n_node);
+    }
+    sx_map_deinit(&r.args);
     sx_map_deinit(&r.nodes);
     return status;
 }

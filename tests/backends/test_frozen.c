@@ -297,6 +297,43 @@ static sx_graph *deep_network(void)
     return g;
 }
 
+/* Threads that prepare the steps of a program share nothing: it is the same for any number of them,
+ * and memory that any of them lacks is an error of the whole. */
+static void test_backends_frozen__threads_prepare_one_program(void **state)
+{
+    (void)state;
+    sx_graph *graph = deep_network();
+    sx_platform *platform[2];
+    sx_executable *executable[2] = {NULL, NULL};
+    const sx_compile_options options = {.batch = 1, .shards = 1, .frozen = true};
+    for (int i = 0; i < 2; i++) {
+        sx_executable_info info;
+        assert_ok(sx_platform_open("cpu", &(sx_platform_options){.cpu.threads = 1 + 3 * i},
+                                   &platform[i]));
+        assert_ok(sx_compile(platform[i], graph, &options, &executable[i]));
+        assert_ok(sx_executable_get_info(executable[i], &info));
+        assert_true(info.kernels >= LAYERS);
+        sx_executable_release(executable[i]);
+    }
+    int failed = 0;
+    for (long n = 1, done = 0; done == 0; n += 19) {
+        sx_executable *e = NULL;
+        sx_alloc_fail_after(n);
+        sx_status status = sx_compile(platform[1], graph, &options, &e);
+        sx_alloc_fail_after(0);
+        done = status == SX_OK;
+        failed += status != SX_OK;
+        assert_true(status == SX_OK || sx_status_code(status) == SX_RESOURCE_EXHAUSTED);
+        sx_status_free(status);
+        sx_executable_release(e);
+    }
+    assert_true(failed > 10);
+    for (int i = 0; i < 2; i++) {
+        sx_platform_close(platform[i]);
+    }
+    sx_graph_destroy(graph);
+}
+
 /* Folded filters take memory until they are packed, one at a time for each worker, and after
  * sx_run_prepare() the first execution does no more than a later one. Workers share the packing:
  * the result is that of one. */
@@ -513,6 +550,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_backends_frozen__prepares_filters_once),
     cmocka_unit_test(test_backends_frozen__prepares_before_the_first_execution),
     cmocka_unit_test(test_backends_frozen__folds_only_what_it_may),
+    cmocka_unit_test(test_backends_frozen__threads_prepare_one_program),
     cmocka_unit_test(test_backends_frozen__reads_variables_from_their_sources),
 };
 SX_TEST_MAIN(tests)

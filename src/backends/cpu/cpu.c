@@ -252,6 +252,14 @@ static void cpu_destroy(sx_executable *head)
     sx_free(e);
 }
 
+static void cpu_prepare_products(sx_platform *platform)
+{
+    (void)platform;
+    const int before = sx_dnn_enter(1);
+    sx_dnn_gemm_prepare();
+    sx_dnn_leave(before);
+}
+
 static sx_status cpu_compile(sx_platform *platform, const sx_graph *graph,
                              const sx_compile_options *options, sx_executable **out)
 {
@@ -973,6 +981,7 @@ const sx_backend sx_backend_cpu = {
     .buffer_read = cpu_buffer_read,
     .buffer_data = cpu_buffer_data,
     .buffer_set_source = cpu_buffer_set_source,
+    .prepare_products = cpu_prepare_products,
     .compile = cpu_compile,
     .executable_destroy = cpu_destroy,
     .info = cpu_info,

@@ -126,8 +126,12 @@ typedef struct sx_cpu_large {
     sx_cpu_block *block; /* of a constant: the executable takes it */
 } sx_cpu_large;
 
+enum { SX_CPU_MAX_PARTS = 8 };
+
 typedef struct sx_cpu_plan {
     sx_arena arena;
+    sx_arena parts[SX_CPU_MAX_PARTS]; /* [n_parts]: of the threads that prepared the steps */
+    int n_parts;
     sx_graph *graph;       /* after the passes; batch symbolic */
     sx_graph *variants[2]; /* the program of the larger shards, of the smaller: the same nodes */
     int64_t batch;

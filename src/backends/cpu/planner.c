@@ -2,12 +2,15 @@
  *
  *   passes -> one graph per shard size -> units -> schedule -> results, in place
  *          -> prepared steps -> arenas -> operands */
+#include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "backends/cpu/planner.h"
 #include "base/checked.h"
 #include "base/memory.h"
 #include "base/ram.h"
+#include "base/thread.h"
 #include "graph/host.h"
 #include "graph/ops/attrs.h"
 #include "graph/passes/passes.h"
@@ -320,6 +323,40 @@ static sx_status prepare_step(sx_cpu_planner *p, const sx_cpu_unit *u, int varia
     }
 }
 
+/* Preparing steps takes long where oneDNN makes machine code for them: threads take them one by
+ * one, the last step first, since that is often a product, the code of which takes longest. Each
+ * has memory of its own, in a plan that ends up as part of the whole one's. */
+typedef struct preparing {
+    sx_cpu_planner *p;
+    atomic_int next, failed; /* of the steps of all variants, from the last */
+} preparing;
+
+typedef struct preparer {
+    preparing *all;
+    sx_cpu_planner planner;
+    sx_cpu_plan part;
+    sx_status status;
+    int at; /* the step that failed */
+    pthread_t thread;
+} preparer;
+
+static void *prepare_some(void *user)
+{
+    preparer *w = user;
+    const int n = w->part.n_steps;
+    for (int i; (i = atomic_fetch_sub(&w->all->next, 1)) >= 0 && !atomic_load(&w->all->failed);) {
+        const sx_cpu_unit *u = &w->planner.units[w->planner.order[i % n]];
+        w->status = prepare_step(&w->planner, u, i / n);
+        w->at = i;
+        if (w->status != SX_OK) {
+            atomic_store(&w->all->failed, 1);
+        }
+    }
+    return NULL;
+}
+
+enum { ALONE_FLOPS = 1 << 20 }; /* what computes so little is prepared at once, too */
+
 static sx_status prepare_steps(sx_cpu_planner *p)
 {
     sx_cpu_plan *plan = p->plan;
@@ -328,11 +365,49 @@ static sx_status prepare_steps(sx_cpu_planner *p)
         if (plan->steps[v] == NULL) {
             return sx_cpu_no_memory();
         }
-        for (int i = 0; i < plan->n_steps; i++) {
-            SX_TRY(prepare_step(p, &p->units[p->order[i]], v));
+    }
+    const bool alone = plan->n_steps < 2 || sx_cpu_graph_flops(p->g) < ALONE_FLOPS;
+    const int n = alone ? 1 : SX_MIN(plan->workers, (int)SX_CPU_MAX_PARTS);
+    preparing all = {.p = p};
+    atomic_init(&all.next, plan->n_variants * plan->n_steps - 1);
+    atomic_init(&all.failed, 0);
+    preparer workers[SX_CPU_MAX_PARTS];
+    for (int i = 0; i < n; i++) {
+        preparer *w = &workers[i];
+        *w = (preparer){.all = &all, .planner = *p, .part = *plan};
+        w->planner.plan = &w->part;
+        w->part.cleanups = NULL;
+        sx_arena_init(&w->planner.scratch, 0);
+        sx_arena_init(&w->part.arena, plan->arena.limit_bytes);
+    }
+    int started = 1;
+    while (started < n &&
+           sx_thread_create(&workers[started].thread, NULL, prepare_some, &workers[started]) == 0) {
+        started++;
+    }
+    (void)prepare_some(&workers[0]);
+    sx_status status = SX_OK;
+    for (int i = 0; i < n; i++) {
+        preparer *w = &workers[i];
+        if (i > 0 && i < started) {
+            pthread_join(w->thread, NULL);
+        }
+        sx_arena_deinit(&w->planner.scratch);
+        plan->parts[plan->n_parts++] = w->part.arena;
+        plan->bf16 = plan->bf16 || w->part.bf16;
+        while (w->part.cleanups != NULL) {
+            sx_cpu_cleanup *c = w->part.cleanups;
+            w->part.cleanups = c->next;
+            c->next = plan->cleanups;
+            plan->cleanups = c;
+        }
+        if (status == SX_OK) {
+            status = w->status;
+        } else {
+            sx_status_free(w->status);
         }
     }
-    return SX_OK;
+    return status;
 }
 
 /* Operations and bytes between two looks at the clock: some 100 us. */
@@ -605,6 +680,9 @@ void sx_cpu_plan_destroy(sx_cpu_plan *plan)
     sx_graph_destroy(plan->variants[0]);
     sx_graph_destroy(plan->variants[1]);
     sx_free_aligned(plan->constants);
+    for (int i = 0; i < plan->n_parts; i++) {
+        sx_arena_deinit(&plan->parts[i]);
+    }
     sx_arena_deinit(&plan->arena);
     sx_free(plan);
 }

@@ -1,10 +1,12 @@
 /* See tf_reader.h. */
 #include "graph/lower/tf_reader.h"
 
+#include <pthread.h>
 #include <string.h>
 
 #include <sextant/complex.h>
 
+#include "base/name_index.h"
 #include "graph/attr_operands.h"
 #include "graph/op_def.h"
 
@@ -116,18 +118,29 @@ sx_status sx_tf_read_value(const sx_tf_node *n, int input, const sx_tensor **out
 
 /* ---- Nodes ---- */
 
-const sx_op_def *sx_op_find_tf(const char *tf_op, const sx_tf_form **out_form)
+static sx_name_index ops_by_form;
+
+static void index_forms(void)
 {
     for (int i = 0; i < SX_OPID_COUNT; i++) {
         const sx_tf_form *form = sx_op_table[i]->from_tf;
         for (; form != NULL && form->op != NULL; form++) {
-            if (strcmp(form->op, tf_op) == 0) {
-                *out_form = form;
-                return sx_op_table[i];
-            }
+            sx_name_index_add(&ops_by_form, form->op, sx_op_table[i]);
         }
     }
-    return NULL;
+}
+
+const sx_op_def *sx_op_find_tf(const char *tf_op, const sx_tf_form **out_form)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, index_forms);
+    const sx_op_def *op = sx_name_index_find(&ops_by_form, tf_op);
+    const sx_tf_form *form = op != NULL ? op->from_tf : NULL;
+    while (form != NULL && strcmp(form->op, tf_op) != 0) {
+        form++;
+    }
+    *out_form = form != NULL ? form : *out_form;
+    return op;
 }
 
 static int find_attr(const sx_op_def *op, const char *name)

@@ -9,6 +9,7 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/memory.h"
+#include "graph/passes/passes.h"
 
 enum { SETTLE_NS = 1000000000 }; /* that a platform waits for what still executes */
 
@@ -280,7 +281,11 @@ sx_status sx_compile(sx_platform *platform, const sx_graph *graph,
         }
     }
     sx_executable *e = NULL;
-    SX_TRY(platform->backend->compile(platform, graph, o, &e));
+    sx_graph *plain = NULL;
+    SX_TRY(sx_pass_drop_gradients(graph, &plain));
+    sx_status compiled = platform->backend->compile(platform, plain != NULL ? plain : graph, o, &e);
+    sx_graph_destroy(plain);
+    SX_TRY(compiled);
     if (o->memory != NULL && e->memory == NULL) {
         sx_executable_info info;
         e->memory = o->memory;

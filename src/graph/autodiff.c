@@ -8,6 +8,7 @@
 #include "base/checked.h"
 #include "base/memory.h"
 #include "graph/builder.h"
+#include "graph/ops/attrs.h"
 
 typedef struct walk {
     sx_builder *b;
@@ -79,6 +80,18 @@ static sx_status check_known(const walk *w, const sx_node *node)
     return SX_OK;
 }
 
+static sx_status refuse(const sx_node *node)
+{
+    const char *why = node->op == &sx_op_refuse_gradient
+                          ? ((const sx_refuse_gradient_attrs *)node->attrs)->why
+                          : NULL;
+    return why != NULL ? sx_error(SX_UNIMPLEMENTED, "%s", why)
+                       : sx_error(SX_UNIMPLEMENTED,
+                                  "the gradient of %s \"%s\" is not implemented; apply "
+                                  "sx_stop_gradient() to its result to train without it",
+                                  node->op->name, node->name);
+}
+
 static void differentiate(walk *w, const sx_node *node)
 {
     sx_value y[SX_MAX_OUTPUTS], dy[SX_MAX_OUTPUTS];
@@ -108,10 +121,7 @@ static void differentiate(walk *w, const sx_node *node)
     }
     sx_builder_at(w->b, node->file, node->line);
     if ((node->op->flags & SX_OP_REFUSES_GRAD) != 0) {
-        sx_builder_fail(w->b, sx_error(SX_UNIMPLEMENTED,
-                                       "the gradient of %s \"%s\" is not implemented; apply "
-                                       "sx_stop_gradient() to its result to train without it",
-                                       node->op->name, node->name));
+        sx_builder_fail(w->b, refuse(node));
     }
     sx_builder_fail(w->b, check_known(w, node));
     if (sx_builder_failed(w->b)) {

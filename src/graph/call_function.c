@@ -99,7 +99,8 @@ static sx_status call(sx_builder *b, const sx_library *library, const sx_functio
         }
     }
     SX_TRY_GOTO(status,
-                sx_specialize(library, function->body, &(sx_binding){.args = args, .n_args = n},
+                sx_specialize(library, function->body,
+                              &(sx_binding){.args = args, .n_args = n, .differentiated = true},
                               &(sx_specialize_limits){0}, &spec),
                 done);
     sx_value *slots = sx_arena_array(&arena, spec->n_slots + 1, sx_value);

@@ -262,6 +262,9 @@ typedef enum sx_op_flags {
     SX_OP_SHAPE_SOURCE = 1 << 15,
     /* It has a gradient, which nobody has written: an error where one is asked for. */
     SX_OP_REFUSES_GRAD = 1 << 16,
+    /* Its outputs are its first operands; it only says what their gradient is. Left out where none
+     * is asked for: of a function that is not differentiated, of a compiled graph. */
+    SX_OP_FOR_GRADIENT = 1 << 17,
 } sx_op_flags;
 
 enum { SX_VARIADIC = -1 };

@@ -344,7 +344,7 @@ static sx_status walk_plain(sx_specializer *s, const sx_graph *g, const sx_node 
     for (int i = 0; i < n->n_outputs; i++) {
         strings = strings || types[i].dtype == SX_STRING;
     }
-    if (unfit != SX_OK && op == &sx_op_map) {
+    if (unfit != SX_OK && (op == &sx_op_map || (op->flags & SX_OP_FOR_GRADIENT) != 0)) {
         return unfit;
     }
     sx_status_free(unfit);
@@ -397,6 +397,24 @@ static sx_status walk_late(sx_specializer *s, const sx_graph *g, const sx_node *
                    types, n->n_outputs, out_vals);
 }
 
+/* Of a node of SX_OP_FOR_GRADIENT: its outputs are its first operands. */
+static sx_status check_first(const sx_specializer *s, const sx_graph *g, const sx_node *n,
+                             const int *in)
+{
+    if (n->n_outputs > n->n_inputs) {
+        return sx_error(SX_INVALID_ARGUMENT, "%d outputs are declared for %d operands",
+                        n->n_outputs, n->n_inputs);
+    }
+    for (int i = 0; i < n->n_outputs; i++) {
+        const sx_type *got = &s->vals[in[i]].type,
+                      *declared = sx_graph_type(g, sx_node_output(n, i));
+        if (!sx_type_may_be(got, declared)) {
+            return sx_contradicts("output", i, got, declared);
+        }
+    }
+    return SX_OK;
+}
+
 static sx_status walk_node(sx_specializer *s, const sx_graph *g, const sx_node *n, const int *in,
                            const char *name, int *out_vals)
 {
@@ -441,6 +459,13 @@ static sx_status walk_node(sx_specializer *s, const sx_graph *g, const sx_node *
             SX_TRY(sx_walk_gradient(s, n, f, in, name, out_vals, &waits));
         }
         return waits ? walk_late(s, g, n, in, name, out_vals) : SX_OK;
+    }
+    if ((n->op->flags & SX_OP_FOR_GRADIENT) != 0) {
+        SX_TRY(check_first(s, g, n, in));
+        if (!s->pure && !s->binding.differentiated) {
+            memcpy(out_vals, in, (size_t)n->n_outputs * sizeof(*in));
+            return SX_OK;
+        }
     }
     if (s->pure && (n->op == &sx_op_assert || n->op == &sx_op_print)) {
         out_vals[0] = in[0];

@@ -34,6 +34,7 @@ typedef struct sx_binding {
     bool knows_batch; /* N in the attributes of the function is `batch`: of a late call, whose
                        * arguments are static, and of a batch without rows */
     int64_t batch;
+    bool differentiated; /* what is made is: SX_OP_FOR_GRADIENT stays */
 } sx_binding;
 
 /* 0 = the default. */

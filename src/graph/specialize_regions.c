@@ -15,7 +15,12 @@ sx_status sx_check_regions(const sx_node *n)
             continue;
         }
         const sx_graph *body = sx_node_body(n, row);
-        const int n_args = n->n_inputs - is_if, n_results = is_while && k == 0 ? 1 : n->n_outputs;
+        const bool gradients = (n->op->flags & SX_OP_FOR_GRADIENT) != 0; /* one per x at most */
+        const int most = n->n_inputs - n->n_outputs;
+        const int n_args = n->n_inputs - is_if, n_results = gradients
+                                                                ? SX_MIN(body->n_results, most)
+                                                            : is_while && k == 0 ? 1
+                                                                                 : n->n_outputs;
         k++;
         if (body->n_args != n_args || body->n_results != n_results ||
             (is_while && n->n_outputs > n->n_inputs)) {
@@ -106,7 +111,8 @@ static sx_status static_region(sx_specializer *s, const sx_node *n, int attr_row
                             .arena = s->arena,
                             .binding = {.n_args = n_in,
                                         .knows_batch = s->binding.knows_batch,
-                                        .batch = s->binding.batch},
+                                        .batch = s->binding.batch,
+                                        .differentiated = s->binding.differentiated},
                             .limits = s->limits,
                             .folded_bytes = s->folded_bytes,
                             .nodes = s->nodes,
@@ -146,7 +152,9 @@ static sx_status static_region(sx_specializer *s, const sx_node *n, int attr_row
         status = sx_walk_graph(&inner, body, args, "", results);
     }
     if (status == SX_OK) {
-        status = sx_emit_region(&inner, args, n_in, results, body->n_results, false, out);
+        /* a region of gradients is inlined */
+        const bool host = (n->op->flags & SX_OP_FOR_GRADIENT) != 0;
+        status = sx_emit_region(&inner, args, n_in, results, body->n_results, host, out);
     }
     s->folded_bytes = inner.folded_bytes;
     sx_free(inner.vals);
@@ -176,6 +184,8 @@ sx_status sx_make_regions_static(sx_specializer *s, const sx_node *n, void *attr
                             (long long)a->mapped, n->n_inputs);
         }
         whole = (int)a->mapped;
+    } else if ((n->op->flags & SX_OP_FOR_GRADIENT) != 0) {
+        whole = n->n_outputs; /* the region gets their gradients */
     }
     for (int row = 0; row < n->op->n_attrs && *out_static; row++) {
         sx_graph *made = NULL;

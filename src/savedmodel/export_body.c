@@ -241,6 +241,29 @@ static sx_status write_print(sx_export_body *s, const sx_node *node)
     return SX_OK;
 }
 
+/* custom_gradient, refuse_gradient: an IdentityN whose gradient function is not written, so that
+ * TensorFlow refuses a gradient through it as it does where a model was saved without. */
+static sx_status write_gradient(sx_export_body *s, const sx_node *node)
+{
+    sx_tf_value *in = sx_arena_array(&s->e->arena, node->n_inputs + 1, sx_tf_value);
+    int *types = sx_arena_array(&s->e->arena, node->n_inputs + 1, int);
+    if (in == NULL || types == NULL) {
+        return sx_export_no_memory();
+    }
+    for (int i = 0; i < node->n_inputs; i++) {
+        in[i] = sx_export_value(s, node->inputs[i]);
+        types[i] = sx_export_dtype(s, node->inputs[i]);
+    }
+    const sx_tf_value first =
+        sx_tf_add(s->w, "IdentityN", NULL, (sx_tf_values){in, node->n_inputs},
+                  sx_tf_attrs(sx_tf_attr_types("T", node->n_inputs, types),
+                              sx_tf_attr_string("_gradient_op_type", node->name)));
+    for (int i = 0; i < node->n_outputs; i++) {
+        s->values[sx_node_output(node, i).id] = sx_tf_output(first, i);
+    }
+    return SX_OK;
+}
+
 /* iota of a computed shape: Range, in the axis' place, broadcast. */
 static sx_status write_iota(sx_export_body *s, const sx_node *node)
 {
@@ -307,6 +330,8 @@ static const row rows[] = {
     {&sx_op_if, sx_export_if},
     {&sx_op_while, sx_export_while},
     {&sx_op_map, sx_export_map},
+    {&sx_op_custom_gradient, write_gradient},
+    {&sx_op_refuse_gradient, write_gradient},
     {&sx_op_variable_handle, write_handle},
     {&sx_op_read_variable, write_read},
     {&sx_op_assign_variable, write_assign},
@@ -365,7 +390,8 @@ static sx_status check(sx_tf_exporter *e, const sx_graph *graph)
                           : open      ? " (with computed attributes)"
                                       : "");
         }
-        for (int k = 0; k < node->op->n_attrs; k++) {
+        const bool written = (node->op->flags & SX_OP_FOR_GRADIENT) == 0;
+        for (int k = 0; k < node->op->n_attrs && written; k++) {
             if (node->op->attrs[k].kind == SX_ATTR_BODY) {
                 SX_TRY(check(e, sx_node_body(node, k)));
             }

@@ -47,7 +47,8 @@ sx_status sx_export_learn(sx_tf_exporter *e, const sx_graph *graph, sx_export_fa
         }
         out->reads = out->reads || node->op == &sx_op_read_variable;
         out->effects = out->effects || (node->op->flags & SX_OP_EFFECT) != 0;
-        for (int k = 0; k < node->op->n_attrs; k++) {
+        const bool written = (node->op->flags & SX_OP_FOR_GRADIENT) == 0;
+        for (int k = 0; k < node->op->n_attrs && written; k++) {
             if (node->op->attrs[k].kind == SX_ATTR_BODY) {
                 SX_TRY(sx_export_learn(e, sx_node_body(node, k), out));
             }

@@ -9,6 +9,7 @@
 #include "base/checked.h"
 #include "base/memory.h"
 #include "graph/ops/attrs.h"
+#include "proto/guard.h"
 #include "savedmodel/import_library_internal.h"
 #include "savedmodel/import_v1_control.h"
 #include "savedmodel/tf_graph.h"
@@ -40,8 +41,8 @@ static const Tensorflow__FunctionDef *called(const sx_library_importer *im,
     return name != NULL ? sx_map_get(&im->defs, name) : NULL;
 }
 
-static sx_status resolve(const sx_library_importer *im, const sx_tf_body *body, const char *text,
-                         sx_tf_thing *out)
+sx_status sx_tf_body_resolve(const sx_library_importer *im, const sx_tf_body *body,
+                             const char *text, sx_tf_thing *out)
 {
     sx_tf_ref ref;
     if (!sx_tf_ref_parse(text, &ref)) {
@@ -126,7 +127,7 @@ static sx_status import_node(sx_library_importer *im, sx_tf_body *body, int i)
     sx_status status = SX_OK;
     for (size_t k = 0; k < n.node->n_input && status == SX_OK && composed == NULL; k++) {
         if (n.node->input[k][0] != '^') {
-            status = resolve(im, body, n.node->input[k], &in[n.n_in]);
+            status = sx_tf_body_resolve(im, body, n.node->input[k], &in[n.n_in]);
             refused = refused || in[n.n_in].kind == SX_TF_REFUSED;
             n.n_in++;
         }
@@ -164,7 +165,9 @@ static sx_status import_node(sx_library_importer *im, sx_tf_body *body, int i)
 
 typedef struct visit {
     int node;
-    size_t next; /* input to visit */
+    size_t next;                 /* input to visit; after those, captures of its gradient */
+    const char *const *captures; /* [n_captures] */
+    size_t n_captures;
 } visit;
 
 typedef struct walk {
@@ -193,8 +196,10 @@ static sx_status enter(walk *w, const char *text)
                         w->body->nodes[node]->name);
     }
     w->entered[node] = true;
-    w->stack[w->depth++] = (visit){node, 0};
-    return SX_OK;
+    visit *top = &w->stack[w->depth++];
+    *top = (visit){.node = node};
+    return sx_tf_gradient_captures(w->im, w->body, w->body->nodes[node], &top->captures,
+                                   &top->n_captures);
 }
 
 /* Imports what `root` needs, then the node that it names. Nodes before which others must run, by
@@ -208,6 +213,10 @@ static sx_status import_from(walk *w, const char *root)
         const sx_tf_form *form = NULL;
         if (top->next < node->n_input && sx_tf_composed_op(node, &form) == NULL) {
             SX_TRY(enter(w, node->input[top->next++]), "node \"%.200s\"", node->name);
+            continue;
+        }
+        if (top->n_captures > 0) {
+            SX_TRY(enter(w, top->captures[--top->n_captures]), "node \"%.200s\"", node->name);
             continue;
         }
         SX_TRY(import_node(w->im, w->body, top->node), "%.100s \"%.200s\"", node->op, node->name);
@@ -344,7 +353,7 @@ sx_status sx_tf_import_body(sx_library_importer *im, const Tensorflow__FunctionD
         status = import_roots(im, &body, roots, n_roots);
     }
     for (size_t i = 0; i < n_out && status == SX_OK; i++) {
-        status = resolve(im, &body, roots[i], &out[i]);
+        status = sx_tf_body_resolve(im, &body, roots[i], &out[i]);
     }
     im->depth--;
     body_deinit(&body);
@@ -657,7 +666,7 @@ static sx_status import_signature(sx_library_importer *im, const sx_signature *s
     }
     for (size_t i = 0; i < s->n_outputs && status == SX_OK; i++) {
         sx_tf_thing y = {0};
-        status = sx_status_annotate(resolve(im, &body, roots[i], &y), __FILE__, __LINE__,
+        status = sx_status_annotate(sx_tf_body_resolve(im, &body, roots[i], &y), __FILE__, __LINE__,
                                     "output \"%.100s\"", s->outputs[i].key);
         if (status == SX_OK && y.kind != SX_TF_VALUE && y.kind != SX_TF_COMPLEX) {
             status = sx_error(SX_UNIMPLEMENTED, "output \"%.100s\" is %s", s->outputs[i].key,
@@ -763,6 +772,7 @@ static sx_status import_all(sx_library_importer *im, sx_status *out_refused)
             SX_TRY(sx_map_put(&im->defs, signature->name, defs->function[i]));
         }
     }
+    SX_TRY(sx_tf_read_gradients(im));
     const Tensorflow__GraphDef *graph = sx_saved_model_graph(im->model);
     sx_v1_functions made = {.model = im->model, .functions = &im->defs};
     for (size_t i = 0; defs != NULL && i < defs->n_function; i++) {
@@ -831,6 +841,8 @@ static sx_status import_model(const sx_saved_model *model, const sx_import_limit
     sx_map_init(&im->defs);
     sx_map_init(&im->made);
     sx_map_init(&im->assigns);
+    sx_map_init(&im->gradients);
+    sx_map_init(&im->concrete);
     sx_status status = sx_library_create(&im->library);
     if (status == SX_OK) {
         im->library->arena.budget = limits->memory;
@@ -854,6 +866,9 @@ static sx_status import_model(const sx_saved_model *model, const sx_import_limit
     sx_map_deinit(&im->defs);
     sx_map_deinit(&im->made);
     sx_map_deinit(&im->assigns);
+    sx_map_deinit(&im->gradients);
+    sx_map_deinit(&im->concrete);
+    sx_proto_free(im->objects);
     sx_arena_deinit(&im->arena);
     sx_free(im);
     return status;

@@ -4,6 +4,7 @@
 #define SX_SAVEDMODEL_IMPORT_LIBRARY_INTERNAL_H
 
 #include "graph/tables.h"
+#include "proto/saved_object_graph.pb-c.h"
 #include "savedmodel/import_common.h"
 #include "savedmodel/import_library.h"
 
@@ -61,9 +62,13 @@ typedef struct sx_library_importer {
     sx_arena arena;
     Tensorflow__NodeDef **nodes; /* of the graph, without control flow of TensorFlow 1 */
     size_t n_graph_nodes;
-    sx_map defs;    /* name -> FunctionDef */
-    sx_map made;    /* name and argument types -> the function */
-    sx_map assigns; /* name of a FunctionDef -> whether it assigns variables */
+    sx_map defs;      /* name -> FunctionDef */
+    sx_map made;      /* name and argument types -> the function */
+    sx_map assigns;   /* name of a FunctionDef -> whether it assigns variables */
+    sx_map gradients; /* type of a gradient -> RegisteredGradient */
+    sx_map concrete;  /* name of a function -> SavedConcreteFunction */
+    Tensorflow__SavedObjectGraph *objects; /* NULL: the model has no gradient functions */
+    const struct sx_tf_active_gradient *active;
     int64_t n_nodes, constant_bytes, depth;
     int n_lists; /* without values */
     int trials;  /* > 0: what is imported never runs, and has no effects */
@@ -97,6 +102,19 @@ SX_MUST_USE sx_status sx_tf_import_body(sx_library_importer *im,
 /* Whether a function assigns variables, by itself or in what it calls. */
 SX_MUST_USE sx_status sx_tf_import_assigns(sx_library_importer *im,
                                            const Tensorflow__FunctionDef *function, bool *out);
+
+/* What a reference to a tensor stands for, which is imported. */
+SX_MUST_USE sx_status sx_tf_body_resolve(const sx_library_importer *im, const sx_tf_body *body,
+                                         const char *text, sx_tf_thing *out);
+
+/* ---- import_library_custom_gradients.c ---- */
+
+/* Reads what the model says of gradient functions. */
+SX_MUST_USE sx_status sx_tf_read_gradients(sx_library_importer *im);
+/* The tensors of the body that the gradient function of a node reads. */
+SX_MUST_USE sx_status sx_tf_gradient_captures(sx_library_importer *im, const sx_tf_body *body,
+                                              const Tensorflow__NodeDef *node,
+                                              const char *const **out, size_t *out_n);
 
 /* ---- import_composed.c ---- */
 

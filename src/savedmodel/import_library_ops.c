@@ -306,7 +306,8 @@ sx_status sx_tf_import_op(sx_library_importer *im, sx_tf_body *body, sx_tf_impor
     x.tf.head.types = types;
     x.tf.head.values = values;
     if (complex) {
-        return sx_tf_import_complex(&x);
+        SX_TRY(sx_tf_import_complex(&x));
+        return sx_tf_import_gradient(&x);
     }
     if (assigned > 0 && im->trials > 0) {
         n->out[0] = n->n_in > 0 ? in[0] : n->out[0];
@@ -316,5 +317,5 @@ sx_status sx_tf_import_op(sx_library_importer *im, sx_tf_body *body, sx_tf_impor
     if (assigned > 0 && in[0].kind == SX_TF_REF) { /* the operator gives the variable */
         n->out[0] = in[0];
     }
-    return SX_OK;
+    return sx_tf_import_gradient(&x);
 }

@@ -34,6 +34,9 @@ extern const sx_tf_op_row sx_tf_variable_rows[], sx_tf_control_rows[], sx_tf_sha
     sx_tf_gradient_rows[], sx_tf_example_rows[], sx_tf_quantized_rows[], sx_tf_patch_rows[],
     sx_tf_optimizer_rows[];
 
+/* Gives the outputs of a node, which is imported, the gradient that its _gradient_op_type names. */
+SX_MUST_USE sx_status sx_tf_import_gradient(sx_tf_op_node *x);
+
 /* A node that is one of ours: its row is the operator's from_tf. */
 SX_MUST_USE sx_status sx_tf_import_one(sx_tf_op_node *x);
 

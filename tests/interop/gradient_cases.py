@@ -10,30 +10,30 @@ TOOL = os.path.join(os.environ["SEXTANT_TEST_BIN"], "gradient_tool")
 BATCH = 12  # functions of one SavedModel: the tool takes 16
 
 
-def expected(function, values, dy):
-    """The gradients of those of `values` that are floats."""
+def expected(function, values, dy, variables):
+    """The gradients of those of `values` that are floats, and of the variables."""
     with tf.GradientTape() as tape:
         tensors = [tf.constant(v) for v in values]
         floats = [t for t in tensors if t.dtype.is_floating]
         tape.watch(floats)
         y = function(*tensors)["y"]
-    gradients = tape.gradient(y, floats, output_gradients=tf.constant(dy), unconnected_gradients="zero")
+    gradients = tape.gradient(y, floats + variables, output_gradients=tf.constant(dy), unconnected_gradients="zero")
     return [tf.convert_to_tensor(g).numpy() for g in gradients]
 
 
-def check(model, values, rng, tolerance):
+def check(model, values, rng, tolerance, options=None, variables=()):
     """model.functions: name -> function of values[name] that gives {"y": ...}. A gradient may be off by
-    tolerance(TensorFlow's, all of that function's). Returns what is wrong, by name."""
+    tolerance(TensorFlow's, all of that function's). `variables`: all of the model, whose gradients are compared, too. Returns what is wrong, by name."""
     wrong, wanted = {}, {}
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "model")
         for name, function in model.functions.items():
             dy = rng.normal(size=function(*values[name])["y"].shape).astype(np.float32)
-            wanted[name] = expected(function, values[name], dy)
+            wanted[name] = expected(function, values[name], dy, list(variables))
             for i, v in enumerate([*values[name], dy]):
                 np.save(os.path.join(folder, f"{name}.{i}.npy"), v)
-        tf.saved_model.save(model, path, signatures=model.functions)
-        done = subprocess.run([TOOL, path, folder, "cpu", "first"], capture_output=True, text=True)
+        tf.saved_model.save(model, path, signatures=model.functions, options=options)
+        done = subprocess.run([TOOL, path, folder, "cpu", "variables" if variables else "first"], capture_output=True, text=True)
         if done.returncode != 0:
             return {name: done.stderr for name in wanted}
         for name, gradients in wanted.items():

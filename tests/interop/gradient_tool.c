@@ -3,6 +3,7 @@
  *
  *   gradient_tool MODEL DIR DEVICE first   first gradients only, see below; what cannot be imported
  *                                    or run is told in DIR/S.error
+ *   gradient_tool MODEL DIR DEVICE variables   the same; then those of all variables of the model
  *   gradient_tool MODEL DIR DEVICE   for each signature S, reads its arguments from DIR/S.0.npy,
  *                                    DIR/S.1.npy, ..., then the gradients of its outputs, then
  *                                    those of the first gradient function's outputs; writes what
@@ -10,6 +11,7 @@
  *                                    and the second to DIR/S.second.0.npy, ... */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/buffer.h"
 #include "base/memory.h"
@@ -44,9 +46,10 @@ static void check(sx_status status, const char *what)
     }
 }
 
-/* function "S/order": a call of the gradient function of S, with the types of the files; returns
- * the number of its arguments. */
-static int write_function(const sx_function *f, int order, sx_buf *out, int *out_results)
+/* function "S/order": a call of the gradient function of S, with the types of the files; of the
+ * variables of `of`, too, unless that is NULL. Returns the number of its arguments. */
+static int write_function(const sx_function *f, int order, const sx_library *of, sx_buf *out,
+                          int *out_results)
 {
     const sx_graph *body = f->body;
     const sx_type *types[64], *results[64];
@@ -71,6 +74,9 @@ static int write_function(const sx_function *f, int order, sx_buf *out, int *out
             results[n_results++] = types[i];
         }
     }
+    for (int i = 0; of != NULL && i < of->n_variables; i++) {
+        results[n_results++] = &of->variables[i].type;
+    }
     sx_buf_printf(out, "function \"%s/%d\"\n", f->name, order);
     for (int i = 0; i < n; i++) {
         sx_buf_printf(out, "input %%%d ", i + 1);
@@ -84,7 +90,11 @@ static int write_function(const sx_function *f, int order, sx_buf *out, int *out
     for (int i = 0; i < n; i++) {
         sx_buf_printf(out, "%s%%%d", i > 0 ? ", " : "", i + 1);
     }
-    sx_buf_printf(out, ") {function=\"%s\", gradient=%d}", f->name, order);
+    sx_buf_printf(out, ") {function=\"%s\", gradient=%d", f->name, order);
+    for (int i = 0; of != NULL && i < of->n_variables; i++) {
+        sx_buf_printf(out, "%s%s", i > 0 ? "," : ", variables=\"", of->variables[i].name);
+    }
+    sx_buf_puts(out, of != NULL && of->n_variables > 0 ? "\"}" : "}");
     for (int i = 0; i < n_results; i++) {
         sx_buf_puts(out, i > 0 ? ", " : " ");
         sx_type_print(results[i], out);
@@ -96,6 +106,18 @@ static int write_function(const sx_function *f, int order, sx_buf *out, int *out
     sx_buf_puts(out, "end\n");
     *out_results = n_results;
     return n;
+}
+
+static void give_variables(const sx_saved_model *model, const sx_library *library,
+                           sx_runner *runner)
+{
+    for (int i = 0; i < library->n_variables; i++) {
+        const sx_variable_spec *v = &library->variables[i];
+        void *data = sx_alloc((size_t)sx_type_bytes(&v->type) + 1, 1);
+        check(sx_bundle_read(sx_saved_model_variables(model), v->name, &v->type, data), v->name);
+        check(sx_runner_write_variable(runner, v->name, data), v->name);
+        sx_free(data);
+    }
 }
 
 int main(int argc, char **argv)
@@ -113,6 +135,7 @@ int main(int argc, char **argv)
         return 2;
     }
     const int orders = argc == 5 ? 1 : 2;
+    const bool of_variables = argc == 5 && strcmp(argv[4], "variables") == 0;
     bool failed[16] = {false};
     check(sx_saved_model_open(argv[1], &model), argv[1]);
     const sx_signature *signatures = sx_saved_model_signatures(model, &n_signatures);
@@ -135,13 +158,15 @@ int main(int argc, char **argv)
         }
         check(refused[s], signatures[s].key);
         for (int order = 1; order <= orders; order++) {
-            write_function(sx_library_find(library, signatures[s].key), order, &all, &n);
+            write_function(sx_library_find(library, signatures[s].key), order,
+                           of_variables ? library : NULL, &all, &n);
         }
     }
     check(sx_library_parse(sx_buf_text(&all), all.size, &both), sx_buf_text(&all));
     check(sx_platform_open(argv[3], &(sx_platform_options){.cpu.threads = 1}, &platform), argv[3]);
     check(sx_runner_create(&(sx_runner_options){.library = both, .platform = platform}, &runner),
           argv[3]);
+    give_variables(model, library, runner);
     sx_arena_init(&arena, 0);
     for (size_t s = 0; s < n_signatures; s++) {
         for (int order = 1; order <= orders && signatures[s].key[0] != '_' && !failed[s]; order++) {
@@ -149,8 +174,8 @@ int main(int argc, char **argv)
             int n_out;
             sx_buf unused;
             sx_buf_init(&unused, 1 << 20);
-            const int n =
-                write_function(sx_library_find(library, signatures[s].key), order, &unused, &n_out);
+            const int n = write_function(sx_library_find(library, signatures[s].key), order,
+                                         of_variables ? library : NULL, &unused, &n_out);
             sx_buf_deinit(&unused);
             for (int i = 0; i < n; i++) {
                 snprintf(path, sizeof(path), "%s/%s.%d.npy", argv[2], signatures[s].key, i);

@@ -10,6 +10,7 @@ from pathlib import Path
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 import numpy as np
 import tensorflow as tf
+from tensorflow.core.protobuf import saved_model_pb2
 
 v1 = tf.compat.v1
 TOOL = os.path.join(os.environ["SEXTANT_TEST_BIN"], "export_tool")
@@ -84,6 +85,24 @@ def check_assert(folder):
         raise AssertionError("the assert did not fail")
 
 
+def check_gradients(folder):
+    """TensorFlow has no gradient either where ours is not that of the nodes: those have a type of gradient that it does not know."""
+    model = saved_model_pb2.SavedModel.FromString((folder / "gradients/1/saved_model.pb").read_bytes())
+    graph = model.meta_graphs[0].graph_def
+    types = {node.attr["_gradient_op_type"].s.decode() for f in graph.library.function for node in f.node_def if node.op == "IdentityN"}
+    assert types == {"custom", "refuse"} and not graph.library.registered_gradients, types
+    signature = tf.saved_model.load(str(folder / "gradients/1")).signatures["serving_default"]
+    x = tf.constant([1.0, -2.0])
+    try:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = signature(x=x)["y"]
+        tape.gradient(y, x)
+    except (LookupError, tf.errors.NotFoundError):
+        return
+    raise AssertionError("it has a gradient")
+
+
 def check_variables(folder):
     model = tf.saved_model.load(str(folder / "control/1"))
     assert sorted(v.name for v in model.variables) == ["bias:0", "scale:0"], model.variables
@@ -133,6 +152,7 @@ def main():
             check(folder, name)
         check_cli(folder)
         check_assert(folder)
+        check_gradients(folder)
         check_variables(folder)
 
 

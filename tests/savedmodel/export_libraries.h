@@ -232,6 +232,22 @@ static const char export_vocabulary[] =
     "  output \"ids\" %2\n  output \"branch\" %6\nend\n";
 #undef WORDS
 
+/* y = x x, with a gradient of its own, in a function; z, with one that is not known */
+static const char export_gradients[] =
+    "sextant-library 2\n"
+    "function \"square\"\n  input %1 float32[?] \"x\"\n"
+    "  %2 = mul(%1, %1) float32[?] \"square\"\n  %3 = sin(%1) float32[?] \"sin\"\n"
+    "  %4 = custom_gradient(%2, %1, %3) {results=1} float32[?] \"custom\"\n"
+    "    gradient\n      input %1 float32[?] \"dy\"\n      input %2 float32[?] \"x\"\n"
+    "      input %3 float32[?] \"s\"\n      %4 = mul(%1, %3) float32[?] \"dx\"\n"
+    "      output \"dx\" %4\n    end\n"
+    "  output \"y\" %4\nend\n"
+    "function \"main\"\n  input %1 float32[?] \"x\"\n"
+    "  %2 = call(%1) {function=\"square\"} float32[?] \"call\"\n"
+    "  %3 = round(%1) float32[?] \"round\"\n"
+    "  %4 = refuse_gradient(%3, %1) {results=1, why=\"it was lost\"} float32[?] \"refuse\"\n"
+    "  output \"y\" %2\n  output \"z\" %4\nend\n";
+
 static const export_library export_libraries[] = {
     {"control",
      export_control,
@@ -248,6 +264,7 @@ static const export_library export_libraries[] = {
     {"vocabulary",
      export_vocabulary,
      {{TENSOR(SX_STRING, export_texts, 4)}, {TENSOR(SX_STRING, export_words, 3)}}},
+    {"gradients", export_gradients, {{TENSOR(SX_F32, export_x, 4)}, {TENSOR(SX_F32, export_x, 0)}}},
 };
 
 #undef I64

@@ -31,25 +31,32 @@ static const char *const devices[] = {"host", "cpu"};
 #define FUNCTION(name, args, body, ends) \
     "function { signature { name: '" name "' " args " } " body ends " }\n"
 
-/* A model of input x, float32 of the given dimensions, and output y. */
-static inline sx_status parse_model(const char *dims, const char *nodes, const char *functions,
-                                    sx_saved_model **out)
+/* A model of input x, float32 of the given dimensions, and output y; `rest`: more of its library's
+ * text and, after "} }", of the MetaGraphDef's. */
+static inline sx_status parse_model_with(const char *dims, const char *nodes, const char *functions,
+                                         const char *rest, sx_saved_model **out)
 {
     sx_buf text, packed;
     sx_buf_init(&text, 0);
     sx_buf_init(&packed, 0);
     sx_buf_printf(&text,
                   "saved_model_schema_version: 1 meta_graphs { meta_info_def { tags: 'serve' } "
-                  "graph_def { node { name: 'x' op: 'Placeholder' }\n%s library { %s } } "
+                  "graph_def { node { name: 'x' op: 'Placeholder' }\n%s library { %s %s "
                   "signature_def { key: 'f' value { inputs { key: 'x' value { name: 'x:0' dtype: "
                   "DT_FLOAT tensor_shape { %s } } } outputs { key: 'y' value { name: 'y:0' "
                   "tensor_shape { unknown_rank: true } } } } } }",
-                  nodes, functions, dims);
+                  nodes, functions, rest, dims);
     pack_text(&tensorflow__saved_model__descriptor, sx_buf_text(&text), &packed);
     sx_status status = sx_saved_model_parse((sx_bytes){packed.data, packed.size}, out);
     sx_buf_deinit(&text);
     sx_buf_deinit(&packed);
     return status;
+}
+
+static inline sx_status parse_model(const char *dims, const char *nodes, const char *functions,
+                                    sx_saved_model **out)
+{
+    return parse_model_with(dims, nodes, functions, "} }", out);
 }
 
 static inline sx_library *import(const char *dims, const char *nodes, const char *functions)

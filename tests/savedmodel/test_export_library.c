@@ -119,6 +119,33 @@ static void test_savedmodel_export_library__comes_back(void **state)
 }
 
 /* An operator that TensorFlow has as several nodes is one node again. */
+/* A gradient that is not that of the nodes is refused when the model comes back. */
+static void test_savedmodel_export_library__gradients_are_not_lost(void **state)
+{
+    (void)state;
+    sx_saved_model *model = NULL;
+    sx_library *library = NULL;
+    sx_status refused[4] = {SX_OK};
+    char *text = NULL;
+    exported e;
+    assert_ok(
+        export_from(export_gradients, &(sx_signature_function){"serving_default", "main"}, 1, &e));
+    assert_ok(sx_saved_model_open(e.dir, &model));
+    assert_ok(sx_import_library(model, NULL, &library, refused));
+    assert_ok(refused[0]);
+    sx_status_free(refused[1]);
+    assert_ok(sx_library_print(library, &text));
+    const char *first = strstr(text, "refuse_gradient("),
+               *message = "\\\"custom\\\", was not saved;";
+    assert_non_null(first);
+    assert_non_null(strstr(first + 1, "refuse_gradient("));
+    assert_non_null(strstr(text, message));
+    sx_text_free(text);
+    sx_library_destroy(library);
+    sx_saved_model_close(model);
+    end(&e);
+}
+
 static void test_savedmodel_export_library__composed_operators_come_back(void **state)
 {
     (void)state;
@@ -235,6 +262,8 @@ static bool changes(const char *library, const char *op)
          " map while take_row put_row add less shape broadcast_to concat gather cast reshape "},
         /* an integer of a shape is cut out of it as a vector, and made int64 */
         {"pad", " cast reshape gather "},
+        /* the function of a gradient is not written, and the gradient refused */
+        {"gradients", " mul custom_gradient refuse_gradient "},
         /* the words are in a table */
         {"vocabulary", " vocabulary_lookup lookup_table_find "},
     };
@@ -609,6 +638,7 @@ static void test_savedmodel_export_library__every_operator(void **state)
 
 static const struct CMUnitTest tests[] = {
     scratch_test(test_savedmodel_export_library__comes_back),
+    scratch_test(test_savedmodel_export_library__gradients_are_not_lost),
     scratch_test(test_savedmodel_export_library__composed_operators_come_back),
     scratch_test(test_savedmodel_export_library__bounds_of_loops_come_back),
     scratch_test(test_savedmodel_export_library__a_run_ends_at_its_timeout),

@@ -194,6 +194,16 @@ typedef struct sx_stateless_random_attrs {
     int32_t distribution; /* SX_RANDOM_UNIFORM, SX_RANDOM_NORMAL */
 } sx_stateless_random_attrs;
 
+typedef struct sx_custom_gradient_attrs {
+    int64_t results;
+    const sx_graph *gradient;
+} sx_custom_gradient_attrs;
+
+typedef struct sx_refuse_gradient_attrs {
+    int64_t results;
+    const char *why;
+} sx_refuse_gradient_attrs;
+
 typedef struct sx_if_attrs {
     const sx_graph *then_body, *else_body;
 } sx_if_attrs;

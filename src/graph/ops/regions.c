@@ -31,6 +31,28 @@ void sx_region_copy(const sx_kernel_call *c, const sx_host_tensor *from, const s
     memcpy(to->data, from->data, (size_t)sx_interpret_bytes(c, &to->type));
 }
 
+sx_status sx_infer_first(sx_infer_context *c, int64_t results)
+{
+    const int64_t most = SX_MIN(c->n_inputs, SX_MAX_OUTPUTS);
+    if (results < 1 || results > most) {
+        return sx_error(SX_INVALID_ARGUMENT, "results is %lld, expected 1 to %lld for %d operands",
+                        (long long)results, (long long)most, c->n_inputs);
+    }
+    c->n_outputs = (int)results;
+    for (int i = 0; i < c->n_outputs; i++) {
+        c->outputs[i] = c->inputs[i];
+    }
+    return SX_OK;
+}
+
+sx_status sx_host_first(const sx_kernel_call *c)
+{
+    for (int i = 0; i < c->n_out; i++) {
+        sx_region_copy(c, &c->in[i], &c->out[i]);
+    }
+    return SX_OK;
+}
+
 sx_builder *sx_region_begin(sx_grad *g, const sx_type *types, int n, sx_value *out_args)
 {
     sx_builder *region = NULL;

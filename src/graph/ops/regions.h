@@ -12,6 +12,10 @@ SX_MUST_USE sx_status sx_require_region_args(const char *what, const sx_graph *b
 /* Copies the elements of a tensor of the same type, represented like the call's operands. */
 void sx_region_copy(const sx_kernel_call *c, const sx_host_tensor *from, const sx_host_tensor *to);
 
+/* custom_gradient, refuse_gradient: the outputs are the first `results` operands. */
+SX_MUST_USE sx_status sx_infer_first(sx_infer_context *c, int64_t results);
+SX_MUST_USE sx_status sx_host_first(const sx_kernel_call *c);
+
 /* take_row, put_row: input `input` as an index within axis 0 of the first input; INVALID_ARGUMENT
  * if it is outside and the operator checks that. */
 SX_MUST_USE sx_status sx_host_row_index(const sx_kernel_call *c, int input, int64_t *out);

@@ -16,6 +16,8 @@ SX_MUST_USE sx_status sx_pass_fold_constants(const sx_graph *g, sx_graph **out);
 SX_MUST_USE sx_status sx_pass_merge_equal(const sx_graph *g, sx_graph **out);
 /* Removes the nodes that no result needs. Keeps all args. */
 SX_MUST_USE sx_status sx_pass_drop_dead(const sx_graph *g, sx_graph **out);
+/* Leaves out the nodes of SX_OP_FOR_GRADIENT; *out is NULL if there are none. */
+SX_MUST_USE sx_status sx_pass_drop_gradients(const sx_graph *g, sx_graph **out);
 /* Removes the state of loops that neither a result nor their condition depends on, and their
  * operands that are read no more. What made those is dead then. */
 SX_MUST_USE sx_status sx_pass_drop_state(const sx_graph *g, sx_graph **out);

@@ -577,11 +577,13 @@ static int64_t room_of(const making *m, int arg)
     return sx_cpu_round_up(sx_type_bytes(&m->args[arg]->type)) + SX_CPU_ALIGN;
 }
 
-/* Reads what the step needs and nobody has; others may read it, too. */
+/* Reads what the step needs and nobody has, just before it runs; others may read it, too. */
 static sx_status read_for_step(making *m, const sx_cpu_step *s, int group, int worker)
 {
     const sx_cpu_plan *p = plan_of(m->r);
     reading *r = &m->readings[worker];
+    char **bases = m->bases + (ptrdiff_t)worker * 2 * p->n_spaces;
+    bool over = false;
     for (int k = 0; k < s->n_in; k++) {
         const int arg = absent_arg(m, s, k);
         if (arg < 0 || r->of[arg] == group + 1) {
@@ -592,28 +594,31 @@ static sx_status read_for_step(making *m, const sx_cpu_step *s, int group, int w
             SX_TRY(fetch(b));
             continue;
         }
-        SX_TRY(b->source->read(b->source->user, r->memory + r->used));
-        for (int v = 0; v < 2; v++) {
-            m->bases[((ptrdiff_t)worker * 2 + v) * p->n_spaces + SX_CPU_ARGS + arg] =
-                r->memory + r->used;
-        }
-        r->used += (size_t)room_of(m, arg);
+        const bool there = !over && k < 32 && (s->over >> k & 1) != 0;
+        char *to = there ? bases[s->out[0].space] + s->out[0].offset : r->memory + r->used;
+        SX_TRY(b->source->read(b->source->user, to));
+        bases[SX_CPU_ARGS + arg] = bases[p->n_spaces + SX_CPU_ARGS + arg] = to;
+        over = over || there;
+        r->used += there ? 0 : (size_t)room_of(m, arg);
         r->of[arg] = group + 1;
     }
     return SX_OK;
 }
 
-static sx_status read_for_group(making *m, int group, int worker)
+/* Memory for what the group's steps read. */
+static sx_status make_room(const making *m, int group, reading *r)
 {
     const sx_cpu_plan *p = plan_of(m->r);
-    reading *r = &m->readings[worker];
     int64_t room = 0;
     bool enough = true;
     for (int i = p->once_groups[group]; i < p->once_groups[group + 1]; i++) {
         const sx_cpu_step *s = &p->steps[0][p->once_order[i]];
+        bool over = false;
         for (int k = 0; k < s->n_in && enough; k++) {
             const int arg = absent_arg(m, s, k);
-            enough = arg < 0 || sx_add_i64(room, room_of(m, arg), &room);
+            const bool there = !over && k < 32 && (s->over >> k & 1) != 0;
+            over = over || there;
+            enough = arg < 0 || there || sx_add_i64(room, room_of(m, arg), &room);
         }
     }
     if (enough && (size_t)room > r->capacity) {
@@ -622,28 +627,25 @@ static sx_status read_for_group(making *m, int group, int worker)
         r->capacity = r->memory != NULL ? (size_t)room : 0;
         enough = r->memory != NULL;
     }
-    if (!enough) {
-        return sx_no_memory("to prepare a program's frozen values");
-    }
     r->used = 0;
-    for (int i = p->once_groups[group]; i < p->once_groups[group + 1]; i++) {
-        SX_TRY(read_for_step(m, &p->steps[0][p->once_order[i]], group, worker));
-    }
-    return SX_OK;
+    return enough ? SX_OK : sx_no_memory("to prepare a program's frozen values");
 }
 
 static void make_group(making *m, int group, int worker)
 {
     const sx_cpu_plan *p = plan_of(m->r);
     const sx_cpu_call first = call_of(m->r, 0);
-    sx_status status = sx_cpu_has_failed(&first) ? SX_OK : read_for_group(m, group, worker);
-    if (status != SX_OK) {
-        sx_cpu_fail(&first, status);
-    }
-    if (sx_cpu_has_failed(&first)) {
-        return;
-    }
+    sx_status status = make_room(m, group, &m->readings[worker]);
     for (int k = p->once_groups[group]; k < p->once_groups[group + 1]; k++) {
+        if (status == SX_OK) {
+            status = read_for_step(m, &p->steps[0][p->once_order[k]], group, worker);
+        }
+        if (status != SX_OK) {
+            sx_cpu_fail(&first, status);
+        }
+        if (sx_cpu_has_failed(&first)) {
+            return;
+        }
         for (int v = 0; v < p->n_variants; v++) {
             const sx_cpu_step *s = &p->steps[v][p->once_order[k]];
             sx_cpu_call call = call_of(m->r, v == 0 ? 0 : p->larger);
@@ -680,8 +682,9 @@ static void make_groups(void *user, int worker)
     }
     const int n_args = m->r->head.executable->n_args;
     for (int i; (i = atomic_fetch_add(&m->next, 1)) < n_args + p->n_once_groups;) {
-        if (i >= n_args && !needs_scratch(p, i - n_args)) {
-            make_group(m, i - n_args, worker);
+        const int group = i >= n_args ? p->once_by_size[i - n_args] : -1;
+        if (group >= 0 && !needs_scratch(p, group)) {
+            make_group(m, group, worker);
         } else if (i < n_args && !p->arg_read_once[i]) {
             const sx_cpu_call call = call_of(m->r, 0);
             sx_status status = fetch((cpu_buffer *)m->args[i]);

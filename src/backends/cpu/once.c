@@ -50,6 +50,65 @@ static int by_group(const void *a, const void *b, void *group)
     return x != y ? (x > y) - (x < y) : (i > j) - (i < j);
 }
 
+/* Which arguments can be read from their sources to where the step that reads them writes. */
+static sx_status find_over(sx_cpu_planner *p)
+{
+    int *readers = sx_arena_array(&p->scratch, p->n_values + 1, int);
+    if (readers == NULL) {
+        return sx_cpu_no_memory();
+    }
+    for (int i = 0; i < p->plan->n_steps; i++) {
+        for (int k = 0; k < unit_of(p, i)->n_in; k++) {
+            readers[sx_cpu_root(p, unit_of(p, i)->in[k])]++;
+        }
+    }
+    for (int i = 0; i < p->plan->n_steps; i++) {
+        const sx_cpu_unit *u = unit_of(p, i);
+        for (int k = 0; u->once && k < SX_MIN(u->n_in, 32); k++) {
+            const int in = sx_cpu_root(p, u->in[k]);
+            const sx_cpu_pvalue *x = &p->values[in], *y = &p->values[sx_cpu_root(p, u->out[0])];
+            if ((u->in_place >> k & 1) != 0 && readers[in] == 1 && x->maker < 0 && !x->constant &&
+                x->bytes == y->bytes) {
+                p->plan->steps[0][i].over |= 1u << k;
+            }
+        }
+    }
+    return SX_OK;
+}
+
+/* What a group reads and writes, about. */
+static double size_of(const sx_cpu_plan *plan, int group)
+{
+    double bytes = 0;
+    for (int k = plan->once_groups[group]; k < plan->once_groups[group + 1]; k++) {
+        const sx_cpu_step *s = &plan->steps[0][plan->once_order[k]];
+        bytes += s->once ? s->bytes : (double)s->kept_bytes;
+    }
+    return bytes;
+}
+
+static int larger_first(const void *a, const void *b, void *plan)
+{
+    const int i = *(const int *)a, j = *(const int *)b;
+    const double x = size_of(plan, i), y = size_of(plan, j);
+    return x != y ? (x < y) - (x > y) : (i > j) - (i < j);
+}
+
+/* Workers that take the largest first end at about the same time. */
+static sx_status sort_by_size(sx_cpu_plan *plan)
+{
+    const int n = plan->n_once_groups;
+    plan->once_by_size = sx_arena_array(&plan->arena, n + 1, int);
+    if (plan->once_by_size == NULL) {
+        return sx_cpu_no_memory();
+    }
+    for (int i = 0; i < n; i++) {
+        plan->once_by_size[i] = i;
+    }
+    qsort_r(plan->once_by_size, (size_t)n, sizeof(int), larger_first, plan);
+    return SX_OK;
+}
+
 sx_status sx_cpu_order_once(sx_cpu_planner *p)
 {
     sx_cpu_plan *plan = p->plan;
@@ -97,5 +156,6 @@ sx_status sx_cpu_order_once(sx_cpu_planner *p)
         }
     }
     groups[plan->n_once_groups] = n;
-    return SX_OK;
+    SX_TRY(find_over(p));
+    return sort_by_size(plan);
 }

@@ -339,7 +339,11 @@ static sx_status finish(conv_maker *m)
     c->scratch_bytes = c->packed_bytes + align((int64_t)dnnl_memory_desc_get_size(&c->md[SCRATCH]));
     DNN_TRY(dnnl_primitive_create(&c->primitive, m->desc), "convolution");
     if (c->packs) {
-        DNN_TRY(make_reorder(c), "reorder");
+        const int team =
+            sx_dnn_enter(m->spec->packs_alone || m->spec->team <= 0 ? 1 : m->spec->team);
+        const dnnl_status_t made = make_reorder(c);
+        sx_dnn_leave(team);
+        DNN_TRY(made, "reorder");
     }
 done:
     return status;

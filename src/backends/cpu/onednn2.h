@@ -38,6 +38,8 @@ typedef struct sx_dnn_conv_spec {
     sx_dnn_act act;
     bool bf16; /* images that are read are bfloat16; results, filter and bias are float32 */
     int team;
+    bool packs_alone; /* the filter is packed by sx_dnn_conv_pack() on a thread among others: that
+                         uses no team */
 } sx_dnn_conv_spec;
 
 /* Whether this processor multiplies bfloat16 (AVX512_BF16, AMX). */

@@ -83,6 +83,8 @@ struct sx_cpu_step {
     int64_t kept_bytes;
     sx_cpu_operand kept;
     unsigned read_once; /* bit i: in[i] */
+    unsigned over; /* of `once`, bit i: in[i] is an argument that no other step reads, and may lie
+                      where out[0] does */
 };
 
 static inline void *sx_cpu_at(const sx_cpu_call *call, sx_cpu_operand o)
@@ -147,8 +149,9 @@ typedef struct sx_cpu_plan {
     int64_t shard_bytes, common_bytes, const_bytes;
     bool frozen; /* variables keep their values */
     int64_t kept_bytes, once_bytes;
-    int *once_order;  /* steps with a part that the first execution alone runs, group by group */
-    int *once_groups; /* [n_once_groups + 1]: where each begins in once_order (once.c) */
+    int *once_order;   /* steps with a part that the first execution alone runs, group by group */
+    int *once_groups;  /* [n_once_groups + 1]: where each begins in once_order (once.c) */
+    int *once_by_size; /* [n_once_groups]: the groups, largest first */
     int n_once_groups;
     char *constants;
     sx_cpu_large *large; /* [n_large] */

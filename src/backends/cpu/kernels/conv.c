@@ -347,6 +347,8 @@ static sx_status prepare_dnn(const sx_cpu_site *site, sx_cpu_step *step, sx_dnn_
                              .act = act_of(site->nodes[0]),
                              .bf16 = in_bf16(n),
                              .team = site->plan->team ? site->plan->workers : 1};
+    const bool frozen = kind == SX_DNN_FORWARD && (site->frozen_in & 2) != 0;
+    spec.packs_alone = frozen;
     conv_data *d = sx_cpu_new(site, conv_data);
     if (d == NULL) {
         return sx_cpu_no_memory();
@@ -360,8 +362,7 @@ static sx_status prepare_dnn(const sx_cpu_site *site, sx_cpu_step *step, sx_dnn_
     step->data = d;
     step->make_state = make_slot;
     step->destroy_state = destroy_slot;
-    d->packed = kind == SX_DNN_FORWARD && (site->frozen_in & 2) != 0 &&
-                sx_dnn_conv_packed_bytes(d->conv) > 0;
+    d->packed = frozen && sx_dnn_conv_packed_bytes(d->conv) > 0;
     step->scratch_bytes = sx_dnn_conv_scratch_bytes(d->conv, d->packed);
     if (d->packed) {
         step->prepare_once = pack_filter;

@@ -97,7 +97,8 @@ SX_API sx_value sx_select_at(sx_builder *b, sx_value cond, sx_value x, sx_value 
 /* ---- Shapes ---- */
 
 /* sx_reshape(b, x, SX_BATCH, 784). If x has the batch, so has the result, with the same number of
- * elements before it: [N,T,D] can be [T*N,D], sx_reshape(b, x, -T, D), and back. */
+ * elements before it: [N,T,D] can be [T*N,D], sx_reshape(b, x, -T, D), and back. A shape that is
+ * computed at run time is an operand of sx_function_node(). */
 SX_API sx_value sx_reshape_at(sx_builder *b, sx_value x, int rank, const int64_t *dims,
                               const char *file, int line);
 #define sx_reshape(b, x, ...) sx_reshape_at((b), (x), SX_DIMS_(__VA_ARGS__), SX_HERE_)

@@ -280,11 +280,19 @@ sx_status sx_compile(sx_platform *platform, const sx_graph *graph,
                             graph->args[i].name);
         }
     }
+    sx_graph charged = *graph; /* as the graphs that are made from it are */
+    charged.arena.budget = o->memory;
     sx_executable *e = NULL;
     sx_graph *plain = NULL;
-    SX_TRY(sx_pass_drop_gradients(graph, &plain));
-    sx_status compiled = platform->backend->compile(platform, plain != NULL ? plain : graph, o, &e);
+    sx_status compiled = sx_pass_drop_gradients(&charged, &plain);
+    if (compiled == SX_OK) {
+        compiled = platform->backend->compile(platform, plain != NULL ? plain : &charged, o, &e);
+    }
     sx_graph_destroy(plain);
+    if (sx_status_is_no_memory(compiled) && sx_budget_refused(o->memory)) {
+        sx_status_free(compiled);
+        compiled = sx_budget_over(o->memory, "compiling a program", 0);
+    }
     SX_TRY(compiled);
     if (o->memory != NULL && e->memory == NULL) {
         sx_executable_info info;

@@ -16,6 +16,7 @@
 
 #include "base/checked.h"
 #include "base/memory.h"
+#include "base/ram.h"
 
 enum { FIRST_CHUNK_BYTES = 4 * 1024, MAX_CHUNK_BYTES = 1024 * 1024, OBJECT_ALIGN = 16 };
 
@@ -33,9 +34,9 @@ void sx_arena_init(sx_arena *arena, size_t limit_bytes)
 
 void sx_arena_deinit(sx_arena *arena)
 {
+    sx_budget_release(arena->budget, sx_arena_capacity(arena) - arena->discarded_bytes);
     for (struct sx_arena_chunk *chunk = arena->chunks, *next; chunk != NULL; chunk = next) {
         next = chunk->next;
-        sx_budget_release(arena->budget, sizeof(*chunk) + chunk->capacity);
         sx_free(chunk);
     }
     *arena = (sx_arena){.limit_bytes = arena->limit_bytes,
@@ -47,7 +48,7 @@ void sx_arena_deinit(sx_arena *arena)
 void sx_arena_reset(sx_arena *arena)
 {
     struct sx_arena_chunk *only = arena->chunks;
-    if (only != NULL && only->next == NULL) {
+    if (only != NULL && only->next == NULL && arena->discarded_bytes == 0) {
         memset(only->data, 0, only->used);
         only->used = 0;
         arena->used_bytes = 0;
@@ -56,6 +57,13 @@ void sx_arena_reset(sx_arena *arena)
         sx_arena_deinit(arena);
         arena->first_bytes = used;
     }
+}
+
+void sx_arena_discard(sx_arena *arena, void *object, size_t bytes)
+{
+    const size_t discarded = sx_ram_discard(object, bytes);
+    arena->discarded_bytes += discarded;
+    sx_budget_release(arena->budget, discarded);
 }
 
 size_t sx_arena_capacity(const sx_arena *arena)

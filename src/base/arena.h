@@ -18,6 +18,7 @@ typedef struct sx_arena {
     size_t limit_bytes;            /* 0 = no limit */
     size_t first_bytes;            /* of the first chunk; 0 = 4 KiB; sx_arena_reset() sets it */
     sx_budget *budget;             /* charged for every chunk; NULL = none */
+    size_t discarded_bytes;        /* of chunks, charged no more */
 } sx_arena;
 
 void sx_arena_init(sx_arena *arena, size_t limit_bytes);
@@ -25,6 +26,9 @@ void sx_arena_deinit(sx_arena *arena);
 /* Frees all objects but keeps memory for as many: once a use fits into one chunk, the same use
  * after a reset allocates nothing. */
 void sx_arena_reset(sx_arena *arena);
+/* Gives the whole pages of a large object back to the system, and what was charged for them: nobody
+ * reads or writes the object any more. */
+void sx_arena_discard(sx_arena *arena, void *object, size_t bytes);
 size_t sx_arena_capacity(const sx_arena *arena); /* bytes that it has allocated */
 
 /* Zeroed, aligned to 16 bytes; NULL if out of memory, over the limit, or the size overflows. */

@@ -47,12 +47,10 @@ int64_t sx_ram_bytes(void)
     return quota > 0 ? SX_MIN(quota, machine) : machine;
 }
 
-void sx_ram_discard(void *data, size_t bytes)
+size_t sx_ram_discard(void *data, size_t bytes)
 {
     const long page = sysconf(_SC_PAGESIZE);
     const uintptr_t size = page > 0 ? (uintptr_t)page : 4096, at = (uintptr_t)data;
     const uintptr_t first = (at + size - 1) / size * size, end = (at + bytes) / size * size;
-    if (first < end) {
-        (void)madvise((void *)first, end - first, MADV_DONTNEED); /* else it stays as it is */
-    }
+    return first < end && madvise((void *)first, end - first, MADV_DONTNEED) == 0 ? end - first : 0;
 }

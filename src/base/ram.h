@@ -12,8 +12,7 @@ int64_t sx_ram_bytes(void);
 int64_t sx_ram_quota(const char *proc_cgroup, const char *root);
 
 /* Gives the whole pages of data[bytes] back to the system: they read as zeros then, and take memory
- * again when they are written. For a large part of a block that nobody reads any more, but that is
- * freed later: an arena's. */
-void sx_ram_discard(void *data, size_t bytes);
+ * again when they are written. The bytes given back; for an arena's object: sx_arena_discard(). */
+size_t sx_ram_discard(void *data, size_t bytes);
 
 #endif

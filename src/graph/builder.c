@@ -58,7 +58,7 @@ static void fail_at(sx_builder *b, const char *file, int line, const char *what,
 
 static void fail_memory(sx_builder *b)
 {
-    sx_builder_fail(b, sx_no_memory("building a graph"));
+    sx_builder_fail(b, sx_budget_over(b->graph->arena.budget, "a graph", 0));
 }
 
 /* ---- Life cycle ---- */
@@ -94,6 +94,13 @@ sx_status sx_builder_create_function(sx_builder **out_builder)
     return SX_OK;
 }
 
+sx_status sx_builder_create_like(const sx_graph *g, sx_builder **out_builder)
+{
+    SX_TRY(sx_builder_create(out_builder));
+    (*out_builder)->graph->arena.budget = g->arena.budget;
+    return SX_OK;
+}
+
 void sx_builder_destroy(sx_builder *b)
 {
     if (b == NULL) {
@@ -118,6 +125,7 @@ void sx_graph_destroy(sx_graph *g)
     sx_free(g->values);
     sx_free(g->args);
     sx_free(g->results);
+    sx_budget_release(g->arena.budget, g->array_bytes);
     sx_arena_deinit(&g->arena);
     sx_free(g);
 }
@@ -134,12 +142,20 @@ static bool reserve(sx_builder *b, void **array, int *capacity, int count, int e
     if (count + extra <= *capacity) {
         return true;
     }
+    sx_graph *g = b->graph;
     int wanted = SX_MAX(*capacity * 2, SX_MAX(count + extra, 2));
-    void *grown = sx_realloc(*array, (size_t)wanted, elem_bytes);
-    if (grown == NULL) {
+    const size_t more = (size_t)(wanted - *capacity) * elem_bytes;
+    if (!sx_budget_charge(g->arena.budget, more)) {
         fail_memory(b);
         return false;
     }
+    void *grown = sx_realloc(*array, (size_t)wanted, elem_bytes);
+    if (grown == NULL) {
+        sx_budget_release(g->arena.budget, more);
+        fail_memory(b);
+        return false;
+    }
+    g->array_bytes += more;
     *array = grown;
     *capacity = wanted;
     return true;
@@ -817,6 +833,13 @@ sx_status sx_builder_finish(sx_builder *b, sx_graph **out_graph)
                              trim((void **)&g->results, g->n_results, sizeof(*g->results));
         if (!trimmed) {
             fail_memory(b);
+        }
+        const size_t exact =
+            (size_t)g->n_nodes * sizeof(*g->nodes) + (size_t)g->n_values * sizeof(*g->values) +
+            (size_t)g->n_args * sizeof(*g->args) + (size_t)g->n_results * sizeof(*g->results);
+        if (exact < g->array_bytes) {
+            sx_budget_release(g->arena.budget, g->array_bytes - exact);
+            g->array_bytes = exact;
         }
     }
     if (b->error != SX_OK) {

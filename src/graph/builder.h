@@ -44,6 +44,9 @@ typedef struct sx_node_spec {
     int line;
 } sx_node_spec;
 
+/* For a graph that is made from `g`: charged to the same budget, which it must not outlive. */
+SX_MUST_USE sx_status sx_builder_create_like(const sx_graph *g, sx_builder **out_builder);
+
 /* As sx_build(); an explicit name that is taken is an error. */
 sx_value sx_build_node(sx_builder *b, const sx_node_spec *spec);
 

@@ -80,6 +80,7 @@ struct sx_graph {
     int n_args;
     sx_result *results;
     int n_results;
+    size_t array_bytes; /* of the four arrays, charged to the arena's budget */
 };
 
 static inline const sx_type *sx_graph_type(const sx_graph *g, sx_value v)

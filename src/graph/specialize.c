@@ -47,14 +47,19 @@ sx_status sx_contradicts(const char *what, int i, const sx_type *got, const sx_t
 
 /* ---- Vals and rows ---- */
 
-static sx_status grow(void **array, int *capacity, int count, size_t elem_bytes)
+static sx_status grow(sx_specializer *s, void **array, int *capacity, int count, size_t elem_bytes)
 {
     if (count < *capacity) {
         return SX_OK;
     }
     const int wanted = SX_MAX(64, 2 * *capacity);
+    const size_t more = (size_t)(wanted - *capacity) * elem_bytes;
+    if (!sx_budget_charge(s->limits.memory, more)) {
+        return sx_specialize_no_memory();
+    }
     void *grown = sx_realloc(*array, (size_t)wanted, elem_bytes);
     if (grown == NULL) {
+        sx_budget_release(s->limits.memory, more);
         return sx_specialize_no_memory();
     }
     *array = grown;
@@ -62,9 +67,17 @@ static sx_status grow(void **array, int *capacity, int count, size_t elem_bytes)
     return SX_OK;
 }
 
+static void free_trace(sx_specializer *s)
+{
+    sx_budget_release(s->limits.memory, (size_t)s->val_capacity * sizeof(*s->vals) +
+                                            (size_t)s->row_capacity * sizeof(*s->rows));
+    sx_free(s->vals);
+    sx_free(s->rows);
+}
+
 sx_status sx_new_val(sx_specializer *s, const sx_trace_val *v, int *out)
 {
-    SX_TRY(grow((void **)&s->vals, &s->val_capacity, s->n_vals, sizeof(*s->vals)));
+    SX_TRY(grow(s, (void **)&s->vals, &s->val_capacity, s->n_vals, sizeof(*s->vals)));
     *out = s->n_vals;
     s->vals[s->n_vals++] = *v;
     return SX_OK;
@@ -84,7 +97,7 @@ sx_status sx_known_val(sx_specializer *s, sx_type type, const void *data, int *o
 static sx_status add_row(sx_specializer *s, const sx_trace_row *r, const sx_type *types, int n_out,
                          int *out_vals)
 {
-    SX_TRY(grow((void **)&s->rows, &s->row_capacity, s->n_rows, sizeof(*s->rows)));
+    SX_TRY(grow(s, (void **)&s->rows, &s->row_capacity, s->n_rows, sizeof(*s->rows)));
     const int at = s->n_rows;
     s->rows[at] = *r;
     s->rows[at].n_out = n_out;
@@ -611,8 +624,11 @@ sx_status sx_specialize(const sx_library *library, const sx_graph *body, const s
     if (status == SX_OK) {
         status = sx_emit_steps(&s, results, body->n_results);
     }
-    sx_free(s.vals);
-    sx_free(s.rows);
+    if (sx_status_is_no_memory(status) && sx_budget_refused(s.limits.memory)) {
+        sx_status_free(status);
+        status = sx_budget_over(s.limits.memory, "specializing a function", 0);
+    }
+    free_trace(&s);
     if (status != SX_OK) {
         sx_specialized_destroy(p);
         return status;

@@ -5,7 +5,6 @@
 
 #include "base/checked.h"
 #include "base/memory.h"
-#include "base/ram.h"
 #include "graph/builder.h"
 #include "graph/ops/attrs.h"
 #include "graph/specialize_trace.h"
@@ -375,7 +374,7 @@ static void mark_read(const sx_specializer *s, int time, const int *results, int
 }
 
 /* Large constants of the library are kept once: the graph refers to the library's. */
-static void share_constants(const emitter *e, const sx_graph *g)
+static void share_constants(const emitter *e, sx_graph *g)
 {
     const sx_specializer *s = e->s;
     for (int i = 0; i < s->n_vals; i++) {
@@ -384,7 +383,7 @@ static void share_constants(const emitter *e, const sx_graph *g)
         const sx_node *n = bytes >= LARGE_CONSTANT ? sx_graph_maker(g, e->here[i]) : NULL;
         if (n != NULL && n->op == &sx_op_constant) {
             sx_constant_attrs *attrs = (sx_constant_attrs *)(uintptr_t)n->attrs;
-            sx_ram_discard(attrs->value.data, (size_t)bytes);
+            sx_arena_discard(&g->arena, attrs->value.data, (size_t)bytes);
             attrs->value.data = x->known->data;
         }
     }

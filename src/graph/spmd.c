@@ -353,7 +353,7 @@ static sx_status run(sx_spmd_pass *s, const bool *partial, sx_graph **out)
             sx_spmd_mark_accumulated(g, g->results[i].value, s->accumulates);
         }
     }
-    SX_TRY(sx_builder_create(&s->b));
+    SX_TRY(sx_builder_create_like(g, &s->b));
     for (int k = 0, arg = 0; k < g->n_nodes && !sx_builder_failed(s->b); k++) {
         if (arg < g->n_args && g->args[arg].value.id == g->nodes[k].first_output.id) {
             copy_arg(s, &g->args[arg++]);

@@ -38,7 +38,6 @@ static void destroy_program(void *user)
     sx_free(p->steps);
     sx_specialized_destroy(p->spec);
     sx_arena_deinit(&p->body);
-    sx_budget_release(p->memory, p->bytes);
     pthread_mutex_destroy(&p->mutex);
     sx_free(p);
 }
@@ -150,6 +149,7 @@ static sx_status build(void *user, void **out_value, int64_t *out_bytes)
     }
     sx_specialize_limits limits = b->f->limits;
     limits.cancel = b->cancel;
+    limits.memory = b->f->memory;
     sx_arena_init(&p->body, 0);
     p->body.budget = b->f->memory;
     if (!lasts) {
@@ -179,16 +179,9 @@ static sx_status build(void *user, void **out_value, int64_t *out_bytes)
             }
         }
     }
-    /* charged once it is known: what a specialization takes is bounded by its limits */
     size_t bytes = sizeof(*p) + p->spec->arena.used_bytes;
     for (int i = 0; i < p->spec->n_graphs; i++) {
-        bytes += p->spec->graphs[i]->arena.used_bytes;
-    }
-    if (status == SX_OK && !sx_budget_charge(b->f->memory, bytes)) {
-        status = sx_budget_over(b->f->memory, "a function's program", bytes);
-    } else if (status == SX_OK) {
-        p->memory = b->f->memory;
-        p->bytes = bytes;
+        bytes += p->spec->graphs[i]->arena.used_bytes + p->spec->graphs[i]->array_bytes;
     }
     if (status != SX_OK) {
         destroy_program(p);

@@ -40,8 +40,6 @@ typedef struct sx_function_program {
     sx_specialized *spec;
     sx_function_step *steps;
     pthread_mutex_t mutex; /* of the executables */
-    sx_budget *memory;     /* charged for `bytes`; NULL = no limit */
-    size_t bytes;          /* of the specialization */
 } sx_function_program;
 
 typedef struct sx_function_pocket sx_function_pocket; /* function_frame.h */

@@ -60,7 +60,8 @@ static void test_base_arena__charges_its_budget(void **state)
     sx_budget_init(&budget, "a test", 100000, NULL);
     sx_arena_init(&arena, 0);
     arena.budget = &budget;
-    assert_non_null(sx_arena_alloc(&arena, 50000, 1));
+    char *large = sx_arena_alloc(&arena, 50000, 1);
+    assert_non_null(large);
     assert_in_range(sx_budget_used(&budget), 50000, 60000);
     assert_false(sx_budget_refused(&budget));
     assert_null(sx_arena_alloc(&arena, 50000, 1));
@@ -71,6 +72,8 @@ static void test_base_arena__charges_its_budget(void **state)
     assert_null(sx_arena_alloc(&arena, 15000, 1)); /* within the budget, but malloc fails */
     sx_alloc_fail_after(0);
     assert_int_equal(sx_budget_used(&budget), before);
+    sx_arena_discard(&arena, large, 50000);
+    assert_in_range(before - sx_budget_used(&budget), 50000 - 2 * 4096, 50000); /* whole pages */
     sx_arena_deinit(&arena);
     assert_int_equal(sx_budget_used(&budget), 0);
     assert_non_null(sx_arena_alloc(&arena, 1, 1)); /* an emptied arena keeps its budget */

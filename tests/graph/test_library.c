@@ -481,6 +481,21 @@ static void test_graph_library__operators_on_unknown_dimensions(void **state)
         "with 10007 for unknown dimensions (sx_function_node() takes sizes that depend on them as "
         "operands): the inner dimensions of a float32[");
     sx_builder_destroy(b);
+    static const char *const refusals[] = {
+        "size 1 of the shape float32[2,?] is SX_UNKNOWN_DIM: sx_function_node() takes",
+        "the size of axis 0 is SX_UNKNOWN_DIM: sx_function_node() takes",
+        "the begin of axis 1 is SX_UNKNOWN_DIM: sx_function_node() takes",
+    };
+    for (int i = 0; i < 3; i++) {
+        assert_ok(sx_builder_create_function(&b));
+        x = sx_input(b, "x", sx_type_of(SX_F32, any, 4));
+        sx_output(b, "y",
+                  i == 0   ? sx_reshape(b, x, 2, any)
+                  : i == 1 ? sx_slice(b, x, .begin = {0, 1}, .size = {any, 2})
+                           : sx_slice(b, x, .begin = {0, any}, .size = {1, 2}));
+        assert_error(sx_builder_finish(b, &g), SX_INVALID_ARGUMENT, refusals[i]);
+        sx_builder_destroy(b);
+    }
 }
 
 /* if (p) y = v  else y = 2 v: v is read in the regions, and belongs to the library. */

@@ -23,6 +23,7 @@ APART = {
     ("erf", "@float64_edges"): "TensorFlow's erf of an infinite float64 is NaN",
     ("relu_grad", "_edges"): "TensorFlow multiplies by 0: an infinity where nothing flows gives NaN",
     ("floor_div", "@bfloat16"): "TensorFlow rounds the quotient to bfloat16 before it takes the floor",
+    ("ctc_loss", "@float64"): "TensorFlow adds probabilities in float32's logarithms: 8 digits",
     ("leaky_relu", "@float64"): "the sample's alpha, which TensorFlow keeps in float32, is no float32",
     ("leaky_relu", "@float64_edges"): "the same",
     ("unique", "@float16"): "TensorFlow tells 0 and -0 of 16 bits apart",
@@ -36,9 +37,7 @@ def check(sample):
     inputs = [load(sample, f"x{i}") for i in range(entry["inputs"])]
     try:
         function = sample.function()
-        with tf.GradientTape() as tape:
-            tape.watch([x for x in inputs if x.dtype.is_floating and entry["dx"]])
-            theirs = function(*inputs)
+        theirs = function(*inputs)
     except (tf.errors.OpError, ValueError, TypeError) as error:
         if any(text in str(error) for text in UNKNOWN) or isinstance(error, tf.errors.UnimplementedError):
             return False
@@ -58,6 +57,9 @@ def check(sample):
     weights = [load(sample, f"w{i}") for i in range(entry["outputs"])]
     floats = [i for i in entry["dx"] if inputs[i].dtype.is_floating]
     try:
+        with tf.GradientTape() as tape:
+            tape.watch([inputs[i] for i in floats])
+            theirs = function(*inputs)
         gradients = tape.gradient(theirs, [inputs[i] for i in floats], weights)
     except (tf.errors.OpError, ValueError, TypeError, LookupError):
         return True
@@ -80,7 +82,7 @@ def compare(name, ours, theirs, bound, roundings=1):
     if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
         return test_ops.fail(name, f"{ours.dtype}{ours.shape}, TensorFlow {theirs.dtype}{theirs.shape}")
     if ours.dtype == tf.string or not ours.dtype.is_floating:
-        a, b = ours.numpy(), theirs.numpy()
+        a, b = np.asarray(ours.numpy()), np.asarray(theirs.numpy())
         if (a != b).any():
             test_ops.fail(name, f"{a[a != b][:4]}, TensorFlow {b[a != b][:4]}")
         return

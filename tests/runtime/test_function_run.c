@@ -551,10 +551,53 @@ static void test_runtime_function_run__row_numbers(void **state)
     end(&t);
 }
 
+/* A long graph takes more memory to specialize and to plan than it has: whatever the limit, it is
+ * held, and another function that fits runs after it. */
+static void test_runtime_function_run__planning_is_held_to_the_memory(void **state)
+{
+    (void)state;
+    enum { LONG = 6000 };
+    int refused = 0, ran = 0;
+    for (size_t limit = 1 << 20; limit <= 64 << 20; limit *= 2) {
+        running t;
+        sx_budget memory;
+        sx_buf text;
+        float x[2] = {1, 2};
+        sx_tensor y, in = {sx_type_of(SX_F32, 2), x};
+        sx_buf_init(&text, 16 << 20);
+        sx_buf_puts(&text, "sextant-library 2\nfunction \"main\"\ninput %1 float32[2] \"x\"\n");
+        for (int i = 1; i <= LONG; i++) {
+            sx_buf_printf(&text, "%%%d = %s(%%%d) float32[2] \"n%d\"\n", i + 1,
+                          i % 2 == 0 ? "tanh" : "sin", i, i);
+        }
+        sx_buf_printf(&text, "output \"y\" %%%d\nend\n", LONG + 1);
+        sx_buf_puts(&text, "function \"short\"\ninput %1 float32[2] \"x\"\n"
+                           "%2 = neg(%1) float32[2] \"n\"\noutput \"y\" %2\nend\n");
+        sx_budget_init(&memory, "a test", limit, NULL);
+        begin(&t, "cpu", parse(sx_buf_text(&text)), (sx_runner_options){.memory = &memory});
+        const long before = peak_kib();
+        sx_status status = sx_runner_run(t.runner, "main", &in, 1, &y, 1, &t.arena, NULL);
+        if (status == SX_OK) {
+            ran++;
+        } else {
+            refused++;
+            assert_error(status, SX_RESOURCE_EXHAUSTED, "would exceed the memory limit of a test");
+            assert_true((size_t)(peak_kib() - before) * 1024 < limit + (16 << 20));
+        }
+        assert_ok(sx_runner_run(t.runner, "short", &in, 1, &y, 1, &t.arena, NULL));
+        assert_true(((const float *)y.data)[1] == -2);
+        end(&t);
+        assert_int_equal(sx_budget_used(&memory), 0);
+        sx_buf_deinit(&text);
+    }
+    assert_true(refused > 3 && ran > 0);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_runtime_function_run__maps_of_strings),
     cmocka_unit_test(test_runtime_function_run__maps_of_unknown_sizes),
     cmocka_unit_test(test_runtime_function_run__row_numbers),
+    cmocka_unit_test(test_runtime_function_run__planning_is_held_to_the_memory),
     cmocka_unit_test(test_runtime_function_run__batch_stays_symbolic_through_attribute_operands),
     cmocka_unit_test(test_runtime_function_run__late_calls_wait_for_their_shapes),
     cmocka_unit_test(test_runtime_function_run__branches),

@@ -9,7 +9,6 @@
 #include "backends/cpu/planner.h"
 #include "base/checked.h"
 #include "base/memory.h"
-#include "base/ram.h"
 #include "base/thread.h"
 #include "graph/host.h"
 #include "graph/ops/attrs.h"
@@ -378,7 +377,8 @@ static sx_status prepare_steps(sx_cpu_planner *p)
         w->planner.plan = &w->part;
         w->part.cleanups = NULL;
         sx_arena_init(&w->planner.scratch, 0);
-        sx_arena_init(&w->part.arena, plan->arena.limit_bytes);
+        sx_arena_init(&w->part.arena, 0);
+        w->planner.scratch.budget = w->part.arena.budget = plan->arena.budget;
     }
     int started = 1;
     while (started < n &&
@@ -507,29 +507,27 @@ static void share_constants(sx_cpu_planner *p)
 {
     const sx_cpu_plan *plan = p->plan;
     for (int k = 0; k < plan->n_variants; k++) {
-        const sx_graph *g = plan->variants[k];
+        sx_graph *g = plan->variants[k];
         for (int i = 1; i < g->n_values; i++) {
             const sx_cpu_pvalue *v = &p->values[i];
             const sx_node *n = &g->nodes[g->values[i].node];
             if (v->constant && v->at.space >= plan->first_large && n->op->id == SX_OPID_constant) {
                 sx_constant_attrs *attrs = (sx_constant_attrs *)(uintptr_t)n->attrs;
-                sx_ram_discard(attrs->value.data, (size_t)v->bytes);
+                sx_arena_discard(&g->arena, attrs->value.data, (size_t)v->bytes);
                 attrs->value.data = plan->large[v->at.space - plan->first_large].block->data;
             }
         }
     }
 }
 
-/* Charges the memory that the executable will keep. Small constants are also kept by the graph's
- * variants. */
+/* Charges the memory that the executable will keep, beside what arenas are charged for. */
 static sx_status charge(const sx_cpu_planner *p, const sx_cpu_plan_options *o)
 {
     const sx_cpu_plan *plan = p->plan;
     int64_t temporaries, constants;
     if (!sx_mul_i64(plan->shard_bytes, plan->shards, &temporaries) ||
         !sx_add_i64(temporaries, plan->common_bytes, &temporaries) ||
-        !sx_mul_i64(plan->const_bytes, 2 + plan->n_variants, &constants) ||
-        !sx_add_i64(constants, plan->large_bytes, &constants) ||
+        !sx_add_i64(plan->const_bytes, plan->large_bytes, &constants) ||
         !sx_add_i64(constants, plan->kept_bytes, &constants) ||
         !sx_add_i64(constants, plan->once_bytes, &constants)) {
         return sx_cpu_too_large(p->largest);
@@ -614,9 +612,10 @@ static sx_status try_plan(const sx_graph *graph, const sx_cpu_plan_options *opti
         return sx_cpu_no_memory();
     }
     const sx_executable *e = options->executable;
-    sx_arena_init(&plan->arena, e != NULL && e->memory != NULL ? e->memory->limit_bytes : 0);
+    sx_arena_init(&plan->arena, 0);
     sx_cpu_planner p = {.plan = plan, .vec = sx_cpu_vec_best(), .shared = options->shared};
     sx_arena_init(&p.scratch, 0);
+    plan->arena.budget = p.scratch.budget = e != NULL ? e->memory : NULL;
     plan->frozen = way->frozen;
     sx_status status = run_passes(graph, options, plan->frozen, &plan->graph);
     if (status == SX_OK) {

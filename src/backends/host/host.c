@@ -119,12 +119,10 @@ static sx_status too_large(const sx_node *n)
                     n->name);
 }
 
-/* Charges the memory of a run (all values, and the maximum carriers of a node) and of the graph's
- * constants. */
+/* Charges the memory of a run: all values, and the maximum carriers of a node. */
 static sx_status charge_values(host_executable *e)
 {
     const sx_graph *g = e->graph;
-    int64_t constants = 0;
     int largest = 0;
     e->value_bytes = e->carrier_bytes;
     for (int i = 1; i < g->n_values; i++) {
@@ -133,7 +131,6 @@ static sx_status charge_values(host_executable *e)
         if (bytes < 0 || !sx_add_i64(e->value_bytes, bytes, &e->value_bytes)) {
             return too_large(n);
         }
-        constants += n->op == &sx_op_constant ? bytes : 0;
         largest = largest == 0 || bytes > sx_type_bytes(&g->values[largest].type) ? i : largest;
     }
     char type[SX_TYPE_TEXT], text[SX_TYPE_TEXT + 200] = "none";
@@ -143,7 +140,7 @@ static sx_status charge_values(host_executable *e)
                  sx_type_format(&g->values[largest].type, type, sizeof(type)), n->op->name,
                  n->name);
     }
-    return sx_executable_charge(&e->head, e->value_bytes, constants, text);
+    return sx_executable_charge(&e->head, e->value_bytes, 0, text);
 }
 
 /* Computes the memory of a run. */

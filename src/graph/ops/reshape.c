@@ -15,7 +15,8 @@
  * Source   TensorFlow tf.reshape */
 #ifdef SX_PUBLIC
 /* sx_reshape(b, x, SX_BATCH, 784). If x has the batch, so has the result, with the same number of
- * elements before it: [N,T,D] can be [T*N,D], sx_reshape(b, x, -T, D), and back. */
+ * elements before it: [N,T,D] can be [T*N,D], sx_reshape(b, x, -T, D), and back. A shape that is
+ * computed at run time is an operand of sx_function_node(). */
 sx_value sx_reshape(sx_builder *b, sx_value x, int rank, const int64_t *dims);
 #endif
 #ifdef SX_ATTRS
@@ -35,6 +36,14 @@ static sx_status reshape_infer(sx_infer_context *c)
     const sx_shape_attrs *attrs = c->attrs;
     const sx_type *x = &c->inputs[0];
     sx_type y = sx_type_make(x->dtype, attrs->shape.n, attrs->shape.v);
+    for (int i = 0; i < y.rank; i++) {
+        if (y.dims[i] == SX_UNKNOWN_DIM) {
+            return sx_error(SX_INVALID_ARGUMENT,
+                            "size %d of the shape %s is SX_UNKNOWN_DIM: sx_function_node() takes a "
+                            "shape that is computed at run time",
+                            i, SX_TEXT(&y));
+        }
+    }
     int64_t n = sx_dims_product(x, 0, x->rank), m = sx_dims_product(&y, 0, y.rank);
     int p = sx_batch_axis(x), q = sx_batch_axis(&y);
     const char *wrong = (p < 0) != (q < 0) ? "the batch N must be in both shapes or in neither"

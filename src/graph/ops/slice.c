@@ -44,6 +44,12 @@ static sx_status slice_infer(sx_infer_context *c)
     }
     for (int i = 0; i < x->rank; i++) {
         int64_t begin = attrs->begin.v[i], size = attrs->size.v[i], dim = x->dims[i];
+        if (begin == SX_UNKNOWN_DIM || size == SX_UNKNOWN_DIM) {
+            return sx_error(SX_INVALID_ARGUMENT,
+                            "the %s of axis %d is SX_UNKNOWN_DIM: sx_function_node() takes begins "
+                            "and sizes that are computed at run time",
+                            begin == SX_UNKNOWN_DIM ? "begin" : "size", i);
+        }
         if (sx_dim_is_batch(dim) && !(begin == 0 && size == dim)) {
             return sx_error(SX_INVALID_ARGUMENT,
                             "axis %d of x %s is the batch, which cannot be sliced: its begin must "

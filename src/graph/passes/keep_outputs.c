@@ -9,7 +9,7 @@ sx_status sx_pass_keep_outputs(const sx_graph *g, const bool *keep, sx_graph **o
     bool *live = sx_alloc((size_t)g->n_values, sizeof(bool));
     rw.map = sx_alloc((size_t)g->n_values, sizeof(sx_value));
     sx_status status = live == NULL || rw.map == NULL ? sx_no_memory("cutting a graph") : SX_OK;
-    status = status == SX_OK ? sx_builder_create(&rw.to) : status;
+    status = status == SX_OK ? sx_builder_create_like(g, &rw.to) : status;
     if (status != SX_OK) {
         goto done;
     }

@@ -113,7 +113,7 @@ sx_status sx_rewrite_run_deep(const sx_graph *from, int64_t batch, sx_rewrite_fn
                               sx_region_pass *regions, void *user, sx_graph **out)
 {
     sx_rewrite rw = {.from = from, .regions = regions, .user = user};
-    SX_TRY(sx_builder_create(&rw.to));
+    SX_TRY(sx_builder_create_like(from, &rw.to));
     sx_status status = SX_OK;
     rw.map = sx_alloc((size_t)from->n_values, sizeof(sx_value));
     if (rw.map == NULL) {

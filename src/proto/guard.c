@@ -226,31 +226,120 @@ sx_status sx_proto_check(const ProtobufCMessageDescriptor *type, sx_bytes bytes,
 
 /* ---- Unpacking ---- */
 
-/* An allocator for protobuf-c; `failed` points to a bool that is set on failure, or is NULL. */
-static void *allocate(void *failed, size_t size)
+/* A message lies in chunks, its root behind the head of the first one, and is freed as a whole;
+ * large blocks are by themselves, since bytes can be freed alone. */
+enum { LARGE = 4096, MAX_CHUNK = 4 << 20, ALIGN = 16 };
+
+typedef struct large {
+    struct large *before, *next;
+} large;
+
+typedef struct chunk {
+    struct chunk *next;
+    uint64_t unused; /* keeps what follows aligned */
+} chunk;
+
+typedef struct store {
+    chunk *chunks; /* newest first; the oldest contains this */
+    large blocks;  /* a ring */
+    char *at, *end;
+    uint64_t expected; /* memory that is still to be taken, at most */
+    bool failed;
+} store;
+
+static size_t aligned(size_t size)
 {
-    void *block = sx_alloc(1, size);
-    if (block == NULL && failed != NULL) {
-        *(bool *)failed = true;
+    return (size + ALIGN - 1) / ALIGN * ALIGN;
+}
+
+static void *allocate_large(store *h, size_t size)
+{
+    size_t bytes;
+    large *b = sx_add_size(size, aligned(sizeof(large)), &bytes) ? sx_alloc(bytes, 1) : NULL;
+    if (b == NULL) {
+        h->failed = true;
+        return NULL;
     }
+    *b = (large){.before = &h->blocks, .next = h->blocks.next};
+    b->next->before = b;
+    h->blocks.next = b;
+    return (char *)b + aligned(sizeof(large));
+}
+
+/* An allocator for protobuf-c. */
+static void *allocate(void *user, size_t size)
+{
+    store *h = user;
+    if (size >= LARGE) {
+        return allocate_large(h, size);
+    }
+    const size_t room = aligned(size);
+    if ((size_t)(h->end - h->at) < room) {
+        const size_t bytes = sizeof(chunk) + (size_t)SX_MAX(SX_MIN(h->expected, MAX_CHUNK), LARGE);
+        chunk *c = sx_alloc_aligned(bytes, ALIGN);
+        if (c == NULL) {
+            h->failed = true;
+            return NULL;
+        }
+        c->next = h->chunks;
+        h->chunks = c;
+        h->at = (char *)(c + 1);
+        h->end = (char *)c + bytes;
+        h->expected -= SX_MIN(h->expected, bytes);
+    } else if (!sx_alloc_part()) {
+        h->failed = true;
+        return NULL;
+    }
+    void *block = h->at;
+    h->at += room;
     return block;
 }
 
-static void release(void *failed, void *block)
+static void release(void *user, void *block)
 {
-    (void)failed;
-    sx_free(block);
+    (void)user;
+    (void)block;
+}
+
+static void free_store(store *h)
+{
+    for (large *b = h->blocks.next, *next; b != &h->blocks; b = next) {
+        next = b->next;
+        sx_free(b);
+    }
+    for (chunk *c = h->chunks, *next; c != NULL; c = next) { /* `h` is in the last */
+        next = c->next;
+        sx_free_aligned(c);
+    }
+}
+
+/* For a message that takes at most `bytes`. */
+static store *make_store(uint64_t bytes)
+{
+    const size_t room = aligned(sizeof(store)) + (size_t)SX_MIN(bytes, MAX_CHUNK);
+    chunk *c = sx_alloc_aligned(sizeof(chunk) + room, ALIGN);
+    if (c == NULL) {
+        return NULL;
+    }
+    *c = (chunk){0};
+    store *h = (store *)(c + 1);
+    *h = (store){.chunks = c,
+                 .at = (char *)h + aligned(sizeof(store)),
+                 .end = (char *)h + room,
+                 .expected = bytes - SX_MIN(bytes, MAX_CHUNK)};
+    h->blocks = (large){&h->blocks, &h->blocks};
+    return h;
 }
 
 /* Adds the missing values of map entries. The check has limited the recursion to 100 levels. */
-static sx_status fill_values(ProtobufCMessage *message)
+static sx_status fill_values(store *h, ProtobufCMessage *message)
 {
     const ProtobufCMessageDescriptor *type = message->descriptor;
     if (sx_proto_is_map_entry(type) && type->fields[1].type == PROTOBUF_C_TYPE_MESSAGE) {
         const ProtobufCMessageDescriptor *value_type = type->fields[1].descriptor;
         ProtobufCMessage **value = sx_proto_member(message, &type->fields[1]);
         if (*value == NULL) {
-            *value = sx_alloc(1, value_type->sizeof_message);
+            *value = allocate(h, value_type->sizeof_message);
             if (*value == NULL) {
                 return sx_no_memory("for a map value");
             }
@@ -261,7 +350,7 @@ static sx_status fill_values(ProtobufCMessage *message)
         const ProtobufCFieldDescriptor *field = &type->fields[f];
         size_t count = field->type == PROTOBUF_C_TYPE_MESSAGE ? sx_proto_count(message, field) : 0;
         for (size_t i = 0; i < count; i++) {
-            SX_TRY(fill_values(*(ProtobufCMessage **)sx_proto_value(message, field, i)));
+            SX_TRY(fill_values(h, *(ProtobufCMessage **)sx_proto_value(message, field, i)));
         }
     }
     return SX_OK;
@@ -273,17 +362,25 @@ sx_status sx_proto_unpack(const ProtobufCMessageDescriptor *type, sx_bytes bytes
 {
     struct walk walk = {0};
     SX_TRY(run_walk(&walk, type, bytes, limits, name));
-    bool failed = false;
-    ProtobufCAllocator allocator = {allocate, release, &failed};
+    store *h = make_store(walk.bytes);
+    if (h == NULL) {
+        return sx_no_memory("decoding %s", name);
+    }
+    const char *root = h->at; /* it is allocated first */
+    ProtobufCAllocator allocator = {allocate, release, h};
     ProtobufCMessage *message =
         protobuf_c_message_unpack(type, &allocator, bytes.size, sx_wire_over(bytes).at);
+    sx_status status = SX_OK;
     if (message == NULL) {
-        return failed ? sx_no_memory("decoding %s", name)
-                      : sx_error(SX_DATA_LOSS, "%s: not a valid %s", name, type->name);
+        status = h->failed ? sx_no_memory("decoding %s", name)
+                           : sx_error(SX_DATA_LOSS, "%s: not a valid %s", name, type->name);
+    } else if ((const char *)message != root) {
+        status = sx_error(SX_INTERNAL, "%s: the message is not its first block", name);
+    } else if (walk.fill_values) {
+        status = fill_values(h, message);
     }
-    sx_status status = walk.fill_values ? fill_values(message) : SX_OK;
     if (status != SX_OK) {
-        sx_proto_free(message);
+        free_store(h);
         return status;
     }
     *out_message = message;
@@ -292,14 +389,18 @@ sx_status sx_proto_unpack(const ProtobufCMessageDescriptor *type, sx_bytes bytes
 
 void sx_proto_free_bytes(ProtobufCBinaryData *bytes)
 {
-    release(NULL, bytes->data);
+    if (bytes->len >= LARGE) {
+        large *b = (large *)(void *)(bytes->data - aligned(sizeof(large)));
+        b->before->next = b->next;
+        b->next->before = b->before;
+        sx_free(b);
+    }
     *bytes = (ProtobufCBinaryData){0};
 }
 
 void sx_proto_free(void *message)
 {
-    ProtobufCAllocator allocator = {allocate, release, NULL};
     if (message != NULL) {
-        protobuf_c_message_free_unpacked(message, &allocator);
+        free_store((store *)(void *)((char *)message - aligned(sizeof(store))));
     }
 }

@@ -2,10 +2,12 @@
 
 #include <pthread.h>
 
+#include "base/memory.h"
 #include "proto/attr_value.pb-c.h"
 #include "proto/checkpoint_state.pb-c.h"
 #include "proto/graph.pb-c.h"
 #include "proto/guard.h"
+#include "proto/tensor.pb-c.h"
 #include "proto/tensor_bundle.pb-c.h"
 #include "proto/wire.h"
 
@@ -303,6 +305,34 @@ static void test_proto_guard__flips_and_cuts(void **state)
     assert_in_range(accepted, 50, 8 * size);
 }
 
+/* Bytes are freed alone, whatever their size; large ones give their memory back at once. */
+static void test_proto_guard__frees_bytes_alone(void **state)
+{
+    (void)state;
+    enum { CONTENT = 20000 };
+    for (size_t size = 0; size <= CONTENT; size += size < 10 ? 5 : CONTENT - 10) {
+        static char wire[CONTENT + 8];
+        ProtobufCMessage *message = NULL;
+        const size_t head = size < 128 ? 2 : 4; /* tensor_content = 4 */
+        wire[0] = 0x22;
+        wire[1] = (char)(size < 128 ? size : size % 128 + 128);
+        wire[2] = (char)(size < 128 ? 7 : size / 128 % 128 + 128);
+        wire[3] = (char)(size < 128 ? 7 : size / 128 / 128);
+        memset(wire + head, 7, size);
+        assert_ok(sx_proto_unpack(&tensorflow__tensor_proto__descriptor,
+                                  (sx_bytes){wire, head + size}, NULL, "t", &message));
+        ProtobufCBinaryData *content = &((Tensorflow__TensorProto *)message)->tensor_content;
+        assert_int_equal(content->len, size);
+        assert_true(size == 0 || content->data[size - 1] == 7);
+        const long before = sx_alloc_live();
+        sx_proto_free_bytes(content);
+        assert_int_equal(before - sx_alloc_live(), size == CONTENT);
+        assert_int_equal(content->len, 0);
+        sx_proto_free_bytes(content);
+        sx_proto_free(message);
+    }
+}
+
 static sx_status unpack_and_pack(void *user)
 {
     (void)user;
@@ -334,6 +364,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_proto_guard__packs_maps_sorted),
     cmocka_unit_test(test_proto_guard__tells_map_entries),
     cmocka_unit_test(test_proto_guard__flips_and_cuts),
+    cmocka_unit_test(test_proto_guard__frees_bytes_alone),
     cmocka_unit_test(test_proto_guard__survives_failing_allocations),
 };
 SX_TEST_MAIN(tests)

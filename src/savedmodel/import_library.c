@@ -99,6 +99,18 @@ static sx_status refuse(sx_library_importer *im, const sx_tf_body *body, sx_tf_i
 static sx_status import_call(sx_library_importer *im, sx_tf_body *body,
                              const Tensorflow__FunctionDef *function, sx_tf_import_node *n);
 
+sx_status sx_tf_first_error(sx_builder *b, sx_status status)
+{
+    sx_graph *none = NULL;
+    if (!sx_builder_failed(b)) {
+        return status;
+    }
+    sx_status first = sx_builder_finish(b, &none);
+    const bool told = status != SX_OK && sx_status_code(first) == SX_FAILED_PRECONDITION;
+    sx_status_free(told ? first : status); /* told by a node of a call in place */
+    return told ? status : first;
+}
+
 static sx_status import_node(sx_library_importer *im, sx_tf_body *body, int i)
 {
     enum { MIN_OUTPUT_ROOM = 8 };
@@ -145,11 +157,7 @@ static sx_status import_node(sx_library_importer *im, sx_tf_body *body, int i)
                  : function != NULL ? import_call(im, body, function, &n)
                                     : sx_tf_import_op(im, body, &n);
         sx_scope_end(body->b);
-        if (sx_builder_failed(body->b)) { /* later nodes lack input types: the first error counts */
-            sx_graph *none = NULL;
-            sx_status_free(status);
-            status = sx_builder_finish(body->b, &none);
-        }
+        status = sx_tf_first_error(body->b, status);
     }
     if (sx_status_code(status) == SX_UNIMPLEMENTED) {
         sx_status kept = refuse(im, body, &n, sx_status_message(status));
@@ -198,7 +206,8 @@ static sx_status enter(walk *w, const char *text)
     w->entered[node] = true;
     visit *top = &w->stack[w->depth++];
     *top = (visit){.node = node};
-    return sx_tf_gradient_captures(w->im, w->body, w->body->nodes[node], &top->captures,
+    return sx_tf_gradient_captures(w->im, w->body, w->body->nodes[node],
+                                   called(w->im, w->body->nodes[node]), &top->captures,
                                    &top->n_captures);
 }
 
@@ -325,8 +334,9 @@ sx_status sx_tf_import_assigns(sx_library_importer *im, const Tensorflow__Functi
     return SX_OK;
 }
 
-sx_status sx_tf_import_body(sx_library_importer *im, const Tensorflow__FunctionDef *function,
-                            sx_builder *b, const sx_tf_thing *args, int n_args, sx_tf_thing *out)
+static sx_status import_body(sx_library_importer *im, const sx_tf_body *outer,
+                             const Tensorflow__FunctionDef *function, sx_builder *b,
+                             const sx_tf_thing *args, int n_args, sx_tf_thing *out)
 {
     const Tensorflow__OpDef *signature = function->signature;
     const size_t n_out = signature->n_output_arg, n_roots = n_out + function->n_control_ret;
@@ -346,7 +356,8 @@ sx_status sx_tf_import_body(sx_library_importer *im, const Tensorflow__FunctionD
     for (size_t i = n_out; i < n_roots; i++) { /* what runs for its effect */
         roots[i] = function->control_ret[i - n_out]->value;
     }
-    sx_tf_body body = {.b = b, .function = function, .args = args, .n_args = n_args};
+    sx_tf_body body = {
+        .b = b, .function = function, .outer = outer, .args = args, .n_args = n_args};
     im->depth++;
     sx_status status = body_init(&body, function->node_def, function->n_node_def);
     if (status == SX_OK) {
@@ -358,6 +369,12 @@ sx_status sx_tf_import_body(sx_library_importer *im, const Tensorflow__FunctionD
     im->depth--;
     body_deinit(&body);
     return status;
+}
+
+sx_status sx_tf_import_body(sx_library_importer *im, const Tensorflow__FunctionDef *function,
+                            sx_builder *b, const sx_tf_thing *args, int n_args, sx_tf_thing *out)
+{
+    return import_body(im, NULL, function, b, args, n_args, out);
 }
 
 /* A function of the library. */
@@ -437,14 +454,16 @@ static sx_status make_function(sx_library_importer *im, const Tensorflow__Functi
 static sx_status import_inline(sx_library_importer *im, sx_tf_body *body,
                                const Tensorflow__FunctionDef *function, sx_tf_import_node *n)
 {
-    return sx_status_annotate(sx_tf_import_body(im, function, body->b, n->in, n->n_in, n->out),
+    return sx_status_annotate(import_body(im, body, function, body->b, n->in, n->n_in, n->out),
                               __FILE__, __LINE__, "function \"%.100s\"", function->signature->name);
 }
 
 static sx_status import_call(sx_library_importer *im, sx_tf_body *body,
                              const Tensorflow__FunctionDef *function, sx_tf_import_node *n)
 {
-    bool in_place = im->trials > 0;
+    bool in_place = false;
+    SX_TRY(sx_tf_gradients_read_outside(im, function, &in_place));
+    in_place = in_place || im->trials > 0;
     for (int i = 0; i < n->n_in; i++) {
         if (n->in[i].kind == SX_TF_REF) {
             return sx_error(SX_UNIMPLEMENTED, "argument %d is a variable of TensorFlow 1", i);
@@ -843,6 +862,7 @@ static sx_status import_model(const sx_saved_model *model, const sx_import_limit
     sx_map_init(&im->assigns);
     sx_map_init(&im->gradients);
     sx_map_init(&im->concrete);
+    sx_map_init(&im->outside);
     sx_status status = sx_library_create(&im->library);
     if (status == SX_OK) {
         im->library->arena.budget = limits->memory;
@@ -868,6 +888,7 @@ static sx_status import_model(const sx_saved_model *model, const sx_import_limit
     sx_map_deinit(&im->assigns);
     sx_map_deinit(&im->gradients);
     sx_map_deinit(&im->concrete);
+    sx_map_deinit(&im->outside);
     sx_proto_free(im->objects);
     sx_arena_deinit(&im->arena);
     sx_free(im);

@@ -50,18 +50,25 @@ sx_status sx_tf_read_gradients(sx_library_importer *im)
     return SX_OK;
 }
 
-/* The node's type of gradient, in `arena`; NULL: it has none, or there is no memory. */
-static const char *type_of(const Tensorflow__NodeDef *node, sx_arena *arena)
+/* The node's type of gradient; NULL: it has none. */
+static const ProtobufCBinaryData *type_of(const Tensorflow__NodeDef *node)
 {
     const Tensorflow__AttrValue *a = sx_tf_node_attr(node, "_gradient_op_type");
-    return a != NULL && a->value_case == TENSORFLOW__ATTR_VALUE__VALUE_S
-               ? sx_arena_strndup(arena, (const char *)a->s.data, a->s.len)
-               : NULL;
+    return a != NULL && a->value_case == TENSORFLOW__ATTR_VALUE__VALUE_S ? &a->s : NULL;
 }
 
-static saved_function *gradient_of(const sx_library_importer *im, const char *type)
+static const Tensorflow__RegisteredGradient *registered_of(const sx_library_importer *im,
+                                                           const Tensorflow__NodeDef *node)
 {
-    const Tensorflow__RegisteredGradient *g = sx_map_get(&im->gradients, type);
+    const ProtobufCBinaryData *type = type_of(node);
+    return type != NULL ? sx_map_get_bytes(&im->gradients, (const char *)type->data, type->len)
+                        : NULL;
+}
+
+/* What the node's gradient function captures and gives; NULL: it has none, or nothing is known. */
+static saved_function *gradient_of(const sx_library_importer *im, const Tensorflow__NodeDef *node)
+{
+    const Tensorflow__RegisteredGradient *g = registered_of(im, node);
     return g != NULL ? sx_map_get(&im->concrete, g->gradient_func) : NULL;
 }
 
@@ -87,23 +94,130 @@ static const char *tensor_here(const sx_tf_body *body, const Tensorflow__SavedOb
     return here ? t->name : NULL;
 }
 
-sx_status sx_tf_gradient_captures(sx_library_importer *im, const sx_tf_body *body,
-                                  const Tensorflow__NodeDef *node, const char *const **out,
-                                  size_t *out_n)
+/* ---- What functions read outside ---- */
+
+/* The objects that gradient functions of a function's nodes capture, and that are nothing of it. */
+typedef struct outside {
+    int64_t *ids; /* [n] */
+    int n, capacity;
+} outside;
+
+/* Whether the object is something of the function: a tensor, or what it captures itself. */
+static bool is_inside(const sx_library_importer *im, function_def *function, int64_t id)
 {
-    *out_n = 0;
-    if (im->objects == NULL || sx_tf_node_attr(node, "_gradient_op_type") == NULL) {
+    const char *name = function->signature->name;
+    const Tensorflow__SavedObject *o = captured(im, id);
+    if (o == NULL || o->kind_case == TENSORFLOW__SAVED_OBJECT__KIND_CONSTANT) {
+        return true; /* an error, the graph's */
+    }
+    if (o->kind_case == TENSORFLOW__SAVED_OBJECT__KIND_CAPTURED_TENSOR) {
+        return strcmp(o->captured_tensor->concrete_function, name) == 0;
+    }
+    saved_function *saved = sx_map_get(&im->concrete, name);
+    bool any = false;
+    for (size_t i = 0; saved != NULL && i < saved->n_bound_inputs; i++) {
+        any = any || saved->bound_inputs[i] == id;
+    }
+    return any;
+}
+
+static sx_status add_outside(sx_library_importer *im, outside *list, int64_t id)
+{
+    bool had = false;
+    for (int i = 0; i < list->n; i++) {
+        had = had || list->ids[i] == id;
+    }
+    if (!had && list->n == list->capacity) {
+        const int wanted = SX_MAX(8, 2 * list->capacity);
+        int64_t *grown = sx_arena_array(&im->arena, wanted, int64_t);
+        if (grown == NULL) {
+            return sx_import_memory();
+        }
+        for (int i = 0; i < list->n; i++) {
+            grown[i] = list->ids[i];
+        }
+        list->ids = grown;
+        list->capacity = wanted;
+    }
+    if (!had) {
+        list->ids[list->n++] = id;
+    }
+    return SX_OK;
+}
+
+/* Of functions that call one another, the first to be asked about lacks what is not known yet. */
+static sx_status find_outside(sx_library_importer *im, function_def *function, outside **out)
+{
+    const char *name = function->signature->name;
+    outside *list = sx_map_get(&im->outside, name);
+    *out = list;
+    if (list != NULL) {
         return SX_OK;
     }
-    const char *type = type_of(node, &im->arena);
-    saved_function *saved = type != NULL ? gradient_of(im, type) : NULL;
-    const size_t n = saved != NULL ? saved->n_bound_inputs : 0;
-    const char **names = sx_arena_array(&im->arena, n + 1, const char *);
+    list = *out = sx_arena_new(&im->arena, outside);
+    if (list == NULL) {
+        return sx_import_memory();
+    }
+    SX_TRY(sx_map_put(&im->outside, name, list));
+    for (size_t i = 0; i < function->n_node_def; i++) {
+        const Tensorflow__NodeDef *node = function->node_def[i];
+        saved_function *saved = gradient_of(im, node);
+        for (size_t k = 0; saved != NULL && k < saved->n_bound_inputs; k++) {
+            if (!is_inside(im, function, saved->bound_inputs[k])) {
+                SX_TRY(add_outside(im, list, saved->bound_inputs[k]));
+            }
+        }
+        const char *called = sx_import_called(node, sx_tf_import_has_op(node->op));
+        function_def *callee = called != NULL ? sx_map_get(&im->defs, called) : NULL;
+        outside *of_callee = NULL;
+        if (callee != NULL && im->depth < im->limits.calls) {
+            im->depth++;
+            sx_status status = find_outside(im, callee, &of_callee);
+            im->depth--;
+            SX_TRY(status);
+        }
+        for (int k = 0; of_callee != NULL && k < of_callee->n; k++) {
+            if (!is_inside(im, function, of_callee->ids[k])) {
+                SX_TRY(add_outside(im, list, of_callee->ids[k]));
+            }
+        }
+    }
+    return SX_OK;
+}
+
+sx_status sx_tf_gradients_read_outside(sx_library_importer *im, function_def *function, bool *out)
+{
+    outside *list = NULL;
+    *out = false;
+    if (im->objects != NULL) {
+        SX_TRY(find_outside(im, function, &list));
+        *out = list->n > 0;
+    }
+    return SX_OK;
+}
+
+sx_status sx_tf_gradient_captures(sx_library_importer *im, const sx_tf_body *body,
+                                  const Tensorflow__NodeDef *node, function_def *callee,
+                                  const char *const **out, size_t *out_n)
+{
+    *out_n = 0;
+    if (im->objects == NULL) {
+        return SX_OK;
+    }
+    saved_function *saved = gradient_of(im, node);
+    outside *of_callee = NULL;
+    if (callee != NULL) {
+        SX_TRY(find_outside(im, callee, &of_callee));
+    }
+    const size_t n = saved != NULL ? saved->n_bound_inputs : 0,
+                 n_callee = of_callee != NULL ? (size_t)of_callee->n : 0;
+    const char **names = sx_arena_array(&im->arena, n + n_callee + 1, const char *);
     if (names == NULL) {
         return sx_import_memory();
     }
-    for (size_t i = 0; i < n; i++) {
-        const char *name = tensor_here(body, captured(im, saved->bound_inputs[i]));
+    for (size_t i = 0; i < n + n_callee; i++) {
+        const int64_t id = i < n ? saved->bound_inputs[i] : of_callee->ids[i - n];
+        const char *name = tensor_here(body, captured(im, id));
         if (name != NULL) {
             names[(*out_n)++] = name;
         }
@@ -341,35 +455,50 @@ static sx_status pass(region *r, const sx_tf_thing *t, sx_tf_thing *inside)
     return SX_OK;
 }
 
-/* What capture k of the gradient function stands for in the node's body. */
+/* What an object is in a body: a tensor, or an argument by which its function captures it, too. */
+static sx_status find_in(const sx_library_importer *im, const sx_tf_body *body, int64_t id,
+                         sx_tf_thing *out, bool *out_found)
+{
+    const char *name = tensor_here(body, captured(im, id));
+    saved_function *saved =
+        body->function != NULL ? sx_map_get(&im->concrete, body->function->signature->name) : NULL;
+    *out_found = name != NULL;
+    if (name != NULL) {
+        return sx_tf_body_resolve(im, body, name, out);
+    }
+    for (size_t i = 0; saved != NULL && i < saved->n_bound_inputs && !*out_found; i++) {
+        const int64_t arg = (int64_t)body->n_args - (int64_t)saved->n_bound_inputs + (int64_t)i;
+        if (saved->bound_inputs[i] == id && arg >= 0) {
+            *out = body->args[arg];
+            *out_found = true;
+        }
+    }
+    return SX_OK;
+}
+
+/* What capture k of the gradient function stands for in the node's body, or in one that this is
+ * part of. */
 static sx_status find_capture(const region *r, int k, sx_tf_thing *out)
 {
     const sx_tf_op_node *x = r->c->x;
     sx_library_importer *im = x->im;
-    function_def *outer = x->body->function;
     const int64_t id = r->saved->bound_inputs[k];
     const Tensorflow__SavedObject *o = captured(im, id);
+    bool found = false;
     if (o == NULL) {
         return sx_error(SX_DATA_LOSS, "reads object %lld, which the model does not have",
                         (long long)id);
     }
-    const char *name = tensor_here(x->body, o);
-    if (name != NULL) {
-        return sx_tf_body_resolve(im, x->body, name, out);
+    for (const sx_tf_body *body = x->body; body != NULL && !found; body = body->outer) {
+        SX_TRY(find_in(im, body, id, out, &found));
+    }
+    if (found) {
+        return SX_OK;
     }
     if (o->kind_case == TENSORFLOW__SAVED_OBJECT__KIND_CAPTURED_TENSOR) {
         return sx_tf_unsupported("reads \"%.100s\" of function \"%.100s\", which is no tensor of "
                                  "the function that the node is in",
                                  o->captured_tensor->name, o->captured_tensor->concrete_function);
-    }
-    saved_function *saved =
-        outer != NULL ? sx_map_get(&im->concrete, outer->signature->name) : NULL;
-    for (size_t i = 0; saved != NULL && i < saved->n_bound_inputs; i++) {
-        const int64_t arg = (int64_t)x->body->n_args - (int64_t)saved->n_bound_inputs + (int64_t)i;
-        if (saved->bound_inputs[i] == id && arg >= 0) { /* the forward function captures it, too */
-            *out = x->body->args[arg];
-            return SX_OK;
-        }
     }
     if (o->kind_case == TENSORFLOW__SAVED_OBJECT__KIND_CONSTANT) {
         for (size_t i = 0; i < im->n_graph_nodes; i++) {
@@ -531,6 +660,7 @@ static sx_status import_registered(custom *c, region *r)
     sx_builder_arena(r->b)->budget = x->im->limits.memory;
     x->im->active = &here;
     sx_status status = build_region(r, &made);
+    status = status != SX_OK ? sx_tf_first_error(r->b, status) : SX_OK;
     x->im->active = here.outer;
     if (status == SX_OK && made->n_results == 0) { /* all None */
         sx_graph_destroy(made);
@@ -554,16 +684,21 @@ static sx_status import_registered(custom *c, region *r)
 sx_status sx_tf_import_gradient(sx_tf_op_node *x)
 {
     custom c = {.x = x};
-    if (sx_tf_node_attr(x->n->node, "_gradient_op_type") == NULL || x->im->trials > 0) {
+    const Tensorflow__NodeDef *node = x->n->node;
+    const ProtobufCBinaryData *type = type_of(node);
+    if (type == NULL || x->im->trials > 0) {
         return SX_OK;
     }
-    c.type = type_of(x->n->node, &x->im->arena);
+    c.type = sx_arena_strndup(&x->im->arena, (const char *)type->data, type->len);
+    if (c.type == NULL) {
+        return sx_import_memory();
+    }
     SX_TRY(find_outputs(&c));
-    if (c.type == NULL || c.n_y == 0) {
+    if (c.n_y == 0) {
         return SX_OK;
     }
-    region r = {.c = &c, .saved = gradient_of(x->im, c.type)};
-    const Tensorflow__RegisteredGradient *registered = sx_map_get(&x->im->gradients, c.type);
+    region r = {.c = &c, .saved = gradient_of(x->im, node)};
+    const Tensorflow__RegisteredGradient *registered = registered_of(x->im, node);
     const size_t n_captures = r.saved != NULL ? r.saved->n_bound_inputs : 0;
     const size_t most = 2 * ((size_t)x->n->n_in + (size_t)x->n->n_out + n_captures) + 1;
     c.operands = sx_arena_array(&x->im->arena, most, sx_value);

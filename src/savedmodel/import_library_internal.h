@@ -47,6 +47,7 @@ typedef struct sx_tf_body {
     Tensorflow__NodeDef *const *nodes;
     size_t n_nodes;
     const Tensorflow__FunctionDef *function; /* NULL: the graph */
+    const struct sx_tf_body *outer;          /* that calls it in place; NULL: none */
     const sx_tf_thing *args;
     int n_args;
     sx_map index;          /* name -> node number + 1 */
@@ -67,6 +68,7 @@ typedef struct sx_library_importer {
     sx_map assigns;   /* name of a FunctionDef -> whether it assigns variables */
     sx_map gradients; /* type of a gradient -> RegisteredGradient */
     sx_map concrete;  /* name of a function -> SavedConcreteFunction */
+    sx_map outside;   /* name of a function -> what its gradients read outside of it */
     Tensorflow__SavedObjectGraph *objects; /* NULL: the model has no gradient functions */
     const struct sx_tf_active_gradient *active;
     int64_t n_nodes, constant_bytes, depth;
@@ -103,6 +105,9 @@ SX_MUST_USE sx_status sx_tf_import_body(sx_library_importer *im,
 SX_MUST_USE sx_status sx_tf_import_assigns(sx_library_importer *im,
                                            const Tensorflow__FunctionDef *function, bool *out);
 
+/* The builder's error, if it has failed, in place of `status`: later nodes lack their inputs'
+ * types, and say something else. */
+SX_MUST_USE sx_status sx_tf_first_error(sx_builder *b, sx_status status);
 /* What a reference to a tensor stands for, which is imported. */
 SX_MUST_USE sx_status sx_tf_body_resolve(const sx_library_importer *im, const sx_tf_body *body,
                                          const char *text, sx_tf_thing *out);
@@ -111,10 +116,17 @@ SX_MUST_USE sx_status sx_tf_body_resolve(const sx_library_importer *im, const sx
 
 /* Reads what the model says of gradient functions. */
 SX_MUST_USE sx_status sx_tf_read_gradients(sx_library_importer *im);
-/* The tensors of the body that the gradient function of a node reads. */
+/* The tensors of the body that are read by the gradient function of a node, or by those of nodes of
+ * the function that it calls (NULL: none). */
 SX_MUST_USE sx_status sx_tf_gradient_captures(sx_library_importer *im, const sx_tf_body *body,
                                               const Tensorflow__NodeDef *node,
+                                              const Tensorflow__FunctionDef *callee,
                                               const char *const **out, size_t *out_n);
+/* Whether gradient functions of a function's nodes read something outside of it, so that a call
+ * must be imported in place. */
+SX_MUST_USE sx_status sx_tf_gradients_read_outside(sx_library_importer *im,
+                                                   const Tensorflow__FunctionDef *function,
+                                                   bool *out);
 
 /* ---- import_composed.c ---- */
 

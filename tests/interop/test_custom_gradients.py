@@ -130,7 +130,7 @@ ROWS = {
     "silu_beta": ((A,), lambda x: tf.nn.silu(x, 1.7)), "log1pexp": ((A,), log1pexp), "recompute": ((A,), lambda x: tf.recompute_grad(lambda v: tf.tanh(v) * v)(x)),
     "several": ((A, B), lambda x, y: several(x, y)[0] + several(x, y)[1]), "one_of_several": ((A, B), lambda x, y: several(x, y)[0]),
     "of_the_first": ((A, B), of_the_first), "of_none": ((A,), lambda x: of_none(x) + x), "captures": ((A,), captures),
-    "twice": ((A,), lambda x: clip(clip(x))), "of_custom": ((A,), of_custom), "outer_tensor": ((A,), outer_tensor),
+    "twice": ((A,), lambda x: clip(clip(x))), "of_custom": ((A,), of_custom), "outer_tensor": ((A,), outer_tensor), "outer_of_a_function": ((A,), outer_of_a_function),
     "in_a_function": ((A,), lambda x: in_a_function(in_a_function(x) * 0.1)), "loop": ((A,), loop), "with_an_index": ((A,), lambda x: with_an_index(x, tf.constant([2, 0, 2]))),
     "variable": ((A,), Scale()), "pass_through": ((A,), lambda x: tf.grad_pass_through(tf.sign)(x) * x),
     "ctc": ((rng.normal(size=(5, 2, 4)).astype(np.float32),), lambda x: tf.nn.ctc_loss(tf.constant([[1, 2], [2, 3]]), x, [2, 2], [5, 5])),

@@ -7,6 +7,7 @@
 #include "function_model.h"
 
 #include "proto/saved_object_graph.pb-c.h"
+#include "torture.h"
 
 #define CUSTOM ATTR("_gradient_op_type", "s: 'G'")
 #define TYPES  ATTR("T", "list { type: [DT_FLOAT, DT_FLOAT] }")
@@ -260,12 +261,68 @@ static void test_savedmodel_import_custom_gradients__of_broken_files(void **stat
     sx_saved_model_close(model);
 }
 
+/* forward(x) calls inner(x) = x x, whose gradient reads a tensor of forward. */
+static void test_savedmodel_import_custom_gradients__read_outer_functions(void **state)
+{
+    (void)state;
+#define INNER                                                          \
+    FUNCTION("inner", IN("v") OUT("w"),                                \
+             BODY("m", "Mul", "'v', 'v'", "")                          \
+                 BODY("i", "IdentityN", "'m:z:0', 'v'", CUSTOM TYPES), \
+             RET("w", "i:output:0"))
+#define OUTER(name)                                                                               \
+    FUNCTION(name, IN("x") OUT("y"),                                                              \
+             BODY("c", "PartitionedCall", "'x'", FUNC("f", "inner")) BODY("s", "Sin", "'x'", ""), \
+             RET("y", "c:output:0"))
+    float dx[3];
+    assert_ok(gradient_of(OUTER("forward") INNER GRADIENT, REGISTERED, OBJECTS, 1, dx));
+    for (int k = 0; k < 3; k++) {
+        assert_float_equal(dx[k], dys[k] * sinf(xs[k]), 1e-6f);
+    }
+    /* of a function that does not call it */
+    assert_error(gradient_of(OUTER("forward") INNER GRADIENT OUTER("other"), REGISTERED,
+                             CAPTURED("s:0", "other") CAPTURES("0", NONE SPEC), 1, NULL),
+                 SX_UNIMPLEMENTED, "reads \"s:0\" of function \"other\", which is no tensor");
+}
+
+/* Want of memory is no reason to refuse a gradient. */
+static sx_status import_again(void *model)
+{
+    sx_library *library = NULL;
+    sx_status refused[1] = {SX_OK};
+    char *text = NULL;
+    sx_status status = sx_import_library(model, NULL, &library, refused);
+    status = status != SX_OK ? status : refused[0];
+    status = status != SX_OK ? status : sx_library_print(library, &text);
+    if (status == SX_OK && strstr(text, "custom_gradient(") == NULL) {
+        status = sx_error(SX_INTERNAL, "the gradient was lost:\n%s", text);
+    }
+    sx_text_free(text);
+    sx_library_destroy(library);
+    return status;
+}
+
+static void test_savedmodel_import_custom_gradients__torture(void **state)
+{
+    (void)state;
+    static const char *const functions[] = {FORWARD GRADIENT, OUTER("forward") INNER GRADIENT};
+    for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
+        sx_saved_model *model = NULL;
+        assert_ok(open_model(functions[i], REGISTERED, OBJECTS, &model));
+        /* the message of a signature that is not there may be cut short */
+        assert_true(sx_torture_some(import_again, model) > 20);
+        sx_saved_model_close(model);
+    }
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_savedmodel_import_custom_gradients__are_those_of_the_function),
     cmocka_unit_test(test_savedmodel_import_custom_gradients__of_silu_are_known),
     cmocka_unit_test(test_savedmodel_import_custom_gradients__of_contradictions),
     cmocka_unit_test(test_savedmodel_import_custom_gradients__of_themselves),
     cmocka_unit_test(test_savedmodel_import_custom_gradients__of_broken_files),
+    cmocka_unit_test(test_savedmodel_import_custom_gradients__read_outer_functions),
+    cmocka_unit_test(test_savedmodel_import_custom_gradients__torture),
 };
 
 SX_TEST_MAIN(tests)

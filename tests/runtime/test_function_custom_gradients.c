@@ -2,9 +2,15 @@
  * branches and loops, too; where none is asked for they are gone. */
 #include "function_running.h"
 
+#include "../backends/float_run.h"
+
 #include <math.h>
 
+#include <sextant/function.h>
+#include <sextant/ops.h>
+
 #include "graph/op_def.h"
+#include "graph/passes/passes.h"
 #include "graph/specialize.h"
 
 enum { N = 3 };
@@ -237,10 +243,68 @@ static void test_runtime_function_custom_gradients__of_wrong_forms(void **state)
     }
 }
 
+/* In the graph of a model: its gradient has the region's nodes; what is compiled, none of these. */
+static float number(void *user, int arg, int64_t k)
+{
+    (void)user;
+    return (float)(arg + 1) * 0.25f * (float)(k - 5);
+}
+
+static void test_runtime_function_custom_gradients__in_the_graph_of_a_model(void **state)
+{
+    (void)state;
+    static const char scaled[] =
+        "sextant-library 2\n"
+        "function \"scaled\"\n"
+        "input %1 float32[?,3] \"x\"\n"
+        "%2 = mul(%1, %1) float32[?,3] \"square\"\n%3 = sin(%1) float32[?,3] \"sin\"\n"
+        "%4 = custom_gradient(%2, %1, %3) {results=1} float32[?,3] \"custom\"\n"
+        "  gradient\n"
+        "    input %1 float32[?,3] \"dy\"\n    input %2 float32[?,3] \"x\"\n"
+        "    input %3 float32[?,3] \"s\"\n    %4 = mul(%1, %3) float32[?,3] \"dx\"\n"
+        "    output \"dx\" %4\n  end\n"
+        "output \"y\" %4\nend\n";
+    enum { ROWS = 4, SHARDS = 2 };
+    sx_library *library = parse(scaled);
+    sx_graph *g = NULL, *plain = NULL;
+    sx_builder *b = NULL;
+    sx_value y, dx;
+    assert_ok(sx_builder_create(&b));
+    sx_value x = sx_input(b, "x", sx_type_of(SX_F32, SX_BATCH, 3));
+    sx_call_function(b, library, "scaled", &x, 1, &y, 1);
+    sx_gradients(b, sx_reduce_sum(b, y, .axes = SX_AXES(0, 1)), &x, 1, &dx);
+    sx_output(b, "dx", dx);
+    sx_output(b, "y", y);
+    assert_ok(sx_builder_finish(b, &g));
+    sx_builder_destroy(b);
+    sx_library_destroy(library);
+    assert_ok(sx_pass_drop_gradients(g, &plain));
+    assert_non_null(plain);
+    for (int k = 0; k < plain->n_nodes; k++) {
+        assert_true(plain->nodes[k].op != &sx_op_custom_gradient);
+    }
+    sx_graph_destroy(plain);
+    for (size_t d = 0; d < sizeof(devices) / sizeof(devices[0]); d++) {
+        sx_platform *platform = NULL;
+        float_run run = {.number = number, .batch = ROWS, .shards = d == 0 ? 0 : SHARDS};
+        assert_ok(
+            sx_platform_open(devices[d], &(sx_platform_options){.cpu.threads = 1}, &platform));
+        float *got = run_floats(platform, g, &run);
+        assert_int_equal(run.elems, 3 * ROWS);
+        for (int64_t k = 0; k < run.elems; k++) {
+            assert_float_equal(got[k], sinf(number(NULL, 0, k)), 1e-6f);
+        }
+        sx_free(got);
+        sx_platform_close(platform);
+    }
+    sx_graph_destroy(g);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_runtime_function_custom_gradients__are_the_regions),
     cmocka_unit_test(test_runtime_function_custom_gradients__in_branches_and_loops),
     cmocka_unit_test(test_runtime_function_custom_gradients__refuse),
+    cmocka_unit_test(test_runtime_function_custom_gradients__in_the_graph_of_a_model),
     cmocka_unit_test(test_runtime_function_custom_gradients__are_gone_without),
     cmocka_unit_test(test_runtime_function_custom_gradients__of_wrong_forms),
 };

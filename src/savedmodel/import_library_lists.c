@@ -540,20 +540,84 @@ static sx_status import_array_gather(sx_tf_op_node *x)
     return set_item(x, 0, y, x->n->in[2].of_complex);
 }
 
-/* handle, indices, value, flow -> flow; list, tensor, indices -> list. Of all tensors in order:
- * what unstack() writes. */
+/* The greatest of the indices and 1, int64 [1]; *out_known: the number, or SX_UNKNOWN_DIM. */
+static sx_status length_for(const sx_tf_op_node *x, sx_value indices, int64_t *out_known,
+                            sx_value *out)
+{
+    const sx_tensor *known = sx_tf_constant_of(x->b, indices);
+    *out_known = known != NULL ? 0 : SX_UNKNOWN_DIM;
+    for (int64_t k = 0; known != NULL && k < sx_type_elems(&known->type); k++) {
+        const char *at = (const char *)known->data + (size_t)k * sx_dtype_bytes(known->type.dtype);
+        const double i = sx_host_load_element(known->type.dtype, at);
+        if (!(i >= 0 && i < INT32_MAX)) {
+            return sx_error(SX_INVALID_ARGUMENT, "index %g of a list", i);
+        }
+        *out_known = SX_MAX(*out_known, (int64_t)i + 1);
+    }
+    if (known != NULL) {
+        return sx_tf_int64s(x, &(sx_ints){1, {*out_known}}, out);
+    }
+    sx_value one = SX_NO_VALUE, least = SX_NO_VALUE;
+    SX_TRY(sx_tf_int64s(x, &(sx_ints){1, {1}}, &one));
+    SX_TRY(sx_tf_int64s(x, &(sx_ints){1, {-1}}, &least));
+    SX_TF_BUILD(x, out, cast, (&(sx_cast_attrs){SX_I64}), indices);
+    SX_TF_BUILD(x, out, concat, (&(sx_axis_attrs){0}), *out, least); /* if there are no indices */
+    SX_TF_BUILD(x, out, reduce_max, (&(sx_reduce_attrs){.axes = {1, {0}}, .keep_dims = true}),
+                *out);
+    SX_TF_BUILD(x, out, add, NULL, *out, one);
+    return SX_OK;
+}
+
+/* handle, indices, value, flow -> flow; list, tensor, indices -> list; tensor, indices,
+ * element_shape, num_elements -> list. The list is as long as it was or as the greatest index
+ * needs; what no index names is as it was, or zeros. All tensors in order, which is what unstack()
+ * writes, are the list. */
 static sx_status import_scatter(sx_tf_op_node *x)
 {
     const bool array = strcmp(x->n->node->op, "TensorArrayScatterV3") == 0;
     const bool into = strcmp(x->n->node->op, "TensorListScatterIntoExistingList") == 0;
-    const int value = array ? 2 : into ? 1 : 0, indices = into ? 2 : 1;
-    sx_value v = SX_NO_VALUE;
+    const int value = array ? 2 : into ? 1 : 0, at = into ? 2 : 1;
+    const sx_tensor_scatter_attrs update = {.how = SX_SCATTER_UPDATE};
+    const sx_tf_thing *list = NULL;
+    sx_value v = SX_NO_VALUE, indices = SX_NO_VALUE, n = SX_NO_VALUE, all = SX_NO_VALUE;
+    int64_t n_known = SX_UNKNOWN_DIM;
     bool of_complex = false;
     SX_TRY(item_operand(x, value, &v, &of_complex));
-    if (!counts_from_0(x, indices)) {
-        return sx_tf_unsupported("its indices are not 0, 1, 2, ...");
+    SX_TRY(sx_tf_operand(x, at, &indices));
+    if (array || into) {
+        SX_TRY(list_operand(x, array ? 3 : 0, &list));
+    } else {
+        n_known = known_scalar(x, 3);
     }
-    set_list(x, 0, v, of_complex);
+    const int64_t had = list != NULL && list->variable.rank > 0 ? list->variable.dims[0] : n_known;
+    const sx_type type = sx_type_of_value(x->b, v);
+    const int64_t rows = type.rank > 0 ? type.dims[0] : SX_UNKNOWN_DIM;
+    if (counts_from_0(x, at) && !(had >= 0 && rows >= 0 && had > rows)) {
+        set_list(x, 0, v, of_complex);
+        return SX_OK;
+    }
+    if (type.dtype == SX_STRING) {
+        return sx_tf_unsupported("strings, and its indices are not 0, 1, 2, ...");
+    }
+    if (list == NULL && n_known >= 0) {
+        SX_TRY(sx_tf_int64s(x, &(sx_ints){1, {n_known}}, &n));
+    } else {
+        SX_TRY(length_for(x, indices, &n_known, &n));
+    }
+    if (list == NULL) {
+        SX_TRY(zeros(x, n, n_known, v, 1, &all));
+    } else {
+        all = list->value;
+        if (!sx_value_is(all)) {
+            SX_TRY(sx_tf_list_fill(x, list, v, 1, &all));
+        }
+        if (!(had >= 0 && n_known >= 0 && n_known <= had)) {
+            SX_TRY(extend(x, all, n, &all));
+        }
+    }
+    SX_TRY(sx_tf_expand(x, indices, -1, &indices));
+    SX_TF_BUILD(x, &all, tensor_scatter, &update, all, indices, v);
+    set_list(x, 0, all, of_complex);
     return SX_OK;
 }
 

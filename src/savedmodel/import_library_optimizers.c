@@ -62,10 +62,9 @@ static const struct {
     const sx_op_def *op;
     int n_in;
 } functions[] = {
-    {"sqrt", &sx_op_sqrt, 1},
-    {"square", &sx_op_square, 1},
-    {"abs", &sx_op_abs, 1},
-    {"maximum", &sx_op_maximum, 2},
+    {"sqrt", &sx_op_sqrt, 1},       {"square", &sx_op_square, 1}, {"abs", &sx_op_abs, 1},
+    {"sign", &sx_op_sign, 1},       {"exp", &sx_op_exp, 1},       {"maximum", &sx_op_maximum, 2},
+    {"minimum", &sx_op_minimum, 2}, {"pow", &sx_op_pow, 2},
 };
 
 /* Takes the character if it is next, and what separates words after it. */

@@ -65,6 +65,21 @@ def unstack_array(x):
     return {"y": total, "c": array.stack()}
 
 
+def scatter_array(x):
+    """Tensors of lists that are set at other places than 0, 1, 2, ..., in lists that are longer."""
+    two = tf.stack([x[0], x[-1] * 2])
+    known = tf.TensorArray(F32, 6, element_shape=[4]).scatter([4, 1], two)
+    whole = tf.TensorArray(F32, 5, element_shape=[4]).scatter([0, 1], two)
+    computed = tf.argsort(x[0])[::-1]
+    sorted_ = tf.TensorArray(F32, 4, element_shape=[]).scatter(computed, x[-1])
+    grown = tf.TensorArray(F32, 1, dynamic_size=True, element_shape=[4]).scatter([1, 0], two)
+    fresh = tf.raw_ops.TensorListScatterV2(tensor=two, indices=[3, 0], element_shape=[4], num_elements=-1)
+    sized = tf.raw_ops.TensorListScatterV2(tensor=two, indices=computed[:2], element_shape=[4], num_elements=4)
+    return {"k": known.stack(), "w": whole.stack(), "s": sorted_.stack(), "g": grown.stack(),
+            "f": tf.raw_ops.TensorListStack(input_handle=fresh, element_shape=[4], element_dtype=F32),
+            "z": tf.raw_ops.TensorListStack(input_handle=sized, element_shape=[4], element_dtype=F32)}
+
+
 def map_fn(x):
     return {"y": tf.map_fn(lambda r: tf.sort(r) + tf.reduce_max(r), x)}
 
@@ -327,7 +342,7 @@ def accumulate_doubles(x):
             "z": tf.math.l2_normalize(x), "c": tf.linalg.cross(x[:, :3], x[:, 1:])}
 
 
-for body in (if_else, if_shapes, while_loop, while_data, while_growing, tensor_array, unstack_array, map_fn, vectorized_map, scan,
+for body in (if_else, if_shapes, while_loop, while_data, while_growing, tensor_array, unstack_array, scatter_array, map_fn, vectorized_map, scan,
              switch_case, asserts, slices, assign_slices, gathers, sorts, segments, reductions, einsums, special, shapes, blocks,
              wheres, linear_algebra, random, losses, quantized, quantize, ragged, sparse, custom_gradient,
              gradient_inside, recompute, xla, checks):

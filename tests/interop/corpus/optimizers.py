@@ -7,6 +7,7 @@ from corpus.rows import add
 
 ADAM = {"lr": 0.1, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-7}
 RMS = {"lr": 0.1, "rho": 0.9, "momentum": 0.5, "epsilon": 1e-3}
+FTRL = {"lr": 0.1, "l1": 0.3, "l2": 0.1, "lr_power": -0.5}
 # Of each operator: what its slots begin with, its numbers, and the attribute of its other form.
 OPTIMIZERS = {
     "GradientDescent": ({}, {"alpha": 0.1}, {}),
@@ -20,6 +21,12 @@ OPTIMIZERS = {
     "Adadelta": ({"accum": 0, "accum_update": 0}, {"lr": 0.1, "rho": 0.95, "epsilon": 1e-3}, {}),
     "RMSProp": ({"ms": 0, "mom": 0}, RMS, {}),
     "CenteredRMSProp": ({"mg": 0, "ms": 0, "mom": 0}, RMS, {}),
+    "Ftrl": ({"accum": 0.1, "linear": 0}, FTRL, {"multiply_linear_by_lr": True}),
+    "FtrlV2": ({"accum": 0.1, "linear": 0}, {"l2_shrinkage": 0.2, **FTRL}, {"multiply_linear_by_lr": True}),
+    "ProximalGradientDescent": ({}, {"alpha": 0.1, "l1": 0.5, "l2": 0.1}, {}),
+    "ProximalAdagrad": ({"accum": 0.1}, {"lr": 0.1, "l1": 0.5, "l2": 0.1}, {}),
+    "AddSign": ({"m": 0}, {"lr": 0.1, "alpha": 1.0, "sign_decay": 0.9, "beta": 0.9}, {}),
+    "PowerSign": ({"m": 0}, {"lr": 0.1, "logbase": 1.0, "sign_decay": 0.9, "beta": 0.9}, {}),
 }
 
 
@@ -36,7 +43,7 @@ def steps_of(name, attributes):
             gradient = tf.reduce_mean(x[:, None] * m.var, 0)
             getattr(tf.raw_ops, f"ResourceApply{name}")(
                 var=m.var.handle, **{k: v.handle for k, v in m.slots.items()}, **{k: tf.constant(v) for k, v in numbers.items()},
-                **{"delta" if name == "GradientDescent" else "grad": gradient}, **attributes)
+                **{"delta" if "GradientDescent" in name else "grad": gradient}, **attributes)
             return {"var": m.var.read_value(), **{k: v.read_value() for k, v in m.slots.items()}}
         tf.saved_model.save(m, path, signatures=f)
     return make
@@ -45,7 +52,7 @@ def steps_of(name, attributes):
 for optimizer, (_, _, other) in OPTIMIZERS.items():
     for form in ({}, other) if other else ({},):
         add(f"optimizer_{optimizer}{'_other' if form else ''}", steps_of(optimizer, form), batches=(1, 3, 32, 3),
-            sample=optimizer in ("Adam", "RMSProp"))
+            sample=optimizer in ("Adam", "RMSProp", "FtrlV2"))
 
 
 def adam_of_tensorflow_1(path):

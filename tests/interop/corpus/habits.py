@@ -5,6 +5,7 @@ import tensorflow as tf
 import keras
 from keras import layers as L
 
+from corpus.functions import ROWS, function
 from corpus.keras_layers import save
 from corpus.modules import fixed, spec, weights
 from corpus.rows import DEEP, row
@@ -611,3 +612,18 @@ def habit_inplace(path):
                 "s": tf.switch_case(mode, {0: lambda: x + 1, 1: lambda: x * 2, 2: lambda: tf.nn.relu(x)},
                                     default=lambda: x - 1)}
     only(path, m, f)
+
+
+def block_cells(x):
+    """Cells that TensorFlow 1 has operators for, of 3 units."""
+    raw, c, h = tf.raw_ops, x[:, :3], x[:, 1:]
+    some = {"x": x, "cs_prev": c * 3, "h_prev": h, "w": fixed(1, 7, 12), "wci": fixed(2, 3), "wcf": fixed(3, 3), "wco": fixed(4, 3),
+            "b": fixed(5, 12)}
+    plain = raw.LSTMBlockCell(**some)
+    peepholes = raw.LSTMBlockCell(**some, use_peephole=True, forget_bias=0.5, cell_clip=0.7)
+    free = raw.LSTMBlockCell(**some, cell_clip=-1.0)
+    gru = raw.GRUBlockCell(x=x, h_prev=h, w_ru=fixed(6, 7, 6), w_c=fixed(7, 7, 3), b_ru=fixed(8, 6), b_c=fixed(9, 3))
+    return {f"{name}{k}": y for name, ys in (("l", plain), ("p", peepholes), ("f", free), ("g", gru)) for k, y in enumerate(ys)}
+
+
+function(block_cells.__name__, block_cells, ROWS)

@@ -24,9 +24,11 @@ static bool is_excused(const sx_op_def *op)
     return false;
 }
 
+/* What only says what a gradient is, sx_compile() leaves out. */
 static bool on_device(const sx_op_def *op)
 {
-    return op->host != NULL && (op->flags & (SX_OP_HOST | SX_OP_FUNCTION | SX_OP_NO_HOST)) == 0;
+    const int others = SX_OP_HOST | SX_OP_FUNCTION | SX_OP_NO_HOST | SX_OP_FOR_GRADIENT;
+    return op->host != NULL && (op->flags & others) == 0;
 }
 
 static sx_graph *graph_of(const op_sample_run *s)

@@ -67,7 +67,7 @@ static sx_status grow(sx_specializer *s, void **array, int *capacity, int count,
     return SX_OK;
 }
 
-static void free_trace(sx_specializer *s)
+void sx_free_trace(sx_specializer *s)
 {
     sx_budget_release(s->limits.memory, (size_t)s->val_capacity * sizeof(*s->vals) +
                                             (size_t)s->row_capacity * sizeof(*s->rows));
@@ -628,7 +628,7 @@ sx_status sx_specialize(const sx_library *library, const sx_graph *body, const s
         sx_status_free(status);
         status = sx_budget_over(s.limits.memory, "specializing a function", 0);
     }
-    free_trace(&s);
+    sx_free_trace(&s);
     if (status != SX_OK) {
         sx_specialized_destroy(p);
         return status;

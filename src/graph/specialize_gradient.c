@@ -95,8 +95,7 @@ static sx_status make_static(sx_specializer *s, const sx_function *f, const sx_t
     }
     s->folded_bytes = inner.folded_bytes;
     *out_refused = inner.refused;
-    sx_free(inner.vals);
-    sx_free(inner.rows);
+    sx_free_trace(&inner);
     return status;
 }
 

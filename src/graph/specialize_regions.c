@@ -157,8 +157,7 @@ static sx_status static_region(sx_specializer *s, const sx_node *n, int attr_row
         status = sx_emit_region(&inner, args, n_in, results, body->n_results, host, out);
     }
     s->folded_bytes = inner.folded_bytes;
-    sx_free(inner.vals);
-    sx_free(inner.rows);
+    sx_free_trace(&inner);
     return status;
 }
 

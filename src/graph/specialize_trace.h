@@ -66,6 +66,8 @@ typedef struct sx_specializer {
 /* ---- specialize.c ---- */
 
 sx_status sx_specialize_no_memory(void);
+/* The vals and the rows, and what was charged for them. */
+void sx_free_trace(sx_specializer *s);
 /* Whether a device can hold it: a known rank, counts and c·N, and numbers. */
 bool sx_is_device_type(const sx_type *t);
 /* The same, of any dtype. */

@@ -127,6 +127,7 @@ static void test_runtime_function_custom_gradients__are_the_regions(void **state
     }
 }
 
+/* All memory that regions and gradient functions were charged with is given back. */
 static void test_runtime_function_custom_gradients__in_branches_and_loops(void **state)
 {
     (void)state;
@@ -134,8 +135,10 @@ static void test_runtime_function_custom_gradients__in_branches_and_loops(void *
         for (int32_t n = 0; n < 4; n++) {
             running t;
             sx_tensor y;
+            sx_budget memory;
             const sx_tensor in[] = {vector(xs), {sx_scalar_type(SX_I32), &n}, vector(dys)};
-            begin(&t, devices[d], parse(text), (sx_runner_options){.seed = 0});
+            sx_budget_init(&memory, "a test", 0, NULL);
+            begin(&t, devices[d], parse(text), (sx_runner_options){.memory = &memory});
             assert_ok(sx_runner_run(t.runner, "chosen/1", in, 3, &y, 1, &t.arena, NULL));
             for (int k = 0; k < N; k++) {
                 double dx = dys[k], h = xs[k];
@@ -146,6 +149,7 @@ static void test_runtime_function_custom_gradients__in_branches_and_loops(void *
                 assert_near(&y, k, dx);
             }
             end(&t);
+            assert_int_equal(sx_budget_used(&memory), 0);
         }
     }
 }

@@ -289,11 +289,7 @@ sx_status sx_compile(sx_platform *platform, const sx_graph *graph,
         compiled = platform->backend->compile(platform, plain != NULL ? plain : &charged, o, &e);
     }
     sx_graph_destroy(plain);
-    if (sx_status_is_no_memory(compiled) && sx_budget_refused(o->memory)) {
-        sx_status_free(compiled);
-        compiled = sx_budget_over(o->memory, "compiling a program", 0);
-    }
-    SX_TRY(compiled);
+    SX_TRY(sx_budget_explain(o->memory, "compiling a program", compiled));
     if (o->memory != NULL && e->memory == NULL) {
         sx_executable_info info;
         e->memory = o->memory;

@@ -71,6 +71,23 @@ void sx_budget_release_all(sx_budget *budget)
     sx_budget_release(budget, used(budget));
 }
 
+bool sx_budget_grow(sx_budget *budget, void **array, int *capacity, int wanted, size_t elem_bytes)
+{
+    size_t more;
+    if (!sx_mul_size((size_t)(wanted - *capacity), elem_bytes, &more) ||
+        !sx_budget_charge(budget, more)) {
+        return false;
+    }
+    void *grown = sx_realloc(*array, (size_t)wanted, elem_bytes);
+    if (grown == NULL) {
+        sx_budget_release(budget, more);
+        return false;
+    }
+    *array = grown;
+    *capacity = wanted;
+    return true;
+}
+
 size_t sx_budget_used(const sx_budget *budget)
 {
     return used(budget);
@@ -133,4 +150,13 @@ sx_status sx_budget_over(const sx_budget *budget, const char *what, size_t bytes
     sx_status status = sx_error(SX_RESOURCE_EXHAUSTED, "%s in use", sx_buf_text(&text));
     sx_buf_deinit(&text);
     return status;
+}
+
+sx_status sx_budget_explain(const sx_budget *budget, const char *what, sx_status status)
+{
+    if (!sx_status_is_no_memory(status) || !sx_budget_refused(budget)) {
+        return status;
+    }
+    sx_status_free(status);
+    return sx_budget_over(budget, what, 0);
 }

@@ -39,6 +39,11 @@ size_t sx_budget_used(const sx_budget *budget);
  * new work only while there is room for running work. Advisory: nothing is charged. */
 bool sx_budget_has_room(const sx_budget *budget, size_t bytes, size_t keep_free);
 
+/* Lets a heap array of `*capacity` elements, which were charged, have `wanted`, more than that.
+ * False: memory is missing, and nothing has changed. */
+SX_MUST_USE bool sx_budget_grow(sx_budget *budget, void **array, int *capacity, int wanted,
+                                size_t elem_bytes);
+
 /* Whether the latest charge was refused. */
 bool sx_budget_refused(const sx_budget *budget);
 /* Whether the refused charge exceeds the limit even with nothing else charged, so that retrying is
@@ -50,5 +55,9 @@ SX_MUST_USE sx_status sx_budget_error(const sx_budget *budget);
 /* The same with what the refused charge of `bytes` was for (0: the size is left out), and rounded
  * sizes: "WHAT of 3.0 GiB would exceed the memory limit of NAME: 4.0 MiB of 2.0 GiB in use". */
 SX_MUST_USE sx_status sx_budget_over(const sx_budget *budget, const char *what, size_t bytes);
+/* `status`; or sx_budget_over() in its place if it says that there is no memory because the latest
+ * charge was refused. */
+SX_MUST_USE sx_status sx_budget_explain(const sx_budget *budget, const char *what,
+                                        sx_status status);
 
 #endif

@@ -142,22 +142,12 @@ static bool reserve(sx_builder *b, void **array, int *capacity, int count, int e
     if (count + extra <= *capacity) {
         return true;
     }
-    sx_graph *g = b->graph;
-    int wanted = SX_MAX(*capacity * 2, SX_MAX(count + extra, 2));
-    const size_t more = (size_t)(wanted - *capacity) * elem_bytes;
-    if (!sx_budget_charge(g->arena.budget, more)) {
+    const int had = *capacity, wanted = SX_MAX(had * 2, SX_MAX(count + extra, 2));
+    if (!sx_budget_grow(b->graph->arena.budget, array, capacity, wanted, elem_bytes)) {
         fail_memory(b);
         return false;
     }
-    void *grown = sx_realloc(*array, (size_t)wanted, elem_bytes);
-    if (grown == NULL) {
-        sx_budget_release(g->arena.budget, more);
-        fail_memory(b);
-        return false;
-    }
-    g->array_bytes += more;
-    *array = grown;
-    *capacity = wanted;
+    b->graph->array_bytes += (size_t)(wanted - had) * elem_bytes;
     return true;
 }
 

@@ -52,19 +52,9 @@ static sx_status grow(sx_specializer *s, void **array, int *capacity, int count,
     if (count < *capacity) {
         return SX_OK;
     }
-    const int wanted = SX_MAX(64, 2 * *capacity);
-    const size_t more = (size_t)(wanted - *capacity) * elem_bytes;
-    if (!sx_budget_charge(s->limits.memory, more)) {
-        return sx_specialize_no_memory();
-    }
-    void *grown = sx_realloc(*array, (size_t)wanted, elem_bytes);
-    if (grown == NULL) {
-        sx_budget_release(s->limits.memory, more);
-        return sx_specialize_no_memory();
-    }
-    *array = grown;
-    *capacity = wanted;
-    return SX_OK;
+    return sx_budget_grow(s->limits.memory, array, capacity, SX_MAX(64, 2 * *capacity), elem_bytes)
+               ? SX_OK
+               : sx_specialize_no_memory();
 }
 
 void sx_free_trace(sx_specializer *s)
@@ -624,10 +614,7 @@ sx_status sx_specialize(const sx_library *library, const sx_graph *body, const s
     if (status == SX_OK) {
         status = sx_emit_steps(&s, results, body->n_results);
     }
-    if (sx_status_is_no_memory(status) && sx_budget_refused(s.limits.memory)) {
-        sx_status_free(status);
-        status = sx_budget_over(s.limits.memory, "specializing a function", 0);
-    }
+    status = sx_budget_explain(s.limits.memory, "specializing a function", status);
     sx_free_trace(&s);
     if (status != SX_OK) {
         sx_specialized_destroy(p);

@@ -244,39 +244,69 @@ static bool is_float(const sx_tf_op_node *x, const sx_tf_thing *t)
            sx_value_is(t->value) && sx_dtype_is_float(sx_type_of_value(x->b, t->value).dtype);
 }
 
-/* Notes the output that a reference names, if it is one of the node. */
-static void note_read(const sx_tf_op_node *x, const char *text, bool *read)
-{
-    const Tensorflow__NodeDef *node = x->n->node;
-    const size_t length = strlen(node->name);
+/* The references to a node's outputs, one after another. */
+struct sx_tf_use {
     sx_tf_ref ref;
-    if (strncmp(text, node->name, length) == 0 && (text[length] == ':' || text[length] == '\0') &&
-        sx_tf_ref_parse(text, &ref)) {
-        const int output =
-            sx_import_output_of(NULL, sx_saved_model_find_op(x->im->model, node->op), node, &ref);
-        if (output >= 0 && output < x->n->n_out) {
-            read[output] = true;
+    struct sx_tf_use *next;
+};
+
+static sx_status add_use(sx_arena *arena, sx_tf_body *body, const char *text)
+{
+    sx_tf_ref ref;
+    const int node =
+        sx_tf_ref_parse(text, &ref) && !ref.control ? sx_tf_body_find_node(body, &ref) : -1;
+    if (node < 0) {
+        return SX_OK;
+    }
+    struct sx_tf_use *use = sx_arena_new(arena, struct sx_tf_use);
+    if (use == NULL) {
+        return sx_import_memory();
+    }
+    *use = (struct sx_tf_use){ref, body->uses[node]};
+    body->uses[node] = use;
+    return SX_OK;
+}
+
+static sx_status find_uses(sx_arena *arena, sx_tf_body *body)
+{
+    body->uses = sx_arena_array(arena, body->n_nodes + 1, struct sx_tf_use *);
+    if (body->uses == NULL) {
+        return sx_import_memory();
+    }
+    for (size_t i = 0; i < body->n_nodes; i++) {
+        for (size_t k = 0; k < body->nodes[i]->n_input; k++) {
+            SX_TRY(add_use(arena, body, body->nodes[i]->input[k]));
         }
     }
+    for (size_t i = 0; body->function != NULL && i < body->function->n_ret; i++) {
+        SX_TRY(add_use(arena, body, body->function->ret[i]->value));
+    }
+    return SX_OK;
 }
 
 /* Outputs that nodes or results of the function read; of the graph, all. */
 static sx_status find_outputs(custom *c)
 {
     const sx_tf_op_node *x = c->x;
+    const Tensorflow__NodeDef *node = x->n->node;
     function_def *function = x->body->function;
+    const sx_tf_ref itself = {.node = node->name, .node_bytes = strlen(node->name)};
+    const int at = sx_tf_body_find_node(x->body, &itself);
     bool *read = sx_arena_array(&x->im->arena, x->n->n_out + 1, bool);
     c->y = sx_arena_array(&x->im->arena, x->n->n_out + 1, sx_tf_thing *);
     if (read == NULL || c->y == NULL) {
         return sx_import_memory();
     }
-    for (size_t i = 0; i < x->body->n_nodes; i++) {
-        for (size_t k = 0; k < x->body->nodes[i]->n_input; k++) {
-            note_read(x, x->body->nodes[i]->input[k], read);
-        }
+    if (x->body->uses == NULL) {
+        SX_TRY(find_uses(&x->im->arena, x->body));
     }
-    for (size_t i = 0; function != NULL && i < function->n_ret; i++) {
-        note_read(x, function->ret[i]->value, read);
+    for (const struct sx_tf_use *use = at >= 0 ? x->body->uses[at] : NULL; use != NULL;
+         use = use->next) {
+        const int output = sx_import_output_of(NULL, sx_saved_model_find_op(x->im->model, node->op),
+                                               node, &use->ref);
+        if (output >= 0 && output < x->n->n_out) {
+            read[output] = true;
+        }
     }
     for (int i = 0; i < x->n->n_out; i++) {
         sx_tf_thing *y = &x->n->out[i];

@@ -54,6 +54,7 @@ typedef struct sx_tf_body {
     sx_map arg_index;      /* name of an argument -> its number + 1 */
     sx_tf_thing **results; /* [n_nodes], NULL until imported */
     int *n_results;
+    struct sx_tf_use **uses; /* [n_nodes]: who reads them; NULL until asked for */
 } sx_tf_body;
 
 typedef struct sx_library_importer {

@@ -124,7 +124,48 @@ static void test_base_budget__threads_never_exceed_it(void **state)
     assert_int_equal(sx_budget_used(&server), 0);
 }
 
+/* An array that grows is charged for what it has; one that cannot is as it was. */
+static void test_base_budget__grows_arrays(void **state)
+{
+    (void)state;
+    sx_budget budget;
+    int *array = NULL, capacity = 0;
+    sx_budget_init(&budget, "a test", 100, NULL);
+    assert_true(sx_budget_grow(&budget, (void **)&array, &capacity, 8, sizeof(*array)));
+    array[7] = 5;
+    assert_true(sx_budget_grow(&budget, (void **)&array, &capacity, 20, sizeof(*array)));
+    assert_int_equal(sx_budget_used(&budget), 80);
+    assert_false(sx_budget_grow(&budget, (void **)&array, &capacity, 40, sizeof(*array)));
+    budget.limit_bytes = 0;
+    sx_alloc_fail_after(1);
+    assert_false(sx_budget_grow(&budget, (void **)&array, &capacity, 40, sizeof(*array)));
+    sx_alloc_fail_after(0);
+    assert_int_equal(sx_budget_used(&budget), 80);
+    assert_true(capacity == 20 && array[7] == 5);
+    sx_free(array);
+}
+
+/* Want of memory is told as the budget's where that refused it; other errors stay. */
+static void test_base_budget__explains_want_of_memory(void **state)
+{
+    (void)state;
+    sx_budget budget;
+    sx_budget_init(&budget, "a test", 100, NULL);
+    assert_ok(sx_budget_explain(&budget, "a thing", SX_OK));
+    assert_error(sx_budget_explain(&budget, "a thing", sx_no_memory("for it")),
+                 SX_RESOURCE_EXHAUSTED, "out of memory for it");
+    assert_false(sx_budget_charge(&budget, 101));
+    assert_error(sx_budget_explain(&budget, "a thing", sx_error(SX_NOT_FOUND, "it is not here")),
+                 SX_NOT_FOUND, "it is not here");
+    assert_error(sx_budget_explain(&budget, "a thing", sx_no_memory("for it")),
+                 SX_RESOURCE_EXHAUSTED, "a thing would exceed the memory limit of a test");
+    assert_error(sx_budget_explain(NULL, "a thing", sx_no_memory("for it")), SX_RESOURCE_EXHAUSTED,
+                 "out of memory for it");
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_base_budget__grows_arrays),
+    cmocka_unit_test(test_base_budget__explains_want_of_memory),
     cmocka_unit_test(test_base_budget__charges_every_level_or_none),
     cmocka_unit_test(test_base_budget__tells_never_from_not_now),
     cmocka_unit_test(test_base_budget__keeps_room_free),

@@ -230,7 +230,7 @@ static char *writable(sx_device_buffer *head, bool keep)
         }
         b->data = b->own;
     }
-    if (!keep && atomic_load_explicit(&b->absent, memory_order_relaxed)) {
+    if (!keep) {
         atomic_store_explicit(&b->absent, false, memory_order_relaxed);
     }
     return b->own;
@@ -572,6 +572,12 @@ static int absent_arg(const making *m, const sx_cpu_step *s, int k)
     return is_arg && reads && atomic_load(&((cpu_buffer *)m->args[arg])->absent) ? arg : -1;
 }
 
+/* Whether the value of operand k is read to where the step's result lies. */
+static bool lies_over(const sx_cpu_step *s, int k)
+{
+    return k < 32 && (s->over >> k & 1) != 0;
+}
+
 static int64_t room_of(const making *m, int arg)
 {
     return sx_cpu_round_up(sx_type_bytes(&m->args[arg]->type)) + SX_CPU_ALIGN;
@@ -583,7 +589,6 @@ static sx_status read_for_step(making *m, const sx_cpu_step *s, int group, int w
     const sx_cpu_plan *p = plan_of(m->r);
     reading *r = &m->readings[worker];
     char **bases = m->bases + (ptrdiff_t)worker * 2 * p->n_spaces;
-    bool over = false;
     for (int k = 0; k < s->n_in; k++) {
         const int arg = absent_arg(m, s, k);
         if (arg < 0 || r->of[arg] == group + 1) {
@@ -594,12 +599,11 @@ static sx_status read_for_step(making *m, const sx_cpu_step *s, int group, int w
             SX_TRY(fetch(b));
             continue;
         }
-        const bool there = !over && k < 32 && (s->over >> k & 1) != 0;
-        char *to = there ? bases[s->out[0].space] + s->out[0].offset : r->memory + r->used;
+        const bool over = lies_over(s, k);
+        char *to = over ? bases[s->out[0].space] + s->out[0].offset : r->memory + r->used;
         SX_TRY(b->source->read(b->source->user, to));
         bases[SX_CPU_ARGS + arg] = bases[p->n_spaces + SX_CPU_ARGS + arg] = to;
-        over = over || there;
-        r->used += there ? 0 : (size_t)room_of(m, arg);
+        r->used += over ? 0 : (size_t)room_of(m, arg);
         r->of[arg] = group + 1;
     }
     return SX_OK;
@@ -613,12 +617,9 @@ static sx_status make_room(const making *m, int group, reading *r)
     bool enough = true;
     for (int i = p->once_groups[group]; i < p->once_groups[group + 1]; i++) {
         const sx_cpu_step *s = &p->steps[0][p->once_order[i]];
-        bool over = false;
         for (int k = 0; k < s->n_in && enough; k++) {
             const int arg = absent_arg(m, s, k);
-            const bool there = !over && k < 32 && (s->over >> k & 1) != 0;
-            over = over || there;
-            enough = arg < 0 || there || sx_add_i64(room, room_of(m, arg), &room);
+            enough = arg < 0 || lies_over(s, k) || sx_add_i64(room, room_of(m, arg), &room);
         }
     }
     if (enough && (size_t)room > r->capacity) {
@@ -813,10 +814,11 @@ static sx_status need_kept(cpu_run *r, sx_device_buffer *const *args)
     return SX_OK;
 }
 
-/* Fetches the arguments that each execution reads. */
-static sx_status fetch_args(cpu_run *r, sx_device_buffer *const *args)
+/* All that an execution reads is there. */
+static sx_status need_values(cpu_run *r, sx_device_buffer *const *args)
 {
     const sx_cpu_plan *p = plan_of(r);
+    SX_TRY(need_kept(r, args));
     for (int i = 0; i < r->head.executable->n_args; i++) {
         if (!p->arg_read_once[i]) {
             SX_TRY(fetch((cpu_buffer *)args[i]));
@@ -888,8 +890,7 @@ static sx_status cpu_prepare(sx_run *head, sx_device_buffer *const *args)
     const sx_cpu_plan *p = plan_of(r);
     const int before = sx_dnn_enter(p->team ? platform_of(head->executable)->workers : 1);
     bind_args(r, args);
-    sx_status status = need_kept(r, args);
-    status = status == SX_OK ? fetch_args(r, args) : status;
+    sx_status status = need_values(r, args);
     sx_dnn_leave(before);
     const int64_t bytes = p->shard_bytes * p->shards + p->common_bytes;
     for (int64_t i = 0; i < bytes; i += PAGE) {
@@ -907,8 +908,7 @@ static sx_status cpu_submit(sx_run *head, sx_device_buffer *const *args,
     bind(r, args, outputs);
     r->calls++;
     int before = sx_dnn_enter(plan->team ? p->workers : 1);
-    sx_status status = need_kept(r, args);
-    status = status == SX_OK ? fetch_args(r, args) : status;
+    sx_status status = need_values(r, args);
     if (status != SX_OK) {
         sx_dnn_leave(before);
         return status;

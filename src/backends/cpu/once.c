@@ -64,12 +64,13 @@ static sx_status find_over(sx_cpu_planner *p)
     }
     for (int i = 0; i < p->plan->n_steps; i++) {
         const sx_cpu_unit *u = unit_of(p, i);
-        for (int k = 0; u->once && k < SX_MIN(u->n_in, 32); k++) {
+        unsigned *over = &p->plan->steps[0][i].over;
+        for (int k = 0; u->once && *over == 0 && k < SX_MIN(u->n_in, 32); k++) {
             const int in = sx_cpu_root(p, u->in[k]);
             const sx_cpu_pvalue *x = &p->values[in], *y = &p->values[sx_cpu_root(p, u->out[0])];
             if ((u->in_place >> k & 1) != 0 && readers[in] == 1 && x->maker < 0 && !x->constant &&
                 x->bytes == y->bytes) {
-                p->plan->steps[0][i].over |= 1u << k;
+                *over = 1u << k;
             }
         }
     }

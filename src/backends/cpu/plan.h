@@ -83,8 +83,8 @@ struct sx_cpu_step {
     int64_t kept_bytes;
     sx_cpu_operand kept;
     unsigned read_once; /* bit i: in[i] */
-    unsigned over; /* of `once`, bit i: in[i] is an argument that no other step reads, and may lie
-                      where out[0] does */
+    unsigned over;      /* of `once`, bit i, of one at most: in[i] is an argument that no other step
+                           reads, and may lie where out[0] does */
 };
 
 static inline void *sx_cpu_at(const sx_cpu_call *call, sx_cpu_operand o)

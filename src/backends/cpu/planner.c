@@ -326,7 +326,6 @@ static sx_status prepare_step(sx_cpu_planner *p, const sx_cpu_unit *u, int varia
  * one, the last step first, since that is often a product, the code of which takes longest. Each
  * has memory of its own, in a plan that ends up as part of the whole one's. */
 typedef struct preparing {
-    sx_cpu_planner *p;
     atomic_int next, failed; /* of the steps of all variants, from the last */
 } preparing;
 
@@ -335,7 +334,6 @@ typedef struct preparer {
     sx_cpu_planner planner;
     sx_cpu_plan part;
     sx_status status;
-    int at; /* the step that failed */
     pthread_t thread;
 } preparer;
 
@@ -346,7 +344,6 @@ static void *prepare_some(void *user)
     for (int i; (i = atomic_fetch_sub(&w->all->next, 1)) >= 0 && !atomic_load(&w->all->failed);) {
         const sx_cpu_unit *u = &w->planner.units[w->planner.order[i % n]];
         w->status = prepare_step(&w->planner, u, i / n);
-        w->at = i;
         if (w->status != SX_OK) {
             atomic_store(&w->all->failed, 1);
         }
@@ -367,7 +364,7 @@ static sx_status prepare_steps(sx_cpu_planner *p)
     }
     const bool alone = plan->n_steps < 2 || sx_cpu_graph_flops(p->g) < ALONE_FLOPS;
     const int n = alone ? 1 : SX_MIN(plan->workers, (int)SX_CPU_MAX_PARTS);
-    preparing all = {.p = p};
+    preparing all;
     atomic_init(&all.next, plan->n_variants * plan->n_steps - 1);
     atomic_init(&all.failed, 0);
     preparer workers[SX_CPU_MAX_PARTS];

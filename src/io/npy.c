@@ -230,7 +230,7 @@ static sx_status parse_strings(sx_window *window, uint64_t start, const struct h
         return sx_error(SX_RESOURCE_EXHAUSTED, "%s: strings of more than %zu bytes", name,
                         max_bytes);
     }
-    const void *in = NULL;
+    const void *in = ""; /* of strings without bytes */
     if (file_bytes > 0) {
         SX_TRY(sx_window_look(window, start, (size_t)file_bytes, &in));
     }

@@ -7,7 +7,7 @@ static void test_base_name_index__finds_the_first_of_a_name(void **state)
 {
     (void)state;
     static sx_name_index index;
-    static char names[1000][8];
+    static char names[1000][16];
     static int values[1000], other;
     assert_null(sx_name_index_find(&index, "n0"));
     for (int i = 0; i < 1000; i++) {
@@ -16,7 +16,7 @@ static void test_base_name_index__finds_the_first_of_a_name(void **state)
     }
     sx_name_index_add(&index, "n7", &other);
     for (int i = 0; i < 1000; i++) {
-        char copy[8];
+        char copy[16];
         memcpy(copy, names[i], sizeof(copy));
         assert_ptr_equal(sx_name_index_find(&index, copy), &values[i]);
     }

@@ -142,6 +142,9 @@ static void test_io_npy__reads_and_writes_strings(void **state)
     assert_ok(sx_npy_read(scratch("s.npy"), 0, &t));
     assert_strings(&t, "abc", "d");
     sx_free(t.data);
+    assert_ok(parse("{'descr': '|S0', 'fortran_order': False, 'shape': (2,)}", "", 0, &t));
+    assert_strings(&t, "", "");
+    sx_free(t.data);
     assert_ok(parse("{'descr': '<U2', 'fortran_order': False, 'shape': (2,)}",
                     "\xfc\0\0\0x\0\0\0\x00\xf6\x01\0\0\0\0\0", 16, &t));
     assert_strings(&t, "\xc3\xbcx", "\xf0\x9f\x98\x80");

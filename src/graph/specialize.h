@@ -4,8 +4,8 @@
  *   host step     one node on the host: strings, shapes that depend on data, asserts
  *   if, while     a node whose regions cannot be part of a device graph, because of strings,
  *                 variables, host nodes or shapes that change: the host runs them as functions
- *   late call     everything that depends on a shape that is not known yet: a separate function,
- *                 specialized when the step is reached
+ *   late call     what has a shape that is not known yet: a separate function, specialized when
+ *                 the step is reached. What is static again is part of later steps.
  *
  * Steps pass values in slots: first the arguments, then constants and the outputs of steps. Known
  * values are folded, to at most 64 KiB beyond their inputs; calls are inlined; branches with a
@@ -13,11 +13,13 @@
  * The batch stays symbolic: an argument of type [N, …] gives device graphs of [N, …]. A symbol that
  * an argument declares is bound to N, or to a size.
  *
- * Order. A device node is as late as the latest of its inputs; a host node that reads a device's
- * output comes after that device step:
+ * Order. A node runs as early as its inputs allow; one that reads what a step of another kind
+ * makes comes after that step:
  *
- *     host 0   device 1   host 2   device 3  …  late
+ *     host 0   device 1   late 2   host 3   device 4   late 5  …
  *
+ * Late nodes of one time that share no shape are calls of their own, so that none is specialized
+ * for the shapes of another.
  * A variable's reads and assignments keep their order; no assignment is moved before an assert.
  * Asserts and prints keep theirs. */
 #ifndef SX_GRAPH_SPECIALIZE_H

@@ -1,6 +1,7 @@
 /* From a trace to steps: which rows are live, when each runs, and the rows of one time and kind as
  * a step. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -11,9 +12,23 @@
 #include "graph/text.h"
 
 enum {
-    LATE = INT32_MAX,
     LARGE_CONSTANT = 1 << 20, /* bytes */
+    MAX_JOINS = 4,            /* rounds of looking for static rows that a late call may have */
 };
+
+/* A row's kind is its time modulo N_KINDS. */
+enum { HOST, DEVICE, LATE, N_KINDS };
+
+/* The first time of a kind that is not before `time`. */
+static int from_time(int time, int kind)
+{
+    return time + (kind + N_KINDS - time % N_KINDS) % N_KINDS;
+}
+
+static bool is_late(const sx_trace_row *r)
+{
+    return r->time % N_KINDS == LATE;
+}
 
 /* ---- What is live, and when it runs ---- */
 
@@ -43,7 +58,7 @@ static void mark_live(sx_specializer *s, const int *results, int n, bool timed)
         sx_trace_row *r = &s->rows[k];
         r->live = r->live || has_effect(r);
         for (int i = 0; i < r->n_in + r->n_operands && r->live; i++) {
-            if (i < r->n_in || !timed || r->on_host || r->time == LATE) {
+            if (i < r->n_in || !timed || r->on_host || is_late(r)) {
                 mark_val(s, r->in[i]);
             }
         }
@@ -112,6 +127,27 @@ static bool acts(const sx_node *n, unsigned flags)
     return any;
 }
 
+/* Whether the row may read and assign any variable: regions that the host runs, regions and
+ * gradients in a late call. */
+static bool is_opaque(const sx_trace_row *r, bool late)
+{
+    bool regions = r->node->op == &sx_op_call;
+    for (int i = 0; i < r->node->op->n_attrs; i++) {
+        regions = regions || r->node->op->attrs[i].kind == SX_ATTR_BODY;
+    }
+    return r->control || (late && regions);
+}
+
+/* Of operand i: the row that makes it; NULL: none, or the row runs without it. */
+static sx_trace_row *read_row(const sx_specializer *s, const sx_trace_row *r, int i, bool late)
+{
+    const sx_trace_val *v = &s->vals[r->in[i]];
+    return v->row == SX_NO_ROW || v->known != NULL ||
+                   (i >= r->n_in && !late && may_run_on_device(s, r))
+               ? NULL
+               : &s->rows[v->row];
+}
+
 static sx_status set_times(sx_specializer *s)
 {
     order *orders = sx_alloc((size_t)s->n_rows + 1, sizeof(*orders));
@@ -131,56 +167,164 @@ static sx_status set_times(sx_specializer *s)
         if (!r->live) {
             continue;
         }
-        const bool device = may_run_on_device(s, r);
-        bool late = !device && !r->on_host;
-        int time = r->on_host ? 0 : 1;
+        const bool of_types = r->node->op->batch_rule == SX_RULE_TYPES;
+        bool late = r->joins || (!r->on_host && !may_run_on_device(s, r));
+        r->folds = of_types || r->n_in > 0;
+        r->behind = false;
+        for (int i = 0; i < r->n_in; i++) {
+            const sx_trace_row *from = read_row(s, r, i, false);
+            const bool folds = from != NULL ? from->folds : s->vals[r->in[i]].known != NULL;
+            r->folds = r->folds && (of_types || folds);
+            r->behind = r->behind || (from != NULL && (is_late(from) || from->behind));
+        }
+        /* What a late call knows once it has types is not left to others. */
+        for (int i = 0; i < r->n_in; i++) {
+            const sx_trace_row *from = read_row(s, r, i, false);
+            late = late || (from != NULL && is_late(from) &&
+                            (r->folds || !sx_is_shape_known(&s->vals[r->in[i]].type)));
+        }
+        const int kind = late ? LATE : r->on_host ? HOST : DEVICE;
+        int time = kind;
         for (int i = 0; i < r->n_in + r->n_operands; i++) {
-            const sx_trace_val *v = &s->vals[r->in[i]];
-            if (v->row == SX_NO_ROW || v->known != NULL ||
-                (i >= r->n_in && r->resolved && device)) {
-                continue;
-            }
-            const int t = s->rows[v->row].time;
-            late = late || t == LATE;
-            if (t == LATE) {
-                continue;
-            }
-            /* after another kind: the next time; after its own kind: the same */
-            time = SX_MAX(time, r->on_host ? t + (t & 1) : t + 1 - (t & 1));
+            const sx_trace_row *from = read_row(s, r, i, late);
+            time = SX_MAX(time, from == NULL ? 0 : from_time(from->time, kind));
         }
         order *o = r->variable != NULL ? order_of(orders, &n_orders, r->variable) : NULL;
         if (o != NULL) {
             const bool assigns = r->node->op == &sx_op_assign_variable;
             int after = SX_MAX(assigns ? o->last : o->assigned, assigns ? asserted : 0);
             after = SX_MAX(after, controlled); /* regions may assign any variable */
-            late = late || after == LATE;
-            time = late ? time : SX_MAX(time, after + 1 - (after & 1));
+            time = SX_MAX(time, from_time(after, kind));
         }
         /* Regions may read and assign, too: they come after all previous rows of variables, and
          * before all later ones. */
-        for (int i = 0; i < n_orders && r->control; i++) {
-            late = late || orders[i].last == LATE;
-            time = late ? time : SX_MAX(time, orders[i].last + (orders[i].last & 1));
+        const bool opaque = is_opaque(r, late);
+        for (int i = 0; i < n_orders && opaque; i++) {
+            time = SX_MAX(time, from_time(orders[i].last, kind));
         }
-        const bool ordered = r->on_host && acts(r->node, in_order);
-        if (ordered) {
-            late = late || acted == LATE;
-            time = SX_MAX(time, late ? 0 : acted);
-        }
-        r->time = late ? LATE : time;
-        acted = ordered ? r->time : acted;
+        time = opaque ? SX_MAX(time, from_time(controlled, kind)) : time;
+        const bool ordered = kind != DEVICE && acts(r->node, in_order);
+        time = ordered ? SX_MAX(time, from_time(acted, kind)) : time;
+        r->time = time;
+        acted = ordered ? time : acted;
         if (o != NULL) {
-            o->last = SX_MAX(o->last, r->time);
+            o->last = SX_MAX(o->last, time);
             o->assigned =
-                r->node->op == &sx_op_assign_variable ? SX_MAX(o->assigned, r->time) : o->assigned;
+                r->node->op == &sx_op_assign_variable ? SX_MAX(o->assigned, time) : o->assigned;
         }
-        if (r->node->op == &sx_op_assert || r->control) {
-            asserted = SX_MAX(asserted, r->time);
-            controlled = r->control ? SX_MAX(controlled, r->time) : controlled;
-        }
+        asserted = r->node->op == &sx_op_assert || opaque ? SX_MAX(asserted, time) : asserted;
+        controlled = opaque ? SX_MAX(controlled, time) : controlled;
     }
     sx_free(orders);
     return SX_OK;
+}
+
+/* A static row that reads a late call's result, and that a late row reads which would be ready
+ * without it, joins that late call: leaving it would cut the call in two. True if any did. */
+static bool join_late_calls(sx_specializer *s)
+{
+    bool any = false;
+    for (int k = 0; k < s->n_rows; k++) {
+        s->rows[k].ready = 0;
+    }
+    for (int k = s->n_rows - 1; k >= 0; k--) {
+        sx_trace_row *r = &s->rows[k];
+        if (!r->live || !(is_late(r) || r->joins)) {
+            continue;
+        }
+        for (int i = 0; i < r->n_in + r->n_operands && !r->joins; i++) {
+            const sx_trace_row *from = read_row(s, r, i, true);
+            const bool decides = i >= r->n_in || !sx_is_shape_known(&s->vals[r->in[i]].type);
+            r->ready = SX_MAX(r->ready, from != NULL && decides ? from->time : 0);
+        }
+        for (int i = 0; i < r->n_in; i++) {
+            sx_trace_row *from = read_row(s, r, i, true);
+            if (from == NULL || !from->behind || from->on_host || from->variable != NULL ||
+                (is_late(from) && !from->joins) || from->time <= r->ready) {
+                continue;
+            }
+            any = any || !from->joins;
+            from->joins = true;
+            from->ready = SX_MAX(from->ready, r->ready);
+        }
+    }
+    return any;
+}
+
+static int first_of(sx_specializer *s, int k)
+{
+    while (s->rows[k].step != k) {
+        k = s->rows[k].step = s->rows[s->rows[k].step].step;
+    }
+    return k;
+}
+
+static void unite(sx_specializer *s, int a, int b)
+{
+    a = first_of(s, a), b = first_of(s, b);
+    s->rows[SX_MAX(a, b)].step = SX_MIN(a, b);
+}
+
+/* Late rows of one time are one call if one reads the other, if they read the same value that
+ * decides a shape, or if both act; else each call is specialized for its own shapes alone. */
+static sx_status part_late_calls(sx_specializer *s)
+{
+    enum { NONE = -1 };
+    int *readers = sx_alloc((size_t)s->n_vals + 1, sizeof(int)); /* late, the latest */
+    int acting = NONE;
+    if (readers == NULL) {
+        return sx_specialize_no_memory();
+    }
+    for (int v = 0; v < s->n_vals; v++) {
+        readers[v] = NONE;
+    }
+    for (int k = 0; k < s->n_rows; k++) {
+        sx_trace_row *r = &s->rows[k];
+        r->step = k;
+        if (!r->live || !is_late(r)) {
+            continue;
+        }
+        for (int i = 0; i < r->n_in + r->n_operands; i++) {
+            const int v = r->in[i];
+            const sx_trace_row *from = read_row(s, r, i, true);
+            if (from != NULL && from->time == r->time) {
+                unite(s, k, s->vals[v].row);
+            }
+            if (from == NULL || (i < r->n_in && sx_is_shape_known(&s->vals[v].type))) {
+                continue;
+            }
+            if (readers[v] != NONE && s->rows[readers[v]].time == r->time) {
+                unite(s, k, readers[v]);
+            }
+            readers[v] = k;
+        }
+        if (r->variable != NULL || is_opaque(r, true) ||
+            acts(r->node, SX_OP_EFFECT | SX_OP_STATE)) {
+            if (acting != NONE && s->rows[acting].time == r->time) {
+                unite(s, k, acting);
+            }
+            acting = k;
+        }
+    }
+    for (int k = 0; k < s->n_rows; k++) {
+        s->rows[k].step = first_of(s, k);
+    }
+    sx_free(readers);
+    return SX_OK;
+}
+
+static bool is_of_step(const sx_trace_row *a, const sx_trace_row *b)
+{
+    return a->time == b->time && (a->step == b->step || a->time % N_KINDS == DEVICE);
+}
+
+/* By step, each in program order. */
+static int compare_rows(const void *a, const void *b)
+{
+    const sx_trace_row *x = *(const sx_trace_row *const *)a, *y = *(const sx_trace_row *const *)b;
+    return x->time != y->time  ? (x->time > y->time) - (x->time < y->time)
+           : !is_of_step(x, y) ? (x->step > y->step) - (x->step < y->step)
+                               : (x > y) - (x < y);
 }
 
 /* ---- Emitting ---- */
@@ -221,7 +365,7 @@ typedef struct emitter {
     sx_specializer *s;
     sx_builder *b;
     sx_value *here; /* [n_vals] */
-    int time;
+    bool late;
     int *in, *out; /* vals */
     int n_in, n_out;
 } emitter;
@@ -252,7 +396,7 @@ static sx_value value_of(emitter *e, int v)
     } else {
         char name[32];
         snprintf(name, sizeof(name), "v%d", v);
-        e->here[v] = sx_input(e->b, name, e->time == LATE ? without_batch(x->type) : x->type);
+        e->here[v] = sx_input(e->b, name, e->late ? without_batch(x->type) : x->type);
         e->in[e->n_in++] = v;
     }
     return e->here[v];
@@ -262,7 +406,7 @@ static sx_status emit_row(emitter *e, const sx_trace_row *r)
 {
     sx_specializer *s = e->s;
     const sx_node *n = r->node;
-    const bool late = e->time == LATE;
+    const bool late = e->late;
     if (!late && r->variable != NULL) {
         const sx_variable_spec *v = sx_library_find_variable(s->out->library, r->variable);
         sx_value current = sx_variable(e->b, v);
@@ -305,19 +449,28 @@ static sx_status emit_row(emitter *e, const sx_trace_row *r)
     return SX_OK;
 }
 
-static sx_status emitter_begin(sx_specializer *s, int time, emitter *e)
+static sx_status emitter_init(emitter *e, sx_specializer *s)
 {
     *e = (emitter){.s = s,
-                   .time = time,
                    .here = sx_alloc((size_t)s->n_vals + 1, sizeof(sx_value)),
                    .in = sx_alloc((size_t)s->n_vals + 1, sizeof(int)),
                    .out = sx_alloc((size_t)s->n_vals + 1, sizeof(int))};
-    SX_TRY(time == LATE ? sx_builder_create_function(&e->b) : sx_builder_create(&e->b));
-    sx_builder_arena(e->b)->budget = s->limits.memory;
     return e->here == NULL || e->in == NULL || e->out == NULL ? sx_specialize_no_memory() : SX_OK;
 }
 
-static void emitter_end(emitter *e)
+/* Begins another graph; here[] has no values. */
+static sx_status emitter_begin(emitter *e, bool late)
+{
+    sx_builder_destroy(e->b);
+    e->b = NULL;
+    e->late = late;
+    e->n_in = e->n_out = 0;
+    SX_TRY(late ? sx_builder_create_function(&e->b) : sx_builder_create(&e->b));
+    sx_builder_arena(e->b)->budget = e->s->limits.memory;
+    return SX_OK;
+}
+
+static void emitter_deinit(emitter *e)
 {
     sx_builder_destroy(e->b);
     sx_free(e->here);
@@ -358,79 +511,62 @@ static sx_status add_step(sx_specializer *s, const sx_step *step, const int *in,
     return SX_OK;
 }
 
-/* Marks the vals of this time that the results or rows of other times read. */
-static void mark_read(const sx_specializer *s, int time, const int *results, int n_results,
-                      bool *read)
-{
-    for (int i = 0; i < n_results; i++) {
-        read[results[i]] = true;
-    }
-    for (int k = 0; k < s->n_rows; k++) {
-        const sx_trace_row *r = &s->rows[k];
-        for (int i = 0; r->live && r->time != time && i < r->n_in + r->n_operands; i++) {
-            read[r->in[i]] = true;
-        }
-    }
-}
-
 /* Large constants of the library are kept once: the graph refers to the library's. */
-static void share_constants(const emitter *e, sx_graph *g)
+static void share_constants(const emitter *e, const sx_trace_row *r, sx_graph *g)
 {
     const sx_specializer *s = e->s;
-    for (int i = 0; i < s->n_vals; i++) {
-        const sx_trace_val *x = &s->vals[i];
-        const int64_t bytes = x->lent && sx_value_is(e->here[i]) ? sx_type_bytes(&x->type) : 0;
-        const sx_node *n = bytes >= LARGE_CONSTANT ? sx_graph_maker(g, e->here[i]) : NULL;
-        if (n != NULL && n->op == &sx_op_constant) {
-            sx_constant_attrs *attrs = (sx_constant_attrs *)(uintptr_t)n->attrs;
+    for (int i = 0; i < r->n_in + r->n_operands; i++) {
+        const sx_trace_val *x = &s->vals[r->in[i]];
+        const sx_value here = e->here[r->in[i]];
+        const int64_t bytes = x->lent && sx_value_is(here) ? sx_type_bytes(&x->type) : 0;
+        const sx_node *n = bytes >= LARGE_CONSTANT ? sx_graph_maker(g, here) : NULL;
+        sx_constant_attrs *attrs =
+            n != NULL && n->op == &sx_op_constant ? (sx_constant_attrs *)(uintptr_t)n->attrs : NULL;
+        if (attrs != NULL && attrs->value.data != x->known->data) {
             sx_arena_discard(&g->arena, attrs->value.data, (size_t)bytes);
             attrs->value.data = x->known->data;
         }
     }
 }
 
-/* All rows of an odd time, or of LATE, as one graph and step. */
-static sx_status emit_graph(sx_specializer *s, int time, const int *results, int n_results)
+/* A step of a device, or a late call, as one graph; read[v]: other steps or the results do. */
+static sx_status emit_graph(emitter *e, sx_trace_row *const *rows, int n_rows, const bool *read)
 {
-    emitter e;
+    sx_specializer *s = e->s;
     sx_graph *g = NULL;
-    bool *read = sx_alloc((size_t)s->n_vals + 1, sizeof(bool));
-    sx_status status = emitter_begin(s, time, &e);
-    status = status == SX_OK && read == NULL ? sx_specialize_no_memory() : status;
-    if (status == SX_OK) {
-        mark_read(s, time, results, n_results, read);
-    }
-    for (int k = 0; k < s->n_rows && status == SX_OK; k++) {
-        const sx_trace_row *r = &s->rows[k];
-        if (!r->live || r->time != time) {
-            continue;
-        }
-        status = sx_name_node(r->node, emit_row(&e, r));
-        for (int i = 0; i < r->n_out && status == SX_OK; i++) {
+    SX_TRY(emitter_begin(e, is_late(rows[0])));
+    for (int k = 0; k < n_rows; k++) {
+        const sx_trace_row *r = rows[k];
+        SX_TRY(sx_name_node(r->node, emit_row(e, r)));
+        for (int i = 0; i < r->n_out; i++) {
             if (read[r->first + i] && s->vals[r->first + i].known == NULL) {
                 char name[32];
                 snprintf(name, sizeof(name), "v%d", r->first + i);
-                sx_output(e.b, name, e.here[r->first + i]);
-                e.out[e.n_out++] = r->first + i;
+                sx_output(e->b, name, e->here[r->first + i]);
+                e->out[e->n_out++] = r->first + i;
             }
         }
     }
-    if (status == SX_OK) {
-        status = sx_builder_finish(e.b, &g);
+    SX_TRY(sx_builder_finish(e->b, &g));
+    sx_step step = {.kind = e->late ? SX_STEP_LATE : SX_STEP_DEVICE,
+                    .n_in = e->n_in,
+                    .n_out = e->n_out,
+                    .graph = g};
+    for (int k = 0; k < n_rows; k++) {
+        share_constants(e, rows[k], g);
     }
-    if (status == SX_OK) {
-        sx_step step = {.kind = time == LATE ? SX_STEP_LATE : SX_STEP_DEVICE,
-                        .n_in = e.n_in,
-                        .n_out = e.n_out,
-                        .graph = g};
-        share_constants(&e, g);
-        status = keep_graph(s, g);
-        status = status != SX_OK ? status : sx_graph_digest(g, time == LATE, &step.digests[0]);
-        status = status != SX_OK ? status : add_step(s, &step, e.in, e.out);
+    for (int k = 0; k < n_rows; k++) {
+        const sx_trace_row *r = rows[k];
+        for (int i = 0; i < r->n_in + r->n_operands; i++) {
+            e->here[r->in[i]] = SX_NO_VALUE;
+        }
+        for (int i = 0; i < r->n_out; i++) {
+            e->here[r->first + i] = SX_NO_VALUE;
+        }
     }
-    emitter_end(&e);
-    sx_free(read);
-    return status;
+    SX_TRY(keep_graph(s, g));
+    SX_TRY(sx_graph_digest(g, e->late, &step.digests[0]));
+    return add_step(s, &step, e->in, e->out);
 }
 
 static sx_status emit_host(sx_specializer *s, const sx_trace_row *r)
@@ -457,44 +593,70 @@ static sx_status emit_host(sx_specializer *s, const sx_trace_row *r)
     return add_step(s, &step, r->in, out);
 }
 
+/* rows[n_rows], which are live: by step. */
+static sx_status emit_rows(emitter *e, sx_trace_row **rows, int n_rows, const int *results,
+                           int n_results, bool *read)
+{
+    sx_specializer *s = e->s;
+    int n_steps = 0;
+    qsort(rows, (size_t)n_rows, sizeof(*rows), compare_rows);
+    for (int i = 0; i < n_results; i++) {
+        read[results[i]] = true;
+    }
+    for (int k = 0; k < n_rows; k++) {
+        const sx_trace_row *r = rows[k];
+        n_steps += k == 0 || !is_of_step(rows[k - 1], r);
+        for (int i = 0; i < r->n_in + r->n_operands; i++) {
+            const int by = s->vals[r->in[i]].row;
+            read[r->in[i]] |= by != SX_NO_ROW && !is_of_step(&s->rows[by], r);
+        }
+    }
+    s->out->steps = sx_arena_array(s->arena, n_steps + 1, sx_step);
+    if (s->out->steps == NULL) {
+        return sx_specialize_no_memory();
+    }
+    for (int k = 0, n = 0; k < n_rows; k += n) {
+        for (n = 1; k + n < n_rows && is_of_step(rows[k], rows[k + n]); n++) {
+        }
+        SX_TRY(rows[k]->time % N_KINDS == HOST ? sx_name_node(rows[k]->node, emit_host(s, rows[k]))
+                                               : emit_graph(e, rows + k, n, read));
+    }
+    return SX_OK;
+}
+
 sx_status sx_emit_steps(sx_specializer *s, const int *results, int n_results)
 {
     mark_live(s, results, n_results, false);
     SX_TRY(set_times(s));
-    mark_live(s, results, n_results, true);
-    int last = 0, n_host = 0;
-    bool late = false;
-    for (int k = 0; k < s->n_rows; k++) {
-        const sx_trace_row *r = &s->rows[k];
-        late = late || (r->live && r->time == LATE);
-        last = r->live && r->time != LATE ? SX_MAX(last, r->time) : last;
-        n_host += r->live && r->on_host;
+    for (int round = 0; round < MAX_JOINS && join_late_calls(s); round++) {
+        SX_TRY(set_times(s));
     }
+    mark_live(s, results, n_results, true);
+    SX_TRY(part_late_calls(s));
     s->out->slots = sx_arena_array(s->arena, s->n_vals + 1, sx_step_slot);
-    s->out->steps = sx_arena_array(s->arena, n_host + last + 2, sx_step);
-    if (s->out->slots == NULL || s->out->steps == NULL) {
+    if (s->out->slots == NULL) {
         return sx_specialize_no_memory();
     }
     int slot;
     for (int i = 0; i < s->binding.n_args; i++) { /* the first vals: slots 0 .. n_args-1 */
         SX_TRY(slot_of(s, i, &slot));
     }
-    for (int time = 0; time <= last; time++) {
-        bool device = false;
-        for (int k = 0; k < s->n_rows; k++) {
-            const sx_trace_row *r = &s->rows[k];
-            if (r->live && r->time == time && r->on_host) {
-                SX_TRY(sx_name_node(r->node, emit_host(s, r)));
-            }
-            device = device || (r->live && r->time == time && !r->on_host);
-        }
-        if (device) {
-            SX_TRY(emit_graph(s, time, results, n_results));
+    emitter e;
+    sx_status status = emitter_init(&e, s);
+    sx_trace_row **rows = sx_alloc((size_t)s->n_rows + 1, sizeof(*rows));
+    bool *read = sx_alloc((size_t)s->n_vals + 1, sizeof(bool));
+    status = status == SX_OK && (rows == NULL || read == NULL) ? sx_specialize_no_memory() : status;
+    int n_rows = 0;
+    for (int k = 0; k < s->n_rows && status == SX_OK; k++) {
+        if (s->rows[k].live) {
+            rows[n_rows++] = &s->rows[k];
         }
     }
-    if (late) {
-        SX_TRY(emit_graph(s, LATE, results, n_results));
-    }
+    status = status != SX_OK ? status : emit_rows(&e, rows, n_rows, results, n_results, read);
+    emitter_deinit(&e);
+    sx_free(rows);
+    sx_free(read);
+    SX_TRY(status);
     int *slots = sx_arena_array(s->arena, n_results + 1, int);
     if (slots == NULL) {
         return sx_specialize_no_memory();
@@ -528,7 +690,8 @@ sx_status sx_emit_region(sx_specializer *s, const int *args, int n_args, const i
     }
     emitter e;
     sx_graph *made = NULL;
-    sx_status status = emitter_begin(s, 1, &e);
+    sx_status status = emitter_init(&e, s);
+    status = status != SX_OK ? status : emitter_begin(&e, false);
     for (int i = 0; i < n_args && status == SX_OK; i++) {
         char name[32];
         snprintf(name, sizeof(name), "x%d", i);
@@ -550,6 +713,6 @@ sx_status sx_emit_region(sx_specializer *s, const int *args, int n_args, const i
         status = *out == NULL ? sx_specialize_no_memory() : SX_OK;
     }
     sx_graph_destroy(made);
-    emitter_end(&e);
+    emitter_deinit(&e);
     return status;
 }

@@ -2,7 +2,7 @@
  *
  *   walk    each node, in program order, becomes known (folded), or a row of the trace
  *   live    what results and effects need
- *   time    of each row: host steps even, device steps odd; late after all others
+ *   time    of each row: when it runs, and as what; see specialize.h
  *   emit    rows of one time and kind become a step
  *
  * A `val` is a value of the trace: of the function, or of one that was inlined into it. */
@@ -34,7 +34,12 @@ typedef struct sx_trace_row {
     const char *variable;
     bool resolved, on_host, live;
     bool control; /* on_host: the host runs its regions */
+    bool folds;   /* a number that types decide */
+    bool behind;  /* what it reads depends on a late call */
+    bool joins;   /* static, but part of a late call */
     int time;
+    int ready; /* of what a late call has: the time of what decides its shapes */
+    int step;  /* of a late call: its first row */
 } sx_trace_row;
 
 /* A variable that a function reads of which the gradient is made: an argument of that. */

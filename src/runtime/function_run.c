@@ -672,7 +672,18 @@ static sx_status run_late(call *c, const sx_function_program *p, int k, int64_t 
             run_graph(c, &body, batch, args, step->n_in, args + step->n_in, step->n_out, arena);
     }
     for (int i = 0; i < step->n_out && status == SX_OK; i++) {
-        slots[step->out[i]] = args[step->n_in + i];
+        value *made = &args[step->n_in + i];
+        sx_type expected = p->spec->slots[step->out[i]].type;
+        expected = batch >= 0 ? sx_type_with_batch(expected, batch) : expected;
+        if (!sx_type_may_be(&made->type, &expected)) { /* later steps are compiled for it */
+            char a[SX_TYPE_TEXT], b[SX_TYPE_TEXT];
+            release_values(args + step->n_in + i, step->n_out - i);
+            status = sx_error(SX_INVALID_ARGUMENT, "what depends on data is %s, expected %s",
+                              sx_type_format(&made->type, a, sizeof(a)),
+                              sx_type_format(&expected, b, sizeof(b)));
+            break;
+        }
+        slots[step->out[i]] = *made;
     }
     release_values(args, step->n_in);
     return status;

@@ -170,6 +170,53 @@ static void test_runtime_function_run__late_calls_wait_for_their_shapes(void **s
     }
 }
 
+/* How many elements of two vectors are above zero, by lists of them; the counts decide the size of
+ * a third list. All else has static shapes, and is not compiled again for other counts. */
+static const char counts[] = "sextant-library 2\n"
+                             "function \"main\"\n"
+                             "input %1 float32[3] \"x\"\n"
+                             "input %2 float32[3] \"y\"\n"
+                             "%3 = where(%1) int64[?,1] \"of_x\"\n"
+                             "%4 = cast(%3) {dtype=float32} float32[?,1] \"cast_x\"\n"
+                             "%5 = reduce_sum(%4) {axes=[0,1]} float32[] \"sum_x\"\n"
+                             "%6 = where(%2) int64[?,1] \"of_y\"\n"
+                             "%7 = cast(%6) {dtype=float32} float32[?,1] \"cast_y\"\n"
+                             "%8 = reduce_sum(%7) {axes=[0,1]} float32[] \"sum_y\"\n"
+                             "%9 = sub(%5, %8) float32[] \"sub\"\n"
+                             "%10 = add(%1, %9) float32[3] \"add\"\n"
+                             "%11 = where(%10) int64[?,1] \"again\"\n"
+                             "%12 = cast(%11) {dtype=float32} float32[?,1] \"cast\"\n"
+                             "%13 = reduce_sum(%12) {axes=[0,1]} float32[] \"sum\"\n"
+                             "%14 = mul(%10, %13) float32[3] \"mul\"\n"
+                             "output \"y\" %14\n"
+                             "end\n";
+
+static void test_runtime_function_run__late_calls_are_for_their_own_shapes(void **state)
+{
+    (void)state;
+    static const struct {
+        float x[3], y[3], out[3];
+        int builds; /* so far */
+    } rows[] = {
+        {{0, 1, 1}, {0, 0, 5}, {3, 6, 6}, 4},  /* sums 3, 2, 3; main and one for each where */
+        {{0, 0, 2}, {0, 0, 5}, {0, 0, 4}, 6},  /* sums 2, 2, 2; x has 1, the last has 1 */
+        {{0, 0, 7}, {3, 3, 0}, {3, 3, 24}, 7}, /* sums 2, 1, 3; y has 2 */
+        {{5, 5, 0}, {6, 6, 0}, {5, 5, 0}, 8},  /* sums 1, 1, 1; the last has 2 */
+        {{1, 0, 1}, {1, 1, 0}, {6, 3, 6}, 8},  {{1, 1, 0}, {1, 1, 0}, {1, 1, 0}, 8},
+    };
+    for (size_t d = 0; d < 2; d++) {
+        running t;
+        begin(&t, devices[d], parse(counts), (sx_runner_options){.seed = 1});
+        for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+            sx_tensor y, in[2] = {floats(rows[i].x, 1, 3, 0), floats(rows[i].y, 1, 3, 0)};
+            assert_ok(sx_runner_run(t.runner, "main", in, 2, &y, 1, &t.arena, NULL));
+            assert_memory_equal(y.data, rows[i].out, sizeof(float[3]));
+            assert_int_equal(programs_of(&t).builds, rows[i].builds);
+        }
+        end(&t);
+    }
+}
+
 /* ---- Control flow ---- */
 
 /* Branches of different shapes, chosen by data; a known condition takes one beforehand. */
@@ -604,6 +651,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_runtime_function_run__planning_is_held_to_the_memory),
     cmocka_unit_test(test_runtime_function_run__batch_stays_symbolic_through_attribute_operands),
     cmocka_unit_test(test_runtime_function_run__late_calls_wait_for_their_shapes),
+    cmocka_unit_test(test_runtime_function_run__late_calls_are_for_their_own_shapes),
     cmocka_unit_test(test_runtime_function_run__branches),
     cmocka_unit_test(test_runtime_function_run__effects_keep_their_order),
     cmocka_unit_test(test_runtime_function_run__asserts_and_prints),

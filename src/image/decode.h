@@ -26,11 +26,19 @@ typedef enum sx_dct {
     SX_DCT_ACCURATE, /* INTEGER_ACCURATE */
 } sx_dct;
 
+/* A part of an image, within it; of height 0: the whole. */
+typedef struct sx_image_window {
+    int top, left, height, width;
+} sx_image_window;
+
 typedef struct sx_decode_options {
     int channels; /* 0 = as in the file (CMYK: 3), 1, 3; for PNG also 2 and 4 */
     sx_dct dct;
-    int ratio;                     /* of JPEG: 2, 4 or 8 = a half, a quarter, an eighth; 0 = 1 */
-    bool plain_upsampling;         /* of JPEG: repeats colours instead of interpolating them */
+    int ratio;             /* of JPEG: 2, 4 or 8 = a half, a quarter, an eighth; 0 = 1 */
+    bool plain_upsampling; /* of JPEG: repeats colours instead of interpolating them */
+    /* Of JPEG: only this part, as tf.io.decode_and_crop_jpeg: halved colours at its right edge are
+     * not interpolated with those beyond, so that a pixel may differ from the whole image's. */
+    sx_image_window window;
     bool wide;                     /* of PNG: samples of 16 bits stay so, and `image` is uint16 */
     const sx_image_limits *limits; /* NULL = sx_image_limits_default */
 } sx_decode_options;

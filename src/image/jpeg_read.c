@@ -142,14 +142,14 @@ static sx_status choose_output(decoder *d)
 }
 
 /* Reads several rows per call: libjpeg returns as many as its upsampler has. */
-static void read_rows(decoder *d)
+static void read_rows(decoder *d, JDIMENSION first, JDIMENSION end)
 {
     struct jpeg_decompress_struct *info = &d->info;
     const size_t stride = (size_t)info->output_width * (size_t)d->channels;
     JSAMPROW rows[8];
-    while (info->output_scanline < info->output_height) {
-        uint8_t *next = (uint8_t *)d->image->pixels + info->output_scanline * stride;
-        JDIMENSION count = SX_MIN(SX_COUNT(rows), info->output_height - info->output_scanline);
+    while (info->output_scanline < end) {
+        uint8_t *next = (uint8_t *)d->image->pixels + (info->output_scanline - first) * stride;
+        JDIMENSION count = SX_MIN(SX_COUNT(rows), end - info->output_scanline);
         for (JDIMENSION i = 0; i < count; i++) {
             rows[i] = next + i * stride;
         }
@@ -167,14 +167,14 @@ static void cmyk_to_rgb(const uint8_t *cmyk, size_t width, bool inverted, uint8_
     }
 }
 
-static void read_cmyk_rows(decoder *d)
+static void read_cmyk_rows(decoder *d, JDIMENSION end)
 {
     struct jpeg_decompress_struct *info = &d->info;
     const size_t width = info->output_width;
     JSAMPARRAY row =
         info->mem->alloc_sarray((j_common_ptr)info, JPOOL_IMAGE, (JDIMENSION)width * 4, 1);
     uint8_t *out = d->image->pixels;
-    while (info->output_scanline < info->output_height) {
+    while (info->output_scanline < end) {
         jpeg_read_scanlines(info, row, 1);
         cmyk_to_rgb(row[0], width, info->saw_Adobe_marker, out);
         out += width * 3;
@@ -193,18 +193,39 @@ static void decode(decoder *d)
     jpeg_read_header(info, TRUE);
     SX_TRY_GOTO(d->status, choose_output(d), done);
     SX_TRY_GOTO(d->status, check_limits(d), done);
-    SX_TRY_GOTO(d->status,
-                sx_image_reserve(d->image, SX_U8, (int)info->image_height, (int)info->image_width,
-                                 d->channels),
-                done);
     jpeg_start_decompress(info);
+    const sx_image_window *window = &d->options->window;
+    const JDIMENSION top = (JDIMENSION)window->top, left = (JDIMENSION)window->left;
+    JDIMENSION height = info->output_height, width = info->output_width;
+    JDIMENSION from = 0, read = width; /* columns: whole blocks, with the window among them */
+    if (window->height > 0) {
+        if (window->height > (int)height - window->top ||
+            window->width > (int)width - window->left) {
+            d->status = sx_error(SX_INVALID_ARGUMENT, "a window that is not within the image");
+            return;
+        }
+        height = (JDIMENSION)window->height, width = (JDIMENSION)window->width;
+        from = left, read = width;
+        jpeg_crop_scanline(info, &from, &read);
+        jpeg_skip_scanlines(info, top);
+    }
+    SX_TRY_GOTO(d->status, sx_image_reserve(d->image, SX_U8, (int)height, (int)read, d->channels),
+                done);
     if (info->out_color_space == JCS_CMYK) {
-        read_cmyk_rows(d);
+        read_cmyk_rows(d, top + height);
     } else {
-        read_rows(d);
+        read_rows(d, top, top + height);
+    }
+    const size_t pixel = (size_t)d->channels, row = width * pixel;
+    uint8_t *pixels = d->image->pixels;
+    for (size_t y = 0; y < height && read != width; y++) {
+        memmove(pixels + y * row, pixels + (y * read + (left - from)) * pixel, row);
+    }
+    if (info->output_scanline < info->output_height) { /* at the end, it would not look for EOI */
+        jpeg_skip_scanlines(info, info->output_height - info->output_scanline);
     }
     jpeg_finish_decompress(info);
-    sx_image_set(d->image, SX_U8, (int)info->output_height, (int)info->output_width, d->channels);
+    sx_image_set(d->image, SX_U8, (int)height, (int)width, d->channels);
     d->image->warnings = (int)info->err->num_warnings;
 done:
     return;

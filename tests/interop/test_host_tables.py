@@ -279,6 +279,12 @@ for a in (dict(dct_method="INTEGER_ACCURATE"), dict(dct_method="INTEGER_FAST"), 
     case("image_" + "_".join(map(str, *a.items())), lambda x, a=a: tf.io.decode_jpeg(x, 3, **a), strings([FILES["jpeg"]])[0])
 for k, window in enumerate([[0, 0, 37, 29], [3, 5, 10, 20], [36, 28, 1, 1], [0, 1, 37, 29], [-1, 0, 3, 3], [0, 0, 0, 3]]):
     case(f"image_crop_{k}", lambda x, w: tf.io.decode_and_crop_jpeg(x, w, 3), strings([FILES["jpeg"]])[0], np.int32(window))
+# halved colours, whole ones, several scans; windows that end within blocks and beside them
+CROPPED = np.random.default_rng(5).integers(0, 256, (50, 70, 3)).astype(np.uint8)
+for kind, a in (("halved", {}), ("whole", {"chroma_downsampling": False}), ("scans", {"format": "rgb", "progressive": True})):
+    jpeg = strings([tf.io.encode_jpeg(CROPPED, **a).numpy()])[0]
+    for k, window in enumerate([[0, 0, 50, 70], [2, 3, 8, 9], [16, 16, 16, 16], [15, 17, 33, 31], [49, 69, 1, 1], [7, 0, 9, 64], [31, 33, 19, 37]]):
+        case(f"image_crop_{kind}_{k}", lambda x, w: (tf.io.decode_and_crop_jpeg(x, w, 3), tf.io.decode_and_crop_jpeg(x, w, 1), tf.io.decode_and_crop_jpeg(x, w, 0, fancy_upscaling=False)), jpeg, np.int32(window))
 for quality in (1, 50, 95, 100):
     case(f"image_encode_{quality}", lambda x, q=quality: (tf.io.decode_jpeg(tf.io.encode_jpeg(x, quality=q)), tf.io.decode_jpeg(tf.io.encode_jpeg(x[..., :1], quality=q))), SMOOTH)
 case("image_encode_variable", lambda x, q: tf.io.decode_jpeg(raw.EncodeJpegVariableQuality(images=x, quality=q)), SMOOTH, np.int32(60))

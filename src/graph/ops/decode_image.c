@@ -226,18 +226,23 @@ static sx_status decode_image_host_types(const sx_kernel_call *c, sx_type *out_t
     return sx_require_made("the image", &out_types[0]);
 }
 
-static sx_status decode(const sx_kernel_call *c, const shape *s, sx_image *image)
+static sx_status decode(const sx_kernel_call *c, const shape *s, const int64_t *window,
+                        sx_image *image)
 {
     const sx_decode_image_attrs *a = c->attrs;
     const sx_bytes file = c->in[0].s[0];
     const sx_image_limits limits =
         sx_image_limits_resolve(c->images != NULL ? c->images : &sx_image_limits_untrusted);
-    const sx_decode_options options = {.channels = (int)channels_of(a),
-                                       .dct = a->accurate ? SX_DCT_ACCURATE : SX_DCT_FAST,
-                                       .ratio = (int)a->ratio,
-                                       .plain_upsampling = a->plain_upsampling,
-                                       .wide = a->dtype != SX_U8,
-                                       .limits = &limits};
+    sx_decode_options options = {.channels = (int)channels_of(a),
+                                 .dct = a->accurate ? SX_DCT_ACCURATE : SX_DCT_FAST,
+                                 .ratio = (int)a->ratio,
+                                 .plain_upsampling = a->plain_upsampling,
+                                 .wide = a->dtype != SX_U8,
+                                 .limits = &limits};
+    if (c->n_in > 1) {
+        options.window =
+            (sx_image_window){(int)window[0], (int)window[1], (int)window[2], (int)window[3]};
+    }
     switch (s->format) {
     case SX_FORMAT_JPEG:
         return sx_jpeg_decode(file, &options, image);
@@ -280,20 +285,19 @@ static sx_status decode_image_host(const sx_kernel_call *c)
     shape s = {0};
     SX_TRY(of_caller(probe(c, &s)));
     SX_TRY(window_of(c, &s, window));
-    sx_status status = of_caller(decode(c, &s, &image));
-    if (status == SX_OK && (image.height != s.frames * s.height || image.width != s.width ||
+    sx_status status = of_caller(decode(c, &s, window, &image));
+    if (status == SX_OK && (image.height != s.frames * window[2] || image.width != window[3] ||
                             image.channels != s.channels)) {
         status = sx_error(
             SX_INVALID_ARGUMENT, "the image has %dx%dx%d samples, its header says %lldx%lldx%lld",
-            image.height, image.width, image.channels, (long long)(s.frames * s.height),
-            (long long)s.width, (long long)s.channels);
+            image.height, image.width, image.channels, (long long)(s.frames * window[2]),
+            (long long)window[3], (long long)s.channels);
     }
     const size_t in_bytes = sx_dtype_bytes(image.dtype), out_bytes = sx_dtype_bytes(a->dtype);
     const int64_t row = window[3] * s.channels;
     char *to = c->out[0].data; /* moved: in its own dtype */
     for (int64_t y = 0; y < s.frames * window[2] && status == SX_OK; y++) {
-        const int64_t at = ((y + window[0]) * s.width + window[1]) * s.channels;
-        convert(&image, (const char *)image.pixels + (size_t)at * in_bytes, row,
+        convert(&image, (const char *)image.pixels + (size_t)(y * row) * in_bytes, row,
                 s.format == SX_FORMAT_PNG, a->dtype, to + (size_t)(y * row) * out_bytes);
     }
     sx_image_deinit(&image);

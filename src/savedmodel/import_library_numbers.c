@@ -116,6 +116,66 @@ static sx_status import_approx_top_k(sx_tf_op_node *x)
     return SX_OK;
 }
 
+/* NthElement(x, n): element n of the last axis, sorted; `reverse`: from the largest on. The order
+ * of integers turns round with their bits. */
+static sx_status import_nth_element(sx_tf_op_node *x)
+{
+    const sx_dtype dtype = x->tf.head.types[0].dtype;
+    const sx_op_def *turn = sx_dtype_is_float(dtype) ? &sx_op_neg : &sx_op_invert;
+    const bool from_largest = sx_tf_read_bool(&x->tf.head, "reverse", false);
+    sx_value v = SX_NO_VALUE, at = SX_NO_VALUE;
+    sx_ints n = {0};
+    int n_out = 0;
+    SX_TRY(sx_tf_operand(x, 0, &v));
+    SX_TRY(sx_tf_operand_ints(x, 1, &n));
+    if (n.n != 1 || n.v[0] < 0 || n.v[0] >= INT32_MAX || x->tf.head.types[0].rank < 1) {
+        return sx_tf_unsupported("the last axis of x is not known to have an element n");
+    }
+    if (!from_largest) {
+        SX_TRY(sx_tf_build(x, turn, NULL, &v, 1, &v));
+    }
+    SX_TRY(sx_tf_add_node(x, &sx_op_top_k, &(sx_top_k_attrs){.k = n.v[0] + 1}, &v, 1, NULL, 0, &v,
+                          &n_out));
+    SX_TRY(sx_tf_number(x, SX_I64, (double)n.v[0], &at));
+    SX_TF_BUILD(x, &v, gather, (&(sx_gather_attrs){.axis = x->tf.head.types[0].rank - 1}), v, at);
+    if (!from_largest) {
+        SX_TRY(sx_tf_build(x, turn, NULL, &v, 1, &v));
+    }
+    sx_tf_set(x, 0, v);
+    return SX_OK;
+}
+
+/* PopulationCount(x), as uint8: neighbours are added, first bits, then pairs of them, and so on. */
+static sx_status import_population_count(sx_tf_op_node *x)
+{
+    static const uint64_t masks[] = {0x5555555555555555, 0x3333333333333333, 0x0f0f0f0f0f0f0f0f,
+                                     0x00ff00ff00ff00ff, 0x0000ffff0000ffff, 0x00000000ffffffff};
+    static const uint64_t low[] = {0xff, 0xffff, 0xffffffff, UINT64_MAX}; /* of 1, 2, 4, 8 bytes */
+    const sx_type scalar = sx_scalar_type(SX_U64);
+    const size_t bytes = sx_dtype_bytes(x->tf.head.types[0].dtype);
+    sx_value v = SX_NO_VALUE, mask = SX_NO_VALUE, by = SX_NO_VALUE, odd = SX_NO_VALUE;
+    SX_TRY(sx_tf_operand(x, 0, &v));
+    SX_TRY(sx_tf_constant(x, scalar,
+                          &low[bytes == 1   ? 0
+                               : bytes == 2 ? 1
+                               : bytes == 4 ? 2
+                                            : 3],
+                          &mask));
+    SX_TF_BUILD(x, &v, cast, (&(sx_cast_attrs){SX_U64}), v);
+    SX_TF_BUILD(x, &v, bitwise_and, NULL, v, mask);
+    for (size_t i = 0; i < SX_COUNT(masks); i++) {
+        SX_TRY(sx_tf_constant(x, scalar, &masks[i], &mask));
+        SX_TRY(sx_tf_number(x, SX_U64, (double)(1LL << (1 << i)), &by));
+        SX_TF_BUILD(x, &odd, truncate_div, NULL, v, by);
+        SX_TF_BUILD(x, &odd, bitwise_and, NULL, odd, mask);
+        SX_TF_BUILD(x, &v, bitwise_and, NULL, v, mask);
+        SX_TF_BUILD(x, &v, add, NULL, v, odd);
+    }
+    SX_TF_BUILD(x, &v, cast, (&(sx_cast_attrs){SX_U8}), v);
+    sx_tf_set(x, 0, v);
+    return SX_OK;
+}
+
 /* Select(condition, x, y), TensorFlow 1's: the condition has their shape, is a scalar, or a vector
  * that chooses among rows. */
 static sx_status import_select(sx_tf_op_node *x)
@@ -436,6 +496,8 @@ const sx_tf_op_row sx_tf_number_rows[] = {
     {"Relu", import_relu, NULL},
     {"Relu6", import_relu, NULL},
     {"ApproxTopK", import_approx_top_k, NULL},
+    {"NthElement", import_nth_element, NULL},
+    {"PopulationCount", import_population_count, NULL},
     {"SparseMatMul", sx_tf_import_one, "MatMul"},
     {NULL, NULL, NULL},
 };

@@ -151,6 +151,13 @@ for axis in (-1, 0, 1, 2):
 for op, k in (("TopKV2", 3), ("InTopKV2", 2)):  # of an unknown rank
     case(f"any_{op}", (lambda x, k=k: tuple(raw.TopKV2(input=x, k=k))) if op == "TopKV2" else
          lambda x, k=k: raw.InTopKV2(predictions=x, targets=[1, 0], k=k), np.float32([[1, 5, 2, 4], [3, 1, 2, 9]]))
+for name, x in (("float", np.float32([[3, -1, 2, 2, 0], [5, 4, 9, -7, 1]])), ("double", np.random.default_rng(4).normal(size=(2, 3, 5))),
+                ("extremes", np.int32([[2**31 - 1, -2**31, 0, 7, -1]])), ("bytes", np.uint8([[255, 0, 3, 128, 3]]))):
+    for n in (0, 2, 4):
+        case(f"nth_{name}_{n}", lambda x, n=n: (raw.NthElement(input=x, n=n), raw.NthElement(input=x, n=n, reverse=True)), x)
+for dtype in (np.int8, np.uint8, np.int16, np.uint16, np.int32, np.int64):
+    ends = np.iinfo(dtype)
+    case(f"population_count_{dtype.__name__}", lambda x: raw.PopulationCount(x=x), dtype([ends.min, ends.max, 0, 1, 77, ends.max // 3, ends.min // 5]))
 
 if __name__ == "__main__":
     sys.exit(main())

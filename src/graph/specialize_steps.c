@@ -177,11 +177,13 @@ static sx_status set_times(sx_specializer *s)
             r->folds = r->folds && (of_types || folds);
             r->behind = r->behind || (from != NULL && (is_late(from) || from->behind));
         }
-        /* What a late call knows once it has types is not left to others. */
+        /* A late call has what it knows once it has types, and the loops and branches that may be
+         * static then. */
         for (int i = 0; i < r->n_in; i++) {
             const sx_trace_row *from = read_row(s, r, i, false);
-            late = late || (from != NULL && is_late(from) &&
-                            (r->folds || !sx_is_shape_known(&s->vals[r->in[i]].type)));
+            late =
+                late || (from != NULL && is_late(from) &&
+                         (r->folds || (r->control && !sx_is_shape_known(&s->vals[r->in[i]].type))));
         }
         const int kind = late ? LATE : r->on_host ? HOST : DEVICE;
         int time = kind;

@@ -170,6 +170,36 @@ static void test_runtime_function_run__late_calls_wait_for_their_shapes(void **s
     }
 }
 
+/* Data decide each of 100 sizes in turn: the late calls follow one another and do not nest. */
+static void test_runtime_function_run__late_calls_in_a_row(void **state)
+{
+    (void)state;
+    sx_buf text;
+    sx_buf_init(&text, 1 << 20);
+    sx_buf_puts(&text, "sextant-library 2\nfunction \"main\"\ninput %1 float32[?] \"x\"\n"
+                       "%2 = constant() {value=tensor(int64[1] \"ffffffffffffffff\")} int64[1] "
+                       "\"rest\"\n%3 = identity(%1) float32[?] \"y0\"\n");
+    for (int i = 0, x = 3; i < 100; i++, x += 3) {
+        sx_buf_printf(&text,
+                      "%%%d = where(%%%d) int64[?,1] \"where%d\"\n"
+                      "%%%d = reshape(%%%d) {shape=%%2} int64[?] \"index%d\"\n"
+                      "%%%d = gather(%%%d, %%%d) float32[?] \"y%d\"\n",
+                      x + 1, x, i, x + 2, x + 1, i, x + 3, x, x + 2, i + 1);
+    }
+    sx_buf_puts(&text, "output \"y\" %303\nend\n");
+    running t;
+    sx_tensor y;
+    begin(&t, devices[0], parse(sx_buf_text(&text)), (sx_runner_options){.seed = 1});
+    const float x[] = {0, 3, 0, -2};
+    sx_tensor in = floats(x, 1, 4, 0);
+    assert_ok(sx_runner_run(t.runner, "main", &in, 1, &y, 1, &t.arena, NULL));
+    const sx_type two = sx_type_of(SX_F32, 2);
+    assert_true(sx_type_equal(&y.type, &two));
+    assert_memory_equal(y.data, ((const float[]){3, -2}), sizeof(float[2]));
+    end(&t);
+    sx_buf_deinit(&text);
+}
+
 /* How many elements of two vectors are above zero, by lists of them; the counts decide the size of
  * a third list. All else has static shapes, and is not compiled again for other counts. */
 static const char counts[] = "sextant-library 2\n"
@@ -651,6 +681,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_runtime_function_run__planning_is_held_to_the_memory),
     cmocka_unit_test(test_runtime_function_run__batch_stays_symbolic_through_attribute_operands),
     cmocka_unit_test(test_runtime_function_run__late_calls_wait_for_their_shapes),
+    cmocka_unit_test(test_runtime_function_run__late_calls_in_a_row),
     cmocka_unit_test(test_runtime_function_run__late_calls_are_for_their_own_shapes),
     cmocka_unit_test(test_runtime_function_run__branches),
     cmocka_unit_test(test_runtime_function_run__effects_keep_their_order),

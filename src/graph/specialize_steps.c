@@ -131,11 +131,8 @@ static bool acts(const sx_node *n, unsigned flags)
  * gradients in a late call. */
 static bool is_opaque(const sx_trace_row *r, bool late)
 {
-    bool regions = r->node->op == &sx_op_call;
-    for (int i = 0; i < r->node->op->n_attrs; i++) {
-        regions = regions || r->node->op->attrs[i].kind == SX_ATTR_BODY;
-    }
-    return r->control || (late && regions);
+    const sx_op_def *op = r->node->op;
+    return r->control || (late && (op == &sx_op_call || sx_op_has_regions(op)));
 }
 
 /* Of operand i: the row that makes it; NULL: none, or the row runs without it. */
@@ -168,23 +165,22 @@ static sx_status set_times(sx_specializer *s)
             continue;
         }
         const bool of_types = r->node->op->batch_rule == SX_RULE_TYPES;
-        bool late = r->joins || (!r->on_host && !may_run_on_device(s, r));
+        bool reads_late = false, reads_open = false; /* a late row's value; one of open shape */
         r->folds = of_types || r->n_in > 0;
         r->behind = false;
         for (int i = 0; i < r->n_in; i++) {
+            const sx_trace_val *v = &s->vals[r->in[i]];
             const sx_trace_row *from = read_row(s, r, i, false);
-            const bool folds = from != NULL ? from->folds : s->vals[r->in[i]].known != NULL;
-            r->folds = r->folds && (of_types || folds);
-            r->behind = r->behind || (from != NULL && (is_late(from) || from->behind));
+            const bool is_of_late = from != NULL && is_late(from);
+            r->folds = r->folds && (of_types || (from != NULL ? from->folds : v->known != NULL));
+            r->behind = r->behind || is_of_late || (from != NULL && from->behind);
+            reads_late = reads_late || is_of_late;
+            reads_open = reads_open || (is_of_late && !sx_is_shape_known(&v->type));
         }
         /* A late call has what it knows once it has types, and the loops and branches that may be
          * static then. */
-        for (int i = 0; i < r->n_in; i++) {
-            const sx_trace_row *from = read_row(s, r, i, false);
-            late =
-                late || (from != NULL && is_late(from) &&
-                         (r->folds || (r->control && !sx_is_shape_known(&s->vals[r->in[i]].type))));
-        }
+        const bool late = r->joins || (!r->on_host && !may_run_on_device(s, r)) ||
+                          (r->folds && reads_late) || (r->control && reads_open);
         const int kind = late ? LATE : r->on_host ? HOST : DEVICE;
         int time = kind;
         for (int i = 0; i < r->n_in + r->n_operands; i++) {
@@ -369,6 +365,7 @@ typedef struct emitter {
     sx_value *here; /* [n_vals] */
     bool late;
     int *in, *out; /* vals */
+    bool *read;    /* [n_vals]: by another step, or by the caller */
     int n_in, n_out;
 } emitter;
 
@@ -456,8 +453,11 @@ static sx_status emitter_init(emitter *e, sx_specializer *s)
     *e = (emitter){.s = s,
                    .here = sx_alloc((size_t)s->n_vals + 1, sizeof(sx_value)),
                    .in = sx_alloc((size_t)s->n_vals + 1, sizeof(int)),
-                   .out = sx_alloc((size_t)s->n_vals + 1, sizeof(int))};
-    return e->here == NULL || e->in == NULL || e->out == NULL ? sx_specialize_no_memory() : SX_OK;
+                   .out = sx_alloc((size_t)s->n_vals + 1, sizeof(int)),
+                   .read = sx_alloc((size_t)s->n_vals + 1, sizeof(bool))};
+    return e->here == NULL || e->in == NULL || e->out == NULL || e->read == NULL
+               ? sx_specialize_no_memory()
+               : SX_OK;
 }
 
 /* Begins another graph; here[] has no values. */
@@ -478,6 +478,7 @@ static void emitter_deinit(emitter *e)
     sx_free(e->here);
     sx_free(e->in);
     sx_free(e->out);
+    sx_free(e->read);
 }
 
 static sx_status keep_graph(sx_specializer *s, sx_graph *g)
@@ -531,8 +532,8 @@ static void share_constants(const emitter *e, const sx_trace_row *r, sx_graph *g
     }
 }
 
-/* A step of a device, or a late call, as one graph; read[v]: other steps or the results do. */
-static sx_status emit_graph(emitter *e, sx_trace_row *const *rows, int n_rows, const bool *read)
+/* A step of a device, or a late call, as one graph. */
+static sx_status emit_graph(emitter *e, sx_trace_row *const *rows, int n_rows)
 {
     sx_specializer *s = e->s;
     sx_graph *g = NULL;
@@ -541,7 +542,7 @@ static sx_status emit_graph(emitter *e, sx_trace_row *const *rows, int n_rows, c
         const sx_trace_row *r = rows[k];
         SX_TRY(sx_name_node(r->node, emit_row(e, r)));
         for (int i = 0; i < r->n_out; i++) {
-            if (read[r->first + i] && s->vals[r->first + i].known == NULL) {
+            if (e->read[r->first + i] && s->vals[r->first + i].known == NULL) {
                 char name[32];
                 snprintf(name, sizeof(name), "v%d", r->first + i);
                 sx_output(e->b, name, e->here[r->first + i]);
@@ -595,22 +596,18 @@ static sx_status emit_host(sx_specializer *s, const sx_trace_row *r)
     return add_step(s, &step, r->in, out);
 }
 
-/* rows[n_rows], which are live: by step. */
-static sx_status emit_rows(emitter *e, sx_trace_row **rows, int n_rows, const int *results,
-                           int n_results, bool *read)
+/* The steps of rows[n_rows], those that are live, which it sorts. */
+static sx_status emit_rows(emitter *e, sx_trace_row **rows, int n_rows)
 {
     sx_specializer *s = e->s;
     int n_steps = 0;
     qsort(rows, (size_t)n_rows, sizeof(*rows), compare_rows);
-    for (int i = 0; i < n_results; i++) {
-        read[results[i]] = true;
-    }
     for (int k = 0; k < n_rows; k++) {
         const sx_trace_row *r = rows[k];
         n_steps += k == 0 || !is_of_step(rows[k - 1], r);
         for (int i = 0; i < r->n_in + r->n_operands; i++) {
             const int by = s->vals[r->in[i]].row;
-            read[r->in[i]] |= by != SX_NO_ROW && !is_of_step(&s->rows[by], r);
+            e->read[r->in[i]] |= by != SX_NO_ROW && !is_of_step(&s->rows[by], r);
         }
     }
     s->out->steps = sx_arena_array(s->arena, n_steps + 1, sx_step);
@@ -621,7 +618,7 @@ static sx_status emit_rows(emitter *e, sx_trace_row **rows, int n_rows, const in
         for (n = 1; k + n < n_rows && is_of_step(rows[k], rows[k + n]); n++) {
         }
         SX_TRY(rows[k]->time % N_KINDS == HOST ? sx_name_node(rows[k]->node, emit_host(s, rows[k]))
-                                               : emit_graph(e, rows + k, n, read));
+                                               : emit_graph(e, rows + k, n));
     }
     return SX_OK;
 }
@@ -644,20 +641,21 @@ sx_status sx_emit_steps(sx_specializer *s, const int *results, int n_results)
         SX_TRY(slot_of(s, i, &slot));
     }
     emitter e;
-    sx_status status = emitter_init(&e, s);
-    sx_trace_row **rows = sx_alloc((size_t)s->n_rows + 1, sizeof(*rows));
-    bool *read = sx_alloc((size_t)s->n_vals + 1, sizeof(bool));
-    status = status == SX_OK && (rows == NULL || read == NULL) ? sx_specialize_no_memory() : status;
     int n_rows = 0;
+    sx_trace_row **rows = sx_alloc((size_t)s->n_rows + 1, sizeof(*rows));
+    sx_status status = emitter_init(&e, s);
+    status = status == SX_OK && rows == NULL ? sx_specialize_no_memory() : status;
+    for (int i = 0; i < n_results && status == SX_OK; i++) {
+        e.read[results[i]] = true;
+    }
     for (int k = 0; k < s->n_rows && status == SX_OK; k++) {
         if (s->rows[k].live) {
             rows[n_rows++] = &s->rows[k];
         }
     }
-    status = status != SX_OK ? status : emit_rows(&e, rows, n_rows, results, n_results, read);
+    status = status != SX_OK ? status : emit_rows(&e, rows, n_rows);
     emitter_deinit(&e);
     sx_free(rows);
-    sx_free(read);
     SX_TRY(status);
     int *slots = sx_arena_array(s->arena, n_results + 1, int);
     if (slots == NULL) {

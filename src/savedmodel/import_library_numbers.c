@@ -129,7 +129,7 @@ static sx_status import_nth_element(sx_tf_op_node *x)
     SX_TRY(sx_tf_operand(x, 0, &v));
     SX_TRY(sx_tf_operand_ints(x, 1, &n));
     if (n.n != 1 || n.v[0] < 0 || n.v[0] >= INT32_MAX || x->tf.head.types[0].rank < 1) {
-        return sx_tf_unsupported("the last axis of x is not known to have an element n");
+        return sx_tf_unsupported("n is not one number of 0 or more, or the rank of x is unknown");
     }
     if (!from_largest) {
         SX_TRY(sx_tf_build(x, turn, NULL, &v, 1, &v));
@@ -150,17 +150,15 @@ static sx_status import_population_count(sx_tf_op_node *x)
 {
     static const uint64_t masks[] = {0x5555555555555555, 0x3333333333333333, 0x0f0f0f0f0f0f0f0f,
                                      0x00ff00ff00ff00ff, 0x0000ffff0000ffff, 0x00000000ffffffff};
-    static const uint64_t low[] = {0xff, 0xffff, 0xffffffff, UINT64_MAX}; /* of 1, 2, 4, 8 bytes */
     const sx_type scalar = sx_scalar_type(SX_U64);
-    const size_t bytes = sx_dtype_bytes(x->tf.head.types[0].dtype);
+    const sx_dtype dtype = x->tf.head.types[0].dtype;
     sx_value v = SX_NO_VALUE, mask = SX_NO_VALUE, by = SX_NO_VALUE, odd = SX_NO_VALUE;
     SX_TRY(sx_tf_operand(x, 0, &v));
-    SX_TRY(sx_tf_constant(x, scalar,
-                          &low[bytes == 1   ? 0
-                               : bytes == 2 ? 1
-                               : bytes == 4 ? 2
-                                            : 3],
-                          &mask));
+    if (!sx_dtype_is_integer(dtype)) {
+        return sx_tf_unsupported("a count of the bits of %s", sx_dtype_name(dtype));
+    }
+    const uint64_t own_bits = UINT64_MAX >> (64 - 8 * sx_dtype_bytes(dtype)); /* not the sign's */
+    SX_TRY(sx_tf_constant(x, scalar, &own_bits, &mask));
     SX_TF_BUILD(x, &v, cast, (&(sx_cast_attrs){SX_U64}), v);
     SX_TF_BUILD(x, &v, bitwise_and, NULL, v, mask);
     for (size_t i = 0; i < SX_COUNT(masks); i++) {

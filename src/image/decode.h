@@ -47,7 +47,7 @@ typedef struct sx_decode_options {
  * Different threads may decode different images. No state is kept between calls.
  *
  * On failure the shape of `image` does not change and its pixels are undefined. Errors:
- *   INVALID_ARGUMENT    unsupported number of channels
+ *   INVALID_ARGUMENT    unsupported number of channels; a window that is not within the image
  *   DATA_LOSS           not an image, an invalid header, truncated or corrupt
  *   RESOURCE_EXHAUSTED  over the limits, or out of memory
  *   UNIMPLEMENTED       GIF, BMP, WebP; lossless or 12-bit JPEG */

@@ -201,7 +201,9 @@ static void decode(decoder *d)
     if (window->height > 0) {
         if (window->height > (int)height - window->top ||
             window->width > (int)width - window->left) {
-            d->status = sx_error(SX_INVALID_ARGUMENT, "a window that is not within the image");
+            d->status = sx_error(
+                SX_INVALID_ARGUMENT, "the window is %dx%d at %d, %d; the image has %dx%d pixels",
+                window->height, window->width, window->top, window->left, (int)height, (int)width);
             return;
         }
         height = (JDIMENSION)window->height, width = (JDIMENSION)window->width;

@@ -4,7 +4,6 @@
 #include "runtime/function_run.h"
 
 #include <pthread.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -13,6 +12,7 @@
 #include "graph/host.h"
 #include "graph/ops/attrs.h"
 #include "runtime/assigned.h"
+#include "runtime/function_batch.h"
 #include "runtime/function_frame.h"
 #include "runtime/host_step.h"
 #include "runtime/initialize.h"
@@ -20,7 +20,6 @@
 enum {
     MAX_KNOWN_ELEMS = 64, /* of an argument whose value becomes part of the key */
     MAX_DEPTH = 64,       /* nesting of late calls and regions */
-    NO_BATCH = -1,        /* nothing says what N is */
 };
 
 struct sx_runner {
@@ -231,81 +230,6 @@ static void release_values(value *values, int n)
 
 /* ---- Arguments ---- */
 
-/* Of the sizes that symbols have, the one that most dimensions have; of those, the first that is
- * not 1, which may stand for any other. INVALID_ARGUMENT: a symbol has two sizes. */
-static sx_status commonest_size(const sx_graph *body, const value *args, int n, int64_t *out)
-{
-    int64_t best_count = 0;
-    for (int i = 0; i < n; i++) {
-        const sx_type *declared = sx_graph_type(body, body->args[i].value);
-        for (int d = 0; d < declared->rank && declared->rank == args[i].type.rank; d++) {
-            const int64_t symbol = declared->dims[d], size = args[i].type.dims[d];
-            int64_t count = 0;
-            for (int k = 0; k < n && sx_dim_is_symbol(symbol); k++) {
-                const sx_type *other = sx_graph_type(body, body->args[k].value);
-                for (int e = 0; e < other->rank && other->rank == args[k].type.rank; e++) {
-                    const bool same = args[k].type.dims[e] == size;
-                    count += same && sx_dim_is_symbol(other->dims[e]);
-                    if (!same && other->dims[e] == symbol) {
-                        char a[SX_TYPE_TEXT], b[SX_TYPE_TEXT];
-                        return sx_error(
-                            SX_INVALID_ARGUMENT,
-                            "argument \"%s\" is %s and argument \"%s\" is %s, but "
-                            "dimensions %d and %d are declared to be equal",
-                            body->args[i].name, sx_type_format(&args[i].type, a, sizeof(a)),
-                            body->args[k].name, sx_type_format(&args[k].type, b, sizeof(b)), d, e);
-                    }
-                }
-            }
-            if (count > best_count || (count > 0 && count == best_count && *out == 1)) {
-                *out = size;
-                best_count = count;
-            }
-        }
-    }
-    return SX_OK;
-}
-
-/* N: what the arguments have where the function declares c·N. If it declares none, and `symbols`,
- * the size that most of the symbols have that it declares. NO_BATCH if there is neither. */
-static sx_status find_batch(const sx_graph *body, const value *args, int n, bool symbols,
-                            int64_t *out_batch)
-{
-    int64_t batch = NO_BATCH, symbol_size = NO_BATCH;
-    bool symbols_differ = false;
-    for (int i = 0; i < n; i++) {
-        const sx_type *declared = sx_graph_type(body, body->args[i].value);
-        for (int d = 0; d < declared->rank && declared->rank == args[i].type.rank; d++) {
-            const int64_t dim = args[i].type.dims[d];
-            if (sx_dim_is_symbol(declared->dims[d])) {
-                symbols_differ = symbols_differ || (symbol_size >= 0 && symbol_size != dim);
-                symbol_size = dim;
-            }
-            if (!sx_dim_is_batch(declared->dims[d])) {
-                continue;
-            }
-            const int64_t c = -declared->dims[d];
-            if (dim % c != 0 || (batch >= 0 && dim != c * batch)) {
-                char a[SX_TYPE_TEXT], b[SX_TYPE_TEXT], size[32] = "is not known";
-                if (batch >= 0) {
-                    snprintf(size, sizeof(size), "is %lld", (long long)batch);
-                }
-                return sx_error(SX_INVALID_ARGUMENT,
-                                "argument %d, \"%s\", is %s, but is declared as %s, and N %s", i,
-                                body->args[i].name, sx_type_format(&args[i].type, a, sizeof(a)),
-                                sx_type_format(declared, b, sizeof(b)), size);
-            }
-            batch = dim / c;
-        }
-    }
-    if (symbols && batch == NO_BATCH) {
-        batch = symbol_size;
-        SX_TRY(symbols_differ ? commonest_size(body, args, n, &batch) : SX_OK);
-    }
-    *out_batch = batch;
-    return SX_OK;
-}
-
 /* What is bound of each argument, in `arena`. c·N and, with `symbols`, those that have N's size
  * stay symbolic, unless that is 0. */
 static sx_status bind(const call *c, const sx_graph *body, const value *args, int n,
@@ -485,7 +409,7 @@ static sx_status run_if(call *c, const sx_function_program *p, int k, int64_t ba
     sx_status status = copy_in(step, 1, n, slots, arena, args);
     if (status == SX_OK) {
         const sx_function_body body = body_of(p, k, sx_node_body(step->node, row), row);
-        status = run_graph(c, &body, p->steps[k].has_batch[row] ? batch : NO_BATCH, args, n,
+        status = run_graph(c, &body, p->steps[k].has_batch[row] ? batch : SX_NO_BATCH, args, n,
                            args + n, step->n_out, arena);
     }
     for (int i = 0; i < step->n_out && status == SX_OK; i++) {
@@ -515,7 +439,7 @@ static sx_status run_while(call *c, const sx_function_program *p, int k, int64_t
         value flag = {.data = NULL};
         bool again = false;
         sx_arena_reset(here);
-        status = run_graph(c, &condition, p->steps[k].has_batch[0] ? batch : NO_BATCH, args, n,
+        status = run_graph(c, &condition, p->steps[k].has_batch[0] ? batch : SX_NO_BATCH, args, n,
                            &flag, 1, here);
         if (status == SX_OK) {
             status = read_flag(c, &flag, here, &again);
@@ -533,9 +457,10 @@ static sx_status run_while(call *c, const sx_function_program *p, int k, int64_t
         if (status != SX_OK) {
             break;
         }
-        status = sx_status_annotate(run_graph(c, &body, p->steps[k].has_batch[1] ? batch : NO_BATCH,
-                                              args, n, made, n_state, here),
-                                    __FILE__, __LINE__, "trip %lld", (long long)trip);
+        status =
+            sx_status_annotate(run_graph(c, &body, p->steps[k].has_batch[1] ? batch : SX_NO_BATCH,
+                                         args, n, made, n_state, here),
+                               __FILE__, __LINE__, "trip %lld", (long long)trip);
         for (int i = 0; i < n_state && status == SX_OK; i++) {
             value next;
             status = copy_value(&made[i], here, &next);
@@ -631,8 +556,8 @@ static sx_status run_map(call *c, const sx_function_program *p, int k, int64_t b
         }
         status = sx_cancel_check(&c->cancel);
         if (status == SX_OK) {
-            status = run_graph(c, &body, p->steps[k].has_batch[0] ? batch : NO_BATCH, args, n, made,
-                               n_out, here);
+            status = run_graph(c, &body, p->steps[k].has_batch[0] ? batch : SX_NO_BATCH, args, n,
+                               made, n_out, here);
         }
         for (int m = 0; m < n_out && status == SX_OK; m++) {
             status = to_host(c, &made[m], here);
@@ -678,9 +603,9 @@ static sx_status run_late(call *c, const sx_function_program *p, int k, int64_t 
         if (!sx_type_may_be(&made->type, &expected)) { /* later steps are compiled for it */
             char a[SX_TYPE_TEXT], b[SX_TYPE_TEXT];
             release_values(args + step->n_in + i, step->n_out - i);
-            status = sx_error(SX_INVALID_ARGUMENT, "what depends on data is %s, expected %s",
-                              sx_type_format(&made->type, a, sizeof(a)),
-                              sx_type_format(&expected, b, sizeof(b)));
+            status = sx_error(
+                SX_INVALID_ARGUMENT, "a step whose shapes depend on data gave %s, expected %s",
+                sx_type_format(&made->type, a, sizeof(a)), sx_type_format(&expected, b, sizeof(b)));
             break;
         }
         slots[step->out[i]] = *made;
@@ -738,14 +663,14 @@ static sx_status run_graph(call *c, const sx_function_body *called, int64_t late
     const sx_graph *body = called->graph;
     const bool symbols =
         c->depth == 0; /* those of regions are parts of a program that knows them */
-    int64_t batch = NO_BATCH;
+    int64_t batch = SX_NO_BATCH;
     sx_tensor *bound = NULL;
     if (c->depth == MAX_DEPTH) {
         return sx_error(SX_RESOURCE_EXHAUSTED, "late calls and regions nest deeper than %d",
                         MAX_DEPTH);
     }
     SX_TRY(check_counts(body, n_args, n_results));
-    SX_TRY(find_batch(body, args, n_args, symbols, &batch));
+    SX_TRY(sx_function_batch(body, args, n_args, symbols, &batch));
     SX_TRY(bind(c, body, args, n_args, called->shaping, symbols, batch, arena, &bound));
     const int64_t known_batch = batch >= 0 ? batch : late_batch;
     const bool is_static = batch <= 0 && known_batch >= 0;
@@ -835,8 +760,8 @@ static sx_status run_function(sx_runner *r, const sx_function *f, const sx_tenso
             .graph = f->body, .digest = &f->digest, .shaping = f->shaping};
         status = check_variables(r);
         status = status != SX_OK ? status
-                                 : run_graph(&c, &body, NO_BATCH, values, n_args, values + n_args,
-                                             n_results, arena);
+                                 : run_graph(&c, &body, SX_NO_BATCH, values, n_args,
+                                             values + n_args, n_results, arena);
         if (r->any_writes) {
             pthread_rwlock_unlock(&r->lock);
         }

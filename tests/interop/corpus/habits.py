@@ -627,3 +627,22 @@ def block_cells(x):
 
 
 function(block_cells.__name__, block_cells, ROWS)
+
+
+@row(feed=lambda rng, n: {"x": rng.normal(size=(n + 1, 2, 4)), "steps": n}, batches=(1, 5, 9), sample=True)
+def habit_block_lstm(path):
+    """LSTM over a whole sequence in one operator, of frozen speech models: tf.compat.v1's LSTMBlockFusedCell."""
+    raw = tf.raw_ops
+    @tf.function(input_signature=[spec("x", F32, None, None, 4), spec("steps", I64)])
+    def f(x, steps):
+        c, h = x[0, :, :3], x[0, :, 1:]
+        some = {"seq_len_max": steps, "x": x, "cs_prev": c * 3, "h_prev": h, "w": fixed(1, 7, 12), "wci": fixed(2, 3),
+                "wcf": fixed(3, 3), "wco": fixed(4, 3), "b": fixed(5, 12)}
+        plain = raw.BlockLSTM(**some)
+        peepholes = raw.BlockLSTM(**some, use_peephole=True, forget_bias=0.5, cell_clip=0.7)
+        second = raw.BlockLSTMV2(**some, use_peephole=True)
+        clipped = raw.BlockLSTMV2(**some, cell_clip=0.3)
+        # After the last step TensorFlow writes cs and h alone.
+        return {f"{name}{k}": y if k in (1, 6) else y[:steps]
+                for name, ys in (("l", plain), ("p", peepholes), ("s", second), ("c", clipped)) for k, y in enumerate(ys)}
+    only(path, tf.Module(), f)

@@ -99,6 +99,13 @@ static sx_status refuse(sx_library_importer *im, const sx_tf_body *body, sx_tf_i
 static sx_status import_call(sx_library_importer *im, sx_tf_body *body,
                              const Tensorflow__FunctionDef *function, sx_tf_import_node *n);
 
+sx_status sx_tf_create_builder(const sx_library_importer *im, sx_builder **out_b)
+{
+    SX_TRY(sx_builder_create_function(out_b));
+    sx_builder_arena(*out_b)->budget = im->limits.memory;
+    return SX_OK;
+}
+
 sx_status sx_tf_first_error(sx_builder *b, sx_status status)
 {
     sx_graph *none = NULL;
@@ -414,8 +421,7 @@ static sx_status make_function(sx_library_importer *im, const Tensorflow__Functi
     if (made->results == NULL) {
         return sx_import_memory();
     }
-    SX_TRY(sx_builder_create_function(&b));
-    sx_builder_arena(b)->budget = im->limits.memory;
+    SX_TRY(sx_tf_create_builder(im, &b));
     for (int i = 0; i < n_args && (size_t)i < signature->n_input_arg; i++) {
         const sx_type type =
             args[i].kind == SX_TF_HANDLE ? sx_scalar_type(SX_RESOURCE) : args[i].variable;
@@ -662,8 +668,7 @@ static sx_status import_signature(sx_library_importer *im, const sx_signature *s
         return sx_import_memory();
     }
     im->refused.n = 0;
-    SX_TRY(sx_builder_create_function(&body.b));
-    sx_builder_arena(body.b)->budget = im->limits.memory;
+    SX_TRY(sx_tf_create_builder(im, &body.b));
     sx_status status = body_init(&body, im->nodes, im->n_graph_nodes);
     size_t n_sizes = 0, n_symbols = 0;
     for (size_t i = 0; i < s->n_inputs; i++) {
@@ -757,8 +762,7 @@ static sx_status import_initializer(sx_library_importer *im)
     sx_saved_asset *assets = NULL;
     size_t n_assets = 0;
     SX_TRY(sx_saved_model_assets(im->model, &im->arena, &assets, &n_assets));
-    SX_TRY(sx_builder_create_function(&body.b));
-    sx_builder_arena(body.b)->budget = im->limits.memory;
+    SX_TRY(sx_tf_create_builder(im, &body.b));
     sx_status status = body_init(&body, im->nodes, im->n_graph_nodes);
     for (size_t i = 0; i < n_assets && status == SX_OK; i++) {
         status = feed_asset(im, &body, &assets[i]);

@@ -7,10 +7,8 @@
 
 #include <sextant/function.h>
 
-enum { MOST_INPUTS = 8 };
-
 /* Inputs [first, first + n) of the node, and the units of its state, the columns of in[1]. */
-static sx_status cell_operands(const sx_tf_op_node *x, int first, int n, sx_value in[MOST_INPUTS],
+static sx_status cell_operands(const sx_tf_op_node *x, int first, int n, sx_value *in,
                                int64_t *out_units)
 {
     for (int i = 0; i < n; i++) {
@@ -103,7 +101,7 @@ static sx_status lstm_step(const sx_tf_op_node *x, const lstm_cell *cell, int64_
 static sx_status import_lstm(sx_tf_op_node *x)
 {
     const lstm_cell cell = lstm_of(&x->tf.head, false);
-    sx_value in[MOST_INPUTS], out[LSTM_OUTPUTS];
+    sx_value in[LSTM_INPUTS], out[LSTM_OUTPUTS];
     int64_t units = 0;
     SX_TRY(cell_operands(x, 0, LSTM_INPUTS, in, &units));
     SX_TRY(lstm_step(x, &cell, units, in, out));
@@ -127,26 +125,55 @@ enum {
     LOOP_OPERANDS = LOOP_CELL + LSTM_INPUTS
 };
 
+/* A region of the loop: a node like x in it, and its inputs. The caller destroys *out_b. */
+static sx_status begin_loop_region(const sx_tf_op_node *x, const sx_type types[LOOP_OPERANDS],
+                                   sx_tf_op_node *inside, sx_value v[LOOP_OPERANDS],
+                                   sx_builder **out_b)
+{
+    *inside = *x;
+    SX_TRY(sx_tf_create_builder(x->im, &inside->b));
+    *out_b = inside->b;
+    for (int i = 0; i < LOOP_OPERANDS; i++) {
+        char name[8];
+        snprintf(name, sizeof(name), "x%d", i);
+        v[i] = sx_input(inside->b, name, types[i]);
+    }
+    return SX_OK;
+}
+
+static sx_status block_lstm_condition(const sx_tf_op_node *x, const sx_type types[LOOP_OPERANDS],
+                                      sx_builder **out_b)
+{
+    sx_tf_op_node inside;
+    sx_value v[LOOP_OPERANDS], go;
+    SX_TRY(begin_loop_region(x, types, &inside, v, out_b));
+    SX_TF_BUILD(&inside, &go, less, NULL, v[LOOP_T], v[LOOP_STEPS]);
+    sx_output(inside.b, "go", go);
+    return SX_OK;
+}
+
 static sx_status block_lstm_body(const sx_tf_op_node *x, const lstm_cell *cell, int64_t units,
-                                 sx_value v[LOOP_OPERANDS])
+                                 const sx_type types[LOOP_OPERANDS], sx_builder **out_b)
 {
     static const sx_row_attrs row = {.checked = true};
-    sx_value in[LSTM_INPUTS], out[LSTM_OUTPUTS];
+    sx_tf_op_node inside;
+    sx_value v[LOOP_OPERANDS], in[LSTM_INPUTS], out[LSTM_OUTPUTS];
+    SX_TRY(begin_loop_region(x, types, &inside, v, out_b));
     memcpy(in, &v[LOOP_CELL], sizeof(in));
-    SX_TF_BUILD(x, &in[LSTM_X], take_row, &row, v[LOOP_CELL + LSTM_X], v[LOOP_T]);
+    SX_TF_BUILD(&inside, &in[LSTM_X], take_row, &row, v[LOOP_CELL + LSTM_X], v[LOOP_T]);
     in[LSTM_C] = v[LOOP_C];
     in[LSTM_H] = v[LOOP_H];
-    SX_TRY(lstm_step(x, cell, units, in, out));
+    SX_TRY(lstm_step(&inside, cell, units, in, out));
     for (int k = 0; k < LSTM_OUTPUTS; k++) {
-        SX_TF_BUILD(x, &v[LOOP_OUT + k], put_row, &row, v[LOOP_OUT + k], out[k], v[LOOP_T]);
+        SX_TF_BUILD(&inside, &v[LOOP_OUT + k], put_row, &row, v[LOOP_OUT + k], out[k], v[LOOP_T]);
     }
-    SX_TRY(sx_tf_with_number(x, &sx_op_add, v[LOOP_T], 1, &v[LOOP_T]));
+    SX_TRY(sx_tf_with_number(&inside, &sx_op_add, v[LOOP_T], 1, &v[LOOP_T]));
     v[LOOP_C] = out[LSTM_OUT_C];
     v[LOOP_H] = out[LSTM_OUT_H];
     for (int i = 0; i < LOOP_STATE; i++) {
         char name[8];
         snprintf(name, sizeof(name), "y%d", i);
-        sx_output(x->b, name, v[i]);
+        sx_output(inside.b, name, v[i]);
     }
     return SX_OK;
 }
@@ -156,7 +183,7 @@ static sx_status block_lstm_body(const sx_tf_op_node *x, const lstm_cell *cell, 
 static sx_status import_block_lstm(sx_tf_op_node *x)
 {
     const lstm_cell cell = lstm_of(&x->tf.head, strcmp(x->row->tf_op, "BlockLSTMV2") == 0);
-    sx_value v[LOOP_OPERANDS], most, go = SX_NO_VALUE;
+    sx_value v[LOOP_OPERANDS], most;
     sx_type types[LOOP_OPERANDS];
     int64_t units = 0;
     SX_TRY(cell_operands(x, 1, LSTM_INPUTS, &v[LOOP_CELL], &units));
@@ -164,9 +191,7 @@ static sx_status import_block_lstm(sx_tf_op_node *x)
     if (sequence.rank != 3) {
         return sx_tf_unsupported("x is %s, expected [time, batch, inputs]", SX_TEXT(&sequence));
     }
-    sx_tf_thing list = {.kind = SX_TF_LIST,
-                        .value = SX_NO_VALUE,
-                        .variable = {.rank = 1, .dims = {sequence.dims[0]}}};
+    sx_tf_thing list = {.kind = SX_TF_LIST, .variable = {.rank = 1, .dims = {sequence.dims[0]}}};
     SX_TRY(sx_tf_sizes_of(x, v[LOOP_CELL + LSTM_X], 0, 1, &list.length));
     SX_TRY(sx_tf_operand(x, 0, &most));
     SX_TF_BUILD(x, &most, reshape, (&(sx_shape_attrs){{1, {1}}}), most);
@@ -180,39 +205,24 @@ static sx_status import_block_lstm(sx_tf_op_node *x)
     v[LOOP_C] = v[LOOP_CELL + LSTM_C];
     v[LOOP_H] = v[LOOP_CELL + LSTM_H];
 
-    sx_tf_op_node regions[] = {*x, *x}; /* condition, body */
-    sx_value in[LOOP_OPERANDS];
-    sx_status status = SX_OK;
-    char name[8];
-    for (int r = 0; r < 2; r++) {
-        regions[r].b = NULL;
+    for (int i = 0; i < LOOP_OPERANDS; i++) {
+        types[i] = sx_type_of_value(x->b, v[i]);
     }
-    for (int r = 0; r < 2 && status == SX_OK; r++) {
-        status = sx_builder_create_function(&regions[r].b);
-        for (int i = 0; i < LOOP_OPERANDS && status == SX_OK; i++) {
-            snprintf(name, sizeof(name), "x%d", i);
-            types[i] = sx_type_of_value(x->b, v[i]);
-            in[i] = sx_input(regions[r].b, name, types[i]);
-        }
-        if (status == SX_OK && r == 0) {
-            status = sx_tf_build(&regions[r], &sx_op_less, NULL, &go, 2,
-                                 (const sx_value[]){in[LOOP_T], in[LOOP_STEPS]});
-            sx_output(regions[r].b, "go", go);
-        } else if (status == SX_OK) {
-            status = block_lstm_body(&regions[r], &cell, units, in);
-        }
+
+    sx_builder *regions[2] = {NULL, NULL};
+    sx_status status = block_lstm_condition(x, types, &regions[0]);
+    if (status == SX_OK) {
+        status = block_lstm_body(x, &cell, units, types, &regions[1]);
     }
     if (status == SX_OK) {
         const sx_value y =
-            sx_function_node(x->b, "while", NULL, v, LOOP_OPERANDS,
-                             (sx_builder *[]){regions[0].b, regions[1].b}, 2, types, LOOP_STATE);
+            sx_function_node(x->b, "while", NULL, v, LOOP_OPERANDS, regions, 2, types, LOOP_STATE);
         for (int k = 0; k < LSTM_OUTPUTS; k++) {
             sx_tf_set(x, k, sx_output_of(y, LOOP_OUT + k));
         }
     }
-    for (int r = 0; r < 2; r++) {
-        sx_builder_destroy(regions[r].b);
-    }
+    sx_builder_destroy(regions[0]);
+    sx_builder_destroy(regions[1]);
     return status;
 }
 
@@ -221,7 +231,7 @@ static sx_status import_block_lstm(sx_tf_op_node *x)
 /* x, h_prev, w_ru, w_c, b_ru, b_c -> r, u, c, h */
 static sx_status import_gru(sx_tf_op_node *x)
 {
-    sx_value in[MOST_INPUTS], both, r, u, c, h, change;
+    sx_value in[6], both, r, u, c, h, change;
     int64_t units = 0;
     SX_TRY(cell_operands(x, 0, 6, in, &units));
     SX_TRY(product(x, in[0], in[1], in[2], in[4], &both));

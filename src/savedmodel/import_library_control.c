@@ -170,8 +170,7 @@ static sx_status region_begin(const sx_tf_op_node *x, const sx_tf_thing *args, c
         out->args[i].known = NULL;
         out->args[i].value = out->args[i].length = SX_NO_VALUE;
     }
-    SX_TRY(sx_builder_create_function(&out->b));
-    sx_builder_arena(out->b)->budget = x->im->limits.memory;
+    SX_TRY(sx_tf_create_builder(x->im, &out->b));
     for (int k = 0; k < n_order; k++) {
         char name[32];
         snprintf(name, sizeof(name), "x%d", order[k]);

@@ -686,8 +686,7 @@ static sx_status import_registered(custom *c, region *r)
     SX_TRY(find_gradients(r));
     sx_graph *made = NULL;
     const struct sx_tf_active_gradient here = {c->type, x->im->active};
-    SX_TRY(sx_builder_create_function(&r->b));
-    sx_builder_arena(r->b)->budget = x->im->limits.memory;
+    SX_TRY(sx_tf_create_builder(x->im, &r->b));
     x->im->active = &here;
     sx_status status = build_region(r, &made);
     status = status != SX_OK ? sx_tf_first_error(r->b, status) : SX_OK;

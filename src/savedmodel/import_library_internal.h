@@ -106,6 +106,9 @@ SX_MUST_USE sx_status sx_tf_import_body(sx_library_importer *im,
 SX_MUST_USE sx_status sx_tf_import_assigns(sx_library_importer *im,
                                            const Tensorflow__FunctionDef *function, bool *out);
 
+/* A builder of a function or of a region in it, whose memory counts towards the import's limit. The
+ * caller destroys it. */
+SX_MUST_USE sx_status sx_tf_create_builder(const sx_library_importer *im, sx_builder **out_b);
 /* The builder's error, if it has failed, in place of `status`: later nodes lack their inputs'
  * types, and say something else. */
 SX_MUST_USE sx_status sx_tf_first_error(sx_builder *b, sx_status status);

@@ -21,7 +21,7 @@ import sys
 import tempfile
 import time
 
-import jax_side
+import sides
 
 ON_CPU = sys.argv[1:2] == ["cpu"]
 BATCH = int(sys.argv[2]) if ON_CPU else 256
@@ -37,7 +37,7 @@ def not_run(why):
 
 def choose_python():
     if ON_CPU:
-        jax_side.run_under_peers()
+        sides.run_under_peers("jax")
         return
     if not any(os.path.exists(f"/dev/{name}") for name in ("nvidia0", "nvidiactl")):
         not_run("no NVIDIA GPU on this machine")
@@ -45,7 +45,7 @@ def choose_python():
     probe = "import jax, jax_plugins.xla_cuda13"
     if python is None or subprocess.run([python, "-c", probe], stderr=subprocess.DEVNULL).returncode:
         not_run(f"no JAX for CUDA 13 among the packages of {python} (pip install jax[cuda13])")
-    jax_side.run_under(python)
+    sides.run_under(python)
 
 
 def choose_plugin():
@@ -104,7 +104,7 @@ def report(what, rounds):
 
 print(f"gpu: {jax.devices()[0].device_kind}, JAX {jax.__version__}, {PLUGIN}", flush=True)
 with tempfile.TemporaryDirectory() as folder:
-    ours = jax_side.Ours("resnet50:bfloat16", BATCH, PLUGIN, folder)
+    ours = sides.ours("bench_train", "resnet50:bfloat16", BATCH, "--serve", PLUGIN, folder)
     (text,) = glob.glob(os.path.join(folder, "*.mlir"))
     with open(text, encoding="utf-8") as file:
         text = file.read()
@@ -112,7 +112,7 @@ theirs = Jax()
 ours.seconds(STEPS)
 theirs.seconds(STEPS, True)
 images = STEPS * BATCH
-report("fed", [(images / ours.seconds(STEPS), images / theirs.seconds(STEPS, True))
+report("fed", [(images / ours.seconds(STEPS)[0], images / theirs.seconds(STEPS, True))
                for _ in range(ROUNDS)])
 ours.close()
 program = jax_program.Program(text)

@@ -1,9 +1,12 @@
-"""Inference beside TensorFlow, at batch 1: models of keras.applications with random weights, an LSTM,
-a GRU and a transformer, each exported as a SavedModel that both sides load. Rounds alternate; of each
-side the least time of a run is reported, by the clock and of processors, which a busy machine hurts
-least, and the median of the rounds' ratios. All processors, or THREADS. MODELS="MobileNetV2 lstm" runs those alone.
+"""Inference beside OpenVINO, ONNX Runtime and TensorFlow: models of keras.applications with random weights, an LSTM, a
+GRU, a transformer and an encoder of BERT-base's shape, each exported as a SavedModel that all sides load; ONNX Runtime
+loads what tf2onnx makes of it. Each side is a process; rounds alternate. Of each the least time of a run is reported,
+by the clock and of processors, which a busy machine hurts least, and the median of the rounds' ratios to Sextant.
 
-Bound by the convolutions (see bench/README.md); goal: 1.0 of TensorFlow's speed for each."""
+All processors, or THREADS=1. MODELS="MobileNetV2 lstm", ENGINES="TensorFlow", BATCHES="1 16": those alone. KEEP=DIR
+keeps the models there.
+
+Bound by the convolutions and products (see bench/README.md); goal: 1.0 of the best of the three for each model."""
 
 import os
 import statistics
@@ -12,105 +15,131 @@ import sys
 import tempfile
 import time
 
+import sides
+
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
-import keras
-import numpy as np
-import tensorflow as tf
 
 ROUNDS = int(os.environ.get("ROUNDS", "7"))
+THREADS = int(os.environ.get("THREADS", "0"))
 SECONDS = 0.5  # of a round, for each side
-layers = keras.layers
+APPLICATIONS = ["MobileNetV2", "EfficientNetB0", "ResNet50", "DenseNet121", "InceptionV3", "Xception", "NASNetMobile"]
+MODELS = [*APPLICATIONS, "lstm", "gru", "transformer", "bert"]
 
 
-def recurrent(kind):
-    x = inputs = keras.Input((32, 64))
-    x = kind(128, return_sequences=True)(x)
-    return keras.Model(inputs, layers.Dense(10, activation="softmax")(kind(128)(x)))
+def make(name, path):
+    """A SavedModel at `path` and its ONNX form beside it."""
+    import keras
+    import networks
+    if name in APPLICATIONS:
+        model = getattr(keras.applications, name)(weights=None)
+    elif name == "transformer":
+        model = networks.transformer(256, 8, 128)
+    elif name == "bert":
+        model = keras.Model(*networks.encoder(12, 768, 12, 128))
+    else:
+        model = networks.recurrent({"lstm": keras.layers.LSTM, "gru": keras.layers.GRU}[name], "softmax")
+    model.export(path, verbose=False)
+    convert = [sys.executable, "-m", "tf2onnx.convert", "--saved-model", path, "--output", path + ".onnx", "--opset", "17"]
+    done = subprocess.run(convert, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    if done.returncode != 0:
+        sys.exit(done.stdout)
 
 
-def transformer():
-    x = inputs = keras.Input((128, 256))
-    for _ in range(2):
-        x = layers.LayerNormalization()(x + layers.MultiHeadAttention(8, 32)(x, x))
-        hidden = layers.Dense(1024, activation="gelu")(x)
-        x = layers.LayerNormalization()(x + layers.Dense(256)(hidden))
-    return keras.Model(inputs, layers.Dense(10)(layers.GlobalAveragePooling1D()(x)))
+# ---- The peers: each loads a model and returns what runs it once ----
+
+def feed_of(shape, batch):
+    import numpy as np
+    return np.random.rand(batch, *shape[1:]).astype("float32")
 
 
-def application(name):
-    return lambda: getattr(keras.applications, name)(weights=None)
+def openvino(path, batch):
+    import openvino as ov
+    core = ov.Core()
+    model = core.read_model(path)
+    feed = feed_of([d.get_max_length() for d in model.inputs[0].partial_shape], batch)
+    model.reshape({model.inputs[0]: feed.shape})
+    options = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32"}
+    if THREADS:
+        options["INFERENCE_NUM_THREADS"] = THREADS
+    request = core.compile_model(model, "CPU", options).create_infer_request()
+    return lambda: request.infer({0: feed}, share_inputs=True, share_outputs=True)
 
 
-MODELS = {name: application(name)
-          for name in ("MobileNetV2", "EfficientNetB0", "ResNet50", "DenseNet121", "InceptionV3",
-                       "Xception", "NASNetMobile")}
-MODELS.update(lstm=lambda: recurrent(layers.LSTM), gru=lambda: recurrent(layers.GRU),
-              transformer=transformer)
+def onnxruntime(path, batch):
+    import onnxruntime as ort
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = THREADS
+    session = ort.InferenceSession(path + ".onnx", options, providers=["CPUExecutionProvider"])
+    (given,) = session.get_inputs()
+    feed = {given.name: feed_of(given.shape, batch)}
+    return lambda: session.run(None, feed)
 
 
-class Ours:
-    def __init__(self, path):
-        program = os.path.join(os.environ["SEXTANT_BUILD"], "bench", "bench_infer")
-        self.process = subprocess.Popen([program, path, "1", "--serve"], text=True,
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        assert self.process.stdout.readline() == "ready\n"
-        self.runs = 1  # at a time: as many as take 30 ms, so that each finds the last one's caches
-        self.runs = max(1, int(0.03 / min(self.run()[0] for _ in range(3))))
-
-    def run(self):
-        self.process.stdin.write(f"{self.runs}\n")
-        self.process.stdin.flush()
-        return [float(x) / self.runs for x in self.process.stdout.readline().split()]
-
-    def close(self):
-        self.process.stdin.close()
-        self.process.wait()
+def tensorflow(path, batch):
+    import tensorflow as tf
+    tf.config.threading.set_intra_op_parallelism_threads(THREADS)
+    tf.config.threading.set_inter_op_parallelism_threads(THREADS)
+    model = tf.saved_model.load(path)
+    signature = model.signatures["serving_default"]
+    (name, spec), = signature.structured_input_signature[1].items()
+    feed = {name: tf.constant(feed_of(spec.shape, batch))}
+    return lambda: (model, [y.numpy() for y in signature(**feed).values()])
 
 
-class Peer:
-    def __init__(self, path):
-        self.model = tf.saved_model.load(path)
-        self.signature = self.model.signatures["serving_default"]
-        (name, spec), = self.signature.structured_input_signature[1].items()
-        self.feeds = {name: tf.constant(np.random.rand(1, *spec.shape[1:]).astype("float32"))}
-        self.run()
-
-    def run(self):
-        start, cpu = time.perf_counter(), time.process_time()
-        for output in self.signature(**self.feeds).values():
-            output.numpy()
-        return time.perf_counter() - start, time.process_time() - cpu
+ENGINES = {"OpenVINO": openvino, "ONNXRuntime": onnxruntime, "TensorFlow": tensorflow}
 
 
-def measure(side):
-    times, end = [], time.perf_counter() + SECONDS
-    while len(times) < 3 or time.perf_counter() < end:
-        times.append(side.run())
-    return min(t for t, _ in times), min(cpu for _, cpu in times)
+# ---- The comparison ----
+
+class Side:
+    def __init__(self, process):
+        self.process = process
+        # at a time: as many runs as take 30 ms, so that each finds the last one's caches
+        self.runs = max(1, int(0.03 / min(process.seconds(1)[0] for _ in range(3))))
+
+    def measure(self):
+        times, end = [], time.perf_counter() + SECONDS
+        while len(times) < 3 or time.perf_counter() < end:
+            times.append([seconds / self.runs for seconds in self.process.seconds(self.runs)])
+        return min(t for t, _ in times), min(cpu for _, cpu in times)
+
+
+def compare(name, path, batch):
+    ours, peers = Side(sides.ours("bench_infer", path, batch, "--serve")), {}
+    for engine in os.environ.get("ENGINES", " ".join(ENGINES)).split():
+        try:
+            peers[engine] = Side(sides.Process(sys.executable, __file__, "--peer", engine, path, batch))
+        except RuntimeError as error:
+            print(f"infer {name}, batch {batch}: {engine} does not run it (see above): {error}", flush=True)
+    rounds = [(ours.measure(), {engine: peer.measure() for engine, peer in peers.items()}) for _ in range(ROUNDS)]
+    for side in (ours, *peers.values()):
+        side.process.close()
+    for i, what in enumerate(("by the clock", "of processors")):
+        print(f"infer {name:<14} batch {batch:<2} {what:<13} {min(a[i] for a, _ in rounds) * 1e3:8.2f} ms")
+        for engine in peers:
+            ratios = sorted(b[engine][i] / a[i] for a, b in rounds)
+            print(f"    {engine:<12} {min(b[engine][i] for _, b in rounds) * 1e3:8.2f} ms; ratio "
+                  f"{statistics.median(ratios):.2f} ({ratios[0]:.2f} … {ratios[-1]:.2f})", flush=True)
 
 
 def main():
-    threads = int(os.environ.get("THREADS", "0"))
-    tf.config.threading.set_intra_op_parallelism_threads(threads)
-    tf.config.threading.set_inter_op_parallelism_threads(threads)
-    wanted = os.environ.get("MODELS", " ".join(MODELS)).split()
+    sides.run_under_peers("engines")
     with tempfile.TemporaryDirectory() as directory:
-        for name in wanted:
-            path = os.path.join(directory, name)
-            MODELS[name]().export(path, verbose=False)
-            keras.backend.clear_session()
-            ours, peer, rounds = Ours(path), Peer(path), []
-            for _ in range(ROUNDS):
-                rounds.append((measure(ours), measure(peer)))
-            ours.close()
-            for i, what in enumerate(("by the clock", "of processors")):
-                ratios = sorted(b[i] / a[i] for a, b in rounds)
-                print(f"infer {name:<14} {what:<13} {min(a[i] for a, _ in rounds) * 1e3:8.2f} ms, "
-                      f"TensorFlow {min(b[i] for _, b in rounds) * 1e3:8.2f} ms; ratio "
-                      f"{statistics.median(ratios):.2f} ({ratios[0]:.2f} … {ratios[-1]:.2f})",
-                      flush=True)
+        for name in os.environ.get("MODELS", " ".join(MODELS)).split():
+            path = os.path.join(os.environ.get("KEEP", directory), name)
+            if not os.path.exists(path + ".onnx"):
+                # In a process of its own, so that what TensorFlow holds does not slow the sides down.
+                subprocess.run([sys.executable, __file__, "--make", name, path], check=True, stdout=subprocess.DEVNULL)
+            for batch in os.environ.get("BATCHES", "1 16").split():
+                compare(name, path, batch)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    if sys.argv[1:2] == ["--make"]:
+        make(*sys.argv[2:])
+    elif sys.argv[1:2] == ["--peer"]:
+        engine, path, batch = sys.argv[2:]
+        sides.serve(ENGINES[engine](path, int(batch)))
+    else:
+        sys.exit(main())

@@ -14,11 +14,10 @@ import statistics
 import sys
 import tempfile
 
-import jax_side
+import sides
 
-jax_side.run_under_peers()
-prefix = os.path.dirname(os.path.dirname(os.environ["SEXTANT_JAX"]))
-(PLUGIN,) = glob.glob(os.path.join(prefix, "lib", "python*", "site-packages", "**",
+sides.run_under_peers("jax")
+(PLUGIN,) = glob.glob(os.path.join(sys.prefix, "lib", "python*", "site-packages", "**",
                                    "xla_cpu_pjrt.so"), recursive=True)
 os.environ["PJRT_NAMES_AND_LIBRARY_PATHS"] = f"xla_cpu_plugin:{PLUGIN}"
 os.environ["JAX_PLATFORMS"] = "xla_cpu_plugin"
@@ -31,14 +30,14 @@ ROUNDS = int(os.environ.get("ROUNDS", "7"))
 def one_round(ours, theirs, launches, fed):
     """The seconds of each; a launch before, untimed, as memory of a process that waits may be taken."""
     ours.seconds(theirs.steps)
-    seconds = ours.seconds(launches * theirs.steps)
+    seconds = ours.seconds(launches * theirs.steps)[0]
     theirs.seconds(1, fed)
     return seconds, theirs.seconds(launches, fed)
 
 
 def compare(model, batch):
     with tempfile.TemporaryDirectory() as folder:
-        ours = jax_side.Ours(model, batch, PLUGIN, folder)
+        ours = sides.ours("bench_train", model, batch, "--serve", PLUGIN, folder)
         (path,) = glob.glob(os.path.join(folder, "*.mlir"))
         with open(path, encoding="utf-8") as file:
             theirs = jax_program.Program(file.read())

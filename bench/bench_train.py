@@ -7,7 +7,6 @@ in one call (a tf.while_loop: what steps_per_execution does), each with and with
 
 import os
 import statistics
-import subprocess
 import sys
 import time
 
@@ -17,26 +16,10 @@ import numpy as np
 import keras
 import tensorflow as tf
 
+import sides
+
 ROUNDS = int(os.environ.get("ROUNDS", "7"))
 STEPS_IN_CALL = 20
-
-
-class Ours:
-    def __init__(self, model, batch):
-        program = os.path.join(os.environ["SEXTANT_BUILD"], "bench", "bench_train")
-        self.process = subprocess.Popen([program, model, str(batch), "--serve"], text=True,
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        assert self.process.stdout.readline() == "ready\n"
-
-    def seconds(self, steps):
-        """By the clock, and of processors."""
-        self.process.stdin.write(f"{steps}\n")
-        self.process.stdin.flush()
-        return [float(x) for x in self.process.stdout.readline().split()]
-
-    def close(self):
-        self.process.stdin.close()
-        self.process.wait()
 
 
 def mnist_cnn():
@@ -124,7 +107,7 @@ def ways(name, batch):
 
 
 def compare(name, batch, steps):
-    ours = Ours(name, batch)
+    ours = sides.ours("bench_train", name, batch, "--serve")
     ours.seconds(steps)
     best, best_way, best_time = None, None, 1e9
     for way, theirs in ways(name, batch):

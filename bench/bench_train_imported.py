@@ -8,7 +8,6 @@ a tf.function, with and without XLA. Rounds alternate; ratios are Keras' time / 
 Goal: 1.0 by the clock and of processors."""
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -19,28 +18,15 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+import networks
+import sides
+
 ROUNDS = int(os.environ.get("ROUNDS", "5"))
 SECONDS = float(os.environ.get("SECONDS", "0.5"))
 BATCH = 32
 layers = keras.layers
-
-
-def classifier(kind):
-    x = inputs = keras.Input((32, 64))
-    x = kind(128, return_sequences=True)(x)
-    return keras.Model(inputs, layers.Dense(10)(kind(128)(x)))
-
-
-def transformer():
-    x = inputs = keras.Input((64, 128))
-    for _ in range(2):
-        x = layers.LayerNormalization()(x + layers.MultiHeadAttention(4, 32)(x, x))
-        hidden = layers.Dense(512, activation="gelu")(x)
-        x = layers.LayerNormalization()(x + layers.Dense(128)(hidden))
-    return keras.Model(inputs, layers.Dense(10)(layers.GlobalAveragePooling1D()(x)))
-
-
-MODELS = {"lstm": lambda: classifier(layers.LSTM), "gru": lambda: classifier(layers.GRU), "transformer": transformer}
+MODELS = {"lstm": lambda: networks.recurrent(layers.LSTM), "gru": lambda: networks.recurrent(layers.GRU),
+          "transformer": lambda: networks.transformer(128, 4, 64)}
 
 
 def loss_of(model, x, y, weights, rest):
@@ -55,22 +41,6 @@ def export(model, path):
     module = tf.Module()
     module.loss = tf.function(lambda x, y, *w: {"loss": loss_of(model, x, y, list(w), rest)}, input_signature=specs)
     tf.saved_model.save(module, path, signatures={"loss": module.loss})
-
-
-class Ours:
-    def __init__(self, path):
-        program = os.path.join(os.environ["SEXTANT_BUILD"], "bench", "bench_train")
-        self.process = subprocess.Popen([program, f"saved:{path}", str(BATCH), "--serve"], text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        assert self.process.stdout.readline() == "ready\n"
-
-    def seconds(self, steps):
-        self.process.stdin.write(f"{steps}\n")
-        self.process.stdin.flush()
-        return [float(x) for x in self.process.stdout.readline().split()]
-
-    def close(self):
-        self.process.stdin.close()
-        self.process.wait()
 
 
 class Theirs:
@@ -104,7 +74,7 @@ def compare(name, folder):
     model = MODELS[name]()
     if not os.path.exists(path):
         export(model, path)
-    ours, ways = Ours(path), {}
+    ours, ways = sides.ours("bench_train", f"saved:{path}", BATCH, "--serve"), {}
     for jit in (False, True):
         try:
             theirs = Theirs(model, jit)

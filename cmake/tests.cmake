@@ -10,6 +10,8 @@
 # Tests of the pjrt backend, of loops and replicas, and those called …_on_pjrt… run twice: over XLA's plugin, and, as
 # pjrt_ref::…, over our own (cmake/pjrt_ref.cmake).
 #
+# Tests of the cpu's kernels run twice: with what the processor has, and, as avx2::…, as on one without AVX-512.
+#
 # A test that returns 77 is skipped; it says why in a line "SKIP: reason".
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(cmocka REQUIRED IMPORTED_TARGET cmocka)
@@ -64,6 +66,7 @@ endfunction()
 
 # The C tests that run over XLA's plugin and over ours.
 set(on_pjrt "^test_(backends_(pjrt|cache)|runtime_loop|train_(replicas|devices))__|_on_pjrt")
+set(on_avx2 "^test_backends_(onednn|random_graphs|convolutions|frozen|kernels|matmul_add|norm)__")
 file(GLOB_RECURSE c_tests CONFIGURE_DEPENDS
     ${CMAKE_SOURCE_DIR}/tests/test_*.c ${CMAKE_SOURCE_DIR}/tests/long_*.c)
 foreach(source IN LISTS c_tests)
@@ -97,6 +100,11 @@ foreach(source IN LISTS c_tests)
         sx_add_test(${layer}::${file}::${what} $<TARGET_FILE:${program}> ${function})
         if(NOT function MATCHES "${on_pjrt}")
             set_property(TEST ${layer}::${file}::${what} APPEND PROPERTY ENVIRONMENT ${heap_checker})
+            if(function MATCHES "${on_avx2}")
+                sx_add_test(avx2::${layer}::${file}::${what} $<TARGET_FILE:${program}> ${function})
+                set_property(TEST avx2::${layer}::${file}::${what} APPEND PROPERTY ENVIRONMENT
+                    "DNNL_MAX_CPU_ISA=AVX2" "SEXTANT_CPU_VEC=v3" ${heap_checker})
+            endif()
         elseif(NOT stem MATCHES "^long_")
             sx_add_test(pjrt_ref::${layer}::${file}::${what} $<TARGET_FILE:${program}> ${function})
             set_property(TEST pjrt_ref::${layer}::${file}::${what} APPEND PROPERTY ENVIRONMENT

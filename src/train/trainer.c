@@ -16,6 +16,10 @@
 #include "train/misfit.h"
 #include "train/state.h"
 
+/* Of the cpu's execution batch, four examples each: evaluation and prediction give the same bits
+ * on any number of threads (sx_cpu_options.eval_shards). */
+enum { EVAL_SHARDS = 8 };
+
 /* ---- An existing run ---- */
 
 static bool same_text(const sx_graph *a, const sx_graph *b)
@@ -230,7 +234,8 @@ sx_status sx_trainer_open_session(const sx_trainer *t, const sx_strategy *strate
     const sx_run_config *c = &t->config;
     char *cache_dir = compile_cache(t);
     sx_session_options options = {
-        .platform = {.cpu = {.threads = c->threads}, .pjrt = {.cache_dir = cache_dir}},
+        .platform = {.cpu = {.threads = c->threads, .eval_shards = EVAL_SHARDS},
+                     .pjrt = {.cache_dir = cache_dir}},
         .shards = c->shards,
         .seed = t->info.seed,
         .launch_steps = c->iterations_per_loop,

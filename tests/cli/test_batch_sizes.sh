@@ -12,7 +12,7 @@ for model in mnist_cnn mlp; do
         cmp 32.json $batch.json || fail "$model: another evaluation at batch size $batch"
         cmp 32.csv $batch.csv || fail "$model: other predictions at batch size $batch"
     done
-    for threads in 1 2 3; do
+    for threads in 1 2 3 40; do
         ok evaluate $model --data "$data" --json --batch-size 100 --threads $threads
         cmp 32.json out || fail "$model: another evaluation with $threads threads"
         ok predict $model --data "$data" --out t.csv --batch-size 100 --threads $threads

@@ -5,6 +5,7 @@ import os
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 import numpy as np
 import keras
+import tensorflow as tf
 from keras import layers
 
 BATCH, CLASSES = 32, 10
@@ -12,14 +13,37 @@ BATCH, CLASSES = 32, 10
 LAYERS = ["conv2d", "conv2d_1", "dense"]
 
 
+@tf.custom_gradient
+def rounded(x):
+    """To bfloat16, and so its gradient."""
+    narrow = lambda t: tf.cast(tf.cast(t, tf.bfloat16), tf.float32)
+    return narrow(x), narrow
+
+
+class RoundedConv2D(layers.Conv2D):
+    """What mixed_bfloat16 makes of Conv2D where it is one kernel of oneDNN: all that it reads and writes is
+    bfloat16, sums are float32."""
+
+    def call(self, inputs):
+        y = self.convolution_op(rounded(inputs), rounded(self.kernel))
+        return rounded(self.activation(y + rounded(self.bias)))
+
+
+class RoundedDense(layers.Dense):
+    def call(self, inputs):
+        return rounded(tf.matmul(rounded(inputs), rounded(self.kernel)) + rounded(self.bias))
+
+
 def keras_model(policy="float32"):
+    """`policy`: Keras', or "rounded": mixed_bfloat16 in float32 operations, the same on every processor."""
     keras.utils.set_random_seed(1)
-    keras.mixed_precision.set_global_policy(policy)
+    keras.mixed_precision.set_global_policy("float32" if policy == "rounded" else policy)
+    conv, dense = (RoundedConv2D, RoundedDense) if policy == "rounded" else (layers.Conv2D, layers.Dense)
     model = keras.Sequential([
         keras.Input((28, 28, 1)),
-        layers.Conv2D(32, 3, activation="relu"), layers.MaxPooling2D(2),
-        layers.Conv2D(64, 3, activation="relu"), layers.MaxPooling2D(2),
-        layers.Flatten(), layers.Dense(CLASSES), layers.Activation("linear", dtype="float32"),
+        conv(32, 3, activation="relu"), layers.MaxPooling2D(2),
+        conv(64, 3, activation="relu"), layers.MaxPooling2D(2),
+        layers.Flatten(), dense(CLASSES), layers.Activation("linear", dtype="float32"),
     ])
     model.compile(optimizer=keras.optimizers.Adam(1e-3),
                   loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True))

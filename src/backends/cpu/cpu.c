@@ -19,6 +19,7 @@ typedef struct cpu_platform {
     char kind[160];
     int workers;
     sx_profile *profile; /* the options' */
+    int eval_shards;     /* the options' */
     sx_pool *pool;
     pthread_mutex_t running; /* the pool has one run at a time */
     sx_cpu_shared *shared;
@@ -99,6 +100,7 @@ static sx_status cpu_open(const sx_platform_options *options, sx_platform **out)
     }
     p->workers = options->cpu.threads > 0 ? options->cpu.threads : sx_cpu_count();
     p->profile = options->cpu.profile;
+    p->eval_shards = options->cpu.eval_shards;
     sx_status status = sx_cpu_shared_create(&p->shared);
     if (status == SX_OK && p->workers > 1) {
         status = sx_pool_create(p->workers, &p->pool);
@@ -275,6 +277,7 @@ static sx_status cpu_compile(sx_platform *platform, const sx_graph *graph,
     pthread_mutex_init(&e->making, NULL);
     sx_cpu_plan_options o = {.batch = options->batch,
                              .shards = options->shards,
+                             .eval_shards = platform_of(&e->head)->eval_shards,
                              .frozen = options->frozen,
                              .workers = platform_of(&e->head)->workers,
                              .executable = &e->head,

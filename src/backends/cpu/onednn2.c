@@ -269,6 +269,42 @@ static dnnl_status_t make_attr(conv_maker *m)
     return s;
 }
 
+/* Whether oneDNN 2.6's implementation computes this convolution over NHWC. Its 1x1 gradient of a
+ * filter for AVX2 writes whole blocks of eight channels (tests/backends/test_onednn.c finds it with
+ * ONEDNN_MAX_CPU_ISA=AVX2). */
+static bool computes(const sx_conv_geometry *g, sx_dnn_conv_kind kind, const char *implementation)
+{
+    enum { BLOCK = 8 };
+    return kind != SX_DNN_BACKWARD_FILTER || strcmp(implementation, "jit_1x1:avx2") != 0 ||
+           (g->c % BLOCK == 0 && g->o % BLOCK == 0);
+}
+
+/* The descriptor of oneDNN's first implementation that computes it. */
+static dnnl_status_t choose(const conv_maker *m, sx_dnn_conv_kind kind,
+                            const dnnl_convolution_desc_t *d, dnnl_primitive_attr_t attr,
+                            dnnl_primitive_desc_t *out)
+{
+    dnnl_primitive_desc_iterator_t it;
+    dnnl_status_t s =
+        dnnl_primitive_desc_iterator_create(&it, d, attr, m->conv->engine, m->forward);
+    if (s != dnnl_success) {
+        return s;
+    }
+    do {
+        const char *name = NULL;
+        dnnl_primitive_desc_destroy(*out);
+        *out = dnnl_primitive_desc_iterator_fetch(it);
+        s = *out == NULL ? dnnl_out_of_memory
+                         : dnnl_primitive_desc_query(*out, dnnl_query_impl_info_str, 0, &name);
+        if (s == dnnl_success && computes(&m->spec->geometry, kind, name)) {
+            break;
+        }
+        s = s == dnnl_success ? dnnl_primitive_desc_iterator_next(it) : s;
+    } while (s == dnnl_success);
+    dnnl_primitive_desc_iterator_destroy(it);
+    return s == dnnl_iterator_ends ? dnnl_unimplemented : s;
+}
+
 static dnnl_status_t make_forward(conv_maker *m, dnnl_primitive_attr_t attr,
                                   dnnl_primitive_desc_t *out)
 {
@@ -278,7 +314,7 @@ static dnnl_status_t make_forward(conv_maker *m, dnnl_primitive_attr_t attr,
         &d, dnnl_forward_training, dnnl_convolution_direct, &m->src, &m->filter,
         m->spec->bias ? &c->md[BIAS] : NULL, &m->dst, m->strides, m->dilations, m->before,
         m->after);
-    return s != dnnl_success ? s : dnnl_primitive_desc_create(out, &d, attr, c->engine, NULL);
+    return s != dnnl_success ? s : choose(m, SX_DNN_FORWARD, &d, attr, out);
 }
 
 static dnnl_status_t make_backward(conv_maker *m)
@@ -299,9 +335,7 @@ static dnnl_status_t make_backward(conv_maker *m)
             m->spec->bias ? &c->md[BIAS] : NULL, &c->md[DST], m->strides, m->dilations, m->before,
             m->after);
     }
-    return s != dnnl_success
-               ? s
-               : dnnl_primitive_desc_create(&m->desc, &d, m->attr, c->engine, m->forward);
+    return s != dnnl_success ? s : choose(m, c->kind, &d, m->attr, &m->desc);
 }
 
 static dnnl_status_t make_reorder(sx_dnn_conv *c)

@@ -171,6 +171,7 @@ typedef struct sx_cpu_plan {
 typedef struct sx_cpu_plan_options {
     int64_t batch;
     int shards;                /* 0 = choose */
+    int eval_shards;           /* sx_cpu_options.eval_shards */
     int workers;               /* of the platform */
     bool frozen;               /* sx_compile_options.frozen */
     sx_executable *executable; /* charged for the plan's memory before it is allocated */

@@ -90,11 +90,22 @@ static sx_status run_passes(const sx_graph *graph, const sx_cpu_plan_options *o,
 
 /* ---- Shards ---- */
 
+static bool assigns(const sx_graph *g)
+{
+    for (int i = 0; i < g->n_results; i++) {
+        if (g->results[i].arg != SX_RESULT_IS_OUTPUT) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static int choose_shards(const sx_cpu_plan_options *o, const sx_graph *g, double flops)
 {
     int wanted = o->shards;
     if (wanted <= 0) {
-        wanted = flops < parallel_flops || !sx_cpu_divides_well(g) ? 1 : o->workers;
+        const int many = o->eval_shards > 0 && !assigns(g) ? o->eval_shards : o->workers;
+        wanted = flops < parallel_flops || !sx_cpu_divides_well(g) ? 1 : many;
     }
     wanted = wanted < o->batch ? wanted : (int)o->batch;
     wanted = wanted < MAX_SHARDS ? wanted : MAX_SHARDS;

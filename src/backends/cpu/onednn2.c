@@ -137,7 +137,7 @@ static sx_status wrong(dnnl_status_t status, const char *what)
 
 /* ---- Convolution ---- */
 
-enum { SRC, FILTER, BIAS, DST, SCRATCH, PACKED, ADDED, MEMORIES };
+enum { SRC, FILTER, BIAS, DST, SCRATCH, PACKED, MEMORIES };
 
 /* The state of one shard's call. */
 struct sx_dnn_slot {
@@ -153,7 +153,7 @@ struct sx_dnn_conv {
     dnnl_engine_t engine;
     dnnl_primitive_t primitive, reorder;
     dnnl_memory_desc_t md[MEMORIES];
-    int64_t packed_bytes, scratch_bytes;
+    int64_t packed_bytes, scratch_bytes, dst_bytes;
     char name[48];
 };
 
@@ -229,7 +229,7 @@ static sx_status describe(conv_maker *m)
     DNN_TRY(nhwc(&m->dst, dst, c->kind == SX_DNN_FORWARD ? dnnl_f32 : narrow), "result");
     DNN_TRY(nhwc(&c->md[SRC], src, c->kind == SX_DNN_BACKWARD_DATA ? dnnl_f32 : narrow), "source");
     c->md[DST] = m->dst;
-    c->md[ADDED] = m->dst;
+    c->dst_bytes = (int64_t)dnnl_memory_desc_get_size(&m->dst);
     DNN_TRY(dnnl_memory_desc_init_by_tag(&c->md[BIAS], 1, bias, dnnl_f32, dnnl_x), "bias");
     status = describe_filter(m, narrow);
     describe_windows(m);
@@ -258,7 +258,7 @@ static dnnl_status_t make_attr(conv_maker *m)
         return s;
     }
     if (m->spec->add) {
-        s = dnnl_post_ops_append_binary(ops, dnnl_binary_add, &m->conv->md[ADDED]);
+        s = dnnl_post_ops_append_sum(ops, 1.0F);
     }
     if (s == dnnl_success && m->spec->act != SX_DNN_PLAIN) {
         s = dnnl_post_ops_append_eltwise(ops, 1.0F, acts[m->spec->act].kind,
@@ -492,8 +492,7 @@ void sx_dnn_conv_run(const sx_dnn_conv *c, const sx_dnn_slot *s, const sx_dnn_co
                             a->bias,
                             a->dst,
                             scratch + (a->packed != NULL ? 0 : c->packed_bytes),
-                            a->packed != NULL ? a->packed : scratch,
-                            a->added};
+                            a->packed != NULL ? a->packed : scratch};
     sigset_t before;
     const bool blocked = block_signals(c->has_gemm, &before);
     for (int k = 0; k < MEMORIES; k++) {
@@ -502,7 +501,7 @@ void sx_dnn_conv_run(const sx_dnn_conv *c, const sx_dnn_slot *s, const sx_dnn_co
     if (c->packs && c->kind != SX_DNN_BACKWARD_FILTER && a->packed == NULL) {
         reorder(c, s, FILTER, PACKED);
     }
-    dnnl_exec_arg_t args[6] = {{name[0], s->memory[SRC]},
+    dnnl_exec_arg_t args[5] = {{name[0], s->memory[SRC]},
                                {name[1], s->memory[c->packs ? PACKED : FILTER]},
                                {name[2], s->memory[DST]},
                                {DNNL_ARG_SCRATCHPAD, s->memory[SCRATCH]}};
@@ -510,9 +509,8 @@ void sx_dnn_conv_run(const sx_dnn_conv *c, const sx_dnn_slot *s, const sx_dnn_co
     if (c->has_bias) {
         args[n++] = (dnnl_exec_arg_t){name[3], s->memory[BIAS]};
     }
-    if (c->adds) {
-        args[n++] =
-            (dnnl_exec_arg_t){DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1, s->memory[ADDED]};
+    if (c->adds && a->added != a->dst) {
+        memcpy(a->dst, a->added, (size_t)c->dst_bytes);
     }
     dnnl_primitive_execute(c->primitive, s->stream, n, args);
     if (c->packs && c->kind == SX_DNN_BACKWARD_FILTER) {

@@ -33,7 +33,8 @@ typedef struct sx_dnn_conv_spec {
     sx_dnn_conv_kind kind;
     sx_conv_geometry geometry; /* static */
     bool bias;
-    /* forward: dst = act(conv(src, filter) + bias + added), added in the form of dst */
+    /* forward: dst = act(conv(src, filter) + bias + added), added in the form of dst. Best if it is
+     * dst: for an image elsewhere 2.6 has slower 1x1 kernels (bench/README.md), so it is copied. */
     bool add;
     sx_dnn_act act;
     bool bf16; /* images that are read are bfloat16; results, filter and bias are float32 */
@@ -62,7 +63,7 @@ void sx_dnn_slot_destroy(sx_dnn_slot *slot); /* NULL is fine */
  * kind. */
 typedef struct sx_dnn_conv_args {
     void *src, *filter, *bias, *dst, *scratch;
-    void *added;  /* spec.add */
+    void *added;  /* spec.add; may be dst */
     void *packed; /* the filter, as sx_dnn_conv_pack() made it; NULL: it is packed into scratch */
 } sx_dnn_conv_args;
 void sx_dnn_conv_run(const sx_dnn_conv *conv, const sx_dnn_slot *slot,

@@ -129,7 +129,7 @@ static const sx_node *claim_biased(sx_cpu_match *m, sx_value v, sx_value *bias)
 }
 
 /* Forward with frozen filters: act(conv + bias + added), where act and added may be absent.
- * in: x, filter, bias, added. */
+ * in: x, filter, bias, added, which the result overwrites if nothing else reads it. */
 static bool match_fused(sx_cpu_match *m)
 {
     const sx_node *n = &m->graph->nodes[m->root], *conv = NULL;
@@ -161,6 +161,7 @@ static bool match_fused(sx_cpu_match *m)
     m->in[2] = bias;
     m->in[3] = added;
     m->n_in = sx_value_is(added) ? 4 : 3;
+    m->in_place = m->n_in == 4 ? 1u << 3 : 0;
     return all_f32(m) && dnn_has(m, conv, SX_DNN_FORWARD, true, act, m->n_in == 4);
 }
 

@@ -457,17 +457,62 @@ static sx_status cpu_run_create(sx_executable *executable, sx_run **out)
 
 /* ---- Execute ---- */
 
+/* The elements of a step for one of `workers`, none for some if it is small; false: it is too small
+ * to be divided, or cannot be. */
+static bool divide(const sx_cpu_step *s, int64_t grain, int worker, int workers, sx_cpu_call *call)
+{
+    enum { ALIGN = 64 };
+    const int64_t blocks = (s->range + ALIGN - 1) / ALIGN;
+    const int64_t parts = SX_MIN(s->range / grain, workers);
+    if (parts < 2) {
+        return false;
+    }
+    call->begin = SX_MIN(blocks * SX_MIN(worker, parts) / parts * ALIGN, s->range);
+    call->end = SX_MIN(blocks * SX_MIN(worker + 1, parts) / parts * ALIGN, s->range);
+    return true;
+}
+
+typedef struct team_step {
+    const sx_cpu_step *step;
+    const sx_cpu_call *call;
+    int64_t grain;
+    int workers;
+} team_step;
+
+static void run_part(void *user, int worker)
+{
+    const team_step *t = user;
+    sx_cpu_call call = *t->call;
+    if (divide(t->step, t->grain, worker, t->workers, &call) && call.begin < call.end) {
+        t->step->run(t->step, &call);
+    }
+}
+
+/* All of a step; where oneDNN has a team, by the team, if it is large: beginning takes some time.
+ */
+static void run_whole(const cpu_run *r, const sx_cpu_step *s, const sx_cpu_call *call)
+{
+    enum { GRAINS = 4 };
+    const int workers = plan_of(r)->team ? platform_of(r->head.executable)->workers : 1;
+    const team_step t = {s, call, GRAINS * s->grain, workers};
+    if (workers > 1 && s->range / t.grain > 1) {
+        sx_dnn_team_run(workers, run_part, (void *)&t);
+    } else {
+        s->run(s, call);
+    }
+}
+
 static void run_step(cpu_run *r, const sx_cpu_step *s, int worker, const sx_cpu_call *call)
 {
     if (sx_cpu_stops(call, s, NULL)) {
         return;
     }
     if (r->times_ns == NULL) {
-        s->run(s, call);
+        run_whole(r, s, call);
         return;
     }
     int64_t start = sx_now_ns();
-    s->run(s, call);
+    run_whole(r, s, call);
     const int64_t ns = sx_now_ns() - start;
     r->times_ns[(int64_t)worker * plan_of(r)->n_steps + s->index] += ns;
     int64_t *least = &r->least_ns[s->index];
@@ -505,8 +550,6 @@ static void run_sharded(cpu_run *r, const sx_cpu_stage *stage, int worker)
     }
 }
 
-enum { RANGE_MIN = 16 * 1024, RANGE_ALIGN = 1024 };
-
 /* A common stage: large ranges are divided, other steps go to the workers in turn. */
 static void run_common(cpu_run *r, const sx_cpu_stage *stage, int worker)
 {
@@ -514,20 +557,17 @@ static void run_common(cpu_run *r, const sx_cpu_stage *stage, int worker)
     sx_cpu_call call = call_of(r, 0);
     for (int i = stage->first, turn = 0; i < stage->first + stage->count; i++) {
         const sx_cpu_step *s = &p->steps[0][i];
-        call.begin = 0;
-        call.end = s->range;
         if (s->once) {
             continue;
         }
-        if (s->range >= RANGE_MIN && r->workers > 1) {
-            int64_t blocks = (s->range + RANGE_ALIGN - 1) / RANGE_ALIGN;
-            call.begin = blocks * worker / r->workers * RANGE_ALIGN;
-            call.end = blocks * (worker + 1) / r->workers * RANGE_ALIGN;
-            call.end = call.end < s->range ? call.end : s->range;
-            if (call.begin >= call.end) {
+        if (divide(s, s->grain, worker, r->workers, &call)) {
+            if (call.begin == call.end) {
                 continue;
             }
-        } else if (turn++ % r->workers != worker) {
+        } else if (turn++ % r->workers == worker) {
+            call.begin = 0;
+            call.end = s->range;
+        } else {
             continue;
         }
         run_step(r, s, worker, &call);

@@ -18,6 +18,8 @@
 /* From libgomp, whose header only gcc finds. */
 extern int omp_get_max_threads(void);
 extern void omp_set_num_threads(int n);
+extern int omp_get_thread_num(void);
+extern void GOMP_parallel(void (*run)(void *user), void *user, unsigned threads, unsigned flags);
 
 /* ---- Signals ---- */
 
@@ -54,6 +56,23 @@ void sx_dnn_leave(int before)
     if (omp_get_max_threads() != before) {
         omp_set_num_threads(before);
     }
+}
+
+typedef struct team_work {
+    void (*run)(void *user, int worker);
+    void *user;
+} team_work;
+
+static void run_member(void *user)
+{
+    const team_work *w = user;
+    w->run(w->user, omp_get_thread_num());
+}
+
+void sx_dnn_team_run(int team, void (*run)(void *user, int worker), void *user)
+{
+    team_work w = {run, user};
+    GOMP_parallel(run_member, &w, (unsigned)team, 0);
 }
 
 bool sx_dnn_has_bf16(void)

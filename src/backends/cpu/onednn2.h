@@ -17,6 +17,8 @@
 /* Limits the OpenMP team of the calling thread; returns the old limit, for sx_dnn_leave(). */
 int sx_dnn_enter(int team);
 void sx_dnn_leave(int before);
+/* Calls run(user, worker) for each worker of [0, team), on the threads of oneDNN's team. */
+void sx_dnn_team_run(int team, void (*run)(void *user, int worker), void *user);
 /* Everything that determines which of its kernels run, and so the bits of their results:
  * "onednn:2.6.3 isa:avx512_core_bf16 caches:48K/1,1024K/1,32768K/2". */
 void sx_dnn_numerics(char *text, size_t size);

@@ -70,7 +70,8 @@ struct sx_cpu_step {
     int n_in, n_out;
     sx_cpu_operand scratch;
     int64_t scratch_bytes;
-    int64_t range; /* > 0: elements that a common stage may split among workers */
+    int64_t range; /* > 0: elements that may be split among workers, */
+    int64_t grain; /* so many for each at least; the planner sets it, a kernel may */
     const char *kernel, *node;
     double flops, bytes; /* of one call */
     int index;           /* in the plan's steps */

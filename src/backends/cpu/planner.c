@@ -316,10 +316,13 @@ static sx_status prepare_packing(sx_cpu_planner *p, const sx_cpu_unit *u, int va
     return sx_cpu_prepare_packing(&site, elems, pack, s);
 }
 
+enum { GRAIN = 8 * 1024 }; /* elements of a range, unless a kernel says another number */
+
 static sx_status prepare_step(sx_cpu_planner *p, const sx_cpu_unit *u, int variant)
 {
     sx_cpu_step *s = &p->plan->steps[variant][u->step];
     s->node = joined_names(p, u);
+    s->grain = GRAIN;
     switch (u->kind) {
     case SX_CPU_UNIT_KERNEL:
         return prepare_kernel(p, u, variant, s);

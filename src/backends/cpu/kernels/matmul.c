@@ -1,19 +1,25 @@
 /* matmul: oneDNN's sgemm; tiny products use a simple loop, which costs less than the call. Of a
  * stack of matrices each is one product; a stack by one matrix b is one tall matrix. A product that
- * is added to a loop's state, as the gradients of weights are, is added to it in place. Float64 and
+ * is added to a loop's state, as the gradients of weights are, is added to it in place. Products of
+ * up to four rows read b once (vec/product.inc), their columns divided among workers. Float64 and
  * integers have plain loops, whose rows are divided among workers. */
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/onednn2.h"
 #include "graph/ops/common.h"
 
 typedef struct matmul_data {
+    const sx_cpu_vec *vec;
     bool ta, tb;
     int64_t m, n, k;
     int64_t products;
     const int64_t *a, *b; /* [products]: where their operands begin; NULL: of one product at 0 */
 } matmul_data;
 
-enum { TINY_OPS = 2048 };
+enum {
+    TINY_OPS = 2048,
+    FEW_ROWS_COLUMNS = 64,    /* fewer leave vectors of a panel empty */
+    GRAIN_BYTES = 128 * 1024, /* of b, for each worker */
+};
 
 static bool match_matmul(sx_cpu_match *m)
 {
@@ -57,6 +63,18 @@ static void run_tiny(const sx_cpu_step *step, const sx_cpu_call *call)
     }
 }
 
+/* A few rows: columns [begin, end) of each product. */
+static void run_few_rows(const sx_cpu_step *step, const sx_cpu_call *call)
+{
+    const matmul_data *d = step->data;
+    const float *a = sx_cpu_in(step, call, 0), *b = sx_cpu_in(step, call, 1);
+    float *c = sx_cpu_out(step, call, 0);
+    for (int64_t p = 0; p < d->products; p++) {
+        d->vec->product(d->a != NULL ? a + d->a[p] : a, d->m, d->k, d->b != NULL ? b + d->b[p] : b,
+                        d->n, c + p * d->m * d->n, call->begin, call->end);
+    }
+}
+
 /* Where operand `in` of each of the products begins; NULL after running out of memory. */
 static int64_t *offsets_of(const sx_cpu_site *site, const sx_type *in, int64_t products)
 {
@@ -80,7 +98,8 @@ static sx_status prepare_product(const sx_cpu_site *site, const sx_node *product
         return sx_cpu_no_memory();
     }
     const sx_type *a = &site->in[0], *b = &site->in[1], *c = &site->out[0];
-    *d = (matmul_data){.ta = attrs->transpose_a,
+    *d = (matmul_data){.vec = site->vec,
+                       .ta = attrs->transpose_a,
                        .tb = attrs->transpose_b,
                        .m = c->dims[c->rank - 2],
                        .n = c->dims[c->rank - 1],
@@ -109,7 +128,16 @@ static sx_status prepare_product(const sx_cpu_site *site, const sx_node *product
 
 static sx_status prepare_matmul(const sx_cpu_site *site, sx_cpu_step *step)
 {
-    return prepare_product(site, site->nodes[0], step);
+    SX_TRY(prepare_product(site, site->nodes[0], step));
+    const matmul_data *d = step->data;
+    if (step->run == run_matmul && d->m <= SX_VEC_ROWS && (!d->ta || d->m == 1) && !d->tb &&
+        d->n >= FEW_ROWS_COLUMNS && d->k > 0) {
+        step->run = run_few_rows;
+        step->range = d->n;
+        step->grain = (GRAIN_BYTES / (int64_t)sizeof(float) + d->k - 1) / d->k;
+        step->kernel = "matmul few rows";
+    }
+    return SX_OK;
 }
 
 static bool match_matmul_add(sx_cpu_match *m)

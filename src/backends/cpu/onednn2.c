@@ -75,10 +75,30 @@ void sx_dnn_team_run(int team, void (*run)(void *user, int worker), void *user)
     GOMP_parallel(run_member, &w, (unsigned)team, 0);
 }
 
+/* Intel's processors with AMX (those with float16, too) start a product of two bfloat16 vectors
+ * every other cycle, half the rate of float32's: where a virtual machine hides AMX, float32 is
+ * faster (bench/README.md). */
+static bool has_slow_vectors(void)
+{
+#if defined(__x86_64__)
+    enum { LEAF = 7, FLOAT16 = 1 << 23 };
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    const bool intel = __get_cpuid(0, &a, &b, &c, &d) && b == signature_INTEL_ebx;
+    return intel && __get_cpuid_count(LEAF, 0, &a, &b, &c, &d) && (d & FLOAT16) != 0;
+#else
+    return false;
+#endif
+}
+
+static bool has_isa(dnnl_cpu_isa_t isa)
+{
+    return (dnnl_get_effective_cpu_isa() & isa) == isa;
+}
+
 bool sx_dnn_has_bf16(void)
 {
-    return (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core_bf16) ==
-           dnnl_cpu_isa_avx512_core_bf16;
+    return has_isa(dnnl_cpu_isa_avx512_core_amx) ||
+           (has_isa(dnnl_cpu_isa_avx512_core_bf16) && !has_slow_vectors());
 }
 
 /* ",48K/1,1024K/1,32768K/2": the data caches, each with the number of hardware threads that share

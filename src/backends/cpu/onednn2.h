@@ -45,7 +45,7 @@ typedef struct sx_dnn_conv_spec {
                          uses no team */
 } sx_dnn_conv_spec;
 
-/* Whether this processor multiplies bfloat16 (AVX512_BF16, AMX). */
+/* Whether this processor multiplies bfloat16 faster than float32 (AMX; AVX512_BF16 of most). */
 bool sx_dnn_has_bf16(void);
 
 typedef struct sx_dnn_conv sx_dnn_conv;

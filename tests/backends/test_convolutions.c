@@ -8,6 +8,7 @@
 
 #include "setting.h"
 
+#include "base/checked.h"
 #include "base/memory.h"
 #include "base/threefry.h"
 #include "graph/ir.h"
@@ -212,6 +213,71 @@ static void test_backends_convolutions__only_what_is_read_is_computed(void **sta
     }
 }
 
+/* ---- Borders of zeros ---- */
+
+/* Steps of the kernel in the graph's plan. */
+static int kernel_count(const sx_graph *g, const char *kernel)
+{
+    sx_platform *platform;
+    sx_executable *e;
+    sx_run *run;
+    const sx_kernel_time *rows;
+    int n, found = 0;
+    assert_ok(sx_platform_open("cpu", &(sx_platform_options){.cpu.threads = 1}, &platform));
+    assert_ok(sx_compile(platform, g,
+                         &(sx_compile_options){.batch = 5, .shards = 1, .profile = true}, &e));
+    assert_ok(sx_run_create(e, &run));
+    assert_ok(sx_run_get_profile(run, &rows, &n));
+    for (int i = 0; i < n; i++) {
+        found += strcmp(rows[i].kernel, kernel) == 0;
+    }
+    sx_run_destroy(run);
+    sx_executable_release(e);
+    sx_platform_close(platform);
+    return found;
+}
+
+static void test_backends_convolutions__pad_their_image(void **state)
+{
+    (void)state;
+    static const struct {
+        sx_padding padding;
+        int64_t stride;
+        double value;
+        int pads; /* steps that pad */
+    } cases[] = {{SX_VALID, 1, 0, 0},
+                 {SX_VALID, 2, 0, 0},
+                 {SX_SAME, 2, 0, 0},
+                 {SX_EXPLICIT, 1, 0, 0},
+                 {SX_VALID, 1, 2, 1}};
+    for (size_t i = 0; i < SX_COUNT(cases); i++) {
+        sx_builder *b;
+        sx_graph *g;
+        float *got[BORDER_OUTPUTS], *expected[BORDER_OUTPUTS];
+        int64_t elems[BORDER_OUTPUTS];
+        assert_ok(sx_builder_create(&b));
+        sx_value x = sx_input(b, "x", sx_type_of(SX_F32, SX_BATCH, 9, 8, 4));
+        sx_value w = sx_input(b, "w", sx_type_of(SX_F32, 3, 3, 4, 6));
+        sx_value padded =
+            sx_pad(b, x, .before = {0, 1, 0, 0}, .after = {0, 2, 3, 0}, .value = cases[i].value);
+        sx_output(b, "y",
+                  sx_nn_conv2d(b, padded, w, .strides = {cases[i].stride},
+                               .padding = cases[i].padding,
+                               .pads = {cases[i].padding == SX_EXPLICIT ? 1 : 0}));
+        assert_ok(sx_builder_finish(b, &g));
+        sx_builder_destroy(b);
+        run_borders(g, &(setting){"host", 1, 1, SX_F32}, expected, elems);
+        run_borders(g, &(setting){"cpu", 2, 2, SX_F32}, got, elems);
+        for (int64_t k = 0; k < elems[0]; k++) {
+            assert_true(fabsf(got[0][k] - expected[0][k]) <= 1e-5F);
+        }
+        assert_int_equal(kernel_count(g, "pad"), cases[i].pads);
+        sx_free(got[0]);
+        sx_free(expected[0]);
+        sx_graph_destroy(g);
+    }
+}
+
 /* ---- One example, much work: oneDNN's own team ---- */
 
 static void test_backends_convolutions__one_large_example(void **state)
@@ -241,6 +307,7 @@ static void test_backends_convolutions__one_large_example(void **state)
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_backends_convolutions__borders_that_nobody_reads),
     cmocka_unit_test(test_backends_convolutions__only_what_is_read_is_computed),
+    cmocka_unit_test(test_backends_convolutions__pad_their_image),
     cmocka_unit_test(test_backends_convolutions__one_large_example),
 };
 SX_TEST_MAIN(tests)

@@ -1,11 +1,12 @@
 /* Removes nodes whose result follows from types alone: copies of their input (identity, a cast or
  * reshape to the same type, a transpose that changes nothing), counts of elements and gathered
- * dimensions once they are known; adds a row where zeros with that row are added. One row per
- * operator.
+ * dimensions once they are known; adds a row where zeros with that row are added; pads in the
+ * convolution. One row per operator.
  */
 #include <string.h>
 
 #include "graph/ops/attrs.h"
+#include "graph/ops/conv_geometry.h"
 #include "graph/passes/passes.h"
 #include "graph/passes/rewrite.h"
 
@@ -149,12 +150,50 @@ static bool add_row(sx_rewrite *rw, const sx_node *n)
     return false;
 }
 
+/* A convolution of an image with a border of zeros, as Keras' ZeroPadding2D makes: the convolution
+ * pads. */
+static bool conv_of_border(sx_rewrite *rw, const sx_node *n)
+{
+    const sx_node *border = sx_graph_maker(rw->from, n->inputs[0]);
+    const sx_pad_attrs *pad = border->attrs;
+    sx_conv_geometry g;
+    if (border->op != &sx_op_pad || pad->value != 0 || pad->before.v[0] != 0 ||
+        pad->after.v[0] != 0 || pad->before.v[3] != 0 || pad->after.v[3] != 0) {
+        return false;
+    }
+    sx_status status = sx_conv_geometry_of(n->attrs, sx_graph_type(rw->from, n->inputs[0]),
+                                           sx_graph_type(rw->from, n->inputs[1]), &g);
+    sx_conv2d_attrs *attrs =
+        status == SX_OK ? sx_arena_memdup(sx_builder_arena(rw->to), n->attrs, sizeof(*attrs))
+                        : NULL;
+    sx_status_free(status);
+    if (attrs == NULL) {
+        return false;
+    }
+    attrs->padding = SX_EXPLICIT;
+    attrs->pads = (sx_ints){4,
+                            {pad->before.v[1] + g.h.pad_before, pad->after.v[1] + g.h.pad_after,
+                             pad->before.v[2] + g.w.pad_before, pad->after.v[2] + g.w.pad_after}};
+    rw->map[n->first_output.id] = sx_build_node(
+        rw->to, &(sx_node_spec){.op = n->op,
+                                .attrs = attrs,
+                                .inputs = (const sx_value[]){rw->map[border->inputs[0].id],
+                                                             rw->map[n->inputs[1].id]},
+                                .n_inputs = 2,
+                                .name = n->name,
+                                .device = n->device,
+                                .file = n->file,
+                                .line = n->line});
+    return true;
+}
+
 static simplify_fn *const rows[SX_OPID_COUNT] = {
     [SX_OPID_identity] = copy_input,       [SX_OPID_stop_gradient] = copy_input,
     [SX_OPID_cast] = copy_if_same_type,    [SX_OPID_reshape] = copy_if_same_type,
     [SX_OPID_bitcast] = copy_if_same_type, [SX_OPID_broadcast_to] = copy_if_same_type,
     [SX_OPID_size] = count_elements,       [SX_OPID_add] = add_row,
     [SX_OPID_gather] = gather_dims,        [SX_OPID_transpose] = transpose_back,
+    [SX_OPID_conv2d] = conv_of_border,
 };
 
 static void simplify_node(sx_rewrite *rw, const sx_node *n)

@@ -173,15 +173,14 @@ static sx_status declare(const sx_tf_op_node *x, const sx_op_def *op, const void
         return SX_OK;
     }
     sx_status odd = probe(op, attrs, in, n_in, ODD, true, &x->im->arena, other, &n_other);
-    if (status != SX_OK && odd != SX_OK && all) { /* wrong for every batch */
-        sx_status_free(odd);
-        sx_status refused = sx_tf_unsupported("%s", sx_status_message(status));
-        sx_status_free(status);
-        return refused;
-    }
     if (status != SX_OK && odd == SX_OK) { /* it takes no 1 there: another guess beside it */
         sx_status_free(status);
         status = probe(op, attrs, in, n_in, ODD + 12, true, &x->im->arena, out, out_n);
+    }
+    sx_status first = SX_OK; /* what is wrong with N */
+    if (status != SX_OK && odd != SX_OK && all) {
+        first = status;
+        status = probe(op, attrs, in, n_in, 1, true, &x->im->arena, out, out_n);
     }
     for (int i = 0; i < n_in && status != SX_OK && odd != SX_OK;
          i++) { /* what fits another input */
@@ -192,6 +191,14 @@ static sx_status declare(const sx_tf_op_node *x, const sx_op_def *op, const void
             }
         }
     }
+    if (status != SX_OK && first != SX_OK) { /* wrong for every batch */
+        sx_status refused = sx_tf_unsupported("%s", sx_status_message(first));
+        sx_status_free(first);
+        sx_status_free(status);
+        sx_status_free(odd);
+        return refused;
+    }
+    sx_status_free(first);
     const bool both = status == SX_OK && odd == SX_OK && n_other == *out_n;
     const bool some = status == SX_OK;
     sx_status_free(status);

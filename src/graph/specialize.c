@@ -312,10 +312,15 @@ static sx_status walk_plain(sx_specializer *s, const sx_graph *g, const sx_node 
     for (int i = 0; i < n->n_outputs; i++) {
         types[i] = *sx_graph_type(g, sx_node_output(n, i));
     }
+    /* A loop whose state changes its shape has no static form, nor has a region that is wrong for
+     * these shapes: it runs on the host, and a region that never runs is no error. */
     if (regions) {
-        SX_TRY(sx_make_regions_static(s, n, attrs, in, &is_static));
+        unfit = sx_make_regions_static(s, n, attrs, in, &is_static);
+        if (unfit != SX_OK && sx_status_code(unfit) != SX_INVALID_ARGUMENT) {
+            return unfit;
+        }
+        is_static = is_static && unfit == SX_OK;
     }
-    /* A loop whose state changes its shape has no static form: it runs on the host. */
     if (resolved && shapes && is_static) {
         sx_type inferred[SX_MAX_OUTPUTS];
         int count = 0;

@@ -1,6 +1,6 @@
 /* put_row: x with another element i along axis 0.
  *
- *   x        any type, rank 1 or more, not empty along axis 0
+ *   x        any type, rank 1 or more, not empty along axis 0 unless checked
  *   row      x's type without axis 0
  *   i        int32 scalar; outside the axis it means the nearest element
  *   checked  i outside the axis is the run's error, but on devices that have none (pjrt)
@@ -25,7 +25,8 @@ static sx_status put_row_infer(sx_infer_context *c)
 {
     const sx_type *x = &c->inputs[0];
     SX_TRY(sx_require_scalar("i", &c->inputs[2], SX_I32));
-    if (sx_carrier_of(x->dtype) == SX_CARRIER_NONE || x->rank < 1 || x->dims[0] < 1) {
+    if (sx_carrier_of(x->dtype) == SX_CARRIER_NONE || x->rank < 1 ||
+        x->dims[0] < sx_least_rows(c->attrs)) {
         return sx_error(SX_INVALID_ARGUMENT,
                         "x is %s, expected a first axis of known, positive length", SX_TEXT(x));
     }
@@ -37,7 +38,10 @@ static sx_status put_row_infer(sx_infer_context *c)
 
 static void put_row_grad(sx_grad *g)
 {
-    const sx_type row = sx_type_of_value(g->b, g->x[1]);
+    const sx_type x = sx_type_of_value(g->b, g->x[0]), row = sx_type_of_value(g->b, g->x[1]);
+    if (x.rank > 0 && x.dims[0] == 0) {
+        return;
+    }
     if (g->needed[0]) {
         sx_value zeros = sx_region_zeros(g->b, &row);
         g->dx[0] = sx_build_op(g->b, put_row, NULL, g->dy[0], zeros, g->x[2]);

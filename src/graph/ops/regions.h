@@ -16,6 +16,13 @@ void sx_region_copy(const sx_kernel_call *c, const sx_host_tensor *from, const s
 SX_MUST_USE sx_status sx_infer_first(sx_infer_context *c, int64_t results);
 SX_MUST_USE sx_status sx_host_first(const sx_kernel_call *c);
 
+/* take_row, put_row: how long axis 0 of the first input is at least. Checked it may be empty: in a
+ * loop that never runs. */
+static inline int64_t sx_least_rows(const sx_row_attrs *attrs)
+{
+    return attrs->checked ? 0 : 1;
+}
+
 /* take_row, put_row: input `input` as an index within axis 0 of the first input; INVALID_ARGUMENT
  * if it is outside and the operator checks that. */
 SX_MUST_USE sx_status sx_host_row_index(const sx_kernel_call *c, int input, int64_t *out);

@@ -1,6 +1,6 @@
 /* take_row: element i along axis 0.
  *
- *   x        any type, rank 1 or more, not empty along axis 0
+ *   x        any type, rank 1 or more, not empty along axis 0 unless checked
  *   i        int32 scalar; outside the axis it means the nearest element
  *   checked  i outside the axis is the run's error, but on devices that have none (pjrt)
  *   returns  x's type without axis 0
@@ -17,7 +17,8 @@ static sx_status take_row_infer(sx_infer_context *c)
 {
     const sx_type *x = &c->inputs[0];
     SX_TRY(sx_require_scalar("i", &c->inputs[1], SX_I32));
-    if (sx_carrier_of(x->dtype) == SX_CARRIER_NONE || x->rank < 1 || x->dims[0] < 1) {
+    if (sx_carrier_of(x->dtype) == SX_CARRIER_NONE || x->rank < 1 ||
+        x->dims[0] < sx_least_rows(c->attrs)) {
         return sx_error(SX_INVALID_ARGUMENT,
                         "x is %s, expected a first axis of known, positive length", SX_TEXT(x));
     }
@@ -30,7 +31,9 @@ static void take_row_grad(sx_grad *g)
     const sx_type type = sx_type_of_value(g->b, g->x[0]);
     if (g->needed[0]) {
         sx_value zeros = sx_region_zeros(g->b, &type);
-        g->dx[0] = sx_build_op(g->b, put_row, NULL, zeros, g->dy[0], g->x[1]);
+        g->dx[0] = type.rank > 0 && type.dims[0] == 0
+                       ? zeros
+                       : sx_build_op(g->b, put_row, NULL, zeros, g->dy[0], g->x[1]);
     }
 }
 

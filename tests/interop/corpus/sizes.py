@@ -120,6 +120,10 @@ function("no_rows_branch", lambda x: {"y": tf.cond(tf.shape(x)[0] > 0, lambda: t
 function("no_rows_loop", lambda x: {"y": tf.while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, tf.concat([y, x], 0)), (0, x),
                                                        shape_invariants=(tf.TensorShape([]), tf.TensorShape([None, 4])))[1]},
          spec(None, 4), batches=(0, 1, 3))
+function("no_rows_map", lambda x: {"y": tf.map_fn(lambda r: tf.foldl(lambda a, v: tf.cond(v > 0, lambda: a + v, lambda: a * 0.5), r, 0.0), x)},
+         spec(None, 4), batches=(0, 1, 3), sample=True)
+function("no_rows_wrong_branch", lambda x: {"y": tf.cond(tf.reduce_sum(x) > 0, lambda: x[0], lambda: tf.zeros([4]))},
+         spec(None, 4), batches=(0, 3))
 function("no_rows_strings", lambda x: {"y": tf.strings.lower(x), "n": tf.strings.length(x), "s": tf.reduce_sum(tf.strings.length(x))},
          spec(None, dtype=tf.string), batches=(0, 1, 3))
 

@@ -333,6 +333,7 @@ static sx_status prepare_row(const sx_cpu_site *site, sx_cpu_step *step, const s
     return SX_OK;
 }
 
+/* Negative: there is no row, and the run fails. */
 static int64_t row_offset(const sx_cpu_step *step, const sx_cpu_call *call, int input)
 {
     const row_data *d = step->data;
@@ -342,14 +343,17 @@ static int64_t row_offset(const sx_cpu_step *step, const sx_cpu_call *call, int 
                                    "\"%s\": element %lld of a list with %lld elements", step->node,
                                    (long long)i, (long long)d->rows));
     }
-    return SX_MIN(SX_MAX(i, 0), d->rows - 1) * d->bytes;
+    return d->rows == 0 ? -1 : SX_MIN(SX_MAX(i, 0), d->rows - 1) * d->bytes;
 }
 
 static void run_take_row(const sx_cpu_step *step, const sx_cpu_call *call)
 {
     const row_data *d = step->data;
     const char *x = sx_cpu_in(step, call, 0);
-    memcpy(sx_cpu_out(step, call, 0), x + row_offset(step, call, 1), (size_t)d->bytes);
+    const int64_t at = row_offset(step, call, 1);
+    if (at >= 0) {
+        memcpy(sx_cpu_out(step, call, 0), x + at, (size_t)d->bytes);
+    }
 }
 
 static void run_put_row(const sx_cpu_step *step, const sx_cpu_call *call)
@@ -360,7 +364,10 @@ static void run_put_row(const sx_cpu_step *step, const sx_cpu_call *call)
     if (x != y) {
         memcpy(y, x, (size_t)(d->rows * d->bytes));
     }
-    memcpy(y + row_offset(step, call, 2), sx_cpu_in(step, call, 1), (size_t)d->bytes);
+    const int64_t at = row_offset(step, call, 2);
+    if (at >= 0) {
+        memcpy(y + at, sx_cpu_in(step, call, 1), (size_t)d->bytes);
+    }
 }
 
 static sx_status prepare_take_row(const sx_cpu_site *site, sx_cpu_step *step)

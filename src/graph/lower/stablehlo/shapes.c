@@ -169,10 +169,15 @@ void sx_hlo_lower_iota(sx_hlo_writer *w, const sx_hlo_op *op)
 
 void sx_hlo_lower_take_row(sx_hlo_writer *w, const sx_hlo_op *op)
 {
-    op->out[0] = sx_hlo_take_row(w, op->in[0], sx_hlo_convert(w, op->in[1], SX_I64));
+    op->out[0] = op->in_types[0].dims[0] == 0
+                     ? sx_hlo_splat(w, op->out_types[0], 0) /* there is none: it never runs */
+                     : sx_hlo_take_row(w, op->in[0], sx_hlo_convert(w, op->in[1], SX_I64));
 }
 
 void sx_hlo_lower_put_row(sx_hlo_writer *w, const sx_hlo_op *op)
 {
-    op->out[0] = sx_hlo_put_row(w, op->in[0], op->in[1], sx_hlo_convert(w, op->in[2], SX_I64));
+    op->out[0] =
+        op->in_types[0].dims[0] == 0
+            ? op->in[0]
+            : sx_hlo_put_row(w, op->in[0], op->in[1], sx_hlo_convert(w, op->in[2], SX_I64));
 }

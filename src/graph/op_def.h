@@ -89,7 +89,7 @@ typedef struct sx_attr_def {
 /* Infer: fill outputs[0 .. n_outputs). n_outputs is preset to op->n_out; a variadic operator sets
  * it (at most SX_MAX_OUTPUTS). An error says expected and actual; the builder adds layer and line.
  */
-enum { SX_MAX_OUTPUTS = 64 };
+enum { SX_MAX_OUTPUTS = 256 };
 typedef struct sx_infer_context {
     const void *attrs;
     const sx_type *inputs;

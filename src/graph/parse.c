@@ -99,7 +99,7 @@ static sx_status parse_outputs(sx_lexer *l, uint32_t *out_first, int *out_count)
         uint32_t id;
         SX_TRY(sx_lexer_take_value(l, &id));
         if (id != *out_first + (uint32_t)*out_count || *out_count == SX_MAX_OUTPUTS) {
-            return sx_lexer_error(l, "consecutive outputs, at most 64");
+            return sx_lexer_error(l, "consecutive outputs, at most 256");
         }
         ++*out_count;
     }

@@ -29,9 +29,9 @@ typedef struct extent {
 
 typedef struct crop {
     const sx_graph *g;
-    extent *extents; /* [n_values] */
-    sx_type *in, *in_nonzero, *in_used;
-    sx_type out[SX_MAX_OUTPUTS], out_nonzero[SX_MAX_OUTPUTS], out_used[SX_MAX_OUTPUTS];
+    extent *extents;                       /* [n_values] */
+    sx_type *in, *in_nonzero, *in_used;    /* of a node */
+    sx_type *out, *out_nonzero, *out_used; /* likewise */
 } crop;
 
 /* Raises the dimensions of `to` to those of `from`; whether one was less. */
@@ -225,11 +225,11 @@ sx_status sx_cpu_crop(sx_graph *g, sx_arena *scratch, bool *cropped)
 {
     int most = 1;
     for (int k = 0; k < g->n_nodes; k++) {
-        most = SX_MAX(most, g->nodes[k].n_inputs);
+        most = SX_MAX(most, SX_MAX(g->nodes[k].n_inputs, g->nodes[k].n_outputs));
     }
     crop *c = sx_arena_new(scratch, crop);
     extent *extents = sx_arena_array(scratch, g->n_values + 1, extent);
-    sx_type *types = sx_arena_array(scratch, 3 * (size_t)most, sx_type);
+    sx_type *types = sx_arena_array(scratch, 6 * (size_t)most, sx_type);
     bool *marked = sx_arena_array(scratch, g->n_nodes + 1, bool);
     if (c == NULL || extents == NULL || types == NULL || marked == NULL) {
         return sx_cpu_no_memory();
@@ -238,7 +238,10 @@ sx_status sx_cpu_crop(sx_graph *g, sx_arena *scratch, bool *cropped)
                 .extents = extents,
                 .in = types,
                 .in_nonzero = types + most,
-                .in_used = types + 2 * most};
+                .in_used = types + 2 * most,
+                .out = types + 3 * most,
+                .out_nonzero = types + 4 * most,
+                .out_used = types + 5 * most};
     for (int i = 1; i < g->n_values; i++) {
         extents[i].nonzero = extents[i].least = g->values[i].type;
         memset(extents[i].least.dims, 0, (size_t)extents[i].least.rank * sizeof(int64_t));

@@ -15,7 +15,7 @@
  *                              Example, values of another type, another number of them than a dense
  *                              feature has, a missing one without a default
  *          RESOURCE_EXHAUSTED  (running) a result that is too large
- *          UNIMPLEMENTED       more than 64 outputs; ragged features of a scalar
+ *          UNIMPLEMENTED       more than 256 outputs; ragged features of a scalar
  * Source   TensorFlow ParseExample, ParseExampleV2 (core/util/example_proto_fast_parsing.cc) */
 #include "graph/ops/features.h"
 

@@ -21,7 +21,7 @@
  *                              SequenceExample, values of another type, another number of them than
  *                              a dense feature has, one that is missing
  *          RESOURCE_EXHAUSTED  (running) a result that is too large
- *          UNIMPLEMENTED       more than 64 outputs; ragged features of a scalar
+ *          UNIMPLEMENTED       more than 256 outputs; ragged features of a scalar
  * Source   TensorFlow ParseSequenceExampleV2 (core/util/example_proto_fast_parsing.cc) */
 #include "graph/ops/features.h"
 #include "proto/sequence_example.h"

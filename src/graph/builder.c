@@ -234,6 +234,19 @@ const sx_node *sx_builder_maker(const sx_builder *b, sx_value v)
     return sx_value_is(v) ? sx_graph_maker(b->graph, v) : NULL;
 }
 
+void sx_builder_know_rank(sx_builder *b, sx_value v, int rank)
+{
+    const sx_node *maker = sx_builder_maker(b, v);
+    if (maker != NULL && maker->op != &sx_op_parameter && b->graph->general &&
+        b->graph->values[v.id].type.rank == SX_UNKNOWN_RANK) {
+        sx_type *type = &b->graph->values[v.id].type;
+        type->rank = rank;
+        for (int d = 0; d < rank; d++) {
+            type->dims[d] = SX_UNKNOWN_DIM;
+        }
+    }
+}
+
 sx_status sx_infer_types(const sx_op_def *op, const void *attrs, const sx_type *inputs,
                          int n_inputs, sx_type outputs[SX_MAX_OUTPUTS], int *out_n)
 {

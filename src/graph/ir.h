@@ -148,6 +148,8 @@ static inline sx_value sx_output_of(sx_value first, int i)
 /* The node that makes `v`, while building; NULL for SX_NO_VALUE. Borrowed until the next node is
  * added. */
 const sx_node *sx_builder_maker(const sx_builder *b, sx_value v);
+/* In a function: declares the rank of what a node makes, if it was declared with none. */
+void sx_builder_know_rank(sx_builder *b, sx_value v, int rank);
 /* The arena of the graph under construction. */
 sx_arena *sx_builder_arena(sx_builder *b);
 

@@ -118,6 +118,21 @@ sx_status sx_tf_first_error(sx_builder *b, sx_status status)
     return told ? status : first;
 }
 
+/* The ranks that TensorFlow knew of a node's outputs and we do not; running the function checks
+ * them. Not the sizes: a set_shape() that is wrong about them does no harm there. */
+static void take_ranks(sx_tf_body *body, const sx_tf_import_node *n)
+{
+    const Tensorflow__AttrValue *shapes = sx_tf_node_attr(n->node, "_output_shapes");
+    const bool listed = shapes != NULL && shapes->list != NULL &&
+                        shapes->value_case == TENSORFLOW__ATTR_VALUE__VALUE_LIST;
+    for (int k = 0; listed && k < n->n_out && k < (int)shapes->list->n_shape; k++) {
+        const Tensorflow__TensorShapeProto *shape = shapes->list->shape[k];
+        if (n->out[k].kind == SX_TF_VALUE && !shape->unknown_rank && shape->n_dim <= SX_MAX_RANK) {
+            sx_builder_know_rank(body->b, n->out[k].value, (int)shape->n_dim);
+        }
+    }
+}
+
 static sx_status import_node(sx_library_importer *im, sx_tf_body *body, int i)
 {
     enum { MIN_OUTPUT_ROOM = 8 };
@@ -165,6 +180,9 @@ static sx_status import_node(sx_library_importer *im, sx_tf_body *body, int i)
                                     : sx_tf_import_op(im, body, &n);
         sx_scope_end(body->b);
         status = sx_tf_first_error(body->b, status);
+        if (status == SX_OK) {
+            take_ranks(body, &n);
+        }
     }
     if (sx_status_code(status) == SX_UNIMPLEMENTED) {
         sx_status kept = refuse(im, body, &n, sx_status_message(status));

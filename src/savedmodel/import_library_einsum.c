@@ -309,8 +309,14 @@ static sx_status import_einsum(sx_tf_op_node *x)
         const char *begin = i == 0 ? equation.s : comma + 1,
                    *end = i == 0 && n == 2 ? comma : arrow;
         SX_TRY(sx_tf_operand(x, i, &in[i]));
-        SX_TRY(sx_tf_require_rank(x, i));
-        SX_TRY(read_labels(begin, end, x->tf.head.types[i].rank, 0, &own[i]));
+        if (memchr(begin, '.', (size_t)(end - begin)) == NULL && end - begin <= SX_MAX_RANK) {
+            sx_builder_know_rank(x->b, in[i], (int)(end - begin)); /* a label for each axis */
+        }
+        const int rank = sx_type_of_value(x->b, in[i]).rank;
+        if (rank == SX_UNKNOWN_RANK) {
+            return sx_tf_unsupported("the rank of input %d is unknown", i);
+        }
+        SX_TRY(read_labels(begin, end, rank, 0, &own[i]));
         SX_TRY(take_diagonals(x, &in[i], &own[i]));
         int in_dots = 0;
         for (int k = 0; k < own[i].n; k++) {

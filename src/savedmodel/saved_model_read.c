@@ -110,7 +110,20 @@ static sx_status unpack_within(size_t max_bytes, sx_bytes bytes, const char *nam
 {
     const sx_proto_limits limits = {.max_bytes = max_bytes,
                                     .max_messages = SX_MAX(bytes.size, 1000000u)};
-    return sx_proto_unpack(&tensorflow__saved_model__descriptor, bytes, &limits, name, out);
+    sx_status status =
+        sx_proto_unpack(&tensorflow__saved_model__descriptor, bytes, &limits, name, out);
+    /* a GraphDef begins with a node, its field 1; field 1 of a SavedModel is a number */
+    enum { FIRST_NODE = 0x0a };
+    if (sx_status_code(status) == SX_DATA_LOSS && bytes.size > 0 &&
+        *(const char *)bytes.data == FIRST_NODE) {
+        sx_status_free(status);
+        status = sx_error(SX_DATA_LOSS,
+                          "%s is a graph (GraphDef), not a SavedModel: in TensorFlow, "
+                          "tf.compat.v1.saved_model.simple_save makes a SavedModel of an imported "
+                          "graph",
+                          name);
+    }
+    return status;
 }
 
 static sx_status unpack(sx_saved_model *m, sx_bytes bytes, const char *name)
@@ -227,6 +240,71 @@ static int by_tensor_key(const void *a, const void *b)
     return strcmp(((const sx_signature_tensor *)a)->key, ((const sx_signature_tensor *)b)->key);
 }
 
+/* ---- Sparse, ragged: several tensors by one key ---- */
+
+enum { SPARSE = 1, RAGGED = 3 }; /* TypeSpecProto.TypeSpecClass */
+enum { COO_PARTS = 3 };
+static const char *const coo_parts[COO_PARTS] = {"indices", "values", "dense_shape"};
+
+/* How many tensors the entry stands for. */
+static size_t n_parts(const Tensorflow__TensorInfo *info)
+{
+    return info->composite_tensor != NULL ? info->composite_tensor->n_components
+           : info->coo_sparse != NULL     ? COO_PARTS
+                                          : 1;
+}
+
+/* "key.indices"; "" means no memory. */
+static const char *part_key(sx_arena *arena, const char *key, int of, size_t k)
+{
+    const char *made = of == SPARSE && k < COO_PARTS
+                           ? sx_arena_printf(arena, "%s.%s", key, coo_parts[k])
+                       : of == RAGGED && k == 0 ? sx_arena_printf(arena, "%s.flat_values", key)
+                       : of == RAGGED && k == 1 ? sx_arena_printf(arena, "%s.row_splits", key)
+                       : of == RAGGED ? sx_arena_printf(arena, "%s.row_splits_%zu", key, k - 1)
+                                      : sx_arena_printf(arena, "%s.component_%zu", key, k);
+    return made != NULL ? made : "";
+}
+
+/* Appends the tensors of an entry to `out`; false = no memory. */
+static bool add_parts(sx_arena *arena, const char *key, const Tensorflow__TensorInfo *info,
+                      sx_signature_tensor *out)
+{
+    const Tensorflow__TensorInfo__CooSparse *coo = info->coo_sparse;
+    const Tensorflow__TensorInfo__CompositeTensor *composite = info->composite_tensor;
+    if (composite == NULL && coo == NULL) {
+        *out = signature_tensor(key, info);
+        return true;
+    }
+    bool named = true;
+    for (size_t k = 0; k < n_parts(info); k++) {
+        if (composite != NULL) {
+            out[k] = signature_tensor(key, composite->components[k]);
+        } else {
+            const char *const tensors[COO_PARTS] = {
+                coo->indices_tensor_name, coo->values_tensor_name, coo->dense_shape_tensor_name};
+            Tensorflow__TensorShapeProto__Dim rows = TENSORFLOW__TENSOR_SHAPE_PROTO__DIM__INIT,
+                                              sizes = rows;
+            Tensorflow__TensorShapeProto__Dim *dims[] = {&rows, &sizes};
+            Tensorflow__TensorShapeProto shape = TENSORFLOW__TENSOR_SHAPE_PROTO__INIT;
+            Tensorflow__TensorInfo part = TENSORFLOW__TENSOR_INFO__INIT;
+            rows.size = sizes.size = -1;
+            shape.dim = dims;
+            shape.n_dim = k == 0 ? 2 : 1;
+            part.name = (char *)(uintptr_t)tensors[k];
+            part.dtype = k == 1 ? info->dtype : TENSORFLOW__DATA_TYPE__DT_INT64;
+            part.tensor_shape = &shape;
+            out[k] = signature_tensor(key, &part);
+        }
+        const int of = composite == NULL              ? SPARSE
+                       : composite->type_spec != NULL ? composite->type_spec->type_spec_class
+                                                      : 0;
+        out[k].key = part_key(arena, key, of, k);
+        named = named && out[k].key[0] != '\0';
+    }
+    return named;
+}
+
 static int by_signature_key(const void *a, const void *b)
 {
     return strcmp(((const sx_signature *)a)->key, ((const sx_signature *)b)->key);
@@ -235,20 +313,30 @@ static int by_signature_key(const void *a, const void *b)
 static bool read_signature(sx_arena *arena, const char *key, const Tensorflow__SignatureDef *def,
                            sx_signature *out)
 {
-    sx_signature_tensor *inputs = sx_arena_array(arena, def->n_inputs + 1, sx_signature_tensor);
-    sx_signature_tensor *outputs = sx_arena_array(arena, def->n_outputs + 1, sx_signature_tensor);
-    if (inputs == NULL || outputs == NULL) {
-        return false;
-    }
+    size_t n_inputs = 0, n_outputs = 0;
     for (size_t i = 0; i < def->n_inputs; i++) {
-        inputs[i] = signature_tensor(def->inputs[i]->key, def->inputs[i]->value);
+        n_inputs += n_parts(def->inputs[i]->value);
     }
     for (size_t i = 0; i < def->n_outputs; i++) {
-        outputs[i] = signature_tensor(def->outputs[i]->key, def->outputs[i]->value);
+        n_outputs += n_parts(def->outputs[i]->value);
     }
-    qsort(inputs, def->n_inputs, sizeof(*inputs), by_tensor_key);
-    qsort(outputs, def->n_outputs, sizeof(*outputs), by_tensor_key);
-    *out = (sx_signature){key, def->method_name, inputs, outputs, def->n_inputs, def->n_outputs};
+    sx_signature_tensor *inputs = sx_arena_array(arena, n_inputs + 1, sx_signature_tensor);
+    sx_signature_tensor *outputs = sx_arena_array(arena, n_outputs + 1, sx_signature_tensor);
+    bool whole = inputs != NULL && outputs != NULL;
+    for (size_t i = 0, at = 0; i < def->n_inputs && whole; i++) {
+        whole = add_parts(arena, def->inputs[i]->key, def->inputs[i]->value, inputs + at);
+        at += n_parts(def->inputs[i]->value);
+    }
+    for (size_t i = 0, at = 0; i < def->n_outputs && whole; i++) {
+        whole = add_parts(arena, def->outputs[i]->key, def->outputs[i]->value, outputs + at);
+        at += n_parts(def->outputs[i]->value);
+    }
+    if (!whole) {
+        return false;
+    }
+    qsort(inputs, n_inputs, sizeof(*inputs), by_tensor_key);
+    qsort(outputs, n_outputs, sizeof(*outputs), by_tensor_key);
+    *out = (sx_signature){key, def->method_name, inputs, outputs, n_inputs, n_outputs};
     return true;
 }
 

@@ -17,8 +17,8 @@ typedef struct sx_saved_model sx_saved_model;
 
 /* An input or output of a signature. */
 typedef struct sx_signature_tensor {
-    const char *key;    /* "image_bytes" */
-    const char *tensor; /* "image_bytes:0"; "" for sparse and composite ones */
+    const char *key;    /* "image_bytes"; of a part of a ragged one "words.row_splits" */
+    const char *tensor; /* "image_bytes:0" */
     sx_type type;       /* unknown dimensions: SX_BATCH for the first, SX_UNKNOWN_DIM for others */
     int tf_dtype;
     bool unknown_rank; /* or a rank above SX_MAX_RANK; the type then has only the dtype */

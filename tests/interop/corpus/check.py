@@ -158,6 +158,20 @@ def compare(what, ours, theirs, tolerance):
             assert off <= tolerance * scale, f"{what}: {key} is off by {off:.2e}, its largest value {scale:.2e}"
 
 
+def parts(outputs):
+    """Ragged and sparse outputs as the tensors that they consist of."""
+    out = {}
+    for key, y in outputs.items():
+        if isinstance(y, tf.RaggedTensor):
+            splits = {f"{key}.row_splits{k and f'_{k}' or ''}": s for k, s in enumerate(y.nested_row_splits)}
+            out |= {f"{key}.flat_values": y.flat_values, **splits}
+        elif isinstance(y, tf.SparseTensor):
+            out |= {f"{key}.indices": y.indices, f"{key}.values": y.values, f"{key}.dense_shape": y.dense_shape}
+        else:
+            out[key] = y
+    return out
+
+
 def check(row, path, kernels=False):
     """Every signature, at every batch and size, of the model at `path`. `kernels`: the device has kernels of its own
     for everything that it computes."""
@@ -171,7 +185,8 @@ def check(row, path, kernels=False):
             twin = name == "serve" and "serving_default" in loaded.signatures  # Keras exports its default twice
             for feed in list(feeds(row, specs))[:1 if twin else None]:
                 shapes = {k: v.shape for k, v in feed.items()}
-                theirs = {k: v.numpy() for k, v in function(**{k: tf.constant(v, specs[k].dtype) for k, v in feed.items()}).items()}
+                theirs = parts(function(**{k: tf.constant(v, specs[k].dtype) for k, v in feed.items()}))
+                theirs = {k: v.numpy() for k, v in theirs.items()}
                 theirs = {k: v if isinstance(v, (np.ndarray, np.generic)) else np.array(v, object) for k, v in theirs.items()}
                 theirs = {k: np.asarray(v) for k, v in theirs.items()}
                 compare(f"{row.name} {name} {shapes}", tool.run(name, feed), theirs, row.tolerance)

@@ -646,3 +646,61 @@ def habit_block_lstm(path):
         return {f"{name}{k}": y if k in (1, 6) else y[:steps]
                 for name, ys in (("l", plain), ("p", peepholes), ("s", second), ("c", clipped)) for k, y in enumerate(ys)}
     only(path, tf.Module(), f)
+
+
+@row(feed=lambda rng, n: {"x": rng.normal(size=(1, 4)), "label": n}, batches=(1, 3), sample=True)
+def habit_one_row_against_many(path):
+    """Integrated gradients: a signature of any number of rows whose body takes one."""
+    m = tf.Module()
+    m.w = weights(3, 4, 5)
+
+    @tf.function(input_signature=[spec("x", F32, None, 4), spec("label", I32)])
+    def f(x, label):
+        steps = tf.linspace(0.0, 1.0, 9)[:, None] * x
+        with tf.GradientTape() as tape:
+            tape.watch(steps)
+            p = tf.nn.softmax(steps @ m.w)[:, label]
+        loss = tf.nn.sparse_softmax_cross_entropy_with_logits(label[None], x @ m.w)
+        return {"y": tf.reduce_mean(tape.gradient(p, steps), 0) * x[0], "p": p, "loss": loss}
+    only(path, m, f)
+
+
+@row(feed=lambda rng, n: {"text": rng.choice([b"a", b"bc def", b"", b"gh i jk"], n), "x": rng.integers(0, 3, (n, 4))}, sample=True)
+def habit_ragged_and_sparse_outputs(path):
+    """A signature's ragged and sparse outputs are several tensors each."""
+    m = tf.Module()
+
+    @tf.function(input_signature=[spec("text", STRING, None), spec("x", I64, None, 4)])
+    def f(text, x):
+        words = tf.strings.split(text)
+        return {"words": words, "characters": tf.strings.bytes_split(words), "sparse": tf.sparse.from_dense(x), "n": words.row_lengths()}
+    only(path, m, f)
+
+
+@row(feed=lambda rng, n: {"x": rng.normal(size=(n, 6)), "shape": [n, 6]})
+def habit_rank_set_by_hand(path):
+    """Of a shape that only the request tells, TensorFlow knows the rank by set_shape()."""
+    m = tf.Module()
+
+    @tf.function(input_signature=[spec("x", F32, None, 6), spec("shape", I32, None)])
+    def f(x, shape):
+        y = tf.reshape(x, shape)
+        y.set_shape([None, None])
+        a, b = tf.split(y, 2, 1)
+        z = tf.cond(shape[0] > 2, lambda: x, lambda: x[0])
+        z = tf.cond(shape[0] > 2, lambda: z, lambda: tf.reshape(z, [1, 6]))  # of either rank, as far as TensorFlow knows
+        return {"y": tf.pad(a * b, [[0, 0], [1, 2]]), "t": tf.transpose(a, [1, 0]), "e": tf.einsum("ij,jk->ik", z, fixed(1, 6, 2))}
+    only(path, m, f)
+
+
+@row(feed=lambda rng, n: {"x": rng.normal(size=(n, 4)), "steps": 3})
+def habit_many_outputs(path):
+    """The caches of every layer: more than 64 values of a loop, and outputs."""
+    m = tf.Module()
+
+    @tf.function(input_signature=[spec("x", F32, None, 4), spec("steps", I32)])
+    def f(x, steps):
+        _, *caches = tf.while_loop(lambda i, *_: i < steps, lambda i, *cs: (i + 1, *[tf.tanh(c * (k % 7) + 1) for k, c in enumerate(cs)]),
+                                   (0, *[x + k for k in range(99)]))
+        return {f"cache_{k}": c for k, c in enumerate(caches)}
+    only(path, m, f)

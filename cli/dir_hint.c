@@ -28,7 +28,7 @@ static kind kind_of(sx_arena *arena, const char *dir)
     if (has(arena, dir, "sextant.json")) {
         return RUN;
     }
-    if (has(arena, dir, "saved_model.pb") || has(arena, dir, "saved_model.pbtxt")) {
+    if (has(arena, dir, "saved_model.pb")) {
         return SAVED_MODEL;
     }
     sx_status_free(sx_versions_list(dir, "saved_model.pb", arena, &versions, &count));

@@ -12,6 +12,20 @@ static const char checkpoint[] =
     "is a TensorFlow checkpoint, which has weights and no graph: start a training with them by "
     "`sextant train MODEL --warm_start_from`, or export the model as a SavedModel";
 
+static const char torch[] =
+    "is a file of PyTorch, which no command takes: models are SavedModels of TensorFlow";
+
+/* By a file in the directory, which is no SavedModel. */
+static const struct {
+    const char *file, *what;
+} parts[] = {
+    {"/checkpoint", checkpoint},
+    {"/saved_model.pbtxt",
+     "has the text form of a SavedModel, which no command takes: save it in the binary form"},
+    {"/model.json", "is a TensorFlow.js model, which no command takes: export the model that it "
+                    "was converted from as a SavedModel"},
+};
+
 /* By the bytes of a file. */
 static const struct {
     size_t at;
@@ -33,7 +47,7 @@ static const struct {
      "directory with saved_model.pb"},
 };
 
-/* By the end of its name. */
+/* By the end of its name, before its bytes are looked at. */
 static const struct {
     const char *end, *what;
 } names[] = {
@@ -48,6 +62,10 @@ static const struct {
     {".index", checkpoint},
     {".ckpt", checkpoint},
     {".data-00000-of-00001", checkpoint},
+    {".onnx", "is an ONNX model, which no command takes: export the model that it was converted "
+              "from as a SavedModel"},
+    {".pt", torch},
+    {".pth", torch},
     {".meta",
      "is a graph of TensorFlow's Saver (MetaGraphDef), which no command takes: in TensorFlow, "
      "tf.compat.v1.saved_model.simple_save makes a SavedModel of an imported graph"},
@@ -65,8 +83,10 @@ const char *sx_other_model(sx_arena *arena, const char *path)
     if (has(arena, path, ".index")) {
         return checkpoint; /* its prefix, as TensorFlow names it */
     }
-    if (has(arena, path, "/checkpoint") && !has(arena, path, "/saved_model.pb")) {
-        return checkpoint;
+    for (size_t i = 0; i < SX_COUNT(parts) && !has(arena, path, "/saved_model.pb"); i++) {
+        if (has(arena, path, parts[i].file)) {
+            return parts[i].what;
+        }
     }
     if (has(arena, path, "/tfhub_module.pb")) {
         return "is a module of TensorFlow Hub for TensorFlow 1, which has no signatures that can "
@@ -80,17 +100,17 @@ const char *sx_other_model(sx_arena *arena, const char *path)
         return NULL;
     }
     fclose(f);
-    for (size_t i = 0; i < SX_COUNT(magics); i++) {
-        if (n >= magics[i].at + magics[i].n &&
-            memcmp(head + magics[i].at, magics[i].bytes, magics[i].n) == 0) {
-            return magics[i].what;
-        }
-    }
     for (size_t i = 0; i < SX_COUNT(names) && n > 0; i++) {
         const size_t length = strlen(path), end = strlen(names[i].end);
         if (length >= end && strcmp(path + length - end, names[i].end) == 0) {
             return names[i].what;
         }
     }
-    return NULL;
+    for (size_t i = 0; i < SX_COUNT(magics); i++) {
+        if (n >= magics[i].at + magics[i].n &&
+            memcmp(head + magics[i].at, magics[i].bytes, magics[i].n) == 0) {
+            return magics[i].what;
+        }
+    }
+    return sx_path_is_dir(path) ? NULL : "is a file, expected a directory";
 }

@@ -37,14 +37,29 @@ printf '\x89HDF\r\n\x1a\n1234' >m.h5
 printf 'PK\3\4abcd' >m.keras
 printf '\x1f\x8babcd' >m.tar.gz
 printf '\x0a\x05\x0a\x01x\x12\x00' >frozen.pb
-mkdir hub
+printf '\10\7\22\7pytorch' >m.onnx
+printf 'PK\3\4data.pkl' >m.pt
+echo words >m.txt
+mkdir hub text js
 printf x >hub/tfhub_module.pb
+printf x >text/saved_model.pbtxt
+printf '{}' >js/model.json
 other m.tflite 'a TensorFlow Lite model'
 other m.h5 'a Keras file in the HDF5 format'
 other m.keras 'a ZIP archive'
 other m.tar.gz 'a compressed archive'
 other frozen.pb 'a frozen graph'
 other hub 'a module of TensorFlow Hub'
+other m.onnx 'an ONNX model'
+other m.pt 'a file of PyTorch'
+other m.txt 'a file, expected a directory'
+other js 'a TensorFlow.js model'
+fails 1 show text
+warns 'text has the text form of a SavedModel'
+mkdir graph
+cp frozen.pb graph/saved_model.pb
+fails 3 show graph
+warns 'graph/saved_model.pb is a graph (GraphDef), not a SavedModel'
 other run/model.ckpt-1 'a TensorFlow checkpoint'
 other run/model.ckpt-1.index 'a TensorFlow checkpoint'
 other m/1/saved_model.pb 'a file of a SavedModel: name the directory that it is in'

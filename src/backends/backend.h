@@ -130,9 +130,17 @@ typedef struct sx_executable_info {
 typedef struct sx_kernel_time {
     const char *kernel; /* "conv2d/forward onednn jit:avx512_core" */
     const char *node;   /* graph node, or the fused nodes joined by "+" */
+    const char *ops;    /* their operators, joined in the same order; "" = the planner's own step */
     int64_t calls, total_ns;
     int64_t least_ns;    /* of one call, where one worker makes all of it; 0 = unknown */
     double flops, bytes; /* of one call */
+    /* Of all calls, on all workers. A call in pieces, of shards or ranges, is several pieces. */
+    int64_t pieces;
+    double total_flops, total_bytes;
+    int threads; /* that compute one piece: more than 1 if a library has threads of its own */
+    bool alone;  /* the other workers have nothing to do meanwhile */
+    bool host;   /* computed by the operator's host kernel */
+    bool bf16;   /* its products are of bfloat16 */
 } sx_kernel_time;
 
 /* ---- The contract ---- */

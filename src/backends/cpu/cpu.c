@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/limits.h"
 #include "backends/cpu/onednn2.h"
 #include "backends/profile.h"
 #include "base/checked.h"
@@ -55,6 +56,9 @@ typedef struct cpu_run {
     int64_t *times_ns; /* [workers][steps], or NULL; behind them: */
     int64_t *least_ns; /* [steps], of one call by worker 0 */
     int64_t calls;
+    bool recording;           /* this execution's times are kept */
+    sx_profile_event *events; /* [workers][MAX_EVENTS]; NULL: they are not kept */
+    int *n_events;            /* [workers] */
     sx_kernel_time *profile;  /* [steps] */
     _Atomic(sx_status) fault; /* of the running execution */
     int workers;              /* that run it */
@@ -75,21 +79,6 @@ static void cap_team(void *user, int worker)
     if (worker > 0) {
         (void)sx_dnn_enter(1);
     }
-}
-
-static void read_kind(char *text, size_t size)
-{
-    char line[256], model[128] = "CPU";
-    FILE *f = fopen("/proc/cpuinfo", "re");
-    while (f != NULL && fgets(line, sizeof(line), f) != NULL) {
-        if (sscanf(line, "model name : %127[^\n]", model) == 1) {
-            break;
-        }
-    }
-    if (f != NULL) {
-        fclose(f);
-    }
-    snprintf(text, size, "%s (%s)", model, sx_cpu_vec_best()->name);
 }
 
 static sx_status cpu_open(const sx_platform_options *options, sx_platform **out)
@@ -113,7 +102,7 @@ static sx_status cpu_open(const sx_platform_options *options, sx_platform **out)
     if (p->workers > 1) {
         sx_pool_run(p->pool, cap_team, NULL);
     }
-    read_kind(p->kind, sizeof(p->kind));
+    sx_cpu_kind(p->kind, sizeof(p->kind));
     pthread_mutex_init(&p->running, NULL);
     p->device = (sx_device){.platform = &p->head,
                             .name = "/device:CPU:0",
@@ -138,6 +127,7 @@ static void cpu_close(sx_platform *head)
 /* ---- Buffers ---- */
 
 enum { HUGE_PAGE = 2 << 20, PAGE = 4096 };
+enum { MAX_EVENTS = 1 << 15 }; /* of a worker, in a profile */
 
 static sx_status cpu_buffer_create(sx_device *device, int memory, const sx_type *type,
                                    sx_device_buffer **out)
@@ -343,6 +333,19 @@ static const sx_cpu_plan *plan_of(const cpu_run *r)
 
 static sx_status cpu_profile(sx_run *head, const sx_kernel_time **out_rows, int *out_count);
 
+/* What each worker did, to the platform's profile, where the run's rows begin at `first`. */
+static void add_events(cpu_run *r, int first)
+{
+    const cpu_platform *platform = platform_of(r->head.executable);
+    for (int w = 0; r->events != NULL && w < platform->workers; w++) {
+        sx_profile_event *events = r->events + (ptrdiff_t)w * MAX_EVENTS;
+        for (int i = 0; i < r->n_events[w]; i++) {
+            events[i].row += events[i].row == SX_PROFILE_EXECUTION ? 0 : first;
+        }
+        sx_profile_add_events(platform->profile, events, r->n_events[w]);
+    }
+}
+
 static void cpu_run_destroy(sx_run *head)
 {
     cpu_run *r = (cpu_run *)head;
@@ -353,8 +356,12 @@ static void cpu_run_destroy(sx_run *head)
     if (profile != NULL && r->profile != NULL) {
         sx_status_free(cpu_profile(head, &rows, &n));
     }
-    for (int i = 0; i < n; i++) {
-        sx_profile_add(profile, &rows[i]);
+    for (int i = 0, first = 0; i < n; i++) {
+        const int row = sx_profile_add(profile, &rows[i]);
+        first = i == 0 ? row : first;
+        if (i + 1 == n && row == first + i) { /* none was left out */
+            add_events(r, first);
+        }
     }
     for (int k = 0; r->states != NULL && k < p->shards * p->n_steps; k++) {
         if (r->states[k] != NULL) {
@@ -365,6 +372,8 @@ static void cpu_run_destroy(sx_run *head)
     sx_free_aligned(r->arenas);
     sx_free(r->bases);
     sx_free(r->times_ns);
+    sx_free(r->events);
+    sx_free(r->n_events);
     sx_free(r->profile);
     sx_run_deinit(head);
     sx_free(r);
@@ -416,6 +425,13 @@ static sx_status allocate(cpu_run *r, cpu_executable *e)
             return sx_no_memory("for a run");
         }
         r->least_ns = r->times_ns + workers * n;
+        if (sx_profile_keeps_events(platform_of(&e->head)->profile)) {
+            r->events = sx_alloc(workers * MAX_EVENTS, sizeof(*r->events));
+            r->n_events = sx_alloc(workers, sizeof(*r->n_events));
+            if (r->events == NULL || r->n_events == NULL) {
+                return sx_no_memory("for the profile of a run");
+            }
+        }
     }
     r->states = sx_alloc((size_t)p->shards * (size_t)(p->n_steps + 1), sizeof(void *));
     if (r->states == NULL) {
@@ -457,13 +473,28 @@ static sx_status cpu_run_create(sx_executable *executable, sx_run **out)
 
 /* ---- Execute ---- */
 
+/* What comes after the first MAX_EVENTS of a worker is left out. */
+static void keep_event(cpu_run *r, const sx_profile_event *event)
+{
+    int *n = r->events != NULL ? &r->n_events[event->worker] : NULL;
+    if (n != NULL && *n < MAX_EVENTS) {
+        r->events[(ptrdiff_t)event->worker * MAX_EVENTS + (*n)++] = *event;
+    }
+}
+
+/* Into how many parts `workers` divide a step, of `grain` elements at least; below 2: it is not. */
+static int64_t parts_of(const sx_cpu_step *s, int64_t grain, int workers)
+{
+    return SX_MIN(s->range / grain, workers);
+}
+
 /* The elements of a step for one of `workers`, none for some if it is small; false: it is too small
  * to be divided, or cannot be. */
 static bool divide(const sx_cpu_step *s, int64_t grain, int worker, int workers, sx_cpu_call *call)
 {
     enum { ALIGN = 64 };
     const int64_t blocks = (s->range + ALIGN - 1) / ALIGN;
-    const int64_t parts = SX_MIN(s->range / grain, workers);
+    const int64_t parts = parts_of(s, grain, workers);
     if (parts < 2) {
         return false;
     }
@@ -488,14 +519,21 @@ static void run_part(void *user, int worker)
     }
 }
 
-/* All of a step; where oneDNN has a team, by the team, if it is large: beginning takes some time.
- */
+enum { TEAM_GRAINS = 4 }; /* beginning takes some time */
+
+/* How many of oneDNN's team run the step, which is not its own; below 2: it is too small. */
+static int64_t team_of(const cpu_run *r, const sx_cpu_step *s)
+{
+    const int workers = plan_of(r)->team ? platform_of(r->head.executable)->workers : 1;
+    return parts_of(s, TEAM_GRAINS * s->grain, workers);
+}
+
+/* All of a step; where oneDNN has a team, by the team, if it is large. */
 static void run_whole(const cpu_run *r, const sx_cpu_step *s, const sx_cpu_call *call)
 {
-    enum { GRAINS = 4 };
-    const int workers = plan_of(r)->team ? platform_of(r->head.executable)->workers : 1;
-    const team_step t = {s, call, GRAINS * s->grain, workers};
-    if (workers > 1 && s->range / t.grain > 1) {
+    const int workers = platform_of(r->head.executable)->workers;
+    const team_step t = {s, call, TEAM_GRAINS * s->grain, workers};
+    if (team_of(r, s) > 1) {
         sx_dnn_team_run(workers, run_part, (void *)&t);
     } else {
         s->run(s, call);
@@ -507,13 +545,14 @@ static void run_step(cpu_run *r, const sx_cpu_step *s, int worker, const sx_cpu_
     if (sx_cpu_stops(call, s, NULL)) {
         return;
     }
-    if (r->times_ns == NULL) {
+    if (!r->recording) {
         run_whole(r, s, call);
         return;
     }
-    int64_t start = sx_now_ns();
+    const int64_t start = sx_now_ns();
     run_whole(r, s, call);
-    const int64_t ns = sx_now_ns() - start;
+    const int64_t end = sx_now_ns(), ns = end - start;
+    keep_event(r, &(sx_profile_event){start, end, s->index, worker, call->shard});
     r->times_ns[(int64_t)worker * plan_of(r)->n_steps + s->index] += ns;
     int64_t *least = &r->least_ns[s->index];
     if (worker == 0 && (*least == 0 || ns < *least)) {
@@ -949,13 +988,14 @@ static sx_status cpu_submit(sx_run *head, sx_device_buffer *const *args,
     cpu_platform *p = platform_of(head->executable);
     const sx_cpu_plan *plan = plan_of(r);
     bind(r, args, outputs);
-    r->calls++;
     int before = sx_dnn_enter(plan->team ? p->workers : 1);
     sx_status status = need_values(r, args);
     if (status != SX_OK) {
         sx_dnn_leave(before);
         return status;
     }
+    r->recording = r->times_ns != NULL && sx_profile_is_recording(p->profile);
+    const int64_t start = r->recording ? sx_now_ns() : 0;
     if (plan->parallel) {
         r->workers = p->workers;
         pthread_mutex_lock(&p->running);
@@ -964,6 +1004,12 @@ static sx_status cpu_submit(sx_run *head, sx_device_buffer *const *args,
     } else {
         r->workers = 1;
         run_plan(r, 0);
+    }
+    if (r->recording) {
+        r->calls++;
+        const int64_t end = sx_now_ns();
+        keep_event(r, &(sx_profile_event){start, end, SX_PROFILE_EXECUTION, 0, 0});
+        sx_profile_add_execution(p->profile, end - start);
     }
     sx_dnn_leave(before);
     status = atomic_exchange(&r->fault, SX_OK);
@@ -989,26 +1035,54 @@ static sx_status cpu_info(const sx_executable *head, sx_executable_info *out)
     return SX_OK;
 }
 
+/* In how many pieces the stage's steps were called, and what all of them computed together. */
+static void count_pieces(cpu_run *r, const sx_cpu_stage *stage)
+{
+    const sx_cpu_plan *p = plan_of(r);
+    const int workers = platform_of(r->head.executable)->workers;
+    const int larger = stage->sharded ? p->larger : 1;
+    const int smaller = stage->sharded ? p->shards - p->larger : 0;
+    for (int i = stage->first; i < stage->first + stage->count; i++) {
+        const sx_cpu_step *s = &p->steps[0][i], *less = &p->steps[p->n_variants - 1][i];
+        sx_kernel_time *row = &r->profile[i];
+        const bool common = !stage->sharded && !stage->serial;
+        const int64_t parts = common ? parts_of(s, s->grain, r->workers) : 1;
+        row->pieces = row->calls * (parts > 1 ? parts : larger + smaller);
+        row->total_flops = (double)row->calls * (larger * s->flops + smaller * less->flops);
+        row->total_bytes = (double)row->calls * (larger * s->bytes + smaller * less->bytes);
+        row->alone = row->threads < workers && (!p->parallel || stage->serial);
+    }
+}
+
 static sx_status cpu_profile(sx_run *head, const sx_kernel_time **out_rows, int *out_count)
 {
     cpu_run *r = (cpu_run *)head;
     const sx_cpu_plan *p = plan_of(r);
+    const int workers = platform_of(head->executable)->workers;
     if (r->times_ns == NULL) {
         return sx_error(SX_FAILED_PRECONDITION, "cpu: compile with .profile = true to keep times");
     }
     for (int i = 0; i < p->n_steps; i++) {
         const sx_cpu_step *s = &p->steps[0][i];
         int64_t ns = 0;
-        for (int w = 0; w < platform_of(head->executable)->workers; w++) {
+        for (int w = 0; w < workers; w++) {
             ns += r->times_ns[(int64_t)w * p->n_steps + i];
         }
-        r->profile[i] = (sx_kernel_time){.kernel = s->kernel,
-                                         .node = s->node,
-                                         .calls = r->calls,
-                                         .total_ns = ns,
-                                         .least_ns = p->shards == 1 ? r->least_ns[i] : 0,
-                                         .flops = s->flops,
-                                         .bytes = s->bytes};
+        r->profile[i] =
+            (sx_kernel_time){.kernel = s->kernel,
+                             .node = s->node,
+                             .ops = s->ops,
+                             .calls = r->calls,
+                             .total_ns = ns,
+                             .least_ns = p->shards == 1 ? r->least_ns[i] : 0,
+                             .flops = s->flops,
+                             .bytes = s->bytes,
+                             .threads = s->team ? workers : (int)SX_MAX(team_of(r, s), 1),
+                             .host = s->host,
+                             .bf16 = s->bf16};
+    }
+    for (int k = 0; k < p->n_stages; k++) {
+        count_pieces(r, &p->stages[k]);
     }
     *out_rows = r->profile;
     *out_count = p->n_steps;

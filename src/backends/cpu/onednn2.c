@@ -588,6 +588,13 @@ void sx_dnn_gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float 
     }
 }
 
+void sx_dnn_gemm_int8(int64_t m, int64_t n, int64_t k, const uint8_t *a, const int8_t *b,
+                      int32_t *c)
+{
+    const int32_t none = 0;
+    dnnl_gemm_u8s8s32('N', 'N', 'F', m, n, k, 1.0F, a, k, 0, b, n, 0, 0.0F, c, n, &none);
+}
+
 static void first_gemm(void)
 {
     enum { SIDE = 16 }; /* smaller ones have a path of their own */

@@ -78,6 +78,9 @@ SX_MUST_USE sx_status sx_dnn_conv_pack(const sx_dnn_conv *conv, void *filter, vo
 /* c[m,n] = a[m,k] b[k,n], row-major; ta: a is [k,m], tb: b is [n,k]. beta 0 or 1: added to c. */
 void sx_dnn_gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float *a, const float *b,
                  float beta, float *c);
+/* c[m,n] = a[m,k] b[k,n] of bytes without sign by bytes with sign. */
+void sx_dnn_gemm_int8(int64_t m, int64_t n, int64_t k, const uint8_t *a, const int8_t *b,
+                      int32_t *c);
 /* Makes the machine code of sx_dnn_gemm(), once in a process; else the first product takes that
  * time, some 30 ms. For those who prepare a step that calls it. */
 void sx_dnn_gemm_prepare(void);

@@ -72,10 +72,13 @@ struct sx_cpu_step {
     int64_t scratch_bytes;
     int64_t range; /* > 0: elements that may be split among workers, */
     int64_t grain; /* so many for each at least; the planner sets it, a kernel may */
-    const char *kernel, *node;
-    double flops, bytes; /* of one call */
-    int index;           /* in the plan's steps */
-    bool looks;          /* enough is computed before it that the deadline is worth a look */
+    const char *kernel, *node, *ops; /* ops: of the nodes, in their order */
+    double flops, bytes;             /* of one call */
+    bool host;                       /* the operator's host kernel */
+    bool team;                       /* of a plan with a team: oneDNN's, which computes it */
+    bool bf16;                       /* products of bfloat16 */
+    int index;                       /* in the plan's steps */
+    bool looks; /* enough is computed before it that the deadline is worth a look */
     /* Frozen arguments: `once` says that the first execution alone runs the step; another step may
      * have a part that it alone runs, which writes to `kept`, and then reads the inputs of
      * `read_once` no more. */

@@ -190,8 +190,8 @@ sx_status sx_cpu_own(const sx_cpu_site *site, void *object, void (*destroy)(void
     return SX_OK;
 }
 
-/* "a+b" of the fused nodes' names, in program order. */
-static const char *joined_names(sx_cpu_planner *p, const sx_cpu_unit *u)
+/* "a+b" of the fused nodes' names, or of their operators', in program order. */
+static const char *joined_names(sx_cpu_planner *p, const sx_cpu_unit *u, bool operators)
 {
     const char *text = "";
     for (int at = -1;;) {
@@ -202,7 +202,8 @@ static const char *joined_names(sx_cpu_planner *p, const sx_cpu_unit *u)
         if (next == INT32_MAX) {
             return text;
         }
-        const char *name = p->g->nodes[next].name;
+        const sx_node *n = &p->g->nodes[next];
+        const char *name = operators ? n->op->name : n->name;
         text = sx_arena_printf(&p->plan->arena, "%s%s%s", text, *text != '\0' ? "+" : "", name);
         at = next;
         if (text == NULL) {
@@ -224,7 +225,7 @@ static sx_status prepare_kernel(sx_cpu_planner *p, const sx_cpu_unit *u, int var
     }
     for (int i = 0; i < u->n_nodes; i++) {
         nodes[i] = &g->nodes[u->nodes[i]];
-        s->flops += sx_node_cost(g, nodes[i]).flops;
+        s->flops += sx_node_cost(g, nodes[i]).flops + sx_cpu_region_flops_of(g, nodes[i]);
     }
     unsigned narrow_in = 0;
     bool narrow_out = false;
@@ -318,14 +319,29 @@ static sx_status prepare_packing(sx_cpu_planner *p, const sx_cpu_unit *u, int va
 
 enum { GRAIN = 8 * 1024 }; /* elements of a range, unless a kernel says another number */
 
+/* What a profile says of the kernel beside its time: its name says which library computes it. */
+static void classify(const sx_cpu_planner *p, const sx_cpu_unit *u, sx_cpu_step *s)
+{
+    const bool product = strstr(s->kernel, "matmul") != NULL && strstr(s->kernel, "tiny") == NULL &&
+                         strstr(s->kernel, "loops") == NULL &&
+                         strstr(s->kernel, "few rows") == NULL;
+    const bool onednn = strstr(s->kernel, "onednn") != NULL;
+    s->host = u->kernel == &sx_cpu_kernel_host;
+    s->team = p->plan->team && (onednn || product);
+    s->bf16 = onednn && strstr(s->kernel, "bf16") != NULL;
+}
+
 static sx_status prepare_step(sx_cpu_planner *p, const sx_cpu_unit *u, int variant)
 {
     sx_cpu_step *s = &p->plan->steps[variant][u->step];
-    s->node = joined_names(p, u);
+    s->node = joined_names(p, u, false);
+    s->ops = joined_names(p, u, true);
     s->grain = GRAIN;
     switch (u->kind) {
     case SX_CPU_UNIT_KERNEL:
-        return prepare_kernel(p, u, variant, s);
+        SX_TRY(prepare_kernel(p, u, variant, s));
+        classify(p, u, s);
+        return SX_OK;
     case SX_CPU_UNIT_COMBINE:
         return prepare_combine(p, u, s);
     case SX_CPU_UNIT_PACK:

@@ -81,6 +81,7 @@ bool sx_cpu_has_batch(const sx_graph *g);
 bool sx_cpu_divides_well(const sx_graph *g);   /* no node is computed whole, by one worker */
 double sx_cpu_graph_flops(const sx_graph *g);  /* without regions */
 double sx_cpu_region_flops(const sx_graph *g); /* of regions: loops with all trips they may make */
+double sx_cpu_region_flops_of(const sx_graph *g, const sx_node *n); /* the same, of one node */
 
 /* crop.c: marks the nodes of whose values it made types that infer refuses */
 SX_MUST_USE sx_status sx_cpu_crop(sx_graph *g, sx_arena *scratch, bool *cropped);

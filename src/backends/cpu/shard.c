@@ -35,24 +35,28 @@ double sx_cpu_graph_flops(const sx_graph *g)
     return sum;
 }
 
+double sx_cpu_region_flops_of(const sx_graph *g, const sx_node *n)
+{
+    double once = 0, times = 1;
+    if (n->op == &sx_op_while) {
+        times = (double)SX_MAX(((const sx_while_attrs *)n->attrs)->trips, 1);
+    } else if (n->op == &sx_op_map) {
+        times = (double)SX_MAX(sx_graph_type(g, n->first_output)->dims[0], 1);
+    }
+    for (int row = 0; row < n->op->n_attrs; row++) {
+        if (n->op->attrs[row].kind == SX_ATTR_BODY) {
+            const sx_graph *body = sx_node_body(n, row);
+            once += sx_cpu_graph_flops(body) + sx_cpu_region_flops(body);
+        }
+    }
+    return times * once;
+}
+
 double sx_cpu_region_flops(const sx_graph *g)
 {
     double sum = 0;
     for (int k = 0; k < g->n_nodes; k++) {
-        const sx_node *n = &g->nodes[k];
-        double once = 0, times = 1;
-        if (n->op == &sx_op_while) {
-            times = (double)SX_MAX(((const sx_while_attrs *)n->attrs)->trips, 1);
-        } else if (n->op == &sx_op_map) {
-            times = (double)SX_MAX(sx_graph_type(g, n->first_output)->dims[0], 1);
-        }
-        for (int row = 0; row < n->op->n_attrs; row++) {
-            if (n->op->attrs[row].kind == SX_ATTR_BODY) {
-                const sx_graph *body = sx_node_body(n, row);
-                once += sx_cpu_graph_flops(body) + sx_cpu_region_flops(body);
-            }
-        }
-        sum += times * once;
+        sum += sx_cpu_region_flops_of(g, &g->nodes[k]);
     }
     return sum;
 }

@@ -1,0 +1,151 @@
+/* sextant profile */
+#include <stdio.h>
+
+#include "command.h"
+#include "device_args.h"
+#include "io/commit.h"
+#include "profile_report.h"
+#include "profile_svg.h"
+#include "profile_trace.h"
+
+typedef struct options {
+    const char *mode, *precision, *signature, *trace, *svg;
+    sx_words param;
+    int64_t batch_size, image_size, open_size, steps, rows;
+    sx_device_args device_args;
+    bool json, measure;
+} options;
+
+static const sx_option rows[] = {
+    {"mode", SX_OPTION_CHOICE, SX_OPT(options, mode),
+     "what to run; default: train, of a SavedModel predict", .choices = "train|predict"},
+    {"batch-size", SX_OPTION_INT, SX_OPT(options, batch_size),
+     "examples per step; default: 16 to train, 1 to predict", "N", .min = 1, .max = 1 << 24},
+    {"precision", SX_OPTION_CHOICE, SX_OPT(options, precision),
+     "compute type of the layers of a zoo model or C file; default: float32",
+     .choices = "bfloat16|float32"},
+    {"param", SX_OPTION_EACH, SX_OPT(options, param), "model parameter; may also follow --",
+     "NAME=VALUE"},
+    {"signature", SX_OPTION_STRING, SX_OPT(options, signature),
+     "signature of a SavedModel; default: serving_default", "NAME"},
+    {"signature-def", SX_OPTION_STRING, SX_OPT(options, signature), "the same as --signature",
+     "NAME"},
+    {"image-size", SX_OPTION_INT, SX_OPT(options, image_size),
+     "height and width of the input images; default: the model's, or 224 if it leaves them open",
+     "PIXELS", .min = 1, .max = 1 << 14},
+    {"open-size", SX_OPTION_INT, SX_OPT(options, open_size),
+     "length of other dimensions that a signature leaves open, such as words; default: 32", "N",
+     .min = 1, .max = 1 << 20},
+    {"steps", SX_OPTION_INT, SX_OPT(options, steps),
+     "steps to record, after two that warm up; default: as many as take two seconds, at least 3",
+     "N", .min = 1, .max = 1000000},
+    SX_THREADS_ROW(options),
+    {"rows", SX_OPTION_INT, SX_OPT(options, rows), "kernels in the second table", "N", .min = 0,
+     .max = 100000, .group = "Output"},
+    {"json", SX_OPTION_FLAG, SX_OPT(options, json), "print a JSON object with all figures"},
+    {"trace", SX_OPTION_STRING, SX_OPT(options, trace),
+     "write what every thread did in Chrome's trace-event format, for ui.perfetto.dev", "FILE"},
+    {"svg", SX_OPTION_STRING, SX_OPT(options, svg),
+     "write a picture: causes, a timeline of one step, kernels", "FILE"},
+    {"measure-limits", SX_OPTION_FLAG, SX_OPT(options, measure),
+     "measure again what the processor can do, instead of using the figures in the user cache"},
+};
+static const options defaults = {.rows = 20};
+
+typedef sx_status put_fn(sx_buf *out, const sx_profile_report *r);
+
+static sx_status write_file(const char *path, put_fn *put, const sx_profile_report *r)
+{
+    sx_buf text;
+    sx_buf_init(&text, 0);
+    sx_status status = put(&text, r);
+    if (status == SX_OK) {
+        status = sx_commit_bytes(path, text.data, text.size);
+    }
+    sx_buf_deinit(&text);
+    return status;
+}
+
+static sx_status answer(const options *o, const sx_profile_report *r)
+{
+    sx_buf text;
+    sx_status status = SX_OK;
+    sx_buf_init(&text, 0);
+    if (o->json) {
+        status = sx_put_profile_json(&text, r);
+    } else {
+        sx_put_profile_report(&text, r, (int)o->rows);
+        status = sx_buf_status(&text);
+    }
+    if (status == SX_OK) {
+        sx_print_visible(stdout, sx_buf_text(&text));
+    }
+    sx_buf_deinit(&text);
+    return status;
+}
+
+static sx_status run(sx_invocation *inv)
+{
+    const options *o = inv->options;
+    const sx_profile_request wanted = {
+        .name = inv->words.items[0],
+        .mode = o->mode,
+        .precision = o->precision,
+        .signature = o->signature,
+        .params = &o->param,
+        .batch = o->batch_size,
+        .image_size = o->image_size,
+        .open_size = o->open_size,
+        .steps = o->steps,
+        .threads = (int)o->device_args.threads,
+        .keep_events = o->trace != NULL || o->svg != NULL,
+    };
+    char cpu[160];
+    sx_profiled profiled;
+    sx_cpu_limits limits;
+    sx_profile_causes causes;
+    sx_cpu_kind(cpu, sizeof(cpu));
+    sx_status status = sx_profile_model(inv, &wanted, &profiled);
+    if (status == SX_OK) {
+        status = sx_cpu_limits_get(profiled.threads, o->measure, &limits);
+    }
+    if (status == SX_OK) {
+        status = sx_profile_find_causes(profiled.profile, &limits, profiled.seconds, &inv->arena,
+                                        &causes);
+    }
+    const sx_profile_report report = {
+        .model = wanted.name, .cpu = cpu, .run = &profiled, .limits = &limits, .causes = &causes};
+    if (status == SX_OK && o->trace != NULL) {
+        status = write_file(o->trace, sx_put_profile_trace, &report);
+    }
+    if (status == SX_OK && o->svg != NULL) {
+        status = write_file(o->svg, sx_put_profile_svg, &report);
+    }
+    if (status == SX_OK) {
+        status = answer(o, &report);
+    }
+    sx_profile_destroy(profiled.profile);
+    return status;
+}
+
+const sx_command sx_command_profile = {
+    .name = "profile",
+    .summary = "show where the time of a model goes on the CPU, and what bounds it",
+    .words = "MODEL|./model.c|RUN_DIR|MODEL_DIR",
+    .about =
+        "Runs training steps, or predictions, on generated data and prints each kernel's time, "
+        "its arithmetic and its memory traffic beside what this processor can do, which is "
+        "measured once, in about a second, and kept in the user cache. Then the time of all "
+        "threads is divided by cause. Times of an idle machine are the ones to believe.",
+    .examples = "  sextant profile resnet50 --batch-size 16\n"
+                "  sextant profile run1 --svg run1.svg --trace run1.json\n"
+                "  sextant profile models/flowers/1 --batch-size 1 --threads 2\n"
+                "  sextant profile models/bert --signature_def serving_default --open-size 128\n"
+                "  sextant profile ./flowers.c --precision bfloat16 --json -- --num_classes 5",
+    .min_words = 1,
+    .max_words = 1,
+    .rest = "model parameters",
+    SX_COMMAND_OPTIONS(rows, options),
+    .defaults = &defaults,
+    .run = run,
+};

@@ -1,0 +1,159 @@
+/* See profile_causes.h. */
+#include "profile_causes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/memory.h"
+
+const struct sx_cause_name sx_cause_names[SX_CAUSES] = {
+    [SX_CAUSE_COMPUTING] = {"computing", "computing, at the processor's rate", "#2f6fb2"},
+    [SX_CAUSE_MEMORY] = {"memory", "memory traffic", "#e08a1e"},
+    [SX_CAUSE_SLOW] = {"slow", "kernels below their limits", "#c2413b"},
+    [SX_CAUSE_SMALL] = {"small", "calls too small", "#8c5fb0"},
+    [SX_CAUSE_HOST] = {"host", "host kernels", "#7a4b2a"},
+    [SX_CAUSE_ALONE] = {"alone", "threads wait for one kernel on one thread", "#b7bec9"},
+    [SX_CAUSE_WAITING] = {"waiting", "threads wait for each other, for barriers", "#8b95a5"},
+    [SX_CAUSE_OUTSIDE] = {"outside", "outside of programs: inputs, host steps", "#4f9d69"},
+};
+
+/* A call below this is mostly the cost of calling it. */
+static const double small_seconds = 10e-6;
+
+/* ---- One kernel ---- */
+
+static void describe(const sx_kernel_time *t, const sx_cpu_limits *limits, sx_profile_kernel *k)
+{
+    const double pieces = (double)SX_MAX(t->pieces, 1);
+    const double busy = (double)t->total_ns * 1e-9 * t->threads;
+    const double cached = (double)limits->cache_bytes * t->threads;
+    *k = (sx_profile_kernel){.kernel = t->kernel,
+                             .ops = t->ops,
+                             .node = t->node,
+                             .count = 1,
+                             .calls = t->calls,
+                             .seconds = busy,
+                             .flops = t->total_flops,
+                             .bytes = t->total_bytes};
+    k->flops_limit = t->bf16 && limits->bf16 > 0 ? limits->bf16 : limits->f32;
+    k->bytes_limit =
+        t->total_bytes / pieces <= cached ? limits->cache : limits->memory / limits->threads;
+    const double computing = SX_MIN(k->flops / k->flops_limit, busy);
+    const double memory = SX_MIN(k->bytes / k->bytes_limit, busy);
+    k->causes[SX_CAUSE_COMPUTING] = computing;
+    k->causes[SX_CAUSE_MEMORY] = SX_MAX(memory - computing, 0);
+    const sx_cause rest = t->host                         ? SX_CAUSE_HOST
+                          : busy / pieces < small_seconds ? SX_CAUSE_SMALL
+                                                          : SX_CAUSE_SLOW;
+    k->causes[rest] = busy - computing - k->causes[SX_CAUSE_MEMORY];
+    k->causes[SX_CAUSE_ALONE] = t->alone ? (limits->threads - t->threads) * busy / t->threads : 0;
+}
+
+/* ---- All of them ---- */
+
+static int by_time(const void *a, const void *b)
+{
+    const sx_profile_kernel *x = a, *y = b;
+    return (y->seconds > x->seconds) - (y->seconds < x->seconds);
+}
+
+/* The rate of two amounts, one after the other, each at its own rate. */
+static double joined_limit(double a, double a_limit, double b, double b_limit)
+{
+    const double seconds = a / a_limit + b / b_limit;
+    return seconds > 0 ? (a + b) / seconds : SX_MAX(a_limit, b_limit);
+}
+
+static void add_to_group(sx_profile_causes *c, const sx_profile_kernel *k)
+{
+    int i = 0;
+    while (i < c->n_groups && strcmp(c->groups[i].kernel, k->kernel) != 0) {
+        i++;
+    }
+    sx_profile_kernel *g = &c->groups[i];
+    if (i == c->n_groups) {
+        *g = *k;
+        g->ops = g->node = NULL;
+        c->n_groups++;
+        return;
+    }
+    g->flops_limit = joined_limit(g->flops, g->flops_limit, k->flops, k->flops_limit);
+    g->bytes_limit = joined_limit(g->bytes, g->bytes_limit, k->bytes, k->bytes_limit);
+    g->count++;
+    g->calls += k->calls;
+    g->seconds += k->seconds;
+    g->flops += k->flops;
+    g->bytes += k->bytes;
+    for (int cause = 0; cause < SX_CAUSES; cause++) {
+        g->causes[cause] += k->causes[cause];
+    }
+}
+
+sx_status sx_profile_find_causes(sx_profile *profile, const sx_cpu_limits *limits, double seconds,
+                                 sx_arena *arena, sx_profile_causes *out)
+{
+    int n = 0;
+    int64_t in_executions_ns = 0;
+    const sx_kernel_time *rows = sx_profile_rows(profile, &n);
+    *out = (sx_profile_causes){.total = seconds * limits->threads};
+    out->kernels = sx_arena_array(arena, n + 1, sx_profile_kernel);
+    out->groups = sx_arena_array(arena, n + 1, sx_profile_kernel);
+    if (out->kernels == NULL || out->groups == NULL) {
+        return sx_no_memory("for a profile");
+    }
+    for (int i = 0; i < n; i++) {
+        if (rows[i].calls > 0) {
+            describe(&rows[i], limits, &out->kernels[out->n++]);
+        }
+    }
+    double known = 0;
+    for (int i = 0; i < out->n; i++) {
+        add_to_group(out, &out->kernels[i]);
+        for (int k = 0; k < SX_CAUSES; k++) {
+            out->causes[k] += out->kernels[i].causes[k];
+            known += out->kernels[i].causes[k];
+        }
+    }
+    (void)sx_profile_executions(profile, &in_executions_ns);
+    const double inside = (double)in_executions_ns * 1e-9 * limits->threads;
+    out->causes[SX_CAUSE_WAITING] = SX_MAX(inside - known, 0);
+    out->causes[SX_CAUSE_OUTSIDE] = SX_MAX(out->total - inside, 0);
+    qsort(out->kernels, (size_t)out->n, sizeof(*out->kernels), by_time);
+    qsort(out->groups, (size_t)out->n_groups, sizeof(*out->groups), by_time);
+    return SX_OK;
+}
+
+/* ---- The verdict ---- */
+
+static const sx_profile_kernel *most_of(const sx_profile_causes *c, sx_cause cause)
+{
+    const sx_profile_kernel *most = NULL;
+    for (int i = 0; i < c->n_groups; i++) {
+        most =
+            most == NULL || c->groups[i].causes[cause] > most->causes[cause] ? &c->groups[i] : most;
+    }
+    return most;
+}
+
+void sx_put_profile_verdict(sx_buf *out, const sx_profile_causes *c, const sx_cpu_limits *limits)
+{
+    sx_cause cause = SX_CAUSE_COMPUTING;
+    for (int i = 0; i < SX_CAUSES; i++) {
+        cause = c->causes[i] > c->causes[cause] ? (sx_cause)i : cause;
+    }
+    const sx_profile_kernel *k = most_of(c, cause);
+    sx_buf_printf(out, "what bounds this run: %s, %.0f %% of the time", sx_cause_names[cause].name,
+                  100 * c->causes[cause] / SX_MAX(c->total, 1e-12));
+    if (k == NULL || k->causes[cause] <= 0) {
+        return;
+    }
+    sx_buf_printf(out, "; %.0f %% in %s", 100 * k->causes[cause] / c->total, k->kernel);
+    if (cause == SX_CAUSE_COMPUTING || cause == SX_CAUSE_SLOW) {
+        sx_buf_printf(out, ", at %.0f of %.0f GFLOP/s a thread", k->flops / k->seconds * 1e-9,
+                      k->flops_limit * 1e-9);
+    } else if (cause == SX_CAUSE_MEMORY) {
+        sx_buf_printf(out, ", at %.1f GB/s a thread; memory gives %.1f",
+                      k->bytes / k->seconds * 1e-9, limits->memory / limits->threads * 1e-9);
+    }
+}

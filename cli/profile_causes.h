@@ -1,0 +1,71 @@
+/* Where the time of a profile is lost, by cause.
+ *
+ * The time of all threads, threads × the time by the clock, is divided completely:
+ *
+ *   computing      what the multiplications and additions take at the processor's rate
+ *   memory         what moving the operands takes beyond that, at the rate of memory, or of the
+ *                  second-level cache if a call's operands fit in it
+ *   slow           the rest of a kernel's time: below both limits
+ *   small          that of calls so short that beginning and ending them matters
+ *   host           that of host kernels
+ *   alone          threads wait while one runs a kernel that is not divided
+ *   waiting        the rest of an execution: threads of unequal load, barriers, between kernels
+ *   outside        between executions: inputs, host steps, the loop around them
+ *
+ * So the causes add up to that time. The limits are rates that have been measured; a kernel that
+ * exceeds them loses nothing. */
+#ifndef SX_CLI_PROFILE_CAUSES_H
+#define SX_CLI_PROFILE_CAUSES_H
+
+#include "backends/cpu/limits.h"
+#include "backends/profile.h"
+#include "base/arena.h"
+#include "base/buffer.h"
+
+typedef enum sx_cause {
+    SX_CAUSE_COMPUTING = 0,
+    SX_CAUSE_MEMORY,
+    SX_CAUSE_SLOW,
+    SX_CAUSE_SMALL,
+    SX_CAUSE_HOST,
+    SX_CAUSE_ALONE,
+    SX_CAUSE_WAITING,
+    SX_CAUSE_OUTSIDE,
+    SX_CAUSES
+} sx_cause;
+extern const struct sx_cause_name {
+    const char *key;  /* "slow", for JSON */
+    const char *name; /* "kernels below their limits" */
+    const char *color;
+} sx_cause_names[SX_CAUSES];
+
+/* One kernel, or several of one name together. Times in seconds of threads, of all steps. */
+typedef struct sx_profile_kernel {
+    const char *kernel, *ops, *node; /* ops, node: NULL of several */
+    int count;                       /* of kernels */
+    int64_t calls;
+    double seconds;
+    double flops, bytes;
+    /* The rates that it is compared with, per second and thread; of several kernels, the rate at
+     * which all of them together would run if each ran at its own. */
+    double flops_limit, bytes_limit;
+    double causes[SX_CAUSES]; /* COMPUTING … ALONE; all but ALONE add up to `seconds` */
+} sx_profile_kernel;
+
+typedef struct sx_profile_causes {
+    double total, causes[SX_CAUSES]; /* seconds of threads, of all steps */
+    sx_profile_kernel *kernels;      /* those that took longest first */
+    int n;
+    sx_profile_kernel *groups; /* by the name of the kernel */
+    int n_groups;
+} sx_profile_causes;
+
+/* `seconds`: by the clock, of everything that was profiled. Allocates in `arena`. */
+SX_MUST_USE sx_status sx_profile_find_causes(sx_profile *profile, const sx_cpu_limits *limits,
+                                             double seconds, sx_arena *arena,
+                                             sx_profile_causes *out);
+
+/* One line without its newline: "what bounds this run: …". */
+void sx_put_profile_verdict(sx_buf *out, const sx_profile_causes *c, const sx_cpu_limits *limits);
+
+#endif

@@ -1,0 +1,258 @@
+/* See profile_report.h. */
+#include "profile_report.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/memory.h"
+#include "base/pool.h"
+#include "io/json_text.h"
+
+enum { KERNEL_COLUMNS = 42, OPS_COLUMNS = 26, NODE_COLUMNS = 48 };
+
+/* ---- Text ---- */
+
+void sx_put_profile_title(sx_buf *out, const sx_profile_report *r)
+{
+    const sx_profiled *p = r->run;
+    sx_buf_printf(out, "%s, ", r->model);
+    if (p->signature != NULL) {
+        sx_buf_printf(out, "signature %s", p->signature);
+    } else {
+        sx_buf_puts(out, p->train ? "train step" : "predict step");
+    }
+    sx_buf_printf(out, ", %s, batch %" PRId64 ", %d thread%s", p->precision, p->batch, p->threads,
+                  p->threads == 1 ? "" : "s");
+}
+
+double sx_profile_per_step(const sx_profile_report *r, double seconds, const char **out_unit)
+{
+    const double steps = r->run->threads * (double)r->run->steps;
+    const bool micro = r->causes->total < 1e-3 * steps;
+    *out_unit = micro ? "µs" : "ms";
+    return seconds * (micro ? 1e6 : 1e3) / steps;
+}
+
+static double per_step(const sx_profile_report *r, double seconds)
+{
+    const char *unit;
+    return sx_profile_per_step(r, seconds, &unit);
+}
+
+/* The beginning of a table's heading: "   ms/step   share". */
+static void put_step_heading(sx_buf *out, const sx_profile_report *r)
+{
+    const char *unit;
+    (void)sx_profile_per_step(r, 0, &unit);
+    sx_buf_printf(out, "\n   %s/step %7s", unit, "share");
+}
+
+/* On a busy machine threads wait for their turn, too. */
+static void put_load(sx_buf *out)
+{
+    double load = 0;
+    const int processors = sx_cpu_count();
+    if (getloadavg(&load, 1) == 1 && load > 1.25 * processors) {
+        sx_buf_printf(
+            out,
+            "this machine is busy (load %.1f, %d processors): a thread that waits for its "
+            "turn counts as waiting, or as a slow kernel\n",
+            load, processors);
+    }
+}
+
+static void put_limits(sx_buf *out, const sx_profile_report *r)
+{
+    const sx_cpu_limits *l = r->limits;
+    sx_buf_printf(out, "%s; at most, per thread: %.0f GFLOP/s float32", r->cpu, l->f32 * 1e-9);
+    if (l->bf16 > 0) {
+        sx_buf_printf(out, ", %.0f bfloat16", l->bf16 * 1e-9);
+    }
+    sx_buf_printf(out, ", %.0f Gop/s int8; %.1f GB/s of second-level cache (", l->int8 * 1e-9,
+                  l->cache * 1e-9);
+    sx_buf_put_size(out, (double)l->cache_bytes);
+    sx_buf_printf(out, "); %.1f GB/s of memory, shared by %d (%s)\n", l->memory * 1e-9, l->threads,
+                  l->measured ? "measured now" : "measured before");
+}
+
+/* At most `columns` characters, with "…" if it is not all. */
+static void put_cell(sx_buf *out, const char *text, int columns)
+{
+    const int length = (int)strlen(text);
+    if (length <= columns) {
+        sx_buf_printf(out, "%-*s", columns, text);
+    } else {
+        sx_buf_printf(out, "%.*s…", columns - 1, text);
+    }
+}
+
+/* A rate, and its share of the limit: "182.4  78 %". */
+static void put_rate(sx_buf *out, double amount, double seconds, double limit)
+{
+    const double rate = seconds > 0 ? amount / seconds : 0;
+    sx_buf_printf(out, " %8.1f %4.0f %%", rate * 1e-9, limit > 0 ? 100 * rate / limit : 0);
+}
+
+static void put_row(sx_buf *out, const sx_profile_report *r, const sx_profile_kernel *k)
+{
+    sx_buf_printf(out, "%10.3f %5.1f %% %7" PRId64, per_step(r, k->seconds),
+                  100 * k->seconds / r->causes->total, k->calls);
+    put_rate(out, k->flops, k->seconds, k->flops_limit);
+    put_rate(out, k->bytes, k->seconds, k->bytes_limit);
+    sx_buf_puts(out, "  ");
+}
+
+static void put_groups(sx_buf *out, const sx_profile_report *r)
+{
+    put_step_heading(out, r);
+    sx_buf_printf(out, " %7s %15s %15s  kernel\n", "calls", "GFLOP/s of max", "GB/s of max");
+    for (int i = 0; i < r->causes->n_groups; i++) {
+        const sx_profile_kernel *k = &r->causes->groups[i];
+        put_row(out, r, k);
+        sx_buf_printf(out, "%s", k->kernel);
+        if (k->count > 1) {
+            sx_buf_printf(out, " (%d)", k->count);
+        }
+        sx_buf_putc(out, '\n');
+    }
+}
+
+static void put_kernels(sx_buf *out, const sx_profile_report *r, int rows)
+{
+    const sx_profile_causes *c = r->causes;
+    sx_profile_kernel rest = {.count = 0};
+    put_step_heading(out, r);
+    sx_buf_printf(out, " %7s %15s %15s  %-*s %-*s layer\n", "calls", "GFLOP/s of max",
+                  "GB/s of max", KERNEL_COLUMNS, "kernel", OPS_COLUMNS, "operators");
+    for (int i = 0; i < c->n; i++) {
+        const sx_profile_kernel *k = &c->kernels[i];
+        if (i >= rows) {
+            rest.count++;
+            rest.seconds += k->seconds;
+            continue;
+        }
+        put_row(out, r, k);
+        put_cell(out, k->kernel, KERNEL_COLUMNS);
+        sx_buf_putc(out, ' ');
+        put_cell(out, k->ops, OPS_COLUMNS);
+        sx_buf_putc(out, ' ');
+        put_cell(out, k->node, NODE_COLUMNS);
+        while (out->size > 0 && out->data[out->size - 1] == ' ') {
+            out->size--;
+        }
+        sx_buf_putc(out, '\n');
+    }
+    if (rest.count > 0) {
+        sx_buf_printf(out, "%10.3f %5.1f %%  in %d kernels more\n", per_step(r, rest.seconds),
+                      100 * rest.seconds / c->total, rest.count);
+    }
+}
+
+static void put_causes(sx_buf *out, const sx_profile_report *r)
+{
+    const sx_profile_causes *c = r->causes;
+    put_step_heading(out, r);
+    sx_buf_printf(out, "  where the time of %d thread%s goes\n", r->run->threads,
+                  r->run->threads == 1 ? "" : "s");
+    for (int i = 0; i < SX_CAUSES; i++) {
+        sx_buf_printf(out, "%10.3f %5.1f %%  %s\n", per_step(r, c->causes[i]),
+                      100 * c->causes[i] / c->total, sx_cause_names[i].name);
+    }
+    sx_buf_printf(out, "%10.3f %5.1f %%  a step\n\n", per_step(r, c->total), 100.0);
+}
+
+void sx_put_profile_report(sx_buf *out, const sx_profile_report *r, int rows)
+{
+    const char *unit;
+    sx_put_profile_title(out, r);
+    const double step = sx_profile_per_step(r, r->causes->total, &unit);
+    sx_buf_printf(out, ": %.3f %s a step, %" PRId64 " steps\n", step, unit, r->run->steps);
+    put_limits(out, r);
+    put_load(out);
+    put_groups(out, r);
+    put_kernels(out, r, rows);
+    put_causes(out, r);
+    sx_put_profile_verdict(out, r->causes, r->limits);
+    sx_buf_putc(out, '\n');
+}
+
+/* ---- JSON ---- */
+
+static json_t *causes_json(const double *causes, double ms, int n)
+{
+    json_t *object = json_object();
+    for (int i = 0; i < n; i++) {
+        json_object_set_new(object, sx_cause_names[i].key, json_real(causes[i] * ms));
+    }
+    return object;
+}
+
+static json_t *kernel_json(const sx_profile_report *r, const sx_profile_kernel *k)
+{
+    const double ms = 1e3 / r->run->threads / (double)r->run->steps;
+    const double seconds = SX_MAX(k->seconds, 1e-12);
+    json_t *object =
+        json_pack("{s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:o}", "kernel", k->kernel, "calls",
+                  (json_int_t)k->calls, "ms_per_step", k->seconds * ms, "share",
+                  k->seconds / r->causes->total, "flops_per_second_and_thread", k->flops / seconds,
+                  "flops_limit", k->flops_limit, "bytes_per_second_and_thread", k->bytes / seconds,
+                  "bytes_limit", k->bytes_limit, "causes_ms_per_step",
+                  causes_json(k->causes, ms, SX_CAUSE_WAITING));
+    if (k->node != NULL) {
+        json_object_set_new(object, "operators", json_string(k->ops));
+        json_object_set_new(object, "layer", json_string(k->node));
+    } else {
+        json_object_set_new(object, "kernels", json_integer(k->count));
+    }
+    return object;
+}
+
+static json_t *limits_json(const sx_profile_report *r)
+{
+    const sx_cpu_limits *l = r->limits;
+    return json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:I, s:b}", "processor", r->cpu,
+                     "f32_flops_per_second_and_thread", l->f32, "bf16_flops_per_second_and_thread",
+                     l->bf16, "int8_operations_per_second_and_thread", l->int8,
+                     "memory_bytes_per_second", l->memory, "cache_bytes_per_second_and_thread",
+                     l->cache, "cache_bytes", (json_int_t)l->cache_bytes, "measured_now",
+                     l->measured);
+}
+
+static json_t *kernels_json(const sx_profile_report *r, const sx_profile_kernel *kernels, int n)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < n; i++) {
+        json_array_append_new(list, kernel_json(r, &kernels[i]));
+    }
+    return list;
+}
+
+sx_status sx_put_profile_json(sx_buf *out, const sx_profile_report *r)
+{
+    const sx_profile_causes *c = r->causes;
+    const double ms = 1e3 / r->run->threads / (double)r->run->steps;
+    char *text = NULL;
+    sx_buf verdict;
+    sx_buf_init(&verdict, 1 << 12);
+    sx_put_profile_verdict(&verdict, c, r->limits);
+    json_t *object = json_pack(
+        "{s:s, s:s, s:s?, s:s, s:I, s:i, s:I, s:f, s:o, s:o, s:o, s:o, s:s}", "model", r->model,
+        "mode", r->run->train ? "train" : "predict", "signature", r->run->signature, "precision",
+        r->run->precision, "batch", (json_int_t)r->run->batch, "threads", r->run->threads, "steps",
+        (json_int_t)r->run->steps, "ms_per_step", c->total * ms, "limits", limits_json(r),
+        "causes_ms_per_step", causes_json(c->causes, ms, SX_CAUSES), "groups",
+        kernels_json(r, c->groups, c->n_groups), "kernels", kernels_json(r, c->kernels, c->n),
+        "verdict", sx_buf_text(&verdict));
+    sx_status status = sx_json_text(object, JSON_INDENT(2) | JSON_ENSURE_ASCII, &text);
+    json_decref(object);
+    sx_buf_deinit(&verdict);
+    if (status == SX_OK) {
+        sx_buf_printf(out, "%s\n", text);
+    }
+    sx_free(text);
+    return status != SX_OK ? status : sx_buf_status(out);
+}

@@ -6,31 +6,35 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "command.h"
+#include "compile_memory.h"
 #include "compile_model.h"
 #include "compile_report.h"
+#include "device_args.h"
 #include "io/commit.h"
 #include "io/user_cache.h"
 #include "nn/model_program.h"
 #include "waiting.h"
 
 typedef struct options {
-    const char *target, *mode, *precision, *signature, *save, *plugin, *python, *dump;
+    const char *target, *mode, *precision, *signature, *save, *plugin, *python, *dump, *svg;
     sx_words param;
     int64_t batch_size, image_size, iterations;
-    bool json, find_largest, compile_cache;
+    sx_device_args device_args;
+    bool json, find_largest, compile_cache, memory;
 } options;
 
 static const sx_option rows[] = {
     {"target", SX_OPTION_STRING, SX_OPT(options, target),
-     "what to compile for: tpu:v5e:2x2, v5litepod-4, v6e-8, v5p-8, v4-8, v3-8, v2-8 or "
-     "pjrt-cpu[:DEVICES]",
-     "TARGET", .required = true},
+     "what to compile for: tpu:v5e:2x2, v5litepod-4, v6e-8, v5p-8, v4-8, v3-8, v2-8, "
+     "pjrt-cpu[:DEVICES] or cpu; default: cpu with --memory",
+     "TARGET"},
     {"batch-size", SX_OPTION_INT, SX_OPT(options, batch_size),
-     "global batch size: examples per step over all devices", "N", .min = 1, .max = 1 << 24},
+     "global batch size: examples per step over all devices; default: 1024, of cpu 32", "N",
+     .min = 1, .max = 1 << 24},
     {"mode", SX_OPTION_CHOICE, SX_OPT(options, mode), "program to compile",
      .choices = "train|predict"},
     {"precision", SX_OPTION_CHOICE, SX_OPT(options, precision),
-     "compute type of the layers; default: bfloat16 for a TPU, float32 for pjrt-cpu",
+     "compute type of the layers; default: bfloat16 for a TPU, else float32",
      .choices = "bfloat16|float32"},
     {"param", SX_OPTION_EACH, SX_OPT(options, param), "model parameter; may also follow --",
      "NAME=VALUE"},
@@ -49,6 +53,13 @@ static const sx_option rows[] = {
      "print a JSON object with all figures, in bytes"},
     {"save", SX_OPTION_STRING, SX_OPT(options, save),
      "write the executable, as serialized by the plugin", "FILE"},
+    {"memory", SX_OPTION_FLAG, SX_OPT(options, memory),
+     "print the memory of a program on the CPU: what is alive at once, and how much more the plan "
+     "takes",
+     .group = "On the CPU"},
+    {"svg", SX_OPTION_STRING, SX_OPT(options, svg),
+     "write a picture of the plan: what lies where, in which steps", "FILE"},
+    SX_THREADS_ROW(options),
     {"pjrt-plugin", SX_OPTION_STRING, SX_OPT(options, plugin),
      "PJRT plugin: libtpu.so, xla_cpu_pjrt.so; default: searched for", "PATH", .group = "Compiler"},
     {"python", SX_OPTION_STRING, SX_OPT(options, python),
@@ -58,13 +69,16 @@ static const sx_option rows[] = {
     {"compile-cache", SX_OPTION_FLAG, SX_OPT(options, compile_cache),
      "cache the figures of compiled programs"},
 };
-static const options defaults = {.mode = "train", .compile_cache = true, .batch_size = 1024};
+static const options defaults = {.mode = "train", .compile_cache = true};
+
+enum { BATCH = 1024, CPU_BATCH = 32 };
 
 typedef struct job {
     sx_invocation *inv;
     const options *o;
     sx_target target;
     sx_compile_model model;
+    int64_t batch;
     sx_waiting waiting;
     bool searching; /* for the largest batch */
 } job;
@@ -118,7 +132,7 @@ static sx_status answer(job *j, const sx_aot_plan_request *request, sx_aot_plan 
         .precision = sx_dtype_name(j->model.precision),
         .target_text = o->target,
         .target = &j->target,
-        .batch = o->batch_size,
+        .batch = j->batch,
         .steps = SX_MAX(o->iterations, 1),
         .plan = plan,
     };
@@ -171,7 +185,7 @@ static sx_status compile(job *j)
         .compile = {.graph = j->model.graph,
                     .target = &j->target,
                     .wish = {.path = j->o->plugin, .python = j->o->python},
-                    .batch = j->o->batch_size,
+                    .batch = j->batch,
                     .steps = j->o->iterations,
                     .ok_output = loops ? SX_OK_OUTPUT : NULL,
                     .hlo = {.precision = j->model.precision == SX_BF16 ? "DEFAULT" : "HIGHEST"},
@@ -200,9 +214,105 @@ static sx_status try_save(const char *path)
     return status;
 }
 
+/* ---- On the CPU ---- */
+
+/* The first option given that is for a compiler of PJRT, or NULL. */
+static const char *pjrt_option(const sx_invocation *inv)
+{
+    static const char *const names[] = {
+        "iterations-per-loop", "find-largest-batch", "save", "pjrt-plugin", "python",
+        "dump-stablehlo"};
+    for (size_t i = 0; i < SX_COUNT(names); i++) {
+        if (sx_option_given(inv, names[i])) {
+            return names[i];
+        }
+    }
+    return NULL;
+}
+
+static sx_status report_memory(const options *o, const sx_memory_report *r)
+{
+    sx_buf text;
+    sx_status status = SX_OK;
+    sx_buf_init(&text, 0);
+    if (o->svg != NULL) {
+        status = sx_put_memory_svg(&text, r);
+        if (status == SX_OK) {
+            status = sx_commit_bytes(o->svg, text.data, text.size);
+        }
+        sx_buf_reset(&text);
+    }
+    if (status == SX_OK && o->json) {
+        status = sx_put_memory_json(&text, r);
+    } else if (status == SX_OK) {
+        sx_put_memory_report(&text, r);
+        status = sx_buf_status(&text);
+    }
+    if (status == SX_OK) {
+        sx_print_visible(stdout, sx_buf_text(&text));
+    }
+    sx_buf_deinit(&text);
+    return status;
+}
+
+static sx_status plan_on_cpu(job *j)
+{
+    const options *o = j->o;
+    const bool train = strcmp(o->mode, "train") == 0;
+    const char *foreign = pjrt_option(j->inv);
+    if (foreign != NULL) {
+        return sx_usage(j->inv, sx_error(SX_INVALID_ARGUMENT,
+                                         "--%s is not for the target cpu, whose plans are made "
+                                         "when a program is started",
+                                         sx_option_typed(j->inv, foreign)));
+    }
+    const sx_compile_model_request wanted = {
+        .name = j->inv->words.items[0],
+        .mode = train ? SX_TRAIN : SX_PREDICT,
+        .precision = o->precision,
+        .by_default = SX_F32,
+        .params = &o->param,
+        .image_size = o->image_size,
+        .signature = o->signature,
+    };
+    SX_TRY(sx_compile_model_open(j->inv, &wanted, &j->model));
+    const sx_memory_request request = {
+        .model = wanted.name,
+        .mode = o->mode,
+        .precision = sx_dtype_name(j->model.precision),
+        .graph = j->model.graph,
+        .batch = o->batch_size > 0 ? o->batch_size : CPU_BATCH,
+        .threads = (int)o->device_args.threads,
+        .frozen = !train,
+    };
+    sx_memory_report report;
+    sx_status status = sx_memory_report_make(&request, &report);
+    if (status == SX_OK) {
+        status = report_memory(o, &report);
+    }
+    sx_memory_report_end(&report);
+    return status;
+}
+
+/* ---- Main ---- */
+
 static sx_status run_job(job *j)
 {
     const options *o = j->o;
+    const bool cpu = o->target == NULL ? o->memory : strcmp(o->target, "cpu") == 0;
+    if (cpu) {
+        return plan_on_cpu(j);
+    }
+    if (o->target == NULL) {
+        return sx_usage(
+            j->inv, sx_error(SX_INVALID_ARGUMENT, "give --target, or --memory for the CPU's plan"));
+    }
+    if (o->memory || o->svg != NULL || sx_option_given(j->inv, "threads")) {
+        return sx_usage(j->inv, sx_error(SX_INVALID_ARGUMENT,
+                                         "--memory, --svg and --threads are for the target cpu, "
+                                         "not %s",
+                                         o->target));
+    }
     if (o->save != NULL) {
         SX_TRY(try_save(o->save));
     }
@@ -226,7 +336,8 @@ static sx_status run_job(job *j)
 
 static sx_status run(sx_invocation *inv)
 {
-    job j = {.inv = inv, .o = inv->options};
+    const options *o = inv->options;
+    job j = {.inv = inv, .o = o, .batch = o->batch_size > 0 ? o->batch_size : BATCH};
     sx_status status = run_job(&j);
     sx_compile_model_end(&j.model);
     return status;
@@ -234,12 +345,14 @@ static sx_status run(sx_invocation *inv)
 
 const sx_command sx_command_compile = {
     .name = "compile",
-    .summary = "compile ahead of time for a TPU; report memory and cost",
+    .summary = "compile ahead of time for a TPU; report memory and cost, also of the CPU",
     .words = "MODEL|./model.c|RUN_DIR|MODEL_DIR",
     .about = "libtpu (pip install libtpu) compiles for TPUs ahead of time: no TPU is needed, and "
              "nothing runs. A batch that does not fit in memory is an error with the figures, exit "
              "code 5. Figures are cached. Runs, and SavedModels (with --mode predict), are "
-             "compiled as they were built.",
+             "compiled as they were built. With --memory, the plan of the CPU's memory is printed: "
+             "the temporaries of a step beside the most bytes that are alive at once, less than "
+             "which no plan takes.",
     .examples = "  sextant compile resnet50 --target tpu:v5e:2x2 --batch-size 1024\n"
                 "  sextant compile resnet50 --target v5litepod-16 --batch-size 4096 --json\n"
                 "  sextant compile resnet50 --target v6e-8 --batch-size 2048 "
@@ -248,7 +361,8 @@ const sx_command sx_command_compile = {
                 "--num_classes 5\n"
                 "  sextant compile run1 --target pjrt-cpu:2 --batch-size 64\n"
                 "  sextant compile models/flowers/1 --mode predict --target v5litepod-1 "
-                "--batch-size 64",
+                "--batch-size 64\n"
+                "  sextant compile resnet50 --memory --batch-size 16 --svg plan.svg",
     .min_words = 1,
     .max_words = 1,
     .rest = "model parameters",

@@ -50,7 +50,7 @@ typedef struct cpu_executable {
 
 typedef struct cpu_run {
     sx_run head;
-    char *arenas;      /* [shards] of shard_bytes, then the common one */
+    char *arenas;      /* [shards] of shard_bytes, then common_bytes */
     char ***bases;     /* [shards][spaces] */
     void **states;     /* [shards][steps] */
     int64_t *times_ns; /* [workers][steps], or NULL; behind them: */
@@ -409,7 +409,7 @@ static sx_status allocate(cpu_run *r, cpu_executable *e)
     for (int s = 0; s < p->shards; s++) {
         r->bases[s] = table + (ptrdiff_t)s * p->n_spaces;
         r->bases[s][SX_CPU_SHARD] = r->arenas + (size_t)s * shard;
-        r->bases[s][SX_CPU_COMMON] = r->arenas + (size_t)p->shards * shard;
+        r->bases[s][SX_CPU_COMMON] = r->arenas;
         r->bases[s][SX_CPU_CONST] = p->constants;
         r->bases[s][SX_CPU_KEPT] = e->kept;
     }

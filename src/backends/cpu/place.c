@@ -2,13 +2,14 @@
  *   results:   written directly to the caller's buffer if its old contents are no longer read;
  *              else copied at the end
  *   in place:  an elementwise output takes the place of an input that is last used there
- *   the rest:  lifetimes in steps; greedy by size, each at the lowest offset that is free during
- *              its whole lifetime (as TensorFlow Lite plans its arena)
+ *   the rest:  lifetimes in steps; packed so that those that are alive at once do not overlap
+ *              (pack.h)
  * Shards run a sharded stage at different speeds, but each has its own arena, so lifetimes there
- * are counted in steps. In the common arena, they are rounded up to whole stages. */
+ * are counted in steps. Those of common values are rounded up to whole stages. */
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/cpu/memory_map.h"
 #include "backends/cpu/planner.h"
 #include "base/checked.h"
 
@@ -196,8 +197,7 @@ static void try_in_place(sx_cpu_planner *p, int k)
 /* ---- Arenas ---- */
 
 typedef struct block {
-    int64_t bytes, offset;
-    int first, last;
+    sx_cpu_life life;
     int space; /* SX_CPU_SHARD, SX_CPU_COMMON or SX_CPU_ONCE */
     int value; /* 0: scratch of `unit` */
     int unit;
@@ -232,66 +232,146 @@ static const char *describe_block(sx_cpu_planner *p, const block *b)
     return text != NULL ? text : "";
 }
 
-static int by_size(const void *a, const void *b)
+/* The sum of all blocks does not overflow, even times the number of shards. */
+static const int64_t max_arena_bytes = (int64_t)1 << 52;
+
+static void name_largest(sx_cpu_planner *p, const block *blocks, int n)
 {
-    const block *x = a, *y = b;
-    if (x->bytes != y->bytes) {
-        return x->bytes > y->bytes ? -1 : 1;
+    const block *largest = NULL;
+    for (int i = 0; i < n; i++) {
+        const bool larger = largest == NULL || blocks[i].life.bytes > largest->life.bytes;
+        largest = larger ? &blocks[i] : largest;
     }
-    return (x->first > y->first) - (x->first < y->first);
+    const int frozen = p->largest_frozen;
+    p->largest = "none";
+    if (largest != NULL && (frozen == 0 || largest->life.bytes > p->values[frozen].bytes)) {
+        p->largest = describe_block(p, largest);
+    } else if (frozen != 0) {
+        p->largest = describe_block(p, &(block){.value = frozen, .unit = -1});
+    }
 }
 
-/* The lowest offset that is free while `b` lives; placed[] is sorted by offset. */
-static int64_t lowest_free(const block *b, block *const *placed, int n)
+/* Sets the lives of the blocks of one space; lives[n + n_fixed], of which the last n_fixed are the
+ * caller's. */
+static sx_status pack_space(sx_cpu_planner *p, block *blocks, int n, int space, sx_cpu_life *lives,
+                            int n_fixed, int64_t *out_bytes)
 {
-    int64_t at = 0;
+    int count = 0;
     for (int i = 0; i < n; i++) {
-        const block *o = placed[i];
-        bool meets = o->space == b->space && o->first <= b->last && b->first <= o->last;
-        if (meets && o->offset + o->bytes > at) {
-            if (o->offset >= at + b->bytes) {
-                break;
-            }
-            at = o->offset + o->bytes;
+        count += blocks[i].space == space;
+    }
+    memmove(lives + count, lives + n, (size_t)n_fixed * sizeof(*lives));
+    for (int i = 0, at = 0; i < n; i++) {
+        if (blocks[i].space == space) {
+            lives[at++] = blocks[i].life;
         }
     }
-    return at;
+    SX_TRY(sx_cpu_pack(lives, count, n_fixed, &p->scratch, out_bytes));
+    for (int i = 0, at = 0; i < n; i++) {
+        if (blocks[i].space == space) {
+            blocks[i].life = lives[at++];
+            *blocks[i].at = (sx_cpu_operand){space, blocks[i].life.offset};
+        }
+    }
+    return SX_OK;
 }
 
-/* The sum with one more block does not overflow, even times the number of shards. */
-static const int64_t max_arena_bytes = (int64_t)1 << 52;
+/* Common blocks lie in the shards' arenas, too, where these are free: the lives of common blocks
+ * are whole stages, and between stages all shards are at the same step. They use the first few
+ * arenas; the rest of many counts as one block that lives for ever. */
+enum { SHARED_ARENAS = 8 };
+
+static sx_status pack_common(sx_cpu_planner *p, block *blocks, int n)
+{
+    sx_cpu_plan *plan = p->plan;
+    const int shared = SX_MIN(plan->shards, (int)SHARED_ARENAS);
+    sx_cpu_life *lives = sx_arena_array(&p->scratch, n + shared * n + 2, sx_cpu_life);
+    int64_t end = 0;
+    int n_fixed = 0;
+    if (lives == NULL) {
+        return sx_cpu_no_memory();
+    }
+    for (int s = 0; s < shared; s++) {
+        for (int i = 0; i < n; i++) {
+            if (blocks[i].space == SX_CPU_SHARD) {
+                lives[n + n_fixed] = blocks[i].life;
+                lives[n + n_fixed++].offset += s * plan->shard_bytes;
+            }
+        }
+    }
+    const int64_t arenas = plan->shards * plan->shard_bytes;
+    if (shared < plan->shards) {
+        const int64_t rest = (plan->shards - shared) * plan->shard_bytes;
+        lives[n + n_fixed++] =
+            (sx_cpu_life){.bytes = rest, .last = plan->n_steps, .offset = arenas - rest};
+    }
+    SX_TRY(pack_space(p, blocks, n, SX_CPU_COMMON, lives, n_fixed, &end));
+    plan->common_bytes = SX_MAX(end - arenas, 0);
+    return SX_OK;
+}
 
 static sx_status pack(sx_cpu_planner *p, block *blocks, int n)
 {
-    block **placed = sx_arena_array(&p->scratch, n + 1, block *);
-    if (placed == NULL) {
-        return sx_cpu_no_memory();
-    }
-    qsort(blocks, (size_t)n, sizeof(block), by_size);
-    p->largest = "none";
-    if (n > 0 && (p->largest_frozen == 0 || blocks[0].bytes > p->values[p->largest_frozen].bytes)) {
-        p->largest = describe_block(p, &blocks[0]);
-    } else if (p->largest_frozen != 0) {
-        p->largest = describe_block(p, &(block){.value = p->largest_frozen, .unit = -1});
-    }
+    int64_t sum = 0;
+    name_largest(p, blocks, n);
     for (int i = 0; i < n; i++) {
-        block *b = &blocks[i];
-        b->offset = lowest_free(b, placed, i);
-        if (b->offset > max_arena_bytes) {
+        if (!sx_add_i64(sum, blocks[i].life.bytes, &sum) || sum > max_arena_bytes) {
             return sx_cpu_too_large(p->largest);
         }
-        *b->at = (sx_cpu_operand){b->space, b->offset};
-        int64_t *top = b->space == SX_CPU_ONCE     ? &p->plan->once_bytes
-                       : b->space == SX_CPU_COMMON ? &p->plan->common_bytes
-                                                   : &p->plan->shard_bytes;
-        *top = b->offset + b->bytes > *top ? b->offset + b->bytes : *top;
-        int j = i;
-        for (; j > 0 && placed[j - 1]->offset > b->offset; j--) {
-            placed[j] = placed[j - 1];
-        }
-        placed[j] = b;
     }
-    return SX_OK;
+    sx_cpu_life *lives = sx_arena_array(&p->scratch, n + 1, sx_cpu_life);
+    if (lives == NULL) {
+        return sx_cpu_no_memory();
+    }
+    SX_TRY(pack_space(p, blocks, n, SX_CPU_ONCE, lives, 0, &p->plan->once_bytes));
+    SX_TRY(pack_space(p, blocks, n, SX_CPU_SHARD, lives, 0, &p->plan->shard_bytes));
+    return pack_common(p, blocks, n);
+}
+
+/* The layer of a block's value, or of the unit whose scratch it is. */
+static const char *layer_of(const sx_cpu_planner *p, const block *b)
+{
+    const int unit = b->value != 0 ? p->values[b->value].maker : b->unit;
+    const sx_cpu_unit *u = unit >= 0 ? &p->units[unit] : NULL;
+    return u != NULL && u->n_nodes > 0 ? p->g->nodes[u->nodes[0]].name : "";
+}
+
+static sx_status draw_map(sx_cpu_planner *p, const block *blocks, int n)
+{
+    sx_cpu_plan *plan = p->plan;
+    sx_cpu_memory_map *map = plan->map;
+    sx_cpu_life *lives = sx_arena_array(&p->scratch, n + 1, sx_cpu_life);
+    map->blocks = sx_arena_array(&plan->arena, n + 1, sx_cpu_mapped);
+    map->step_layers = sx_arena_array(&plan->arena, plan->n_steps + 1, const char *);
+    if (lives == NULL || map->blocks == NULL || map->step_layers == NULL) {
+        return sx_cpu_no_memory();
+    }
+    for (int i = 0; i < n; i++) {
+        const block *b = &blocks[i];
+        if (b->space == SX_CPU_ONCE) {
+            continue;
+        }
+        const bool common = b->space == SX_CPU_COMMON;
+        sx_cpu_mapped *to = &map->blocks[map->n];
+        *to = (sx_cpu_mapped){.life = b->life,
+                              .common = common,
+                              .what = sx_arena_strdup(&plan->arena, describe_block(p, b)),
+                              .layer = sx_arena_strdup(&plan->arena, layer_of(p, b)),
+                              .scratch = b->value == 0};
+        lives[map->n] = b->life;
+        lives[map->n++].bytes *= common ? 1 : plan->shards;
+        if (to->what == NULL || to->layer == NULL) {
+            return sx_cpu_no_memory();
+        }
+    }
+    for (int i = 0; i < plan->n_steps; i++) {
+        map->step_layers[i] = plan->steps[0][i].node;
+    }
+    map->n_steps = plan->n_steps;
+    map->shards = plan->shards;
+    map->shard_bytes = plan->shard_bytes;
+    map->bytes = plan->shards * plan->shard_bytes + plan->common_bytes;
+    return sx_cpu_most_alive(lives, map->n, &p->scratch, &map->least_bytes, &map->least_step);
 }
 
 static sx_status place_temporaries(sx_cpu_planner *p)
@@ -304,9 +384,9 @@ static sx_status place_temporaries(sx_cpu_planner *p)
     for (int i = 1; i < p->n_values; i++) {
         sx_cpu_pvalue *v = &p->values[i];
         if (v->root == i && !v->placed && !v->constant && v->last >= 0) {
-            blocks[n++] = (block){.bytes = sx_cpu_round_up(v->bytes + (v->bytes == 0)),
-                                  .first = v->first,
-                                  .last = v->last,
+            blocks[n++] = (block){.life = {.bytes = sx_cpu_round_up(v->bytes + (v->bytes == 0)),
+                                           .first = v->first,
+                                           .last = v->last},
                                   .space = v->frozen              ? SX_CPU_ONCE
                                            : in_shard_arena(p, v) ? SX_CPU_SHARD
                                                                   : SX_CPU_COMMON,
@@ -325,15 +405,15 @@ static sx_status place_temporaries(sx_cpu_planner *p)
             const sx_cpu_stage *s = &p->plan->stages[u->stage];
             int first = u->sharded ? u->step : s->first;
             int last = u->sharded ? u->step : s->first + s->count - 1;
-            blocks[n++] = (block){.bytes = sx_cpu_round_up(bytes),
-                                  .first = first,
-                                  .last = last,
-                                  .space = u->sharded ? SX_CPU_SHARD : SX_CPU_COMMON,
-                                  .unit = k,
-                                  .at = &u->scratch};
+            blocks[n++] =
+                (block){.life = {.bytes = sx_cpu_round_up(bytes), .first = first, .last = last},
+                        .space = u->sharded ? SX_CPU_SHARD : SX_CPU_COMMON,
+                        .unit = k,
+                        .at = &u->scratch};
         }
     }
-    return pack(p, blocks, n);
+    SX_TRY(pack(p, blocks, n));
+    return p->plan->map != NULL ? draw_map(p, blocks, n) : SX_OK;
 }
 
 /* A space of its own, if there are such and it is large. */

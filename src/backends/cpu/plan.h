@@ -18,7 +18,8 @@
  * Operands are (space, offset); execute() fills a table of the spaces' addresses per shard:
  *
  *   SX_CPU_SHARD    this shard's own arena: pieces of temporaries, partials, scratch
- *   SX_CPU_COMMON   arena of common temporaries
+ *   SX_CPU_COMMON   common temporaries: in the shards' arenas, while these have room, and behind
+ *                   the last of them; from the beginning of the first
  *   SX_CPU_CONST    constants
  *   SX_CPU_KEPT     what follows from frozen arguments alone: computed by the first execution, kept
  *                   with the executable
@@ -150,7 +151,9 @@ typedef struct sx_cpu_plan {
     sx_cpu_stage *stages;
     int n_stages;
     int n_spaces;
-    int64_t shard_bytes, common_bytes, const_bytes;
+    int64_t shard_bytes;  /* of the arena of one shard */
+    int64_t common_bytes; /* behind the arenas of all */
+    int64_t const_bytes;
     bool frozen; /* variables keep their values */
     int64_t kept_bytes, once_bytes;
     int *once_order;   /* steps with a part that the first execution alone runs, group by group */
@@ -170,6 +173,7 @@ typedef struct sx_cpu_plan {
     int workers;   /* of the platform */
     double flops;
     sx_cpu_cleanup *cleanups;
+    struct sx_cpu_memory_map *map; /* memory_map.h; NULL: not asked for */
 } sx_cpu_plan;
 
 typedef struct sx_cpu_plan_options {
@@ -180,6 +184,7 @@ typedef struct sx_cpu_plan_options {
     bool frozen;               /* sx_compile_options.frozen */
     sx_executable *executable; /* charged for the plan's memory before it is allocated */
     sx_cpu_shared *shared;     /* where large blocks are found; NULL: nothing has its own */
+    bool map;                  /* fill the plan's map */
 } sx_cpu_plan_options;
 
 SX_MUST_USE sx_status sx_cpu_plan_create(const sx_graph *graph, const sx_cpu_plan_options *options,

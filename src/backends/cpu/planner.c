@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "backends/cpu/memory_map.h"
 #include "backends/cpu/planner.h"
 #include "base/checked.h"
 #include "base/memory.h"
@@ -644,6 +645,11 @@ static sx_status try_plan(const sx_graph *graph, const sx_cpu_plan_options *opti
     sx_arena_init(&p.scratch, 0);
     plan->arena.budget = p.scratch.budget = e != NULL ? e->memory : NULL;
     plan->frozen = way->frozen;
+    plan->map = options->map ? sx_arena_new(&plan->arena, sx_cpu_memory_map) : NULL;
+    if (options->map && plan->map == NULL) {
+        sx_cpu_plan_destroy(plan);
+        return sx_cpu_no_memory();
+    }
     sx_status status = run_passes(graph, options, plan->frozen, &plan->graph);
     if (status == SX_OK) {
         status = plan_all(&p, options, way->crop);

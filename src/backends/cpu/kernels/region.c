@@ -146,11 +146,10 @@ static sx_status make_state(const sx_cpu_step *step, void **out)
 /* The addresses of the plan's own memory; the caller sets those of its arguments and outputs. */
 static char **bind(const sx_cpu_step *step, const sx_cpu_call *call, int b)
 {
-    const region_data *d = step->data;
     region_state *s = call->states[step->index];
     char *scratch = sx_cpu_at(call, step->scratch);
     s->bases[b][SX_CPU_SHARD] = scratch;
-    s->bases[b][SX_CPU_COMMON] = scratch + d->bodies[b]->shard_bytes;
+    s->bases[b][SX_CPU_COMMON] = scratch; /* one shard's arena, and what is behind it */
     return s->bases[b] + SX_CPU_ARGS;
 }
 

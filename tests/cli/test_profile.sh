@@ -78,6 +78,14 @@ ok profile models --steps 2 --threads 1
 says 'models, signature serving_default, float32, batch 1, 1 thread: '
 ok profile models/1 --steps 2 --signature_def tensors --batch-size 3
 says 'signature tensors, float32, batch 3'
+# What runs once, before the steps that are recorded, is no kernel of a step.
+ok profile models/1 --steps 3 --signature tensors --json
+python3 - out <<'P' || fail 'a kernel that took no time'
+import json, sys
+r = json.load(open(sys.argv[1]))
+assert r['signature'] == 'tensors' and r['kernels'], r
+assert all(k['calls'] == 3 and k['ms_per_step'] > 0 for k in r['kernels']), r['kernels']
+P
 fails 1 profile models/1 --signature tensorz
 warns 'serving_default'
 fails 2 profile models/1 --mode train

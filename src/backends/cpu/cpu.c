@@ -1072,7 +1072,7 @@ static sx_status cpu_profile(sx_run *head, const sx_kernel_time **out_rows, int 
             (sx_kernel_time){.kernel = s->kernel,
                              .node = s->node,
                              .ops = s->ops,
-                             .calls = r->calls,
+                             .calls = s->once ? 0 : r->calls, /* it was not recorded */
                              .total_ns = ns,
                              .least_ns = p->shards == 1 ? r->least_ns[i] : 0,
                              .flops = s->flops,

@@ -22,9 +22,15 @@ static const optimizer optimizers[] = {
 #include "savedmodel/optimizers.def"
 };
 
+static bool is_sparse(const char *tf_op)
+{
+    return strncmp(tf_op, "Sparse", 6) == 0 || strncmp(tf_op, "ResourceSparse", 14) == 0;
+}
+
 static const optimizer *find_optimizer(const char *tf_op)
 {
     const char *name = strncmp(tf_op, "Resource", 8) == 0 ? tf_op + 8 : tf_op;
+    name += is_sparse(name) ? strlen("Sparse") : 0;
     for (size_t i = 0; i < SX_COUNT(optimizers) && strncmp(name, "Apply", 5) == 0; i++) {
         if (strcmp(name + 5, optimizers[i].name) == 0) {
             return &optimizers[i];
@@ -168,27 +174,87 @@ static sx_status read_sum(formula *f, sx_value *out)
     return SX_OK;
 }
 
+/* ---- Rows ----
+ *
+ * The sparse form of an operator has the gradient of some rows, and after it their indices. The
+ * formulas are applied to those rows of the variables. A row that occurs twice would be updated
+ * twice in turn, which no formula says; optimizers add up such rows first. */
+
+/* Checks that no index occurs twice. `rows`: how many the variable has. */
+static sx_status require_unique(const sx_tf_op_node *x, sx_value indices, int64_t rows)
+{
+    const sx_tensor_scatter_attrs add = {.how = SX_SCATTER_ADD};
+    const sx_assert_attrs attrs = {
+        .message = sx_arena_printf(&x->im->arena,
+                                   "%s %s: an index occurs more than once; add up the gradients of "
+                                   "equal indices first, as TensorFlow's optimizers do",
+                                   x->n->node->op, x->n->node->name)};
+    sx_value one, zero, ones, counts, shape, holds, y = SX_NO_VALUE;
+    if (attrs.message == NULL) {
+        return sx_import_memory();
+    }
+    SX_TRY(sx_tf_number(x, SX_I32, 1, &one));
+    SX_TRY(sx_tf_number(x, SX_I32, 0, &zero));
+    SX_TF_BUILD(x, &shape, shape, (&(sx_cast_attrs){SX_I64}), indices);
+    SX_TRY(sx_tf_build_open(x, &sx_op_broadcast_to, NULL, one, "shape", shape, &ones));
+    SX_TF_BUILD(x, &counts, broadcast_to, (&(sx_shape_attrs){{1, {rows}}}), zero);
+    SX_TRY(sx_tf_expand(x, indices, -1, &indices));
+    SX_TF_BUILD(x, &counts, tensor_scatter, &add, counts, indices, ones);
+    SX_TF_BUILD(x, &holds, less_equal, NULL, counts, one);
+    SX_TF_BUILD(x, &holds, reduce_all, (&(sx_reduce_attrs){.axes = {1, {0}}}), holds);
+    return sx_tf_build(x, &sx_op_assert, &attrs, &y, 1, (const sx_value[]){holds});
+}
+
 /* ---- Nodes ---- */
+
+/* Input i of the dense form: a sparse one has the indices after the gradient. */
+static sx_status number_operand(formula *f, int i, sx_value *out)
+{
+    SX_TRY(sx_tf_operand(f->x, i, out));
+    if (sx_type_of_value(f->x->b, *out).dtype != f->dtype) { /* a step is an int64 */
+        SX_TF_BUILD(f->x, out, cast, (&(sx_cast_attrs){f->dtype}), *out);
+    }
+    return SX_OK;
+}
 
 static sx_status import_optimizer(sx_tf_op_node *x)
 {
     const optimizer *o = find_optimizer(x->n->node->op);
+    const bool sparse = is_sparse(x->n->node->op);
+    const sx_tensor_scatter_attrs update = {.how = SX_SCATTER_UPDATE};
     formula f = {.x = x, .at = o->inputs};
     const sx_tf_thing *handles[MOST_NAMES] = {NULL};
-    for (int i = 0; *f.at != '\0'; i++) {
+    sx_value whole[MOST_NAMES], indices = SX_NO_VALUE, places = SX_NO_VALUE;
+    for (int i = 0, input = 0; *f.at != '\0'; i++, input++) {
         int length;
         const char *name = take_name(&f, &length);
         const int at = place_of(&f, name, length);
         if (i < o->variables) {
             SX_TRY(sx_tf_require_handle(x, i, &handles[i]));
-            SX_TRY(sx_tf_read_handle(x, handles[i], &f.values[at]));
-        } else {
-            SX_TRY(sx_tf_operand(x, i, &f.values[at]));
+            SX_TRY(sx_tf_read_handle(x, handles[i], &whole[i]));
+            f.dtype = handles[0]->variable.dtype;
+            f.values[at] = whole[i];
+            continue;
         }
+        SX_TRY(number_operand(&f, input, &f.values[at]));
+        if (sparse && (memcmp(name, "grad", 4) == 0 || memcmp(name, "delta", 5) == 0)) {
+            SX_TRY(sx_tf_operand(x, ++input, &indices));
+        }
+    }
+    for (int i = 0; i < o->variables && sparse; i++) {
+        const sx_type *type = &handles[i]->variable;
+        if (type->rank < 1 || type->dims[0] != handles[0]->variable.dims[0]) {
+            return sx_error(SX_DATA_LOSS, "variable %d is %s, variable 0 %s, expected as many rows",
+                            i, SX_TEXT(type), SX_TEXT(&handles[0]->variable));
+        }
+        if (i == 0) {
+            SX_TRY(require_unique(x, indices, type->dims[0]));
+            SX_TRY(sx_tf_expand(x, indices, -1, &places));
+        }
+        SX_TF_BUILD(x, &f.values[i], gather, NULL, whole[i], indices);
     }
     const bool other =
         o->attribute != NULL && sx_tf_read_bool(&x->tf.head, o->attribute, !o->value) == o->value;
-    f.dtype = handles[0]->variable.dtype;
     f.at = other ? o->others : o->formulas;
     while (*f.at != '\0') {
         int length;
@@ -199,6 +265,9 @@ static sx_status import_optimizer(sx_tf_op_node *x)
         (void)take(&f, ';');
     }
     for (int i = 0; i < o->variables; i++) {
+        if (sparse) {
+            SX_TF_BUILD(x, &f.values[i], tensor_scatter, &update, whole[i], places, f.values[i]);
+        }
         SX_TRY(sx_tf_assign(x, handles[i], f.values[i]));
     }
     return SX_OK;
@@ -207,6 +276,9 @@ static sx_status import_optimizer(sx_tf_op_node *x)
 const sx_tf_op_row sx_tf_optimizer_rows[] = {
 #define SX_TF_OPTIMIZER(name, ...) \
     {"Apply" #name, import_optimizer, NULL}, {"ResourceApply" #name, import_optimizer, NULL},
+#define SX_TF_SPARSE_OPTIMIZER(name, ...)                                            \
+    SX_TF_OPTIMIZER(name, __VA_ARGS__){"SparseApply" #name, import_optimizer, NULL}, \
+        {"ResourceSparseApply" #name, import_optimizer, NULL},
 #include "savedmodel/optimizers.def"
     {NULL, NULL, NULL},
 };

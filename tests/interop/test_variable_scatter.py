@@ -39,7 +39,21 @@ class Drawing(tf.Module):
                 "c": raw.RandomShuffle(value=u, seed=7, seed2=8), "d": u + tf.cast(i[:, tf.newaxis], tf.float32)}
 
 
-def check(name, module, feeds, failures):
+class Steps(tf.Module):
+    """A sparse step, in which TensorFlow updates a row twice that occurs twice; Sextant refuses that."""
+
+    def __init__(self):
+        super().__init__()
+        self.v = tf.Variable(np.arange(15, dtype=np.float32).reshape(5, 3))
+        self.a = tf.Variable(np.ones((5, 3), np.float32))
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.int32, "i"), ROWS])
+    def f(self, i, u):
+        raw.ResourceSparseApplyAdagrad(var=self.v.handle, accum=self.a.handle, lr=0.1, grad=u, indices=i)
+        return {"v": self.v.read_value(), "a": self.a.read_value()}
+
+
+def check(name, module, feeds, failures, refused_feeds=()):
     with tempfile.TemporaryDirectory(prefix="sextant-scatter-") as tmp:
         tf.random.set_seed(3)
         tf.saved_model.save(module, tmp, signatures=module.f)
@@ -62,6 +76,13 @@ def check(name, module, feeds, failures):
             for key, y in expected.items():
                 if not np.allclose(got[key], y, 1e-6, 1e-6):
                     failures.append(f"{name}, call {k}, {key}: {got[key]}, TensorFlow {y}")
+        for i, u, why in refused_feeds:
+            try:
+                ours.run("serving_default", {"i": np.int32(i), "u": np.float32(u)})
+                failures.append(f"{name}: {i} is not refused")
+            except Refused as refused:
+                if why not in str(refused):
+                    failures.append(f"{name}: {i} is refused with {refused}, expected {why}")
 
 
 def main():
@@ -72,6 +93,8 @@ def main():
         for how in ("Update", "Add", "Sub", "Min", "Max") + (() if slices else ("Mul",)):
             check(f"{how}{' of slices' if slices else ''}", Scattering(how, slices), feeds, failures)
     check("outside", Scattering("Add", False), [*feeds, ([5], np.ones((1, 3)))], failures)
+    check("sparse step", Steps(), [([0, 2], np.ones((2, 3))), ([], np.ones((0, 3))), ([4, 1, 0], np.ones((3, 3))), ([5], np.ones((1, 3)))],
+          failures, [([1, 1], np.ones((2, 3)), "an index occurs more than once"), ([5], np.ones((1, 3)), "5")])
     check("random numbers", Drawing(), feeds, failures)
     for failure in failures:
         print(f"FAIL {failure}")

@@ -25,12 +25,15 @@ OPTIMIZERS = {
     "FtrlV2": ({"accum": 0.1, "linear": 0}, {"l2_shrinkage": 0.2, **FTRL}, {"multiply_linear_by_lr": True}),
     "ProximalGradientDescent": ({}, {"alpha": 0.1, "l1": 0.5, "l2": 0.1}, {}),
     "ProximalAdagrad": ({"accum": 0.1}, {"lr": 0.1, "l1": 0.5, "l2": 0.1}, {}),
+    "AdagradDA": ({"gradient_accumulator": 0, "gradient_squared_accumulator": 0.1}, {"lr": 0.1, "l1": 0.01, "l2": 0.1}, {}),
     "AddSign": ({"m": 0}, {"lr": 0.1, "alpha": 1.0, "sign_decay": 0.9, "beta": 0.9}, {}),
     "PowerSign": ({"m": 0}, {"lr": 0.1, "logbase": 1.0, "sign_decay": 0.9, "beta": 0.9}, {}),
 }
 
+SPARSE = [name for name in OPTIMIZERS if hasattr(tf.raw_ops, f"ResourceSparseApply{name}")]
 
-def steps_of(name, attributes):
+
+def steps_of(name, attributes, sparse=False):
     slots, numbers, _ = OPTIMIZERS[name]
 
     def make(path):
@@ -41,9 +44,14 @@ def steps_of(name, attributes):
         @tf.function(input_signature=[spec("x", tf.float32, None, 4)])
         def f(x):
             gradient = tf.reduce_mean(x[:, None] * m.var, 0)
-            getattr(tf.raw_ops, f"ResourceApply{name}")(
+            step = {"global_step": tf.constant(3, tf.int64)} if name == "AdagradDA" else {}
+            rows = {}
+            if sparse:
+                rows["indices"] = tf.constant([2, 0])[:tf.shape(x)[0] // 2 + 1]  # one, two
+                gradient = tf.gather(gradient, rows["indices"])
+            getattr(tf.raw_ops, f"Resource{'Sparse' if sparse else ''}Apply{name}")(
                 var=m.var.handle, **{k: v.handle for k, v in m.slots.items()}, **{k: tf.constant(v) for k, v in numbers.items()},
-                **{"delta" if "GradientDescent" in name else "grad": gradient}, **attributes)
+                **{"delta" if "GradientDescent" in name and not sparse else "grad": gradient}, **rows, **step, **attributes)
             return {"var": m.var.read_value(), **{k: v.read_value() for k, v in m.slots.items()}}
         tf.saved_model.save(m, path, signatures=f)
     return make
@@ -53,6 +61,9 @@ for optimizer, (_, _, other) in OPTIMIZERS.items():
     for form in ({}, other) if other else ({},):
         add(f"optimizer_{optimizer}{'_other' if form else ''}", steps_of(optimizer, form), batches=(1, 3, 32, 3),
             sample=optimizer in ("Adam", "RMSProp", "FtrlV2"))
+        if optimizer in SPARSE:
+            add(f"optimizer_sparse_{optimizer}{'_other' if form else ''}", steps_of(optimizer, form, True), batches=(1, 3, 32, 3),
+                sample=optimizer in ("Adagrad", "FtrlV2"))
 
 
 def adam_of_tensorflow_1(path):
@@ -71,3 +82,31 @@ def adam_of_tensorflow_1(path):
 
 
 add("optimizer_of_tensorflow_1", adam_of_tensorflow_1, batches=(1, 3, 32, 3), sample=True)
+
+
+def sparse_of_tensorflow_1(make):
+    def save(path):
+        """minimize() of a lookup in reference variables; the lookups name rows several times."""
+        v1 = tf.compat.v1
+        with tf.Graph().as_default(), v1.Session() as session:
+            ids = v1.placeholder(tf.int32, [None], "ids")
+            table = v1.get_variable("table", initializer=fixed(1, 5, 3), use_resource=False)
+            loss = tf.reduce_sum(tf.square(tf.nn.embedding_lookup(table, ids) - 0.5))
+            train = make(v1.train).minimize(loss)
+            with tf.control_dependencies([train]):
+                outputs = {"table": tf.identity(table._ref())}
+            session.run(v1.global_variables_initializer())
+            v1.saved_model.simple_save(session, path, {"ids": ids}, outputs)
+    return save
+
+
+for optimizer, make in {
+        "sgd": lambda train: train.GradientDescentOptimizer(0.1),
+        "momentum": lambda train: train.MomentumOptimizer(0.1, 0.9, use_nesterov=True),
+        "adagrad": lambda train: train.AdagradOptimizer(0.1),
+        "adadelta": lambda train: train.AdadeltaOptimizer(0.1),
+        "rmsprop": lambda train: train.RMSPropOptimizer(0.1, centered=True),
+        "adam": lambda train: train.AdamOptimizer(0.1),
+        "ftrl": lambda train: train.FtrlOptimizer(0.1, l1_regularization_strength=0.01, l2_shrinkage_regularization_strength=0.02),
+        "proximal_adagrad": lambda train: train.ProximalAdagradOptimizer(0.1, l1_regularization_strength=0.01)}.items():
+    add(f"sparse_{optimizer}_of_tensorflow_1", sparse_of_tensorflow_1(make), batches=(1, 3, 32, 3))

@@ -252,6 +252,11 @@ static sx_status join_results(const sx_tf_thing *a, const sx_tf_thing *b, int i,
         return sx_tf_unsupported("output %d is a list of tensors, which one branch does not set",
                                  i);
     }
+    if (a->uneven != b->uneven) {
+        return sx_tf_unsupported("output %d is a list of tensors of one shape in one branch, of "
+                                 "several in the other",
+                                 i);
+    }
     if (has_value(a) && type->dtype != other->dtype) {
         return sx_error(SX_DATA_LOSS, "output %d is %s in one branch and %s in the other", i,
                         sx_dtype_name(type->dtype), sx_dtype_name(other->dtype));
@@ -647,6 +652,10 @@ static sx_status import_loop_body(const sx_tf_op_node *x, loop *l, sx_graph **ou
                                            results[i].kind == SX_TF_LIST
                                                ? "a list of tensors whose shape is unknown"
                                                : "a variable's handle that changes");
+            } else if (results[i].uneven != r.args[i].uneven) {
+                status = sx_tf_unsupported("state %d is a list of tensors of one shape, which get "
+                                           "several",
+                                           i);
             } else if (made.dtype != l->types[i].dtype) {
                 status = sx_error(SX_DATA_LOSS, "state %d is %s, the body gives %s", i,
                                   sx_dtype_name(l->types[i].dtype), sx_dtype_name(made.dtype));
@@ -775,7 +784,8 @@ static sx_status import_while(sx_tf_op_node *x)
         const sx_tf_thing *arg = &l.args[l.order[k]];
         sx_tf_thing *out = &x->n->out[l.order[k]];
         const sx_value made = sx_output_of(y, k);
-        *out = (sx_tf_thing){.kind = arg->kind, .value = made, .of_complex = arg->of_complex};
+        *out = (sx_tf_thing){
+            .kind = arg->kind, .value = made, .of_complex = arg->of_complex, .uneven = arg->uneven};
         out->variable = sx_type_of_value(x->b, made);
         if (out->kind == SX_TF_COMPLEX && status == SX_OK) {
             status = sx_tf_split_complex(x, made, out);

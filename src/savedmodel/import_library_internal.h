@@ -39,6 +39,8 @@ typedef struct sx_tf_thing {
     sx_value parts[2]; /* COMPLEX: real, imaginary */
     bool grows;        /* ARRAY: a tensor beyond the end extends it */
     bool of_complex;   /* LIST: its tensors are complex, the parts their last dimension */
+    sx_dtype uneven;   /* LIST: its tensors' dtype if each is a string that holds it, of any shape
+                        * (graph/ops/ragged_variant.h); else NONE */
 } sx_tf_thing;
 
 /* The graph, or a function, for some argument types. */

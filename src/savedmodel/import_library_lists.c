@@ -6,10 +6,15 @@
  *   GetItem, SetItem              take_row, put_row
  *   PushBack, Resize              concat
  *
+ * Where their shapes differ (`uneven`) each tensor is a string of ragged_to_variant, and the list a
+ * vector of these: what Split by unequal lengths gives, and what is made for Concat of tensors
+ * whose first dimension is unknown.
+ *
  * A loop that is the first to set a list's tensors has to pass the whole list as its state: the
  * shape comes from the results of its body (import_library_control.c). */
 #include "savedmodel/import_library_ops.h"
 
+#include <stdint.h>
 #include <string.h>
 
 #include <sextant/complex.h>
@@ -26,26 +31,43 @@ static sx_status list_operand(const sx_tf_op_node *x, int i, const sx_tf_thing *
                                       : sx_tf_unsupported("input %d is not a list of tensors", i);
 }
 
-static void set_list(sx_tf_op_node *x, int output, sx_value value, bool of_complex)
+/* A list like another, with these tensors. */
+static void set_list(sx_tf_op_node *x, int output, sx_value value, const sx_tf_thing *like)
 {
     x->n->out[output] = (sx_tf_thing){.kind = SX_TF_LIST,
                                       .value = value,
                                       .variable = sx_type_of_value(x->b, value),
-                                      .of_complex = of_complex};
+                                      .of_complex = like->of_complex,
+                                      .uneven = like->uneven};
 }
 
-/* Input i, a tensor or tensors for a list: of complex numbers both parts. */
-static sx_status item_operand(const sx_tf_op_node *x, int i, sx_value *out, bool *out_complex)
+/* Input i, a tensor (`rows`: tensors) for the list `like`. */
+static sx_status item_operand(const sx_tf_op_node *x, int i, bool rows, sx_tf_thing *like,
+                              sx_value *out)
 {
-    *out_complex = i < x->n->n_in && x->n->in[i].kind == SX_TF_COMPLEX;
-    return *out_complex ? sx_tf_join_complex(x, &x->n->in[i], out) : sx_tf_operand(x, i, out);
+    like->of_complex = i < x->n->n_in && x->n->in[i].kind == SX_TF_COMPLEX;
+    if (like->of_complex) {
+        return sx_tf_join_complex(x, &x->n->in[i], out);
+    }
+    SX_TRY(sx_tf_operand(x, i, out));
+    const sx_ragged_to_variant_attrs whole = {.batched = rows};
+    if (like->uneven != SX_DTYPE_NONE) {
+        SX_TF_BUILD(x, out, ragged_to_variant, &whole, *out);
+    }
+    return SX_OK;
 }
 
-/* An output that is a tensor, or are tensors, of a list. */
-static sx_status set_item(sx_tf_op_node *x, int output, sx_value v, bool of_complex)
+/* An output that is a tensor (`rows`: tensors) of the list `like`. */
+static sx_status set_item(sx_tf_op_node *x, int output, sx_value v, bool rows,
+                          const sx_tf_thing *like)
 {
-    if (of_complex) {
+    if (like->of_complex) {
         return sx_tf_split_complex(x, v, &x->n->out[output]);
+    }
+    if (like->uneven != SX_DTYPE_NONE) { /* -1: the shapes must be equal */
+        const sx_ragged_from_variant_attrs attrs = {
+            .input_ragged_rank = rows ? -1 : 0, .Tvalues = like->uneven, .Tsplits = SX_I64};
+        SX_TF_BUILD(x, &v, ragged_from_variant, &attrs, v);
     }
     sx_tf_set(x, output, v);
     return SX_OK;
@@ -137,15 +159,23 @@ sx_status sx_tf_list_fill(const sx_tf_op_node *x, const sx_tf_thing *list, sx_va
     return zeros(x, n, list->variable.rank > 0 ? list->variable.dims[0] : -1, like, from, out);
 }
 
+static sx_status require_even(const sx_tf_thing *list)
+{
+    return list->uneven == SX_DTYPE_NONE
+               ? SX_OK
+               : sx_tf_unsupported("of a list of tensors whose shapes differ");
+}
+
 sx_status sx_tf_list_zeros_like(sx_tf_op_node *x)
 {
     const sx_tf_thing *list = NULL;
     sx_value all = SX_NO_VALUE;
     SX_TRY(list_operand(x, 0, &list));
+    SX_TRY(require_even(list));
     x->n->out[0] = *list;
     if (sx_value_is(list->value)) {
         SX_TRY(sx_tf_list_fill(x, list, list->value, 1, &all));
-        set_list(x, 0, all, list->of_complex);
+        set_list(x, 0, all, list);
     }
     return SX_OK;
 }
@@ -154,13 +184,12 @@ sx_status sx_tf_list_sum(sx_tf_op_node *x)
 {
     const sx_tf_thing *list = NULL;
     sx_value sum = SX_NO_VALUE;
-    bool of_complex = false;
     for (int i = 0; i < x->n->n_in; i++) {
         SX_TRY(list_operand(x, i, &list));
+        SX_TRY(require_even(list));
         if (!sx_value_is(list->value)) { /* no tensor of it is set: zeros */
             continue;
         }
-        of_complex = list->of_complex;
         if (sx_value_is(sum)) {
             SX_TF_BUILD(x, &sum, add, NULL, sum, list->value);
         } else {
@@ -168,7 +197,7 @@ sx_status sx_tf_list_sum(sx_tf_op_node *x)
         }
     }
     if (sx_value_is(sum)) {
-        set_list(x, 0, sum, of_complex);
+        set_list(x, 0, sum, list);
     } else {
         x->n->out[0] = *list;
     }
@@ -219,7 +248,7 @@ static sx_status empty_list(sx_tf_op_node *x, int output, sx_dtype dtype, int64_
         SX_TRY(nothing_of(x, type.dtype, &zero));
         SX_TRY(sx_tf_build(x, &sx_op_broadcast_to, &attrs, &like, 1, &zero));
         SX_TRY(sx_tf_list_fill(x, list, like, 0, &all));
-        set_list(x, output, all, of_complex);
+        set_list(x, output, all, list);
     }
     return SX_OK;
 }
@@ -250,6 +279,98 @@ static int64_t known_scalar(const sx_tf_op_node *x, int i)
     return known ? list.v[0] : SX_UNKNOWN_DIM;
 }
 
+/* Whether the list that input `i` of a node names is this node's, as it was or with tensors set.
+ * *steps bounds the search. */
+static bool comes_from_here(const sx_tf_op_node *x, const Tensorflow__NodeDef *reader, int i,
+                            int *steps)
+{
+    enum { SAME = -1, ANY = -2 }; /* the input of the output's number; each */
+    static const struct {
+        const char *op;
+        int list; /* the input that it passes on */
+    } passes[] = {{"Identity", 0},
+                  {"TensorListSetItem", 0},
+                  {"TensorListPushBack", 0},
+                  {"TensorListResize", 0},
+                  {"TensorListPopBack", 0},
+                  {"TensorArrayWriteV3", 3},
+                  {"TensorArrayScatterV3", 3},
+                  {"While", SAME},
+                  {"StatelessWhile", SAME},
+                  {"If", ANY},
+                  {"StatelessIf", ANY}};
+    sx_tf_ref ref;
+    if (i >= (int)reader->n_input || !sx_tf_ref_parse(reader->input[i], &ref) || --*steps < 0) {
+        return false;
+    }
+    const int node = sx_tf_body_find_node(x->body, &ref);
+    const Tensorflow__NodeDef *maker = node >= 0 ? x->body->nodes[node] : NULL;
+    if (maker == NULL || maker == x->n->node) {
+        return maker != NULL;
+    }
+    size_t k = 0;
+    while (k < SX_COUNT(passes) && strcmp(passes[k].op, maker->op) != 0) {
+        k++;
+    }
+    if (k == SX_COUNT(passes)) {
+        return false;
+    }
+    bool found = false;
+    const int list = passes[k].list == SAME ? ref.output : passes[k].list;
+    for (size_t j = 0; list == ANY && j < maker->n_input && !found; j++) {
+        found = comes_from_here(x, maker, (int)j, steps);
+    }
+    return list == ANY ? found : comes_from_here(x, maker, list, steps);
+}
+
+/* Whether the list's tensors are concatenated though their first dimension is not known, so that it
+ * may differ. */
+static bool is_concatenated(const sx_tf_op_node *x)
+{
+    bool found = false;
+    int steps = 256;
+    for (size_t i = 0; i < x->body->n_nodes && !found; i++) {
+        const Tensorflow__NodeDef *n = x->body->nodes[i];
+        const bool array = strcmp(n->op, "TensorArrayConcatV3") == 0;
+        if (array || strncmp(n->op, "TensorListConcat", strlen("TensorListConcat")) == 0) {
+            found = comes_from_here(x, n, array ? 1 : 0, &steps);
+        }
+    }
+    return found;
+}
+
+/* A list of n tensors of any shapes that are not set. */
+static sx_status uneven_list(sx_tf_op_node *x, int output, sx_dtype dtype, int64_t n_known,
+                             sx_value n)
+{
+    const sx_tf_thing like = {.uneven = dtype};
+    const sx_type type = sx_type_of(SX_STRING, n_known);
+    sx_value all = SX_NO_VALUE;
+    SX_TRY(nothing_of(x, SX_STRING, &all));
+    if (n_known >= 0) {
+        SX_TF_BUILD(x, &all, broadcast_to, (&(sx_shape_attrs){{1, {n_known}}}), all);
+    } else {
+        SX_TF_BUILD(x, &n, cast, (&(sx_cast_attrs){SX_I64}), n);
+        SX_TF_BUILD(x, &n, reshape, (&(sx_shape_attrs){{1, {1}}}), n);
+        const sx_attr_operand open = {sx_tf_attr_row(&sx_op_broadcast_to, "shape"), n};
+        all = sx_tf_build_as(x, &sx_op_broadcast_to, NULL, &all, 1, &open, 1, &type);
+    }
+    set_list(x, output, all, &like);
+    return SX_OK;
+}
+
+/* Whether a shape says the first dimension. */
+static bool says_first(const sx_tensor *shape)
+{
+    sx_ints dims = {0};
+    sx_status status = shape != NULL && shape->type.rank == 1 && shape->type.dims[0] <= SX_MAX_RANK
+                           ? sx_import_ints(shape, 0, &dims)
+                           : SX_OK;
+    const bool says = status == SX_OK && dims.n > 0 && dims.v[0] >= 0;
+    sx_status_free(status);
+    return says;
+}
+
 /* element_shape, num_elements */
 static sx_status import_reserve(sx_tf_op_node *x)
 {
@@ -257,6 +378,9 @@ static sx_status import_reserve(sx_tf_op_node *x)
     sx_dtype dtype;
     SX_TRY(sx_tf_operand(x, 1, &n));
     SX_TRY(dtype_attr(x, "element_dtype", &dtype));
+    if (!sx_dtype_is_complex(dtype) && !says_first(x->tf.head.values[0]) && is_concatenated(x)) {
+        return uneven_list(x, 0, dtype, known_scalar(x, 1), n);
+    }
     return empty_list(x, 0, dtype, known_scalar(x, 1), n, x->tf.head.values[0]);
 }
 
@@ -265,6 +389,9 @@ static sx_status import_empty(sx_tf_op_node *x)
 {
     sx_dtype dtype;
     SX_TRY(dtype_attr(x, "element_dtype", &dtype));
+    if (!sx_dtype_is_complex(dtype) && !says_first(x->tf.head.values[0]) && is_concatenated(x)) {
+        return uneven_list(x, 0, dtype, 0, SX_NO_VALUE);
+    }
     return empty_list(x, 0, dtype, 0, SX_NO_VALUE, NULL);
 }
 
@@ -272,9 +399,9 @@ static sx_status import_empty(sx_tf_op_node *x)
 static sx_status import_from_tensor(sx_tf_op_node *x)
 {
     sx_value v = SX_NO_VALUE;
-    bool of_complex = false;
-    SX_TRY(item_operand(x, 0, &v, &of_complex));
-    set_list(x, 0, v, of_complex);
+    sx_tf_thing like = {.kind = SX_TF_LIST};
+    SX_TRY(item_operand(x, 0, true, &like, &v));
+    set_list(x, 0, v, &like);
     return SX_OK;
 }
 
@@ -283,10 +410,11 @@ static sx_status import_stack(sx_tf_op_node *x)
 {
     sx_value v = SX_NO_VALUE;
     SX_TRY(list_value(x, 0, &v));
-    return set_item(x, 0, v, x->n->in[0].of_complex);
+    return set_item(x, 0, v, true, &x->n->in[0]);
 }
 
-static sx_status take(sx_tf_op_node *x, sx_value list, sx_value index, bool of_complex)
+static sx_status take(sx_tf_op_node *x, int output, sx_value list, sx_value index,
+                      const sx_tf_thing *like)
 {
     sx_value y = SX_NO_VALUE;
     SX_TF_BUILD(x, &y, cast, (&(sx_cast_attrs){SX_I32}), index);
@@ -295,7 +423,7 @@ static sx_status take(sx_tf_op_node *x, sx_value list, sx_value index, bool of_c
     } else {
         SX_TF_BUILD(x, &y, take_row, (&(sx_row_attrs){.checked = true}), list, y);
     }
-    return set_item(x, 0, y, of_complex);
+    return set_item(x, output, y, false, like);
 }
 
 /* list, index, element_shape */
@@ -304,7 +432,7 @@ static sx_status import_get_item(sx_tf_op_node *x)
     sx_value list = SX_NO_VALUE, index = SX_NO_VALUE;
     SX_TRY(list_value(x, 0, &list));
     SX_TRY(sx_tf_operand(x, 1, &index));
-    return take(x, list, index, x->n->in[0].of_complex);
+    return take(x, 0, list, index, &x->n->in[0]);
 }
 
 /* list with zeros at its end up to `size` tensors, int64 [1]. */
@@ -337,7 +465,7 @@ static sx_status put(sx_tf_op_node *x, const sx_tf_thing *list, sx_value index, 
     }
     SX_TF_BUILD(x, &i, cast, (&(sx_cast_attrs){SX_I32}), index);
     SX_TF_BUILD(x, &y, put_row, (&(sx_row_attrs){.checked = true}), all, item, i);
-    set_list(x, 0, y, list->of_complex);
+    set_list(x, 0, y, list);
     return SX_OK;
 }
 
@@ -346,11 +474,11 @@ static sx_status import_set_item(sx_tf_op_node *x)
 {
     const sx_tf_thing *list = NULL;
     sx_value index = SX_NO_VALUE, item = SX_NO_VALUE;
-    bool of_complex = false;
     SX_TRY(list_operand(x, 0, &list));
     SX_TRY(sx_tf_operand(x, 1, &index));
-    SX_TRY(item_operand(x, 2, &item, &of_complex));
-    return put(x, list, index, item,
+    sx_tf_thing like = *list;
+    SX_TRY(item_operand(x, 2, false, &like, &item));
+    return put(x, &like, index, item,
                sx_tf_read_bool(&x->tf.head, "resize_if_index_out_of_bounds", false));
 }
 
@@ -359,16 +487,16 @@ static sx_status import_push_back(sx_tf_op_node *x)
 {
     const sx_tf_thing *list = NULL;
     sx_value item = SX_NO_VALUE, y = SX_NO_VALUE;
-    bool of_complex = false;
     SX_TRY(list_operand(x, 0, &list));
-    SX_TRY(item_operand(x, 1, &item, &of_complex));
+    sx_tf_thing like = *list;
+    SX_TRY(item_operand(x, 1, false, &like, &item));
     SX_TRY(sx_tf_expand(x, item, 0, &y));
     if (sx_value_is(list->value)) {
         SX_TF_BUILD(x, &y, concat, (&(sx_axis_attrs){0}), list->value, y);
     } else if (list->variable.dims[0] != 0) {
         return sx_tf_unsupported("it extends a list whose tensors were not set");
     }
-    set_list(x, 0, y, list->of_complex);
+    set_list(x, 0, y, &like);
     return SX_OK;
 }
 
@@ -380,12 +508,11 @@ static sx_status import_pop_back(sx_tf_op_node *x)
     SX_TRY(dims_of(x, list, 0, 1, &n));
     SX_TRY(sx_tf_int64s(x, &(sx_ints){1, {1}}, &one));
     SX_TF_BUILD(x, &n, sub, NULL, n, one);
-    SX_TF_BUILD(x, &i, cast, (&(sx_cast_attrs){SX_I32}), n);
-    SX_TF_BUILD(x, &i, reshape, (&(sx_shape_attrs){{0}}), i);
-    SX_TF_BUILD(x, &i, take_row, (&(sx_row_attrs){.checked = true}), list, i);
+    SX_TF_BUILD(x, &i, reshape, (&(sx_shape_attrs){{0}}), n);
+    SX_TRY(take(x, 1, list, i, &x->n->in[0]));
     SX_TRY(sx_tf_first_rows(x, list, n, &list));
-    set_list(x, 0, list, x->n->in[0].of_complex);
-    return set_item(x, 1, i, x->n->in[0].of_complex);
+    set_list(x, 0, list, &x->n->in[0]);
+    return SX_OK;
 }
 
 /* list, size */
@@ -398,7 +525,7 @@ static sx_status import_resize(sx_tf_op_node *x)
     SX_TF_BUILD(x, &size, reshape, (&(sx_shape_attrs){{1, {1}}}), size);
     SX_TRY(extend(x, list, size, &list));
     SX_TRY(sx_tf_first_rows(x, list, size, &list));
-    set_list(x, 0, list, x->n->in[0].of_complex);
+    set_list(x, 0, list, &x->n->in[0]);
     return SX_OK;
 }
 
@@ -424,6 +551,7 @@ static sx_status import_element_shape(sx_tf_op_node *x)
     sx_value list = SX_NO_VALUE, y = SX_NO_VALUE;
     const sx_dtype dtype = sx_tf_read_dtype(&x->tf.head, "shape_type", SX_I32);
     SX_TRY(list_value(x, 0, &list));
+    SX_TRY(require_even(&x->n->in[0]));
     SX_TRY(dims_of(x, list, 1, -1, &y));
     if (x->n->in[0].of_complex) { /* without that of the parts */
         const sx_slice_attrs shape = {.begin = {1, {0}},
@@ -442,14 +570,39 @@ static sx_status import_gather(sx_tf_op_node *x)
     SX_TRY(list_value(x, 0, &list));
     SX_TRY(sx_tf_operand(x, 1, &indices));
     SX_TF_BUILD(x, &y, gather, NULL, list, indices);
-    return set_item(x, 0, y, x->n->in[0].of_complex);
+    return set_item(x, 0, y, true, &x->n->in[0]);
+}
+
+/* The same of tensors whose first dimension differs. */
+static sx_status concat_uneven(sx_tf_op_node *x, sx_value list, sx_dtype dtype)
+{
+    const sx_ragged_from_variant_attrs attrs = {
+        .output_ragged_rank = 1, .Tvalues = dtype, .Tsplits = SX_I64};
+    const sx_ints one = {1, {1}}, all = {1, {-1}};
+    sx_value splits = SX_NO_VALUE, n = SX_NO_VALUE, from = SX_NO_VALUE, rest = SX_NO_VALUE,
+             first = SX_NO_VALUE;
+    int n_out = 0;
+    SX_TRY(
+        sx_tf_add_node(x, &sx_op_ragged_from_variant, &attrs, &list, 1, NULL, 0, &splits, &n_out));
+    sx_tf_set(x, 0, sx_output_of(splits, 1));
+    SX_TRY(dims_of(x, list, 0, 1, &n));
+    SX_TRY(sx_tf_int64s(x, &one, &from));
+    SX_TRY(sx_tf_int64s(x, &all, &rest));
+    SX_TRY(sx_tf_first_rows(x, splits, n, &first));
+    SX_TRY(sx_tf_vector_part(x, splits, from, rest, &splits));
+    SX_TF_BUILD(x, &splits, sub, NULL, splits, first);
+    sx_tf_set(x, 1, splits);
+    return SX_OK;
 }
 
 /* The tensors one after another, [n * k, ...], and their lengths: n times k. */
-static sx_status concat_all(sx_tf_op_node *x, sx_value list, bool of_complex)
+static sx_status concat_all(sx_tf_op_node *x, sx_value list, const sx_tf_thing *like)
 {
     const sx_type type = sx_type_of_value(x->b, list);
     sx_value n = SX_NO_VALUE, k = SX_NO_VALUE, shape = SX_NO_VALUE, y = SX_NO_VALUE;
+    if (like->uneven != SX_DTYPE_NONE) {
+        return concat_uneven(x, list, like->uneven);
+    }
     if (type.rank != SX_UNKNOWN_RANK && type.rank < 2) {
         return sx_error(SX_DATA_LOSS, "it concatenates scalars");
     }
@@ -459,7 +612,7 @@ static sx_status concat_all(sx_tf_op_node *x, sx_value list, bool of_complex)
     SX_TF_BUILD(x, &y, mul, NULL, n, k);
     SX_TF_BUILD(x, &shape, concat, (&(sx_axis_attrs){0}), y, shape);
     SX_TRY(sx_tf_build_open(x, &sx_op_reshape, NULL, list, "shape", shape, &y));
-    SX_TRY(set_item(x, 0, y, of_complex));
+    SX_TRY(set_item(x, 0, y, true, like));
     SX_TRY(sx_tf_build_open(x, &sx_op_broadcast_to, NULL, k, "shape", n, &y));
     sx_tf_set(x, 1, y);
     return SX_OK;
@@ -469,7 +622,46 @@ static sx_status import_concat(sx_tf_op_node *x)
 {
     sx_value list = SX_NO_VALUE;
     SX_TRY(list_value(x, 0, &list));
-    return concat_all(x, list, x->n->in[0].of_complex);
+    return concat_all(x, list, &x->n->in[0]);
+}
+
+/* The rows of a tensor as tensors of these lengths: tensor, element_shape, lengths -> list; handle,
+ * tensor, lengths, flow -> flow. */
+static sx_status import_split(sx_tf_op_node *x)
+{
+    const int at = strcmp(x->n->node->op, "TensorArraySplitV3") == 0 ? 1 : 0;
+    const sx_ragged_to_variant_attrs each = {.batched = true};
+    sx_tf_thing like = {.kind = SX_TF_LIST};
+    sx_value v = SX_NO_VALUE, lengths = SX_NO_VALUE, zero = SX_NO_VALUE, splits = SX_NO_VALUE;
+    SX_TRY(item_operand(x, at, true, &like, &v));
+    SX_TRY(sx_tf_operand(x, 2, &lengths));
+    const sx_type type = sx_type_of_value(x->b, v);
+    const sx_tensor *known = x->tf.head.values[2];
+    const int64_t n = known != NULL && known->type.rank == 1 ? known->type.dims[0] : 0;
+    bool even = n > 0 && type.rank > 0;
+    int64_t length = 0;
+    for (int64_t k = 0; even && k < n; k++) {
+        const char *p = (const char *)known->data + (size_t)k * sx_dtype_bytes(known->type.dtype);
+        const double here = sx_host_load_element(known->type.dtype, p);
+        even = here > 0 && here < INT32_MAX && (k == 0 || here == (double)length);
+        length = even ? (int64_t)here : 0;
+    }
+    if (even) { /* -1: sizes that do not fit are the run's error */
+        SX_TRY(sx_tf_divide_axis(x, v, 0, n, length, &v));
+        set_list(x, 0, v, &like);
+        return SX_OK;
+    }
+    if (like.of_complex) {
+        return sx_tf_unsupported("it splits complex numbers by lengths that differ");
+    }
+    SX_TF_BUILD(x, &lengths, cast, (&(sx_cast_attrs){SX_I64}), lengths);
+    SX_TRY(sx_tf_int64s(x, &(sx_ints){1, {0}}, &zero));
+    SX_TF_BUILD(x, &splits, concat, (&(sx_axis_attrs){0}), zero, lengths);
+    SX_TF_BUILD(x, &splits, cumsum, (&(sx_cumulative_attrs){.axis = 0}), splits);
+    SX_TF_BUILD(x, &v, ragged_to_variant, &each, splits, v);
+    like.uneven = type.dtype;
+    set_list(x, 0, v, &like);
+    return SX_OK;
 }
 
 /* ---- TensorArrayV3: handle, ..., flow ---- */
@@ -492,6 +684,10 @@ static sx_status import_array(sx_tf_op_node *x)
     }
     x->n->out[0] = (sx_tf_thing){.kind = SX_TF_ARRAY,
                                  .grows = sx_tf_read_bool(&x->tf.head, "dynamic_size", false)};
+    if (!sx_tf_read_bool(&x->tf.head, "identical_element_shapes", false) &&
+        !sx_dtype_is_complex(dtype) && !(ranked && says_first(&shape)) && is_concatenated(x)) {
+        return uneven_list(x, 1, dtype, known_scalar(x, 0), n);
+    }
     return empty_list(x, 1, dtype, known_scalar(x, 0), n, ranked ? &shape : NULL);
 }
 
@@ -500,11 +696,11 @@ static sx_status import_array_write(sx_tf_op_node *x)
 {
     const sx_tf_thing *list = NULL;
     sx_value index = SX_NO_VALUE, item = SX_NO_VALUE;
-    bool of_complex = false;
     SX_TRY(list_operand(x, 3, &list));
     SX_TRY(sx_tf_operand(x, 1, &index));
-    SX_TRY(item_operand(x, 2, &item, &of_complex));
-    return put(x, list, index, item, x->n->in[0].grows);
+    sx_tf_thing like = *list;
+    SX_TRY(item_operand(x, 2, false, &like, &item));
+    return put(x, &like, index, item, x->n->in[0].grows);
 }
 
 /* handle, index, flow -> value */
@@ -513,7 +709,7 @@ static sx_status import_array_read(sx_tf_op_node *x)
     sx_value list = SX_NO_VALUE, index = SX_NO_VALUE;
     SX_TRY(list_value(x, 2, &list));
     SX_TRY(sx_tf_operand(x, 1, &index));
-    return take(x, list, index, x->n->in[2].of_complex);
+    return take(x, 0, list, index, &x->n->in[2]);
 }
 
 /* Whether input i is 0, 1, 2, ...: Range(0, n, 1) */
@@ -537,7 +733,7 @@ static sx_status import_array_gather(sx_tf_op_node *x)
     SX_TRY(list_value(x, 2, &list));
     SX_TRY(sx_tf_operand(x, 1, &indices));
     SX_TF_BUILD(x, &y, gather, NULL, list, indices);
-    return set_item(x, 0, y, x->n->in[2].of_complex);
+    return set_item(x, 0, y, true, &x->n->in[2]);
 }
 
 /* The greatest of the indices and 1, int64 [1]; *out_known: the number, or SX_UNKNOWN_DIM. */
@@ -581,19 +777,20 @@ static sx_status import_scatter(sx_tf_op_node *x)
     const sx_tf_thing *list = NULL;
     sx_value v = SX_NO_VALUE, indices = SX_NO_VALUE, n = SX_NO_VALUE, all = SX_NO_VALUE;
     int64_t n_known = SX_UNKNOWN_DIM;
-    bool of_complex = false;
-    SX_TRY(item_operand(x, value, &v, &of_complex));
+    sx_tf_thing like = {.kind = SX_TF_LIST};
     SX_TRY(sx_tf_operand(x, at, &indices));
     if (array || into) {
         SX_TRY(list_operand(x, array ? 3 : 0, &list));
+        like = *list;
     } else {
         n_known = known_scalar(x, 3);
     }
+    SX_TRY(item_operand(x, value, true, &like, &v));
     const int64_t had = list != NULL && list->variable.rank > 0 ? list->variable.dims[0] : n_known;
     const sx_type type = sx_type_of_value(x->b, v);
     const int64_t rows = type.rank > 0 ? type.dims[0] : SX_UNKNOWN_DIM;
     if (counts_from_0(x, at) && !(had >= 0 && rows >= 0 && had > rows)) {
-        set_list(x, 0, v, of_complex);
+        set_list(x, 0, v, &like);
         return SX_OK;
     }
     if (type.dtype == SX_STRING) {
@@ -617,7 +814,7 @@ static sx_status import_scatter(sx_tf_op_node *x)
     }
     SX_TRY(sx_tf_expand(x, indices, -1, &indices));
     SX_TF_BUILD(x, &all, tensor_scatter, &update, all, indices, v);
-    set_list(x, 0, all, of_complex);
+    set_list(x, 0, all, &like);
     return SX_OK;
 }
 
@@ -634,7 +831,7 @@ static sx_status import_array_concat(sx_tf_op_node *x)
 {
     sx_value list = SX_NO_VALUE;
     SX_TRY(list_value(x, 1, &list));
-    return concat_all(x, list, x->n->in[1].of_complex);
+    return concat_all(x, list, &x->n->in[1]);
 }
 
 static sx_status import_array_close(sx_tf_op_node *x)
@@ -660,12 +857,16 @@ const sx_tf_op_row sx_tf_list_rows[] = {
     {"TensorListGather", import_gather, NULL},
     {"TensorListScatterV2", import_scatter, NULL},
     {"TensorListScatterIntoExistingList", import_scatter, NULL},
+    {"TensorListScatter", import_scatter, NULL},
+    {"TensorListConcat", import_concat, NULL},
     {"TensorListConcatV2", import_concat, NULL},
+    {"TensorListSplit", import_split, NULL},
     {"TensorArrayV3", import_array, NULL},
     {"TensorArrayWriteV3", import_array_write, NULL},
     {"TensorArrayReadV3", import_array_read, NULL},
     {"TensorArrayGatherV3", import_array_gather, NULL},
     {"TensorArrayScatterV3", import_scatter, NULL},
+    {"TensorArraySplitV3", import_split, NULL},
     {"TensorArraySizeV3", import_array_size, NULL},
     {"TensorArrayConcatV3", import_array_concat, NULL},
     {"TensorArrayCloseV3", import_array_close, NULL},

@@ -174,10 +174,27 @@ static void test_savedmodel_import_lists__arrays(void **state)
                 NODE("u", "TensorArrayScatterV3", "'t', 'r', 'a', 't:1'", "")
                     NODE("y", "TensorArrayReadV3", "'t', 'o', 'u'", ""),
         "", "float32[2] 1 -2");
-    run(ARRAY("0", ATTR("dynamic_size", "b: true")) NODE("i", "Const", "", INT("1"))
+#define WRITTEN                                                 \
+    NODE("i", "Const", "", INT("1"))                            \
+    NODE("w", "TensorArrayWriteV3", "'t', 'i', 'x', 't:1'", "") \
+    NODE("y", "TensorArrayConcatV3", "'t', 'w'", "")
+    run(ARRAY("0", ATTR("dynamic_size", "b: true") ATTR("identical_element_shapes", "b: true"))
+            WRITTEN,
+        "", "float32[4] 0 0 1 -2");
+    /* of any shapes: what is not set has none */
+    run(ARRAY("0", ATTR("dynamic_size", "b: true")) WRITTEN, "", "element 0 was not set");
+    run(ARRAY("1", "") NODE("i", "Const", "", INT("0"))
             NODE("w", "TensorArrayWriteV3", "'t', 'i', 'x', 't:1'", "")
                 NODE("y", "TensorArrayConcatV3", "'t', 'w'", ""),
-        "", "float32[4] 0 0 1 -2");
+        "", "float32[2] 1 -2");
+    /* lengths that are not those of the rows */
+    run(ARRAY("2", "") NODE("l", "Const", "",
+                            "attr { key: 'dtype' value { type: DT_INT64 } } attr { key: 'value' "
+                            "value { tensor { dtype: DT_INT64 tensor_shape { dim { size: 2 } } "
+                            "int64_val: 2 int64_val: 1 } } }")
+            NODE("s", "TensorArraySplitV3", "'t', 'x', 'l', 't:1'", "")
+                NODE("y", "TensorArrayConcatV3", "'t', 's'", ""),
+        "", "INVALID_ARGUMENT: ");
 }
 
 static void test_savedmodel_import_lists__are_refused(void **state)

@@ -284,6 +284,15 @@ typedef struct sx_ragged_gather_attrs {
     int64_t rank;
 } sx_ragged_gather_attrs;
 
+typedef struct sx_ragged_to_variant_attrs {
+    bool batched;
+} sx_ragged_to_variant_attrs;
+
+typedef struct sx_ragged_from_variant_attrs {
+    int64_t input_ragged_rank, output_ragged_rank;
+    sx_dtype Tvalues, Tsplits;
+} sx_ragged_from_variant_attrs;
+
 typedef struct sx_dynamic_partition_attrs {
     int64_t num_partitions;
 } sx_dynamic_partition_attrs;

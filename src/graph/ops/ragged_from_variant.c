@@ -2,21 +2,25 @@
  * with their dimensions before its own.
  *
  *   x                  strings of any shape
- *   input_ragged_rank  how many ragged dimensions each has; -1: output_ragged_rank less the rank of
- *                      x. One that is not ragged has 0; -1 then means that dense tensors are
- * stacked output_ragged_rank the sum of that and the rank of x Tvalues, Tsplits   the dtypes; int32
- * or int64 of the splits returns   splits [rows + 1] of each ragged dimension, from the outermost
- * on, and values [k, ...]
+ *   input_ragged_rank   how many ragged dimensions each has; -1: output_ragged_rank less the rank
+ *                       of x. One that is not ragged has 0; -1 then means that dense tensors are
+ *                       stacked
+ *   output_ragged_rank  the sum of that and the rank of x
+ *   Tvalues, Tsplits    the dtypes; int32 or int64 of the splits
+ *   returns             splits [rows + 1] of each ragged dimension, from the outermost on, and
+ *                       values [k, ...]
  *
  * Errors   INVALID_ARGUMENT    attributes; (running) other ranks, dtypes, dimensions, broken bytes
  *          RESOURCE_EXHAUSTED  (running) the result is too large
  * Source   TensorFlow RaggedTensorFromVariant */
-#include "graph/ops/ragged_variant.h"
-
+#ifdef SX_ATTRS
 typedef struct sx_ragged_from_variant_attrs {
     int64_t input_ragged_rank, output_ragged_rank;
     sx_dtype Tvalues, Tsplits;
 } sx_ragged_from_variant_attrs;
+#endif
+
+#include "graph/ops/ragged_variant.h"
 
 static const sx_attr_def ragged_from_variant_attrs[] = {
     SX_ATTR_TF(sx_ragged_from_variant_attrs, input_ragged_rank, SX_ATTR_INT, .tf_number = -1),
@@ -67,6 +71,9 @@ static sx_status read_parts(const sx_kernel_call *c, sx_ragged_part **out_parts,
     const bool stack = rank < 0 && x->rank > 0; /* of dense tensors, which have one shape */
     sx_type values = sx_type_of(a->Tvalues, 0);
     for (int64_t k = 0; k < n; k++) {
+        if (c->in[0].s[k].size == 0) { /* of a list of tensors */
+            return sx_error(SX_INVALID_ARGUMENT, "element %lld was not set", (long long)k);
+        }
         SX_TRY(sx_ragged_get(&c->in[0].s[k], &parts[k]));
         const sx_type *v = &parts[k].values;
         const bool dtype = v->dtype == a->Tvalues && parts[k].n_splits == SX_MAX(rank, 0);

@@ -10,11 +10,13 @@
  * Errors   INVALID_ARGUMENT    dtypes, ranks; (running) splits that contradict each other
  *          RESOURCE_EXHAUSTED  (running) a string that is too large
  * Source   TensorFlow RaggedTensorToVariant */
-#include "graph/ops/ragged_variant.h"
-
+#ifdef SX_ATTRS
 typedef struct sx_ragged_to_variant_attrs {
     bool batched;
 } sx_ragged_to_variant_attrs;
+#endif
+
+#include "graph/ops/ragged_variant.h"
 
 static const sx_attr_def ragged_to_variant_attrs[] = {
     SX_ATTR(sx_ragged_to_variant_attrs, batched, SX_ATTR_BOOL)};

@@ -49,34 +49,6 @@ static sx_status two(const sx_tf_op_node *x, const sx_op_def *op, sx_value a, sx
     return sx_tf_build(x, op, NULL, out, 2, in);
 }
 
-/* Output 0 of the node as operator `tf_op` of real numbers, its input i being in[i]; those beyond n
- * are its own. */
-static sx_status import_real(const sx_tf_op_node *x, const char *tf_op, const sx_value *in, int n,
-                             sx_value *out)
-{
-    Tensorflow__NodeDef *node = sx_arena_memdup(&x->im->arena, x->n->node, sizeof(*x->n->node));
-    char *name = sx_arena_memdup(&x->im->arena, tf_op, strlen(tf_op) + 1);
-    sx_tf_import_node of = *x->n;
-    sx_tf_thing *things =
-        sx_arena_memdup(&x->im->arena, x->n->in, ((size_t)x->n->n_in + 1) * sizeof(*things));
-    of.out = sx_arena_array(&x->im->arena, x->n->n_out + 1, sx_tf_thing);
-    if (node == NULL || name == NULL || things == NULL || of.out == NULL) {
-        return sx_import_memory();
-    }
-    for (int i = 0; i < n && i < x->n->n_in; i++) {
-        things[i] = (sx_tf_thing){
-            .kind = SX_TF_VALUE, .value = in[i], .known = sx_tf_constant_of(x->b, in[i])};
-    }
-    node->op = name;
-    of.node = node;
-    of.in = things;
-    SX_TRY(sx_tf_import_op(x->im, x->body, &of));
-    *out = of.out[0].value;
-    return of.out[0].kind == SX_TF_VALUE
-               ? SX_OK
-               : sx_tf_unsupported("%s gives no tensor of real numbers", tf_op);
-}
-
 /* ---- What moves, adds or sums ---- */
 
 /* Imports the node once for each part of its complex inputs. */
@@ -365,8 +337,8 @@ static sx_status import_prod(const sx_tf_op_node *x)
     SX_TRY(sum_of_products(x, a.re, a.re, 1, a.im, a.im, &size));
     SX_TF_BUILD(x, &size, sqrt, NULL, size);
     SX_TF_BUILD(x, &angle, atan2, NULL, a.im, a.re);
-    SX_TRY(import_real(x, "Prod", &size, 1, &size));
-    SX_TRY(import_real(x, "Sum", &angle, 1, &angle));
+    SX_TRY(sx_tf_import_as(x, "Prod", &size, 1, &size));
+    SX_TRY(sx_tf_import_as(x, "Sum", &angle, 1, &angle));
     SX_TF_BUILD(x, &y.re, cos, NULL, angle);
     SX_TF_BUILD(x, &y.im, sin, NULL, angle);
     SX_TF_BUILD(x, &y.re, mul, NULL, y.re, size);
@@ -397,7 +369,7 @@ static sx_status import_matmul(const sx_tf_op_node *x)
     }
     for (int i = 0; i < 4; i++) {
         const sx_value in[] = {i < 2 ? a.re : a.im, i % 2 == 0 ? b.re : b.im};
-        SX_TRY(import_real(x, op, in, 2, &both[i]));
+        SX_TRY(sx_tf_import_as(x, op, in, 2, &both[i]));
     }
     SX_TF_BUILD(x, &y.re, sub, NULL, both[0], both[3]);
     SX_TF_BUILD(x, &y.im, add, NULL, both[1], both[2]);
@@ -410,8 +382,8 @@ static sx_status import_conjugate_transpose(const sx_tf_op_node *x)
     parts a = {SX_NO_VALUE, SX_NO_VALUE};
     SX_TRY(read_parts(x, 0, &a));
     SX_TF_BUILD(x, &a.im, neg, NULL, a.im);
-    SX_TRY(import_real(x, "Transpose", &a.re, 1, &a.re));
-    SX_TRY(import_real(x, "Transpose", &a.im, 1, &a.im));
+    SX_TRY(sx_tf_import_as(x, "Transpose", &a.re, 1, &a.re));
+    SX_TRY(sx_tf_import_as(x, "Transpose", &a.im, 1, &a.im));
     set_parts(x, 0, a);
     return SX_OK;
 }
@@ -453,7 +425,7 @@ static sx_status import_inverse(const sx_tf_op_node *x)
         SX_TRY(read_parts(x, 1, &b));
         SX_TF_BUILD(x, &in[1], concat, &below, b.re, b.im);
     }
-    SX_TRY(import_real(x, x->n->node->op, in, solves ? 2 : 1, &all));
+    SX_TRY(sx_tf_import_as(x, x->n->node->op, in, solves ? 2 : 1, &all));
     if (!solves) {
         sx_transpose_attrs turn = {.perm = {.n = rank}};
         for (int d = 0; d < rank; d++) {
@@ -496,7 +468,7 @@ static sx_status import_cholesky(const sx_tf_op_node *x)
     SX_TRY(pair_of(x, rank - 1, rows[0], rows[1], &all)); /* [..., n, 2, n, 2] */
     SX_TRY(sx_tf_join_axes(x, all, rank, &all));
     SX_TRY(sx_tf_join_axes(x, all, rank - 2, &all));
-    SX_TRY(import_real(x, x->n->node->op, &all, 1, &all));
+    SX_TRY(sx_tf_import_as(x, x->n->node->op, &all, 1, &all));
     SX_TRY(
         sx_tf_divide_axis(x, all, rank - 1, -1, 2, &all)); /* [..., 2 n, n, 2]: the first column */
     SX_TRY(sx_tf_cut_axis(x, all, rank, 0, 1, &all));
@@ -523,13 +495,43 @@ static sx_status import_determinant(const sx_tf_op_node *x)
     return SX_OK;
 }
 
+/* Eig(x), of real or complex numbers: the values and the vectors, which are complex. */
+static sx_status import_eig(sx_tf_op_node *x)
+{
+    const sx_eig_attrs attrs = {.compute_v = sx_tf_read_bool(&x->tf.head, "compute_v", true)};
+    const Tensorflow__AttrValue *made = sx_tf_node_attr(x->n->node, "Tout");
+    parts a = {SX_NO_VALUE, SX_NO_VALUE};
+    sx_value y = SX_NO_VALUE;
+    int n_out = 0;
+    if (x->n->n_in > 0 && x->n->in[0].kind == SX_TF_COMPLEX) {
+        SX_TRY(read_parts(x, 0, &a));
+    } else {
+        SX_TRY(sx_tf_operand(x, 0, &a.re));
+        SX_TF_BUILD(x, &a.im, sub, NULL, a.re, a.re);
+    }
+    const sx_value in[2] = {a.re, a.im};
+    SX_TRY(sx_tf_add_node(x, &sx_op_eig, &attrs, in, 2, NULL, 0, &y, &n_out));
+    for (int i = 0; i < 2; i++) {
+        parts of = {sx_output_of(y, 2 * i), sx_output_of(y, 2 * i + 1)};
+        const sx_dtype dtype = made != NULL && is_complex_type((int64_t)made->type)
+                                   ? part_of((int64_t)made->type)
+                                   : sx_type_of_value(x->b, a.re).dtype;
+        if (dtype != sx_type_of_value(x->b, of.re).dtype) {
+            SX_TF_BUILD(x, &of.re, cast, (&(sx_cast_attrs){dtype}), of.re);
+            SX_TF_BUILD(x, &of.im, cast, (&(sx_cast_attrs){dtype}), of.im);
+        }
+        set_parts(x, i, of);
+    }
+    return SX_OK;
+}
+
 /* 1 + 0i */
 static sx_status import_ones_like(const sx_tf_op_node *x)
 {
     parts a = {SX_NO_VALUE, SX_NO_VALUE};
     SX_TRY(read_parts(x, 0, &a));
-    SX_TRY(import_real(x, "ZerosLike", &a.im, 1, &a.im));
-    SX_TRY(import_real(x, "OnesLike", &a.re, 1, &a.re));
+    SX_TRY(sx_tf_import_as(x, "ZerosLike", &a.im, 1, &a.im));
+    SX_TRY(sx_tf_import_as(x, "OnesLike", &a.re, 1, &a.re));
     set_parts(x, 0, a);
     return SX_OK;
 }
@@ -1150,14 +1152,25 @@ static sx_status import_fourier(sx_tf_op_node *x)
 /* ---- The table ---- */
 
 const sx_tf_op_row sx_tf_complex_rows[] = {
-    {"Cast", import_cast, NULL},       {"Complex", import_complex, NULL},
-    {"Real", import_part, NULL},       {"Imag", import_part, NULL},
-    {"ComplexAbs", import_part, NULL}, {"Angle", import_part, NULL},
-    {"Conj", import_conj, NULL},       {"FFT", import_fourier, NULL},
-    {"IFFT", import_fourier, NULL},    {"RFFT", import_fourier, NULL},
-    {"IRFFT", import_fourier, NULL},   {"FFT2D", import_fourier, NULL},
-    {"IFFT2D", import_fourier, NULL},  {"RFFT2D", import_fourier, NULL},
-    {"IRFFT2D", import_fourier, NULL}, {"FFT3D", import_fourier, NULL},
-    {"IFFT3D", import_fourier, NULL},  {"RFFT3D", import_fourier, NULL},
-    {"IRFFT3D", import_fourier, NULL}, {NULL, NULL, NULL},
+    {"Cast", import_cast, NULL},
+    {"Complex", import_complex, NULL},
+    {"Real", import_part, NULL},
+    {"Imag", import_part, NULL},
+    {"ComplexAbs", import_part, NULL},
+    {"Angle", import_part, NULL},
+    {"Conj", import_conj, NULL},
+    {"FFT", import_fourier, NULL},
+    {"IFFT", import_fourier, NULL},
+    {"RFFT", import_fourier, NULL},
+    {"IRFFT", import_fourier, NULL},
+    {"FFT2D", import_fourier, NULL},
+    {"IFFT2D", import_fourier, NULL},
+    {"RFFT2D", import_fourier, NULL},
+    {"IRFFT2D", import_fourier, NULL},
+    {"FFT3D", import_fourier, NULL},
+    {"IFFT3D", import_fourier, NULL},
+    {"RFFT3D", import_fourier, NULL},
+    {"IRFFT3D", import_fourier, NULL},
+    {"Eig", import_eig, NULL},
+    {NULL, NULL, NULL},
 };

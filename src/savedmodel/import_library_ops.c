@@ -319,3 +319,29 @@ sx_status sx_tf_import_op(sx_library_importer *im, sx_tf_body *body, sx_tf_impor
     }
     return sx_tf_import_gradient(&x);
 }
+
+sx_status sx_tf_import_as(const sx_tf_op_node *x, const char *tf_op, const sx_value *in, int n,
+                          sx_value *out)
+{
+    Tensorflow__NodeDef *node = sx_arena_memdup(&x->im->arena, x->n->node, sizeof(*x->n->node));
+    char *name = sx_arena_memdup(&x->im->arena, tf_op, strlen(tf_op) + 1);
+    sx_tf_import_node of = *x->n;
+    sx_tf_thing *things =
+        sx_arena_memdup(&x->im->arena, x->n->in, ((size_t)x->n->n_in + 1) * sizeof(*things));
+    of.out = sx_arena_array(&x->im->arena, x->n->n_out + 1, sx_tf_thing);
+    if (node == NULL || name == NULL || things == NULL || of.out == NULL) {
+        return sx_import_memory();
+    }
+    for (int i = 0; i < n && i < x->n->n_in; i++) {
+        things[i] = (sx_tf_thing){
+            .kind = SX_TF_VALUE, .value = in[i], .known = sx_tf_constant_of(x->b, in[i])};
+    }
+    node->op = name;
+    of.node = node;
+    of.in = things;
+    SX_TRY(sx_tf_import_op(x->im, x->body, &of));
+    *out = of.out[0].value;
+    return of.out[0].kind == SX_TF_VALUE
+               ? SX_OK
+               : sx_tf_unsupported("%s gives no tensor of real numbers", tf_op);
+}

@@ -40,6 +40,10 @@ SX_MUST_USE sx_status sx_tf_import_gradient(sx_tf_op_node *x);
 /* A node that is one of ours: its row is the operator's from_tf. */
 SX_MUST_USE sx_status sx_tf_import_one(sx_tf_op_node *x);
 
+/* Output 0 of the node as operator `tf_op` of real numbers, its input i being in[i]; those beyond n
+ * are its own. */
+SX_MUST_USE sx_status sx_tf_import_as(const sx_tf_op_node *x, const char *tf_op, const sx_value *in,
+                                      int n, sx_value *out);
 /* x, scale, offset: (x - mean) / sqrt(variance + epsilon) * scale + offset, with the moments of x
  * along all axes but the channels'; of the outputs the first. */
 SX_MUST_USE sx_status sx_tf_import_batch_moments(sx_tf_op_node *x);

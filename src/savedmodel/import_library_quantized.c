@@ -363,6 +363,219 @@ static sx_status import_shrink_range(sx_tf_op_node *x)
     return at.status;
 }
 
+/* ---- Arithmetic of integers ----
+ *
+ * Inputs are integers and, after all of them, the low and the high end of each one's range; outputs
+ * the integers and their range. */
+
+/* The node as operator `tf_op` of its first n inputs, which are in[n]. */
+static sx_value as(expression *e, const char *tf_op, int n, const sx_value *in)
+{
+    sx_tf_op_node of = *e->x;
+    sx_tf_import_node cut = *e->x->n;
+    sx_value y = SX_NO_VALUE;
+    cut.n_in = n;
+    of.n = &cut;
+    if (e->status == SX_OK) {
+        e->status = sx_tf_import_as(&of, tf_op, in, n, &y);
+    }
+    return y;
+}
+
+/* A double as an integer of the range, which it may lie outside of; int32, as double. */
+static sx_value place_of(expression *e, const integers *q, sx_value number, sx_value low,
+                         sx_value high)
+{
+    const double count = q->steps + 1;
+    sx_value range = cast_to(e, ZIP(sub, high, low), SX_F64);
+    range = ZIP(mul, range, WIDE(count / q->steps));
+    const sx_value scale = ZIP(div, WIDE(count), range);
+    const sx_value from = ZIP(mul, cast_to(e, low, SX_F64), scale), at = ZIP(mul, number, scale);
+    sx_value y = ZIP(sub, round_away(e, at, SX_F64), round_away(e, from, SX_F64));
+    y = ZIP(add, y, WIDE(q->lowest));
+    return CHOOSE(ZIP(equal, low, high), WIDE(q->lowest), y);
+}
+
+static sx_value within(expression *e, const integers *q, sx_value place)
+{
+    return ZIP(minimum, ZIP(maximum, place, WIDE(q->lowest)), WIDE(q->highest));
+}
+
+/* Sets outputs 1 and 2 to the range of products of integers: those of int32, times the product of
+ * what one step is worth. `at`: where the ranges begin. */
+static void set_product_range(sx_tf_op_node *x, expression *e, const integers *a, const integers *b,
+                              int at)
+{
+    const sx_value of_a = ZIP(div, ZIP(sub, operand(e, at + 1), operand(e, at)), NUMBER(a->steps)),
+                   of_b =
+                       ZIP(div, ZIP(sub, operand(e, at + 3), operand(e, at + 2)), NUMBER(b->steps));
+    const sx_value step = ZIP(mul, of_a, of_b);
+    sx_tf_set(x, 1, ZIP(mul, step, NUMBER(-0x1p31)));
+    sx_tf_set(x, 2, ZIP(mul, step, NUMBER(0x1p31)));
+}
+
+/* Input i less the integer that stands for 0, as `dtype`. `at`: where its range begins. */
+static sx_value from_zero(expression *e, const integers *q, int i, int at, sx_dtype dtype)
+{
+    const sx_value zero = place_of(e, q, WIDE(0), operand(e, at), operand(e, at + 1));
+    return ZIP(sub, cast_to(e, operand(e, i), dtype), cast_to(e, zero, dtype));
+}
+
+/* QuantizedMatMul(a, b), QuantizedMul(x, y), QuantizedConv2D(input, filter): products in int32;
+ * padding stands for 0. */
+static sx_status import_product(sx_tf_op_node *x)
+{
+    static const struct {
+        const char *op;
+        const char *dtypes[2];
+        const char *as; /* of double, whose sums are exact; NULL: of int32, which wraps */
+    } of[] = {{"QuantizedMatMul", {"T1", "T2"}, NULL},
+              {"QuantizedMul", {"T1", "T2"}, NULL},
+              {"QuantizedConv2D", {"Tinput", "Tfilter"}, "Conv2D"}};
+    expression at = {.x = x}, *e = &at;
+    integers a = {0}, b = {0};
+    size_t k = 0;
+    while (k + 1 < SX_COUNT(of) && strcmp(of[k].op, x->n->node->op) != 0) {
+        k++;
+    }
+    SX_TRY(integers_of(x, of[k].dtypes[0], SX_DTYPE_NONE, &a));
+    SX_TRY(integers_of(x, of[k].dtypes[1], SX_DTYPE_NONE, &b));
+    const sx_dtype dtype = of[k].as != NULL ? SX_F64 : SX_I32;
+    const sx_value in[] = {from_zero(e, &a, 0, 2, dtype), from_zero(e, &b, 1, 4, dtype)};
+    const sx_matmul_attrs turned = {
+        .transpose_a = sx_tf_read_bool(&x->tf.head, "transpose_a", false),
+        .transpose_b = sx_tf_read_bool(&x->tf.head, "transpose_b", false)};
+    sx_value y = of[k].as != NULL ? as(e, of[k].as, 2, in)
+                 : k == 0         ? node(e, &sx_op_matmul, &turned, 2, in)
+                                  : node(e, &sx_op_mul, NULL, 2, in);
+    sx_tf_set(x, 0, cast_to(e, y, SX_I32));
+    set_product_range(x, e, &a, &b, 2);
+    return at.status;
+}
+
+/* QuantizedBiasAdd(x, bias): both in int32 of a range that has room for 2^17 times the largest,
+ * added. */
+static sx_status import_bias_add(sx_tf_op_node *x)
+{
+    enum { ROOM = 1 << 17 };
+    expression at = {.x = x}, *e = &at;
+    integers to = {0};
+    SX_TRY(integers_of(x, "out_type", SX_I32, &to));
+    sx_value most = ZIP(maximum, ZIP(maximum, operand(e, 3), MAP(neg, operand(e, 2))),
+                        ZIP(maximum, operand(e, 5), MAP(neg, operand(e, 4))));
+    most = ZIP(mul, most, NUMBER(ROOM));
+    const sx_value least = MAP(neg, most);
+    sx_value of[2];
+    for (int i = 0; i < 2; i++) {
+        integers q = {0};
+        SX_TRY(integers_of(x, i == 0 ? "T1" : "T2", SX_DTYPE_NONE, &q));
+        const sx_value number =
+            number_in_range(e, &q, operand(e, i), operand(e, 2 + 2 * i), operand(e, 3 + 2 * i));
+        const sx_value place = place_of(e, &to, cast_to(e, number, SX_F64), least, most);
+        of[i] = cast_to(e, within(e, &to, place), to.dtype);
+    }
+    sx_tf_set(x, 0, node(e, &sx_op_add, NULL, 2, of));
+    sx_tf_set(x, 1, least);
+    sx_tf_set(x, 2, most);
+    return at.status;
+}
+
+/* Outputs 1 and 2 are inputs `from` and the next. */
+static void keep_range(sx_tf_op_node *x, expression *e, int from)
+{
+    sx_tf_set(x, 1, operand(e, from));
+    sx_tf_set(x, 2, operand(e, from + 1));
+}
+
+/* QuantizedRelu(x, low, high), QuantizedRelu6 */
+static sx_status import_quantized_relu(sx_tf_op_node *x)
+{
+    const bool to_six = strcmp(x->n->node->op, "QuantizedRelu6") == 0;
+    expression at = {.x = x}, *e = &at;
+    integers q = {0};
+    SX_TRY(integers_of(x, "Tinput", SX_DTYPE_NONE, &q));
+    const sx_value low = operand(e, 1), high = operand(e, 2);
+    sx_value y = cast_to(e, operand(e, 0), SX_F64);
+    y = ZIP(maximum, y, within(e, &q, place_of(e, &q, WIDE(0), low, high)));
+    if (to_six) {
+        y = ZIP(minimum, y, within(e, &q, place_of(e, &q, WIDE(6), low, high)));
+    }
+    sx_tf_set(x, 0, cast_to(e, y, q.dtype));
+    keep_range(x, e, 1);
+    return at.status;
+}
+
+/* QuantizedMaxPool(x, low, high), QuantizedAvgPool, whose quotients are cut. */
+static sx_status import_quantized_pool(sx_tf_op_node *x)
+{
+    const bool max = strcmp(x->n->node->op, "QuantizedMaxPool") == 0;
+    expression at = {.x = x}, *e = &at;
+    integers q = {0};
+    SX_TRY(integers_of(x, "T", SX_DTYPE_NONE, &q));
+    if (q.dtype == SX_I32) {
+        return sx_tf_unsupported("its integers are int32");
+    }
+    const sx_value v = cast_to(e, operand(e, 0), max ? SX_F32 : SX_F64);
+    sx_value y = as(e, max ? "MaxPool" : "AvgPool", 1, &v);
+    if (!max) { /* a quotient that should be whole may lie just below */
+        y = ZIP(add, y, ZIP(mul, MAP(sign, y), WIDE(0x1p-20)));
+    }
+    sx_tf_set(x, 0, cast_to(e, y, q.dtype));
+    keep_range(x, e, 1);
+    return at.status;
+}
+
+/* QuantizedReshape(x, shape, low, high) */
+static sx_status import_quantized_reshape(sx_tf_op_node *x)
+{
+    expression at = {.x = x}, *e = &at;
+    const sx_value in[] = {operand(e, 0), operand(e, 1)};
+    sx_tf_set(x, 0, as(e, "Reshape", 2, in));
+    keep_range(x, e, 2);
+    return at.status;
+}
+
+/* QuantizedConcat(axis, values..., lows..., highs...): all in the range that has room for each. */
+static sx_status import_quantized_concat(sx_tf_op_node *x)
+{
+    const int n = (int)sx_tf_read_int(&x->tf.head, "N", 0);
+    expression at = {.x = x}, *e = &at;
+    integers q = {0};
+    SX_TRY(integers_of(x, "T", SX_DTYPE_NONE, &q));
+    if (n < 1 || x->n->n_in != 1 + 3 * n) {
+        return sx_error(SX_DATA_LOSS, "it has %d inputs for N of %d", x->n->n_in, n);
+    }
+    sx_value low = operand(e, 1 + n), high = operand(e, 1 + 2 * n);
+    sx_value *in = sx_arena_array(&x->im->arena, n + 1, sx_value);
+    if (in == NULL) {
+        return sx_import_memory();
+    }
+    for (int i = 1; i < n; i++) {
+        low = ZIP(minimum, low, operand(e, 1 + n + i));
+        high = ZIP(maximum, high, operand(e, 1 + 2 * n + i));
+    }
+    if (!q.is_signed) { /* 0 is a number of the range */
+        low = ZIP(minimum, low, NUMBER(0));
+    } else { /* the range is as far below 0 as above */
+        const sx_value most = ZIP(maximum, MAP(neg, low), high);
+        low = MAP(neg, most);
+        high = most;
+    }
+    in[0] = operand(e, 0);
+    for (int i = 0; i < n; i++) {
+        const sx_value from = operand(e, 1 + n + i), to = operand(e, 1 + 2 * n + i),
+                       v = operand(e, 1 + i);
+        const sx_value number = dequantize_min_first(e, &q, cast_to(e, v, SX_F32), from, to);
+        const sx_value other = cast_to(e, quantize_min_first(e, &q, number, low, high), q.dtype);
+        const sx_value same = ZIP(logical_and, ZIP(equal, from, low), ZIP(equal, to, high));
+        in[1 + i] = CHOOSE(same, v, other);
+    }
+    sx_tf_set(x, 0, as(e, "Concat", 1 + n, in));
+    sx_tf_set(x, 1, low);
+    sx_tf_set(x, 2, high);
+    return at.status;
+}
+
 /* ---- There and back ---- */
 
 static sx_fake_quant_attrs fake_quant_attrs(const sx_tf_node *n)
@@ -465,6 +678,16 @@ const sx_tf_op_row sx_tf_quantized_rows[] = {
     {"Requantize", import_requantize, NULL},
     {"RequantizationRange", import_requantization_range, NULL},
     {"QuantizeDownAndShrinkRange", import_shrink_range, NULL},
+    {"QuantizedMatMul", import_product, NULL},
+    {"QuantizedMul", import_product, NULL},
+    {"QuantizedConv2D", import_product, NULL},
+    {"QuantizedBiasAdd", import_bias_add, NULL},
+    {"QuantizedRelu", import_quantized_relu, NULL},
+    {"QuantizedRelu6", import_quantized_relu, NULL},
+    {"QuantizedMaxPool", import_quantized_pool, NULL},
+    {"QuantizedAvgPool", import_quantized_pool, NULL},
+    {"QuantizedReshape", import_quantized_reshape, NULL},
+    {"QuantizedConcat", import_quantized_concat, NULL},
     {"FakeQuantWithMinMaxArgs", import_fake_quant, NULL},
     {"FakeQuantWithMinMaxArgsGradient", import_fake_quant_grad, NULL},
     {"QuantizeAndDequantizeV2", import_quantize_dequantize, NULL},

@@ -5,6 +5,8 @@
 
 #include "savedmodel/import_library_ops.h"
 
+#include <math.h>
+#include <stdint.h>
 #include <string.h>
 
 enum { PHILOX = 1 };
@@ -123,6 +125,104 @@ static sx_status import_multinomial(sx_tf_op_node *x)
     SX_TF_BUILD(x, &in[2], concat, (&(sx_axis_attrs){0}), key[0], key[1]);
     SX_TRY(sx_tf_build(x, &sx_op_random_categorical, &attrs, &y, 3, in));
     sx_tf_set(x, 0, y);
+    return SX_OK;
+}
+
+/* The weights of FixedUnigramCandidateSampler, float32 [range_max]: 0 of the reserved ids, and the
+ * unigrams to the power of `distortion`; of a shard every num_shards-th. */
+static sx_status unigram_weights(const sx_tf_op_node *x, int64_t range_max, sx_value *out)
+{
+    const Tensorflow__AttrValue *a = sx_tf_node_attr(x->n->node, "unigrams");
+    const Tensorflow__AttrValue *file = sx_tf_node_attr(x->n->node, "vocab_file");
+    const bool listed =
+        a != NULL && a->value_case == TENSORFLOW__ATTR_VALUE__VALUE_LIST && a->list != NULL;
+    const int64_t reserved = sx_tf_read_int(&x->tf.head, "num_reserved_ids", 0);
+    const int64_t shards = sx_tf_read_int(&x->tf.head, "num_shards", 1);
+    const int64_t shard = sx_tf_read_int(&x->tf.head, "shard", 0);
+    const double distortion = sx_tf_read_float(&x->tf.head, "distortion", 1);
+    const int64_t n = listed ? (int64_t)a->list->n_f : 0;
+    if (file != NULL && file->value_case == TENSORFLOW__ATTR_VALUE__VALUE_S && file->s.len > 0) {
+        return sx_tf_unsupported("its counts are in a file of the machine that made the model, "
+                                 "vocab_file \"%.*s\"; give them as unigrams",
+                                 (int)SX_MIN(file->s.len, 200), (const char *)file->s.data);
+    }
+    if (shards < 1 || shard < 0 || shard >= shards || reserved < 0 || reserved > INT32_MAX) {
+        return sx_error(SX_DATA_LOSS, "shard %lld of %lld, %lld reserved ids", (long long)shard,
+                        (long long)shards, (long long)reserved);
+    }
+    int64_t made = 0;
+    const int64_t zeros = reserved / shards + (reserved % shards > shard);
+    const int64_t whole = (zeros + n) / shards + ((zeros + n) % shards > shard) -
+                          (zeros / shards + (zeros % shards > shard)) + zeros;
+    if (whole != range_max) {
+        return sx_error(SX_DATA_LOSS, "it has %lld unigrams and reserved ids, range_max is %lld",
+                        (long long)whole, (long long)range_max);
+    }
+    SX_TRY(sx_tf_charge_constant(x, whole * (int64_t)sizeof(float)));
+    float *weights = sx_arena_array(&x->im->arena, whole + 1, float);
+    if (weights == NULL) {
+        return sx_import_memory();
+    }
+    while (made < zeros) {
+        weights[made++] = 0;
+    }
+    for (int64_t k = 0; k < n; k++) { /* TensorFlow counts on from the zeros of the shard */
+        if ((zeros + k) % shards == shard) {
+            weights[made++] = powf(a->list->f[k], (float)distortion);
+        }
+    }
+    return sx_tf_constant(x, sx_type_of(SX_F32, whole), weights, out);
+}
+
+/* UniformCandidateSampler(true_classes) and its kin: each call takes 2048 words for each class. */
+static sx_status import_candidates(sx_tf_op_node *x)
+{
+    enum { OF_CANDIDATE = 512 };
+    const char *op = x->n->node->op;
+    const sx_candidate_sampler_attrs attrs = {
+        .distribution = strncmp(op, "LogUniform", 10) == 0     ? SX_CANDIDATES_LOG_UNIFORM
+                        : strncmp(op, "FixedUnigram", 12) == 0 ? SX_CANDIDATES_UNIGRAM
+                                                               : SX_CANDIDATES_UNIFORM,
+        .num_sampled = sx_tf_read_int(&x->tf.head, "num_sampled", 0),
+        .range_max = sx_tf_read_int(&x->tf.head, "range_max", 0),
+        .unique = sx_tf_read_bool(&x->tf.head, "unique", false)};
+    sx_value in[4], counts = SX_NO_VALUE, key[3], y = SX_NO_VALUE;
+    int n_out = 0;
+    SX_TRY(sx_tf_operand(x, 0, &in[0]));
+    if (attrs.distribution == SX_CANDIDATES_UNIGRAM) {
+        SX_TRY(unigram_weights(x, attrs.range_max, &in[1]));
+    } else {
+        SX_TRY(sx_tf_constant(x, sx_type_of(SX_F32, 0), "", &in[1]));
+    }
+    SX_TRY(sx_tf_int64s(x, &(sx_ints){1, {SX_MAX(attrs.num_sampled, 0)}}, &counts));
+    SX_TRY(key_of_state(x, counts, 1, OF_CANDIDATE, key));
+    in[2] = key[0];
+    in[3] = key[1];
+    SX_TRY(sx_tf_add_node(x, &sx_op_candidate_sampler, &attrs, in, 4, NULL, 0, &y, &n_out));
+    for (int i = 0; i < 3; i++) {
+        sx_tf_set(x, i, sx_output_of(y, i));
+    }
+    return SX_OK;
+}
+
+/* AllCandidateSampler(true_classes): all of num_sampled classes, each expected once. */
+static sx_status import_all_candidates(sx_tf_op_node *x)
+{
+    const int64_t n = sx_tf_read_int(&x->tf.head, "num_sampled", 0);
+    const sx_iota_attrs count = {.shape = {1, {n}}, .dtype = SX_I64};
+    sx_value v = SX_NO_VALUE, one = SX_NO_VALUE, y = SX_NO_VALUE;
+    if (n < 1) {
+        return sx_error(SX_DATA_LOSS, "num_sampled is %lld, expected 1 or more", (long long)n);
+    }
+    SX_TRY(sx_tf_operand(x, 0, &v));
+    SX_TRY(sx_tf_build(x, &sx_op_iota, &count, &y, 0, NULL));
+    sx_tf_set(x, 0, y);
+    SX_TRY(sx_tf_number(x, SX_F32, 1, &one));
+    SX_TF_BUILD(x, &y, broadcast_to, (&(sx_shape_attrs){{1, {n}}}), one);
+    sx_tf_set(x, 2, y);
+    SX_TF_BUILD(x, &v, shape, (&(sx_cast_attrs){SX_I64}), v);
+    SX_TRY(sx_tf_build_open(x, &sx_op_broadcast_to, NULL, one, "shape", v, &y));
+    sx_tf_set(x, 1, y);
     return SX_OK;
 }
 
@@ -386,6 +486,10 @@ const sx_tf_op_row sx_tf_random_rows[] = {
     {"RandomPoissonV2", import_stateful_of_each, NULL},
     {"Multinomial", import_multinomial, NULL},
     {"RandomShuffle", import_shuffle, NULL},
+    {"UniformCandidateSampler", import_candidates, NULL},
+    {"LogUniformCandidateSampler", import_candidates, NULL},
+    {"FixedUnigramCandidateSampler", import_candidates, NULL},
+    {"AllCandidateSampler", import_all_candidates, NULL},
     {"StatelessShuffle", import_stateless_shuffle, NULL},
     {"RngReadAndSkip", import_skip, NULL},
     {"RngSkip", import_skip, NULL},

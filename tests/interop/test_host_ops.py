@@ -505,6 +505,23 @@ stateful("gamma", tf.float32, lambda n, a: raw.RandomGamma(shape=n, alpha=a, see
 stateful("classes", tf.int64, lambda x, n: raw.Multinomial(logits=x, num_samples=n, seed=3, seed2=4), LOGITS[:1], np.int32(6))
 for key, rows in {"vector": np.arange(11, dtype=np.int32), "matrix": np.arange(18.0).reshape(9, 2), "one": np.float32([[1, 2]]), "texts": strings([b"a", b"b", b"c", b"d", b"e"])}.items():
     stateful(f"shuffle_{key}", tf.string if rows.dtype == object else rows.dtype, lambda x: raw.RandomShuffle(value=x, seed=5, seed2=6), rows)
+# candidates of a sampled loss
+TRUE = np.int64([[0, 3], [9, 9], [5, 1]])
+for unique in (False, True):
+    for key, options in {"Uniform": dict(range_max=10), "LogUniform": dict(range_max=10), "Uniform_power": dict(range_max=16),
+                         "Uniform_large": dict(range_max=2**40 + 7), "LogUniform_large": dict(range_max=2**33),
+                         "FixedUnigram": dict(range_max=10, unigrams=[3, 1, 4, 1.5, 9, 2.6, 5, 3.5, 8, 9]),
+                         "FixedUnigram_distorted": dict(range_max=12, unigrams=[float(k * k + 1) for k in range(11)], distortion=0.75, num_reserved_ids=1),
+                         "FixedUnigram_shard": dict(range_max=10, unigrams=[float(k + 1) for k in range(18)], num_reserved_ids=2, num_shards=2, shard=1)}.items():
+        op = getattr(raw, key.split("_")[0] + "CandidateSampler")
+        sample = lambda t, op=op, o=options, u=unique: op(true_classes=t, num_true=2, num_sampled=7, unique=u, seed=5, seed2=6, **o)
+        case(f"candidates_{key}_{unique}", lambda t, f=sample: tuple(f(t)), TRUE)
+        stateful(f"candidates_{key}_{unique}", tf.int64, lambda t, f=sample: f(t)[0], TRUE)
+case("candidates_all", lambda t: tuple(raw.AllCandidateSampler(true_classes=t, num_true=2, num_sampled=10, unique=True)), TRUE)
+case("candidates_outside", lambda t: tuple(raw.UniformCandidateSampler(true_classes=t, num_true=2, num_sampled=3, unique=True, range_max=9, seed=1)), TRUE)
+case("candidates_negative", lambda t: tuple(raw.UniformCandidateSampler(true_classes=t, num_true=2, num_sampled=3, unique=True, range_max=19, seed=1)), -TRUE)
+case("sampled_softmax", lambda w, b, t, x: tf.nn.sampled_softmax_loss(w, b, t, x, 5, 10, seed=3), np.random.default_rng(1).normal(size=(10, 4)).astype(f32),
+     np.zeros(10, f32), TRUE[:, :1].copy(), np.random.default_rng(2).normal(size=(3, 4)).astype(f32))
 # without seeds: any numbers, of that distribution
 ANY = lambda name: getattr(raw, name)(shape=[20000], dtype=tf.float32)
 case("unseeded_uniform", lambda x: (lambda r: (tf.abs(tf.reduce_mean(r) - 0.5) < 0.02, tf.abs(tf.math.reduce_variance(r) - 1 / 12) < 0.01, tf.reduce_all((r >= 0) & (r < 1)) & (x > 0)))(ANY("RandomUniform")), f32(1))

@@ -159,6 +159,37 @@ for dtype in (np.float32, np.float64):
 case("det_complex_zero", lambda x, y: both(tf.linalg.det(tf.complex(x, y))), np.ones((2, 2), np.float32), np.ones((2, 2), np.float32))
 
 
+# --- General values and vectors ------------------------------------------------------------------------
+
+def eig(x, vectors=True):
+    """What the order of values and the angles of vectors leave open is made equal."""
+    e, v = raw.Eig(input=x, compute_v=vectors, Tout=tf.complex128 if x.dtype.size > 8 or x.dtype == tf.float64 else tf.complex64)
+    order = tf.argsort(tf.round((2 * tf.math.real(e) + tf.math.imag(e)) * 1e3))
+    e = tf.gather(e, order, batch_dims=e.shape.rank - 1)
+    if not vectors:
+        return both(e)
+    v = tf.gather(tf.linalg.matrix_transpose(v), order, batch_dims=e.shape.rank - 1)
+    first = v[..., :1]
+    v = v * tf.math.conj(first) / tf.cast(tf.abs(first), v.dtype)
+    return *both(e), *both(v)
+
+
+for dtype in (np.float32, np.float64):
+    d = np.dtype(dtype).name
+    for key, a in {"any": draw(3, 5, 5, dtype=dtype), "turned": np.array([[2, -1.5, 0], [1.5, 2, 0.5], [0, 0.25, 1]], dtype), "one": np.array([[-9]], dtype),
+                   "triangle": np.array([[1, 2, 3], [0, -4, 5], [0, 0, 6]], dtype), "circle": np.roll(np.eye(4, dtype=dtype), 1, 0) * dtype(1.5),
+                   "large": (draw(2, 12, 12, dtype=dtype) * 1e6).astype(dtype), "none": np.zeros((2, 0, 0), dtype)}.items():
+        # the vectors of the circle, whose values have one size, are compared through what they make
+        if key == "none":
+            case(f"eig_any_none_{d}", lambda x: (*both((y := raw.Eig(input=x, Tout=tf.complex128 if x.dtype.size > 4 else tf.complex64))[0]), *both(y[1])), a)
+            continue
+        case(f"eig_any_{key}_{d}", lambda x: eig(x), a)
+        case(f"eig_any_values_{key}_{d}", lambda x: eig(x, False), a)
+        case(f"eig_any_complex_{key}_{d}", lambda x, y: eig(tf.complex(x, y)), a, draw(*a.shape, dtype=dtype) * np.abs(a).max())
+case("eig_any_defective", lambda x: both(raw.Eig(input=x, compute_v=False, Tout=tf.complex128)[0]), np.float64([[2, 1, 0], [0, 2, 0], [0, 0, 3]]))
+case("eig_any_zero", lambda x: both(raw.Eig(input=x, compute_v=False, Tout=tf.complex64)[0]), np.zeros((3, 3), np.float32))
+
+
 STATIC = {name for name in CASES if CASES[name][1][0].ndim == 2 or name.startswith(("triangular_broadcast", "diag_k", "set_diag", "diag_part"))}
 UNKNOWN_RANK = ["inverse_False_float32_2x3x3", "solve_False_float32_2x3x3", "cholesky_float32_2x3x3", "diag_part_k1_RIGHT_LEFT", "diag_float32"]
 

@@ -145,6 +145,45 @@ for k, total in enumerate((TOTAL, SMALL)):
             return tf.bitcast(y, PLAIN[dtype]), low, high
         case(f"again_{dtype.name}_{k}", again, total, f32(-900), f32(700), f32(-100), f32(120))
 
+# --- Arithmetic of integers --------------------------------------------------------------------------
+
+U8, I8 = (lambda q: tf.bitcast(q, tf.quint8)), (lambda q: tf.bitcast(q, tf.qint8))
+bare = lambda y, *rest: (tf.bitcast(y, PLAIN[y.dtype]), *rest)
+byte = lambda *shape: RNG.integers(0, 256, shape, np.uint8)
+RANGE_A, RANGE_B = (f32(-1.25), f32(3.5)), (f32(-6.1), f32(2.2))
+for ta in (False, True):
+    for tb in (False, True):
+        case(f"int_matmul_{ta}_{tb}", lambda a, b, *r, ta=ta, tb=tb: bare(*raw.QuantizedMatMul(
+            a=U8(a), b=U8(b), min_a=r[0], max_a=r[1], min_b=r[2], max_b=r[3], transpose_a=ta, transpose_b=tb)),
+             byte(*((7, 5) if ta else (5, 7))), byte(*((3, 7) if tb else (7, 3))), *RANGE_A, *RANGE_B)
+case("int_matmul_long", lambda a, b, *r: bare(*raw.QuantizedMatMul(a=U8(a), b=U8(b), min_a=r[0], max_a=r[1], min_b=r[2], max_b=r[3])),
+     np.full((2, 3000), 255, np.uint8), np.full((3000, 2), 255, np.uint8), *RANGE_A, *RANGE_B)
+PICTURE, KERNEL = byte(2, 7, 6, 3), byte(3, 2, 3, 4)
+for padding in ("SAME", "VALID"):
+    for stride in (1, 2):
+        case(f"int_conv_{padding}_{stride}", lambda x, f, *r, p=padding, s=stride: bare(*raw.QuantizedConv2D(
+            input=U8(x), filter=U8(f), min_input=r[0], max_input=r[1], min_filter=r[2], max_filter=r[3], strides=[1, s, s, 1], padding=p)),
+             PICTURE, KERNEL, *RANGE_A, *RANGE_B)
+    for pool in ("Max", "Avg"):
+        case(f"int_{pool}_{padding}", lambda x, a, b, f=getattr(raw, f"Quantized{pool}Pool"), p=padding: bare(*f(
+            input=U8(x), min_input=a, max_input=b, ksize=[1, 3, 2, 1], strides=[1, 2, 1, 1], padding=p)), PICTURE, *RANGE_A)
+for key, dims in {"channels": (2, 3, 8), "matrix": (5, 16)}.items():
+    case(f"int_bias_{key}", lambda x, b, *r: bare(*raw.QuantizedBiasAdd(input=U8(x), bias=U8(b), min_input=r[0], max_input=r[1], min_bias=r[2], max_bias=r[3], out_type=tf.qint32)),
+         byte(*dims), byte(dims[-1]), *RANGE_A, *RANGE_B)
+case("int_bias_signed", lambda x, b, *r: bare(*raw.QuantizedBiasAdd(input=I8(x), bias=I8(b), min_input=r[0], max_input=r[1], min_bias=r[2], max_bias=r[3], out_type=tf.qint32)),
+     byte(4, 16).view(np.int8), byte(16).view(np.int8), *RANGE_A, *RANGE_B)
+for key, (x, y) in {"same": (byte(3, 16), byte(3, 16)), "scalar": (byte(3, 16), byte(1)), "vector": (byte(4, 16), byte(16))}.items():
+    case(f"int_mul_{key}", lambda x, y, *r: bare(*raw.QuantizedMul(x=U8(x), y=U8(y), min_x=r[0], max_x=r[1], min_y=r[2], max_y=r[3])), x, y, *RANGE_A, *RANGE_B)
+for k, (low, high) in enumerate([(-6, 6), (0, 3), (-10, 20), (1, 2), (-3, -1)]):
+    for op in ("Relu", "Relu6"):
+        case(f"int_{op}_{k}", lambda x, a, b, f=getattr(raw, f"Quantized{op}"): bare(*f(features=U8(x), min_features=a, max_features=b)), PICTURE, f32(low), f32(high))
+case("int_relu_wide", lambda x, a, b: bare(*raw.QuantizedRelu(features=wide(x), min_features=a, max_features=b, out_type=tf.qint32)), TOTAL, f32(-900), f32(700))
+case("int_reshape", lambda x, a, b: bare(*raw.QuantizedReshape(tensor=U8(x), shape=[-1, 9], input_min=a, input_max=b)), PICTURE, *RANGE_A)
+for key, ranges in {"same": [RANGE_A] * 3, "other": [RANGE_A, RANGE_B, (f32(0.5), f32(2))]}.items():
+    case(f"int_concat_{key}", lambda x, y, z, *r: bare(*raw.QuantizedConcat(
+        concat_dim=1, values=[U8(x), U8(y), U8(z)], input_mins=[*r[:3]], input_maxes=[*r[3:]])),
+         byte(2, 4), byte(2, 3), byte(2, 1), *(low for low, _ in ranges), *(high for _, high in ranges))
+
 # --- Bytes, sequences --------------------------------------------------------------------------------
 
 SIZES = {1: (np.int8, np.uint8), 2: (np.int16, np.uint16, np.float16), 4: (np.int32, np.uint32, np.float32), 8: (np.int64, np.uint64, np.float64)}

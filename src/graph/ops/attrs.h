@@ -280,6 +280,10 @@ typedef struct sx_preprocess_image_attrs {
     double mean_0, mean_1, mean_2, std_0, std_1, std_2; /* of SX_MEAN_STD */
 } sx_preprocess_image_attrs;
 
+typedef struct sx_eig_attrs {
+    bool compute_v;
+} sx_eig_attrs;
+
 typedef struct sx_ragged_gather_attrs {
     int64_t rank;
 } sx_ragged_gather_attrs;
@@ -342,6 +346,13 @@ typedef struct sx_random_binomial_attrs {
 typedef struct sx_random_categorical_attrs {
     sx_dtype output_dtype;
 } sx_random_categorical_attrs;
+
+enum { SX_CANDIDATES_UNIFORM, SX_CANDIDATES_LOG_UNIFORM, SX_CANDIDATES_UNIGRAM };
+typedef struct sx_candidate_sampler_attrs {
+    int32_t distribution;
+    int64_t num_sampled, range_max;
+    bool unique;
+} sx_candidate_sampler_attrs;
 
 typedef struct sx_momentum_attrs {
     double momentum;

@@ -1,0 +1,271 @@
+/* eig: x v = v diag(e) of square matrices of complex numbers, e in ascending order of their size.
+ *
+ *   re, im     [...,n,n] of one type, any float: the parts of x
+ *   compute_v  otherwise v is [0]
+ *   returns    the parts of e, [...,n], and of v, [...,n,n], whose columns have length 1
+ *
+ * Errors   INVALID_ARGUMENT  no float, not square, types that differ; (running) a matrix whose
+ *                            values are not found
+ * Numbers  in double, by rotations that make the matrix triangular (the QR algorithm with
+ *          Wilkinson's shifts); the angle of a vector, and the vectors of equal values, are ours;
+ *          NaN or infinity in a matrix gives NaN
+ * Source   TensorFlow tf.linalg.eig; G. Golub, C. Van Loan, Matrix Computations, 7.4, 7.5 */
+#ifdef SX_ATTRS
+typedef struct sx_eig_attrs {
+    bool compute_v;
+} sx_eig_attrs;
+#endif
+
+#include <complex.h>
+#include <float.h>
+
+#include "graph/ops/linear_algebra.h"
+
+static const sx_attr_def eig_attrs[] = {SX_ATTR(sx_eig_attrs, compute_v, SX_ATTR_BOOL)};
+
+static sx_status eig_infer(sx_infer_context *c)
+{
+    const sx_eig_attrs *attrs = c->attrs;
+    sx_type both;
+    for (int i = 0; i < 2; i++) {
+        SX_TRY(sx_require_square(i == 0 ? "re" : "im", &c->inputs[i]));
+    }
+    SX_TRY(sx_require_dtype("im", &c->inputs[1], c->inputs[0].dtype));
+    SX_TRY(sx_merge_shapes("re", &c->inputs[0], "im", &c->inputs[1], &both));
+    c->outputs[0] = c->outputs[1] = sx_heads_of(&both, 1);
+    c->outputs[2] = c->outputs[3] = attrs->compute_v ? both : sx_type_of(both.dtype, 0);
+    return SX_OK;
+}
+
+static double size_of(double complex z)
+{
+    return fabs(creal(z)) + fabs(cimag(z));
+}
+
+/* ---- To a triangle ---- */
+
+/* The rotation of two numbers (a, b) to (length, 0): [c, s; -conj(s), c]. */
+typedef struct rotation {
+    double c;
+    double complex s;
+} rotation;
+
+static rotation rotation_of(double complex a, double complex b)
+{
+    const double length = hypot(cabs(a), cabs(b));
+    if (b == 0 || length == 0) {
+        return (rotation){1, 0};
+    }
+    const double complex turn = a == 0 ? 1 : a / cabs(a);
+    return (rotation){cabs(a) / length, turn * conj(b) / length};
+}
+
+/* Rotates rows i and i + 1 of t [n,n] from column `from` on, and columns of t up to row `to`, and
+ * of u. */
+static void rotate(double complex *t, double complex *u, int64_t n, int64_t i, int64_t from,
+                   int64_t to, rotation r)
+{
+    for (int64_t k = from; k < n; k++) {
+        const double complex x = t[i * n + k], y = t[(i + 1) * n + k];
+        t[i * n + k] = r.c * x + r.s * y;
+        t[(i + 1) * n + k] = r.c * y - conj(r.s) * x;
+    }
+    for (int64_t k = 0; k <= to; k++) {
+        const double complex x = t[k * n + i], y = t[k * n + i + 1];
+        t[k * n + i] = r.c * x + conj(r.s) * y;
+        t[k * n + i + 1] = r.c * y - r.s * x;
+    }
+    for (int64_t k = 0; k < n; k++) {
+        const double complex x = u[k * n + i], y = u[k * n + i + 1];
+        u[k * n + i] = r.c * x + conj(r.s) * y;
+        u[k * n + i + 1] = r.c * y - r.s * x;
+    }
+}
+
+/* Zeros below the diagonal next to the main one. */
+static void to_hessenberg(double complex *t, double complex *u, int64_t n)
+{
+    for (int64_t k = 0; k + 2 < n; k++) {
+        for (int64_t i = n - 2; i > k; i--) {
+            if (t[(i + 1) * n + k] != 0) {
+                rotate(t, u, n, i, k, n - 1, rotation_of(t[i * n + k], t[(i + 1) * n + k]));
+                t[(i + 1) * n + k] = 0;
+            }
+        }
+    }
+}
+
+/* Whether t[i+1,i] is as good as 0, which it then becomes. */
+static bool vanishes(double complex *t, int64_t n, int64_t i)
+{
+    const double around = size_of(t[i * n + i]) + size_of(t[(i + 1) * n + i + 1]);
+    if (size_of(t[(i + 1) * n + i]) > DBL_EPSILON * around &&
+        size_of(t[(i + 1) * n + i]) > DBL_MIN) {
+        return false;
+    }
+    t[(i + 1) * n + i] = 0;
+    return true;
+}
+
+/* The value of the block that ends at `last` that is next to its last element. */
+static double complex shift_of(const double complex *t, int64_t n, int64_t last, int64_t tries)
+{
+    const double complex *above = t + (last - 1) * n + last - 1, *below = above + n;
+    if (tries % 10 == 0) { /* in case it goes round in circles */
+        return below[1] + size_of(below[0]);
+    }
+    const double scale =
+        size_of(above[0]) + size_of(above[1]) + size_of(below[0]) + size_of(below[1]);
+    const double complex a = above[0] / scale, d = below[1] / scale;
+    const double complex bc = (above[1] / scale) * (below[0] / scale), half = (a - d) / 2;
+    const double complex root = csqrt(half * half + bc);
+    const double complex far =
+        size_of(half + root) > size_of(half - root) ? half + root : half - root;
+    return (far == 0 ? d : d - bc / far) * scale;
+}
+
+/* t = uᴴ x u upper triangular; false: not found. u begins as the identity. */
+static sx_status to_triangle(const sx_kernel_call *c, double complex *t, double complex *u,
+                             int64_t n, bool *out_found)
+{
+    enum { MOST_TRIES = 300 };
+    int64_t tries = 0;
+    *out_found = true;
+    to_hessenberg(t, u, n);
+    for (int64_t last = n - 1; last > 0;) {
+        if (vanishes(t, n, last - 1)) {
+            last--;
+            tries = 0;
+            continue;
+        }
+        if (++tries > MOST_TRIES) {
+            *out_found = false;
+            return SX_OK;
+        }
+        SX_TRY(sx_cancel_check(c->cancel));
+        int64_t first = last - 1;
+        while (first > 0 && !vanishes(t, n, first - 1)) {
+            first--;
+        }
+        const double complex shift = shift_of(t, n, last, tries);
+        rotation r = rotation_of(t[first * n + first] - shift, t[(first + 1) * n + first]);
+        rotate(t, u, n, first, first, SX_MIN(first + 2, last), r);
+        for (int64_t i = first + 1; i < last; i++) {
+            r = rotation_of(t[i * n + i - 1], t[(i + 1) * n + i - 1]);
+            rotate(t, u, n, i, i - 1, SX_MIN(i + 2, last), r);
+            t[(i + 1) * n + i - 1] = 0;
+        }
+    }
+    return SX_OK;
+}
+
+/* ---- Vectors ---- */
+
+/* Column k of the vectors of the triangle t, to v[n], u times that, of length 1. */
+static void vector_of(const double complex *t, const double complex *u, int64_t n, int64_t k,
+                      double scale, double complex *own, double complex *v)
+{
+    double length = 0;
+    own[k] = 1;
+    for (int64_t i = k - 1; i >= 0; i--) {
+        double complex sum = 0, gap = t[i * n + i] - t[k * n + k];
+        for (int64_t j = i + 1; j <= k; j++) {
+            sum += t[i * n + j] * own[j];
+        }
+        if (size_of(gap) <= DBL_EPSILON * scale) { /* equal values */
+            gap = DBL_EPSILON * scale;
+        }
+        own[i] = -sum / gap;
+        const double size = size_of(own[i]);
+        for (int64_t j = i; j <= k && size > 1e100; j++) { /* squares are not to overflow */
+            own[j] /= size;
+        }
+    }
+    for (int64_t i = 0; i < n; i++) {
+        v[i] = 0;
+        for (int64_t j = 0; j <= k; j++) {
+            v[i] += u[i * n + j] * own[j];
+        }
+        length = hypot(length, cabs(v[i]));
+    }
+    for (int64_t i = 0; i < n; i++) {
+        v[i] /= length;
+    }
+}
+
+static sx_status eig_host(const sx_kernel_call *c)
+{
+    const sx_eig_attrs *attrs = c->attrs;
+    const sx_matrices x = sx_matrices_of(&c->in[0].type);
+    const int64_t n = x.rows;
+    double complex *t = sx_arena_array(c->arena, n * n + 1, double complex),
+                   *u = sx_arena_array(c->arena, n * n + 1, double complex),
+                   *own = sx_arena_array(c->arena, n + 1, double complex),
+                   *v = sx_arena_array(c->arena, n + 1, double complex);
+    int64_t *order = sx_arena_array(c->arena, n + 1, int64_t);
+    if (t == NULL || u == NULL || own == NULL || v == NULL || order == NULL) {
+        return sx_budget_error(c->arena->budget);
+    }
+    for (int64_t m = 0; m < x.count; m++) {
+        double scale = 0;
+        bool finite = true, found = true;
+        SX_TRY(sx_cancel_check(c->cancel));
+        for (int64_t k = 0; k < n * n; k++) {
+            const double re = c->in[0].f[m * n * n + k], im = c->in[1].f[m * n * n + k];
+            t[k] = re + im * I;
+            u[k] = k / n == k % n;
+            finite = finite && isfinite(re) && isfinite(im);
+            scale = fmax(scale, fmax(fabs(re), fabs(im)));
+        }
+        scale = scale > 0 ? scale : 1;
+        for (int64_t k = 0; k < n * n; k++) {
+            t[k] /= scale;
+        }
+        if (finite) {
+            SX_TRY(to_triangle(c, t, u, n, &found));
+        }
+        if (!found) {
+            return sx_error(SX_INVALID_ARGUMENT, "the values of matrix %lld are not found",
+                            (long long)m);
+        }
+        for (int64_t i = 0; i < n; i++) { /* by insertion, ascending */
+            int64_t at = i;
+            const double size = cabs(t[i * n + i]);
+            for (; at > 0 && cabs(t[order[at - 1] * n + order[at - 1]]) > size; at--) {
+                order[at] = order[at - 1];
+            }
+            order[at] = i;
+        }
+        for (int64_t i = 0; i < n; i++) {
+            const double complex e = finite ? t[order[i] * n + order[i]] * scale : NAN + NAN * I;
+            c->out[0].f[m * n + i] = creal(e);
+            c->out[1].f[m * n + i] = cimag(e);
+            if (attrs->compute_v && finite) {
+                vector_of(t, u, n, order[i], 1, own, v);
+            }
+            for (int64_t k = 0; k < n && attrs->compute_v; k++) {
+                c->out[2].f[(m * n + k) * n + i] = finite ? creal(v[k]) : NAN;
+                c->out[3].f[(m * n + k) * n + i] = finite ? cimag(v[k]) : NAN;
+            }
+        }
+    }
+    return SX_OK;
+}
+
+static const double numbers[] = {4, 1, 0.5, -1, 3, 0, 2, 0.5, 5};
+static const sx_op_sample eig_samples[] = {
+    {.name = "values",
+     .inputs = {SX_SAMPLE_LIST(SX_F32, numbers, 2, 3, 3), SX_SAMPLE_F32(SX_FILL_NORMAL, 2, 3, 3)},
+     .n_inputs = 2},
+};
+
+const sx_op_def sx_op_eig = {
+    SX_OP_NAMED(eig),
+    .n_in = 2,
+    .n_out = 4,
+    .flags = SX_OP_HOST | SX_OP_REFUSES_GRAD | SX_OP_NO_TF,
+    SX_OP_ATTRS(sx_eig_attrs, eig_attrs),
+    .infer = eig_infer,
+    .host = eig_host,
+    SX_OP_SAMPLES(eig_samples),
+};

@@ -168,7 +168,7 @@ static sx_status import_node(sx_library_importer *im, sx_tf_body *body, int i)
     }
     n.in = in;
     if (status == SX_OK && function == NULL && !sx_tf_import_has_op(n.node->op)) {
-        status = refuse(im, body, &n, "");
+        status = refuse(im, body, &n, sx_tf_import_why_not(n.node->op));
     } else if (status == SX_OK && refused) {
         for (int k = 0; k < n.n_out; k++) {
             n.out[k] = (sx_tf_thing){.kind = SX_TF_REFUSED};

@@ -52,6 +52,8 @@ SX_MUST_USE sx_status sx_import_initializer(const sx_saved_model *model,
 
 /* Whether a TensorFlow operator can be imported, in the form that its nodes most often have. */
 bool sx_tf_import_has_op(const char *tf_op);
+/* Why an operator that has none is left out; "" if there is no more to say. */
+const char *sx_tf_import_why_not(const char *tf_op);
 /* The names of those that the importer itself reads, not one operator of ours; NULL ends them. */
 const char *sx_tf_import_op_name(size_t i);
 /* The operator of ours that the node and those before it stand for, if it has the attribute that

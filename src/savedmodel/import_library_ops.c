@@ -213,6 +213,7 @@ static const sx_tf_op_row program_rows[] = {
     {"Add", import_add, "AddV2"},
     {"AddV2", import_add, NULL},
     {"ConjugateTranspose", sx_tf_import_one, "Transpose"},
+    {"ScatterNdNonAliasingAdd", sx_tf_import_one, "TensorScatterAdd"},
     {NULL, NULL, NULL},
 };
 
@@ -250,6 +251,51 @@ static const sx_tf_op_row *find_row(const char *tf_op)
 bool sx_tf_import_has_op(const char *tf_op)
 {
     return find_row(tf_op) != NULL;
+}
+
+/* Operators that stay out: what their names begin with, and why. */
+static const struct {
+    const char *begins, *why;
+} left_out[] = {
+#define OF_QUEUES \
+    "threads of TensorFlow fill it; save a signature that takes the examples as inputs"
+#define OF_FILES  "it uses files of the machine that runs it; let an input take what they contain"
+#define OF_PYTHON "it runs Python code, which no SavedModel contains"
+    {"FIFOQueue", OF_QUEUES},
+    {"PaddingFIFOQueue", OF_QUEUES},
+    {"RandomShuffleQueue", OF_QUEUES},
+    {"PriorityQueue", OF_QUEUES},
+    {"Queue", OF_QUEUES},
+    {"Barrier", OF_QUEUES},
+    {"ReadFile", OF_FILES},
+    {"WriteFile", OF_FILES},
+    {"MatchingFiles", OF_FILES},
+    {"PyFunc", OF_PYTHON},
+    {"EagerPyFunc", OF_PYTHON},
+    {"Stack",
+     "loops of TensorFlow 1 keep values in it for their gradient; save the signature without "
+     "its training step, or with control flow v2"},
+    {"TensorArrayGrad",
+     "loops of TensorFlow 1 keep gradients in it; save the signature without its "
+     "training step, or with control flow v2"},
+    {"LearnedUnigramCandidateSampler", "what it draws depends on all calls before"},
+    {"ThreadUnsafeUnigramCandidateSampler", "what it draws depends on all calls before"},
+    {"XlaCallModule",
+     "it holds a program of StableHLO; convert the model to TensorFlow's operators, "
+     "in jax2tf with native_serialization=False"},
+#undef OF_QUEUES
+#undef OF_FILES
+#undef OF_PYTHON
+};
+
+const char *sx_tf_import_why_not(const char *tf_op)
+{
+    for (size_t i = 0; i < SX_COUNT(left_out); i++) {
+        if (strncmp(tf_op, left_out[i].begins, strlen(left_out[i].begins)) == 0) {
+            return left_out[i].why;
+        }
+    }
+    return "";
 }
 
 const char *sx_tf_import_op_name(size_t i)

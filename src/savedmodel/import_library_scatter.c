@@ -279,6 +279,52 @@ static sx_status filled(const sx_tf_op_node *x, sx_value data, int n_ids, sx_val
     return sx_tf_build_open(x, &sx_op_broadcast_to, NULL, value, "shape", shape, out);
 }
 
+/* SparseSegmentSumGrad(dy, indices, ids, rows), SparseSegmentMeanGrad, SparseSegmentSqrtNGrad: row
+ * indices[i] gets row ids[i] of dy, divided by the size of that segment or its root. */
+static sx_status import_sparse_segment_grad(sx_tf_op_node *x)
+{
+    const sx_tensor_scatter_attrs add = {.how = SX_SCATTER_ADD};
+    const char *op = x->n->node->op;
+    const sx_type *type = &x->tf.head.types[0];
+    sx_value dy, indices, ids, rows, shape, sizes, zero, one, y;
+    SX_TRY(sx_tf_operand(x, 0, &dy));
+    SX_TRY(sx_tf_operand(x, 1, &indices));
+    SX_TRY(sx_tf_operand(x, 2, &ids));
+    SX_TRY(sx_tf_operand(x, 3, &rows));
+    SX_TRY(sx_tf_require_rank(x, 0));
+    if (type->rank < 1) {
+        return sx_error(SX_DATA_LOSS, "input 0 is %s, expected rows", SX_TEXT(type));
+    }
+    SX_TRY(sx_tf_number(x, type->dtype, 0, &zero));
+    if (strcmp(op, "SparseSegmentSumGrad") != 0) {
+        SX_TF_BUILD(x, &shape, shape, (&(sx_cast_attrs){SX_I64}), dy);
+        SX_TF_BUILD(x, &shape, slice, (&(sx_slice_attrs){{1, {0}}, {1, {1}}}), shape);
+        SX_TRY(sx_tf_build_open(x, &sx_op_broadcast_to, NULL, zero, "shape", shape, &sizes));
+        SX_TF_BUILD(x, &shape, shape, (&(sx_cast_attrs){SX_I64}), ids);
+        SX_TRY(sx_tf_number(x, type->dtype, 1, &one));
+        SX_TRY(sx_tf_build_open(x, &sx_op_broadcast_to, NULL, one, "shape", shape, &y));
+        sx_value places = SX_NO_VALUE;
+        SX_TRY(sx_tf_expand(x, ids, -1, &places));
+        SX_TF_BUILD(x, &sizes, tensor_scatter, &add, sizes, places, y);
+        SX_TF_BUILD(x, &sizes, maximum, NULL, sizes, one);
+        if (strcmp(op, "SparseSegmentSqrtNGrad") == 0) {
+            SX_TF_BUILD(x, &sizes, sqrt, NULL, sizes);
+        }
+        for (int d = 1; d < type->rank; d++) {
+            SX_TRY(sx_tf_expand(x, sizes, -1, &sizes));
+        }
+        SX_TF_BUILD(x, &dy, div, NULL, dy, sizes);
+    }
+    SX_TF_BUILD(x, &y, gather, NULL, dy, ids);
+    SX_TF_BUILD(x, &rows, cast, (&(sx_cast_attrs){SX_I64}), rows);
+    SX_TF_BUILD(x, &rows, reshape, (&(sx_shape_attrs){{1, {1}}}), rows);
+    SX_TRY(filled(x, dy, 1, rows, zero, &zero));
+    SX_TRY(sx_tf_expand(x, indices, -1, &indices));
+    SX_TF_BUILD(x, &y, tensor_scatter, &add, zero, indices, y);
+    sx_tf_set(x, 0, y);
+    return SX_OK;
+}
+
 /* SegmentSum(data, ids), UnsortedSegmentSum(data, ids, n) and their kin. Segments of sorted ids end
  * with the last one; those between that are empty are 0 of them, else what changes nothing. */
 static sx_status import_segments(sx_tf_op_node *x)
@@ -433,6 +479,9 @@ const sx_tf_op_row sx_tf_scatter_rows[] = {
     {"ComputeAccidentalHits", import_accidental_hits, NULL},
     {"GatherNd", import_gather_nd, NULL},
     {"ScatterNd", import_scatter_nd, NULL},
+    {"SparseSegmentSumGrad", import_sparse_segment_grad, NULL},
+    {"SparseSegmentMeanGrad", import_sparse_segment_grad, NULL},
+    {"SparseSegmentSqrtNGrad", import_sparse_segment_grad, NULL},
     {"SegmentSum", import_segments, NULL},
     {"SegmentMean", import_segments, NULL},
     {"SegmentProd", import_segments, NULL},

@@ -55,6 +55,12 @@ case("scatter_shape_fed", lambda i, u, s: raw.ScatterNd(indices=i, updates=u, sh
 case("scatter_nothing", lambda i, u: raw.ScatterNd(indices=i, updates=u, shape=[4, 3]), np.zeros((0, 1), i32), np.zeros((0, 3), np.float32))
 
 ROWS, SORTED, MIXED = numbers(np.float32, 6, 3), i32([0, 0, 2, 2, 2, 5]), i32([3, 0, -1, 3, 0, 1])
+for how in ("Sum", "Mean", "SqrtN"):
+    f = lambda d, i, s, n, f=getattr(raw, f"SparseSegment{how}Grad"): f(grad=d, indices=i, segment_ids=s, output_dim0=n)
+    case(f"segment_grad_{how}", f, numbers(np.float32, 3, 2), i32([4, 0, 4, 1]), i32([0, 0, 1, 2]), i32(6))
+    case(f"segment_grad_{how}_deep", f, numbers(np.float64, 2, 2, 3), i64([1, 1, 2]), i64([0, 1, 1]), i32(3))
+    case(f"segment_grad_{how}_above", f, numbers(np.float32, 1, 2), i32([6]), i32([0]), i32(6))
+case("scatter_beside", lambda x, i, u: raw.ScatterNdNonAliasingAdd(input=x, indices=i, updates=u), TABLE, PLACES, numbers(np.float32, 4, 2))
 for how in ("Sum", "Mean", "Prod", "Min", "Max"):
     f = lambda x, i, f=getattr(raw, f"Segment{how}"): f(data=x, segment_ids=i)
     case(f"segment_{how}", f, ROWS, SORTED)

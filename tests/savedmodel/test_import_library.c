@@ -579,6 +579,9 @@ static void test_savedmodel_import_library__refuses_all_at_once(void **state)
         NULL,
         "UNIMPLEMENTED: unsupported operators: CustomA (2 nodes: \"e\" of function \"g\", \"e\"), "
         "CustomB (1 node: \"c\" of function \"g\"), CustomC (1 node: \"y\")");
+    refuses(NODE("y", "QueueDequeueV2", "'x'", ""), "", NULL,
+            "UNIMPLEMENTED: unsupported operator: QueueDequeueV2 (1 node: \"y\": threads of "
+            "TensorFlow fill it; save a signature that takes the examples as inputs)");
     refuses(NODE("a", "CustomA", "'x'", "") NODE("b", "CustomA", "'a'", "")
                 NODE("c", "CustomA", "'b'", "") NODE("d", "CustomA", "'c'", "")
                     NODE("e", "CustomA", "'d'", "") NODE("f", "CustomA", "'e'", "")

@@ -68,13 +68,26 @@ static void accumulate(walk *w, const sx_op_def *op, sx_value x, sx_value dx)
 /* Rules see types and attributes: in a function, not all of these are known yet. */
 static sx_status check_known(const walk *w, const sx_node *node)
 {
+    bool host = false; /* and types that are not known */
+    for (int i = 0; i < node->n_inputs + node->n_outputs && (node->op->flags & SX_OP_HOST) != 0;
+         i++) {
+        const sx_value v =
+            i < node->n_inputs ? node->inputs[i] : sx_node_output(node, i - node->n_inputs);
+        const sx_type *type = sx_graph_type(w->b->graph, v);
+        bool known = type->rank != SX_UNKNOWN_RANK;
+        for (int d = 0; d < type->rank; d++) {
+            known = known && (type->dims[d] >= 0 || sx_dim_is_batch(type->dims[d]));
+        }
+        host = host || !known;
+    }
     if (w->b->graph->general && node->op != &sx_op_call &&
-        (node->n_attr_operands > 0 || sx_op_has_regions(node->op))) {
+        (node->n_attr_operands > 0 || sx_op_has_regions(node->op) || host)) {
         return sx_error(SX_UNIMPLEMENTED,
                         "%s \"%s\" has no gradient in this function, because %s; make it part of a "
                         "function of its own and call that",
                         node->op->name, node->name,
                         node->n_attr_operands > 0 ? "its attributes are computed"
+                        : host                    ? "its shapes are not known yet"
                                                   : "its regions' types are not known yet");
     }
     return SX_OK;
@@ -227,6 +240,31 @@ void sx_pull_back(sx_builder *b, const sx_value *ys, const sx_value *dys, int n_
     sx_free(w.needed);
     sx_free(w.grads);
     sx_free(w.ends);
+}
+
+void sx_grad_of_formula(sx_grad *g, const sx_value *ys)
+{
+    sx_value *xs = sx_arena_array(sx_builder_arena(g->b), 2 * g->n_inputs + 1, sx_value);
+    int at[SX_NODE_MAX_INPUTS], n = 0;
+    if (xs == NULL) {
+        sx_builder_fail(g->b, sx_no_memory("for gradients"));
+        return;
+    }
+    for (int i = 0; i < g->n_inputs; i++) {
+        bool again = false; /* an operand that occurs twice gets all at its first place */
+        for (int k = 0; k < n; k++) {
+            again = again || xs[k].id == g->x[i].id;
+        }
+        if (g->needed[i] && !again) {
+            at[n] = i;
+            xs[n++] = g->x[i];
+        }
+    }
+    sx_value *dx = xs + n;
+    sx_pull_back(g->b, ys, g->dy, g->n_outputs, xs, n, dx);
+    for (int k = 0; k < n; k++) {
+        g->dx[at[k]] = dx[k];
+    }
 }
 
 void sx_gradients(sx_builder *b, sx_value y, const sx_value *xs, int n, sx_value *out)

@@ -10,6 +10,7 @@
 #include "base/checked.h"
 #include "base/memory.h"
 #include "graph/attr_rows.h"
+#include "graph/library.h"
 #include "graph/ops/attrs.h"
 
 /* ---- Errors ---- */
@@ -378,6 +379,24 @@ static bool has_unknown(const sx_type *types, int n)
     return false;
 }
 
+/* In a static graph, of a node whose outputs' shapes data decide: those that are known already. */
+static sx_status narrow_types(const sx_node_spec *spec, int n, sx_type *outputs)
+{
+    if (spec->types == NULL || spec->op->host_types == NULL) {
+        return SX_OK;
+    }
+    for (int i = 0; i < n && n == spec->n_types; i++) {
+        if (!sx_type_may_be(&spec->types[i], &outputs[i])) {
+            char a[SX_TYPE_TEXT], b[SX_TYPE_TEXT];
+            return sx_error(SX_INVALID_ARGUMENT, "output %d is declared as %s, expected %s", i,
+                            sx_type_format(&spec->types[i], a, sizeof(a)),
+                            sx_type_format(&outputs[i], b, sizeof(b)));
+        }
+        outputs[i] = spec->types[i];
+    }
+    return SX_OK;
+}
+
 /* The types of a node's outputs: inferred, or, in a function body, as declared. */
 static sx_status output_types(const sx_builder *b, const sx_node_spec *spec, const void *attrs,
                               const sx_type *inputs, sx_type outputs[SX_MAX_OUTPUTS], int *out_n)
@@ -400,9 +419,11 @@ static sx_status output_types(const sx_builder *b, const sx_node_spec *spec, con
             return sx_error(SX_INVALID_ARGUMENT,
                             "its types depend on an attribute that is an operand: declare them");
         }
-        return general && (spec->op->flags & SX_OP_HOST) == 0 && has_unknown(inputs, spec->n_inputs)
-                   ? infer_open(spec, attrs, inputs, outputs, out_n)
-                   : sx_infer_types(spec->op, attrs, inputs, spec->n_inputs, outputs, out_n);
+        if (general && (spec->op->flags & SX_OP_HOST) == 0 && has_unknown(inputs, spec->n_inputs)) {
+            return infer_open(spec, attrs, inputs, outputs, out_n);
+        }
+        SX_TRY(sx_infer_types(spec->op, attrs, inputs, spec->n_inputs, outputs, out_n));
+        return narrow_types(spec, *out_n, outputs);
     }
     SX_TRY(sx_check_declared(spec->op, spec->n_inputs, spec->types, spec->n_types));
     memcpy(outputs, spec->types, (size_t)spec->n_types * sizeof(*outputs));

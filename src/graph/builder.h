@@ -69,6 +69,10 @@ SX_MUST_USE sx_status sx_check_declared(const sx_op_def *op, int n_inputs, const
 void sx_pull_back(sx_builder *b, const sx_value *ys, const sx_value *dys, int n_y,
                   const sx_value *xs, int n, sx_value *out);
 
+/* For gradient rules: those of the node by a formula, ys[n_outputs] made of its operands x by
+ * differentiable nodes that were added for it; nodes whose dy is none are not looked at. */
+void sx_grad_of_formula(sx_grad *g, const sx_value *ys);
+
 /* Calls op->infer on types alone; fills outputs and *out_n. */
 SX_MUST_USE sx_status sx_infer_types(const sx_op_def *op, const void *attrs, const sx_type *inputs,
                                      int n_inputs, sx_type outputs[SX_MAX_OUTPUTS], int *out_n);

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "graph/attr_rows.h"
 #include "graph/builder.h"
+#include "graph/library.h"
 
 int sx_graph_find_arg(const sx_graph *g, const char *name)
 {
@@ -245,7 +246,9 @@ static sx_status validate_node(const sx_graph *g, int k, uint32_t next_value, sx
             return sx_error(SX_INTERNAL, "output %d is recorded as output %u of node %u", i,
                             v->output, v->node);
         }
-        if (!sx_type_equal(&v->type, &inferred[i])) {
+        /* of what data decide, more may be known than types say */
+        if (n->op->host_types != NULL ? !sx_type_may_be(&v->type, &inferred[i])
+                                      : !sx_type_equal(&v->type, &inferred[i])) {
             char a[SX_TYPE_TEXT], b[SX_TYPE_TEXT];
             return sx_error(SX_INTERNAL, "output %d is %s, expected %s", i,
                             sx_type_format(&v->type, a, sizeof(a)),

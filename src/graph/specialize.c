@@ -339,7 +339,9 @@ static sx_status walk_plain(sx_specializer *s, const sx_graph *g, const sx_node 
             if (!sx_type_may_be(&inferred[i], &types[i])) {
                 return sx_contradicts("output", i, &inferred[i], &types[i]);
             }
-            types[i] = inferred[i];
+            /* what data decide may be known from elsewhere: a gradient's shape is its value's */
+            const bool declared = op->host_types != NULL && sx_is_shape_known(&types[i]);
+            types[i] = declared ? types[i] : inferred[i];
         }
     }
     /* A map whose shapes are not known yet waits for them: a device may be able to run it then. */
@@ -465,6 +467,28 @@ static sx_status walk_node(sx_specializer *s, const sx_graph *g, const sx_node *
         }
         if (!waits) {
             SX_TRY(sx_walk_gradient(s, n, f, in, name, out_vals, &waits));
+        }
+        return waits ? walk_late(s, g, n, in, name, out_vals) : SX_OK;
+    }
+    if (n->op == &sx_op_pull_back) {
+        bool waits = false;
+        bool *shaping = sx_arena_array(s->arena, n->n_inputs + 1, bool);
+        const sx_graph *body = ((const sx_pull_back_attrs *)n->attrs)->body;
+        if (shaping == NULL || body->n_args > n->n_inputs) {
+            return shaping == NULL ? sx_specialize_no_memory()
+                                   : sx_error(SX_INVALID_ARGUMENT,
+                                              "its region takes %d values, but it has %d operands",
+                                              body->n_args, n->n_inputs);
+        }
+        SX_TRY(sx_shaping_args(s->out->library, body, shaping));
+        for (int i = 0; i < n->n_inputs; i++) {
+            /* a number that is computed here, and decides a shape there */
+            const sx_trace_val *v = &s->vals[in[i]];
+            waits = waits || !sx_is_shape_known(&v->type) ||
+                    (shaping[i] && v->known == NULL && v->counts == NULL && v->row != SX_NO_ROW);
+        }
+        if (!waits) {
+            SX_TRY(sx_walk_pull_back(s, n, in, name, out_vals, &waits));
         }
         return waits ? walk_late(s, g, n, in, name, out_vals) : SX_OK;
     }

@@ -14,12 +14,15 @@
 /* What the first gradient function of a call depends on is `args`; a value only where it decides
  * shapes. */
 struct sx_made_gradient {
-    const sx_function *function;
+    const sx_function *function; /* NULL: of part of one */
+    const sx_graph *body;
+    const char *name;
     int64_t order;
     const char *variables;    /* of which the gradient is wanted, too: "a,b"; "" = none */
     const sx_trace_val *args; /* [the function's args]: type, variable, and known or counts */
-    sx_graph *graph;          /* (args but handles..., reads..., dy...) -> dx... */
-    sx_trace_read *reads;     /* [n_reads] */
+    /* (args but handles..., reads..., dy...) -> dx...; a function where data decide shapes */
+    sx_graph *graph;
+    sx_trace_read *reads; /* [n_reads] */
     int n_reads;
     struct sx_made_gradient *next;
 };
@@ -36,13 +39,30 @@ static bool same_arg(const sx_trace_val *a, const sx_trace_val *b)
             memcmp(a->known->data, b->known->data, (size_t)sx_type_bytes(&a->type)) == 0);
 }
 
-/* The function as a static graph, (args but handles..., reads...) -> results; *out stays NULL where
- * a device cannot run it, and *out_refused is the node that stands in the way, if it is one. */
-static sx_status make_static(sx_specializer *s, const sx_function *f, const sx_trace_val *bound,
-                             struct sx_made_gradient *made, const sx_node **out_refused,
-                             sx_graph **out)
+static int find_name(const char *list, const char *name);
+
+/* Which of the arguments, then of the reads, have a gradient. */
+static bool *find_differing(sx_specializer *s, const struct sx_made_gradient *made,
+                            const sx_specializer *inner, const int *passed, int n)
 {
-    const sx_graph *body = f->body;
+    bool *differ = sx_arena_array(s->arena, n + 1, bool);
+    for (int i = 0; i < n && differ != NULL; i++) {
+        const int r = i - (n - made->n_reads);
+        differ[i] = r < 0 ? sx_dtype_is_float(inner->vals[passed[i]].type.dtype)
+                          : find_name(made->variables, made->reads[r].variable) >= 0;
+    }
+    return differ;
+}
+
+/* The function as a static graph, (args but handles..., reads...) -> results; *out stays NULL where
+ * a device cannot run it, and *out_refused is the node that stands in the way, if it is one. Where
+ * data decide shapes, its first gradient is made of parts: made->graph. */
+static sx_status make_static(sx_specializer *s, struct sx_made_gradient *made,
+                             const sx_node **out_refused, const bool **out_differ, sx_graph **out)
+{
+    const sx_graph *body = made->body;
+    const sx_trace_val *bound = made->args;
+    bool has_batch = false;
     sx_trace_read *reads = NULL;
     sx_specializer inner = {.out = s->out,
                             .arena = s->arena,
@@ -62,6 +82,7 @@ static sx_status make_static(sx_specializer *s, const sx_function *f, const sx_t
     for (int i = 0; i < body->n_args && status == SX_OK; i++) {
         const sx_type *declared = sx_graph_type(body, body->args[i].value);
         sx_trace_val arg = bound[i];
+        has_batch = has_batch || sx_type_has_batch(&arg.type);
         arg.row = SX_NO_ROW;
         arg.output = i;
         status = sx_type_may_be(&arg.type, declared)
@@ -91,7 +112,15 @@ static sx_status make_static(sx_specializer *s, const sx_function *f, const sx_t
         passed[n++] = r->val;
     }
     if (status == SX_OK) {
+        *out_differ = find_differing(s, made, &inner, passed, n);
+        status = *out_differ == NULL ? sx_specialize_no_memory() : SX_OK;
+    }
+    if (status == SX_OK) {
         status = sx_emit_region(&inner, passed, n, results, body->n_results, true, out);
+    }
+    if (status == SX_OK && *out == NULL && !has_batch && made->order == 1) {
+        status = sx_emit_gradient(&inner, passed, n, *out_differ, results, body->n_results,
+                                  &made->graph);
     }
     s->folded_bytes = inner.folded_bytes;
     *out_refused = inner.refused;
@@ -168,7 +197,7 @@ static sx_status differentiate(sx_arena *arena, const sx_graph *f, const bool *d
 static bool has_batch(const struct sx_made_gradient *made)
 {
     bool has = false;
-    for (int i = 0; i < made->function->body->n_args; i++) {
+    for (int i = 0; i < made->body->n_args; i++) {
         has = has || sx_type_has_batch(&made->args[i].type);
     }
     return has;
@@ -176,39 +205,34 @@ static bool has_batch(const struct sx_made_gradient *made)
 
 static sx_status make_gradient(sx_specializer *s, struct sx_made_gradient *made, bool *out_waits)
 {
-    const sx_function *f = made->function;
     const sx_graph *g = NULL;
     sx_graph *next = NULL;
     const sx_node *refused = NULL;
-    SX_TRY(make_static(s, f, made->args, made, &refused, &next));
+    const bool *differs = NULL;
+    SX_TRY(make_static(s, made, &refused, &differs, &next));
+    if (made->graph != NULL) {
+        s->out->n_gradients++;
+        return SX_OK;
+    }
     if (next == NULL && has_batch(made)) { /* a loop over the examples, say */
         *out_waits = true;
         return SX_OK;
     }
     if (next == NULL && refused != NULL) {
-        return sx_error(
-            SX_UNIMPLEMENTED,
-            "function \"%.100s\" has no gradient: %s \"%.100s\" assigns a variable, has "
-            "shapes that depend on data, or regions that only the host runs",
-            f->name, refused->op->name, refused->name);
+        return sx_error(SX_UNIMPLEMENTED, "%s \"%.100s\" has no %s: %s \"%.100s\" %s",
+                        made->function != NULL ? "function" : "part", made->name,
+                        made->order == 1 ? "gradient" : "gradient of its gradient",
+                        refused->op->name, refused->name,
+                        made->order == 1
+                            ? "assigns a variable, or has regions that only the host runs"
+                            : "assigns a variable, has shapes that depend on data, or regions "
+                              "that only the host runs");
     }
     if (next == NULL) {
         return sx_error(
             SX_UNIMPLEMENTED,
             "function \"%.100s\" has no gradient: the shapes of its results depend on data",
-            f->name);
-    }
-    bool *differ = sx_arena_array(s->arena, next->n_args + 1, bool);
-    const bool *differs = differ;
-    if (differ == NULL) {
-        return sx_specialize_no_memory();
-    }
-    for (int i = 0; i < next->n_args - made->n_reads; i++) {
-        differ[i] = sx_dtype_is_float(sx_graph_type(next, next->args[i].value)->dtype);
-    }
-    for (int r = 0; r < made->n_reads; r++) {
-        differ[next->n_args - made->n_reads + r] =
-            find_name(made->variables, made->reads[r].variable) >= 0;
+            made->name);
     }
     for (int64_t k = 0; k < made->order; k++) {
         g = next;
@@ -268,8 +292,12 @@ sx_status sx_walk_gradient(sx_specializer *s, const sx_node *n, const sx_functio
         if (made == NULL) {
             return sx_specialize_no_memory();
         }
-        *made = (struct sx_made_gradient){
-            .function = f, .order = attrs->gradient, .variables = variables, .args = bound};
+        *made = (struct sx_made_gradient){.function = f,
+                                          .body = body,
+                                          .name = f->name,
+                                          .order = attrs->gradient,
+                                          .variables = variables,
+                                          .args = bound};
         SX_TRY(make_gradient(s, made, out_waits), "the gradient of function \"%.100s\"", f->name);
         if (*out_waits) {
             return SX_OK;
@@ -328,5 +356,125 @@ sx_status sx_walk_gradient(sx_specializer *s, const sx_node *n, const sx_functio
                             f->name, i - n_dx + 1, variables);
         }
     }
+    return SX_OK;
+}
+
+/* ---- Parts of functions ---- */
+
+/* The gradient rule of the only node of a region, which has run: (x..., y..., dy...) -> dx. */
+static sx_status apply_rule(sx_specializer *s, const sx_graph *body, const int *in, int n_in,
+                            const sx_node **out_node, sx_graph **out)
+{
+    const sx_node *n = NULL;
+    for (int k = 0; k < body->n_nodes; k++) {
+        n = body->nodes[k].op != &sx_op_parameter ? &body->nodes[k] : n;
+    }
+    const int n_x = body->n_args, n_y = body->n_results;
+    if (n == NULL || n->n_inputs != n_x || n->n_outputs != n_y || n_in < n_x + n_y ||
+        n->op->grad == NULL) {
+        return sx_error(SX_INVALID_ARGUMENT, "its region is not one operator with a gradient");
+    }
+    sx_value *x = sx_arena_array(s->arena, 2 * n_in + n_y + 1, sx_value);
+    bool *needed = sx_arena_array(s->arena, n_x + 1, bool);
+    sx_builder *b = NULL;
+    if (x == NULL || needed == NULL) {
+        return sx_specialize_no_memory();
+    }
+    SX_TRY(sx_builder_create(&b));
+    sx_value *dy = x + n_in, *dx = dy + n_y;
+    for (int i = 0; i < n_in; i++) {
+        char name[32];
+        snprintf(name, sizeof(name), "x%d", i);
+        x[i] = sx_input(b, name, s->vals[in[i]].type);
+    }
+    for (int k = 0, at = n_x + n_y; k < n_y && at < n_in; k++) {
+        if (sx_dtype_is_float(sx_graph_type(body, body->results[k].value)->dtype)) {
+            dy[k] = x[at++];
+        }
+    }
+    for (int i = 0; i < n_x; i++) {
+        needed[i] = sx_dtype_is_float(s->vals[in[i]].type.dtype);
+    }
+    sx_builder_at(b, n->file, n->line);
+    if (!sx_builder_failed(b)) {
+        n->op->grad(&(sx_grad){.b = b,
+                               .attrs = n->attrs,
+                               .x = x,
+                               .y = x + n_x,
+                               .dy = dy,
+                               .dx = dx,
+                               .needed = needed,
+                               .n_inputs = n_x,
+                               .n_outputs = n_y});
+    }
+    for (int i = 0; i < n_x && !sx_builder_failed(b); i++) {
+        char name[32];
+        snprintf(name, sizeof(name), "dx%d", i);
+        if (needed[i]) {
+            sx_output(b, name,
+                      sx_value_is(dx[i]) ? dx[i] : sx_region_zeros(b, &s->vals[in[i]].type));
+        }
+    }
+    sx_graph *made = NULL;
+    sx_status status = sx_builder_finish(b, &made);
+    sx_builder_destroy(b);
+    *out_node = n;
+    SX_TRY(status);
+    *out = sx_graph_copy(s->arena, made);
+    sx_graph_destroy(made);
+    return *out != NULL ? SX_OK : sx_specialize_no_memory();
+}
+
+sx_status sx_walk_pull_back(sx_specializer *s, const sx_node *n, const int *in, const char *name,
+                            int *out_vals, bool *out_waits)
+{
+    const sx_pull_back_attrs *attrs = n->attrs;
+    const sx_graph *body = attrs->body;
+    sx_graph *g = NULL;
+    int n_reads = 0;
+    struct sx_made_gradient *made = sx_arena_new(s->arena, struct sx_made_gradient);
+    sx_trace_val *bound = sx_arena_array(s->arena, body->n_args + 1, sx_trace_val);
+    if (made == NULL || bound == NULL) {
+        return sx_specialize_no_memory();
+    }
+    SX_TRY(sx_check_depth(s));
+    if (attrs->ran) {
+        const sx_node *rule = n;
+        SX_TRY(sx_name_node(rule, apply_rule(s, body, in, n->n_inputs, &rule, &g)));
+    } else {
+        for (int i = 0; i < body->n_args; i++) {
+            const sx_trace_val *v = &s->vals[in[i]];
+            bound[i] = (sx_trace_val){
+                .type = v->type, .variable = v->variable, .known = v->known, .counts = v->counts};
+        }
+        *made = (struct sx_made_gradient){
+            .body = body, .name = name, .order = 1, .variables = "", .args = bound};
+        SX_TRY(make_gradient(s, made, out_waits));
+        g = made->graph;
+        n_reads = made->n_reads;
+    }
+    if (*out_waits) {
+        return SX_OK;
+    }
+    int *args = sx_arena_array(s->arena, n->n_inputs + n_reads + 1, int), k = 0;
+    int *results = sx_arena_array(s->arena, g->n_results + 1, int);
+    if (args == NULL || results == NULL) {
+        return sx_specialize_no_memory();
+    }
+    for (int i = 0; i <= n->n_inputs; i++) {
+        for (int r = 0; i == body->n_args && r < n_reads; r++) {
+            SX_TRY(sx_read_variable(s, &made->reads[r], name, &args[k++]));
+        }
+        if (i < n->n_inputs) {
+            args[k++] = in[i];
+        }
+    }
+    if (k != g->n_args || n->n_outputs != g->n_results) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "it has %d operands and %d outputs, expected %d and %d", k, n->n_outputs,
+                        g->n_args, g->n_results);
+    }
+    SX_TRY(sx_inline_body(s, g, args, k, name, results));
+    memcpy(out_vals, results, (size_t)g->n_results * sizeof(*results));
     return SX_OK;
 }

@@ -11,7 +11,7 @@ sx_status sx_check_regions(const sx_node *n)
 {
     const bool is_if = n->op == &sx_op_if, is_while = n->op == &sx_op_while;
     for (int row = 0, k = 0; row < n->op->n_attrs; row++) {
-        if (n->op->attrs[row].kind != SX_ATTR_BODY) {
+        if (n->op->attrs[row].kind != SX_ATTR_BODY || n->op == &sx_op_pull_back) {
             continue;
         }
         const sx_graph *body = sx_node_body(n, row);
@@ -152,8 +152,8 @@ static sx_status static_region(sx_specializer *s, const sx_node *n, int attr_row
         status = sx_walk_graph(&inner, body, args, "", results);
     }
     if (status == SX_OK) {
-        /* a region of gradients is inlined */
-        const bool host = (n->op->flags & SX_OP_FOR_GRADIENT) != 0;
+        /* a region of gradients is inlined; one in a gradient is looked at again where that is */
+        const bool host = s->pure || (n->op->flags & SX_OP_FOR_GRADIENT) != 0;
         status = sx_emit_region(&inner, args, n_in, results, body->n_results, host, out);
     }
     s->folded_bytes = inner.folded_bytes;

@@ -44,9 +44,7 @@ static void mark_val(sx_specializer *s, int v)
     }
 }
 
-/* Marks what results and effects need. Before times are known, all attribute operands count as
- * read; afterwards (`timed`), only those that remain operands. */
-static void mark_live(sx_specializer *s, const int *results, int n, bool timed)
+void sx_mark_live(sx_specializer *s, const int *results, int n, bool timed)
 {
     for (int k = 0; k < s->n_rows; k++) {
         s->rows[k].live = false;
@@ -111,6 +109,11 @@ static bool is_static_on_host(const sx_specializer *s, const sx_trace_row *r)
     return r->resolved && r->on_host && !r->control &&
            (r->node->op->flags & (SX_OP_EFFECT | SX_OP_BY_REPLICA)) == 0 &&
            types_are(s, r, sx_is_shape_known);
+}
+
+bool sx_row_is_static(const sx_specializer *s, const sx_trace_row *r)
+{
+    return r->variable == NULL && (may_run_on_device(s, r) || is_static_on_host(s, r));
 }
 
 /* Whether a node, or one of its regions, has one of the flags; a function that is called there may.
@@ -349,8 +352,7 @@ static sx_status slot_of(sx_specializer *s, int v, int *out)
     return SX_OK;
 }
 
-/* The type as a late call's function declares it: c·N and symbols here are unknown there. */
-static sx_type without_batch(sx_type t)
+sx_type sx_type_without_batch(sx_type t)
 {
     for (int i = 0; i < t.rank; i++) {
         t.dims[i] = t.dims[i] < 0 ? SX_UNKNOWN_DIM : t.dims[i];
@@ -358,18 +360,7 @@ static sx_type without_batch(sx_type t)
     return t;
 }
 
-/* A graph under construction from rows: a device's, a region's, a late call's. */
-typedef struct emitter {
-    sx_specializer *s;
-    sx_builder *b;
-    sx_value *here; /* [n_vals] */
-    bool late;
-    int *in, *out; /* vals */
-    bool *read;    /* [n_vals]: by another step, or by the caller */
-    int n_in, n_out;
-} emitter;
-
-static sx_value build_row(const emitter *e, const sx_trace_row *r, const sx_node_spec *spec_)
+static sx_value build_row(const sx_emitter *e, const sx_trace_row *r, const sx_node_spec *spec_)
 {
     sx_node_spec spec = *spec_;
     spec.name = sx_map_has(&e->b->node_names, r->name) ? NULL : r->name;
@@ -379,8 +370,7 @@ static sx_value build_row(const emitter *e, const sx_trace_row *r, const sx_node
     return sx_build_node(e->b, &spec);
 }
 
-/* The val in the graph: computed there, a constant of it, or a new input. */
-static sx_value value_of(emitter *e, int v)
+sx_value sx_emitted_value(sx_emitter *e, int v)
 {
     sx_specializer *s = e->s;
     const sx_trace_val *x = &s->vals[v];
@@ -395,13 +385,13 @@ static sx_value value_of(emitter *e, int v)
     } else {
         char name[32];
         snprintf(name, sizeof(name), "v%d", v);
-        e->here[v] = sx_input(e->b, name, e->late ? without_batch(x->type) : x->type);
+        e->here[v] = sx_input(e->b, name, e->late ? sx_type_without_batch(x->type) : x->type);
         e->in[e->n_in++] = v;
     }
     return e->here[v];
 }
 
-static sx_status emit_row(emitter *e, const sx_trace_row *r)
+sx_status sx_emit_row(sx_emitter *e, const sx_trace_row *r)
 {
     sx_specializer *s = e->s;
     const sx_node *n = r->node;
@@ -411,7 +401,7 @@ static sx_status emit_row(emitter *e, const sx_trace_row *r)
         sx_value current = sx_variable(e->b, v);
         s->out->reads = true;
         if (n->op == &sx_op_assign_variable) {
-            current = value_of(e, r->in[1]);
+            current = sx_emitted_value(e, r->in[1]);
             sx_assign(e->b, r->variable, current);
             s->out->writes = true;
         }
@@ -425,13 +415,14 @@ static sx_status emit_row(emitter *e, const sx_trace_row *r)
         return sx_specialize_no_memory();
     }
     for (int i = 0; i < r->n_in; i++) {
-        inputs[i] = value_of(e, r->in[i]);
+        inputs[i] = sx_emitted_value(e, r->in[i]);
     }
     for (int i = 0; i < r->n_operands && late; i++) {
-        operands[i] = (sx_attr_operand){n->attr_operands[i].row, value_of(e, r->in[r->n_in + i])};
+        operands[i] =
+            (sx_attr_operand){n->attr_operands[i].row, sx_emitted_value(e, r->in[r->n_in + i])};
     }
     for (int i = 0; i < r->n_out; i++) {
-        types[i] = without_batch(s->vals[r->first + i].type);
+        types[i] = sx_type_without_batch(s->vals[r->first + i].type);
     }
     sx_value first = build_row(e, r,
                                &(sx_node_spec){.op = n->op,
@@ -448,20 +439,19 @@ static sx_status emit_row(emitter *e, const sx_trace_row *r)
     return SX_OK;
 }
 
-static sx_status emitter_init(emitter *e, sx_specializer *s)
+sx_status sx_emitter_init(sx_emitter *e, sx_specializer *s)
 {
-    *e = (emitter){.s = s,
-                   .here = sx_alloc((size_t)s->n_vals + 1, sizeof(sx_value)),
-                   .in = sx_alloc((size_t)s->n_vals + 1, sizeof(int)),
-                   .out = sx_alloc((size_t)s->n_vals + 1, sizeof(int)),
-                   .read = sx_alloc((size_t)s->n_vals + 1, sizeof(bool))};
+    *e = (sx_emitter){.s = s,
+                      .here = sx_alloc((size_t)s->n_vals + 1, sizeof(sx_value)),
+                      .in = sx_alloc((size_t)s->n_vals + 1, sizeof(int)),
+                      .out = sx_alloc((size_t)s->n_vals + 1, sizeof(int)),
+                      .read = sx_alloc((size_t)s->n_vals + 1, sizeof(bool))};
     return e->here == NULL || e->in == NULL || e->out == NULL || e->read == NULL
                ? sx_specialize_no_memory()
                : SX_OK;
 }
 
-/* Begins another graph; here[] has no values. */
-static sx_status emitter_begin(emitter *e, bool late)
+sx_status sx_emitter_begin(sx_emitter *e, bool late)
 {
     sx_builder_destroy(e->b);
     e->b = NULL;
@@ -472,7 +462,7 @@ static sx_status emitter_begin(emitter *e, bool late)
     return SX_OK;
 }
 
-static void emitter_deinit(emitter *e)
+void sx_emitter_deinit(sx_emitter *e)
 {
     sx_builder_destroy(e->b);
     sx_free(e->here);
@@ -515,7 +505,7 @@ static sx_status add_step(sx_specializer *s, const sx_step *step, const int *in,
 }
 
 /* Large constants of the library are kept once: the graph refers to the library's. */
-static void share_constants(const emitter *e, const sx_trace_row *r, sx_graph *g)
+static void share_constants(const sx_emitter *e, const sx_trace_row *r, sx_graph *g)
 {
     const sx_specializer *s = e->s;
     for (int i = 0; i < r->n_in + r->n_operands; i++) {
@@ -533,14 +523,14 @@ static void share_constants(const emitter *e, const sx_trace_row *r, sx_graph *g
 }
 
 /* A step of a device, or a late call, as one graph. */
-static sx_status emit_graph(emitter *e, sx_trace_row *const *rows, int n_rows)
+static sx_status emit_graph(sx_emitter *e, sx_trace_row *const *rows, int n_rows)
 {
     sx_specializer *s = e->s;
     sx_graph *g = NULL;
-    SX_TRY(emitter_begin(e, is_late(rows[0])));
+    SX_TRY(sx_emitter_begin(e, is_late(rows[0])));
     for (int k = 0; k < n_rows; k++) {
         const sx_trace_row *r = rows[k];
-        SX_TRY(sx_name_node(r->node, emit_row(e, r)));
+        SX_TRY(sx_name_node(r->node, sx_emit_row(e, r)));
         for (int i = 0; i < r->n_out; i++) {
             if (e->read[r->first + i] && s->vals[r->first + i].known == NULL) {
                 char name[32];
@@ -597,7 +587,7 @@ static sx_status emit_host(sx_specializer *s, const sx_trace_row *r)
 }
 
 /* The steps of rows[n_rows], those that are live, which it sorts. */
-static sx_status emit_rows(emitter *e, sx_trace_row **rows, int n_rows)
+static sx_status emit_rows(sx_emitter *e, sx_trace_row **rows, int n_rows)
 {
     sx_specializer *s = e->s;
     int n_steps = 0;
@@ -625,12 +615,12 @@ static sx_status emit_rows(emitter *e, sx_trace_row **rows, int n_rows)
 
 sx_status sx_emit_steps(sx_specializer *s, const int *results, int n_results)
 {
-    mark_live(s, results, n_results, false);
+    sx_mark_live(s, results, n_results, false);
     SX_TRY(set_times(s));
     for (int round = 0; round < MAX_JOINS && join_late_calls(s); round++) {
         SX_TRY(set_times(s));
     }
-    mark_live(s, results, n_results, true);
+    sx_mark_live(s, results, n_results, true);
     SX_TRY(part_late_calls(s));
     s->out->slots = sx_arena_array(s->arena, s->n_vals + 1, sx_step_slot);
     if (s->out->slots == NULL) {
@@ -640,10 +630,10 @@ sx_status sx_emit_steps(sx_specializer *s, const int *results, int n_results)
     for (int i = 0; i < s->binding.n_args; i++) { /* the first vals: slots 0 .. n_args-1 */
         SX_TRY(slot_of(s, i, &slot));
     }
-    emitter e;
+    sx_emitter e;
     int n_rows = 0;
     sx_trace_row **rows = sx_alloc((size_t)s->n_rows + 1, sizeof(*rows));
-    sx_status status = emitter_init(&e, s);
+    sx_status status = sx_emitter_init(&e, s);
     status = status == SX_OK && rows == NULL ? sx_specialize_no_memory() : status;
     for (int i = 0; i < n_results && status == SX_OK; i++) {
         e.read[results[i]] = true;
@@ -654,7 +644,7 @@ sx_status sx_emit_steps(sx_specializer *s, const int *results, int n_results)
         }
     }
     status = status != SX_OK ? status : emit_rows(&e, rows, n_rows);
-    emitter_deinit(&e);
+    sx_emitter_deinit(&e);
     sx_free(rows);
     SX_TRY(status);
     int *slots = sx_arena_array(s->arena, n_results + 1, int);
@@ -674,7 +664,7 @@ sx_status sx_emit_region(sx_specializer *s, const int *args, int n_args, const i
 {
     bool fits = true;
     *out = NULL;
-    mark_live(s, results, n_results, true);
+    sx_mark_live(s, results, n_results, true);
     for (int k = 0; k < s->n_rows && fits; k++) {
         const sx_trace_row *r = &s->rows[k];
         fits = !r->live || (r->variable == NULL &&
@@ -688,10 +678,10 @@ sx_status sx_emit_region(sx_specializer *s, const int *args, int n_args, const i
     if (!fits) {
         return SX_OK;
     }
-    emitter e;
+    sx_emitter e;
     sx_graph *made = NULL;
-    sx_status status = emitter_init(&e, s);
-    status = status != SX_OK ? status : emitter_begin(&e, false);
+    sx_status status = sx_emitter_init(&e, s);
+    status = status != SX_OK ? status : sx_emitter_begin(&e, false);
     for (int i = 0; i < n_args && status == SX_OK; i++) {
         char name[32];
         snprintf(name, sizeof(name), "x%d", i);
@@ -699,13 +689,13 @@ sx_status sx_emit_region(sx_specializer *s, const int *args, int n_args, const i
     }
     for (int k = 0; k < s->n_rows && status == SX_OK; k++) {
         if (s->rows[k].live) {
-            status = sx_name_node(s->rows[k].node, emit_row(&e, &s->rows[k]));
+            status = sx_name_node(s->rows[k].node, sx_emit_row(&e, &s->rows[k]));
         }
     }
     for (int i = 0; i < n_results && status == SX_OK; i++) {
         char name[32];
         snprintf(name, sizeof(name), "y%d", i);
-        sx_output(e.b, name, value_of(&e, results[i]));
+        sx_output(e.b, name, sx_emitted_value(&e, results[i]));
     }
     status = status != SX_OK ? status : sx_builder_finish(e.b, &made);
     if (status == SX_OK) {
@@ -713,6 +703,6 @@ sx_status sx_emit_region(sx_specializer *s, const int *args, int n_args, const i
         status = *out == NULL ? sx_specialize_no_memory() : SX_OK;
     }
     sx_graph_destroy(made);
-    emitter_deinit(&e);
+    sx_emitter_deinit(&e);
     return status;
 }

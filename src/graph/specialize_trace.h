@@ -106,6 +106,19 @@ SX_MUST_USE sx_status sx_walk_gradient(sx_specializer *s, const sx_node *n, cons
                                        const int *in, const char *name, int *out_vals,
                                        bool *out_waits);
 
+/* A pull_back, all of whose inputs' shapes are known; *out_waits as above. */
+SX_MUST_USE sx_status sx_walk_pull_back(sx_specializer *s, const sx_node *n, const int *in,
+                                        const char *name, int *out_vals, bool *out_waits);
+
+/* ---- specialize_parts.c ---- */
+
+/* Of a trace that is not static, since data decide the shapes of some values: its gradient in
+ * parts, a function (args..., dy of each float result...) -> dx of each args[i] with differ[i].
+ * *out is NULL, and s->refused a row's node, if a row stands in the way. */
+SX_MUST_USE sx_status sx_emit_gradient(sx_specializer *s, const int *args, int n_args,
+                                       const bool *differ, const int *results, int n_results,
+                                       sx_graph **out);
+
 /* ---- specialize_known.c ---- */
 
 /* Computes a node whose inputs are all known; *out_folded is false if its results are not small. */
@@ -128,6 +141,33 @@ SX_MUST_USE sx_status sx_make_regions_static(sx_specializer *s, const sx_node *n
                                              const int *in, bool *out_static);
 
 /* ---- specialize_steps.c ---- */
+
+/* A graph under construction from rows: a device's, a region's, a late call's. */
+typedef struct sx_emitter {
+    sx_specializer *s;
+    sx_builder *b;
+    sx_value *here; /* [n_vals] */
+    bool late;      /* a function, whose nodes are those of the library */
+    int *in, *out;  /* vals */
+    bool *read;     /* [n_vals]: by another step, or by the caller */
+    int n_in, n_out;
+} sx_emitter;
+
+SX_MUST_USE sx_status sx_emitter_init(sx_emitter *e, sx_specializer *s);
+/* Begins another graph; here[] has no values. */
+SX_MUST_USE sx_status sx_emitter_begin(sx_emitter *e, bool late);
+void sx_emitter_deinit(sx_emitter *e);
+/* The val in the graph: computed there, a constant of it, or a new input. */
+sx_value sx_emitted_value(sx_emitter *e, int v);
+SX_MUST_USE sx_status sx_emit_row(sx_emitter *e, const sx_trace_row *r);
+/* The type as a late call's function declares it: c·N and symbols here are unknown there. */
+sx_type sx_type_without_batch(sx_type t);
+/* Marks what results and effects need. Before times are known, all attribute operands count as
+ * read; afterwards (`timed`), only those that remain operands. */
+void sx_mark_live(sx_specializer *s, const int *results, int n, bool timed);
+/* Whether a row can be part of a static graph that is inlined: its types are static, and it only
+ * computes. */
+bool sx_row_is_static(const sx_specializer *s, const sx_trace_row *r);
 
 /* Makes the program's steps from the whole trace. */
 SX_MUST_USE sx_status sx_emit_steps(sx_specializer *s, const int *results, int n_results);

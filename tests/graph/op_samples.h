@@ -22,6 +22,7 @@
 #include "base/checked.h"
 #include "base/memory.h"
 #include "base/threefry.h"
+#include "graph/builder.h"
 #include "graph/host.h"
 #include "graph/ir.h"
 #include "graph/passes/passes.h"
@@ -305,13 +306,33 @@ static inline void op_sample_graph(const sx_op_def *op, const sx_op_sample *samp
     sx_builder *b;
     sx_value x[SX_SAMPLE_MAX_INPUTS + 1];
     char name[16];
-    op_sample_ok(op->host_types != NULL ? sx_builder_create_function(&b) : sx_builder_create(&b),
-                 op, sample->name); /* only functions have shapes that data decide */
+    /* only functions have shapes that data decide; gradients are made once those are known */
+    const bool decided = op->host_types != NULL && kind == OP_SAMPLE_GRADIENT;
+    op_sample_ok(op->host_types != NULL && !decided ? sx_builder_create_function(&b)
+                                                    : sx_builder_create(&b),
+                 op, sample->name);
+    sx_type types[SX_MAX_OUTPUTS];
+    int n_types = 0;
+    if (decided) {
+        op_sample_run run;
+        op_sample_begin(op, sample, &run);
+        for (; n_types < run.n_out; n_types++) {
+            types[n_types] = run.out[n_types].type;
+        }
+        op_sample_end(&run);
+    }
     for (int i = 0; i < sample->n_inputs; i++) {
         snprintf(name, sizeof(name), "x%d", i);
         x[i] = sx_input(b, name, sample->inputs[i].type);
     }
-    sx_value y = sx_build(b, op, sample->attrs, x, sample->n_inputs);
+    sx_value y = sx_build_node(b, &(sx_node_spec){.op = op,
+                                                  .attrs = sample->attrs,
+                                                  .inputs = x,
+                                                  .n_inputs = sample->n_inputs,
+                                                  .types = decided ? types : NULL,
+                                                  .n_types = n_types,
+                                                  .device = "",
+                                                  .file = ""});
     int n_out = sx_value_is(y) ? sx_builder_maker(b, y)->n_outputs : 0;
     for (int k = 0; kind == OP_SAMPLE_FORWARD && k < n_out; k++) {
         snprintf(name, sizeof(name), "y%d", k);

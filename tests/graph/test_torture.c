@@ -147,7 +147,8 @@ static void torture_gradients(subject *s)
 {
     op_sample_run run;
     op_sample_begin(s->op, s->sample, &run);
-    if (op_sample_is_differentiable(&run)) {
+    /* without its result's shape, what data decide has no gradient */
+    if (op_sample_is_differentiable(&run) && s->op->host_types == NULL) {
         print_message("%s/%s\n", s->op->name, s->sample->name);
         assert_true(sx_torture(use_gradients, s) > 20);
     }

@@ -157,7 +157,7 @@ LOSSES = {
 
 
 # What cannot be differentiated yet, by the text of the error: a listed gap, which must go from here when it is closed.
-GAPS = {"resizing_bicubic": 'resize_image "'}
+GAPS = {}
 
 
 def training_call(layer, rest):

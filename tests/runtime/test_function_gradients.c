@@ -334,12 +334,19 @@ static void test_runtime_function_gradients__refusals(void **state)
         "%2 = is_nan(%1) bool[3] \"nan\"\n%3 = where(%2) int64[?,?] \"places\"\n"
         "%4 = neg(%1) float32[3] \"neg\"\noutput \"y\" %4\noutput \"places\" %3\nend\n"
         "function \"main\"\ninput %1 float32[3] \"x\"\n"
-        "%2 = call(%1, %1) {function=\"f\", gradient=1} float32[3] \"g\"\noutput \"dx\" %2\nend\n";
+        "%2 = call(%1, %1) {function=\"f\", gradient=1} float32[3] \"g\"\noutput \"dx\" %2\nend\n"
+        "function \"second\"\ninput %1 float32[3] \"x\"\n"
+        "%2, %3 = call(%1, %1, %1) {function=\"f\", gradient=2} float32[3], float32[3] \"g\"\n"
+        "output \"dx\" %2\noutput \"ddy\" %3\nend\n";
     const float three[3] = {1, 2, 3};
     const sx_tensor x3 = {type, (void *)three};
     begin(&t, "host", parse(places), (sx_runner_options){.seed = 0});
-    assert_error(sx_runner_run(t.runner, "main", &x3, 1, &y0, 1, &t.arena, NULL), SX_UNIMPLEMENTED,
-                 "function \"f\" has no gradient: where \"places\"");
+    assert_ok(sx_runner_run(t.runner, "main", &x3, 1, &y0, 1, &t.arena, NULL));
+    assert_memory_equal(y0.data, ((const float[]){-1, -2, -3}), sizeof(three));
+    sx_tensor second[2]; /* shapes that data decide stand in the way of the second only */
+    assert_error(sx_runner_run(t.runner, "second", &x3, 1, second, 2, &t.arena, NULL),
+                 SX_UNIMPLEMENTED,
+                 "function \"f\" has no gradient of its gradient: where \"places\"");
     end(&t);
     static const char itself[] =
         "sextant-library 2\nfunction \"main\"\ninput %1 float32[] \"x\"\n"

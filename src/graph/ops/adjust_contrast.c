@@ -6,6 +6,7 @@
  *
  * Errors   INVALID_ARGUMENT  dtype, a rank below 3
  * Source   TensorFlow AdjustContrastv2 */
+#include "graph/builder.h"
 #include "graph/ops/host_ops.h"
 
 static sx_status adjust_contrast_infer(sx_infer_context *c)
@@ -18,6 +19,21 @@ static sx_status adjust_contrast_infer(sx_infer_context *c)
     }
     c->outputs[0] = *x;
     return SX_OK;
+}
+
+static void adjust_contrast_gradient(sx_grad *g)
+{
+    sx_builder *b = g->b;
+    const sx_value x = g->x[0];
+    const sx_type type = sx_type_of_value(b, x);
+    sx_reduce_args pixels = {.struct_size = sizeof(pixels),
+                             .axes = {.n = 2, .v = {type.rank - 3, type.rank - 2}},
+                             .keep_dims = true};
+    const sx_value mean = sx_reduce_mean_at(b, x, &pixels, NULL, 0);
+    const sx_value scaled =
+        sx_build_op(b, mul, NULL, sx_build_op(b, sub, NULL, x, mean), sx_cast_like(b, g->x[1], x));
+    const sx_value y = sx_build_op(b, add, NULL, scaled, mean);
+    sx_grad_of_formula(g, &y);
 }
 
 static sx_status adjust_contrast_host(const sx_kernel_call *c)
@@ -57,8 +73,9 @@ const sx_op_def sx_op_adjust_contrast = {
     SX_OP_NAMED(adjust_contrast),
     .n_in = 2,
     .n_out = 1,
-    .flags = SX_OP_HOST | SX_OP_REFUSES_GRAD,
+    .flags = SX_OP_HOST,
     .infer = adjust_contrast_infer,
+    .grad = adjust_contrast_gradient,
     .host = adjust_contrast_host,
     .to_tf = adjust_contrast_to_tf,
     SX_FROM_TF({.op = "AdjustContrastv2"}),

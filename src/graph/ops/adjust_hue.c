@@ -10,6 +10,18 @@
 
 #include <math.h>
 
+static void adjust_hue_gradient(sx_grad *g)
+{
+    sx_builder *b = g->b;
+    const sx_value delta = sx_cast_like(b, g->x[1], g->x[0]), one = sx_scalar_like(b, g->x[0], 1);
+    const sx_value hsv = sx_formula_of_hsv(b, g->x[0]);
+    const sx_value hue = sx_build_op(b, floor_mod, NULL,
+                                     sx_build_op(b, add, NULL, sx_channel(b, hsv, 0), delta), one);
+    const sx_value y =
+        sx_formula_of_rgb(b, sx_channels(b, hue, sx_channel(b, hsv, 1), sx_channel(b, hsv, 2)));
+    sx_grad_of_formula(g, &y);
+}
+
 static sx_status adjust_hue_host(const sx_kernel_call *c)
 {
     const int64_t n = sx_type_elems(&c->in[0].type);
@@ -48,8 +60,9 @@ const sx_op_def sx_op_adjust_hue = {
     SX_OP_NAMED(adjust_hue),
     .n_in = 2,
     .n_out = 1,
-    .flags = SX_OP_HOST | SX_OP_REFUSES_GRAD,
+    .flags = SX_OP_HOST,
     .infer = sx_infer_colors,
+    .grad = adjust_hue_gradient,
     .host = adjust_hue_host,
     .to_tf = adjust_hue_to_tf,
     SX_FROM_TF({.op = "AdjustHue"}),

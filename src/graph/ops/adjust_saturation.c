@@ -10,6 +10,18 @@
 
 #include <math.h>
 
+static void adjust_saturation_gradient(sx_grad *g)
+{
+    sx_builder *b = g->b;
+    const sx_value hsv = sx_formula_of_hsv(b, g->x[0]);
+    const sx_value scaled =
+        sx_build_op(b, mul, NULL, sx_channel(b, hsv, 1), sx_cast_like(b, g->x[1], g->x[0]));
+    const sx_value saturation = sx_build_op(b, clip, (&(sx_clip_attrs){0, 1}), scaled);
+    const sx_value y = sx_formula_of_rgb(
+        b, sx_channels(b, sx_channel(b, hsv, 0), saturation, sx_channel(b, hsv, 2)));
+    sx_grad_of_formula(g, &y);
+}
+
 static sx_status adjust_saturation_host(const sx_kernel_call *c)
 {
     const int64_t n = sx_type_elems(&c->in[0].type);
@@ -40,8 +52,9 @@ const sx_op_def sx_op_adjust_saturation = {
     SX_OP_NAMED(adjust_saturation),
     .n_in = 2,
     .n_out = 1,
-    .flags = SX_OP_HOST | SX_OP_REFUSES_GRAD,
+    .flags = SX_OP_HOST,
     .infer = sx_infer_colors,
+    .grad = adjust_saturation_gradient,
     .host = adjust_saturation_host,
     .to_tf = adjust_saturation_to_tf,
     SX_FROM_TF({.op = "AdjustSaturation"}),

@@ -258,6 +258,11 @@ typedef struct sx_call_attrs {
     const char *variables;
 } sx_call_attrs;
 
+typedef struct sx_pull_back_attrs {
+    const sx_graph *body;
+    bool ran; /* its results are operands, too */
+} sx_pull_back_attrs;
+
 typedef struct sx_variable_handle_attrs {
     const char *name; /* of the library's variable */
 } sx_variable_handle_attrs;
@@ -297,6 +302,11 @@ typedef struct sx_ragged_from_variant_attrs {
     sx_dtype Tvalues, Tsplits;
 } sx_ragged_from_variant_attrs;
 
+typedef struct sx_search_sorted_attrs {
+    bool upper;
+    sx_dtype out_type;
+} sx_search_sorted_attrs;
+
 typedef struct sx_dynamic_partition_attrs {
     int64_t num_partitions;
 } sx_dynamic_partition_attrs;
@@ -316,6 +326,13 @@ typedef struct sx_crop_and_resize_attrs {
     const char *method;
     double extrapolation_value;
 } sx_crop_and_resize_attrs;
+
+/* fractional_pool; fractional_pool_grad: average, overlapping */
+typedef struct sx_fractional_pool_attrs {
+    double height_ratio, width_ratio;
+    int64_t seed, seed2;
+    bool average, pseudo_random, overlapping;
+} sx_fractional_pool_attrs;
 
 typedef struct sx_non_max_suppression_attrs {
     bool overlaps, pad_to_max_output_size;

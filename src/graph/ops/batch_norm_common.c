@@ -44,3 +44,14 @@ sx_status sx_host_batch_norm(const sx_kernel_call *c)
     }
     return SX_OK;
 }
+
+sx_value sx_batch_norm_formula(sx_builder *b, const void *attrs, sx_value dy, sx_value x,
+                               sx_value mean, sx_value variance, sx_value *out_normal,
+                               sx_value *out_s)
+{
+    const sx_value epsilon = sx_scalar_like(b, mean, ((const sx_batch_norm_attrs *)attrs)->epsilon);
+    *out_s = sx_build_op(b, rsqrt, NULL, sx_build_op(b, add, NULL, variance, epsilon));
+    *out_normal = sx_build_op(b, mul, NULL,
+                              sx_build_op(b, sub, NULL, sx_cast_like(b, x, mean), mean), *out_s);
+    return sx_cast_like(b, dy, mean);
+}

@@ -9,7 +9,7 @@
  *   count    M, scalar of that dtype: elements for each channel in the whole batch (size)
  *   returns  x's type
  *
- * No second gradient.
+ * Gradient: that of the formula.
  * Errors   INVALID_ARGUMENT  ranks, dtypes, C differs, negative epsilon
  * Numbers  computed in f32 for f16, bf16, f32
  * Source   TensorFlow FusedBatchNormGradV3 with is_training true; Ioffe, Szegedy 2015, section 3 */
@@ -28,6 +28,22 @@ static sx_status batch_norm_train_grad_input_infer(sx_infer_context *c)
     SX_TRY(sx_require_scalar("count", &c->inputs[7], c->inputs[2].dtype));
     c->outputs[0] = *x;
     return SX_OK;
+}
+
+static void batch_norm_train_grad_input_gradient(sx_grad *g)
+{
+    sx_builder *b = g->b;
+    sx_value normal, s;
+    const sx_value dy =
+        sx_batch_norm_formula(b, g->attrs, g->x[0], g->x[1], g->x[2], g->x[3], &normal, &s);
+    const sx_value doffset = g->x[6], dscale = g->x[5], count = g->x[7];
+    const sx_value mean = sx_build_op(
+        b, div, NULL, sx_build_op(b, add, NULL, doffset, sx_build_op(b, mul, NULL, normal, dscale)),
+        count);
+    const sx_value by = sx_build_op(b, mul, NULL, g->x[4], s);
+    const sx_value dx = sx_cast_like(
+        b, sx_build_op(b, mul, NULL, by, sx_build_op(b, sub, NULL, dy, mean)), g->x[1]);
+    sx_grad_of_formula(g, &dx);
 }
 
 static sx_status batch_norm_train_grad_input_host(const sx_kernel_call *c)
@@ -75,10 +91,11 @@ const sx_op_def sx_op_batch_norm_train_grad_input = {
     .n_out = 1,
     .batch_rule = SX_RULE_EXAMPLES,
     .bf16 = 0x3,
-    .flags = SX_OP_REFUSES_GRAD | SX_OP_NO_TF,
+    .flags = SX_OP_NO_TF,
     SX_OP_ATTRS(sx_batch_norm_attrs, batch_norm_train_grad_input_attrs),
     .own_part = &batch_norm_train_grad_input_attrs[1],
     .infer = batch_norm_train_grad_input_infer,
+    .grad = batch_norm_train_grad_input_gradient,
     .host = batch_norm_train_grad_input_host,
     SX_OP_SAMPLES(batch_norm_train_grad_input_samples),
 };

@@ -7,7 +7,7 @@
  *   mean, variance   [C]; f64 for x f64, else f32
  *   returns  dscale, doffset: [C] of that dtype
  *
- * Over the batch, the sums of shards are added. No second gradient.
+ * Over the batch, the sums of shards are added. Gradient: that of the formula.
  * Errors   INVALID_ARGUMENT  ranks, dtypes, C differs, negative epsilon
  * Numbers  accumulates in f32 for f16, bf16, f32
  * Source   TensorFlow FusedBatchNormGradV3 */
@@ -25,6 +25,22 @@ static sx_status batch_norm_train_grad_sums_infer(sx_infer_context *c)
     SX_TRY(sx_require_equal("dy", &c->inputs[0], "x", x));
     c->outputs[0] = c->outputs[1] = c->inputs[2];
     return SX_OK;
+}
+
+static void batch_norm_train_grad_sums_gradient(sx_grad *g)
+{
+    sx_builder *b = g->b;
+    sx_value normal, s;
+    const sx_value dy =
+        sx_batch_norm_formula(b, g->attrs, g->x[0], g->x[1], g->x[2], g->x[3], &normal, &s);
+    sx_reduce_attrs rows = {.axes = {.n = sx_type_of_value(b, dy).rank - 1}};
+    for (int i = 0; i < rows.axes.n; i++) {
+        rows.axes.v[i] = i;
+    }
+    const sx_value sums[] = {
+        sx_build_op(b, reduce_sum, &rows, sx_build_op(b, mul, NULL, dy, normal)),
+        sx_build_op(b, reduce_sum, &rows, dy)};
+    sx_grad_of_formula(g, sums);
 }
 
 static sx_status batch_norm_train_grad_sums_host(const sx_kernel_call *c)
@@ -70,10 +86,11 @@ const sx_op_def sx_op_batch_norm_train_grad_sums = {
     .n_out = 2,
     .batch_rule = SX_RULE_SUM,
     .bf16 = 0x3,
-    .flags = SX_OP_SUM | SX_OP_REFUSES_GRAD | SX_OP_NO_TF,
+    .flags = SX_OP_SUM | SX_OP_NO_TF,
     SX_OP_ATTRS(sx_batch_norm_attrs, batch_norm_train_grad_sums_attrs),
     .own_part = &batch_norm_train_grad_sums_attrs[1],
     .infer = batch_norm_train_grad_sums_infer,
+    .grad = batch_norm_train_grad_sums_gradient,
     .host = batch_norm_train_grad_sums_host,
     SX_OP_SAMPLES(batch_norm_train_grad_sums_samples),
 };

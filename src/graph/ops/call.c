@@ -13,8 +13,8 @@
  * not repeat asserts and prints; other variables that the function reads are constants to it.
  *
  * Errors   INVALID_ARGUMENT  in a static graph; NOT_FOUND: no such function (sx_library_finish)
- *          UNIMPLEMENTED     (specializing) the gradient of a function with strings, assignments or
- *                            shapes that depend on data
+ *          UNIMPLEMENTED     (specializing) the gradient of a function with assignments, or with loops
+ *                            whose values change their shapes
  * Gradient a call of the next gradient function
  * Source   TensorFlow PartitionedCall, SymbolicGradient */
 #ifdef SX_ATTRS

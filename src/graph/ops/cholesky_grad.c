@@ -17,6 +17,19 @@ static sx_status cholesky_grad_infer(sx_infer_context *c)
     return sx_merge_shapes("y", &c->inputs[0], "dy", &c->inputs[1], &c->outputs[0]);
 }
 
+static void cholesky_grad_gradient(sx_grad *g)
+{
+    sx_builder *b = g->b;
+    const sx_triangular_attrs turned = {.lower = true, .adjoint = true};
+    const sx_value y = sx_triangle(b, g->x[0], true), dy = sx_triangle(b, g->x[1], true);
+    sx_value phi = sx_triangle(b, sx_product(b, y, true, dy, false), true);
+    phi = sx_build_op(b, sub, NULL, phi, sx_times(b, sx_keep_diagonal(b, phi), 0.5));
+    sx_value s = sx_build_op(b, matrix_triangular_solve, &turned, y, phi);
+    s = sx_build_op(b, matrix_triangular_solve, &turned, y, sx_transposed(b, s));
+    s = sx_times(b, sx_build_op(b, add, NULL, s, sx_transposed(b, s)), 0.5);
+    sx_grad_of_formula(g, &s);
+}
+
 static sx_status cholesky_grad_host(const sx_kernel_call *c)
 {
     const sx_matrices of_y = sx_matrices_of(&c->in[0].type);
@@ -66,8 +79,9 @@ const sx_op_def sx_op_cholesky_grad = {
     SX_OP_NAMED(cholesky_grad),
     .n_in = 2,
     .n_out = 1,
-    .flags = SX_OP_HOST | SX_OP_REFUSES_GRAD,
+    .flags = SX_OP_HOST,
     .infer = cholesky_grad_infer,
+    .grad = cholesky_grad_gradient,
     .host = cholesky_grad_host,
     .to_tf = cholesky_grad_to_tf,
     SX_FROM_TF({.op = "CholeskyGrad"}),

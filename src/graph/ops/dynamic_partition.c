@@ -34,6 +34,34 @@ static sx_status dynamic_partition_infer(sx_infer_context *c)
     return SX_OK;
 }
 
+static void dynamic_partition_gradient(sx_grad *g)
+{
+    sx_builder *b = g->b;
+    const sx_type to = sx_type_of_value(b, g->x[1]), x = sx_type_of_value(b, g->x[0]);
+    sx_type types[SX_MAX_OUTPUTS], rows = x;
+    for (int k = 0; k < g->n_outputs; k++) {
+        types[k] = sx_type_of(SX_I64, sx_type_of_value(b, g->y[k]).dims[0]);
+    }
+    /* the items as rows of one axis */
+    rows.rank = x.rank - to.rank + 1;
+    rows.dims[0] = sx_type_elems(&to);
+    for (int d = 1; d < rows.rank; d++) {
+        rows.dims[d] = x.dims[to.rank + d - 1];
+    }
+    const sx_value numbers = sx_reshape_dims(b, sx_numbers_to(b, rows.dims[0]), to.rank, to.dims);
+    const sx_value places =
+        sx_build_typed(b, &sx_op_dynamic_partition, g->attrs, (const sx_value[]){numbers, g->x[1]},
+                       2, types, g->n_outputs);
+    const sx_value like = sx_reshape_to(b, g->x[0], &rows);
+    sx_value sum = SX_NO_VALUE;
+    for (int k = 0; k < g->n_outputs; k++) {
+        if (sx_value_is(g->dy[k])) {
+            sum = sx_add_maybe(b, sum, sx_add_rows(b, like, sx_output_of(places, k), g->dy[k]));
+        }
+    }
+    g->dx[0] = sx_reshape_to(b, sum, &x);
+}
+
 static sx_status dynamic_partition_host_types(const sx_kernel_call *c, sx_type *out_types)
 {
     const sx_dynamic_partition_attrs *attrs = c->attrs;
@@ -90,9 +118,10 @@ const sx_op_def sx_op_dynamic_partition = {
     SX_OP_NAMED(dynamic_partition),
     .n_in = 2,
     .n_out = SX_VARIADIC,
-    .flags = SX_OP_HOST | SX_OP_REFUSES_GRAD,
+    .flags = SX_OP_HOST,
     SX_OP_ATTRS(sx_dynamic_partition_attrs, dynamic_partition_attrs),
     .infer = dynamic_partition_infer,
+    .grad = dynamic_partition_gradient,
     .host = dynamic_partition_host,
     .host_types = dynamic_partition_host_types,
     .to_tf = dynamic_partition_to_tf,

@@ -30,6 +30,18 @@ static sx_status dynamic_stitch_infer(sx_infer_context *c)
     return SX_OK;
 }
 
+/* Where an index occurs twice each of its items gets the gradient, as in TensorFlow. */
+static void dynamic_stitch_gradient(sx_grad *g)
+{
+    const int k = g->n_inputs / 2;
+    for (int i = 0; i < k; i++) {
+        if (g->needed[k + i]) {
+            g->dx[k + i] =
+                sx_build_op(g->b, gather, (&(sx_gather_attrs){.axis = 0}), g->dy[0], g->x[i]);
+        }
+    }
+}
+
 static sx_status dynamic_stitch_host_types(const sx_kernel_call *c, sx_type *out_types)
 {
     const int k = c->n_in / 2;
@@ -84,10 +96,16 @@ static void dynamic_stitch_to_tf(sx_tf_writer *w, const sx_tf_op *op)
                            sx_tf_attr_int("N", op->n_in / 2)));
 }
 
-static const double first[] = {4, 0}, second[] = {3, 1, 2, 3};
+static const double first[] = {4, 0}, second[] = {3, 1, 2, 3}, once[] = {3, 1, 2, 6};
 static const sx_op_sample dynamic_stitch_samples[] = {
+    /* no_grad_check: index 3 occurs twice */
     {.name = "rows",
      .inputs = {SX_SAMPLE_LIST(SX_I32, first, 2), SX_SAMPLE_LIST(SX_I32, second, 2, 2),
+                SX_SAMPLE_F32(SX_FILL_NORMAL, 2, 3), SX_SAMPLE_F32(SX_FILL_NORMAL, 2, 2, 3)},
+     .n_inputs = 4,
+     .no_grad_check = true},
+    {.name = "once",
+     .inputs = {SX_SAMPLE_LIST(SX_I32, first, 2), SX_SAMPLE_LIST(SX_I32, once, 2, 2),
                 SX_SAMPLE_F32(SX_FILL_NORMAL, 2, 3), SX_SAMPLE_F32(SX_FILL_NORMAL, 2, 2, 3)},
      .n_inputs = 4},
 };
@@ -96,8 +114,9 @@ const sx_op_def sx_op_dynamic_stitch = {
     SX_OP_NAMED(dynamic_stitch),
     .n_in = SX_VARIADIC,
     .n_out = 1,
-    .flags = SX_OP_HOST | SX_OP_REFUSES_GRAD,
+    .flags = SX_OP_HOST,
     .infer = dynamic_stitch_infer,
+    .grad = dynamic_stitch_gradient,
     .host = dynamic_stitch_host,
     .host_types = dynamic_stitch_host_types,
     .to_tf = dynamic_stitch_to_tf,

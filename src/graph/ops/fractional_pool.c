@@ -16,15 +16,18 @@
  * Errors   INVALID_ARGUMENT  dtype, rank, ratios; (running) an image that is smaller than a ratio
  * Source   TensorFlow FractionalMaxPool, FractionalAvgPool, with seeds and `deterministic`;
  *          B. Graham, Fractional Max-Pooling, 2014 */
-#include <math.h>
-
-#include "graph/ops/random_stream.h"
-
+#ifdef SX_ATTRS
+/* fractional_pool; fractional_pool_grad: average, overlapping */
 typedef struct sx_fractional_pool_attrs {
     double height_ratio, width_ratio;
     int64_t seed, seed2;
     bool average, pseudo_random, overlapping;
 } sx_fractional_pool_attrs;
+#endif
+
+#include <math.h>
+
+#include "graph/ops/random_stream.h"
 
 static const sx_attr_def fractional_pool_attrs[] = {
     SX_ATTR(sx_fractional_pool_attrs, height_ratio, SX_ATTR_FLOAT),
@@ -65,6 +68,14 @@ static sx_status fractional_pool_infer(sx_infer_context *c)
         c->outputs[d] = sx_type_of(SX_I64, size >= 0 ? size + 1 : SX_UNKNOWN_DIM);
     }
     return SX_OK;
+}
+
+static void fractional_pool_gradient(sx_grad *g)
+{
+    if (sx_value_is(g->dy[0])) {
+        g->dx[0] = sx_build_op(g->b, fractional_pool_grad, g->attrs, g->x[0], g->y[0], g->dy[0],
+                               g->y[1], g->y[2]);
+    }
 }
 
 static sx_status fractional_pool_host_types(const sx_kernel_call *c, sx_type *out_types)
@@ -201,9 +212,10 @@ const sx_op_def sx_op_fractional_pool = {
     SX_OP_NAMED(fractional_pool),
     .n_in = 1,
     .n_out = 3,
-    .flags = SX_OP_HOST | SX_OP_REFUSES_GRAD | SX_OP_NO_TF,
+    .flags = SX_OP_HOST | SX_OP_NO_TF,
     SX_OP_ATTRS(sx_fractional_pool_attrs, fractional_pool_attrs),
     .infer = fractional_pool_infer,
+    .grad = fractional_pool_gradient,
     .host = fractional_pool_host,
     .host_types = fractional_pool_host_types,
     SX_FROM_TF({.op = "FractionalMaxPool", .attrs = max_from_tf},

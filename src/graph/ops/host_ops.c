@@ -1,6 +1,8 @@
 /* See host_ops.h. */
 #include "graph/ops/host_ops.h"
 
+#include "graph/builder.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -269,6 +271,56 @@ const char *sx_string_quote(const sx_bytes *s, char *out, size_t size)
 }
 
 /* ---- Gradients ---- */
+
+sx_value sx_build_typed(sx_builder *b, const sx_op_def *op, const void *attrs,
+                        const sx_value *inputs, int n_inputs, const sx_type *types, int n_types)
+{
+    return sx_build_node(b, &(sx_node_spec){.op = op,
+                                            .attrs = attrs,
+                                            .inputs = inputs,
+                                            .n_inputs = n_inputs,
+                                            .types = types,
+                                            .n_types = n_types,
+                                            .device = b->device,
+                                            .file = b->file,
+                                            .line = b->line});
+}
+
+sx_value sx_numbers_to(sx_builder *b, int64_t n)
+{
+    const sx_iota_attrs attrs = {.shape = {1, {n}}, .dtype = SX_I64};
+    return sx_build(b, &sx_op_iota, &attrs, NULL, 0);
+}
+
+sx_value sx_reshape_dims(sx_builder *b, sx_value x, int rank, const int64_t *dims)
+{
+    const sx_shape_attrs attrs = {.shape = sx_ints_of(rank, dims)};
+    return sx_build_op(b, reshape, &attrs, x);
+}
+
+sx_value sx_index_column(sx_builder *b, sx_value indices, int64_t k)
+{
+    const int64_t n = sx_type_of_value(b, indices).dims[0];
+    const sx_slice_attrs column = {.begin = {2, {0, k}}, .size = {2, {n, 1}}};
+    return sx_reshape_dims(b, sx_build_op(b, slice, &column, indices), 1, &n);
+}
+
+sx_value sx_add_rows(sx_builder *b, sx_value x, sx_value at, sx_value dy)
+{
+    const sx_tensor_scatter_attrs add = {.how = SX_SCATTER_ADD, .check = SX_SCATTER_SKIP_NEGATIVE};
+    sx_type type = sx_type_of_value(b, at);
+    type.dims[type.rank++] = 1;
+    return sx_build_op(b, tensor_scatter, &add, sx_zeros_of(b, x), sx_reshape_to(b, at, &type), dy);
+}
+
+sx_value sx_sum_all(sx_builder *b, sx_value x)
+{
+    sx_reduce_attrs all = {.axes = {.n = sx_type_of_value(b, x).rank}};
+    for (int i = 0; i < all.axes.n; i++) {
+        all.axes.v[i] = i;
+    }
+    return sx_build_op(b, reduce_sum, &all, x);
+}
 
 sx_value sx_zeros_of(sx_builder *b, sx_value y)
 {

@@ -117,8 +117,28 @@ static inline bool sx_string_is(const char *value, const char *name)
 const char *sx_string_quote(const sx_bytes *s, char *out, size_t size);
 #define SX_QUOTE(s) sx_string_quote((s), (char[96]){0}, 96)
 
-/* Of gradients, whose types are known: zeros of y's type. */
+/* Of gradients, whose types are known. An operator that only moves elements moves their numbers,
+ * too: that tells where each went, and where its gradient comes from. */
+
+/* Zeros of y's type. */
 sx_value sx_zeros_of(sx_builder *b, sx_value y);
+/* A node whose outputs' shapes data decide, with those types. */
+sx_value sx_build_typed(sx_builder *b, const sx_op_def *op, const void *attrs,
+                        const sx_value *inputs, int n_inputs, const sx_type *types, int n_types);
+/* int64 [n]: 0, 1, 2, ... */
+sx_value sx_numbers_to(sx_builder *b, int64_t n);
+/* x in the shape of those dimensions. */
+sx_value sx_reshape_dims(sx_builder *b, sx_value x, int rank, const int64_t *dims);
+/* Column `k` of indices [n, rank]: [n]. */
+sx_value sx_index_column(sx_builder *b, sx_value indices, int64_t k);
+/* Zeros of x's type, to which items dy [n..., rest] are added at rows at [n...] of axis 0; a
+ * negative row is skipped. */
+sx_value sx_add_rows(sx_builder *b, sx_value x, sx_value at, sx_value dy);
+/* dy/dalpha of draws y of the gamma distribution at the same place of it: -(dP/dalpha) / (dP/dy),
+ * P = igamma(alpha, y). */
+sx_value sx_gamma_slope(sx_builder *b, sx_value alpha, sx_value y);
+/* The sum of all elements, a scalar. */
+sx_value sx_sum_all(sx_builder *b, sx_value x);
 
 /* ASCII's, whatever the locale. */
 static inline bool sx_is_ascii_space(uint8_t c)

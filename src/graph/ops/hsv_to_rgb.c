@@ -7,6 +7,12 @@
  * Source   TensorFlow HSVToRGB */
 #include "graph/ops/color.h"
 
+static void hsv_to_rgb_gradient(sx_grad *g)
+{
+    const sx_value y = sx_formula_of_rgb(g->b, g->x[0]);
+    sx_grad_of_formula(g, &y);
+}
+
 static sx_status hsv_to_rgb_host(const sx_kernel_call *c)
 {
     const int64_t n = sx_type_elems(&c->in[0].type);
@@ -31,8 +37,9 @@ const sx_op_def sx_op_hsv_to_rgb = {
     SX_OP_NAMED(hsv_to_rgb),
     .n_in = 1,
     .n_out = 1,
-    .flags = SX_OP_HOST | SX_OP_REFUSES_GRAD,
+    .flags = SX_OP_HOST,
     .infer = sx_infer_colors,
+    .grad = hsv_to_rgb_gradient,
     .host = hsv_to_rgb_host,
     .to_tf = hsv_to_rgb_to_tf,
     SX_FROM_TF({.op = "HSVToRGB"}),

@@ -7,7 +7,7 @@
  *
  * Errors   INVALID_ARGUMENT  dtypes, a scalar
  * Source   TensorFlow IsotonicRegression (pools of adjacent violators) */
-#include "graph/ops/host_ops.h"
+#include "graph/ops/linear_algebra.h"
 
 typedef struct sx_isotonic_regression_attrs {
     sx_dtype output_dtype;
@@ -43,6 +43,23 @@ typedef struct run {
 static double mean_of(const run *r)
 {
     return r->sum / (double)(r->to - r->from);
+}
+
+/* Each number of a run gets the mean of its dy. */
+static void isotonic_regression_gradient(sx_grad *g)
+{
+    sx_builder *b = g->b;
+    if (!sx_value_is(g->dy[0])) {
+        return;
+    }
+    const sx_value runs = g->y[1];
+    const sx_value same = sx_cast_like(
+        b, sx_build_op(b, equal, NULL, sx_as_column(b, runs), sx_as_row(b, runs)), g->dy[0]);
+    const sx_reduce_attrs last = {.axes = {1, {sx_type_of_value(b, same).rank - 1}}};
+    const sx_value sum =
+        sx_build_op(b, reduce_sum, &last, sx_build_op(b, mul, NULL, same, sx_as_row(b, g->dy[0])));
+    const sx_value mean = sx_build_op(b, div, NULL, sum, sx_build_op(b, reduce_sum, &last, same));
+    g->dx[0] = sx_cast_like(b, mean, g->x[0]);
 }
 
 static sx_status isotonic_regression_host(const sx_kernel_call *c)
@@ -95,9 +112,10 @@ const sx_op_def sx_op_isotonic_regression = {
     SX_OP_NAMED(isotonic_regression),
     .n_in = 1,
     .n_out = 2,
-    .flags = SX_OP_HOST | SX_OP_REFUSES_GRAD,
+    .flags = SX_OP_HOST,
     SX_OP_ATTRS(sx_isotonic_regression_attrs, isotonic_regression_attrs),
     .infer = isotonic_regression_infer,
+    .grad = isotonic_regression_gradient,
     .host = isotonic_regression_host,
     .to_tf = isotonic_regression_to_tf,
     SX_FROM_TF({.op = "IsotonicRegression"}),

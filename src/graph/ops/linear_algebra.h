@@ -5,6 +5,7 @@
 #define SX_GRAPH_OPS_LINEAR_ALGEBRA_H
 
 #include "base/memory.h"
+#include "graph/builder.h"
 #include "graph/ops/host_ops.h"
 
 /* matrix_inverse, matrix_solve */

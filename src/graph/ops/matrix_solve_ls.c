@@ -47,6 +47,37 @@ static void multiply(const double *a, bool transposed, int64_t m, int64_t n, con
     }
 }
 
+/* Of the normal equations: x = (aT a + l2 I)^-1 aT b, or, of wide matrices, aT (a aT + l2 I)^-1 b.
+ */
+static void matrix_solve_ls_gradient(sx_grad *g)
+{
+    sx_builder *b = g->b;
+    const sx_matrix_solve_ls_attrs *attrs = g->attrs;
+    const sx_value a = g->x[0];
+    const sx_type type = sx_type_of_value(b, a);
+    const int64_t m = type.dims[type.rank - 2], n = type.dims[type.rank - 1];
+    if (!attrs->fast) {
+        sx_builder_fail(b, sx_error(SX_UNIMPLEMENTED,
+                                    "least squares by singular values have no gradient; solve them "
+                                    "by the normal equations (tf.linalg.lstsq(fast=True))"));
+        return;
+    }
+    const int64_t size = SX_MIN(m, n);
+    const sx_value number = sx_numbers_to(b, size);
+    const sx_value eye = sx_cast_like(
+        b, sx_build_op(b, equal, NULL, sx_as_column(b, number), sx_as_row(b, number)), a);
+    const sx_value square =
+        m >= n ? sx_product(b, a, true, a, false) : sx_product(b, a, false, a, true);
+    const sx_value system = sx_build_op(
+        b, add, NULL, square, sx_build_op(b, mul, NULL, eye, sx_cast_like(b, g->x[2], a)));
+    const sx_adjoint_attrs plain = {false};
+    const sx_value x =
+        m >= n
+            ? sx_build_op(b, matrix_solve, &plain, system, sx_product(b, a, true, g->x[1], false))
+            : sx_product(b, a, true, sx_build_op(b, matrix_solve, &plain, system, g->x[1]), false);
+    sx_grad_of_formula(g, &x);
+}
+
 static sx_status matrix_solve_ls_host(const sx_kernel_call *c)
 {
     const sx_matrix_solve_ls_attrs *attrs = c->attrs;
@@ -127,9 +158,10 @@ const sx_op_def sx_op_matrix_solve_ls = {
     SX_OP_NAMED(matrix_solve_ls),
     .n_in = 3,
     .n_out = 1,
-    .flags = SX_OP_HOST | SX_OP_REFUSES_GRAD,
+    .flags = SX_OP_HOST,
     SX_OP_ATTRS(sx_matrix_solve_ls_attrs, matrix_solve_ls_attrs),
     .infer = matrix_solve_ls_infer,
+    .grad = matrix_solve_ls_gradient,
     .host = matrix_solve_ls_host,
     .to_tf = matrix_solve_ls_to_tf,
     SX_FROM_TF({.op = "MatrixSolveLs"}),

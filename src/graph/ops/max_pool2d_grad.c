@@ -6,10 +6,10 @@
  *   window, strides, padding   as max_pool2d
  *   returns  x's type
  *
- * No second gradient.
+ * Gradient of dy: of each window, g of the element that its dy went to; of x and y zero
  * Errors   INVALID_ARGUMENT  as max_pool2d; y or dy is not what pooling x gives
  * Numbers  one addition for each window
- * Source   TensorFlow MaxPoolGrad on the CPU */
+ * Source   TensorFlow MaxPoolGrad, MaxPoolGradGrad on the CPU */
 #include "graph/ops/common.h"
 #include "graph/ops/conv_geometry.h"
 
@@ -29,6 +29,63 @@ static sx_status max_pool2d_grad_infer(sx_infer_context *c)
     SX_TRY(sx_require_equal("dy", &c->inputs[2], "x", &y));
     c->outputs[0] = *x;
     return SX_OK;
+}
+
+/* Where the places of offset k of all windows along an axis are; *out_inside has the axis, `axis`
+ * of 1 and 2, and says which of them are in the image. */
+static sx_value places_of(sx_builder *b, const sx_conv_window *w, int64_t k, int axis,
+                          sx_value *out_inside)
+{
+    const sx_type type =
+        axis == 1 ? sx_type_of(SX_I64, w->out, 1, 1) : sx_type_of(SX_I64, w->out, 1);
+    const sx_value windows = sx_build(
+        b, &sx_op_iota, &(sx_iota_attrs){.shape = {1, {w->out}}, .dtype = SX_I64}, NULL, 0);
+    const sx_value steps =
+        sx_build_op(b, mul, NULL, windows, sx_scalar(b, SX_I64, (double)w->stride));
+    const sx_value at =
+        sx_build_op(b, add, NULL, steps, sx_scalar(b, SX_I64, (double)(k - w->pad_before)));
+    const sx_value first = sx_build_op(b, greater_equal, NULL, at, sx_scalar(b, SX_I64, 0));
+    const sx_value last = sx_build_op(b, less, NULL, at, sx_scalar(b, SX_I64, (double)w->in));
+    *out_inside = sx_reshape_to(b, sx_build_op(b, logical_and, NULL, first, last), &type);
+    return at;
+}
+
+/* Each offset within a window in turn: those of its elements that equal y, where no element before
+ * did, give their g. */
+static void max_pool2d_grad_gradient(sx_grad *g)
+{
+    sx_builder *b = g->b;
+    const sx_type type = sx_type_of_value(b, g->x[0]);
+    const sx_gather_attrs rows = {.axis = 1}, columns = {.axis = 2};
+    sx_pool_geometry p;
+    sx_value sum = SX_NO_VALUE, taken = SX_NO_VALUE;
+    const sx_value zero = sx_scalar_like(b, g->dy[0], 0);
+    sx_builder_fail(b, sx_pool_geometry_of(g->attrs, &type, &p));
+    if (!g->needed[2] || sx_builder_failed(b)) {
+        return;
+    }
+    for (int64_t i = 0; i < p.h.kernel * p.w.kernel; i++) {
+        sx_value row_inside, column_inside;
+        const sx_value row = places_of(b, &p.h, i / p.w.kernel, 1, &row_inside);
+        const sx_value column = places_of(b, &p.w, i % p.w.kernel, 2, &column_inside);
+        sx_value x = sx_build_op(b, gather, &rows, g->x[0], row);
+        sx_value dd = sx_build_op(b, gather, &rows, g->dy[0], row);
+        x = sx_build_op(b, gather, &columns, x, column);
+        dd = sx_build_op(b, gather, &columns, dd, column);
+        sx_value hit = sx_build_op(b, equal, NULL, x, g->x[1]);
+        hit = sx_build_op(b, logical_and, NULL, hit,
+                          sx_build_op(b, logical_and, NULL, row_inside, column_inside));
+        if (sx_value_is(taken)) {
+            const sx_value is_first =
+                sx_build_op(b, logical_and, NULL, hit, sx_build_op(b, logical_not, NULL, taken));
+            taken = sx_build_op(b, logical_or, NULL, taken, hit);
+            hit = is_first;
+        } else {
+            taken = hit;
+        }
+        sum = sx_add_maybe(b, sum, sx_build_op(b, select, NULL, hit, dd, zero));
+    }
+    g->dx[2] = sum;
 }
 
 typedef struct scatter {
@@ -103,9 +160,10 @@ const sx_op_def sx_op_max_pool2d_grad = {
     .n_out = 1,
     .batch_rule = SX_RULE_EXAMPLES,
     .bf16 = 0x7,
-    .flags = SX_OP_REFUSES_GRAD | SX_OP_NO_TF | SX_OP_EXACT,
+    .flags = SX_OP_NO_TF | SX_OP_EXACT,
     SX_OP_ATTRS(sx_pool2d_attrs, max_pool2d_grad_attrs),
     .infer = max_pool2d_grad_infer,
+    .grad = max_pool2d_grad_gradient,
     .host = max_pool2d_grad_host,
     .parts = max_pool2d_grad_parts,
     .parts_fit = sx_pool_parts_fit,

@@ -18,6 +18,7 @@ typedef struct sx_ragged_gather_attrs {
 } sx_ragged_gather_attrs;
 #endif
 
+#include "base/memory.h"
 #include "graph/ops/host_ops.h"
 
 static const sx_attr_def ragged_gather_attrs[] = {
@@ -133,6 +134,26 @@ static sx_status gather(const sx_kernel_call *c, sx_type *out_types)
     return SX_OK;
 }
 
+static void ragged_gather_gradient(sx_grad *g)
+{
+    sx_builder *b = g->b;
+    const int values = g->n_inputs - 2, last = g->n_outputs - 1;
+    sx_value *in = sx_arena_memdup(sx_builder_arena(b), g->x, (size_t)g->n_inputs * sizeof(*in));
+    sx_type types[SX_MAX_OUTPUTS];
+    if (in == NULL) {
+        sx_builder_fail(b, sx_no_memory("for gradients"));
+        return;
+    }
+    for (int i = 0; i <= last; i++) {
+        types[i] = sx_type_of_value(b, g->y[i]);
+    }
+    types[last] = sx_type_of(SX_I64, types[last].dims[0]);
+    in[values] = sx_numbers_to(b, sx_type_of_value(b, g->x[values]).dims[0]);
+    const sx_value from = sx_output_of(
+        sx_build_typed(b, &sx_op_ragged_gather, g->attrs, in, g->n_inputs, types, last + 1), last);
+    g->dx[values] = sx_add_rows(b, g->x[values], from, g->dy[last]);
+}
+
 static sx_status ragged_gather_host_types(const sx_kernel_call *c, sx_type *out_types)
 {
     const int n_splits = c->n_in - 2;
@@ -183,9 +204,10 @@ const sx_op_def sx_op_ragged_gather = {
     SX_OP_NAMED(ragged_gather),
     .n_in = SX_VARIADIC,
     .n_out = SX_VARIADIC,
-    .flags = SX_OP_HOST | SX_OP_REFUSES_GRAD | SX_OP_NO_TF,
+    .flags = SX_OP_HOST | SX_OP_NO_TF,
     SX_OP_ATTRS(sx_ragged_gather_attrs, ragged_gather_attrs),
     .infer = ragged_gather_infer,
+    .grad = ragged_gather_gradient,
     .host = ragged_gather_host,
     .host_types = ragged_gather_host_types,
     SX_FROM_TF({.op = "RaggedGather", .attrs = ragged_gather_from_tf}),

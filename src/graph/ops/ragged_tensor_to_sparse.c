@@ -29,6 +29,14 @@ static sx_status ragged_tensor_to_sparse_infer(sx_infer_context *c)
     return SX_OK;
 }
 
+static void ragged_tensor_to_sparse_gradient(sx_grad *g)
+{
+    if (sx_value_is(g->dy[1])) {
+        const sx_type values = sx_type_of_value(g->b, g->x[g->n_inputs - 1]);
+        g->dx[g->n_inputs - 1] = sx_reshape_to(g->b, g->dy[1], &values);
+    }
+}
+
 static sx_status ragged_tensor_to_sparse_host_types(const sx_kernel_call *c, sx_type *out_types)
 {
     const int n_splits = c->n_in - 1;
@@ -101,8 +109,9 @@ const sx_op_def sx_op_ragged_tensor_to_sparse = {
     SX_OP_NAMED(ragged_tensor_to_sparse),
     .n_in = SX_VARIADIC,
     .n_out = 3,
-    .flags = SX_OP_HOST | SX_OP_REFUSES_GRAD,
+    .flags = SX_OP_HOST,
     .infer = ragged_tensor_to_sparse_infer,
+    .grad = ragged_tensor_to_sparse_gradient,
     .host = ragged_tensor_to_sparse_host,
     .host_types = ragged_tensor_to_sparse_host_types,
     .to_tf = ragged_tensor_to_sparse_to_tf,

@@ -11,6 +11,7 @@
  * Errors   INVALID_ARGUMENT    dtypes, ranks; (running) partitions that contradict each other
  *          RESOURCE_EXHAUSTED  (running) the result is too large
  * Source   TensorFlow RaggedTensorToTensor */
+#include "base/memory.h"
 #include "graph/ops/host_ops.h"
 
 enum { MOST_PARTITIONS = SX_MAX_RANK };
@@ -165,6 +166,44 @@ static sx_status make_plan(const sx_kernel_call *c, plan *p)
     return sx_require_made("the result", &p->type);
 }
 
+/* The numbers of the values are laid out as these are, -1 where the default is. */
+static void ragged_tensor_to_tensor_gradient(sx_grad *g)
+{
+    sx_builder *b = g->b;
+    const sx_type values = sx_type_of_value(b, g->x[1]);
+    const sx_type shape = sx_type_of_value(b, g->x[0]);
+    sx_value *in = sx_arena_memdup(sx_builder_arena(b), g->x, (size_t)g->n_inputs * sizeof(*in));
+    sx_type places = sx_type_of_value(b, g->y[0]);
+    if (in == NULL) {
+        sx_builder_fail(b, sx_no_memory("for gradients"));
+        return;
+    }
+    places.dtype = SX_I64;
+    places.rank -= values.rank - 1;
+    if (shape.rank == 1) {
+        const sx_slice_attrs outer = {.begin = {1, {0}}, .size = {1, {places.rank}}};
+        in[0] = sx_build_op(b, slice, &outer, g->x[0]);
+    }
+    in[1] = sx_numbers_to(b, values.dims[0]);
+    in[2] = sx_scalar(b, SX_I64, -1);
+    const sx_value at =
+        sx_build_typed(b, &sx_op_ragged_tensor_to_tensor, g->attrs, in, g->n_inputs, &places, 1);
+    if (g->needed[1]) {
+        g->dx[1] = sx_add_rows(b, g->x[1], at, g->dy[0]);
+    }
+    if (g->needed[2]) {
+        sx_type each = places;
+        while (each.rank < places.rank + values.rank - 1) {
+            each.dims[each.rank++] = 1;
+        }
+        const sx_value filled =
+            sx_build_op(b, less, NULL, sx_reshape_to(b, at, &each), sx_scalar(b, SX_I64, 0));
+        g->dx[2] = sx_unbroadcast(
+            b, sx_build_op(b, select, NULL, filled, g->dy[0], sx_scalar_like(b, g->dy[0], 0)),
+            g->x[2]);
+    }
+}
+
 static sx_status ragged_tensor_to_tensor_host_types(const sx_kernel_call *c, sx_type *out_types)
 {
     plan p = {0};
@@ -276,10 +315,11 @@ const sx_op_def sx_op_ragged_tensor_to_tensor = {
     SX_OP_NAMED(ragged_tensor_to_tensor),
     .n_in = SX_VARIADIC,
     .n_out = 1,
-    .flags = SX_OP_HOST | SX_OP_REFUSES_GRAD,
+    .flags = SX_OP_HOST,
     SX_OP_ATTRS(sx_ragged_tensor_to_tensor_attrs, ragged_tensor_to_tensor_attrs),
     .moved = 0x6,
     .infer = ragged_tensor_to_tensor_infer,
+    .grad = ragged_tensor_to_tensor_gradient,
     .host = ragged_tensor_to_tensor_host,
     .host_types = ragged_tensor_to_tensor_host_types,
     .to_tf = ragged_tensor_to_tensor_to_tf,

@@ -1,5 +1,5 @@
 /* random_gamma: random numbers of the gamma distribution with scale 1 that are a function of a key
- * and a counter, the same as TensorFlow's. No gradient.
+ * and a counter, the same as TensorFlow's.
  *
  *   shape, key, counter, alg   as in random_stream.h; shape ends with alpha's
  *   alpha                      a float16, float32 or float64, above 0
@@ -29,6 +29,14 @@ static sx_status random_gamma_infer(sx_infer_context *c)
                         SX_TEXT(&c->inputs[4]));
     }
     return sx_random_infer(c, d);
+}
+
+static void random_gamma_gradient(sx_grad *g)
+{
+    sx_builder *b = g->b;
+    const sx_value alpha = g->x[4], y = g->y[0];
+    const sx_value slope = sx_gamma_slope(b, alpha, y);
+    g->dx[4] = sx_unbroadcast(b, sx_build_op(b, mul, NULL, g->dy[0], slope), alpha);
 }
 
 static sx_status random_gamma_host_types(const sx_kernel_call *c, sx_type *out_types)
@@ -95,15 +103,18 @@ static const sx_op_sample random_gamma_samples[] = {
      .inputs = {SX_SAMPLE_LIST(SX_I32, shape, 2), SX_SAMPLE_LIST(SX_U64, key, 1),
                 SX_SAMPLE_LIST(SX_U64, counter, 2), SX_SAMPLE_ONE(SX_I32, alg),
                 SX_SAMPLE_LIST(SX_F32, alpha, 3)},
-     .n_inputs = 5},
+     .n_inputs = 5,
+     .no_grad_check =
+         true}, /* the gradient follows the distribution, not the draws that are refused */
 };
 
 const sx_op_def sx_op_random_gamma = {
     SX_OP_NAMED(random_gamma),
     .n_in = 5,
     .n_out = 1,
-    .flags = SX_OP_HOST | SX_OP_REFUSES_GRAD,
+    .flags = SX_OP_HOST,
     .infer = random_gamma_infer,
+    .grad = random_gamma_gradient,
     .host = random_gamma_host,
     .host_types = random_gamma_host_types,
     .to_tf = random_gamma_to_tf,

@@ -102,10 +102,16 @@ void sx_region_inline(sx_builder *b, const sx_graph *body, const sx_value *args,
         for (int i = 0; i < n->n_inputs; i++) {
             inputs[i] = here[n->inputs[i].id];
         }
+        sx_type types[SX_MAX_OUTPUTS];
+        for (int i = 0; i < n->n_outputs; i++) {
+            types[i] = *sx_graph_type(body, sx_node_output(n, i));
+        }
         sx_value first = sx_build_node(b, &(sx_node_spec){.op = n->op,
                                                           .attrs = n->attrs,
                                                           .inputs = inputs,
                                                           .n_inputs = n->n_inputs,
+                                                          .types = types,
+                                                          .n_types = n->n_outputs,
                                                           .device = n->device,
                                                           .file = n->file,
                                                           .line = n->line});

@@ -84,3 +84,62 @@ sx_status sx_resample(const sx_kernel_call *c, const sx_axis_weights *rows,
     }
     return SX_OK;
 }
+
+sx_status sx_resample_back(const sx_kernel_call *c, const sx_axis_weights *rows,
+                           const sx_axis_weights *columns)
+{
+    const sx_type *x = &c->out[0].type, *y = &c->in[0].type;
+    const int64_t height = y->dims[1], width = y->dims[2], channels = y->dims[3];
+    const double *from = c->in[0].f;
+    sx_host_fill(c, 0, 0);
+    for (int64_t i = 0; i < y->dims[0] * height; i++) {
+        const int64_t row = i % height * rows->most;
+        SX_TRY(sx_cancel_check(c->cancel));
+        for (int64_t column = 0; column < width; column++, from += channels) {
+            for (int64_t r = 0; r < rows->most; r++) {
+                double *line = c->out[0].f + (i / height * x->dims[1] + rows->at[row + r]) *
+                                                 x->dims[2] * channels;
+                for (int64_t q = column * columns->most; q < (column + 1) * columns->most; q++) {
+                    const double weight = rows->weight[row + r] * columns->weight[q];
+                    if (weight == 0) {
+                        continue;
+                    }
+                    for (int64_t k = 0; k < channels; k++) {
+                        line[columns->at[q] * channels + k] += weight * from[k];
+                    }
+                }
+            }
+        }
+    }
+    return SX_OK;
+}
+
+sx_status sx_infer_resample_grad(sx_infer_context *c)
+{
+    const sx_type *dy = &c->inputs[0], *x = &c->inputs[1];
+    SX_TRY(sx_require_float("dy", dy));
+    SX_TRY(sx_require_float("images", x));
+    SX_TRY(sx_require_maybe("dy", dy, dy->dtype, 4, "[N,h,w,C]"));
+    SX_TRY(sx_require_maybe("images", x, x->dtype, 4, "[N,H,W,C]"));
+    c->outputs[0] = *x;
+    return SX_OK;
+}
+
+sx_status sx_check_resample_grad(const sx_kernel_call *c)
+{
+    const sx_type *dy = &c->in[0].type, *x = &c->in[1].type;
+    const bool fit = dy->dims[0] == x->dims[0] && dy->dims[3] == x->dims[3] && x->dims[1] > 0 &&
+                     x->dims[2] > 0 && dy->dims[1] > 0 && dy->dims[2] > 0;
+    return fit ? SX_OK
+               : sx_error(SX_INVALID_ARGUMENT,
+                          "dy is %s and images are %s, expected pixels, as many images and as many "
+                          "channels",
+                          SX_TEXT(dy), SX_TEXT(x));
+}
+
+sx_value sx_size_of_images(sx_builder *b, sx_value x)
+{
+    const sx_type type = sx_type_of_value(b, x);
+    const int32_t size[] = {(int32_t)type.dims[1], (int32_t)type.dims[2]};
+    return sx_constant(b, (sx_tensor){sx_type_of(SX_I32, 2), (void *)size});
+}

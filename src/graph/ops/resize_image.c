@@ -54,6 +54,11 @@ static sx_status resize_image_infer(sx_infer_context *c)
                             &c->outputs[0]);
 }
 
+static void resize_image_gradient(sx_grad *g)
+{
+    g->dx[0] = sx_build_op(g->b, resize_image_grad, g->attrs, g->dy[0], g->x[0]);
+}
+
 static sx_status resize_image_host_types(const sx_kernel_call *c, sx_type *out_types)
 {
     const sx_resize_image_attrs *attrs = c->attrs;
@@ -217,9 +222,10 @@ const sx_op_def sx_op_resize_image = {
     SX_OP_NAMED(resize_image),
     .n_in = 2,
     .n_out = 1,
-    .flags = SX_OP_HOST | SX_OP_REFUSES_GRAD,
+    .flags = SX_OP_HOST,
     SX_OP_ATTRS(sx_resize_image_attrs, resize_image_attrs),
     .infer = resize_image_infer,
+    .grad = resize_image_gradient,
     .host = resize_image_host,
     .host_types = resize_image_host_types,
     .to_tf = resize_image_to_tf,

@@ -10,6 +10,12 @@
  * Source   TensorFlow RGBToHSV */
 #include "graph/ops/color.h"
 
+static void rgb_to_hsv_gradient(sx_grad *g)
+{
+    const sx_value y = sx_formula_of_hsv(g->b, g->x[0]);
+    sx_grad_of_formula(g, &y);
+}
+
 static sx_status rgb_to_hsv_host(const sx_kernel_call *c)
 {
     const int64_t n = sx_type_elems(&c->in[0].type);
@@ -34,8 +40,9 @@ const sx_op_def sx_op_rgb_to_hsv = {
     SX_OP_NAMED(rgb_to_hsv),
     .n_in = 1,
     .n_out = 1,
-    .flags = SX_OP_HOST | SX_OP_REFUSES_GRAD,
+    .flags = SX_OP_HOST,
     .infer = sx_infer_colors,
+    .grad = rgb_to_hsv_gradient,
     .host = rgb_to_hsv_host,
     .to_tf = rgb_to_hsv_to_tf,
     SX_FROM_TF({.op = "RGBToHSV"}),

@@ -95,6 +95,14 @@ static const struct kernel *kernel_of(const char *name)
     return NULL;
 }
 
+sx_status sx_require_kernel(const char *name)
+{
+    return kernel_of(name) != NULL
+               ? SX_OK
+               : sx_error(SX_INVALID_ARGUMENT, "there is no kernel_type \"%.64s\"",
+                          name == NULL ? "" : name);
+}
+
 /* ---- The operator ---- */
 
 static const sx_attr_def scale_and_translate_attrs[] = {
@@ -107,31 +115,43 @@ static sx_status scale_and_translate_infer(sx_infer_context *c)
     const sx_scale_and_translate_attrs *attrs = c->attrs;
     SX_TRY(sx_require_maybe("scale", &c->inputs[2], SX_F32, 1, "[2]"));
     SX_TRY(sx_require_maybe("translation", &c->inputs[3], SX_F32, 1, "[2]"));
-    if (kernel_of(attrs->kernel_type) == NULL) {
-        return sx_error(SX_INVALID_ARGUMENT, "there is no kernel_type \"%.64s\"",
-                        attrs->kernel_type == NULL ? "" : attrs->kernel_type);
-    }
+    SX_TRY(sx_require_kernel(attrs->kernel_type));
     return sx_infer_resized("images", &c->inputs[0], "size", &c->inputs[1], SX_F32, &c->outputs[0]);
+}
+
+static void scale_and_translate_gradient(sx_grad *g)
+{
+    g->dx[0] =
+        sx_build_op(g->b, scale_and_translate_grad, g->attrs, g->dy[0], g->x[0], g->x[2], g->x[3]);
+}
+
+static sx_status require_places(const sx_kernel_call *c)
+{
+    const sx_host_tensor *scale = &c->in[2];
+    if (scale->type.dims[0] != 2 || c->in[3].type.dims[0] != 2 ||
+        !(scale->f[0] > 0 && scale->f[1] > 0)) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "scale is %s and translation %s, expected [2] above 0, and [2]",
+                        SX_TEXT(&scale->type), SX_TEXT(&c->in[3].type));
+    }
+    return SX_OK;
 }
 
 static sx_status scale_and_translate_host_types(const sx_kernel_call *c, sx_type *out_types)
 {
     const sx_type *x = &c->in[0].type;
-    const sx_host_tensor *scale = &c->in[2];
-    if (x->dims[1] < 1 || x->dims[2] < 1 || x->dims[3] < 1 || scale->type.dims[0] != 2 ||
-        c->in[3].type.dims[0] != 2 || !(scale->f[0] > 0 && scale->f[1] > 0)) {
-        return sx_error(SX_INVALID_ARGUMENT,
-                        "images are %s, scale %s, translation %s, expected pixels, [2] above 0, "
-                        "and [2]",
-                        SX_TEXT(x), SX_TEXT(&scale->type), SX_TEXT(&c->in[3].type));
+    SX_TRY(require_places(c));
+    if (x->dims[1] < 1 || x->dims[2] < 1 || x->dims[3] < 1) {
+        return sx_error(SX_INVALID_ARGUMENT, "images are %s, expected pixels", SX_TEXT(x));
     }
     return sx_resized_type(x->dims[0], x, "size", &c->in[1], SX_F32, &out_types[0]);
 }
 
 /* In float32, as TensorFlow's, where that decides what pixels take part. */
-static sx_status find_weights(const sx_kernel_call *c, int64_t in, int64_t out, int axis,
-                              sx_axis_weights *w)
+sx_status sx_scale_and_translate_weights(const sx_kernel_call *c, int64_t in, int64_t out, int axis,
+                                         sx_axis_weights *w)
 {
+    SX_TRY(require_places(c));
     const sx_scale_and_translate_attrs *attrs = c->attrs;
     const struct kernel *kernel = kernel_of(attrs->kernel_type);
     const float inverse = (float)(1.0 / c->in[2].f[axis]);
@@ -164,8 +184,10 @@ static sx_status find_weights(const sx_kernel_call *c, int64_t in, int64_t out, 
 static sx_status scale_and_translate_host(const sx_kernel_call *c)
 {
     sx_axis_weights rows, columns;
-    SX_TRY(find_weights(c, c->in[0].type.dims[1], c->out[0].type.dims[1], 0, &rows));
-    SX_TRY(find_weights(c, c->in[0].type.dims[2], c->out[0].type.dims[2], 1, &columns));
+    SX_TRY(
+        sx_scale_and_translate_weights(c, c->in[0].type.dims[1], c->out[0].type.dims[1], 0, &rows));
+    SX_TRY(sx_scale_and_translate_weights(c, c->in[0].type.dims[2], c->out[0].type.dims[2], 1,
+                                          &columns));
     return sx_resample(c, &rows, &columns);
 }
 
@@ -177,20 +199,23 @@ static void scale_and_translate_to_tf(sx_tf_writer *w, const sx_tf_op *op)
 
 static const double size[] = {2, 9}, scale[] = {0.4, 1.5}, translation[] = {0.25, -1};
 static const sx_op_sample scale_and_translate_samples[] = {
+    /* no_grad_check: scale and translation have none, as in TensorFlow */
     {.name = "lanczos3",
      .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, 2, 6, 7, 2), SX_SAMPLE_LIST(SX_I32, size, 2),
                 SX_SAMPLE_LIST(SX_F32, scale, 2), SX_SAMPLE_LIST(SX_F32, translation, 2)},
      .n_inputs = 4,
-     .attrs = &(const sx_scale_and_translate_attrs){"lanczos3", true}},
+     .attrs = &(const sx_scale_and_translate_attrs){"lanczos3", true},
+     .no_grad_check = true},
 };
 
 const sx_op_def sx_op_scale_and_translate = {
     SX_OP_NAMED(scale_and_translate),
     .n_in = 4,
     .n_out = 1,
-    .flags = SX_OP_HOST | SX_OP_REFUSES_GRAD,
+    .flags = SX_OP_HOST,
     SX_OP_ATTRS(sx_scale_and_translate_attrs, scale_and_translate_attrs),
     .infer = scale_and_translate_infer,
+    .grad = scale_and_translate_gradient,
     .host = scale_and_translate_host,
     .host_types = scale_and_translate_host_types,
     .to_tf = scale_and_translate_to_tf,

@@ -7,12 +7,14 @@
  * Errors   INVALID_ARGUMENT  dtypes, ranks; (running) the rows differ
  * Numbers  exact; of rows that do not ascend the steps of a binary search
  * Source   TensorFlow LowerBound, UpperBound */
-#include "graph/ops/host_ops.h"
-
+#ifdef SX_ATTRS
 typedef struct sx_search_sorted_attrs {
     bool upper;
     sx_dtype out_type;
 } sx_search_sorted_attrs;
+#endif
+
+#include "graph/ops/host_ops.h"
 
 static const sx_attr_def search_sorted_attrs[] = {
     SX_ATTR(sx_search_sorted_attrs, upper, SX_ATTR_BOOL),

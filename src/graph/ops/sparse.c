@@ -88,3 +88,30 @@ void sx_copy_element(const sx_host_tensor *out, int64_t to, const sx_host_tensor
     const size_t size = sx_carrier_bytes(out->type.dtype);
     memcpy(out->b + (size_t)to * size, in->b + (size_t)from * size, size);
 }
+
+/* ---- Gradients ---- */
+
+sx_value sx_flat_places(sx_builder *b, sx_value indices, sx_value shape)
+{
+    const sx_cumulative_attrs behind = {.exclusive = true, .reverse = true};
+    const sx_value steps = sx_build_op(b, cumprod, &behind, shape);
+    return sx_build_op(b, reduce_sum, (&(sx_reduce_attrs){.axes = {1, {1}}}),
+                       sx_build_op(b, mul, NULL, indices, steps));
+}
+
+sx_value sx_take_places(sx_builder *b, sx_value dy, sx_value places, sx_value at)
+{
+    const int64_t m = sx_type_of_value(b, places).dims[0], n = sx_type_of_value(b, at).dims[0];
+    const sx_gather_attrs first = {.axis = 0};
+    const sx_value k = sx_reshape_dims(
+        b,
+        sx_build_op(b, search_sorted, (&(sx_search_sorted_attrs){.out_type = SX_I64}),
+                    sx_reshape_dims(b, places, 2, (const int64_t[]){1, m}),
+                    sx_reshape_dims(b, at, 2, (const int64_t[]){1, n})),
+        1, &n);
+    const sx_value there =
+        sx_build_op(b, equal, NULL, sx_build_op(b, gather, &first, places, k), at);
+    const sx_value inside = sx_build_op(b, less, NULL, k, sx_scalar(b, SX_I64, (double)m));
+    return sx_build_op(b, select, NULL, sx_build_op(b, logical_and, NULL, there, inside),
+                       sx_build_op(b, gather, &first, dy, k), sx_scalar_like(b, dy, 0));
+}

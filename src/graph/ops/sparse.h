@@ -6,6 +6,7 @@
 #ifndef SX_GRAPH_OPS_SPARSE_H
 #define SX_GRAPH_OPS_SPARSE_H
 
+#include "graph/builder.h"
 #include "graph/ops/host_ops.h"
 
 typedef struct sx_sparse {
@@ -25,5 +26,11 @@ int sx_compare_indices(const int64_t *a, const int64_t *b, int64_t rank);
 int64_t *sx_order_indices(const sx_kernel_call *c, const int64_t *indices, int64_t n, int64_t rank);
 /* Element `from` of `in` as element `to` of `out`, both of one dtype in its carrier. */
 void sx_copy_element(const sx_host_tensor *out, int64_t to, const sx_host_tensor *in, int64_t from);
+
+/* Of gradients: the places of indices [n, rank] among the elements of a tensor of shape int64
+ * [rank], row by row: int64 [n]. */
+sx_value sx_flat_places(sx_builder *b, sx_value indices, sx_value shape);
+/* dy of those places [m], which ascend, at the places `at` [n]; 0 where there is none. */
+sx_value sx_take_places(sx_builder *b, sx_value dy, sx_value places, sx_value at);
 
 #endif

@@ -73,6 +73,17 @@ static sx_status run(const sx_kernel_call *c, int64_t *out_n, int64_t *out_rank)
     return SX_OK;
 }
 
+static void sparse_add_gradient(sx_grad *g)
+{
+    sx_builder *b = g->b;
+    for (int i = 0; i < 6 && sx_value_is(g->dy[1]); i += 3) {
+        if (g->needed[i + 1]) {
+            g->dx[i + 1] = sx_take_places(b, g->dy[1], sx_flat_places(b, g->y[0], g->y[2]),
+                                          sx_flat_places(b, g->x[i], g->y[2]));
+        }
+    }
+}
+
 static sx_status sparse_add_host_types(const sx_kernel_call *c, sx_type *out_types)
 {
     int64_t n = 0, rank = 0;
@@ -93,8 +104,9 @@ const sx_op_def sx_op_sparse_add = {
     SX_OP_NAMED(sparse_add),
     .n_in = 7,
     .n_out = 3,
-    .flags = SX_OP_HOST | SX_OP_REFUSES_GRAD | SX_OP_NO_TF,
+    .flags = SX_OP_HOST | SX_OP_NO_TF,
     .infer = sparse_add_infer,
+    .grad = sparse_add_gradient,
     .host = sparse_add_host,
     .host_types = sparse_add_host_types,
     SX_FROM_TF({.op = "SparseAdd"}),

@@ -6,6 +6,7 @@
  *
  * Errors   INVALID_ARGUMENT  dtypes, ranks; (running) other dimensions that differ
  * Source   TensorFlow SparseConcat */
+#include "base/memory.h"
 #include "graph/ops/sparse.h"
 
 typedef struct sx_sparse_concat_attrs {
@@ -34,6 +35,41 @@ static sx_status sparse_concat_infer(sx_infer_context *c)
     c->outputs[1] = sx_type_of(c->inputs[n].dtype, SX_UNKNOWN_DIM);
     c->outputs[2] = sx_type_of(SX_I64, rank);
     return SX_OK;
+}
+
+static void sparse_concat_gradient(sx_grad *g)
+{
+    sx_builder *b = g->b;
+    const int n = g->n_inputs / 3;
+    sx_value *in = sx_arena_memdup(sx_builder_arena(b), g->x, (size_t)g->n_inputs * sizeof(*in));
+    sx_type types[3];
+    int64_t count = 0;
+    if (in == NULL) {
+        sx_builder_fail(b, sx_no_memory("for gradients"));
+        return;
+    }
+    if (!sx_value_is(g->dy[1])) {
+        return;
+    }
+    for (int i = 0; i < 3; i++) {
+        types[i] = sx_type_of_value(b, g->y[i]);
+    }
+    types[1].dtype = SX_I64;
+    const sx_value numbers = sx_numbers_to(b, types[1].dims[0]);
+    for (int i = 0; i < n; i++) {
+        const int64_t size = sx_type_of_value(b, g->x[n + i]).dims[0];
+        in[n + i] = sx_build_op(b, slice, (&(sx_slice_attrs){{1, {count}}, {1, {size}}}), numbers);
+        count += size;
+    }
+    const sx_value from = sx_output_of(
+        sx_build_typed(b, &sx_op_sparse_concat, g->attrs, in, g->n_inputs, types, 3), 1);
+    const sx_value all = sx_add_rows(b, g->dy[1], from, g->dy[1]);
+    count = 0;
+    for (int i = 0; i < n; i++) {
+        const int64_t size = sx_type_of_value(b, g->x[n + i]).dims[0];
+        g->dx[n + i] = sx_build_op(b, slice, (&(sx_slice_attrs){{1, {count}}, {1, {size}}}), all);
+        count += size;
+    }
 }
 
 static sx_status sparse_concat_host_types(const sx_kernel_call *c, sx_type *out_types)
@@ -112,9 +148,10 @@ const sx_op_def sx_op_sparse_concat = {
     SX_OP_NAMED(sparse_concat),
     .n_in = SX_VARIADIC,
     .n_out = 3,
-    .flags = SX_OP_HOST | SX_OP_REFUSES_GRAD | SX_OP_NO_TF,
+    .flags = SX_OP_HOST | SX_OP_NO_TF,
     SX_OP_ATTRS(sx_sparse_concat_attrs, sparse_concat_attrs),
     .infer = sparse_concat_infer,
+    .grad = sparse_concat_gradient,
     .host = sparse_concat_host,
     .host_types = sparse_concat_host_types,
     SX_FROM_TF({.op = "SparseConcat", .attrs = concat_from_tf}),

@@ -60,6 +60,17 @@ static sx_status count_rows(const sx_kernel_call *c, int64_t **out_counts, int64
     return SX_OK;
 }
 
+static void sparse_fill_empty_rows_gradient(sx_grad *g)
+{
+    sx_builder *b = g->b;
+    if (sx_value_is(g->dy[1])) {
+        const sx_value taken =
+            sx_build_op(b, gather, (&(sx_gather_attrs){.axis = 0}), g->dy[1], g->y[3]);
+        g->dx[1] = taken;
+        g->dx[3] = sx_build_op(b, sub, NULL, sx_sum_all(b, g->dy[1]), sx_sum_all(b, taken));
+    }
+}
+
 static sx_status sparse_fill_empty_rows_host_types(const sx_kernel_call *c, sx_type *out_types)
 {
     const int64_t n = c->in[0].type.dims[0];
@@ -121,8 +132,9 @@ const sx_op_def sx_op_sparse_fill_empty_rows = {
     SX_OP_NAMED(sparse_fill_empty_rows),
     .n_in = 4,
     .n_out = 4,
-    .flags = SX_OP_HOST | SX_OP_REFUSES_GRAD,
+    .flags = SX_OP_HOST,
     .infer = sparse_fill_empty_rows_infer,
+    .grad = sparse_fill_empty_rows_gradient,
     .host = sparse_fill_empty_rows_host,
     .host_types = sparse_fill_empty_rows_host_types,
     .to_tf = sparse_fill_empty_rows_to_tf,

@@ -12,6 +12,7 @@
  * Numbers  sums are kept in double
  * Source   TensorFlow SparseReduceSum, SparseReduceMax, SparseReduceSumSparse,
  *          SparseReduceMaxSparse */
+#include "graph/ops/linear_algebra.h"
 #include "graph/ops/sparse.h"
 
 enum { SUM, MAX };
@@ -105,6 +106,40 @@ static bool begins(const reduction *r, int64_t k)
 {
     return k == 0 || sx_compare_indices(r->groups + r->order[k - 1] * r->n_kept,
                                         r->groups + r->order[k] * r->n_kept, r->n_kept) != 0;
+}
+
+/* Of sums, as tensors: each value gets dy of what it was added to. */
+static void sparse_reduce_gradient(sx_grad *g)
+{
+    sx_builder *b = g->b;
+    const sx_sparse_reduce_attrs *attrs = g->attrs;
+    if (attrs->how != SUM || attrs->sparse) {
+        sx_builder_fail(b, sx_error(SX_UNIMPLEMENTED,
+                                    "the gradient of %s of a sparse tensor is not implemented, as "
+                                    "in TensorFlow; only that of its sum as a tensor is",
+                                    attrs->how != SUM ? "the greatest values" : "a sparse sum"));
+        return;
+    }
+    const int64_t rank = sx_type_of_value(b, g->x[2]).dims[0];
+    const sx_type axes_type = sx_type_of_value(b, g->x[3]);
+    const int64_t n_axes = sx_type_elems(&axes_type);
+    const sx_value size = sx_scalar(b, SX_I64, (double)rank);
+    /* which dimensions are reduced */
+    const sx_value axes = sx_build_op(
+        b, floor_mod, NULL,
+        sx_build_op(b, cast, (&(sx_cast_attrs){SX_I64}), sx_reshape_dims(b, g->x[3], 1, &n_axes)),
+        size);
+    const sx_value hit =
+        sx_build_op(b, equal, NULL, sx_as_row(b, axes), sx_as_column(b, sx_numbers_to(b, rank)));
+    const sx_value reduced =
+        sx_build_op(b, reduce_any, (&(sx_reduce_attrs){.axes = {1, {1}}}), hit);
+    const sx_value one = sx_scalar(b, SX_I64, 1), zero = sx_scalar(b, SX_I64, 0);
+    const sx_value left = sx_build_op(b, select, NULL, reduced, one, g->x[2]);
+    const sx_value at = sx_build_op(b, select, NULL, reduced, zero, g->x[0]);
+    const sx_type dy = sx_type_of_value(b, g->dy[0]);
+    const int64_t elems = sx_type_elems(&dy);
+    g->dx[1] = sx_build_op(b, gather, (&(sx_gather_attrs){.axis = 0}),
+                           sx_reshape_dims(b, g->dy[0], 1, &elems), sx_flat_places(b, at, left));
 }
 
 static sx_status sparse_reduce_host_types(const sx_kernel_call *c, sx_type *out_types)
@@ -206,9 +241,10 @@ const sx_op_def sx_op_sparse_reduce = {
     SX_OP_NAMED(sparse_reduce),
     .n_in = 4,
     .n_out = SX_VARIADIC,
-    .flags = SX_OP_HOST | SX_OP_REFUSES_GRAD | SX_OP_NO_TF,
+    .flags = SX_OP_HOST | SX_OP_NO_TF,
     SX_OP_ATTRS(sx_sparse_reduce_attrs, sparse_reduce_attrs),
     .infer = sparse_reduce_infer,
+    .grad = sparse_reduce_gradient,
     .host = sparse_reduce_host,
     .host_types = sparse_reduce_host_types,
     SX_FROM_TF({.op = "SparseReduceSum"}, {.op = "SparseReduceMax", .attrs = max_from_tf},

@@ -15,6 +15,17 @@ static sx_status sparse_reorder_infer(sx_infer_context *c)
     return SX_OK;
 }
 
+static void sparse_reorder_gradient(sx_grad *g)
+{
+    sx_builder *b = g->b;
+    const sx_value in[] = {g->x[0], sx_numbers_to(b, sx_type_of_value(b, g->x[1]).dims[0]),
+                           g->x[2]};
+    if (sx_value_is(g->dy[1])) {
+        const sx_value from = sx_output_of(sx_build(b, &sx_op_sparse_reorder, NULL, in, 3), 1);
+        g->dx[1] = sx_add_rows(b, g->x[1], from, g->dy[1]);
+    }
+}
+
 static sx_status sparse_reorder_host(const sx_kernel_call *c)
 {
     sx_sparse t;
@@ -35,8 +46,9 @@ const sx_op_def sx_op_sparse_reorder = {
     SX_OP_NAMED(sparse_reorder),
     .n_in = 3,
     .n_out = 2,
-    .flags = SX_OP_HOST | SX_OP_REFUSES_GRAD | SX_OP_NO_TF,
+    .flags = SX_OP_HOST | SX_OP_NO_TF,
     .infer = sparse_reorder_infer,
+    .grad = sparse_reorder_gradient,
     .host = sparse_reorder_host,
     SX_FROM_TF({.op = "SparseReorder"}),
 };

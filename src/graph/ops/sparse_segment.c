@@ -52,6 +52,34 @@ static sx_status sparse_segment_infer(sx_infer_context *c)
     return SX_OK;
 }
 
+/* dy of its segment goes to each row, divided as the sum was. */
+static void sparse_segment_gradient(sx_grad *g)
+{
+    sx_builder *b = g->b;
+    const sx_sparse_segment_attrs *attrs = g->attrs;
+    const sx_gather_attrs take = {.axis = 0};
+    const sx_value segments = g->x[2];
+    const sx_type x = sx_type_of_value(b, g->x[0]);
+    const sx_gather_grad_attrs rows = {.rows = x.dims[0]};
+    sx_value dy = g->dy[0];
+    if (attrs->how != SUM) {
+        sx_type per_row = sx_type_of_value(b, dy);
+        for (int d = 1; d < per_row.rank; d++) {
+            per_row.dims[d] = 1;
+        }
+        const sx_shape_attrs n = {.shape = {1, {sx_type_of_value(b, segments).dims[0]}}};
+        const sx_value one = sx_scalar(b, x.dtype, 1);
+        const sx_value ones = sx_build_op(b, broadcast_to, &n, one);
+        const sx_shape_attrs all = {.shape = {1, {per_row.dims[0]}}};
+        sx_value terms = sx_build_op(b, broadcast_to, &all, sx_scalar(b, x.dtype, 0));
+        terms = sx_build_op(b, maximum, NULL, sx_add_rows(b, terms, segments, ones), one);
+        terms = attrs->how == MEAN ? terms : sx_build_op(b, sqrt, NULL, terms);
+        dy = sx_build_op(b, div, NULL, dy, sx_reshape_to(b, terms, &per_row));
+    }
+    g->dx[0] =
+        sx_build_op(b, gather_grad, &rows, g->x[1], sx_build_op(b, gather, &take, dy, segments));
+}
+
 static sx_status sparse_segment_host_types(const sx_kernel_call *c, sx_type *out_types)
 {
     const int64_t n = c->in[1].type.dims[0];
@@ -156,9 +184,10 @@ const sx_op_def sx_op_sparse_segment = {
     SX_OP_NAMED(sparse_segment),
     .n_in = SX_VARIADIC,
     .n_out = 1,
-    .flags = SX_OP_HOST | SX_OP_REFUSES_GRAD,
+    .flags = SX_OP_HOST,
     SX_OP_ATTRS(sx_sparse_segment_attrs, sparse_segment_attrs),
     .infer = sparse_segment_infer,
+    .grad = sparse_segment_gradient,
     .host = sparse_segment_host,
     .host_types = sparse_segment_host_types,
     .to_tf = sparse_segment_to_tf,

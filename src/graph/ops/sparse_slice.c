@@ -50,6 +50,23 @@ static sx_status read(const sx_kernel_call *c, sx_sparse *t, int64_t *out_count)
     return SX_OK;
 }
 
+static void sparse_slice_gradient(sx_grad *g)
+{
+    sx_builder *b = g->b;
+    sx_type types[3];
+    for (int i = 0; i < 3; i++) {
+        types[i] = sx_type_of_value(b, g->y[i]);
+    }
+    types[1].dtype = SX_I64;
+    const sx_value in[] = {g->x[0], sx_numbers_to(b, sx_type_of_value(b, g->x[1]).dims[0]), g->x[2],
+                           g->x[3], g->x[4]};
+    if (sx_value_is(g->dy[1])) {
+        const sx_value from =
+            sx_output_of(sx_build_typed(b, &sx_op_sparse_slice, NULL, in, 5, types, 3), 1);
+        g->dx[1] = sx_add_rows(b, g->x[1], from, g->dy[1]);
+    }
+}
+
 static sx_status sparse_slice_host_types(const sx_kernel_call *c, sx_type *out_types)
 {
     sx_sparse t;
@@ -85,8 +102,9 @@ const sx_op_def sx_op_sparse_slice = {
     SX_OP_NAMED(sparse_slice),
     .n_in = 5,
     .n_out = 3,
-    .flags = SX_OP_HOST | SX_OP_REFUSES_GRAD | SX_OP_NO_TF,
+    .flags = SX_OP_HOST | SX_OP_NO_TF,
     .infer = sparse_slice_infer,
+    .grad = sparse_slice_gradient,
     .host = sparse_slice_host,
     .host_types = sparse_slice_host_types,
     SX_FROM_TF({.op = "SparseSlice"}),

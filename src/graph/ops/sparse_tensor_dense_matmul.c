@@ -8,9 +8,11 @@
  *   returns    of values' dtype, [rows, m]
  *
  * Errors   INVALID_ARGUMENT    dtypes, ranks; (running) sizes that do not match, an index out of
- * range RESOURCE_EXHAUSTED  (running) too many rows Numbers  accumulates in double Source
- * TensorFlow SparseTensorDenseMatMul */
-#include "graph/ops/host_ops.h"
+ *                              range
+ *          RESOURCE_EXHAUSTED  (running) too many rows
+ * Numbers  accumulates in double
+ * Source   TensorFlow SparseTensorDenseMatMul */
+#include "graph/ops/linear_algebra.h"
 
 typedef struct sx_sparse_matmul_attrs {
     bool adjoint_a, adjoint_b;
@@ -37,6 +39,29 @@ static sx_status sparse_tensor_dense_matmul_infer(sx_infer_context *c)
     c->outputs[0] = sx_type_of(d, SX_UNKNOWN_DIM,
                                b->rank == 2 ? b->dims[attrs->adjoint_b ? 0 : 1] : SX_UNKNOWN_DIM);
     return SX_OK;
+}
+
+/* dvalues = rows of dy times columns of b; db = aT dy, at the places where a has values. */
+static void sparse_tensor_dense_matmul_gradient(sx_grad *g)
+{
+    sx_builder *b = g->b;
+    const sx_sparse_matmul_attrs *attrs = g->attrs;
+    const sx_gather_attrs take = {.axis = 0};
+    const sx_value row = sx_index_column(b, g->x[0], attrs->adjoint_a),
+                   inner = sx_index_column(b, g->x[0], !attrs->adjoint_a);
+    const sx_value dense = attrs->adjoint_b ? sx_transposed(b, g->x[3]) : g->x[3];
+    const sx_value dy = sx_build_op(b, gather, &take, g->dy[0], row);
+    if (g->needed[1]) {
+        const sx_value by = sx_build_op(b, gather, &take, dense, inner);
+        g->dx[1] = sx_build_op(b, reduce_sum, (&(sx_reduce_attrs){.axes = {1, {1}}}),
+                               sx_build_op(b, mul, NULL, dy, by));
+    }
+    if (g->needed[3]) {
+        const int64_t column[] = {sx_type_of_value(b, g->x[1]).dims[0], 1};
+        const sx_value part = sx_build_op(b, mul, NULL, dy, sx_reshape_dims(b, g->x[1], 2, column));
+        const sx_value db = sx_add_rows(b, dense, inner, part);
+        g->dx[3] = attrs->adjoint_b ? sx_transposed(b, db) : db;
+    }
 }
 
 static sx_status sparse_tensor_dense_matmul_host_types(const sx_kernel_call *c, sx_type *out_types)
@@ -109,9 +134,10 @@ const sx_op_def sx_op_sparse_tensor_dense_matmul = {
     SX_OP_NAMED(sparse_tensor_dense_matmul),
     .n_in = 4,
     .n_out = 1,
-    .flags = SX_OP_HOST | SX_OP_REFUSES_GRAD,
+    .flags = SX_OP_HOST,
     SX_OP_ATTRS(sx_sparse_matmul_attrs, sparse_tensor_dense_matmul_attrs),
     .infer = sparse_tensor_dense_matmul_infer,
+    .grad = sparse_tensor_dense_matmul_gradient,
     .host = sparse_tensor_dense_matmul_host,
     .host_types = sparse_tensor_dense_matmul_host_types,
     .to_tf = sparse_tensor_dense_matmul_to_tf,

@@ -33,6 +33,20 @@ static sx_status sparse_to_dense_infer(sx_infer_context *c)
     return sx_infer_shaped("shape", &c->inputs[1], c->inputs[2].dtype, &c->outputs[0]);
 }
 
+/* Of a place that occurs twice both values get the gradient, as in TensorFlow. */
+static void sparse_to_dense_gradient(sx_grad *g)
+{
+    sx_builder *b = g->b;
+    const sx_type indices = sx_type_of_value(b, g->x[0]), values = sx_type_of_value(b, g->x[2]);
+    const int64_t column[] = {indices.rank == 1 ? indices.dims[0] : 1, 1};
+    const sx_value at = indices.rank == 2 ? g->x[0] : sx_reshape_dims(b, g->x[0], 2, column);
+    const sx_value taken =
+        sx_build_op(b, gather_nd, (&(sx_gather_nd_attrs){.skip_negative = false}), g->dy[0], at);
+    const sx_value all = sx_sum_all(b, taken);
+    g->dx[2] = values.rank == 0 ? all : taken;
+    g->dx[3] = sx_build_op(b, sub, NULL, sx_sum_all(b, g->dy[0]), all);
+}
+
 static sx_status sparse_to_dense_host_types(const sx_kernel_call *c, sx_type *out_types)
 {
     const sx_type *indices = &c->in[0].type, *values = &c->in[2].type;
@@ -96,10 +110,11 @@ const sx_op_def sx_op_sparse_to_dense = {
     SX_OP_NAMED(sparse_to_dense),
     .n_in = 4,
     .n_out = 1,
-    .flags = SX_OP_HOST | SX_OP_REFUSES_GRAD,
+    .flags = SX_OP_HOST,
     SX_OP_ATTRS(sx_sparse_to_dense_attrs, sparse_to_dense_attrs),
     .moved = 0xC,
     .infer = sparse_to_dense_infer,
+    .grad = sparse_to_dense_gradient,
     .host = sparse_to_dense_host,
     .host_types = sparse_to_dense_host_types,
     .to_tf = sparse_to_dense_to_tf,

@@ -213,6 +213,13 @@ static void igamma_slopes(sx_builder *b, bool upper, sx_value a, sx_value x, sx_
     out[1] = upper ? MAP(neg, density) : density;
 }
 
+sx_value sx_gamma_slope(sx_builder *b, sx_value alpha, sx_value y)
+{
+    sx_value slope[3];
+    igamma_slopes(b, false, alpha, y, slope);
+    return MAP(neg, ZIP(div, slope[0], slope[1]));
+}
+
 /* dy/dx of betainc(a, b, x): x^(a - 1) (1 - x)^(b - 1) / B(a, b); those of a and b are not known.
  */
 static sx_value betainc_slope(sx_builder *b, const sx_value *in)

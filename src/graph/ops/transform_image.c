@@ -25,6 +25,7 @@ typedef struct sx_transform_image_attrs {
 } sx_transform_image_attrs;
 #endif
 
+#include "graph/ops/linear_algebra.h"
 #include "graph/ops/resample.h"
 
 #include <math.h>
@@ -46,6 +47,26 @@ static sx_status transform_image_infer(sx_infer_context *c)
     SX_TRY(sx_require_name("interpolation", attrs->interpolation, interpolations));
     SX_TRY(sx_require_name("fill_mode", attrs->fill_mode, modes));
     return sx_infer_resized("images", x, "output_shape", &c->inputs[2], x->dtype, &c->outputs[0]);
+}
+
+/* dy moved back by the inverse transforms, as TensorFlow does it. */
+static void transform_image_gradient(sx_grad *g)
+{
+    sx_builder *b = g->b;
+    const sx_type x = sx_type_of_value(b, g->x[0]);
+    const int64_t n = sx_type_of_value(b, g->x[1]).dims[0];
+    const int64_t square[] = {n, 3, 3}, row[] = {n, 9};
+    const sx_shape_attrs column = {.shape = {2, {n, 1}}};
+    const sx_value ones = sx_build_op(b, broadcast_to, &column, sx_scalar(b, SX_F32, 1));
+    sx_value t = sx_build_op(b, concat, (&(sx_axis_attrs){1}), g->x[1], ones);
+    t = sx_build_op(b, matrix_inverse, (&(sx_adjoint_attrs){false}),
+                    sx_reshape_dims(b, t, 3, square));
+    t = sx_reshape_dims(b, t, 2, row);
+    const sx_value last = sx_build_op(b, slice, (&(sx_slice_attrs){{2, {0, 8}}, {2, {n, 1}}}), t);
+    t = sx_build_op(b, slice, (&(sx_slice_attrs){{2, {0, 0}}, {2, {n, 8}}}),
+                    sx_build_op(b, div, NULL, t, last));
+    const sx_value in[] = {g->dy[0], t, sx_size_of_images(b, g->x[0]), sx_scalar(b, SX_F32, 0)};
+    g->dx[0] = sx_build_typed(b, &sx_op_transform_image, g->attrs, in, 4, &x, 1);
 }
 
 static sx_status transform_image_host_types(const sx_kernel_call *c, sx_type *out_types)
@@ -137,13 +158,15 @@ static void transform_image_to_tf(sx_tf_writer *w, const sx_tf_op *op)
 
 static const double transforms[] = {0.9, 0.2, -1, -0.1, 1.1, 0.5, 0.01, -0.02}, size[] = {5, 6},
                     fill[] = {-2};
-#define TRANSFORM(name_, interpolation_, mode_)                                                \
-    {                                                                                          \
-        .name = (name_),                                                                       \
-        .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, 2, 6, 7, 2),                                  \
-                   SX_SAMPLE_LIST(SX_F32, transforms, 1, 8), SX_SAMPLE_LIST(SX_I32, size, 2),  \
-                   SX_SAMPLE_ONE(SX_F32, fill)},                                               \
-        .n_inputs = 4, .attrs = (&(const sx_transform_image_attrs){(interpolation_), (mode_)}) \
+/* no_grad_check: TensorFlow's gradient is not that of what it computes */
+#define TRANSFORM(name_, interpolation_, mode_)                                                 \
+    {                                                                                           \
+        .name = (name_),                                                                        \
+        .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, 2, 6, 7, 2),                                   \
+                   SX_SAMPLE_LIST(SX_F32, transforms, 1, 8), SX_SAMPLE_LIST(SX_I32, size, 2),   \
+                   SX_SAMPLE_ONE(SX_F32, fill)},                                                \
+        .n_inputs = 4, .attrs = (&(const sx_transform_image_attrs){(interpolation_), (mode_)}), \
+        .no_grad_check = true                                                                   \
     }
 static const sx_op_sample transform_image_samples[] = {
     TRANSFORM("bilinear", "BILINEAR", "CONSTANT"),
@@ -154,9 +177,10 @@ const sx_op_def sx_op_transform_image = {
     SX_OP_NAMED(transform_image),
     .n_in = 4,
     .n_out = 1,
-    .flags = SX_OP_HOST | SX_OP_REFUSES_GRAD,
+    .flags = SX_OP_HOST,
     SX_OP_ATTRS(sx_transform_image_attrs, transform_image_attrs),
     .infer = transform_image_infer,
+    .grad = transform_image_gradient,
     .host = transform_image_host,
     .host_types = transform_image_host_types,
     .to_tf = transform_image_to_tf,

@@ -39,6 +39,55 @@ static sx_status tridiagonal_solve_infer(sx_infer_context *c)
     return SX_OK;
 }
 
+/* Row `from` of the diagonals, moved by `by` places. */
+static sx_value moved_row(sx_builder *b, sx_value diagonals, int64_t from, int by)
+{
+    const sx_type type = sx_type_of_value(b, diagonals);
+    const int rows = type.rank - 2, last = type.rank - 1;
+    const int64_t n = type.dims[last];
+    sx_slice_attrs kept = {.begin = {.n = type.rank}, .size = sx_ints_of(type.rank, type.dims)};
+    sx_pad_attrs around = {.before = {.n = type.rank}, .after = {.n = type.rank}};
+    kept.begin.v[rows] = from;
+    kept.size.v[rows] = 1;
+    kept.begin.v[last] = by < 0 ? SX_MIN(1, n) : 0;
+    kept.size.v[last] = SX_MAX(n - (by != 0), 0);
+    around.before.v[last] = by > 0 && n > 0;
+    around.after.v[last] = by < 0 && n > 0;
+    return sx_build_op(b, pad, &around, sx_build_op(b, slice, &kept, diagonals));
+}
+
+/* db solves the transposed system; da = -db xT, on the three diagonals. */
+static void tridiagonal_solve_gradient(sx_grad *g)
+{
+    sx_builder *b = g->b;
+    const sx_type type = sx_type_of_value(b, g->x[0]);
+    const sx_axis_attrs rows = {.axis = type.rank - 2};
+    const sx_value turned = sx_build_op(b, concat, &rows, moved_row(b, g->x[0], 2, -1),
+                                        moved_row(b, g->x[0], 1, 0), moved_row(b, g->x[0], 0, 1));
+    const sx_value db = sx_build_op(b, tridiagonal_solve, g->attrs, turned, g->dy[0]);
+    g->dx[1] = db;
+    if (g->needed[0]) {
+        const sx_reduce_attrs columns = {.axes = {1, {type.rank - 2}}, .keep_dims = true};
+        const sx_value x = sx_transposed(b, g->y[0]),
+                       by = sx_transposed(b, sx_build_op(b, neg, NULL, db));
+        sx_value part[3];
+        for (int k = 0; k < 3; k++) {
+            /* x with its elements moved: row by row as a matrix [k,n] */
+            const sx_type t = sx_type_of_value(b, x);
+            const int64_t n = t.dims[t.rank - 1];
+            sx_slice_attrs kept = {.begin = {.n = t.rank}, .size = sx_ints_of(t.rank, t.dims)};
+            sx_pad_attrs around = {.before = {.n = t.rank}, .after = {.n = t.rank}};
+            kept.begin.v[t.rank - 1] = k == 0 ? SX_MIN(1, n) : 0;
+            kept.size.v[t.rank - 1] = SX_MAX(n - (k != 1), 0);
+            around.after.v[t.rank - 1] = k == 0 && n > 0;
+            around.before.v[t.rank - 1] = k == 2 && n > 0;
+            const sx_value moved = sx_build_op(b, pad, &around, sx_build_op(b, slice, &kept, x));
+            part[k] = sx_build_op(b, reduce_sum, &columns, sx_build_op(b, mul, NULL, by, moved));
+        }
+        g->dx[0] = sx_build_op(b, concat, &rows, part[0], part[1], part[2]);
+    }
+}
+
 /* Row i of the factors has main[i], above[i] and, where rows were exchanged, above[i + 1] further
  * right: `far`. */
 static sx_status tridiagonal_solve_host(const sx_kernel_call *c)
@@ -121,9 +170,10 @@ const sx_op_def sx_op_tridiagonal_solve = {
     SX_OP_NAMED(tridiagonal_solve),
     .n_in = 2,
     .n_out = 1,
-    .flags = SX_OP_HOST | SX_OP_REFUSES_GRAD,
+    .flags = SX_OP_HOST,
     SX_OP_ATTRS(sx_tridiagonal_solve_attrs, tridiagonal_solve_attrs),
     .infer = tridiagonal_solve_infer,
+    .grad = tridiagonal_solve_gradient,
     .host = tridiagonal_solve_host,
     .to_tf = tridiagonal_solve_to_tf,
     SX_FROM_TF({.op = "TridiagonalSolve"}),

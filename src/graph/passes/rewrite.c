@@ -49,10 +49,18 @@ void sx_rewrite_keep(sx_rewrite *rw, const sx_node *node, const void *attrs)
                                                        node->op->name, node->name));
         }
     }
+    sx_type types[SX_MAX_OUTPUTS];
+    bool known = node->op->host_types != NULL; /* what data decide */
+    for (int i = 0; i < node->n_outputs && known; i++) {
+        types[i] = *sx_graph_type(rw->from, sx_node_output(node, i));
+        known = sx_type_is_static(&types[i]);
+    }
     sx_value first = sx_build_node(rw->to, &(sx_node_spec){.op = node->op,
                                                            .attrs = deep != NULL ? deep : attrs,
                                                            .inputs = inputs,
                                                            .n_inputs = node->n_inputs,
+                                                           .types = known ? types : NULL,
+                                                           .n_types = node->n_outputs,
                                                            .name = node->name,
                                                            .device = node->device,
                                                            .file = node->file,

@@ -269,6 +269,30 @@ sx_status sx_read_variable(sx_specializer *s, const sx_trace_read *read, const c
     return walk_variable(s, read->node, &handle, name, out_val);
 }
 
+static sx_status walk_plain(sx_specializer *s, const sx_graph *g, const sx_node *n, const int *in,
+                            const char *name, int *out_vals);
+
+/* Of a node whose region of gradients has no static form: that is an error only where a gradient is
+ * asked for. */
+static sx_status refuse_gradient(sx_specializer *s, const sx_graph *g, const sx_node *n,
+                                 const int *in, const char *name, int *out_vals)
+{
+    const sx_refuse_gradient_attrs attrs = {
+        .results = n->n_outputs,
+        .why = sx_arena_printf(s->arena,
+                               "the gradient of %s \"%s\" has sizes that depend on data, assigns a "
+                               "variable or needs the host; apply sx_stop_gradient() to its result "
+                               "to train without it",
+                               n->op->name, name)};
+    sx_node other = *n;
+    other.op = &sx_op_refuse_gradient;
+    other.attrs = sx_arena_memdup(s->arena, &attrs, sizeof(attrs));
+    sx_node *kept = sx_arena_memdup(s->arena, &other, sizeof(other));
+    return attrs.why == NULL || other.attrs == NULL || kept == NULL
+               ? sx_specialize_no_memory()
+               : walk_plain(s, g, kept, in, name, out_vals);
+}
+
 /* Any other node: `in` are its inputs' vals, then its attribute operands'. */
 static sx_status walk_plain(sx_specializer *s, const sx_graph *g, const sx_node *n, const int *in,
                             const char *name, int *out_vals)
@@ -320,6 +344,10 @@ static sx_status walk_plain(sx_specializer *s, const sx_graph *g, const sx_node 
             return unfit;
         }
         is_static = is_static && unfit == SX_OK;
+    }
+    if ((op->flags & SX_OP_FOR_GRADIENT) != 0 && resolved && shapes && !is_static &&
+        unfit == SX_OK) {
+        return refuse_gradient(s, g, n, in, name, out_vals);
     }
     if (resolved && shapes && is_static) {
         sx_type inferred[SX_MAX_OUTPUTS];

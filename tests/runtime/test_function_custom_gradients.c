@@ -304,11 +304,56 @@ static void test_runtime_function_custom_gradients__in_the_graph_of_a_model(void
     sx_graph_destroy(g);
 }
 
+/* A region whose sizes depend on data has no static form: an error only where a gradient is asked
+ * for. */
+static void test_runtime_function_custom_gradients__without_a_static_form(void **state)
+{
+    (void)state;
+    static const char picks[] = "sextant-library 2\n"
+                                "function \"picks\"\n"
+                                "input %1 float32[3] \"x\"\n"
+                                "%2 = mul(%1, %1) float32[3] \"square\"\n"
+                                "%3 = custom_gradient(%2, %1) {results=1} float32[3] \"custom\"\n"
+                                "  gradient\n"
+                                "    input %1 float32[3] \"dy\"\n    input %2 float32[3] \"x\"\n"
+                                "    %3 = greater(%2, %1) bool[3] \"larger\"\n"
+                                "    %4 = where(%3) int64[?,1] \"places\"\n"
+                                "    %5 = gather_nd(%1, %4) float32[?] \"taken\"\n"
+                                "    %6 = reduce_sum(%5) {axes=[0]} float32[] \"sum\"\n"
+                                "    %7 = mul(%2, %6) float32[3] \"dx\"\n"
+                                "    output \"dx\" %7\n  end\n"
+                                "output \"y\" %3\nend\n";
+    sx_library *library = parse(picks);
+    for (int asked = 0; asked < 2; asked++) {
+        sx_graph *g = NULL;
+        sx_builder *b = NULL;
+        sx_value y, dx;
+        assert_ok(sx_builder_create(&b));
+        sx_value x = sx_input(b, "x", sx_type_of(SX_F32, 3));
+        sx_call_function(b, library, "picks", &x, 1, &y, 1);
+        if (asked) {
+            sx_gradients(b, sx_reduce_sum(b, y, .axes = SX_AXES(0)), &x, 1, &dx);
+        }
+        sx_output(b, "y", y);
+        if (asked) {
+            assert_error(
+                sx_builder_finish(b, &g), SX_UNIMPLEMENTED,
+                "the gradient of custom_gradient \"custom\" has sizes that depend on data");
+        } else {
+            assert_ok(sx_builder_finish(b, &g));
+        }
+        sx_graph_destroy(g);
+        sx_builder_destroy(b);
+    }
+    sx_library_destroy(library);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_runtime_function_custom_gradients__are_the_regions),
     cmocka_unit_test(test_runtime_function_custom_gradients__in_branches_and_loops),
     cmocka_unit_test(test_runtime_function_custom_gradients__refuse),
     cmocka_unit_test(test_runtime_function_custom_gradients__in_the_graph_of_a_model),
+    cmocka_unit_test(test_runtime_function_custom_gradients__without_a_static_form),
     cmocka_unit_test(test_runtime_function_custom_gradients__are_gone_without),
     cmocka_unit_test(test_runtime_function_custom_gradients__of_wrong_forms),
 };

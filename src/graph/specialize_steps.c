@@ -424,6 +424,8 @@ sx_status sx_emit_row(sx_emitter *e, const sx_trace_row *r)
     for (int i = 0; i < r->n_out; i++) {
         types[i] = sx_type_without_batch(s->vals[r->first + i].type);
     }
+    /* what data decide may be known from elsewhere (narrow_types in builder.c) */
+    const bool declared = late || n->op->host_types != NULL;
     sx_value first = build_row(e, r,
                                &(sx_node_spec){.op = n->op,
                                                .attrs = late ? n->attrs : r->attrs,
@@ -431,7 +433,7 @@ sx_status sx_emit_row(sx_emitter *e, const sx_trace_row *r)
                                                .n_inputs = r->n_in,
                                                .attr_operands = operands,
                                                .n_attr_operands = late ? r->n_operands : 0,
-                                               .types = late ? types : NULL,
+                                               .types = declared ? types : NULL,
                                                .n_types = r->n_out});
     for (int i = 0; i < r->n_out; i++) {
         e->here[r->first + i] = sx_output_of(first, i);

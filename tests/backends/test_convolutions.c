@@ -278,6 +278,31 @@ static void test_backends_convolutions__pad_their_image(void **state)
     }
 }
 
+/* Of an image without pixels only the border is left. */
+static void test_backends_convolutions__pad_an_empty_image(void **state)
+{
+    (void)state;
+    sx_builder *b;
+    sx_graph *g;
+    float *got[BORDER_OUTPUTS], *expected[BORDER_OUTPUTS];
+    int64_t elems[BORDER_OUTPUTS];
+    assert_ok(sx_builder_create(&b));
+    sx_value x = sx_input(b, "x", sx_type_of(SX_F32, SX_BATCH, 0, 8, 4));
+    sx_value w = sx_input(b, "w", sx_type_of(SX_F32, 3, 3, 4, 6));
+    sx_value padded = sx_pad(b, x, .before = {0, 2, 0, 0}, .after = {0, 2, 0, 0});
+    sx_output(b, "y", sx_nn_conv2d(b, padded, w, .padding = SX_VALID));
+    assert_ok(sx_builder_finish(b, &g));
+    sx_builder_destroy(b);
+    run_borders(g, &(setting){"host", 1, 1, SX_F32}, expected, elems);
+    run_borders(g, &(setting){"cpu", 2, 2, SX_F32}, got, elems);
+    for (int64_t k = 0; k < elems[0]; k++) {
+        assert_true(got[0][k] == 0 && expected[0][k] == 0);
+    }
+    sx_free(got[0]);
+    sx_free(expected[0]);
+    sx_graph_destroy(g);
+}
+
 /* ---- One example, much work: oneDNN's own team ---- */
 
 static void test_backends_convolutions__one_large_example(void **state)
@@ -308,6 +333,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_backends_convolutions__borders_that_nobody_reads),
     cmocka_unit_test(test_backends_convolutions__only_what_is_read_is_computed),
     cmocka_unit_test(test_backends_convolutions__pad_their_image),
+    cmocka_unit_test(test_backends_convolutions__pad_an_empty_image),
     cmocka_unit_test(test_backends_convolutions__one_large_example),
 };
 SX_TEST_MAIN(tests)

@@ -5,6 +5,7 @@
 #include "harness.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -202,7 +203,34 @@ static void test_backends_onednn__convolutions_of_many_shapes(void **state)
     assert_true(run > CONVOLUTIONS / 2);
 }
 
+/* ---- The team ---- */
+
+enum { TEAM = 4 };
+
+static void count_member(void *user, int worker)
+{
+    atomic_int *calls = user;
+    atomic_fetch_add(&calls[worker], 1);
+}
+
+static void begin_team(void *user, int worker)
+{
+    sx_dnn_team_run(TEAM, count_member, (atomic_int *)user + (ptrdiff_t)worker * TEAM);
+}
+
+/* Also where OpenMP gives fewer threads than the team has members, as within another team. */
+static void test_backends_onednn__each_member_of_a_team_is_called_once(void **state)
+{
+    (void)state;
+    atomic_int calls[2 * TEAM] = {0};
+    sx_dnn_team_run(2, begin_team, calls);
+    for (int i = 0; i < 2 * TEAM; i++) {
+        assert_int_equal(calls[i], 1);
+    }
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_backends_onednn__convolutions_of_many_shapes),
+    cmocka_unit_test(test_backends_onednn__each_member_of_a_team_is_called_once),
 };
 SX_TEST_MAIN(tests)

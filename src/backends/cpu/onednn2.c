@@ -19,6 +19,7 @@
 extern int omp_get_max_threads(void);
 extern void omp_set_num_threads(int n);
 extern int omp_get_thread_num(void);
+extern int omp_get_num_threads(void);
 extern void GOMP_parallel(void (*run)(void *user), void *user, unsigned threads, unsigned flags);
 
 /* ---- Signals ---- */
@@ -59,20 +60,25 @@ void sx_dnn_leave(int before)
 }
 
 typedef struct team_work {
+    int team;
     void (*run)(void *user, int worker);
     void *user;
 } team_work;
 
-static void run_member(void *user)
+/* Runs in each thread of the team, which are fewer than was asked for where OpenMP is limited:
+ * OMP_THREAD_LIMIT, OMP_DYNAMIC. */
+static void run_members(void *user)
 {
     const team_work *w = user;
-    w->run(w->user, omp_get_thread_num());
+    for (int i = omp_get_thread_num(); i < w->team; i += omp_get_num_threads()) {
+        w->run(w->user, i);
+    }
 }
 
 void sx_dnn_team_run(int team, void (*run)(void *user, int worker), void *user)
 {
-    team_work w = {run, user};
-    GOMP_parallel(run_member, &w, (unsigned)team, 0);
+    team_work w = {team, run, user};
+    GOMP_parallel(run_members, &w, (unsigned)team, 0);
 }
 
 /* Intel's processors with AMX (those with float16, too) start a product of two bfloat16 vectors

@@ -151,29 +151,38 @@ static bool add_row(sx_rewrite *rw, const sx_node *n)
 }
 
 /* A convolution of an image with a border of zeros, as Keras' ZeroPadding2D makes: the convolution
- * pads. */
+ * pads, unless it takes no such image: an empty one. */
 static bool conv_of_border(sx_rewrite *rw, const sx_node *n)
 {
     const sx_node *border = sx_graph_maker(rw->from, n->inputs[0]);
+    const sx_type *filter = sx_graph_type(rw->from, n->inputs[1]);
     const sx_pad_attrs *pad = border->attrs;
     sx_conv_geometry g;
     if (border->op != &sx_op_pad || pad->value != 0 || pad->before.v[0] != 0 ||
         pad->after.v[0] != 0 || pad->before.v[3] != 0 || pad->after.v[3] != 0) {
         return false;
     }
-    sx_status status = sx_conv_geometry_of(n->attrs, sx_graph_type(rw->from, n->inputs[0]),
-                                           sx_graph_type(rw->from, n->inputs[1]), &g);
     sx_conv2d_attrs *attrs =
-        status == SX_OK ? sx_arena_memdup(sx_builder_arena(rw->to), n->attrs, sizeof(*attrs))
-                        : NULL;
-    sx_status_free(status);
+        sx_arena_memdup(sx_builder_arena(rw->to), n->attrs, sizeof(sx_conv2d_attrs));
     if (attrs == NULL) {
         return false;
     }
-    attrs->padding = SX_EXPLICIT;
-    attrs->pads = (sx_ints){4,
-                            {pad->before.v[1] + g.h.pad_before, pad->after.v[1] + g.h.pad_after,
-                             pad->before.v[2] + g.w.pad_before, pad->after.v[2] + g.w.pad_after}};
+    sx_status status =
+        sx_conv_geometry_of(attrs, sx_graph_type(rw->from, n->inputs[0]), filter, &g);
+    if (status == SX_OK) {
+        attrs->padding = SX_EXPLICIT;
+        attrs->pads =
+            (sx_ints){4,
+                      {pad->before.v[1] + g.h.pad_before, pad->after.v[1] + g.h.pad_after,
+                       pad->before.v[2] + g.w.pad_before, pad->after.v[2] + g.w.pad_after}};
+        status =
+            sx_conv_geometry_of(attrs, sx_graph_type(rw->from, border->inputs[0]), filter, &g);
+    }
+    const bool fits = status == SX_OK;
+    sx_status_free(status);
+    if (!fits) {
+        return false;
+    }
     rw->map[n->first_output.id] = sx_build_node(
         rw->to, &(sx_node_spec){.op = n->op,
                                 .attrs = attrs,

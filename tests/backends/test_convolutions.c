@@ -242,14 +242,12 @@ static void test_backends_convolutions__pad_their_image(void **state)
     (void)state;
     static const struct {
         sx_padding padding;
-        int64_t stride;
+        int64_t stride, kernel;
         double value;
         int pads; /* steps that pad */
-    } cases[] = {{SX_VALID, 1, 0, 0},
-                 {SX_VALID, 2, 0, 0},
-                 {SX_SAME, 2, 0, 0},
-                 {SX_EXPLICIT, 1, 0, 0},
-                 {SX_VALID, 1, 2, 1}};
+    } cases[] = {{SX_VALID, 1, 3, 0, 0},    {SX_VALID, 2, 3, 0, 0}, {SX_SAME, 2, 3, 0, 0},
+                 {SX_EXPLICIT, 1, 3, 0, 0}, {SX_VALID, 1, 3, 2, 1}, {SX_VALID, 1, 1, 0, 0},
+                 {SX_SAME, 3, 1, 0, 0}};
     for (size_t i = 0; i < SX_COUNT(cases); i++) {
         sx_builder *b;
         sx_graph *g;
@@ -257,7 +255,7 @@ static void test_backends_convolutions__pad_their_image(void **state)
         int64_t elems[BORDER_OUTPUTS];
         assert_ok(sx_builder_create(&b));
         sx_value x = sx_input(b, "x", sx_type_of(SX_F32, SX_BATCH, 9, 8, 4));
-        sx_value w = sx_input(b, "w", sx_type_of(SX_F32, 3, 3, 4, 6));
+        sx_value w = sx_input(b, "w", sx_type_of(SX_F32, cases[i].kernel, cases[i].kernel, 4, 6));
         sx_value padded =
             sx_pad(b, x, .before = {0, 1, 0, 0}, .after = {0, 2, 3, 0}, .value = cases[i].value);
         sx_output(b, "y",

@@ -953,6 +953,62 @@ static void test_graph_op_values__quantized_edges(void **state)
     EXPECT(&r, 0, NAN, -4, 2, 0, 0);
 }
 
+/* As many unique candidates as can be drawn are no more than classes whose weight counts beside the
+ * others'; of the largest range each is a class. */
+static void test_graph_op_values__candidates_of_odd_weights_and_ranges(void **state)
+{
+    (void)state;
+    double truth = 1, key = 7, counter[2] = {0}, weights[3] = {3e38, 1e-45, 2e38};
+    sx_candidate_sampler_attrs attrs = {
+        .distribution = SX_CANDIDATES_UNIGRAM, .range_max = 3, .unique = true};
+    sx_arena arena;
+    sx_arena_init(&arena, 0);
+    for (attrs.num_sampled = 2; attrs.num_sampled <= 3; attrs.num_sampled++) {
+        const given in[] = {{sx_type_of(SX_I64, 1, 1), &truth},
+                            {sx_type_of(SX_F32, 3), weights},
+                            {sx_type_of(SX_U64, 1), &key},
+                            {sx_type_of(SX_U64, 2), counter}};
+        const sx_type types[] = {sx_type_of(SX_I64, attrs.num_sampled), sx_type_of(SX_F32, 1, 1),
+                                 sx_type_of(SX_F32, attrs.num_sampled)};
+        sx_host_tensor host_in[4], out[3];
+        for (int i = 0; i < 4; i++) {
+            host_in[i] = op_sample_tensor(in[i].type);
+            for (int64_t k = 0; k < sx_type_elems(&in[i].type); k++) {
+                sx_host_set(&host_in[i], k, in[i].data[k]);
+            }
+        }
+        for (int i = 0; i < 3; i++) {
+            out[i] = op_sample_tensor(types[i]);
+        }
+        sx_status status = sx_host_run_carried(&sx_op_candidate_sampler, &attrs, host_in, 4, out, 3,
+                                               &arena, false);
+        if (attrs.num_sampled == 2) {
+            assert_ok(status);
+            assert_int_equal(out[0].i[0] + out[0].i[1], 2);
+        } else {
+            assert_error(status, SX_INVALID_ARGUMENT, "2 classes have a weight");
+        }
+        for (int i = 0; i < 4; i++) {
+            sx_free(host_in[i].data);
+        }
+        for (int i = 0; i < 3; i++) {
+            sx_free(out[i].data);
+        }
+    }
+    sx_arena_deinit(&arena);
+    attrs = (sx_candidate_sampler_attrs){
+        .distribution = SX_CANDIDATES_LOG_UNIFORM, .num_sampled = 64, .range_max = INT64_MAX};
+    const given in[] = {{sx_type_of(SX_I64, 1, 1), &truth},
+                        {sx_type_of(SX_F32, 0), weights},
+                        {sx_type_of(SX_U64, 1), &key},
+                        {sx_type_of(SX_U64, 2), counter}};
+    results r;
+    run(&sx_op_candidate_sampler, &attrs, in, 4, &r);
+    for (int i = 0; i < 64; i++) {
+        assert_true(r.data[0][i] >= 0);
+    }
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_graph_op_values__assertions_show_their_values),
     cmocka_unit_test(test_graph_op_values__errors_in_regions_are_returned),
@@ -979,5 +1035,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_graph_op_values__decompositions_have_the_gradients_of_their_products),
     cmocka_unit_test(test_graph_op_values__lengths_outside_count_as_the_nearest),
     cmocka_unit_test(test_graph_op_values__quantized_edges),
+    cmocka_unit_test(test_graph_op_values__candidates_of_odd_weights_and_ranges),
 };
 SX_TEST_MAIN(tests)

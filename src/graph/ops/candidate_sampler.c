@@ -4,15 +4,18 @@
  *   true_classes  int64 [batch, num_true], in [0, range_max)
  *   weights       float32 [range_max] of `unigram`, not negative; else [0]
  *   key, counter  as in random_stream.h
- *   distribution  uniform; log_uniform: (log(k + 2) - log(k + 1)) / log(range_max + 1); unigram:
- * the weights, divided by their sum num_sampled   how many are drawn; `unique`: each class at most
- * once range_max     the number of classes returns       sampled int64[num_sampled]; true_expected
- * float32 [batch, num_true] and sampled_expected float32[num_sampled]: of each of them p
- * num_sampled, or 1 - (1 - p)^tries where some draws were dropped
+ *   distribution  uniform; log_uniform: (log(k + 2) - log(k + 1)) / log(range_max + 1);
+ *                 unigram: the weights, divided by their sum
+ *   num_sampled   how many are drawn
+ *   range_max     the number of classes
+ *   unique        each class is drawn at most once: equal ones are drawn again
+ *   returns       sampled int64 [num_sampled]; true_expected float32 [batch, num_true] and
+ *                 sampled_expected float32 [num_sampled]: of each of them p num_sampled, or
+ *                 1 - (1 - p)^tries where some draws were dropped
  *
  * Errors   INVALID_ARGUMENT    attributes, shapes, dtypes; (running) true classes outside; fewer
  *                              classes that have a weight than are to be drawn
- *          RESOURCE_EXHAUSTED  (running) too many numbers
+ *          RESOURCE_EXHAUSTED  (running) too many numbers, or draws until all are unique
  * Source   TensorFlow core/kernels/candidate_sampler_ops.cc, range_sampler.cc; its
  *          DistributionSampler draws from the weights (Walker's alias method) */
 #ifdef SX_ATTRS
@@ -27,6 +30,7 @@ typedef struct sx_candidate_sampler_attrs {
 #include "graph/ops/random_stream.h"
 
 #include <math.h>
+#include <stdint.h>
 
 #include "base/memory.h"
 
@@ -105,13 +109,37 @@ static uint64_t below(sampler *s, uint64_t n, bool wide)
     }
 }
 
+/* Whether there are as many classes that may be drawn as are to be unique. */
+static sx_status require_classes(const sx_kernel_call *c, const sampler *s)
+{
+    const int64_t n = s->attrs->range_max;
+    bool *drawn = sx_arena_array(c->arena, n, bool);
+    int64_t n_drawn = 0;
+    if (drawn == NULL) {
+        return sx_no_memory("for the weights of candidates");
+    }
+    for (int64_t k = 0; k < n; k++) {
+        drawn[k] = drawn[k] || s->keeps[k] > 0;
+        drawn[s->others[k]] = drawn[s->others[k]] || s->keeps[k] < 1;
+    }
+    for (int64_t k = 0; k < n; k++) {
+        n_drawn += drawn[k];
+    }
+    return n_drawn >= s->attrs->num_sampled
+               ? SX_OK
+               : sx_error(SX_INVALID_ARGUMENT,
+                          "%lld classes have a weight that is not too small beside the others', "
+                          "expected as many as are drawn, %lld",
+                          (long long)n_drawn, (long long)s->attrs->num_sampled);
+}
+
 /* Classes below and above the mean are paired until one side is used up. */
 static sx_status prepare_unigram(const sx_kernel_call *c, sampler *s)
 {
     const int64_t n = s->attrs->range_max;
     double *part = sx_arena_array(c->arena, n, double);
     int64_t *low = sx_arena_array(c->arena, n, int64_t),
-            *high = sx_arena_array(c->arena, n, int64_t), n_low = 0, n_high = 0, n_drawn = 0;
+            *high = sx_arena_array(c->arena, n, int64_t), n_low = 0, n_high = 0;
     s->keeps = sx_arena_array(c->arena, n, double);
     s->others = sx_arena_array(c->arena, n, int64_t);
     s->weights = c->in[1].f;
@@ -124,12 +152,9 @@ static sx_status prepare_unigram(const sx_kernel_call *c, sampler *s)
                             (long long)k, s->weights[k]);
         }
         s->total += s->weights[k];
-        n_drawn += s->weights[k] > 0;
     }
-    if (n_drawn < (s->attrs->unique ? s->attrs->num_sampled : 1)) {
-        return sx_error(SX_INVALID_ARGUMENT,
-                        "%lld classes have a weight, expected as many as are drawn, %lld",
-                        (long long)n_drawn, (long long)s->attrs->num_sampled);
+    if (s->total == 0) {
+        return sx_error(SX_INVALID_ARGUMENT, "no class has a weight");
     }
     for (int64_t k = 0; k < n; k++) {
         part[k] = s->weights[k] * (double)n / s->total;
@@ -152,7 +177,7 @@ static sx_status prepare_unigram(const sx_kernel_call *c, sampler *s)
             high[n_high++] = j;
         }
     }
-    return SX_OK;
+    return s->attrs->unique ? require_classes(c, s) : SX_OK;
 }
 
 static int64_t draw(sampler *s)
@@ -163,8 +188,8 @@ static int64_t draw(sampler *s)
     }
     if (s->attrs->distribution == SX_CANDIDATES_LOG_UNIFORM) {
         const uint32_t first = sx_random_word(&s->words), second = sx_random_word(&s->words);
-        /* the last double below range + 1 may round up to it */
-        return ((int64_t)exp(sx_random_double(first, second) * s->log_range) - 1) % range;
+        const double k = floor(exp(sx_random_double(first, second) * s->log_range)) - 1;
+        return k < (double)range ? (int64_t)k : 0; /* just below range + 1 it may round up to it */
     }
     const double r = sx_random_float(sx_random_word(&s->words));
     const int64_t k = (int64_t)below(s, (uint64_t)range, false);
@@ -205,6 +230,7 @@ static bool add(int64_t *set, uint64_t size, int64_t k)
 
 static sx_status draw_all(const sx_kernel_call *c, sampler *s, int64_t *out_tries)
 {
+    enum { MOST_TRIES = INT32_MAX }; /* TensorFlow's, too */
     const int64_t n = s->attrs->num_sampled;
     int64_t *set = NULL;
     uint64_t size = 2;
@@ -224,6 +250,11 @@ static sx_status draw_all(const sx_kernel_call *c, sampler *s, int64_t *out_trie
     for (int64_t i = 0; i < n; tries++) {
         if (tries % (1 << 16) == 0) {
             SX_TRY(sx_cancel_check(c->cancel));
+        }
+        if (tries == MOST_TRIES) {
+            return sx_error(SX_RESOURCE_EXHAUSTED,
+                            "%lld of %lld candidates are unique after %lld draws", (long long)i,
+                            (long long)n, (long long)tries);
         }
         const int64_t k = draw(s);
         c->out[0].i[i] = k;

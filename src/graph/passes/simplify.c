@@ -175,8 +175,7 @@ static bool conv_of_border(sx_rewrite *rw, const sx_node *n)
             (sx_ints){4,
                       {pad->before.v[1] + g.h.pad_before, pad->after.v[1] + g.h.pad_after,
                        pad->before.v[2] + g.w.pad_before, pad->after.v[2] + g.w.pad_after}};
-        status =
-            sx_conv_geometry_of(attrs, sx_graph_type(rw->from, border->inputs[0]), filter, &g);
+        status = sx_conv_geometry_of(attrs, sx_graph_type(rw->from, border->inputs[0]), filter, &g);
     }
     const bool fits = status == SX_OK;
     sx_status_free(status);

@@ -57,6 +57,7 @@ typedef struct sx_tf_body {
     sx_tf_thing **results; /* [n_nodes], NULL until imported */
     int *n_results;
     struct sx_tf_use **uses; /* [n_nodes]: who reads them; NULL until asked for */
+    uint64_t *concatenated;  /* [n_nodes]: not 0 if a list of its outputs is; NULL likewise */
 } sx_tf_body;
 
 typedef struct sx_library_importer {

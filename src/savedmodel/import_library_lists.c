@@ -279,65 +279,113 @@ static int64_t known_scalar(const sx_tf_op_node *x, int i)
     return known ? list.v[0] : SX_UNKNOWN_DIM;
 }
 
-/* Whether the list that input `i` of a node names is this node's, as it was or with tensors set.
- * *steps bounds the search. */
-static bool comes_from_here(const sx_tf_op_node *x, const Tensorflow__NodeDef *reader, int i,
-                            int *steps)
+/* ---- Lists that are concatenated ----
+ *
+ * From each node that concatenates a list back to where the list was made, once for all lists of a
+ * body. */
+
+enum { SAME = -1, EACH = -2 }; /* the input of the output's number; all of them */
+static const struct {
+    const char *op;
+    int list; /* the input that it passes on, as it was or with tensors set */
+} passes[] = {{"Identity", 0},
+              {"TensorListSetItem", 0},
+              {"TensorListPushBack", 0},
+              {"TensorListResize", 0},
+              {"TensorListPopBack", 0},
+              {"TensorArrayWriteV3", 3},
+              {"TensorArrayScatterV3", 3},
+              {"While", SAME},
+              {"StatelessWhile", SAME},
+              {"If", EACH},
+              {"StatelessIf", EACH}};
+
+typedef struct search {
+    const sx_tf_body *body;
+    uint64_t *seen; /* [n_nodes]: a bit for each output, the last for all from 63 on */
+    struct {
+        int node, output;
+    } * open; /* those to look at */
+    size_t n_open;
+} search;
+
+static void open_input(search *s, const Tensorflow__NodeDef *reader, int i)
 {
-    enum { SAME = -1, ANY = -2 }; /* the input of the output's number; each */
-    static const struct {
-        const char *op;
-        int list; /* the input that it passes on */
-    } passes[] = {{"Identity", 0},
-                  {"TensorListSetItem", 0},
-                  {"TensorListPushBack", 0},
-                  {"TensorListResize", 0},
-                  {"TensorListPopBack", 0},
-                  {"TensorArrayWriteV3", 3},
-                  {"TensorArrayScatterV3", 3},
-                  {"While", SAME},
-                  {"StatelessWhile", SAME},
-                  {"If", ANY},
-                  {"StatelessIf", ANY}};
     sx_tf_ref ref;
-    if (i >= (int)reader->n_input || !sx_tf_ref_parse(reader->input[i], &ref) || --*steps < 0) {
-        return false;
+    if (i >= (int)reader->n_input || !sx_tf_ref_parse(reader->input[i], &ref) || ref.control) {
+        return;
     }
-    const int node = sx_tf_body_find_node(x->body, &ref);
-    const Tensorflow__NodeDef *maker = node >= 0 ? x->body->nodes[node] : NULL;
-    if (maker == NULL || maker == x->n->node) {
-        return maker != NULL;
+    const int node = sx_tf_body_find_node(s->body, &ref);
+    const uint64_t bit = UINT64_C(1) << SX_MIN(ref.output, 63);
+    if (node >= 0 && (s->seen[node] & bit) == 0) {
+        s->seen[node] |= bit;
+        s->open[s->n_open].node = node;
+        s->open[s->n_open++].output = ref.output;
     }
+}
+
+/* Opens the inputs by which a node passes on the list that is its output. */
+static void open_passed(search *s, const Tensorflow__NodeDef *node, int output)
+{
     size_t k = 0;
-    while (k < SX_COUNT(passes) && strcmp(passes[k].op, maker->op) != 0) {
+    while (k < SX_COUNT(passes) && strcmp(passes[k].op, node->op) != 0) {
         k++;
     }
     if (k == SX_COUNT(passes)) {
-        return false;
+        return;
     }
-    bool found = false;
-    const int list = passes[k].list == SAME ? ref.output : passes[k].list;
-    for (size_t j = 0; list == ANY && j < maker->n_input && !found; j++) {
-        found = comes_from_here(x, maker, (int)j, steps);
+    if (passes[k].list != EACH) {
+        open_input(s, node, passes[k].list == SAME ? output : passes[k].list);
+        return;
     }
-    return list == ANY ? found : comes_from_here(x, maker, list, steps);
+    for (size_t i = 0; i < node->n_input; i++) {
+        open_input(s, node, (int)i);
+    }
 }
 
-/* Whether the list's tensors are concatenated though their first dimension is not known, so that it
- * may differ. */
-static bool is_concatenated(const sx_tf_op_node *x)
+static sx_status find_concatenated(sx_arena *arena, sx_tf_body *body)
 {
-    bool found = false;
-    int steps = 256;
-    for (size_t i = 0; i < x->body->n_nodes && !found; i++) {
-        const Tensorflow__NodeDef *n = x->body->nodes[i];
-        const bool array = strcmp(n->op, "TensorArrayConcatV3") == 0;
-        if (array || strncmp(n->op, "TensorListConcat", strlen("TensorListConcat")) == 0) {
-            found = comes_from_here(x, n, array ? 1 : 0, &steps);
+    search s = {.body = body};
+    size_t n_inputs = 0;
+    for (size_t i = 0; i < body->n_nodes; i++) {
+        n_inputs += body->nodes[i]->n_input;
+    }
+    s.seen = sx_arena_array(arena, body->n_nodes + 1, uint64_t);
+    s.open = sx_arena_alloc(arena, n_inputs + 1, sizeof(*s.open));
+    if (s.seen == NULL || s.open == NULL) {
+        return sx_import_memory();
+    }
+    for (size_t i = 0; i < body->n_nodes; i++) {
+        const Tensorflow__NodeDef *n = body->nodes[i];
+        if (strcmp(n->op, "TensorArrayConcatV3") == 0) {
+            open_input(&s, n, 1);
+        } else if (strncmp(n->op, "TensorListConcat", strlen("TensorListConcat")) == 0) {
+            open_input(&s, n, 0);
+        }
+        while (s.n_open > 0) {
+            s.n_open--;
+            open_passed(&s, body->nodes[s.open[s.n_open].node], s.open[s.n_open].output);
         }
     }
-    return found;
+    body->concatenated = s.seen;
+    return SX_OK;
 }
+
+/* Whether the tensors of the list that the node makes are concatenated. Where their first dimension
+ * is not known it may differ. */
+static sx_status is_concatenated(const sx_tf_op_node *x, bool *out)
+{
+    const char *name = x->n->node->name;
+    const int at =
+        sx_tf_body_find_node(x->body, &(sx_tf_ref){.node = name, .node_bytes = strlen(name)});
+    if (x->body->concatenated == NULL) {
+        SX_TRY(find_concatenated(&x->im->arena, x->body));
+    }
+    *out = at >= 0 && x->body->concatenated[at] != 0;
+    return SX_OK;
+}
+
+/* ---- Making lists ---- */
 
 /* A list of n tensors of any shapes that are not set. */
 static sx_status uneven_list(sx_tf_op_node *x, int output, sx_dtype dtype, int64_t n_known,
@@ -371,6 +419,18 @@ static bool says_first(const sx_tensor *shape)
     return says;
 }
 
+/* A list of n tensors that are not set. shape: as of empty_list(); `alike`: it is that of all. */
+static sx_status make_list(sx_tf_op_node *x, int output, sx_dtype dtype, int64_t n_known,
+                           sx_value n, const sx_tensor *shape, bool alike)
+{
+    bool uneven = !alike && !sx_dtype_is_complex(dtype) && !says_first(shape);
+    if (uneven) {
+        SX_TRY(is_concatenated(x, &uneven));
+    }
+    return uneven ? uneven_list(x, output, dtype, n_known, n)
+                  : empty_list(x, output, dtype, n_known, n, shape);
+}
+
 /* element_shape, num_elements */
 static sx_status import_reserve(sx_tf_op_node *x)
 {
@@ -378,10 +438,7 @@ static sx_status import_reserve(sx_tf_op_node *x)
     sx_dtype dtype;
     SX_TRY(sx_tf_operand(x, 1, &n));
     SX_TRY(dtype_attr(x, "element_dtype", &dtype));
-    if (!sx_dtype_is_complex(dtype) && !says_first(x->tf.head.values[0]) && is_concatenated(x)) {
-        return uneven_list(x, 0, dtype, known_scalar(x, 1), n);
-    }
-    return empty_list(x, 0, dtype, known_scalar(x, 1), n, x->tf.head.values[0]);
+    return make_list(x, 0, dtype, known_scalar(x, 1), n, x->tf.head.values[0], false);
 }
 
 /* element_shape, max_num_elements */
@@ -389,10 +446,7 @@ static sx_status import_empty(sx_tf_op_node *x)
 {
     sx_dtype dtype;
     SX_TRY(dtype_attr(x, "element_dtype", &dtype));
-    if (!sx_dtype_is_complex(dtype) && !says_first(x->tf.head.values[0]) && is_concatenated(x)) {
-        return uneven_list(x, 0, dtype, 0, SX_NO_VALUE);
-    }
-    return empty_list(x, 0, dtype, 0, SX_NO_VALUE, NULL);
+    return make_list(x, 0, dtype, 0, SX_NO_VALUE, NULL, says_first(x->tf.head.values[0]));
 }
 
 /* tensor, element_shape */
@@ -684,11 +738,8 @@ static sx_status import_array(sx_tf_op_node *x)
     }
     x->n->out[0] = (sx_tf_thing){.kind = SX_TF_ARRAY,
                                  .grows = sx_tf_read_bool(&x->tf.head, "dynamic_size", false)};
-    if (!sx_tf_read_bool(&x->tf.head, "identical_element_shapes", false) &&
-        !sx_dtype_is_complex(dtype) && !(ranked && says_first(&shape)) && is_concatenated(x)) {
-        return uneven_list(x, 1, dtype, known_scalar(x, 0), n);
-    }
-    return empty_list(x, 1, dtype, known_scalar(x, 0), n, ranked ? &shape : NULL);
+    return make_list(x, 1, dtype, known_scalar(x, 0), n, ranked ? &shape : NULL,
+                     sx_tf_read_bool(&x->tf.head, "identical_element_shapes", false));
 }
 
 /* handle, index, value, flow -> flow */

@@ -197,6 +197,44 @@ static void test_savedmodel_import_lists__arrays(void **state)
         "", "INVALID_ARGUMENT: ");
 }
 
+/* Of two lists that a loop sets only one is concatenated: the other's tensors have one shape, and
+ * can be taken apart on a device. */
+static void test_savedmodel_import_lists__concatenated_after_a_loop(void **state)
+{
+    (void)state;
+#define TWO_ARGS I32("input", "i") IN("x") VARIANT("input", "k") VARIANT("input", "l")
+    static const char two[] = FUNCTION("goes", TWO_ARGS ARG("output", "go", "DT_BOOL"),
+                                       BODY("n", "Const", "", INT("2"))
+                                           BODY("less", "Less", "'i', 'n:output:0'", ""),
+                                       RET("go", "less:z:0"))
+        FUNCTION("again",
+                 TWO_ARGS I32("output", "io") OUT("xo") VARIANT("output", "ko")
+                     VARIANT("output", "lo"),
+                 BODY("one", "Const", "", INT("1")) BODY("t", "AddV2", "'i', 'one:output:0'", "")
+                     BODY("set", "TensorListSetItem", "'k', 'i', 'x'", ELEMENT)
+                         BODY("put", "TensorListSetItem", "'l', 'i', 'x'", ELEMENT),
+                 RET("io", "t:z:0") RET("xo", "x") RET("ko", "set:output_handle:0")
+                     RET("lo", "put:output_handle:0"));
+#define TWO_LISTS                                                                                  \
+    FREE NODE("n", "Const", "", INT("2")) NODE("zero", "Const", "", INT("0"))                      \
+        NODE("k", "TensorListReserve", "'shape', 'n'", ELEMENT)                                    \
+            NODE("l", "TensorListReserve", "'shape', 'n'", ELEMENT) NODE(                          \
+                "w", "While", "'zero', 'x', 'k', 'l'", FUNC("cond", "goes") FUNC("body", "again")) \
+                NODE("none", "Const", "", INTS("0", ""))                                           \
+                    NODE("c", "TensorListConcatV2", "'w:2', 'shape', 'none'", ELEMENT)             \
+                        NODE("s", "TensorListStack", "'w:3', 'shape'", ELEMENT)
+    run(TWO_LISTS NODE("y", "Identity", "'c'", ""), two, "float32[4] 1 -2 1 -2");
+    run(TWO_LISTS NODE("y", "Identity", "'s'", ""), two, "float32[2,2] 1 -2 1 -2");
+    sx_library *library = import(ANY, TWO_LISTS NODE("y", "Identity", "'s'", ""), two);
+    const sx_graph *body = sx_library_find(library, "f")->body;
+    int uneven = 0;
+    for (int i = 0; i < body->n_nodes; i++) {
+        uneven += body->nodes[i].op == &sx_op_ragged_from_variant;
+    }
+    assert_int_equal(uneven, 0);
+    sx_library_destroy(library);
+}
+
 static void test_savedmodel_import_lists__are_refused(void **state)
 {
     (void)state;
@@ -264,6 +302,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_savedmodel_import_lists__of_the_batch),
     cmocka_unit_test(test_savedmodel_import_lists__in_branches),
     cmocka_unit_test(test_savedmodel_import_lists__arrays),
+    cmocka_unit_test(test_savedmodel_import_lists__concatenated_after_a_loop),
     cmocka_unit_test(test_savedmodel_import_lists__are_refused),
     cmocka_unit_test(test_savedmodel_import_lists__case),
 };

@@ -22,17 +22,22 @@ static const optimizer optimizers[] = {
 #include "savedmodel/optimizers.def"
 };
 
-static bool is_sparse(const char *tf_op)
+/* Moves *name behind the word, if it begins with it. */
+static bool skip(const char **name, const char *word)
 {
-    return strncmp(tf_op, "Sparse", 6) == 0 || strncmp(tf_op, "ResourceSparse", 14) == 0;
+    const bool begins = strncmp(*name, word, strlen(word)) == 0;
+    *name += begins ? strlen(word) : 0;
+    return begins;
 }
 
-static const optimizer *find_optimizer(const char *tf_op)
+static const optimizer *find_optimizer(const char *tf_op, bool *out_sparse)
 {
-    const char *name = strncmp(tf_op, "Resource", 8) == 0 ? tf_op + 8 : tf_op;
-    name += is_sparse(name) ? strlen("Sparse") : 0;
-    for (size_t i = 0; i < SX_COUNT(optimizers) && strncmp(name, "Apply", 5) == 0; i++) {
-        if (strcmp(name + 5, optimizers[i].name) == 0) {
+    const char *name = tf_op;
+    (void)skip(&name, "Resource");
+    *out_sparse = skip(&name, "Sparse");
+    const bool applies = skip(&name, "Apply");
+    for (size_t i = 0; i < SX_COUNT(optimizers) && applies; i++) {
+        if (strcmp(name, optimizers[i].name) == 0) {
             return &optimizers[i];
         }
     }
@@ -41,7 +46,8 @@ static const optimizer *find_optimizer(const char *tf_op)
 
 int sx_tf_optimizer_variables(const char *tf_op)
 {
-    const optimizer *o = find_optimizer(tf_op);
+    bool sparse;
+    const optimizer *o = find_optimizer(tf_op, &sparse);
     return o != NULL ? o->variables : 0;
 }
 
@@ -95,6 +101,11 @@ static const char *take_name(formula *f, int *out_length)
     return name;
 }
 
+static bool is_name(const char *name, int length, const char *other)
+{
+    return (int)strlen(other) == length && memcmp(other, name, (size_t)length) == 0;
+}
+
 /* The place of a name, which gets one if it is new. */
 static int place_of(formula *f, const char *name, int length)
 {
@@ -140,8 +151,7 @@ static sx_status read_factor(formula *f, sx_value *out)
     }
     (void)take(f, ')');
     for (size_t i = 0; i < SX_COUNT(functions); i++) {
-        if ((int)strlen(functions[i].name) == length &&
-            memcmp(functions[i].name, name, (size_t)length) == 0) {
+        if (is_name(name, length, functions[i].name)) {
             return sx_tf_build(f->x, functions[i].op, NULL, out, functions[i].n_in, in);
         }
     }
@@ -207,11 +217,11 @@ static sx_status require_unique(const sx_tf_op_node *x, sx_value indices, int64_
 
 /* ---- Nodes ---- */
 
-/* Input i of the dense form: a sparse one has the indices after the gradient. */
+/* Input i in the variables' type: a step is an int64. */
 static sx_status number_operand(formula *f, int i, sx_value *out)
 {
     SX_TRY(sx_tf_operand(f->x, i, out));
-    if (sx_type_of_value(f->x->b, *out).dtype != f->dtype) { /* a step is an int64 */
+    if (sx_type_of_value(f->x->b, *out).dtype != f->dtype) {
         SX_TF_BUILD(f->x, out, cast, (&(sx_cast_attrs){f->dtype}), *out);
     }
     return SX_OK;
@@ -219,8 +229,8 @@ static sx_status number_operand(formula *f, int i, sx_value *out)
 
 static sx_status import_optimizer(sx_tf_op_node *x)
 {
-    const optimizer *o = find_optimizer(x->n->node->op);
-    const bool sparse = is_sparse(x->n->node->op);
+    bool sparse;
+    const optimizer *o = find_optimizer(x->n->node->op, &sparse);
     const sx_tensor_scatter_attrs update = {.how = SX_SCATTER_UPDATE};
     formula f = {.x = x, .at = o->inputs};
     const sx_tf_thing *handles[MOST_NAMES] = {NULL};
@@ -237,7 +247,7 @@ static sx_status import_optimizer(sx_tf_op_node *x)
             continue;
         }
         SX_TRY(number_operand(&f, input, &f.values[at]));
-        if (sparse && (memcmp(name, "grad", 4) == 0 || memcmp(name, "delta", 5) == 0)) {
+        if (sparse && (is_name(name, length, "grad") || is_name(name, length, "delta"))) {
             SX_TRY(sx_tf_operand(x, ++input, &indices));
         }
     }

@@ -538,12 +538,14 @@ static sx_status import_quantized_reshape(sx_tf_op_node *x)
 /* QuantizedConcat(axis, values..., lows..., highs...): all in the range that has room for each. */
 static sx_status import_quantized_concat(sx_tf_op_node *x)
 {
-    const int n = (int)sx_tf_read_int(&x->tf.head, "N", 0);
+    const int n = (x->n->n_in - 1) / 3;
+    const int64_t said = sx_tf_read_int(&x->tf.head, "N", 0);
     expression at = {.x = x}, *e = &at;
     integers q = {0};
     SX_TRY(integers_of(x, "T", SX_DTYPE_NONE, &q));
-    if (n < 1 || x->n->n_in != 1 + 3 * n) {
-        return sx_error(SX_DATA_LOSS, "it has %d inputs for N of %d", x->n->n_in, n);
+    if (n < 1 || x->n->n_in != 1 + 3 * n || said != n) {
+        return sx_error(SX_DATA_LOSS, "it has %d inputs for N of %lld", x->n->n_in,
+                        (long long)said);
     }
     sx_value low = operand(e, 1 + n), high = operand(e, 1 + 2 * n);
     sx_value *in = sx_arena_array(&x->im->arena, n + 1, sx_value);

@@ -83,9 +83,11 @@ static void rotate(double complex *t, double complex *u, int64_t n, int64_t i, i
 }
 
 /* Zeros below the diagonal next to the main one. */
-static void to_hessenberg(double complex *t, double complex *u, int64_t n)
+static sx_status to_hessenberg(const sx_kernel_call *c, double complex *t, double complex *u,
+                               int64_t n)
 {
     for (int64_t k = 0; k + 2 < n; k++) {
+        SX_TRY(sx_cancel_check(c->cancel));
         for (int64_t i = n - 2; i > k; i--) {
             if (t[(i + 1) * n + k] != 0) {
                 rotate(t, u, n, i, k, n - 1, rotation_of(t[i * n + k], t[(i + 1) * n + k]));
@@ -93,6 +95,7 @@ static void to_hessenberg(double complex *t, double complex *u, int64_t n)
             }
         }
     }
+    return SX_OK;
 }
 
 /* Whether t[i+1,i] is as good as 0, which it then becomes. */
@@ -124,14 +127,14 @@ static double complex shift_of(const double complex *t, int64_t n, int64_t last,
     return (far == 0 ? d : d - bc / far) * scale;
 }
 
-/* t = uᴴ x u upper triangular; false: not found. u begins as the identity. */
+/* x, in t, to uᴴ x u, upper triangular; u begins as the identity. *out_found: whether it ended. */
 static sx_status to_triangle(const sx_kernel_call *c, double complex *t, double complex *u,
                              int64_t n, bool *out_found)
 {
     enum { MOST_TRIES = 300 };
     int64_t tries = 0;
     *out_found = true;
-    to_hessenberg(t, u, n);
+    SX_TRY(to_hessenberg(c, t, u, n));
     for (int64_t last = n - 1; last > 0;) {
         if (vanishes(t, n, last - 1)) {
             last--;
@@ -161,9 +164,10 @@ static sx_status to_triangle(const sx_kernel_call *c, double complex *t, double 
 
 /* ---- Vectors ---- */
 
-/* Column k of the vectors of the triangle t, to v[n], u times that, of length 1. */
+/* To v[n]: u times the vector of the triangle t that goes with value k, own[k + 1], of length 1. No
+ * element of the matrix is above 1, and values that are closer than rounding count as equal. */
 static void vector_of(const double complex *t, const double complex *u, int64_t n, int64_t k,
-                      double scale, double complex *own, double complex *v)
+                      double complex *own, double complex *v)
 {
     double length = 0;
     own[k] = 1;
@@ -172,9 +176,7 @@ static void vector_of(const double complex *t, const double complex *u, int64_t 
         for (int64_t j = i + 1; j <= k; j++) {
             sum += t[i * n + j] * own[j];
         }
-        if (size_of(gap) <= DBL_EPSILON * scale) { /* equal values */
-            gap = DBL_EPSILON * scale;
-        }
+        gap = size_of(gap) <= DBL_EPSILON ? DBL_EPSILON : gap;
         own[i] = -sum / gap;
         const double size = size_of(own[i]);
         for (int64_t j = i; j <= k && size > 1e100; j++) { /* squares are not to overflow */
@@ -240,8 +242,9 @@ static sx_status eig_host(const sx_kernel_call *c)
             const double complex e = finite ? t[order[i] * n + order[i]] * scale : NAN + NAN * I;
             c->out[0].f[m * n + i] = creal(e);
             c->out[1].f[m * n + i] = cimag(e);
+            SX_TRY(sx_cancel_check(c->cancel));
             if (attrs->compute_v && finite) {
-                vector_of(t, u, n, order[i], 1, own, v);
+                vector_of(t, u, n, order[i], own, v);
             }
             for (int64_t k = 0; k < n && attrs->compute_v; k++) {
                 c->out[2].f[(m * n + k) * n + i] = finite ? creal(v[k]) : NAN;

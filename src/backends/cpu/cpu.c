@@ -1068,18 +1068,18 @@ static sx_status cpu_profile(sx_run *head, const sx_kernel_time **out_rows, int 
         for (int w = 0; w < workers; w++) {
             ns += r->times_ns[(int64_t)w * p->n_steps + i];
         }
-        r->profile[i] =
-            (sx_kernel_time){.kernel = s->kernel,
-                             .node = s->node,
-                             .ops = s->ops,
-                             .calls = s->once ? 0 : r->calls, /* it was not recorded */
-                             .total_ns = ns,
-                             .least_ns = p->shards == 1 ? r->least_ns[i] : 0,
-                             .flops = s->flops,
-                             .bytes = s->bytes,
-                             .threads = s->team ? workers : (int)SX_MAX(team_of(r, s), 1),
-                             .host = s->host,
-                             .bf16 = s->bf16};
+        r->profile[i] = (sx_kernel_time){
+            .kernel = s->kernel,
+            .node = s->node,
+            .ops = s->ops,
+            .calls = s->once ? 0 : r->calls, /* it was not recorded */
+            .total_ns = ns,
+            .least_ns = p->shards == 1 ? r->least_ns[i] : 0,
+            .flops = s->flops,
+            .bytes = s->bytes,
+            .threads = p->team && s->onednn ? workers : (int)SX_MAX(team_of(r, s), 1),
+            .host = s->host,
+            .bf16 = s->bf16};
     }
     for (int k = 0; k < p->n_stages; k++) {
         count_pieces(r, &p->stages[k]);

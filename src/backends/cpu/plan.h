@@ -76,7 +76,7 @@ struct sx_cpu_step {
     const char *kernel, *node, *ops; /* ops: of the nodes, in their order */
     double flops, bytes;             /* of one call */
     bool host;                       /* the operator's host kernel */
-    bool team;                       /* of a plan with a team: oneDNN's, which computes it */
+    bool onednn;                     /* which has a team of its own, where the plan has one */
     bool bf16;                       /* products of bfloat16 */
     int index;                       /* in the plan's steps */
     bool looks; /* enough is computed before it that the deadline is worth a look */

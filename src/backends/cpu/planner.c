@@ -320,18 +320,6 @@ static sx_status prepare_packing(sx_cpu_planner *p, const sx_cpu_unit *u, int va
 
 enum { GRAIN = 8 * 1024 }; /* elements of a range, unless a kernel says another number */
 
-/* What a profile says of the kernel beside its time: its name says which library computes it. */
-static void classify(const sx_cpu_planner *p, const sx_cpu_unit *u, sx_cpu_step *s)
-{
-    const bool product = strstr(s->kernel, "matmul") != NULL && strstr(s->kernel, "tiny") == NULL &&
-                         strstr(s->kernel, "loops") == NULL &&
-                         strstr(s->kernel, "few rows") == NULL;
-    const bool onednn = strstr(s->kernel, "onednn") != NULL;
-    s->host = u->kernel == &sx_cpu_kernel_host;
-    s->team = p->plan->team && (onednn || product);
-    s->bf16 = onednn && strstr(s->kernel, "bf16") != NULL;
-}
-
 static sx_status prepare_step(sx_cpu_planner *p, const sx_cpu_unit *u, int variant)
 {
     sx_cpu_step *s = &p->plan->steps[variant][u->step];
@@ -340,9 +328,7 @@ static sx_status prepare_step(sx_cpu_planner *p, const sx_cpu_unit *u, int varia
     s->grain = GRAIN;
     switch (u->kind) {
     case SX_CPU_UNIT_KERNEL:
-        SX_TRY(prepare_kernel(p, u, variant, s));
-        classify(p, u, s);
-        return SX_OK;
+        return prepare_kernel(p, u, variant, s);
     case SX_CPU_UNIT_COMBINE:
         return prepare_combine(p, u, s);
     case SX_CPU_UNIT_PACK:

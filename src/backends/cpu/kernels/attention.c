@@ -238,6 +238,7 @@ static sx_status prepare_attention(const sx_cpu_site *site, sx_cpu_step *step)
         return sx_cpu_no_memory();
     }
     d->scale = x.scale != NULL ? site->n_in - 1 : 0;
+    step->onednn = true;
     step->run = run_attention;
     step->data = d;
     step->scratch_bytes = 2 * d->block * d->keys * (int64_t)sizeof(float);

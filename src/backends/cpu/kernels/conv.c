@@ -359,6 +359,8 @@ static sx_status prepare_dnn(const sx_cpu_site *site, sx_cpu_step *step, sx_dnn_
     SX_TRY(sx_cpu_own(site, d->conv, destroy_conv));
     d->vec = site->vec;
     site->plan->bf16 = site->plan->bf16 || spec.bf16;
+    step->bf16 = spec.bf16;
+    step->onednn = true;
     step->run = run;
     step->data = d;
     step->make_state = make_slot;
@@ -457,6 +459,7 @@ static sx_status prepare_1x1(const sx_cpu_site *site, sx_cpu_step *step, sx_cpu_
     SX_TRY(geometry_of(site->nodes[0], site->in, &site->out[0], &g));
     sx_dnn_gemm_prepare();
     *p = (product){g.n * g.h.in * g.w.in, g.c, g.o};
+    step->onednn = true;
     step->run = run;
     step->data = p;
     return SX_OK;

@@ -57,6 +57,7 @@ static sx_status prepare_host(const sx_cpu_site *site, sx_cpu_step *step)
                      .n_out = site->n_out,
                      .types = types,
                      .carriers = carriers};
+    step->host = true;
     step->run = run_host;
     step->data = d;
     step->scratch_bytes = carriers + bytes;

@@ -120,6 +120,7 @@ static sx_status prepare_product(const sx_cpu_site *site, const sx_node *product
     if (!tiny) {
         sx_dnn_gemm_prepare();
     }
+    step->onednn = !tiny;
     step->run = tiny ? run_tiny : run_matmul;
     step->data = d;
     step->kernel = tiny ? "matmul tiny" : "matmul onednn sgemm";
@@ -132,6 +133,7 @@ static sx_status prepare_matmul(const sx_cpu_site *site, sx_cpu_step *step)
     const matmul_data *d = step->data;
     if (step->run == run_matmul && d->m <= SX_VEC_ROWS && (!d->ta || d->m == 1) && !d->tb &&
         d->n >= FEW_ROWS_COLUMNS && d->k > 0) {
+        step->onednn = false;
         step->run = run_few_rows;
         step->range = d->n;
         step->grain = (GRAIN_BYTES / (int64_t)sizeof(float) + d->k - 1) / d->k;
@@ -183,6 +185,7 @@ static void run_matmul_add(const sx_cpu_step *step, const sx_cpu_call *call)
 static sx_status prepare_matmul_add(const sx_cpu_site *site, sx_cpu_step *step)
 {
     SX_TRY(prepare_product(site, site->nodes[1], step));
+    step->onednn = true;
     step->run = run_matmul_add;
     step->kernel = "matmul add";
     return SX_OK;

@@ -3,6 +3,7 @@
 #include "io/scratch.h"
 #include "proto/pack_text.h"
 
+#include "base/checked.h"
 #include "proto/saved_model.pb-c.h"
 #include "proto/tensor.pb-c.h"
 #include "proto/text_format.h"
@@ -113,6 +114,48 @@ static void test_savedmodel_saved_model_read__signatures(void **state)
     assert_null(sx_saved_model_variables(model));
     sx_saved_model_close(model);
     sx_saved_model_close(NULL);
+}
+
+/* A ragged or sparse entry stands for several tensors; one without a value for one without a name.
+ */
+static void test_savedmodel_saved_model_read__parts_of_signatures(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *key, *tensor;
+        sx_dtype dtype;
+        int rank;
+    } expected[] = {{"c.component_0", "c:0", SX_F32, 0}, {"c.component_1", "", SX_DTYPE_NONE, 0},
+                    {"n", "", SX_DTYPE_NONE, 0},         {"r.flat_values", "r:0", SX_I32, 1},
+                    {"r.row_splits", "r:1", SX_I64, 1},  {"r.row_splits_1", "r:2", SX_I64, 1},
+                    {"s.dense_shape", "s:2", SX_I64, 1}, {"s.indices", "s:0", SX_I64, 2},
+                    {"s.values", "s:1", SX_STRING, 1}};
+#define VECTOR "tensor_shape { dim { size: -1 } } "
+    sx_saved_model *model = NULL;
+    const sx_signature *f = NULL;
+    assert_ok(parse_text(
+        META(SERVE
+             "graph_def { node { name: 'a' } } signature_def { key: 'f' value { "
+             "inputs { key: 'n' } "
+             "inputs { key: 's' value { dtype: DT_STRING coo_sparse { values_tensor_name: 's:1' "
+             "indices_tensor_name: 's:0' dense_shape_tensor_name: 's:2' } } } "
+             "inputs { key: 'r' value { composite_tensor { type_spec { type_spec_class: "
+             "3 } components { name: 'r:0' dtype: DT_INT32 " VECTOR
+             "} components { name: 'r:1' dtype: DT_INT64 " VECTOR
+             "} components { name: 'r:2' dtype: DT_INT64 " VECTOR "} } } } "
+             "inputs { key: 'c' value { composite_tensor { components { name: 'c:0' dtype: "
+             "DT_FLOAT } components { composite_tensor { components { name: 'd' } } } } } } "
+             "inputs { key: 'z' value { composite_tensor { } } } } }"),
+        &model));
+    assert_ok(sx_saved_model_find_signature(model, "f", &f));
+    assert_int_equal(f->n_inputs, SX_COUNT(expected));
+    for (size_t i = 0; i < f->n_inputs; i++) {
+        assert_string_equal(f->inputs[i].key, expected[i].key);
+        assert_string_equal(f->inputs[i].tensor, expected[i].tensor);
+        assert_int_equal(f->inputs[i].type.dtype, expected[i].dtype);
+        assert_int_equal(f->inputs[i].type.rank, expected[i].rank);
+    }
+    sx_saved_model_close(model);
 }
 
 static void test_savedmodel_saved_model_read__references(void **state)
@@ -345,6 +388,7 @@ static void test_savedmodel_saved_model_read__constants(void **state)
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_savedmodel_saved_model_read__picks_the_graph_that_serves),
     cmocka_unit_test(test_savedmodel_saved_model_read__signatures),
+    cmocka_unit_test(test_savedmodel_saved_model_read__parts_of_signatures),
     cmocka_unit_test(test_savedmodel_saved_model_read__references),
     cmocka_unit_test(test_savedmodel_saved_model_read__keys_of_variables),
     cmocka_unit_test(test_savedmodel_saved_model_read__a_missing_restore_function),

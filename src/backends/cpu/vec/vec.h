@@ -34,7 +34,13 @@ typedef void sx_vec_loop(float *dst, const float *a, const float *b, int64_t n);
 /* The same, giving bools. */
 typedef void sx_vec_test(uint8_t *dst, const float *a, const float *b, int64_t n);
 
-enum { SX_VEC_CHUNK = 512, SX_VEC_TEMPS = 8, SX_VEC_INPUTS = 14, SX_VEC_TAPE = 48, SX_VEC_ROWS = 4 };
+enum {
+    SX_VEC_CHUNK = 512,
+    SX_VEC_TEMPS = 8,
+    SX_VEC_INPUTS = 14,
+    SX_VEC_TAPE = 48,
+    SX_VEC_ROWS = 4
+};
 
 /* dst = code(a, b). Slots: [0, n_in) inputs, [n_in, n_in + SX_VEC_TEMPS) temporaries; the last
  * operation's dst is the output. */
@@ -132,8 +138,8 @@ typedef struct sx_cpu_vec {
                         int64_t inner, float *scratch, float *y);
     bool (*all_finite)(const float *x, int64_t n);
 
-    /* c[m,n] = a[m,k] b[k,n], columns [begin, end), for m of 1 to SX_VEC_ROWS and k > 0; the bits of
-     * an element depend on its row of a and its column of b alone */
+    /* c[m,n] = a[m,k] b[k,n], columns [begin, end), for m of 1 to SX_VEC_ROWS and k > 0; the bits
+     * of an element depend on its row of a and its column of b alone */
     void (*product)(const float *a, int64_t m, int64_t k, const float *b, int64_t n, float *c,
                     int64_t begin, int64_t end);
 

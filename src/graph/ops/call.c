@@ -13,10 +13,9 @@
  * not repeat asserts and prints; other variables that the function reads are constants to it.
  *
  * Errors   INVALID_ARGUMENT  in a static graph; NOT_FOUND: no such function (sx_library_finish)
- *          UNIMPLEMENTED     (specializing) the gradient of a function with assignments, or with loops
- *                            whose values change their shapes
- * Gradient a call of the next gradient function
- * Source   TensorFlow PartitionedCall, SymbolicGradient */
+ *          UNIMPLEMENTED     (specializing) the gradient of a function with assignments, or with
+ * loops whose values change their shapes Gradient a call of the next gradient function Source
+ * TensorFlow PartitionedCall, SymbolicGradient */
 #ifdef SX_ATTRS
 typedef struct sx_call_attrs {
     const char *function; /* of the library */

@@ -16,6 +16,24 @@
 
 enum { SX_CPU_MAX_NODES = 24, SX_CPU_MAX_VALUES = 4096 /* as a node's inputs */ };
 
+/* ---- Forms of values ---- */
+
+/* How the elements of a float32 value may lie in memory, because they are on a grid: as bfloat16,
+ * or as 8-bit integers of which `step` makes the elements. SX_F32: as they are. */
+typedef struct sx_cpu_form {
+    sx_dtype dtype; /* SX_F32, SX_BF16, SX_U8, SX_I8 */
+    float step;     /* of the integers, */
+    bool full;      /* which are all that the dtype has: what is beyond them is clipped to them */
+} sx_cpu_form;
+
+static inline bool sx_cpu_form_is_bytes(const sx_cpu_form *f)
+{
+    return f->dtype == SX_U8 || f->dtype == SX_I8;
+}
+/* The form in bytes of what a quantizer with a constant range makes, or a max pool or view of that;
+ * false if it has none (narrow.c). */
+bool sx_cpu_byte_form(const sx_graph *g, sx_value v, sx_cpu_form *out);
+
 /* ---- Matching ---- */
 
 typedef struct sx_cpu_kernel sx_cpu_kernel;
@@ -70,8 +88,9 @@ typedef struct sx_cpu_site {
     const sx_value *values_in, *values_out;
     const sx_type *in, *out; /* of this variant */
     int n_in, n_out;
-    unsigned narrow_in; /* bit i: in[i] lies there as bfloat16; only what the kernel's row allows */
-    bool narrow_out;    /* out[0] is to be written as bfloat16 */
+    const sx_cpu_form *forms; /* [n_in + n_out]: only what the kernel's row allows */
+    unsigned narrow_in;       /* bit i: in[i] lies there as bfloat16 or bytes */
+    bool narrow_out;          /* out[0] is to be written so */
     unsigned frozen_in; /* bit i: in[i] is the same in every execution (sx_cpu_step.read_once) */
     const sx_cpu_vec *vec;
 } sx_cpu_site;
@@ -85,7 +104,9 @@ struct sx_cpu_kernel {
     unsigned narrow_in;   /* bit i: in[i] may also be bfloat16, */
     bool narrow_in_place; /* and those of in_place, */
     bool narrow_out;      /* and out[0], the only output */
-    bool parts;           /* takes sizes from types: values may be parts (sx_op_def.parts_fit) */
+    unsigned bytes_in;    /* the same for integers of 8 bits */
+    bool bytes_out;
+    bool parts; /* takes sizes from types: values may be parts (sx_op_def.parts_fit) */
     bool early; /* matched before all others: an elementwise group would take the pattern's end */
 };
 
@@ -109,7 +130,7 @@ extern const sx_cpu_kernel sx_cpu_kernel_strided, sx_cpu_kernel_host;
 /* Whether nodes of the operator are computed by a kernel, or need none: constants, and views of
  * their input. */
 bool sx_cpu_has_kernel(const sx_op_def *op);
-enum { SX_CPU_KERNEL_TABLE_VERSION = 13 };
+enum { SX_CPU_KERNEL_TABLE_VERSION = 14 };
 
 /* ---- Running ---- */
 
@@ -141,9 +162,18 @@ static inline void sx_cpu_next_row(int rank, const int64_t *size, const int64_t 
 /* out = in, bytes. */
 sx_status sx_cpu_prepare_copy(const sx_cpu_site *site, int64_t bytes, sx_cpu_step *step);
 
-/* out = in: float32 on bfloat16's grid as bfloat16, or back. */
-sx_status sx_cpu_prepare_packing(const sx_cpu_site *site, int64_t elems, bool pack,
-                                 sx_cpu_step *step);
+/* out = in: float32 on the form's grid in that form, or back. */
+sx_status sx_cpu_prepare_packing(const sx_cpu_site *site, int64_t elems, const sx_cpu_form *form,
+                                 bool pack, sx_cpu_step *step);
+/* The same at once: to and from a form that is not SX_F32. */
+void sx_cpu_pack(const sx_cpu_vec *vec, const sx_cpu_form *form, const float *x, void *y,
+                 int64_t n);
+void sx_cpu_unpack(const sx_cpu_vec *vec, const sx_cpu_form *form, const void *x, float *y,
+                   int64_t n);
+static inline int64_t sx_cpu_form_bytes(const sx_cpu_form *f)
+{
+    return (int64_t)sx_dtype_bytes(f->dtype);
+}
 
 typedef struct sx_cpu_combine_data {
     const sx_cpu_vec *vec;

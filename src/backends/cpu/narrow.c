@@ -1,7 +1,8 @@
-/* Stores bfloat16 values in two bytes while no kernel reads them as float32.
+/* Stores values of bfloat16 in two bytes, and those of 8 bits in one, while no kernel reads them as
+ * float32.
  *
- * widen_bf16 has turned them into float32 values that bfloat16 can represent, so that every kernel
- * can read them:
+ * widen_bf16 has turned the former into float32 values that bfloat16 can represent, and quantizers
+ * make float32 values on a grid of 8 bits, so that every kernel can read them:
  *
  *     conv ──%5 [4 n]──> relu ...            ──────────────%5 [4 n]──────────────> gradient
  *
@@ -9,8 +10,8 @@
  *
  *     conv ──%5 [4 n]──> relu ...   pack ──%5' [2 n]── ... ──> unpack ──%5" [4 n]──> gradient
  *
- * Kernels that read or write bfloat16 themselves (kernel.h: narrow_in, narrow_out) need no unpack
- * or pack. Only steps of sharded stages take part: they run one after the other, so that a step may
+ * Kernels that read or write a form themselves (kernel.h: narrow_in, bytes_in) need no unpack or
+ * pack. Only steps of sharded stages take part: they run one after the other, so that a step may
  * be put between two of them. */
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,7 @@
 #include "backends/cpu/planner.h"
 #include "base/checked.h"
 #include "graph/ops/attrs.h"
+#include "graph/ops/quantize.h"
 #include "graph/passes/passes.h"
 
 enum {
@@ -39,7 +41,7 @@ static bool constant_is_on_grid(const sx_node *n)
     return on_grid;
 }
 
-static void mark_on_grid(const sx_graph *g, bool *on_grid)
+static void mark_bf16(const sx_graph *g, bool *on_grid)
 {
     for (int k = 0; k < g->n_nodes; k++) {
         const sx_node *n = &g->nodes[k];
@@ -56,6 +58,49 @@ static void mark_on_grid(const sx_graph *g, bool *on_grid)
         for (int i = 0; i < n->n_outputs; i++) {
             const sx_value v = sx_node_output(n, i);
             on_grid[v.id] = grid && sx_graph_type(g, v)->dtype == SX_F32;
+        }
+    }
+}
+
+/* ---- Values of 8 bits ---- */
+
+/* A number of a constant; NULL if it is none of one float32. */
+static const float *constant_number(const sx_graph *g, sx_value v)
+{
+    const sx_node *n = sx_graph_maker(g, v);
+    const sx_tensor *t =
+        n->op->id == SX_OPID_constant ? &((const sx_constant_attrs *)n->attrs)->value : NULL;
+    return t != NULL && t->type.dtype == SX_F32 && t->type.rank == 0 ? t->data : NULL;
+}
+
+bool sx_cpu_byte_form(const sx_graph *g, sx_value v, sx_cpu_form *out)
+{
+    const sx_node *n = sx_graph_maker(g, v);
+    while (n->op->id == SX_OPID_max_pool2d || (n->op->flags & SX_OP_VIEW) != 0) {
+        n = sx_graph_maker(g, n->inputs[0]);
+    }
+    if ((n->op->id != SX_OPID_fake_quant && n->op->id != SX_OPID_quantize_dequantize) ||
+        sx_graph_type(g, v)->dtype != SX_F32) {
+        return false;
+    }
+    const float *low = constant_number(g, n->inputs[1]), *high = constant_number(g, n->inputs[2]);
+    sx_quantize_steps steps;
+    if (low == NULL || high == NULL || !sx_quantize_steps_of(n, *low, *high, &steps)) {
+        return false;
+    }
+    const bool is_u8 = steps.first >= 0 && steps.last <= UINT8_MAX;
+    const bool is_s8 = steps.first >= INT8_MIN && steps.last <= INT8_MAX;
+    *out =
+        is_u8 ? (sx_cpu_form){SX_U8, steps.step, steps.first == 0 && steps.last == UINT8_MAX}
+              : (sx_cpu_form){SX_I8, steps.step, steps.first == INT8_MIN && steps.last == INT8_MAX};
+    return is_u8 || is_s8;
+}
+
+static void find_forms(const sx_graph *g, const bool *bf16, sx_cpu_form *forms)
+{
+    for (int v = 1; v < g->n_values; v++) {
+        if (!sx_cpu_byte_form(g, (sx_value){(uint32_t)v}, &forms[v])) {
+            forms[v] = (sx_cpu_form){.dtype = bf16[v] ? SX_BF16 : SX_F32};
         }
     }
 }
@@ -133,7 +178,7 @@ static sx_status renumber(const insertion *in)
 /* An operand of a step that is the value, or a view of it. */
 typedef struct reader {
     int unit, operand, step;
-    bool direct; /* reads bfloat16 itself */
+    bool direct; /* reads the form itself */
 } reader;
 
 static int by_step(const void *a, const void *b)
@@ -143,30 +188,33 @@ static int by_step(const void *a, const void *b)
                               : (x->operand > y->operand) - (x->operand < y->operand);
 }
 
-static bool reads_narrow(const sx_cpu_unit *u, int operand)
+static bool reads_narrow(const sx_cpu_unit *u, int operand, const sx_cpu_form *form)
 {
     if (u->kind != SX_CPU_UNIT_KERNEL) {
         return false;
     }
-    const unsigned can = u->kernel->narrow_in | (u->kernel->narrow_in_place ? u->in_place : 0u);
+    const unsigned can =
+        sx_cpu_form_is_bytes(form)
+            ? u->kernel->bytes_in
+            : u->kernel->narrow_in | (u->kernel->narrow_in_place ? u->in_place : 0u);
     return operand < 32 && (can >> operand & 1) != 0;
 }
 
-static bool writes_narrow(const sx_cpu_unit *u, int value)
+static bool writes_narrow(const sx_cpu_unit *u, int value, const sx_cpu_form *form)
 {
-    return u->kind == SX_CPU_UNIT_KERNEL && u->kernel->narrow_out && u->n_out == 1 &&
-           u->out[0] == value;
+    return u->kind == SX_CPU_UNIT_KERNEL && u->n_out == 1 && u->out[0] == value &&
+           (sx_cpu_form_is_bytes(form) ? u->kernel->bytes_out : u->kernel->narrow_out);
 }
 
 /* Adds another representation of the value: packed or unpacked. */
-static sx_status add_twin(sx_cpu_planner *p, int value, int64_t bytes, bool narrow, int *out)
+static sx_status add_twin(sx_cpu_planner *p, int value, int64_t bytes, sx_cpu_form form, int *out)
 {
     const sx_cpu_pvalue *v = &p->values[value];
     return sx_cpu_add_value(p,
                             &(sx_cpu_pvalue){.bytes = bytes,
                                              .lesser = v->lesser * bytes / SX_MAX(v->bytes, 1),
                                              .own = v->own,
-                                             .narrow = narrow,
+                                             .form = form,
                                              .twin_of = v->twin_of != 0 ? v->twin_of : value,
                                              .maker = -1},
                             out);
@@ -178,36 +226,44 @@ static sx_status redirect(sx_cpu_planner *p, const reader *r, int twin)
     const int read = p->units[r->unit].in[r->operand], root = sx_cpu_root(p, read);
     int view = twin;
     if (read != root) {
-        SX_TRY(add_twin(p, read, p->values[twin].bytes, p->values[twin].narrow, &view));
+        SX_TRY(add_twin(p, read, p->values[twin].bytes, p->values[twin].form, &view));
         p->values[view].root = twin;
     }
     p->units[r->unit].in[r->operand] = view;
     return SX_OK;
 }
 
-static sx_status narrow_value(insertion *in, int value, reader *readers, int n)
+static sx_status narrow_value(insertion *in, int value, const sx_cpu_form *form, reader *readers,
+                              int n)
 {
     sx_cpu_planner *p = in->p;
     const int maker = p->values[value].maker, made = p->units[maker].step;
     const int64_t bytes = p->values[value].bytes;
     qsort(readers, (size_t)n, sizeof(*readers), by_step);
-    bool near = false; /* a float32 reader follows soon */
+    /* A kernel that makes bytes would make them in any case, and to unpack them is little work. */
+    const bool bytes_at_once =
+        sx_cpu_form_is_bytes(form) && writes_narrow(&p->units[maker], value, form);
+    const int close = bytes_at_once ? made : made + NEAR;
+    bool near = false, any = false; /* a float32 reader follows soon; one reads the form */
     for (int i = 0; i < n; i++) {
-        near = near || (!readers[i].direct && readers[i].step <= made + NEAR);
+        near = near || (!readers[i].direct && readers[i].step <= close);
+        any = any || readers[i].direct;
     }
-    const bool at_once = writes_narrow(&p->units[maker], value) && !near;
-    if (n == 0 || (!at_once && readers[n - 1].step <= made + NEAR)) {
+    const bool at_once = writes_narrow(&p->units[maker], value, form) && !near;
+    if (n == 0 || (!at_once && readers[n - 1].step <= made + NEAR) ||
+        (sx_cpu_form_is_bytes(form) && !any)) {
         return SX_OK;
     }
     int packed, wide = -1, wide_until = -1;
-    SX_TRY(add_twin(p, value, bytes / 2, true, &packed));
+    SX_TRY(add_twin(p, value, bytes * sx_cpu_form_bytes(form) / (int64_t)sizeof(float), *form,
+                    &packed));
     for (int i = 0; i < n; i++) {
         const reader *r = &readers[i];
         if (r->direct) {
             SX_TRY(redirect(p, r, packed));
-        } else if (r->step > made + NEAR) {
+        } else if (r->step > close) {
             if (r->step > wide_until) {
-                SX_TRY(add_twin(p, value, bytes, false, &wide));
+                SX_TRY(add_twin(p, value, bytes, (sx_cpu_form){0}, &wide));
                 SX_TRY(add_step(in, SX_CPU_UNIT_UNPACK, packed, wide, &in->before[r->step]));
             }
             wide_until = r->step + NEAR;
@@ -225,10 +281,10 @@ static sx_status narrow_value(insertion *in, int value, reader *readers, int n)
 
 /* ---- Packing all values ---- */
 
-static bool may_narrow(const sx_cpu_planner *p, int value, const bool *on_grid)
+static bool may_narrow(const sx_cpu_planner *p, int value, const sx_cpu_form *forms)
 {
     const sx_cpu_pvalue *v = &p->values[value];
-    return on_grid[value] && v->root == value && !v->placed && !v->constant &&
+    return forms[value].dtype != SX_F32 && v->root == value && !v->placed && !v->constant &&
            v->bytes >= LEAST_BYTES && (v->own || p->plan->shards == 1) && v->maker >= 0 &&
            p->units[v->maker].sharded && p->units[v->maker].step >= 0;
 }
@@ -237,14 +293,16 @@ sx_status sx_cpu_narrow(sx_cpu_planner *p)
 {
     const int n_values = p->g->n_values, n_units = p->n_units;
     int n_operands = 0;
-    bool *on_grid = sx_arena_array(&p->scratch, n_values + 1, bool);
+    bool *bf16 = sx_arena_array(&p->scratch, n_values + 1, bool);
+    sx_cpu_form *forms = sx_arena_array(&p->scratch, n_values + 1, sx_cpu_form);
     int *count = sx_arena_array(&p->scratch, n_values + 1, int);
-    if (on_grid == NULL || count == NULL) {
+    if (bf16 == NULL || forms == NULL || count == NULL) {
         return sx_cpu_no_memory();
     }
-    mark_on_grid(p->g, on_grid);
+    mark_bf16(p->g, bf16);
+    find_forms(p->g, bf16, forms);
     for (int v = 1; v < n_values; v++) {
-        count[v] = may_narrow(p, v, on_grid) ? 0 : -1;
+        count[v] = may_narrow(p, v, forms) ? 0 : -1;
     }
     /* Counts the readers of each value; -1 for a value with a reader outside the sharded stages, or
      * one that reads its bytes as another dtype. */
@@ -282,13 +340,14 @@ sx_status sx_cpu_narrow(sx_cpu_planner *p)
         for (int i = 0; i < u->n_in && u->step >= 0; i++) {
             const int root = sx_cpu_root(p, u->in[i]);
             if (root < n_values && count[root] > 0) {
-                readers[first[root] + filled[root]++] = (reader){k, i, u->step, reads_narrow(u, i)};
+                readers[first[root] + filled[root]++] =
+                    (reader){k, i, u->step, reads_narrow(u, i, &forms[root])};
             }
         }
     }
     for (int v = 1; v < n_values; v++) {
         if (count[v] > 0) {
-            SX_TRY(narrow_value(&in, v, readers + first[v], count[v]));
+            SX_TRY(narrow_value(&in, v, &forms[v], readers + first[v], count[v]));
         }
     }
     return renumber(&in);

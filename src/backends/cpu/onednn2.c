@@ -107,6 +107,11 @@ bool sx_dnn_has_bf16(void)
            (has_isa(dnnl_cpu_isa_avx512_core_bf16) && !has_slow_vectors());
 }
 
+bool sx_dnn_has_int8(void)
+{
+    return has_isa(dnnl_cpu_isa_avx512_core_vnni) || has_isa(dnnl_cpu_isa_avx2_vnni);
+}
+
 /* ",48K/1,1024K/1,32768K/2": the data caches, each with the number of hardware threads that share
  * it, from CPUID, as in oneDNN. */
 static void append_caches(char *text, size_t size)
@@ -235,8 +240,10 @@ static void describe_windows(conv_maker *m)
     }
 }
 
-/* oneDNN's logical dimensions are NCHW and [G]OIHW for every layout. */
-static sx_status describe_filter(conv_maker *m, dnnl_data_type_t narrow)
+/* oneDNN's logical dimensions are NCHW and [G]OIHW for every layout. `plain_type`: the filter as it
+ * is given. */
+static sx_status describe_filter(conv_maker *m, dnnl_data_type_t plain_type,
+                                 dnnl_data_type_t narrow)
 {
     sx_status status = SX_OK;
     const sx_conv_geometry *g = &m->spec->geometry;
@@ -247,7 +254,7 @@ static sx_status describe_filter(conv_maker *m, dnnl_data_type_t narrow)
     bool many = g->groups > 1, made = m->spec->kind == SX_DNN_BACKWARD_FILTER;
     const int rank = many ? 5 : 4;
     DNN_TRY(dnnl_memory_desc_init_by_strides(&m->conv->md[FILTER], rank, many ? grouped : plain,
-                                             dnnl_f32, many ? grouped_strides : plain_strides),
+                                             plain_type, many ? grouped_strides : plain_strides),
             "filter");
     DNN_TRY(dnnl_memory_desc_init_by_tag(&m->filter, rank, many ? grouped : plain, narrow,
                                          dnnl_format_tag_any),
@@ -259,27 +266,80 @@ done:
     return status;
 }
 
-/* A primitive always writes f32; the forward convolution used as the hint of a backward one reads
- * and writes the narrow type. */
+static dnnl_data_type_t type_of(sx_dtype dtype)
+{
+    return dtype == SX_U8 ? dnnl_u8 : dtype == SX_I8 ? dnnl_s8 : dnnl_f32;
+}
+
+/* A primitive of floats always writes f32; the forward convolution used as the hint of a backward
+ * one reads and writes the narrow type. */
 static sx_status describe(conv_maker *m)
 {
     sx_status status = SX_OK;
     const sx_conv_geometry *g = &m->spec->geometry;
     sx_dnn_conv *c = m->conv;
-    dnnl_data_type_t narrow = m->spec->bf16 ? dnnl_bf16 : dnnl_f32;
+    const sx_dnn_integers *i = m->spec->integers;
+    const dnnl_data_type_t narrow = i != NULL       ? type_of(i->src)
+                                    : m->spec->bf16 ? dnnl_bf16
+                                                    : dnnl_f32;
+    const dnnl_data_type_t made = i != NULL ? type_of(i->dst) : dnnl_f32;
     int64_t in = g->groups * g->c, out = g->groups * g->o;
     dnnl_dims_t src = {g->n, in, g->h.in, g->w.in}, dst = {g->n, out, g->h.out, g->w.out};
     dnnl_dims_t bias = {out};
     DNN_TRY(nhwc(&m->src, src, narrow), "source");
-    DNN_TRY(nhwc(&m->dst, dst, c->kind == SX_DNN_FORWARD ? dnnl_f32 : narrow), "result");
+    DNN_TRY(nhwc(&m->dst, dst, c->kind == SX_DNN_FORWARD ? made : narrow), "result");
     DNN_TRY(nhwc(&c->md[SRC], src, c->kind == SX_DNN_BACKWARD_DATA ? dnnl_f32 : narrow), "source");
     c->md[DST] = m->dst;
     c->dst_bytes = (int64_t)dnnl_memory_desc_get_size(&m->dst);
     DNN_TRY(dnnl_memory_desc_init_by_tag(&c->md[BIAS], 1, bias, dnnl_f32, dnnl_x), "bias");
-    status = describe_filter(m, narrow);
+    status =
+        i != NULL ? describe_filter(m, dnnl_s8, dnnl_s8) : describe_filter(m, dnnl_f32, narrow);
     describe_windows(m);
 done:
     return status;
+}
+
+/* A sum is in units of dst where the activation leaves factors alone. */
+static dnnl_status_t set_scales(const conv_maker *m, dnnl_primitive_attr_t attr)
+{
+    const sx_dnn_integers *i = m->spec->integers;
+    const int64_t n = m->spec->geometry.groups * m->spec->geometry.o;
+    const float unit = m->spec->act == SX_DNN_SWISH ? 1 : i->dst_step;
+    float *scales = sx_alloc((size_t)n + 1, sizeof(*scales));
+    if (scales == NULL) {
+        return dnnl_out_of_memory;
+    }
+    for (int64_t k = 0; k < n; k++) {
+        scales[k] = i->scales[k] / unit;
+    }
+    const dnnl_status_t s = dnnl_primitive_attr_set_output_scales(attr, n, 2, scales);
+    sx_free(scales);
+    return s;
+}
+
+static dnnl_status_t append_sum(const conv_maker *m, dnnl_post_ops_t ops)
+{
+    const sx_dnn_integers *i = m->spec->integers;
+    if (i == NULL) {
+        return dnnl_post_ops_append_sum(ops, 1.0F);
+    }
+    const float unit = m->spec->act == SX_DNN_SWISH ? 1 : i->dst_step;
+    return dnnl_post_ops_append_sum_v2(ops, i->added_step / unit, type_of(i->added));
+}
+
+static dnnl_status_t append_act(const conv_maker *m, dnnl_post_ops_t ops)
+{
+    static const struct {
+        dnnl_alg_kind_t kind;
+        float alpha, beta;
+    } acts[] = {[SX_DNN_RELU] = {dnnl_eltwise_relu, 0, 0},
+                [SX_DNN_RELU6] = {dnnl_eltwise_clip, 0, 6},
+                [SX_DNN_SWISH] = {dnnl_eltwise_swish, 1, 0}};
+    const sx_dnn_act act = m->spec->act;
+    const float unit = m->spec->integers != NULL ? m->spec->integers->dst_step : 1;
+    return dnnl_post_ops_append_eltwise(ops, act == SX_DNN_SWISH ? 1 / unit : 1.0F, acts[act].kind,
+                                        acts[act].alpha,
+                                        act == SX_DNN_RELU6 ? acts[act].beta / unit : 0);
 }
 
 static dnnl_status_t make_attr(conv_maker *m)
@@ -288,26 +348,22 @@ static dnnl_status_t make_attr(conv_maker *m)
     s = s != dnnl_success
             ? s
             : dnnl_primitive_attr_set_scratchpad_mode(m->attr, dnnl_scratchpad_mode_user);
+    if (s == dnnl_success && m->spec->integers != NULL) {
+        s = set_scales(m, m->attr);
+    }
     if (s != dnnl_success || (m->spec->act == SX_DNN_PLAIN && !m->spec->add)) {
         return s;
     }
-    static const struct {
-        dnnl_alg_kind_t kind;
-        float alpha, beta;
-    } acts[] = {[SX_DNN_RELU] = {dnnl_eltwise_relu, 0, 0},
-                [SX_DNN_RELU6] = {dnnl_eltwise_clip, 0, 6},
-                [SX_DNN_SWISH] = {dnnl_eltwise_swish, 1, 0}};
     dnnl_post_ops_t ops;
     s = dnnl_post_ops_create(&ops);
     if (s != dnnl_success) {
         return s;
     }
     if (m->spec->add) {
-        s = dnnl_post_ops_append_sum(ops, 1.0F);
+        s = append_sum(m, ops);
     }
     if (s == dnnl_success && m->spec->act != SX_DNN_PLAIN) {
-        s = dnnl_post_ops_append_eltwise(ops, 1.0F, acts[m->spec->act].kind,
-                                         acts[m->spec->act].alpha, acts[m->spec->act].beta);
+        s = append_act(m, ops);
     }
     s = s != dnnl_success ? s : dnnl_primitive_attr_set_post_ops(m->attr, ops);
     dnnl_post_ops_destroy(ops);

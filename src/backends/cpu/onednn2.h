@@ -31,6 +31,19 @@ typedef enum sx_dnn_conv_kind {
 
 typedef enum sx_dnn_act { SX_DNN_PLAIN, SX_DNN_RELU, SX_DNN_RELU6, SX_DNN_SWISH } sx_dnn_act;
 
+/* A forward convolution of integers of 8 bits, src and filter, summed up in 32 bits:
+ *
+ *     dst = act(scales[o] (conv(src, filter) + bias) + added_step added) / dst_step
+ *
+ * rounded to the nearest integer that dst's dtype has, if that is one of 8 bits. */
+typedef struct sx_dnn_integers {
+    sx_dtype src;        /* SX_U8, SX_I8; the filter is SX_I8 */
+    sx_dtype dst;        /* SX_U8, SX_I8, SX_F32, */
+    sx_dtype added;      /* and that of what is added, as wide as dst */
+    const float *scales; /* [filters]; read while the primitive is created */
+    float added_step, dst_step;
+} sx_dnn_integers;
+
 typedef struct sx_dnn_conv_spec {
     sx_dnn_conv_kind kind;
     sx_conv_geometry geometry; /* static */
@@ -40,6 +53,7 @@ typedef struct sx_dnn_conv_spec {
     bool add;
     sx_dnn_act act;
     bool bf16; /* images that are read are bfloat16; results, filter and bias are float32 */
+    const sx_dnn_integers *integers; /* NULL: of floats */
     int team;
     bool packs_alone; /* the filter is packed by sx_dnn_conv_pack() on a thread among others: that
                          uses no team */
@@ -47,6 +61,10 @@ typedef struct sx_dnn_conv_spec {
 
 /* Whether this processor multiplies bfloat16 faster than float32 (AMX; AVX512_BF16 of most). */
 bool sx_dnn_has_bf16(void);
+
+/* Whether this processor multiplies integers of 8 bits and sums them up in 32 bits, in one
+ * instruction (VNNI). Without it oneDNN sums up pairs in 16 bits, which do not hold all sums. */
+bool sx_dnn_has_int8(void);
 
 typedef struct sx_dnn_conv sx_dnn_conv;
 /* UNIMPLEMENTED if oneDNN only has its reference loops. */
@@ -61,8 +79,8 @@ typedef struct sx_dnn_slot sx_dnn_slot;
 SX_MUST_USE sx_status sx_dnn_slot_create(const sx_dnn_conv *conv, sx_dnn_slot **out);
 void sx_dnn_slot_destroy(sx_dnn_slot *slot); /* NULL is fine */
 
-/* f32 (but see spec.bf16); src, dst NHWC, filter HWIO, bias may be NULL. Writes the results of the
- * kind. */
+/* f32 (but see spec.bf16 and spec.integers); src, dst NHWC, filter HWIO, bias may be NULL. Writes
+ * the results of the kind. */
 typedef struct sx_dnn_conv_args {
     void *src, *filter, *bias, *dst, *scratch;
     void *added;  /* spec.add; may be dst */

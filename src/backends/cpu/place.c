@@ -520,7 +520,8 @@ static void find_frozen(sx_cpu_planner *p)
         }
         for (int k = 0; k < u->n_out; k++) {
             const sx_cpu_pvalue *v = &p->values[sx_cpu_root(p, u->out[k])];
-            u->once = u->once && !v->placed && !v->narrow && (!v->own || p->plan->shards == 1);
+            u->once = u->once && !v->placed && v->form.dtype == SX_DTYPE_NONE &&
+                      (!v->own || p->plan->shards == 1);
         }
         for (int k = 0; k < u->n_out && u->once; k++) {
             p->values[u->out[k]].frozen = true;

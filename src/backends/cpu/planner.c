@@ -221,7 +221,8 @@ static sx_status prepare_kernel(sx_cpu_planner *p, const sx_cpu_unit *u, int var
     const sx_node **nodes = sx_arena_array(&plan->arena, u->n_nodes, const sx_node *);
     sx_type *types = sx_arena_array(&p->scratch, u->n_in + u->n_out + 1, sx_type);
     sx_value *values = sx_arena_array(&p->scratch, u->n_in + u->n_out + 1, sx_value);
-    if (nodes == NULL || types == NULL || values == NULL) {
+    sx_cpu_form *forms = sx_arena_array(&p->scratch, u->n_in + u->n_out + 1, sx_cpu_form);
+    if (nodes == NULL || types == NULL || values == NULL || forms == NULL) {
         return sx_cpu_no_memory();
     }
     for (int i = 0; i < u->n_nodes; i++) {
@@ -233,12 +234,14 @@ static sx_status prepare_kernel(sx_cpu_planner *p, const sx_cpu_unit *u, int var
     unsigned frozen_in = 0;
     for (int i = 0; i < u->n_in + u->n_out; i++) {
         int v = i < u->n_in ? u->in[i] : u->out[i - u->n_in];
-        const bool narrow = p->values[v].narrow;
+        const bool narrow = p->values[v].form.dtype != SX_DTYPE_NONE;
+        forms[i] = narrow ? p->values[v].form : (sx_cpu_form){.dtype = SX_F32};
         v = p->values[v].twin_of != 0 ? p->values[v].twin_of : v;
         bool hidden = v >= g->n_values;
         values[i] = hidden ? SX_NO_VALUE : (sx_value){(uint32_t)v};
         types[i] = hidden ? sx_type_of(SX_U8, p->values[v].bytes) : g->values[v].type;
-        s->bytes += (double)sx_type_bytes(&types[i]) / (narrow ? 2 : 1);
+        s->bytes += (double)sx_type_bytes(&types[i]) *
+                    (narrow ? (double)sx_cpu_form_bytes(&forms[i]) / sizeof(float) : 1);
         narrow_in |= narrow && i < u->n_in ? 1u << i : 0;
         narrow_out |= narrow && i >= u->n_in;
         /* What runs once prepares nothing for a second time. */
@@ -258,6 +261,7 @@ static sx_status prepare_kernel(sx_cpu_planner *p, const sx_cpu_unit *u, int var
                         .out = types + u->n_in,
                         .n_in = u->n_in,
                         .n_out = u->n_out,
+                        .forms = forms,
                         .narrow_in = narrow_in,
                         .narrow_out = narrow_out,
                         .frozen_in = frozen_in,
@@ -311,11 +315,12 @@ static sx_status prepare_packing(sx_cpu_planner *p, const sx_cpu_unit *u, int va
 {
     const bool pack = u->kind == SX_CPU_UNIT_PACK;
     const sx_cpu_pvalue *narrow = &p->values[pack ? u->out[0] : u->in[0]];
-    const int64_t elems = (variant == 1 ? narrow->lesser : narrow->bytes) / 2;
+    const int64_t bytes = sx_cpu_form_bytes(&narrow->form);
+    const int64_t elems = (variant == 1 ? narrow->lesser : narrow->bytes) / bytes;
     sx_cpu_site site = {.plan = p->plan, .vec = p->vec};
     s->kernel = pack ? "pack" : "unpack";
-    s->bytes = 6.0 * (double)elems;
-    return sx_cpu_prepare_packing(&site, elems, pack, s);
+    s->bytes = (double)((bytes + (int64_t)sizeof(float)) * elems);
+    return sx_cpu_prepare_packing(&site, elems, &narrow->form, pack, s);
 }
 
 enum { GRAIN = 8 * 1024 }; /* elements of a range, unless a kernel says another number */

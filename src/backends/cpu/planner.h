@@ -4,7 +4,7 @@
  *   crop.c      borders that are never read
  *   units.c     graph nodes -> units: rows of kernels.def, fusion, views, combines
  *   schedule.c  units -> stages
- *   narrow.c    values of bfloat16 -> two bytes
+ *   narrow.c    values on the grid of bfloat16 or 8 bits -> two bytes, one byte
  *   once.c      what follows from frozen arguments -> groups
  *   place.c     values -> operands: results, in-place, lifetimes, arenas
  *   planner.c   calls the steps above in order; prepares the plan's steps */
@@ -15,15 +15,15 @@
 
 /* A value to be placed. One per graph value (same index), then copies. */
 typedef struct sx_cpu_pvalue {
-    int64_t bytes;  /* of the larger shard, */
-    int64_t lesser; /* and of the smaller */
-    bool own;       /* one for each shard, in its arena: a piece of the batch, a partial result */
-    bool constant;  /* at CONST, given by `node` */
-    int twin_of;    /* the graph's value that this one holds, too (narrow.c); 0 = none */
-    bool narrow;    /* as bfloat16 */
-    bool frozen;    /* the same in every execution */
-    int root;       /* view of that one; itself if none */
-    int maker;      /* unit, or -1: argument, constant, unused */
+    int64_t bytes;    /* of the larger shard, */
+    int64_t lesser;   /* and of the smaller */
+    bool own;         /* one for each shard, in its arena: a piece of the batch, a partial result */
+    bool constant;    /* at CONST, given by `node` */
+    int twin_of;      /* the graph's value that this one holds, too (narrow.c); 0 = none */
+    sx_cpu_form form; /* SX_BF16, SX_U8, SX_I8 if it is kept so (narrow.c); else not set */
+    bool frozen;      /* the same in every execution */
+    int root;         /* view of that one; itself if none */
+    int maker;        /* unit, or -1: argument, constant, unused */
     sx_cpu_operand at;
     bool placed;
     /* lifetime in steps, of roots */
@@ -34,7 +34,7 @@ typedef enum sx_cpu_unit_kind {
     SX_CPU_UNIT_KERNEL,
     SX_CPU_UNIT_COMBINE,
     SX_CPU_UNIT_COPY,
-    SX_CPU_UNIT_PACK,  /* float32 to bfloat16 */
+    SX_CPU_UNIT_PACK,  /* float32 to a narrower form */
     SX_CPU_UNIT_UNPACK /* and back */
 } sx_cpu_unit_kind;
 

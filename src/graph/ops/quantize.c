@@ -47,6 +47,34 @@ void sx_quantize_grid_of(const sx_quantize_dequantize_attrs *attrs, bool wide, d
     }
 }
 
+bool sx_quantize_steps_of(const sx_node *n, float low, float high, sx_quantize_steps *out)
+{
+    enum { MOST_BITS = 16 };
+    *out = (sx_quantize_steps){0};
+    if (n->op->id == SX_OPID_fake_quant) {
+        const sx_fake_quant_attrs *attrs = n->attrs;
+        const int all = (1 << attrs->num_bits) - 1 - (attrs->narrow_range ? 1 : 0);
+        sx_fake_quant_grid grid;
+        sx_fake_quant_grid_of(attrs, low, high, &grid);
+        if (!grid.empty && grid.zero >= 0 && grid.zero <= (float)all) {
+            *out = (sx_quantize_steps){grid.scale, -(int)grid.zero, all - (int)grid.zero};
+        }
+    } else if (n->op->id == SX_OPID_quantize_dequantize) {
+        const sx_quantize_dequantize_attrs *attrs = n->attrs;
+        const bool is_known = attrs->range_given && attrs->num_bits <= MOST_BITS;
+        const int unit = is_known ? 1 << (attrs->num_bits - 1) : 0;
+        sx_quantize_grid grid;
+        sx_quantize_grid_of(attrs, false, (double)low, (double)high, &grid);
+        if (is_known) {
+            *out = attrs->signed_input
+                       ? (sx_quantize_steps){(float)grid.inverse,
+                                             attrs->narrow_range ? 1 - unit : -unit, unit - 1}
+                       : (sx_quantize_steps){(float)grid.inverse, 0, 2 * unit - 1};
+        }
+    }
+    return out->step > 0 && isfinite(out->step) && isfinite(1 / out->step);
+}
+
 sx_status sx_infer_quantize_range(const sx_type *x, const sx_type *low, const sx_type *high,
                                   int64_t axis)
 {

@@ -26,6 +26,17 @@ typedef struct sx_quantize_grid {
 void sx_quantize_grid_of(const sx_quantize_dequantize_attrs *attrs, bool wide, double low,
                          double high, sx_quantize_grid *out);
 
+/* The results of a quantizer of the range, low and high included: `step` times the integers from
+ * `first` to `last`. */
+typedef struct sx_quantize_steps {
+    float step;
+    int first, last;
+} sx_quantize_steps;
+
+/* `n`: fake_quant or quantize_dequantize of up to 16 bits with a given range, of float32; false for
+ * any other, and if there is no step: the range [0, 0], NaN. */
+bool sx_quantize_steps_of(const sx_node *n, float low, float high, sx_quantize_steps *out);
+
 /* low and high of x: scalars, or vectors as long as the axis; of x's dtype. axis -1: scalars. */
 SX_MUST_USE sx_status sx_infer_quantize_range(const sx_type *x, const sx_type *low,
                                               const sx_type *high, int64_t axis);

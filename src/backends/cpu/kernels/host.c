@@ -89,31 +89,55 @@ sx_status sx_cpu_prepare_copy(const sx_cpu_site *site, int64_t bytes, sx_cpu_ste
 
 /* ---- Packing ---- */
 
+void sx_cpu_pack(const sx_cpu_vec *vec, const sx_cpu_form *form, const float *x, void *y, int64_t n)
+{
+    if (form->dtype == SX_BF16) {
+        vec->to_bf16(x, y, n);
+    } else if (form->dtype == SX_U8) {
+        vec->to_u8(x, 1 / form->step, y, n);
+    } else {
+        vec->to_s8(x, 1 / form->step, y, n);
+    }
+}
+
+void sx_cpu_unpack(const sx_cpu_vec *vec, const sx_cpu_form *form, const void *x, float *y,
+                   int64_t n)
+{
+    if (form->dtype == SX_BF16) {
+        vec->from_bf16(x, y, n);
+    } else if (form->dtype == SX_U8) {
+        vec->from_u8(x, form->step, y, n);
+    } else {
+        vec->from_s8(x, form->step, y, n);
+    }
+}
+
 typedef struct packing_data {
     const sx_cpu_vec *vec;
+    sx_cpu_form form;
     int64_t elems;
 } packing_data;
 
 static void run_pack(const sx_cpu_step *step, const sx_cpu_call *call)
 {
     const packing_data *d = step->data;
-    d->vec->to_bf16(sx_cpu_in(step, call, 0), sx_cpu_out(step, call, 0), d->elems);
+    sx_cpu_pack(d->vec, &d->form, sx_cpu_in(step, call, 0), sx_cpu_out(step, call, 0), d->elems);
 }
 
 static void run_unpack(const sx_cpu_step *step, const sx_cpu_call *call)
 {
     const packing_data *d = step->data;
-    d->vec->from_bf16(sx_cpu_in(step, call, 0), sx_cpu_out(step, call, 0), d->elems);
+    sx_cpu_unpack(d->vec, &d->form, sx_cpu_in(step, call, 0), sx_cpu_out(step, call, 0), d->elems);
 }
 
-sx_status sx_cpu_prepare_packing(const sx_cpu_site *site, int64_t elems, bool pack,
-                                 sx_cpu_step *step)
+sx_status sx_cpu_prepare_packing(const sx_cpu_site *site, int64_t elems, const sx_cpu_form *form,
+                                 bool pack, sx_cpu_step *step)
 {
     packing_data *d = sx_cpu_new(site, packing_data);
     if (d == NULL) {
         return sx_cpu_no_memory();
     }
-    *d = (packing_data){site->vec, elems};
+    *d = (packing_data){site->vec, *form, elems};
     step->run = pack ? run_pack : run_unpack;
     step->data = d;
     return SX_OK;

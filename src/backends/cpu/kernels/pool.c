@@ -15,6 +15,7 @@ struct pool_data {
     bool relu;
     unsigned narrow_in;
     bool narrow_out;
+    sx_cpu_form forms[MAX_IN + 1];   /* of the inputs, then the output */
     int64_t image_elems[MAX_IN + 1]; /* of the inputs, then the output */
 };
 
@@ -73,7 +74,7 @@ static void run_pool(const sx_cpu_step *step, const sx_cpu_call *call)
     d->pool(d, &d->geometry, in, sx_cpu_out(step, call, 0));
 }
 
-/* Where an operand is bfloat16: image after image, in float32 in scratch. */
+/* Where an operand is narrow: image after image, in float32 in scratch. */
 static void run_images(const sx_cpu_step *step, const sx_cpu_call *call)
 {
     const pool_data *d = step->data;
@@ -86,7 +87,8 @@ static void run_images(const sx_cpu_step *step, const sx_cpu_call *call)
         for (int i = 0; i < step->n_in; i++) {
             const int64_t n = d->image_elems[i];
             if (d->narrow_in >> i & 1) {
-                d->vec->from_bf16((const uint16_t *)sx_cpu_in(step, call, i) + k * n, to, n);
+                const int64_t at = k * n * sx_cpu_form_bytes(&d->forms[i]);
+                sx_cpu_unpack(d->vec, &d->forms[i], (char *)sx_cpu_in(step, call, i) + at, to, n);
                 in[i] = to;
                 to += n;
             } else {
@@ -96,7 +98,9 @@ static void run_images(const sx_cpu_step *step, const sx_cpu_call *call)
         const int64_t n = d->image_elems[step->n_in];
         if (d->narrow_out) {
             d->pool(d, &one, in, to);
-            d->vec->to_bf16(to, (uint16_t *)sx_cpu_out(step, call, 0) + k * n, n);
+            const sx_cpu_form *form = &d->forms[step->n_in];
+            const int64_t at = k * n * sx_cpu_form_bytes(form);
+            sx_cpu_pack(d->vec, form, to, (char *)sx_cpu_out(step, call, 0) + at, n);
         } else {
             d->pool(d, &one, in, (float *)sx_cpu_out(step, call, 0) + k * n);
         }
@@ -133,6 +137,7 @@ static sx_status prepare_pool(const sx_cpu_site *site, sx_cpu_step *step)
     for (int i = 0; i <= site->n_in; i++) {
         const sx_type *t = i < site->n_in ? &site->in[i] : site->out;
         const bool narrow = i < site->n_in ? d->narrow_in >> i & 1 : d->narrow_out;
+        d->forms[i] = site->forms[i];
         d->image_elems[i] = t->dims[0] > 0 ? sx_type_elems(t) / t->dims[0] : 0;
         step->scratch_bytes += narrow ? d->image_elems[i] * (int64_t)sizeof(float) : 0;
     }
@@ -157,6 +162,8 @@ static sx_status prepare_pool(const sx_cpu_site *site, sx_cpu_step *step)
                                                     .prepare = prepare_pool, \
                                                     .narrow_in = 7,          \
                                                     .narrow_out = true,      \
+                                                    .bytes_in = 7,           \
+                                                    .bytes_out = true,       \
                                                     .parts = true}
 POOL_ROW(max_pool, max_pool2d, match_f32);
 POOL_ROW(max_pool_grad_relu, relu_grad, match_grad_relu);

@@ -13,6 +13,7 @@ enum {
 
 typedef struct quantize_data {
     const sx_cpu_vec *vec;
+    sx_cpu_form form; /* of the result; SX_F32: as it is */
     const void *attrs;
     sx_vec_tape tape;
     int64_t outer, channels, inner; /* x [outer, channels, inner] */
@@ -109,18 +110,43 @@ static void run_tape(const quantize_data *d, const float *x, const float *factor
     }
 }
 
+/* A result in bytes: block after block, with one range for all of it. */
+static void run_packed(const quantize_data *d, const float *x, const float *factors, char *y)
+{
+    enum { BLOCK = 1024 };
+    float block[BLOCK];
+    for (int64_t i = 0; i < d->outer; i += BLOCK) {
+        const int64_t n = SX_MIN(d->outer - i, (int64_t)BLOCK);
+        const float *in[SX_VEC_INPUTS] = {x + i};
+        for (int k = 1; k < d->tape.n_in; k++) {
+            in[k] = factors + k - 1;
+        }
+        d->vec->tape(&d->tape, in, block, 0, n);
+        sx_cpu_pack(d->vec, &d->form, block, y + i * sx_cpu_form_bytes(&d->form), n);
+    }
+}
+
+static void run_forward(const quantize_data *d, const float *x, const float *factors, void *y)
+{
+    if (d->form.dtype == SX_F32) {
+        run_tape(d, x, factors, y);
+    } else {
+        run_packed(d, x, factors, y);
+    }
+}
+
 static void run_fake_quant(const sx_cpu_step *step, const sx_cpu_call *call)
 {
     float *factors = sx_cpu_at(call, step->scratch);
     fake_quant_factors(step->data, sx_cpu_in(step, call, 1), sx_cpu_in(step, call, 2), factors);
-    run_tape(step->data, sx_cpu_in(step, call, 0), factors, sx_cpu_out(step, call, 0));
+    run_forward(step->data, sx_cpu_in(step, call, 0), factors, sx_cpu_out(step, call, 0));
 }
 
 static void run_quantize(const sx_cpu_step *step, const sx_cpu_call *call)
 {
     float *factors = sx_cpu_at(call, step->scratch);
     quantize_factors(step->data, sx_cpu_in(step, call, 1), sx_cpu_in(step, call, 2), factors);
-    run_tape(step->data, sx_cpu_in(step, call, 0), factors, sx_cpu_out(step, call, 0));
+    run_forward(step->data, sx_cpu_in(step, call, 0), factors, sx_cpu_out(step, call, 0));
 }
 
 /* ---- Gradient ---- */
@@ -178,6 +204,7 @@ static quantize_data *make_data(const sx_cpu_site *site, const sx_type *low, int
     quantize_data *d = sx_cpu_new(site, quantize_data);
     if (d != NULL) {
         *d = (quantize_data){.vec = site->vec,
+                             .form = site->forms[site->n_in],
                              .attrs = site->nodes[0]->attrs,
                              .outer = sx_type_elems(x),
                              .channels = 1,
@@ -241,7 +268,8 @@ static sx_status prepare_fake_quant_grad(const sx_cpu_site *site, sx_cpu_step *s
 const sx_cpu_kernel sx_cpu_kernel_fake_quant = {.name = "fake_quant",
                                                 .op = SX_OPID_fake_quant,
                                                 .match = match_f32,
-                                                .prepare = prepare_fake_quant};
+                                                .prepare = prepare_fake_quant,
+                                                .bytes_out = true};
 const sx_cpu_kernel sx_cpu_kernel_fake_quant_grad = {.name = "fake_quant_grad",
                                                      .op = SX_OPID_fake_quant_grad,
                                                      .match = match_f32,
@@ -249,4 +277,5 @@ const sx_cpu_kernel sx_cpu_kernel_fake_quant_grad = {.name = "fake_quant_grad",
 const sx_cpu_kernel sx_cpu_kernel_quantize_dequantize = {.name = "quantize_dequantize",
                                                          .op = SX_OPID_quantize_dequantize,
                                                          .match = match_f32,
-                                                         .prepare = prepare_quantize};
+                                                         .prepare = prepare_quantize,
+                                                         .bytes_out = true};

@@ -114,6 +114,11 @@ typedef struct sx_cpu_vec {
     /* y[i] = x[i], float32 of bfloat16's precision, as bfloat16 */
     void (*to_bf16)(const float *x, uint16_t *y, int64_t n);
     void (*from_bf16)(const uint16_t *x, float *y, int64_t n);
+    /* y[i] = x[i] inverse, rounded to the nearest even integer that the dtype has; and back */
+    void (*to_u8)(const float *x, float inverse, uint8_t *y, int64_t n);
+    void (*to_s8)(const float *x, float inverse, int8_t *y, int64_t n);
+    void (*from_u8)(const uint8_t *x, float step, float *y, int64_t n);
+    void (*from_s8)(const int8_t *x, float step, float *y, int64_t n);
     /* rounds to nearest even */
     void (*to_f16)(const float *x, uint16_t *y, int64_t n);
     void (*from_f16)(const uint16_t *x, float *y, int64_t n);

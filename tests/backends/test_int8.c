@@ -140,7 +140,8 @@ static results run(const char *backend, const sx_graph *g, int64_t batch, int th
     sx_device_buffer *args[MAX_ARGS], *output;
     const sx_kernel_time *rows = NULL;
     results r = {0};
-    assert_ok(sx_platform_open(backend, &(sx_platform_options){.cpu.threads = threads}, &platform));
+    assert_ok(sx_platform_open(
+        backend, &(sx_platform_options){.cpu = {.threads = threads, .integers = true}}, &platform));
     assert_ok(sx_compile(
         platform, g,
         &(sx_compile_options){.batch = batch, .shards = shards, .frozen = true, .profile = true},

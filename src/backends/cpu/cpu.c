@@ -21,6 +21,7 @@ typedef struct cpu_platform {
     int workers;
     sx_profile *profile; /* the options' */
     int eval_shards;     /* the options' */
+    bool integers;       /* the options' */
     sx_pool *pool;
     pthread_mutex_t running; /* the pool has one run at a time */
     sx_cpu_shared *shared;
@@ -90,6 +91,7 @@ static sx_status cpu_open(const sx_platform_options *options, sx_platform **out)
     p->workers = options->cpu.threads > 0 ? options->cpu.threads : sx_cpu_count();
     p->profile = options->cpu.profile;
     p->eval_shards = options->cpu.eval_shards;
+    p->integers = options->cpu.integers;
     sx_status status = sx_cpu_shared_create(&p->shared);
     if (status == SX_OK && p->workers > 1) {
         status = sx_pool_create(p->workers, &p->pool);
@@ -269,6 +271,7 @@ static sx_status cpu_compile(sx_platform *platform, const sx_graph *graph,
                              .shards = options->shards,
                              .eval_shards = platform_of(&e->head)->eval_shards,
                              .frozen = options->frozen,
+                             .integers = platform_of(&e->head)->integers,
                              .workers = platform_of(&e->head)->workers,
                              .executable = &e->head,
                              .shared = platform_of(&e->head)->shared};

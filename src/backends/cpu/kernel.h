@@ -48,7 +48,8 @@ typedef struct sx_cpu_match {
     const int *hidden;     /* [n_nodes]: extra values that a gradient needs from a node, 0 = none */
     const sx_cpu_vec *vec;
     int shards;
-    bool frozen; /* variables keep their values: a kernel may prepare them once */
+    bool frozen;   /* variables keep their values: a kernel may prepare them once */
+    bool integers; /* products of quantized operands may multiply integers */
     /* The result; initially only the root with its inputs and outputs. */
     int nodes[SX_CPU_MAX_NODES]; /* root first, then the claimed ones */
     int n_nodes;
@@ -166,10 +167,10 @@ sx_status sx_cpu_prepare_copy(const sx_cpu_site *site, int64_t bytes, sx_cpu_ste
 sx_status sx_cpu_prepare_packing(const sx_cpu_site *site, int64_t elems, const sx_cpu_form *form,
                                  bool pack, sx_cpu_step *step);
 /* The same at once: to and from a form that is not SX_F32. */
-void sx_cpu_pack(const sx_cpu_vec *vec, const sx_cpu_form *form, const float *x, void *y,
-                 int64_t n);
-void sx_cpu_unpack(const sx_cpu_vec *vec, const sx_cpu_form *form, const void *x, float *y,
-                   int64_t n);
+void sx_cpu_to_form(const sx_cpu_vec *vec, const sx_cpu_form *form, const float *x, void *y,
+                    int64_t n);
+void sx_cpu_from_form(const sx_cpu_vec *vec, const sx_cpu_form *form, const void *x, float *y,
+                      int64_t n);
 static inline int64_t sx_cpu_form_bytes(const sx_cpu_form *f)
 {
     return (int64_t)sx_dtype_bytes(f->dtype);

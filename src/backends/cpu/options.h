@@ -2,12 +2,17 @@
 #ifndef SX_BACKENDS_CPU_OPTIONS_H
 #define SX_BACKENDS_CPU_OPTIONS_H
 
+#include <stdbool.h>
+
 typedef struct sx_cpu_options {
     int threads; /* workers; 0 = as many as this process may use */
     /* Shards of graphs that assign no variable, where the compile options leave them to us, so that
      * their bits do not depend on the threads: a row of a matrix product depends on how many rows
      * there are (oneDNN 2.6: alone, and with AVX2 the last three). 0 = as many as threads. */
     int eval_shards;
+    /* Products of quantized operands multiply integers (kernels/int8.c): faster, and one step of
+     * the grid may lie between a result and that of float32. */
+    bool integers;
     struct sx_profile *profile; /* gets the times of all kernels (profile.h); NULL: none are kept */
 } sx_cpu_options;
 

@@ -154,7 +154,8 @@ typedef struct sx_cpu_plan {
     int64_t shard_bytes;  /* of the arena of one shard */
     int64_t common_bytes; /* behind the arenas of all */
     int64_t const_bytes;
-    bool frozen; /* variables keep their values */
+    bool frozen;   /* variables keep their values */
+    bool integers; /* sx_cpu_options.integers */
     int64_t kept_bytes, once_bytes;
     int *once_order;   /* steps with a part that the first execution alone runs, group by group */
     int *once_groups;  /* [n_once_groups + 1]: where each begins in once_order (once.c) */
@@ -182,6 +183,7 @@ typedef struct sx_cpu_plan_options {
     int eval_shards;           /* sx_cpu_options.eval_shards */
     int workers;               /* of the platform */
     bool frozen;               /* sx_compile_options.frozen */
+    bool integers;             /* sx_cpu_options.integers */
     sx_executable *executable; /* charged for the plan's memory before it is allocated */
     sx_cpu_shared *shared;     /* where large blocks are found; NULL: nothing has its own */
     bool map;                  /* fill the plan's map */

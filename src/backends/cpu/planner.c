@@ -636,6 +636,7 @@ static sx_status try_plan(const sx_graph *graph, const sx_cpu_plan_options *opti
     sx_arena_init(&p.scratch, 0);
     plan->arena.budget = p.scratch.budget = e != NULL ? e->memory : NULL;
     plan->frozen = way->frozen;
+    plan->integers = options->integers;
     plan->map = options->map ? sx_arena_new(&plan->arena, sx_cpu_memory_map) : NULL;
     if (options->map && plan->map == NULL) {
         sx_cpu_plan_destroy(plan);

@@ -310,7 +310,8 @@ sx_status sx_cpu_make_units(sx_cpu_planner *p)
                       .hidden = p->hidden,
                       .vec = p->vec,
                       .shards = p->plan->shards,
-                      .frozen = p->plan->frozen};
+                      .frozen = p->plan->frozen,
+                      .integers = p->plan->integers};
     for (int k = g->n_nodes - 1; k >= 0; k--) {
         const bool open = !claimed[k] && needs_unit(&m, &g->nodes[k]);
         const sx_cpu_kernel *row = open ? choose(&m, k, true) : NULL;

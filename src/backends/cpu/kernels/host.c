@@ -89,7 +89,8 @@ sx_status sx_cpu_prepare_copy(const sx_cpu_site *site, int64_t bytes, sx_cpu_ste
 
 /* ---- Packing ---- */
 
-void sx_cpu_pack(const sx_cpu_vec *vec, const sx_cpu_form *form, const float *x, void *y, int64_t n)
+void sx_cpu_to_form(const sx_cpu_vec *vec, const sx_cpu_form *form, const float *x, void *y,
+                    int64_t n)
 {
     if (form->dtype == SX_BF16) {
         vec->to_bf16(x, y, n);
@@ -100,8 +101,8 @@ void sx_cpu_pack(const sx_cpu_vec *vec, const sx_cpu_form *form, const float *x,
     }
 }
 
-void sx_cpu_unpack(const sx_cpu_vec *vec, const sx_cpu_form *form, const void *x, float *y,
-                   int64_t n)
+void sx_cpu_from_form(const sx_cpu_vec *vec, const sx_cpu_form *form, const void *x, float *y,
+                      int64_t n)
 {
     if (form->dtype == SX_BF16) {
         vec->from_bf16(x, y, n);
@@ -121,13 +122,14 @@ typedef struct packing_data {
 static void run_pack(const sx_cpu_step *step, const sx_cpu_call *call)
 {
     const packing_data *d = step->data;
-    sx_cpu_pack(d->vec, &d->form, sx_cpu_in(step, call, 0), sx_cpu_out(step, call, 0), d->elems);
+    sx_cpu_to_form(d->vec, &d->form, sx_cpu_in(step, call, 0), sx_cpu_out(step, call, 0), d->elems);
 }
 
 static void run_unpack(const sx_cpu_step *step, const sx_cpu_call *call)
 {
     const packing_data *d = step->data;
-    sx_cpu_unpack(d->vec, &d->form, sx_cpu_in(step, call, 0), sx_cpu_out(step, call, 0), d->elems);
+    sx_cpu_from_form(d->vec, &d->form, sx_cpu_in(step, call, 0), sx_cpu_out(step, call, 0),
+                     d->elems);
 }
 
 sx_status sx_cpu_prepare_packing(const sx_cpu_site *site, int64_t elems, const sx_cpu_form *form,

@@ -248,7 +248,7 @@ static bool dnn_has(sx_cpu_match *m, const pattern *p)
 static bool match_int8(sx_cpu_match *m)
 {
     pattern p;
-    if (!m->frozen || !sx_dnn_has_int8() || !find(m, &p) || !dnn_has(m, &p)) {
+    if (!m->frozen || !m->integers || !sx_dnn_has_int8() || !find(m, &p) || !dnn_has(m, &p)) {
         return false;
     }
     const sx_node *below[] = {p.act, p.add, p.bias, p.product};
@@ -341,14 +341,14 @@ static void run_int8(const sx_cpu_step *step, const sx_cpu_call *call)
         }
     }
     if (!d->src_narrow) {
-        sx_cpu_pack(d->vec, &d->src, src, scratch + d->src_at, d->src_elems);
+        sx_cpu_to_form(d->vec, &d->src, src, scratch + d->src_at, d->src_elems);
         src = scratch + d->src_at;
     }
     if (quantizes && !d->dst_narrow) {
         dst = scratch + d->dst_at;
     }
     if (quantizes && added != NULL && !d->added_narrow) {
-        sx_cpu_pack(d->vec, &d->added, added, dst, d->dst_elems);
+        sx_cpu_to_form(d->vec, &d->added, added, dst, d->dst_elems);
         added = dst;
     }
     sx_dnn_conv_run(d->conv, call->states[step->index],
@@ -360,7 +360,7 @@ static void run_int8(const sx_cpu_step *step, const sx_cpu_call *call)
                                         .added = added,
                                         .packed = ready + d->packed_at});
     if (dst != result) {
-        sx_cpu_unpack(d->vec, &d->dst, dst, result, d->dst_elems);
+        sx_cpu_from_form(d->vec, &d->dst, dst, result, d->dst_elems);
     }
 }
 

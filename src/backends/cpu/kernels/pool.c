@@ -88,7 +88,8 @@ static void run_images(const sx_cpu_step *step, const sx_cpu_call *call)
             const int64_t n = d->image_elems[i];
             if (d->narrow_in >> i & 1) {
                 const int64_t at = k * n * sx_cpu_form_bytes(&d->forms[i]);
-                sx_cpu_unpack(d->vec, &d->forms[i], (char *)sx_cpu_in(step, call, i) + at, to, n);
+                sx_cpu_from_form(d->vec, &d->forms[i], (char *)sx_cpu_in(step, call, i) + at, to,
+                                 n);
                 in[i] = to;
                 to += n;
             } else {
@@ -100,7 +101,7 @@ static void run_images(const sx_cpu_step *step, const sx_cpu_call *call)
             d->pool(d, &one, in, to);
             const sx_cpu_form *form = &d->forms[step->n_in];
             const int64_t at = k * n * sx_cpu_form_bytes(form);
-            sx_cpu_pack(d->vec, form, to, (char *)sx_cpu_out(step, call, 0) + at, n);
+            sx_cpu_to_form(d->vec, form, to, (char *)sx_cpu_out(step, call, 0) + at, n);
         } else {
             d->pool(d, &one, in, (float *)sx_cpu_out(step, call, 0) + k * n);
         }

@@ -122,7 +122,7 @@ static void run_packed(const quantize_data *d, const float *x, const float *fact
             in[k] = factors + k - 1;
         }
         d->vec->tape(&d->tape, in, block, 0, n);
-        sx_cpu_pack(d->vec, &d->form, block, y + i * sx_cpu_form_bytes(&d->form), n);
+        sx_cpu_to_form(d->vec, &d->form, block, y + i * sx_cpu_form_bytes(&d->form), n);
     }
 }
 

@@ -10,6 +10,7 @@
 #include "base/checked.h"
 #include "base/memory.h"
 #include "base/pool.h"
+#include "base/utf8.h"
 #include "io/json_text.h"
 
 enum { KERNEL_COLUMNS = 42, OPS_COLUMNS = 26, NODE_COLUMNS = 48 };
@@ -86,7 +87,7 @@ static void put_cell(sx_buf *out, const char *text, int columns)
     if (length <= columns) {
         sx_buf_printf(out, "%-*s", columns, text);
     } else {
-        sx_buf_printf(out, "%.*s…", columns - 1, text);
+        sx_buf_printf(out, "%.*s…", (int)sx_utf8_prefix(text, (size_t)columns - 1), text);
     }
 }
 

@@ -1,26 +1,34 @@
 #include "svg.h"
 
 #include <stdio.h>
+#include <string.h>
 
+#include "base/checked.h"
+#include "base/utf8.h"
+
+/* As XML, which has no control characters and no bytes that are not UTF-8. */
 static void put_escaped(sx_buf *out, const char *text)
 {
-    for (const char *c = text; *c != '\0'; c++) {
-        switch (*c) {
-        case '<':
-            sx_buf_puts(out, "&lt;");
-            break;
-        case '>':
-            sx_buf_puts(out, "&gt;");
-            break;
-        case '&':
-            sx_buf_puts(out, "&amp;");
-            break;
-        case '"':
-            sx_buf_puts(out, "&quot;");
-            break;
-        default: /* control characters are not XML */
-            sx_buf_putc(out, (unsigned char)*c < ' ' && *c != '\n' ? ' ' : *c);
+    static const struct {
+        char letter;
+        const char *name;
+    } names[] = {{'<', "&lt;"}, {'>', "&gt;"}, {'&', "&amp;"}, {'"', "&quot;"}};
+    while (*text != '\0') {
+        size_t plain = 0, k = 0;
+        while (((unsigned char)text[plain] >= ' ' || text[plain] == '\n') &&
+               strchr("<>&\"", text[plain]) == NULL) {
+            plain++;
         }
+        sx_buf_put_utf8(out, text, plain);
+        text += plain;
+        if (*text == '\0') {
+            return;
+        }
+        while (k < SX_COUNT(names) && names[k].letter != *text) {
+            k++;
+        }
+        sx_buf_puts(out, k < SX_COUNT(names) ? names[k].name : " ");
+        text++;
     }
 }
 
@@ -73,14 +81,15 @@ void sx_svg_label(sx_buf *out, double x, double y, double width, const char *col
 {
     enum { LEAST = 3, MOST = 200 };
     const size_t room = width > 0 ? (size_t)(width / SX_SVG_LETTER) : 0, length = strlen(text);
-    char shown[MOST + 4];
+    char shown[MOST + sizeof("…")];
     if (room < LEAST) {
         return;
     }
     if (length <= room) {
         snprintf(shown, sizeof(shown), "%s", text);
     } else {
-        snprintf(shown, sizeof(shown), "%.*s…", (int)(room - 1 < MOST ? room - 1 : MOST), text);
+        const size_t cut = sx_utf8_prefix(text, SX_MIN(room - 1, (size_t)MOST));
+        snprintf(shown, sizeof(shown), "%.*s…", (int)cut, text);
     }
     sx_svg_text(out, x, y, SX_SVG_SMALL, "start", color, shown);
 }

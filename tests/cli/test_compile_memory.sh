@@ -30,6 +30,23 @@ abouts = [t.text for t in root.iter(svg + 'title')]
 assert sum('conv2d_1' in a for a in abouts) >= 2, abouts
 P
 
+# A name of a layer that is cut is cut between characters.
+cat >accents.c <<'C'
+#include <sextant/sextant.h>
+static sx_spec build(sx_builder *b, const sx_batch *in, const sx_params *p)
+{
+    sx_value x = sx_flatten(b, in->features);
+    (void)p;
+#define LONG "éééééééééééééééééééééééééééééééééééééééé"
+    x = sx_dense(b, x, 64, .name = LONG LONG LONG);
+    x = sx_dense(b, x, 65, .name = "-" LONG LONG LONG);
+    return sx_classifier_spec(b, sx_dense(b, x, 10), in->labels);
+}
+SX_MODEL(accents, .build = build, .image = {8, 8, 1})
+C
+ok compile ./accents.c --memory --svg accents.svg
+python3 -c 'import xml.etree.ElementTree as xml; xml.parse("accents.svg")' || fail 'a picture with accents'
+
 # No plan of the zoo takes 5 % more than what is alive at once; what is listed adds up to that.
 for words in 'mnist_cnn' 'mnist_cnn --mode predict' 'mnist_cnn --batch-size 33' 'flowers_cnn' \
     'flowers_cnn --mode predict' 'catsdogs_cnn' 'resnet50 --batch-size 8' \

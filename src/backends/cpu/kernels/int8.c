@@ -464,6 +464,7 @@ static sx_status prepare_int8(const sx_cpu_site *site, sx_cpu_step *step)
         (void)(p.add != NULL && sx_cpu_byte_form(site->graph, p.added, &d->added));
     }
     lay_out(d, step);
+    step->onednn = true;
     step->run = run_int8;
     step->data = d;
     step->make_state = make_slot;

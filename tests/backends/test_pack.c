@@ -10,7 +10,7 @@ static int64_t packed(sx_cpu_life *lives, int n)
     sx_arena arena;
     int64_t bytes, end = 0;
     sx_arena_init(&arena, 0);
-    assert_ok(sx_cpu_pack(lives, n, 0, &arena, &bytes));
+    assert_ok(sx_cpu_pack_lives(lives, n, 0, &arena, &bytes));
     for (int i = 0; i < n; i++) {
         const sx_cpu_life *a = &lives[i];
         assert_true(a->offset >= 0 && a->offset % 64 == 0);
@@ -122,7 +122,7 @@ static void test_backends_pack__around_fixed(void **state)
     int64_t bytes;
     (void)state;
     sx_arena_init(&arena, 0);
-    assert_ok(sx_cpu_pack(lives, 2, 2, &arena, &bytes));
+    assert_ok(sx_cpu_pack_lives(lives, 2, 2, &arena, &bytes));
     sx_arena_deinit(&arena);
     assert_int_equal(lives[0].offset, 0);
     assert_int_equal(lives[1].offset, 128);

@@ -282,7 +282,8 @@ static sx_status sort_fixed(packing *p, sx_arena *scratch)
     return SX_OK;
 }
 
-sx_status sx_cpu_pack(sx_cpu_life *lives, int n, int n_fixed, sx_arena *scratch, int64_t *out_bytes)
+sx_status sx_cpu_pack_lives(sx_cpu_life *lives, int n, int n_fixed, sx_arena *scratch,
+                            int64_t *out_bytes)
 {
     const int all = n + n_fixed;
     packing p = {.lives = lives, .n = n, .n_fixed = n_fixed, .best = INT64_MAX};

@@ -13,14 +13,14 @@
 typedef struct sx_cpu_life {
     int64_t bytes;   /* a multiple of the alignment */
     int first, last; /* the steps at which it is alive, both included */
-    int64_t offset;  /* set by sx_cpu_pack() */
+    int64_t offset;  /* set by sx_cpu_pack_lives() */
 } sx_cpu_life;
 
 /* Sets the offsets of the first n; the n_fixed behind them have theirs, and stay there. *out_bytes
  * is the end of the highest block of all. RESOURCE_EXHAUSTED: no memory to work in. The sum of all
  * bytes must not overflow. */
-SX_MUST_USE sx_status sx_cpu_pack(sx_cpu_life *lives, int n, int n_fixed, sx_arena *scratch,
-                                  int64_t *out_bytes);
+SX_MUST_USE sx_status sx_cpu_pack_lives(sx_cpu_life *lives, int n, int n_fixed, sx_arena *scratch,
+                                        int64_t *out_bytes);
 
 /* The most bytes that are alive at one step, and the first such step (may be NULL). */
 SX_MUST_USE sx_status sx_cpu_most_alive(const sx_cpu_life *lives, int n, sx_arena *scratch,

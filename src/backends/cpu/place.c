@@ -266,7 +266,7 @@ static sx_status pack_space(sx_cpu_planner *p, block *blocks, int n, int space, 
             lives[at++] = blocks[i].life;
         }
     }
-    SX_TRY(sx_cpu_pack(lives, count, n_fixed, &p->scratch, out_bytes));
+    SX_TRY(sx_cpu_pack_lives(lives, count, n_fixed, &p->scratch, out_bytes));
     for (int i = 0, at = 0; i < n; i++) {
         if (blocks[i].space == space) {
             blocks[i].life = lives[at++];

@@ -79,8 +79,7 @@ bool sx_cpu_byte_form(const sx_graph *g, sx_value v, sx_cpu_form *out)
     while (n->op->id == SX_OPID_max_pool2d || (n->op->flags & SX_OP_VIEW) != 0) {
         n = sx_graph_maker(g, n->inputs[0]);
     }
-    if ((n->op->id != SX_OPID_fake_quant && n->op->id != SX_OPID_quantize_dequantize) ||
-        sx_graph_type(g, v)->dtype != SX_F32) {
+    if (!sx_is_quantizer(n) || sx_graph_type(g, v)->dtype != SX_F32) {
         return false;
     }
     const float *low = constant_number(g, n->inputs[1]), *high = constant_number(g, n->inputs[2]);

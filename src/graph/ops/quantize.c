@@ -47,6 +47,11 @@ void sx_quantize_grid_of(const sx_quantize_dequantize_attrs *attrs, bool wide, d
     }
 }
 
+bool sx_is_quantizer(const sx_node *n)
+{
+    return n->op->id == SX_OPID_fake_quant || n->op->id == SX_OPID_quantize_dequantize;
+}
+
 bool sx_quantize_steps_of(const sx_node *n, float low, float high, sx_quantize_steps *out)
 {
     enum { MOST_BITS = 16 };

@@ -33,7 +33,9 @@ typedef struct sx_quantize_steps {
     int first, last;
 } sx_quantize_steps;
 
-/* `n`: fake_quant or quantize_dequantize of up to 16 bits with a given range, of float32; false for
+/* fake_quant or quantize_dequantize */
+bool sx_is_quantizer(const sx_node *n);
+/* `n`: a quantizer of up to 16 bits with a given range, of float32; false for
  * any other, and if there is no step: the range [0, 0], NaN. */
 bool sx_quantize_steps_of(const sx_node *n, float low, float high, sx_quantize_steps *out);
 

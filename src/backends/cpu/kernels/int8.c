@@ -21,11 +21,6 @@ static const sx_tensor *constant_at(const sx_graph *g, sx_value v)
     return n->op->id == SX_OPID_constant ? &((const sx_constant_attrs *)n->attrs)->value : NULL;
 }
 
-static bool is_quantizer(const sx_node *n)
-{
-    return n->op->id == SX_OPID_fake_quant || n->op->id == SX_OPID_quantize_dequantize;
-}
-
 /* The step of channel k of a quantizer's result; 0 if it has no integers of 8 bits. A channel of
  * zeros has any. */
 static float step_of(const sx_node *n, const sx_tensor *low, const sx_tensor *high, int64_t k)
@@ -48,7 +43,7 @@ static bool has_filter_steps(const sx_graph *g, sx_value v, float *steps)
 {
     const sx_node *n = sx_graph_maker(g, v);
     const sx_type *t = sx_graph_type(g, v);
-    const sx_tensor *low = is_quantizer(n) ? constant_at(g, n->inputs[1]) : NULL;
+    const sx_tensor *low = sx_is_quantizer(n) ? constant_at(g, n->inputs[1]) : NULL;
     const sx_tensor *high = low != NULL ? constant_at(g, n->inputs[2]) : NULL;
     if (high == NULL || t->dtype != SX_F32 || t->rank < 1) {
         return false;
@@ -162,7 +157,7 @@ static bool find(const sx_cpu_match *m, pattern *p)
     const sx_graph *g = m->graph;
     const sx_node *n = &g->nodes[m->root];
     *p = (pattern){0};
-    if (is_quantizer(n)) {
+    if (sx_is_quantizer(n)) {
         sx_cpu_form form;
         const int k = sx_cpu_claimable(m, n->inputs[0], -1);
         if (k < 0 || !sx_cpu_byte_form(g, n->first_output, &form) || !form.full) {
@@ -391,7 +386,7 @@ static pattern pattern_of(const sx_cpu_site *site, int8_data *d)
     pattern p = {0};
     for (int i = 0; i < site->n_nodes; i++) {
         const sx_node *n = site->nodes[i];
-        if (is_quantizer(n)) {
+        if (sx_is_quantizer(n)) {
             p.quantizer = n;
         } else if (act_of(n) != SX_DNN_PLAIN) {
             p.act = n;

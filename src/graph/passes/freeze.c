@@ -21,14 +21,14 @@ typedef struct freezing {
 
 /* ---- Finding chains ---- */
 
-static void find_frozen(const sx_graph *g, freezing *f)
+void sx_mark_frozen(const sx_graph *g, bool *frozen)
 {
     for (int i = 0; i < g->n_args; i++) {
-        f->frozen[g->args[i].value.id] = g->args[i].kind == SX_ARG_VARIABLE;
+        frozen[g->args[i].value.id] = g->args[i].kind == SX_ARG_VARIABLE;
     }
     for (int i = 0; i < g->n_results; i++) {
         if (g->results[i].arg >= 0) {
-            f->frozen[g->args[g->results[i].arg].value.id] = false;
+            frozen[g->args[g->results[i].arg].value.id] = false;
         }
     }
     for (int k = 0; k < g->n_nodes; k++) {
@@ -37,10 +37,10 @@ static void find_frozen(const sx_graph *g, freezing *f)
                    (n->n_inputs > 0 && !sx_op_has_regions(n->op) &&
                     (n->op->flags & (SX_OP_BY_REPLICA | SX_OP_EFFECT)) == 0);
         for (int i = 0; i < n->n_inputs; i++) {
-            all = all && f->frozen[n->inputs[i].id];
+            all = all && frozen[n->inputs[i].id];
         }
         for (int i = 0; i < n->n_outputs && n->op->id != SX_OPID_parameter; i++) {
-            f->frozen[sx_node_output(n, i).id] = all;
+            frozen[sx_node_output(n, i).id] = all;
         }
     }
 }
@@ -281,7 +281,7 @@ sx_status sx_pass_freeze(const sx_graph *g, sx_graph **out)
     if (f.frozen == NULL || f.readers == NULL || f.conv == NULL || f.next == NULL) {
         status = sx_no_memory("rewriting a graph");
     } else {
-        find_frozen(g, &f);
+        sx_mark_frozen(g, f.frozen);
         find_readers(g, f.readers);
         find_chains(g, &f);
         status = sx_rewrite_run(g, 0, freeze_node, &f, out);

@@ -21,6 +21,8 @@ typedef struct quantize_data {
 
 /* ---- Forward ---- */
 
+typedef void factors_fn(const quantize_data *d, const float *low, const float *high, float *to);
+
 static void emit(sx_vec_tape *t, sx_vec_code code, int a, int b)
 {
     const uint8_t temp = (uint8_t)t->n_in; /* each operation but the first reads the one before */
@@ -110,43 +112,69 @@ static void run_tape(const quantize_data *d, const float *x, const float *factor
     }
 }
 
-/* A result in bytes: block after block, with one range for all of it. */
-static void run_packed(const quantize_data *d, const float *x, const float *factors, char *y)
+/* A range for all of x: elements [begin, end), block by block where they become bytes. */
+static void run_elements(const quantize_data *d, const float *x, const float *factors, char *y,
+                         int64_t begin, int64_t end)
 {
     enum { BLOCK = 1024 };
     float block[BLOCK];
-    for (int64_t i = 0; i < d->outer; i += BLOCK) {
-        const int64_t n = SX_MIN(d->outer - i, (int64_t)BLOCK);
-        const float *in[SX_VEC_INPUTS] = {x + i};
-        for (int k = 1; k < d->tape.n_in; k++) {
-            in[k] = factors + k - 1;
-        }
+    const float *in[SX_VEC_INPUTS] = {x};
+    for (int k = 1; k < d->tape.n_in; k++) {
+        in[k] = factors + k - 1;
+    }
+    if (d->form.dtype == SX_F32) {
+        d->vec->tape(&d->tape, in, (float *)(void *)y, begin, end);
+        return;
+    }
+    for (int64_t i = begin; i < end; i += BLOCK) {
+        const int64_t n = SX_MIN(end - i, (int64_t)BLOCK);
+        in[0] = x + i;
         d->vec->tape(&d->tape, in, block, 0, n);
         sx_cpu_to_form(d->vec, &d->form, block, y + i * sx_cpu_form_bytes(&d->form), n);
     }
 }
 
-static void run_forward(const quantize_data *d, const float *x, const float *factors, void *y)
+static void run_forward(const sx_cpu_step *step, const sx_cpu_call *call, factors_fn *make)
 {
-    if (d->form.dtype == SX_F32) {
-        run_tape(d, x, factors, y);
+    const quantize_data *d = step->data;
+    const float *x = sx_cpu_in(step, call, 0), *low = sx_cpu_in(step, call, 1),
+                *high = sx_cpu_in(step, call, 2);
+    float few[MOST_FACTORS];
+    if (step->range > 0) {
+        make(d, low, high, few);
+        run_elements(d, x, few, sx_cpu_out(step, call, 0), call->begin, call->end);
     } else {
-        run_packed(d, x, factors, y);
+        float *factors = sx_cpu_at(call, step->scratch);
+        make(d, low, high, factors);
+        run_tape(d, x, factors, sx_cpu_out(step, call, 0));
     }
 }
 
 static void run_fake_quant(const sx_cpu_step *step, const sx_cpu_call *call)
 {
-    float *factors = sx_cpu_at(call, step->scratch);
-    fake_quant_factors(step->data, sx_cpu_in(step, call, 1), sx_cpu_in(step, call, 2), factors);
-    run_forward(step->data, sx_cpu_in(step, call, 0), factors, sx_cpu_out(step, call, 0));
+    run_forward(step, call, fake_quant_factors);
 }
 
 static void run_quantize(const sx_cpu_step *step, const sx_cpu_call *call)
 {
-    float *factors = sx_cpu_at(call, step->scratch);
-    quantize_factors(step->data, sx_cpu_in(step, call, 1), sx_cpu_in(step, call, 2), factors);
-    run_forward(step->data, sx_cpu_in(step, call, 0), factors, sx_cpu_out(step, call, 0));
+    run_forward(step, call, quantize_factors);
+}
+
+/* All integers of bytes, halves to the even one: beyond the range, an element is clipped to them.
+ */
+static void run_bytes(const sx_cpu_step *step, const sx_cpu_call *call)
+{
+    const quantize_data *d = step->data;
+    const float *x = sx_cpu_in(step, call, 0), *low = sx_cpu_in(step, call, 1),
+                *high = sx_cpu_in(step, call, 2);
+    const int64_t begin = call->begin, n = call->end - call->begin;
+    sx_quantize_grid q;
+    sx_quantize_grid_of(d->attrs, false, (double)*low, (double)*high, &q);
+    if (d->form.dtype == SX_U8) {
+        d->vec->to_u8(x + begin, (float)q.scale, (uint8_t *)sx_cpu_out(step, call, 0) + begin, n);
+    } else {
+        d->vec->to_s8(x + begin, (float)q.scale, (int8_t *)sx_cpu_out(step, call, 0) + begin, n);
+    }
 }
 
 /* ---- Gradient ---- */
@@ -218,13 +246,18 @@ static quantize_data *make_data(const sx_cpu_site *site, const sx_type *low, int
     return d;
 }
 
-static void set_forward(quantize_data *d, sx_cpu_step *step)
+/* With one range, any elements can be computed by themselves. */
+static void set_forward(quantize_data *d, const sx_type *low, sx_cpu_step *step)
 {
     for (int i = 1; i < d->tape.n_in; i++) {
         d->tape.period[i] = d->inner == 1 ? SX_MAX(d->channels, 1) : 1;
     }
     step->data = d;
-    step->scratch_bytes = sx_cpu_round_up(MOST_FACTORS * d->channels * (int64_t)sizeof(float));
+    if (low->rank == 0) {
+        step->range = d->outer;
+    } else {
+        step->scratch_bytes = sx_cpu_round_up(MOST_FACTORS * d->channels * (int64_t)sizeof(float));
+    }
 }
 
 static sx_status prepare_fake_quant(const sx_cpu_site *site, sx_cpu_step *step)
@@ -234,7 +267,7 @@ static sx_status prepare_fake_quant(const sx_cpu_site *site, sx_cpu_step *step)
         return sx_cpu_no_memory();
     }
     fake_quant_tape(&d->tape);
-    set_forward(d, step);
+    set_forward(d, &site->in[1], step);
     step->run = run_fake_quant;
     return SX_OK;
 }
@@ -247,8 +280,9 @@ static sx_status prepare_quantize(const sx_cpu_site *site, sx_cpu_step *step)
         return sx_cpu_no_memory();
     }
     quantize_tape(&d->tape, attrs);
-    set_forward(d, step);
-    step->run = run_quantize;
+    set_forward(d, &site->in[1], step);
+    step->run = sx_cpu_form_is_bytes(&d->form) && d->form.full && !attrs->half_up ? run_bytes
+                                                                                  : run_quantize;
     return SX_OK;
 }
 

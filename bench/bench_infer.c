@@ -5,8 +5,8 @@
  *   bench_infer DIR BATCH --serve      for bench_infer.py: reads numbers of runs, answers with
  *                                      seconds by the clock and of processors
  *
- * Inputs are drawn from a fixed seed, floats in [0, 1). Without arguments it does nothing: it needs
- * a model. */
+ * Inputs are drawn from a fixed seed, floats in [0, 1). With PRECISION=int8, products multiply
+ * integers, calibrated with such inputs. Without arguments it does nothing: it needs a model. */
 #include "bench.h"
 
 #include <string.h>
@@ -16,7 +16,7 @@
 #include "base/memory.h"
 #include "savedmodel/predictor.h"
 
-enum { MAX_INPUTS = 16, PROFILE_RUNS = 20, ROWS = 400 };
+enum { MAX_INPUTS = 16, CALIBRATION = 8, PROFILE_RUNS = 20, ROWS = 2000 };
 
 typedef struct model {
     sx_predictor *predictor;
@@ -34,19 +34,12 @@ static void run(void *user)
     sx_arena_deinit(&arena);
 }
 
-static void load(model *m, const char *dir, int64_t batch, sx_profile *profile)
+/* Rows of the inputs of a signature; freed by free_inputs(). */
+static void draw_inputs(const sx_signature *signature, int64_t batch, sx_tensor *inputs)
 {
-    const char *threads = getenv("THREADS"); /* of the device; default: all */
-    const sx_predictor_options options = {.device = "cpu",
-                                          .threads = threads != NULL ? atoi(threads) : 0,
-                                          .compile_at_load = true,
-                                          .profile = profile};
     uint32_t state = 1;
-    bench_check(sx_predictor_load(dir, &options, &m->predictor));
-    bench_check(sx_saved_model_find_signature(sx_predictor_model(m->predictor), "serving_default",
-                                              &m->signature));
-    for (size_t i = 0; i < m->signature->n_inputs && i < MAX_INPUTS; i++) {
-        sx_type type = m->signature->inputs[i].type;
+    for (size_t i = 0; i < signature->n_inputs && i < MAX_INPUTS; i++) {
+        sx_type type = signature->inputs[i].type;
         for (int d = 0; d < type.rank; d++) {
             type.dims[d] = type.dims[d] < 0 ? batch : type.dims[d];
         }
@@ -58,16 +51,53 @@ static void load(model *m, const char *dir, int64_t batch, sx_profile *profile)
                 ((float *)(void *)data)[k] = (float)(state >> 8) / (1 << 24);
             }
         }
-        m->inputs[i] = (sx_tensor){type, data};
+        inputs[i] = (sx_tensor){type, data};
     }
+}
+
+static void free_inputs(const sx_signature *signature, sx_tensor *inputs)
+{
+    for (size_t i = 0; i < signature->n_inputs && i < MAX_INPUTS; i++) {
+        sx_free(inputs[i].data);
+    }
+}
+
+static void load_int8(model *m, const char *dir, const sx_predictor_options *options)
+{
+    sx_saved_model *file;
+    sx_tensor inputs[MAX_INPUTS];
+    sx_predictor_options with = *options;
+    bench_check(sx_saved_model_open(dir, &file));
+    bench_check(sx_saved_model_find_signature(file, "serving_default", &m->signature));
+    draw_inputs(m->signature, CALIBRATION, inputs);
+    with.int8 = &(sx_int8_calibration){.inputs = inputs};
+    bench_check(sx_predictor_load(dir, &with, &m->predictor));
+    free_inputs(m->signature, inputs);
+    sx_saved_model_close(file);
+}
+
+static void load(model *m, const char *dir, int64_t batch, sx_profile *profile)
+{
+    const char *threads = getenv("THREADS"); /* of the device; default: all */
+    const sx_predictor_options options = {.device = "cpu",
+                                          .threads = threads != NULL ? atoi(threads) : 0,
+                                          .compile_at_load = true,
+                                          .profile = profile};
+    const char *precision = getenv("PRECISION");
+    if (precision != NULL && strcmp(precision, "int8") == 0) {
+        load_int8(m, dir, &options);
+    } else {
+        bench_check(sx_predictor_load(dir, &options, &m->predictor));
+    }
+    bench_check(sx_saved_model_find_signature(sx_predictor_model(m->predictor), "serving_default",
+                                              &m->signature));
+    draw_inputs(m->signature, batch, m->inputs);
     run(m); /* compiles */
 }
 
 static void unload(model *m)
 {
-    for (size_t i = 0; i < m->signature->n_inputs && i < MAX_INPUTS; i++) {
-        sx_free(m->inputs[i].data);
-    }
+    free_inputs(m->signature, m->inputs);
     sx_predictor_unload(m->predictor);
 }
 
@@ -85,6 +115,9 @@ static void print_profile(const char *dir, int64_t batch)
     const sx_kernel_time *rows = sx_profile_rows(profile, &n);
     double all = 0, least = 0;
     for (int i = 0; i < n; i++) {
+        if (rows[i].calls < PROFILE_RUNS) { /* of the calibration */
+            continue;
+        }
         all += (double)rows[i].total_ns;
         least += (double)rows[i].least_ns;
     }
@@ -92,6 +125,9 @@ static void print_profile(const char *dir, int64_t batch)
            all * 1e-6 / (PROFILE_RUNS + 1), n, least * 1e-6);
     for (int i = 0; i < n && i < ROWS; i++) {
         const sx_kernel_time *k = &rows[i];
+        if (k->calls < PROFILE_RUNS) {
+            continue;
+        }
         const double ns =
             k->least_ns > 0 ? (double)k->least_ns : (double)k->total_ns / (double)k->calls;
         printf("%9.3f ms %5.1f %% %6.1f GFLOP/s %6.1f GB/s  %-36.36s %s\n", ns * 1e-6,

@@ -9,6 +9,7 @@
 #include "command.h"
 #include "dir_hint.h"
 #include "image_files.h"
+#include "int8_args.h"
 #include "io/npy.h"
 #include "io/path.h"
 #include "npy_files.h"
@@ -26,6 +27,7 @@ typedef struct options {
     const char *dir, *tag_set, *outdir;
     sx_run_inputs inputs;
     bool overwrite;
+    sx_int8_args int8_args;
 } options;
 
 static const sx_option rows[] = {
@@ -59,6 +61,7 @@ static const sx_option rows[] = {
     {"overwrite", SX_OPTION_FLAG, SX_OPT(options, overwrite),
      "with --outdir: replace files that exist"},
     SX_SERVABLE_ARGS_ROWS(options),
+    SX_INT8_ARGS_ROWS(options),
 };
 
 enum { MAX_INPUTS = 64 };
@@ -261,6 +264,8 @@ static sx_status load(sx_invocation *inv, const char *dir, sx_servable **out)
         return sx_no_memory("for the options of a model");
     }
     const options *o = inv->options;
+    const sx_int8_calibration *int8;
+    SX_TRY(sx_int8_args_read(inv, &o->int8_args, dir, o->tag_set, o->signature, &int8));
     const sx_servable_options wanted = {.struct_size = sizeof(wanted),
                                         .device = o->device_args.device,
                                         .pjrt_plugin = o->device_args.pjrt_plugin,
@@ -271,7 +276,8 @@ static sx_status load(sx_invocation *inv, const char *dir, sx_servable **out)
                                         .tags = o->tag_set,
                                         .lazy = true, /* it runs once, any number of rows */
                                         .on_profile = o->profile ? print_kernel : NULL,
-                                        .profile_user = printed};
+                                        .profile_user = printed,
+                                        .int8 = int8};
     sx_status status = sx_servable_load(dir, &wanted, out);
     return sx_status_code(status) == SX_NOT_FOUND
                ? sx_dir_explain(status, &inv->arena, dir, SX_WANTED_SAVED_MODEL)
@@ -319,6 +325,7 @@ static sx_status run(sx_invocation *inv)
     const char *dir = o->dir != NULL ? o->dir : inv->words.items[0];
     SX_TRY(sx_usage(inv, is_original(inv, &original)));
     SX_TRY(sx_servable_args_check(inv, &o->device_args));
+    SX_TRY(sx_int8_args_check(inv, &o->int8_args));
     if (original) {
         sx_servable *model = NULL;
         SX_TRY(load(inv, dir, &model));

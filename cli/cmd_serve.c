@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "command.h"
+#include "int8_args.h"
 #include "servable_args.h"
 #include "serve/predictor_model.h"
 #include "serve/server.h"
@@ -21,6 +22,7 @@ typedef struct options {
     double file_system_poll_wait_seconds, load_retry_interval_seconds, load_timeout_seconds;
     bool cors;
     sx_device_args device_args;
+    sx_int8_args int8_args;
 } options;
 
 static const sx_option rows[] = {
@@ -37,6 +39,7 @@ static const sx_option rows[] = {
      "ADDRESS"},
 
     SX_SERVABLE_ARGS_ROWS(options),
+    SX_INT8_ARGS_ROWS(options),
 
     {"file-system-poll-wait-seconds", SX_OPTION_FLOAT,
      SX_OPT(options, file_system_poll_wait_seconds), "seconds between version checks", "SECONDS",
@@ -179,6 +182,9 @@ static sx_status run(sx_invocation *inv)
     sx_server *server = NULL;
     sigset_t blocked, unblocked;
     SX_TRY(sx_servable_args_check(inv, &o->device_args));
+    SX_TRY(sx_int8_args_check(inv, &o->int8_args));
+    SX_TRY(sx_int8_args_read(inv, &o->int8_args, o->model_base_path, o->saved_model_tags, NULL,
+                             &runtime.int8));
     fill_config(o, &config);
     config.ops_user = &runtime;
     sigemptyset(&blocked);

@@ -33,6 +33,32 @@ typedef struct sx_kernel_profile {
 } sx_kernel_profile;
 typedef void sx_profile_fn(void *user, const sx_kernel_profile *row);
 
+/* What 8-bit integers change, over the examples of a calibration. */
+typedef struct sx_int8_report {
+    const char *signature;
+    int products,
+        skipped; /* convolutions and products of matrices with integers; left in float32 */
+    int64_t examples;
+    const char *output; /* the first of float32 with a row for each example: it is compared */
+    double mean_difference, max_difference; /* of its elements */
+    double greatest;                        /* magnitude of one, in float32 */
+    /* The share of the examples of which the same element is the greatest; NaN: a row is one. */
+    double agreement;
+    double accuracy_float32, accuracy; /* the same of those whose label it is; NaN: no labels */
+} sx_int8_report;
+typedef void sx_int8_report_fn(void *user, const sx_int8_report *report);
+
+/* Examples from which it follows which numbers the integers of a model stand for: a hundred or more
+ * like those that it will see. The memory belongs to the caller and is read while loading. */
+typedef struct sx_int8_calibration {
+    /* NULL = "serving_default"; signatures that compute something else stay in float32 */
+    const char *signature;
+    const sx_tensor *inputs;      /* as for sx_servable_run() */
+    const int64_t *labels;        /* a class for each example; NULL = none */
+    sx_int8_report_fn *on_report; /* called when the model is ready; NULL = nobody asks */
+    void *user;
+} sx_int8_calibration;
+
 typedef struct sx_servable_options {
     size_t struct_size;
     /* "cpu", "tpu", "pjrt:cpu": the name of one device (sextant/distribute.h); NULL = the default.
@@ -69,6 +95,12 @@ typedef struct sx_servable_options {
      * clock is read as by sx_functions_run(), and between the nodes, variables and programs of a
      * model that is loaded. 0 = no limit. */
     int64_t timeout_ms;
+    /* Convolutions and products of matrices multiply 8-bit integers where the processor is fast at
+     * that, and compute nearly the same in float32 elsewhere; the first and the last of a model
+     * stay in float32. NULL = none do. Errors: INVALID_ARGUMENT: examples that the signature
+     * refuses, none at all, or values that are not finite; FAILED_PRECONDITION: the signature has
+     * nothing to quantize, or couples its examples. */
+    const sx_int8_calibration *int8;
 } sx_servable_options;
 
 /* An input or output of a signature. */

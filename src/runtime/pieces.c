@@ -7,6 +7,7 @@
 #include "base/checked.h"
 #include "base/memory.h"
 #include "graph/specialize_examples.h"
+#include "runtime/calibration.h"
 #include "runtime/host_step.h"
 
 enum { MAX_PIECE = 64 };                         /* rows of one execution */
@@ -32,8 +33,11 @@ typedef struct place {
 struct sx_pieces {
     const sx_function *function;
     sx_specialized *spec;
-    int device;          /* the number of the device step; that of steps if there is none */
-    sx_program *program; /* NULL: no device step */
+    int device;                  /* the number of the device step; that of steps if there is none */
+    sx_program *program;         /* NULL: no device step */
+    sx_graph *quantized;         /* of the program; NULL: it has the device step's graph */
+    sx_calibration *calibration; /* from which that follows; NULL: of other pieces */
+    sx_session *session;
     const sx_image_limits *images;
     const sx_tables *tables;
     place *places;          /* [slots] */
@@ -115,6 +119,7 @@ sx_status sx_pieces_create(sx_session *session, const sx_library *library,
     if (p->program != NULL) {
         sx_program_set_digest(p->program, &spec->steps[device].digests[0]);
     }
+    p->session = session;
     p->function = function;
     p->spec = spec;
     p->device = device;
@@ -130,6 +135,8 @@ sx_status sx_pieces_create(sx_session *session, const sx_library *library,
 void sx_pieces_destroy(sx_pieces *p)
 {
     if (p != NULL) {
+        sx_graph_destroy(p->quantized);
+        sx_calibration_destroy(p->calibration);
         sx_specialized_destroy(p->spec);
         sx_free(p->places);
         sx_free(p);
@@ -170,6 +177,13 @@ sx_status sx_pieces_prepare(sx_pieces *p)
 
 /* ---- One run ---- */
 
+/* A program that runs instead of the pieces' own, and has outputs more. */
+typedef struct watch {
+    sx_program *program;
+    sx_calibration *calibration;
+    float *data; /* room for any of those outputs */
+} watch;
+
 typedef struct run {
     sx_pieces *p;
     const sx_tensor *args;
@@ -186,6 +200,7 @@ typedef struct run {
     size_t checked_bytes; /* charged for what host_check says */
     bool *checked;        /* [steps]: for the whole batch */
     bool once;            /* the batch has no rows, but there are results without it */
+    watch *watch;         /* NULL: the program itself runs */
 } run;
 
 /* The rows of a piece: the whole batch, rounded up to the next executable. */
@@ -362,7 +377,7 @@ static sx_status take_inputs(run *r, int64_t rows, int64_t piece)
 
 static sx_status acquire(const run *r, int64_t piece, sx_slot **out)
 {
-    return sx_program_acquire(r->p->program, piece,
+    return sx_program_acquire(r->watch != NULL ? r->watch->program : r->p->program, piece,
                               r->cancel != NULL ? r->cancel->deadline_ns : SX_NO_DEADLINE, out);
 }
 
@@ -393,6 +408,19 @@ static sx_status choose_piece(run *r, int64_t rows, int64_t *out_piece)
     return SX_OK;
 }
 
+/* Lets the calibration see the values that the slot's run gave it. */
+static sx_status watch_run(const run *r, sx_slot *slot, int64_t rows, int64_t deadline_ns)
+{
+    const watch *w = r->watch;
+    const int own = r->p->spec->steps[r->p->device].n_out;
+    for (int i = 0; i < sx_calibration_points(w->calibration)->n; i++) {
+        const sx_type type = sx_type_with_batch(*sx_program_output_type(w->program, own + i), rows);
+        SX_TRY(sx_slot_read_output(slot, own + i, w->data, deadline_ns));
+        sx_calibration_observe(w->calibration, i, w->data, sx_type_elems(&type));
+    }
+    return SX_OK;
+}
+
 static sx_status run_program(run *r, int64_t first, int64_t rows, int64_t piece)
 {
     const sx_step *step = &r->p->spec->steps[r->p->device];
@@ -410,6 +438,9 @@ static sx_status run_program(run *r, int64_t first, int64_t rows, int64_t piece)
         r->now[out] =
             (sx_tensor){sx_type_with_batch(r->p->places[out].type, rows), rows_of(r, out, first)};
         status = sx_slot_read_output(slot, i, r->now[out].data, cancel.deadline_ns);
+    }
+    if (status == SX_OK && r->watch != NULL) {
+        status = watch_run(r, slot, rows, cancel.deadline_ns);
     }
     sx_slot_release(slot);
     return status;
@@ -486,6 +517,16 @@ static sx_status run_all(run *r, sx_tensor *results)
     return SX_OK;
 }
 
+static sx_status run_pieces(run *r, sx_tensor *results)
+{
+    sx_arena_init(&r->piece_arena, 0);
+    r->piece_arena.budget = r->arena->budget;
+    sx_status status = run_all(r, results);
+    sx_arena_deinit(&r->piece_arena);
+    sx_budget_release(r->arena->budget, r->checked_bytes);
+    return status;
+}
+
 sx_status sx_pieces_run(sx_pieces *p, const sx_tensor *args, int64_t batch, const sx_cancel *cancel,
                         sx_arena *arena, sx_tensor *results)
 {
@@ -495,10 +536,92 @@ sx_status sx_pieces_run(sx_pieces *p, const sx_tensor *args, int64_t batch, cons
              .arena = arena,
              .batch = batch,
              .max_piece = atomic_load(&p->max_piece)};
-    sx_arena_init(&r.piece_arena, 0);
-    r.piece_arena.budget = arena->budget;
-    sx_status status = run_all(&r, results);
-    sx_arena_deinit(&r.piece_arena);
-    sx_budget_release(arena->budget, r.checked_bytes);
+    return run_pieces(&r, results);
+}
+
+/* ---- Quantizing ---- */
+
+/* Room for the largest of the values to observe, of one row. */
+static sx_status make_watch_room(watch *w)
+{
+    int64_t most = 0;
+    for (int i = 0; i < sx_program_output_count(w->program); i++) {
+        const sx_type one = sx_type_with_batch(*sx_program_output_type(w->program, i), 1);
+        most = SX_MAX(most, sx_type_bytes(&one));
+    }
+    w->data = sx_alloc((size_t)most + 1, 1);
+    return w->data != NULL ? SX_OK : sx_no_memory("for a calibration");
+}
+
+static sx_status watch_examples(sx_pieces *p, sx_calibration *calibration, const sx_tensor *args,
+                                int64_t batch, const sx_cancel *cancel, sx_arena *arena,
+                                sx_tensor *results)
+{
+    watch w = {.calibration = calibration};
+    SX_TRY(sx_session_add_program(p->session, sx_calibration_graph(calibration), &w.program));
+    run r = {.p = p,
+             .args = args,
+             .cancel = cancel,
+             .arena = arena,
+             .batch = batch,
+             .max_piece = 1, /* no padding is observed */
+             .watch = &w};
+    sx_status status = make_watch_room(&w);
+    status = status == SX_OK ? run_pieces(&r, results) : status;
+    sx_free(w.data);
+    sx_session_drop_program(p->session, w.program);
     return status;
+}
+
+/* The program from now on. */
+static sx_status take_quantized(sx_pieces *p, sx_graph *graph)
+{
+    sx_program *program;
+    sx_status status = sx_session_add_program(p->session, graph, &program);
+    if (status != SX_OK) {
+        sx_graph_destroy(graph);
+        return status;
+    }
+    sx_session_drop_program(p->session, p->program);
+    p->program = program;
+    p->quantized = graph;
+    atomic_store(&p->fitting, 0);
+    return SX_OK;
+}
+
+sx_status sx_pieces_quantize(sx_pieces *p, const sx_tensor *args, int64_t batch,
+                             const sx_cancel *cancel, sx_arena *arena, sx_tensor *results,
+                             sx_pieces_quantized *out)
+{
+    sx_calibration *c;
+    sx_graph *graph;
+    if (p->program == NULL || p->quantized != NULL) {
+        return sx_error(SX_FAILED_PRECONDITION, p->program == NULL
+                                                    ? "nothing to quantize: it runs on the host"
+                                                    : "it is quantized already");
+    }
+    SX_TRY(sx_calibration_create(p->spec->steps[p->device].graph, &c));
+    sx_status status = watch_examples(p, c, args, batch, cancel, arena, results);
+    status = status == SX_OK ? sx_calibration_finish(c, &graph) : status;
+    status = status == SX_OK ? take_quantized(p, graph) : status;
+    if (status != SX_OK) {
+        sx_calibration_destroy(c);
+        return status;
+    }
+    p->calibration = c;
+    *out = (sx_pieces_quantized){sx_calibration_points(c)->products,
+                                 sx_calibration_points(c)->skipped};
+    return SX_OK;
+}
+
+sx_status sx_pieces_quantize_like(sx_pieces *p, const sx_pieces *like)
+{
+    sx_graph *graph;
+    if (p->program == NULL || p->quantized != NULL || like->calibration == NULL ||
+        memcmp(&p->spec->steps[p->device].digests[0], &like->spec->steps[like->device].digests[0],
+               sizeof(sx_digest)) != 0) {
+        return SX_OK;
+    }
+    SX_TRY(sx_calibration_apply(like->calibration, p->spec->steps[p->device].graph, &graph));
+    return take_quantized(p, graph);
 }

@@ -50,4 +50,22 @@ SX_MUST_USE sx_status sx_pieces_prepare(sx_pieces *p);
 SX_MUST_USE sx_status sx_pieces_run(sx_pieces *p, const sx_tensor *args, int64_t batch,
                                     const sx_cancel *cancel, sx_arena *arena, sx_tensor *results);
 
+/* What became of the products of convolutions and matrices. */
+typedef struct sx_pieces_quantized {
+    int products; /* that multiply 8-bit integers now, */
+    int skipped;  /* and others, in float32 */
+} sx_pieces_quantized;
+
+/* Turns the device step into one of 8-bit integers, whose ranges are those of these examples
+ * (runtime/calibration.h); results[] are those of float32. No other run may be in progress.
+ * FAILED_PRECONDITION: it has nothing to quantize, or is quantized. Other errors: those of
+ * sx_pieces_run(), after which it is as before. */
+SX_MUST_USE sx_status sx_pieces_quantize(sx_pieces *p, const sx_tensor *args, int64_t batch,
+                                         const sx_cancel *cancel, sx_arena *arena,
+                                         sx_tensor *results, sx_pieces_quantized *out);
+
+/* Gives these pieces the ranges of others, quantized before, whose device step differs in names
+ * alone; they stay as they are if it does not. */
+SX_MUST_USE sx_status sx_pieces_quantize_like(sx_pieces *p, const sx_pieces *like);
+
 #endif

@@ -287,3 +287,15 @@ sx_status sx_session_add_program(sx_session *s, const sx_graph *graph, sx_progra
     *out_program = p;
     return SX_OK;
 }
+
+void sx_session_drop_program(sx_session *s, sx_program *program)
+{
+    sx_program **at = &s->programs;
+    while (*at != NULL && *at != program) {
+        at = &(*at)->next;
+    }
+    if (*at != NULL) {
+        *at = program->next;
+        sx_program_destroy(program);
+    }
+}

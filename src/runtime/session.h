@@ -63,6 +63,9 @@ int sx_session_replicas(const sx_session *session);
 SX_MUST_USE sx_status sx_session_add_program(sx_session *session, const sx_graph *graph,
                                              sx_program **out_program);
 
+/* Frees a program that no thread uses. */
+void sx_session_drop_program(sx_session *session, sx_program *program);
+
 /* What the program's graph computes, which lives as long: sx_graph_digest() without names. Programs
  * of a session with equal digests share their slots' executables. Before the first slot. */
 void sx_program_set_digest(sx_program *program, const sx_digest *digest);

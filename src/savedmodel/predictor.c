@@ -16,6 +16,7 @@
 #include "runtime/function_run.h"
 #include "runtime/pieces.h"
 #include "savedmodel/import_library.h"
+#include "savedmodel/int8_report.h"
 #include "savedmodel/load_tables.h"
 
 /* A signature, ready to run. */
@@ -318,9 +319,10 @@ size_t sx_predictor_memory_limit(const sx_predictor *p)
 /* Opens the device, which is one: programs that run whole have no replicas. */
 static sx_status open_device(sx_predictor *p, const sx_predictor_options *options)
 {
-    sx_session_options session = {
-        .platform = {.cpu = {.threads = options->threads, .profile = options->profile}},
-        .memory = &p->memory};
+    sx_session_options session = {.platform = {.cpu = {.threads = options->threads,
+                                                       .profile = options->profile,
+                                                       .integers = options->int8 != NULL}},
+                                  .memory = &p->memory};
     const sx_strategy_args args = {
         .device = options->device, .pjrt_plugin = options->pjrt_plugin, .python = options->python};
     SX_TRY(sx_strategy_of_one(&args, "a SavedModel", &p->strategy));
@@ -356,6 +358,8 @@ static sx_status make_ready(sx_predictor *p, const sx_predictor_options *options
     SX_TRY(read);
     return options->compile_at_load && p->stored == NULL ? prepare_all(p, options->cancel) : SX_OK;
 }
+
+static sx_status quantize(sx_predictor *p, const sx_predictor_options *options);
 
 /* Whether programs of the model multiply by a matrix of some size. */
 static bool has_products(const sx_saved_model *m)
@@ -420,6 +424,9 @@ sx_status sx_predictor_load(const char *dir, const sx_predictor_options *options
         status = sx_load_tables(p->model, p->library, p->session, &p->memory, &p->limits,
                                 options->cancel, p->tables);
         sx_saved_model_drop_constants(p->model);
+    }
+    if (status == SX_OK && options->int8 != NULL) {
+        status = sx_status_annotate(quantize(p, options), __FILE__, __LINE__, "in int8");
     }
     if (started) {
         pthread_join(products, NULL);
@@ -504,18 +511,12 @@ static void as_complex(sx_tensor *t, sx_dtype dtype)
     }
 }
 
-sx_status sx_predictor_run(sx_predictor *p, const sx_signature *signature, const sx_tensor *inputs,
-                           const sx_cancel *cancel, sx_arena *arena, sx_tensor *outputs)
+/* The inputs as the library has them. *out_batch: their rows, -1 if none has rows; *out_differs:
+ * not all have as many. */
+static sx_status take_inputs(const sx_signature *signature, const sx_tensor *inputs,
+                             sx_arena *arena, sx_tensor **out, int64_t *out_batch,
+                             bool *out_differs)
 {
-    size_t n;
-    const sx_signature *first = sx_saved_model_signatures(p->model, &n);
-    if (signature < first || signature >= first + n) {
-        return sx_error(SX_INVALID_ARGUMENT, "the signature does not belong to this model");
-    }
-    const ready *r = &p->ready[signature - first];
-    if (r->why != NULL) {
-        return sx_error(r->code, "%s", r->why);
-    }
     int64_t batch = -1;
     bool differs = false;
     sx_tensor *real = sx_arena_array(arena, signature->n_inputs + 1, sx_tensor);
@@ -531,6 +532,28 @@ sx_status sx_predictor_run(sx_predictor *p, const sx_signature *signature, const
         real[i] = inputs[i];
         as_parts(&real[i]);
     }
+    *out = real;
+    *out_batch = batch;
+    *out_differs = differs;
+    return SX_OK;
+}
+
+sx_status sx_predictor_run(sx_predictor *p, const sx_signature *signature, const sx_tensor *inputs,
+                           const sx_cancel *cancel, sx_arena *arena, sx_tensor *outputs)
+{
+    size_t n;
+    const sx_signature *first = sx_saved_model_signatures(p->model, &n);
+    if (signature < first || signature >= first + n) {
+        return sx_error(SX_INVALID_ARGUMENT, "the signature does not belong to this model");
+    }
+    const ready *r = &p->ready[signature - first];
+    if (r->why != NULL) {
+        return sx_error(r->code, "%s", r->why);
+    }
+    int64_t batch;
+    bool differs;
+    sx_tensor *real;
+    SX_TRY(take_inputs(signature, inputs, arena, &real, &batch, &differs));
     SX_TRY(r->pieces != NULL && !differs
                ? sx_pieces_run(r->pieces, real, batch < 0 ? 1 : batch, cancel, arena, outputs)
                : sx_runner_run(p->runner, signature->key, real, (int)signature->n_inputs, outputs,
@@ -539,4 +562,64 @@ sx_status sx_predictor_run(sx_predictor *p, const sx_signature *signature, const
         as_complex(&outputs[i], signature->outputs[i].type.dtype);
     }
     return SX_OK;
+}
+
+/* ---- 8-bit integers ---- */
+
+static sx_status quantize_signature(sx_predictor *p, const sx_signature *signature,
+                                    const sx_predictor_options *options, sx_arena *arena)
+{
+    size_t n;
+    const sx_int8_calibration *c = options->int8;
+    ready *r = &p->ready[signature - sx_saved_model_signatures(p->model, &n)];
+    int64_t batch;
+    bool differs;
+    sx_tensor *real, *before = sx_arena_array(arena, signature->n_outputs + 1, sx_tensor),
+                     *after = sx_arena_array(arena, signature->n_outputs + 1, sx_tensor);
+    sx_pieces_quantized quantized;
+    if (before == NULL || after == NULL) {
+        return sx_no_memory("for a calibration");
+    }
+    if (r->why != NULL) {
+        return sx_error(r->code, "%s", r->why);
+    }
+    if (r->pieces == NULL) {
+        return sx_error(SX_FAILED_PRECONDITION,
+                        "the signature does not compute each example by itself");
+    }
+    SX_TRY(take_inputs(signature, c->inputs, arena, &real, &batch, &differs), "the calibration");
+    if (batch <= 0 || differs) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        differs ? "the calibration: inputs have different numbers of examples"
+                                : "the calibration has no examples");
+    }
+    SX_TRY(sx_pieces_quantize(r->pieces, real, batch, options->cancel, arena, before, &quantized));
+    for (size_t i = 0; i < n; i++) { /* another that decodes nothing, or has another name */
+        if (p->ready[i].pieces != NULL && p->ready[i].why == NULL) {
+            SX_TRY(sx_pieces_quantize_like(p->ready[i].pieces, r->pieces));
+        }
+    }
+    SX_TRY(sx_pieces_run(r->pieces, real, batch, options->cancel, arena, after));
+    if (c->on_report != NULL) {
+        sx_int8_report report = {.signature = signature->key,
+                                 .products = quantized.products,
+                                 .skipped = quantized.skipped,
+                                 .examples = batch};
+        sx_int8_compare(signature, before, after, c->labels, &report);
+        c->on_report(c->user, &report);
+    }
+    return SX_OK;
+}
+
+static sx_status quantize(sx_predictor *p, const sx_predictor_options *options)
+{
+    const char *name = options->int8->signature;
+    const sx_signature *signature;
+    sx_arena arena;
+    SX_TRY(sx_saved_model_find_signature(p->model, name != NULL ? name : SX_SERVING_DEFAULT,
+                                         &signature));
+    sx_arena_init(&arena, 0);
+    sx_status status = quantize_signature(p, signature, options, &arena);
+    sx_arena_deinit(&arena);
+    return sx_status_annotate(status, __FILE__, __LINE__, "signature \"%s\"", signature->key);
 }

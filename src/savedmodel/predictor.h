@@ -14,6 +14,8 @@
 #ifndef SX_SAVEDMODEL_PREDICTOR_H
 #define SX_SAVEDMODEL_PREDICTOR_H
 
+#include <sextant/infer.h>
+
 #include "base/cancel.h"
 #include "image/image.h"
 #include "savedmodel/saved_model_read.h"
@@ -41,7 +43,8 @@ typedef struct sx_predictor_options {
     /* Checked before each node that is imported, each variable that is read and each program that
      * is compiled; used by the load alone. NULL = none. */
     const sx_cancel *cancel;
-    struct sx_profile *profile; /* as in sx_cpu_options; outlives the predictor */
+    const sx_int8_calibration *int8; /* as in sx_servable_options; NULL = float32 */
+    struct sx_profile *profile;      /* as in sx_cpu_options; outlives the predictor */
 } sx_predictor_options;
 
 /* Loads dir/saved_model.pb and its variables; `options` may be NULL. Signatures that cannot be

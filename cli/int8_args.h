@@ -1,0 +1,41 @@
+/* Shared by commands that run a SavedModel: --precision int8 and the examples that it needs. */
+#ifndef SX_CLI_INT8_ARGS_H
+#define SX_CLI_INT8_ARGS_H
+
+#include <sextant/infer.h>
+
+#include "command.h"
+
+typedef struct sx_int8_args {
+    const char *precision;
+    sx_words calibration;
+    int64_t examples;
+} sx_int8_args;
+
+/* The rows, for a command whose options struct has the field `int8_args`. */
+#define SX_INT8_ARGS_ROWS(type)                                                                  \
+    {"precision", SX_OPTION_CHOICE, SX_OPT(type, int8_args.precision),                           \
+     "int8: convolutions and products of matrices multiply 8-bit integers; default: float32",    \
+     .choices = "float32|int8"},                                                                 \
+        {"calibration", SX_OPTION_LIST, SX_OPT(type, int8_args.calibration),                     \
+         "with --precision int8: examples like those that the model will see, as data, for a "   \
+         "model that takes encoded images, or as arrays for the inputs of the signature",        \
+         "DATA|[NAME=]X.npy"},                                                                   \
+    {                                                                                            \
+        "calibration-examples", SX_OPTION_INT, SX_OPT(type, int8_args.examples),                 \
+            "use so many examples, drawn at random from data; default: 256", "N", .min = 1,      \
+                                                                                  .max = 1 << 20 \
+    }
+
+/* A usage error if one of the options needs another. */
+SX_MUST_USE sx_status sx_int8_args_check(sx_invocation *inv, const sx_int8_args *args);
+
+/* Reads the examples for a signature (NULL = serving_default) of the SavedModel in `dir`, which may
+ * have versions, and sets *out to a calibration in the invocation's arena that prints its report to
+ * stderr; to NULL without --precision int8. Errors name the file or the input; NOT_FOUND: no model
+ * yet. */
+SX_MUST_USE sx_status sx_int8_args_read(sx_invocation *inv, const sx_int8_args *args,
+                                        const char *dir, const char *tags, const char *signature,
+                                        const sx_int8_calibration **out);
+
+#endif

@@ -4,7 +4,8 @@ loads what tf2onnx makes of it. Each side is a process; rounds alternate. Of eac
 by the clock and of processors, which a busy machine hurts least, and the median of the rounds' ratios to Sextant.
 
 All processors, or THREADS=1. MODELS="MobileNetV2 lstm", ENGINES="TensorFlow", BATCHES="1 16": those alone. KEEP=DIR
-keeps the models there.
+keeps the models there. PRECISION=int8: in 8-bit integers, calibrated with a few random inputs; ONNX Runtime's
+quantize_static makes the model of both peers, since OpenVINO's own quantizer (nncf) is not among the requirements.
 
 Bound by the convolutions and products (see bench/README.md); goal: 1.0 of the best of the three for each model."""
 
@@ -25,6 +26,7 @@ THREADS = int(os.environ.get("THREADS", "0"))
 SECONDS = 0.5  # of a round, for each side
 APPLICATIONS = ["MobileNetV2", "EfficientNetB0", "ResNet50", "DenseNet121", "InceptionV3", "Xception", "NASNetMobile"]
 MODELS = [*APPLICATIONS, "lstm", "gru", "transformer", "bert"]
+INT8 = os.environ.get("PRECISION") == "int8"
 
 
 def make(name, path):
@@ -46,6 +48,27 @@ def make(name, path):
         sys.exit(done.stdout)
 
 
+def quantize(path):
+    """The ONNX form in 8-bit integers: filters by channel, as ours."""
+    import onnxruntime.quantization as quantization
+    from onnxruntime.quantization.shape_inference import quant_pre_process
+
+    class Examples(quantization.CalibrationDataReader):
+        def __init__(self):
+            import onnxruntime as ort
+            (given,) = ort.InferenceSession(path + ".onnx", providers=["CPUExecutionProvider"]).get_inputs()
+            self.feeds = iter([{given.name: feed_of(given.shape, 1)} for _ in range(8)])
+
+        def get_next(self):
+            return next(self.feeds, None)
+
+    quant_pre_process(path + ".onnx", path + ".prepared.onnx", skip_symbolic_shape=True)
+    quantization.quantize_static(path + ".prepared.onnx", path + ".int8.onnx", Examples(),
+                                 quant_format=quantization.QuantFormat.QDQ, per_channel=True,
+                                 activation_type=quantization.QuantType.QUInt8,
+                                 weight_type=quantization.QuantType.QInt8)
+
+
 # ---- The peers: each loads a model and returns what runs it once ----
 
 def feed_of(shape, batch):
@@ -56,7 +79,7 @@ def feed_of(shape, batch):
 def openvino(path, batch):
     import openvino as ov
     core = ov.Core()
-    model = core.read_model(path)
+    model = core.read_model(path + ".int8.onnx" if INT8 else path)
     feed = feed_of([d.get_max_length() for d in model.inputs[0].partial_shape], batch)
     model.reshape({model.inputs[0]: feed.shape})
     options = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32"}
@@ -70,7 +93,7 @@ def onnxruntime(path, batch):
     import onnxruntime as ort
     options = ort.SessionOptions()
     options.intra_op_num_threads = THREADS
-    session = ort.InferenceSession(path + ".onnx", options, providers=["CPUExecutionProvider"])
+    session = ort.InferenceSession(path + (".int8.onnx" if INT8 else ".onnx"), options, providers=["CPUExecutionProvider"])
     (given,) = session.get_inputs()
     feed = {given.name: feed_of(given.shape, batch)}
     return lambda: session.run(None, feed)
@@ -107,7 +130,8 @@ class Side:
 
 def compare(name, path, batch):
     ours, peers = Side(sides.ours("bench_infer", path, batch, "--serve")), {}
-    for engine in os.environ.get("ENGINES", " ".join(ENGINES)).split():
+    engines = [engine for engine in ENGINES if not INT8 or engine != "TensorFlow"]
+    for engine in os.environ.get("ENGINES", " ".join(engines)).split():
         try:
             peers[engine] = Side(sides.Process(sys.executable, __file__, "--peer", engine, path, batch))
         except RuntimeError as error:
@@ -131,6 +155,8 @@ def main():
             if not os.path.exists(path + ".onnx"):
                 # In a process of its own, so that what TensorFlow holds does not slow the sides down.
                 subprocess.run([sys.executable, __file__, "--make", name, path], check=True, stdout=subprocess.DEVNULL)
+            if INT8 and not os.path.exists(path + ".int8.onnx"):
+                subprocess.run([sys.executable, __file__, "--quantize", path], check=True, stdout=subprocess.DEVNULL)
             for batch in os.environ.get("BATCHES", "1 16").split():
                 compare(name, path, batch)
 
@@ -138,6 +164,8 @@ def main():
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--make"]:
         make(*sys.argv[2:])
+    elif sys.argv[1:2] == ["--quantize"]:
+        quantize(*sys.argv[2:])
     elif sys.argv[1:2] == ["--peer"]:
         engine, path, batch = sys.argv[2:]
         sides.serve(ENGINES[engine](path, int(batch)))

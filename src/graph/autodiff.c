@@ -8,6 +8,7 @@
 #include "base/checked.h"
 #include "base/memory.h"
 #include "graph/builder.h"
+#include "graph/library.h"
 #include "graph/ops/attrs.h"
 
 typedef struct walk {
@@ -68,26 +69,21 @@ static void accumulate(walk *w, const sx_op_def *op, sx_value x, sx_value dx)
 /* Rules see types and attributes: in a function, not all of these are known yet. */
 static sx_status check_known(const walk *w, const sx_node *node)
 {
-    bool host = false; /* and types that are not known */
-    for (int i = 0; i < node->n_inputs + node->n_outputs && (node->op->flags & SX_OP_HOST) != 0;
-         i++) {
+    bool known = true; /* of an operator of the host */
+    for (int i = 0; i < node->n_inputs + node->n_outputs; i++) {
         const sx_value v =
             i < node->n_inputs ? node->inputs[i] : sx_node_output(node, i - node->n_inputs);
-        const sx_type *type = sx_graph_type(w->b->graph, v);
-        bool known = type->rank != SX_UNKNOWN_RANK;
-        for (int d = 0; d < type->rank; d++) {
-            known = known && (type->dims[d] >= 0 || sx_dim_is_batch(type->dims[d]));
-        }
-        host = host || !known;
+        known = known && ((node->op->flags & SX_OP_HOST) == 0 ||
+                          sx_is_shape_known(sx_graph_type(w->b->graph, v)));
     }
     if (w->b->graph->general && node->op != &sx_op_call &&
-        (node->n_attr_operands > 0 || sx_op_has_regions(node->op) || host)) {
+        (node->n_attr_operands > 0 || sx_op_has_regions(node->op) || !known)) {
         return sx_error(SX_UNIMPLEMENTED,
                         "%s \"%s\" has no gradient in this function, because %s; make it part of a "
                         "function of its own and call that",
                         node->op->name, node->name,
                         node->n_attr_operands > 0 ? "its attributes are computed"
-                        : host                    ? "its shapes are not known yet"
+                        : !known                  ? "its shapes are not known yet"
                                                   : "its regions' types are not known yet");
     }
     return SX_OK;

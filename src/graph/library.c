@@ -179,6 +179,15 @@ sx_status sx_library_add(sx_library *library, const char *name, sx_builder *b)
 
 /* ---- Checks ---- */
 
+bool sx_is_shape_known(const sx_type *t)
+{
+    bool known = t->rank >= 0;
+    for (int i = 0; i < t->rank && known; i++) {
+        known = t->dims[i] >= 0 || sx_dim_is_batch(t->dims[i]);
+    }
+    return known;
+}
+
 bool sx_type_may_be(const sx_type *type, const sx_type *declared)
 {
     if (type->dtype != declared->dtype) {

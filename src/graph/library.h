@@ -49,6 +49,8 @@ SX_MUST_USE sx_status sx_library_learn(sx_library *library);
 /* `shaping` of a region or a late call's function: `out` has n_args elements. */
 SX_MUST_USE sx_status sx_shaping_args(const sx_library *library, const sx_graph *body, bool *out);
 
+/* Whether rank and dimensions are known: counts and c·N. */
+bool sx_is_shape_known(const sx_type *t);
 /* Whether a value of type `type` may have the declared type. Unknown parts match anything. */
 bool sx_type_may_be(const sx_type *type, const sx_type *declared);
 

@@ -24,18 +24,7 @@ sx_status sx_specialize_no_memory(void)
 
 bool sx_is_device_type(const sx_type *t)
 {
-    bool fits = t->rank >= 0 && sx_dtype_bytes(t->dtype) > 0;
-    for (int i = 0; i < t->rank && fits; i++) {
-        fits = t->dims[i] >= 0 || sx_dim_is_batch(t->dims[i]);
-    }
-    return fits;
-}
-
-bool sx_is_shape_known(const sx_type *t)
-{
-    sx_type numbers = *t;
-    numbers.dtype = SX_F32;
-    return sx_is_device_type(&numbers);
+    return sx_dtype_bytes(t->dtype) > 0 && sx_is_shape_known(t);
 }
 
 sx_status sx_contradicts(const char *what, int i, const sx_type *got, const sx_type *declared)

@@ -74,32 +74,14 @@ static sx_status emit_part(const parts *p, int part, const int *args, int n_args
                            const int *results, int n_results, sx_graph **out)
 {
     sx_specializer *s = p->s;
-    sx_emitter e;
-    sx_graph *made = NULL;
-    sx_status status = sx_emitter_init(&e, s);
-    status = status != SX_OK ? status : sx_emitter_begin(&e, true);
-    char name[32];
-    for (int i = 0; i < n_args && status == SX_OK; i++) {
-        snprintf(name, sizeof(name), "x%d", i);
-        e.here[args[i]] = sx_input(e.b, name, sx_type_without_batch(s->vals[args[i]].type));
+    bool *chosen = sx_arena_array(s->arena, s->n_rows + 1, bool);
+    if (chosen == NULL) {
+        return sx_specialize_no_memory();
     }
-    for (int k = 0; k < s->n_rows && status == SX_OK; k++) {
-        if (p->of[k] == part) {
-            status = sx_name_node(s->rows[k].node, sx_emit_row(&e, &s->rows[k]));
-        }
+    for (int k = 0; k < s->n_rows; k++) {
+        chosen[k] = p->of[k] == part;
     }
-    for (int i = 0; i < n_results && status == SX_OK; i++) {
-        snprintf(name, sizeof(name), "y%d", i);
-        sx_output(e.b, name, sx_emitted_value(&e, results[i]));
-    }
-    status = status != SX_OK ? status : sx_builder_finish(e.b, &made);
-    if (status == SX_OK) {
-        *out = sx_graph_copy(s->arena, made);
-        status = *out == NULL ? sx_specialize_no_memory() : SX_OK;
-    }
-    sx_graph_destroy(made);
-    sx_emitter_deinit(&e);
-    return status;
+    return sx_emit_graph(s, true, chosen, args, n_args, results, n_results, out);
 }
 
 /* A deciding row as a graph of that node, its attributes resolved. */

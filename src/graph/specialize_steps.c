@@ -661,6 +661,38 @@ sx_status sx_emit_steps(sx_specializer *s, const int *results, int n_results)
     return SX_OK;
 }
 
+sx_status sx_emit_graph(sx_specializer *s, bool late, const bool *chosen, const int *args,
+                        int n_args, const int *results, int n_results, sx_graph **out)
+{
+    sx_emitter e;
+    sx_graph *made = NULL;
+    char name[32];
+    sx_status status = sx_emitter_init(&e, s);
+    status = status != SX_OK ? status : sx_emitter_begin(&e, late);
+    for (int i = 0; i < n_args && status == SX_OK; i++) {
+        const sx_type *type = &s->vals[args[i]].type;
+        snprintf(name, sizeof(name), "x%d", i);
+        e.here[args[i]] = sx_input(e.b, name, late ? sx_type_without_batch(*type) : *type);
+    }
+    for (int k = 0; k < s->n_rows && status == SX_OK; k++) {
+        if (chosen != NULL ? chosen[k] : s->rows[k].live) {
+            status = sx_name_node(s->rows[k].node, sx_emit_row(&e, &s->rows[k]));
+        }
+    }
+    for (int i = 0; i < n_results && status == SX_OK; i++) {
+        snprintf(name, sizeof(name), "y%d", i);
+        sx_output(e.b, name, sx_emitted_value(&e, results[i]));
+    }
+    status = status != SX_OK ? status : sx_builder_finish(e.b, &made);
+    if (status == SX_OK) {
+        *out = sx_graph_copy(s->arena, made);
+        status = *out == NULL ? sx_specialize_no_memory() : SX_OK;
+    }
+    sx_graph_destroy(made);
+    sx_emitter_deinit(&e);
+    return status;
+}
+
 sx_status sx_emit_region(sx_specializer *s, const int *args, int n_args, const int *results,
                          int n_results, bool host, sx_graph **out)
 {
@@ -677,34 +709,5 @@ sx_status sx_emit_region(sx_specializer *s, const int *args, int n_args, const i
         const sx_type *type = &s->vals[results[i]].type;
         fits = sx_is_device_type(type) || (host && sx_is_shape_known(type));
     }
-    if (!fits) {
-        return SX_OK;
-    }
-    sx_emitter e;
-    sx_graph *made = NULL;
-    sx_status status = sx_emitter_init(&e, s);
-    status = status != SX_OK ? status : sx_emitter_begin(&e, false);
-    for (int i = 0; i < n_args && status == SX_OK; i++) {
-        char name[32];
-        snprintf(name, sizeof(name), "x%d", i);
-        e.here[args[i]] = sx_input(e.b, name, s->vals[args[i]].type);
-    }
-    for (int k = 0; k < s->n_rows && status == SX_OK; k++) {
-        if (s->rows[k].live) {
-            status = sx_name_node(s->rows[k].node, sx_emit_row(&e, &s->rows[k]));
-        }
-    }
-    for (int i = 0; i < n_results && status == SX_OK; i++) {
-        char name[32];
-        snprintf(name, sizeof(name), "y%d", i);
-        sx_output(e.b, name, sx_emitted_value(&e, results[i]));
-    }
-    status = status != SX_OK ? status : sx_builder_finish(e.b, &made);
-    if (status == SX_OK) {
-        *out = sx_graph_copy(s->arena, made);
-        status = *out == NULL ? sx_specialize_no_memory() : SX_OK;
-    }
-    sx_graph_destroy(made);
-    sx_emitter_deinit(&e);
-    return status;
+    return fits ? sx_emit_graph(s, false, NULL, args, n_args, results, n_results, out) : SX_OK;
 }

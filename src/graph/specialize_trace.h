@@ -73,10 +73,8 @@ typedef struct sx_specializer {
 sx_status sx_specialize_no_memory(void);
 /* The vals and the rows, and what was charged for them. */
 void sx_free_trace(sx_specializer *s);
-/* Whether a device can hold it: a known rank, counts and c·N, and numbers. */
+/* Whether a device can hold it: a known shape, and numbers. */
 bool sx_is_device_type(const sx_type *t);
-/* The same, of any dtype. */
-bool sx_is_shape_known(const sx_type *t);
 /* INVALID_ARGUMENT: "WHAT i is GOT, but is declared as DECLARED". */
 sx_status sx_contradicts(const char *what, int i, const sx_type *got, const sx_type *declared);
 /* Adds the node's place and name to an error. */
@@ -160,6 +158,11 @@ void sx_emitter_deinit(sx_emitter *e);
 /* The val in the graph: computed there, a constant of it, or a new input. */
 sx_value sx_emitted_value(sx_emitter *e, int v);
 SX_MUST_USE sx_status sx_emit_row(sx_emitter *e, const sx_trace_row *r);
+/* The chosen rows (NULL = the live ones) as a graph (x0 = args[0], ...) -> y0 = results[0], ... in
+ * the specializer's arena; `late`: as a function. */
+SX_MUST_USE sx_status sx_emit_graph(sx_specializer *s, bool late, const bool *chosen,
+                                    const int *args, int n_args, const int *results, int n_results,
+                                    sx_graph **out);
 /* The type as a late call's function declares it: c·N and symbols here are unknown there. */
 sx_type sx_type_without_batch(sx_type t);
 /* Marks what results and effects need. Before times are known, all attribute operands count as

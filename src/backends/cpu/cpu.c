@@ -485,10 +485,10 @@ static void keep_event(cpu_run *r, const sx_profile_event *event)
     }
 }
 
-/* Into how many parts `workers` divide a step, of `grain` elements at least; below 2: it is not. */
+/* Into how many parts `workers` divide a step, of `grain` elements at least; 1: it is not. */
 static int64_t parts_of(const sx_cpu_step *s, int64_t grain, int workers)
 {
-    return SX_MIN(s->range / grain, workers);
+    return workers == 1 || s->range < 2 * grain ? 1 : SX_MIN(s->range / grain, workers);
 }
 
 /* The elements of a step for one of `workers`, none for some if it is small; false: it is too small
@@ -524,23 +524,24 @@ static void run_part(void *user, int worker)
 
 enum { TEAM_GRAINS = 4 }; /* beginning takes some time */
 
-/* How many of oneDNN's team run the step, which is not its own; below 2: it is too small. */
+/* How many of oneDNN's team run the step, which is not its own; 1: it is too small. */
 static int64_t team_of(const cpu_run *r, const sx_cpu_step *s)
 {
-    const int workers = plan_of(r)->team ? platform_of(r->head.executable)->workers : 1;
-    return parts_of(s, TEAM_GRAINS * s->grain, workers);
+    return plan_of(r)->team
+               ? parts_of(s, TEAM_GRAINS * s->grain, platform_of(r->head.executable)->workers)
+               : 1;
 }
 
 /* All of a step; where oneDNN has a team, by the team, if it is large. */
 static void run_whole(const cpu_run *r, const sx_cpu_step *s, const sx_cpu_call *call)
 {
-    const int workers = platform_of(r->head.executable)->workers;
-    const team_step t = {s, call, TEAM_GRAINS * s->grain, workers};
-    if (team_of(r, s) > 1) {
-        sx_dnn_team_run(workers, run_part, (void *)&t);
-    } else {
+    if (team_of(r, s) == 1) {
         s->run(s, call);
+        return;
     }
+    const int workers = platform_of(r->head.executable)->workers;
+    team_step t = {s, call, TEAM_GRAINS * s->grain, workers};
+    sx_dnn_team_run(workers, run_part, &t);
 }
 
 static void run_step(cpu_run *r, const sx_cpu_step *s, int worker, const sx_cpu_call *call)
@@ -1071,18 +1072,18 @@ static sx_status cpu_profile(sx_run *head, const sx_kernel_time **out_rows, int 
         for (int w = 0; w < workers; w++) {
             ns += r->times_ns[(int64_t)w * p->n_steps + i];
         }
-        r->profile[i] = (sx_kernel_time){
-            .kernel = s->kernel,
-            .node = s->node,
-            .ops = s->ops,
-            .calls = s->once ? 0 : r->calls, /* it was not recorded */
-            .total_ns = ns,
-            .least_ns = p->shards == 1 ? r->least_ns[i] : 0,
-            .flops = s->flops,
-            .bytes = s->bytes,
-            .threads = p->team && s->onednn ? workers : (int)SX_MAX(team_of(r, s), 1),
-            .host = s->host,
-            .bf16 = s->bf16};
+        r->profile[i] =
+            (sx_kernel_time){.kernel = s->kernel,
+                             .node = s->node,
+                             .ops = s->ops,
+                             .calls = s->once ? 0 : r->calls, /* it was not recorded */
+                             .total_ns = ns,
+                             .least_ns = p->shards == 1 ? r->least_ns[i] : 0,
+                             .flops = s->flops,
+                             .bytes = s->bytes,
+                             .threads = p->team && s->onednn ? workers : (int)team_of(r, s),
+                             .host = s->host,
+                             .bf16 = s->bf16};
     }
     for (int k = 0; k < p->n_stages; k++) {
         count_pieces(r, &p->stages[k]);

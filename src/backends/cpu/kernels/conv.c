@@ -1,8 +1,7 @@
 /* Convolutions: oneDNN's primitives over NHWC (onednn2.h), with bias and relu in the forward one
  * and the bias gradient in the filter's; 1x1 backward as matrix products, where oneDNN 2.6 is at a
  * third of the machine's rate over NHWC (README). */
-#include "backends/cpu/kernel.h"
-#include "backends/cpu/onednn2.h"
+#include "backends/cpu/kernels/conv.h"
 
 /* ---- Fusion ---- */
 
@@ -55,6 +54,18 @@ static sx_status create_conv(sx_dnn_conv_spec *spec, sx_dnn_conv **out)
     return sx_dnn_conv_create(spec, out);
 }
 
+bool sx_cpu_tried(sx_cpu_match *m, sx_status status, sx_dnn_conv *conv)
+{
+    sx_dnn_conv_destroy(conv);
+    if (sx_status_code(status) == SX_RESOURCE_EXHAUSTED && m->error == SX_OK) {
+        m->error = status;
+        return false;
+    }
+    const bool ok = status == SX_OK;
+    sx_status_free(status);
+    return ok;
+}
+
 /* Whether oneDNN has an efficient primitive; creates and discards it. */
 static bool dnn_has(sx_cpu_match *m, const sx_node *n, sx_dnn_conv_kind kind, bool bias,
                     sx_dnn_act act, bool add)
@@ -66,14 +77,7 @@ static bool dnn_has(sx_cpu_match *m, const sx_node *n, sx_dnn_conv_kind kind, bo
     if (status == SX_OK) {
         status = create_conv(&spec, &conv);
     }
-    sx_dnn_conv_destroy(conv);
-    if (sx_status_code(status) == SX_RESOURCE_EXHAUSTED && m->error == SX_OK) {
-        m->error = status; /* no reason to choose another kernel */
-        return false;
-    }
-    bool ok = status == SX_OK;
-    sx_status_free(status);
-    return ok;
+    return sx_cpu_tried(m, status, conv);
 }
 
 /* Forward: relu(conv + bias), conv + bias, conv. in: x, filter, bias. */
@@ -106,7 +110,7 @@ static bool match_forward(sx_cpu_match *m, bool relu, bool bias)
            dnn_has(m, n, SX_DNN_FORWARD, bias, relu ? SX_DNN_RELU : SX_DNN_PLAIN, false);
 }
 
-static sx_dnn_act act_of(const sx_node *n)
+sx_dnn_act sx_cpu_act_of(const sx_node *n)
 {
     return n->op->id == SX_OPID_relu    ? SX_DNN_RELU
            : n->op->id == SX_OPID_relu6 ? SX_DNN_RELU6
@@ -133,7 +137,7 @@ static const sx_node *claim_biased(sx_cpu_match *m, sx_value v, sx_value *bias)
 static bool match_fused(sx_cpu_match *m)
 {
     const sx_node *n = &m->graph->nodes[m->root], *conv = NULL;
-    const sx_dnn_act act = act_of(n);
+    const sx_dnn_act act = sx_cpu_act_of(n);
     sx_value bias = SX_NO_VALUE, added = SX_NO_VALUE;
     if (!m->frozen) {
         return false;
@@ -299,6 +303,11 @@ static void destroy_conv(void *conv)
     sx_dnn_conv_destroy(conv);
 }
 
+sx_status sx_cpu_own_conv(const sx_cpu_site *site, sx_dnn_conv *conv)
+{
+    return sx_cpu_own(site, conv, destroy_conv);
+}
+
 static const sx_node *conv_node(const sx_cpu_site *site)
 {
     const sx_node *found = NULL;
@@ -326,9 +335,9 @@ static conversion convert(const sx_dnn_conv_spec *spec, bool is_read, bool is_na
 
 static sx_status make_slot(const sx_cpu_step *step, void **out)
 {
-    const conv_data *d = step->data;
+    sx_dnn_conv *const *conv = step->data;
     sx_dnn_slot *slot;
-    SX_TRY(sx_dnn_slot_create(d->conv, &slot));
+    SX_TRY(sx_dnn_slot_create(*conv, &slot));
     *out = slot;
     return SX_OK;
 }
@@ -338,6 +347,12 @@ static void destroy_slot(void *slot)
     sx_dnn_slot_destroy(slot);
 }
 
+void sx_cpu_use_slots(sx_cpu_step *step)
+{
+    step->make_state = make_slot;
+    step->destroy_state = destroy_slot;
+}
+
 static sx_status prepare_dnn(const sx_cpu_site *site, sx_cpu_step *step, sx_dnn_conv_kind kind,
                              const char *what, sx_cpu_run_fn *run)
 {
@@ -345,7 +360,7 @@ static sx_status prepare_dnn(const sx_cpu_site *site, sx_cpu_step *step, sx_dnn_
     sx_dnn_conv_spec spec = {.kind = kind,
                              .bias = kind == SX_DNN_FORWARD ? site->n_in > 2 : site->n_out > 1,
                              .add = kind == SX_DNN_FORWARD && site->n_in > 3,
-                             .act = act_of(site->nodes[0]),
+                             .act = sx_cpu_act_of(site->nodes[0]),
                              .bf16 = in_bf16(n),
                              .team = site->plan->team ? site->plan->workers : 1};
     const bool frozen = kind == SX_DNN_FORWARD && (site->frozen_in & 2) != 0;
@@ -356,15 +371,14 @@ static sx_status prepare_dnn(const sx_cpu_site *site, sx_cpu_step *step, sx_dnn_
     }
     SX_TRY(geometry_of(n, site->in, &site->out[0], &spec.geometry));
     SX_TRY(create_conv(&spec, &d->conv));
-    SX_TRY(sx_cpu_own(site, d->conv, destroy_conv));
+    SX_TRY(sx_cpu_own_conv(site, d->conv));
     d->vec = site->vec;
     site->plan->bf16 = site->plan->bf16 || spec.bf16;
     step->bf16 = spec.bf16;
     step->onednn = true;
     step->run = run;
     step->data = d;
-    step->make_state = make_slot;
-    step->destroy_state = destroy_slot;
+    sx_cpu_use_slots(step);
     d->packed = frozen && sx_dnn_conv_packed_bytes(d->conv) > 0;
     step->scratch_bytes = sx_dnn_conv_scratch_bytes(d->conv, d->packed);
     if (d->packed) {

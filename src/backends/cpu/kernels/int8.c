@@ -8,8 +8,7 @@
  * filter's is symmetric. A product of matrices is a convolution of 1x1 over a row of pixels.
  *
  * Without those instructions other rows compute the same nodes in float32. */
-#include "backends/cpu/kernel.h"
-#include "backends/cpu/onednn2.h"
+#include "backends/cpu/kernels/conv.h"
 #include "base/memory.h"
 #include "graph/ops/quantize.h"
 
@@ -87,14 +86,6 @@ static sx_status geometry_of(const sx_node *product, const sx_type *x, const sx_
     return SX_OK;
 }
 
-static sx_dnn_act act_of(const sx_node *n)
-{
-    return n->op->id == SX_OPID_relu    ? SX_DNN_RELU
-           : n->op->id == SX_OPID_relu6 ? SX_DNN_RELU6
-           : n->op->id == SX_OPID_swish ? SX_DNN_SWISH
-                                        : SX_DNN_PLAIN;
-}
-
 static bool is_product(const sx_graph *g, const sx_node *n)
 {
     if (n->op->id == SX_OPID_matmul) {
@@ -166,7 +157,7 @@ static bool find(const sx_cpu_match *m, pattern *p)
         p->quantizer = n;
         n = &g->nodes[k];
     }
-    if (act_of(n) != SX_DNN_PLAIN) {
+    if (sx_cpu_act_of(n) != SX_DNN_PLAIN) {
         const int k = sx_cpu_claimable(m, n->inputs[0], -1);
         if (k < 0) {
             return false;
@@ -210,7 +201,7 @@ static sx_status create(const sx_graph *g, const pattern *p, const sx_type *x,
     spec->kind = SX_DNN_FORWARD;
     spec->bias = true;
     spec->add = p->add != NULL;
-    spec->act = p->act != NULL ? act_of(p->act) : SX_DNN_PLAIN;
+    spec->act = p->act != NULL ? sx_cpu_act_of(p->act) : SX_DNN_PLAIN;
     spec->integers = &integers;
     SX_TRY(geometry_of(p->product, x, filter, &spec->geometry));
     sx_status status = sx_dnn_conv_create(spec, out);
@@ -228,15 +219,8 @@ static bool dnn_has(sx_cpu_match *m, const pattern *p)
     sx_dnn_conv_spec spec = {0};
     sx_status status =
         scales == NULL ? sx_cpu_no_memory() : create(m->graph, p, x, filter, &spec, scales, &conv);
-    sx_dnn_conv_destroy(conv);
     sx_free(scales);
-    if (sx_status_code(status) == SX_RESOURCE_EXHAUSTED && m->error == SX_OK) {
-        m->error = status; /* no reason to choose another kernel */
-        return false;
-    }
-    const bool ok = status == SX_OK;
-    sx_status_free(status);
-    return ok;
+    return sx_cpu_tried(m, status, conv);
 }
 
 /* in: x, filter, the bias and what is added if there are any; the result overwrites that. */
@@ -361,25 +345,6 @@ static void run_int8(const sx_cpu_step *step, const sx_cpu_call *call)
 
 /* ---- Preparing ---- */
 
-static sx_status make_slot(const sx_cpu_step *step, void **out)
-{
-    const int8_data *d = step->data;
-    sx_dnn_slot *slot;
-    SX_TRY(sx_dnn_slot_create(d->conv, &slot));
-    *out = slot;
-    return SX_OK;
-}
-
-static void destroy_slot(void *slot)
-{
-    sx_dnn_slot_destroy(slot);
-}
-
-static void destroy_conv(void *conv)
-{
-    sx_dnn_conv_destroy(conv);
-}
-
 /* The match's nodes again, in the same order. */
 static pattern pattern_of(const sx_cpu_site *site, int8_data *d)
 {
@@ -388,7 +353,7 @@ static pattern pattern_of(const sx_cpu_site *site, int8_data *d)
         const sx_node *n = site->nodes[i];
         if (sx_is_quantizer(n)) {
             p.quantizer = n;
-        } else if (act_of(n) != SX_DNN_PLAIN) {
+        } else if (sx_cpu_act_of(n) != SX_DNN_PLAIN) {
             p.act = n;
         } else if (n->op->id == SX_OPID_add) {
             p.add = n;
@@ -440,7 +405,7 @@ static sx_status prepare_int8(const sx_cpu_site *site, sx_cpu_step *step)
     sx_dnn_conv_spec spec = {.team = site->plan->team ? site->plan->workers : 1,
                              .packs_alone = d->kept};
     SX_TRY(create(site->graph, &p, &site->in[0], filter, &spec, scales, &d->conv));
-    SX_TRY(sx_cpu_own(site, d->conv, destroy_conv));
+    SX_TRY(sx_cpu_own_conv(site, d->conv));
     (void)has_filter_steps(site->graph, site->values_in[1], steps);
     d->steps = steps;
     d->scales = scales;
@@ -462,8 +427,7 @@ static sx_status prepare_int8(const sx_cpu_site *site, sx_cpu_step *step)
     step->onednn = true;
     step->run = run_int8;
     step->data = d;
-    step->make_state = make_slot;
-    step->destroy_state = destroy_slot;
+    sx_cpu_use_slots(step);
     if (d->kept) {
         step->prepare_once = prepare_once;
         step->kept_bytes = d->ready_bytes;

@@ -1,0 +1,18 @@
+/* What the kernels over oneDNN's convolutions share: conv.c, int8.c. */
+#ifndef SX_BACKENDS_CPU_KERNELS_CONV_H
+#define SX_BACKENDS_CPU_KERNELS_CONV_H
+
+#include "backends/cpu/kernel.h"
+#include "backends/cpu/onednn2.h"
+
+/* Of an activation that is a post-op; SX_DNN_PLAIN of any other node. */
+sx_dnn_act sx_cpu_act_of(const sx_node *n);
+/* Whether creating a primitive to see if there is one, which is destroyed here, succeeded. Running
+ * out of memory is no reason to choose another kernel: it ends the planning. Takes the status. */
+bool sx_cpu_tried(sx_cpu_match *m, sx_status status, sx_dnn_conv *conv);
+/* Sets the step's state, a slot of the primitive that step->data begins with. */
+void sx_cpu_use_slots(sx_cpu_step *step);
+/* sx_cpu_own() of a primitive. */
+SX_MUST_USE sx_status sx_cpu_own_conv(const sx_cpu_site *site, sx_dnn_conv *conv);
+
+#endif

@@ -215,6 +215,20 @@ static void test_backends_convolutions__only_what_is_read_is_computed(void **sta
 
 /* ---- Borders of zeros ---- */
 
+/* Of a graph with one output: the cpu's, in so many shards, 0 = its choice, beside the host's. */
+static void check_output(const sx_graph *g, int shards, int threads, float tolerance)
+{
+    float *got[BORDER_OUTPUTS], *expected[BORDER_OUTPUTS];
+    int64_t elems[BORDER_OUTPUTS];
+    run_borders(g, &(setting){"host", 1, shards > 0 ? 1 : 0, SX_F32}, expected, elems);
+    run_borders(g, &(setting){"cpu", threads, shards, SX_F32}, got, elems);
+    for (int64_t k = 0; k < elems[0]; k++) {
+        assert_true(fabsf(got[0][k] - expected[0][k]) <= tolerance);
+    }
+    sx_free(got[0]);
+    sx_free(expected[0]);
+}
+
 /* Steps of the kernel in the graph's plan. */
 static int kernel_count(const sx_graph *g, const char *kernel)
 {
@@ -251,8 +265,6 @@ static void test_backends_convolutions__pad_their_image(void **state)
     for (size_t i = 0; i < SX_COUNT(cases); i++) {
         sx_builder *b;
         sx_graph *g;
-        float *got[BORDER_OUTPUTS], *expected[BORDER_OUTPUTS];
-        int64_t elems[BORDER_OUTPUTS];
         assert_ok(sx_builder_create(&b));
         sx_value x = sx_input(b, "x", sx_type_of(SX_F32, SX_BATCH, 9, 8, 4));
         sx_value w = sx_input(b, "w", sx_type_of(SX_F32, cases[i].kernel, cases[i].kernel, 4, 6));
@@ -264,14 +276,8 @@ static void test_backends_convolutions__pad_their_image(void **state)
                                .pads = {cases[i].padding == SX_EXPLICIT ? 1 : 0}));
         assert_ok(sx_builder_finish(b, &g));
         sx_builder_destroy(b);
-        run_borders(g, &(setting){"host", 1, 1, SX_F32}, expected, elems);
-        run_borders(g, &(setting){"cpu", 2, 2, SX_F32}, got, elems);
-        for (int64_t k = 0; k < elems[0]; k++) {
-            assert_true(fabsf(got[0][k] - expected[0][k]) <= 1e-5F);
-        }
+        check_output(g, 2, 2, 1e-5F);
         assert_int_equal(kernel_count(g, "pad"), cases[i].pads);
-        sx_free(got[0]);
-        sx_free(expected[0]);
         sx_graph_destroy(g);
     }
 }
@@ -308,8 +314,6 @@ static void test_backends_convolutions__one_large_example(void **state)
     (void)state;
     sx_builder *b;
     sx_graph *g;
-    float *got[BORDER_OUTPUTS], *expected[BORDER_OUTPUTS];
-    int64_t elems[BORDER_OUTPUTS];
     assert_ok(sx_builder_create(&b));
     sx_value x = sx_input(b, "x", sx_type_of(SX_F32, 1, 28, 28, 32));
     sx_value w = sx_input(b, "w", sx_type_of(SX_F32, 3, 3, 32, 64));
@@ -317,13 +321,7 @@ static void test_backends_convolutions__one_large_example(void **state)
     sx_output(b, "y", sx_relu(b, sx_bias_add(b, sx_nn_conv2d(b, x, w), bias)));
     assert_ok(sx_builder_finish(b, &g));
     sx_builder_destroy(b);
-    run_borders(g, &(setting){"host", 1, 0, SX_F32}, expected, elems);
-    run_borders(g, &(setting){"cpu", 2, 0, SX_F32}, got, elems);
-    for (int64_t k = 0; k < elems[0]; k++) {
-        assert_true(fabsf(got[0][k] - expected[0][k]) <= 1e-4F);
-    }
-    sx_free(got[0]);
-    sx_free(expected[0]);
+    check_output(g, 0, 2, 1e-4F);
     sx_graph_destroy(g);
 }
 

@@ -350,9 +350,9 @@ const sx_command sx_command_compile = {
     .about = "libtpu (pip install libtpu) compiles for TPUs ahead of time: no TPU is needed, and "
              "nothing runs. A batch that does not fit in memory is an error with the figures, exit "
              "code 5. Figures are cached. Runs, and SavedModels (with --mode predict), are "
-             "compiled as they were built. With --memory, the plan of the CPU's memory is printed: "
-             "the temporaries of a step beside the most bytes that are alive at once, less than "
-             "which no plan takes.",
+             "compiled as they were built. With --memory, prints how much memory the temporaries "
+             "of a step take on the CPU, beside the least that they could: the most bytes that are "
+             "in use at once.",
     .examples = "  sextant compile resnet50 --target tpu:v5e:2x2 --batch-size 1024\n"
                 "  sextant compile resnet50 --target v5litepod-16 --batch-size 4096 --json\n"
                 "  sextant compile resnet50 --target v6e-8 --batch-size 2048 "

@@ -135,8 +135,8 @@ const sx_command sx_command_profile = {
     .about =
         "Runs training steps, or predictions, on generated data and prints each kernel's time, "
         "its arithmetic and its memory traffic beside what this processor can do, which is "
-        "measured once, in about a second, and kept in the user cache. Then the time of all "
-        "threads is divided by cause. Times of an idle machine are the ones to believe.",
+        "measured once, in about a second, and kept in the user cache. Then it prints how much of "
+        "the threads' time goes to each cause. Run it on an idle machine.",
     .examples = "  sextant profile resnet50 --batch-size 16\n"
                 "  sextant profile run1 --svg run1.svg --trace run1.json\n"
                 "  sextant profile models/flowers/1 --batch-size 1 --threads 2\n"

@@ -13,18 +13,19 @@ typedef struct sx_int8_args {
 } sx_int8_args;
 
 /* The rows, for a command whose options struct has the field `int8_args`. */
-#define SX_INT8_ARGS_ROWS(type)                                                                  \
-    {"precision", SX_OPTION_CHOICE, SX_OPT(type, int8_args.precision),                           \
-     "int8: convolutions and products of matrices multiply 8-bit integers; default: float32",    \
-     .choices = "float32|int8"},                                                                 \
-        {"calibration", SX_OPTION_LIST, SX_OPT(type, int8_args.calibration),                     \
-         "with --precision int8: examples like those that the model will see, as data, for a "   \
-         "model that takes encoded images, or as arrays for the inputs of the signature",        \
-         "DATA|[NAME=]X.npy"},                                                                   \
-    {                                                                                            \
-        "calibration-examples", SX_OPTION_INT, SX_OPT(type, int8_args.examples),                 \
-            "use so many examples, drawn at random from data; default: 256", "N", .min = 1,      \
-                                                                                  .max = 1 << 20 \
+#define SX_INT8_ARGS_ROWS(type)                                                                 \
+    {"precision", SX_OPTION_CHOICE, SX_OPT(type, int8_args.precision),                          \
+     "arithmetic of convolutions and matrix products; int8 is faster and slightly less exact; " \
+     "default: float32",                                                                        \
+     .choices = "float32|int8"},                                                                \
+        {"calibration", SX_OPTION_LIST, SX_OPT(type, int8_args.calibration),                    \
+         "with --precision int8: examples of what the model will be given: data, if it takes "  \
+         "encoded images, else arrays of the inputs",                                           \
+         "DATA|[NAME=]X.npy"},                                                                  \
+    {                                                                                           \
+        "calibration-examples", SX_OPTION_INT, SX_OPT(type, int8_args.examples),                \
+            "how many examples to use, drawn at random from data; default: 256", "N",           \
+            .min = 1, .max = 1 << 20                                                            \
     }
 
 /* A usage error if one of the options needs another. */

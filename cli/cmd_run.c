@@ -378,7 +378,9 @@ const sx_command sx_command_run = {
     .examples = "  sextant run models/flowers --image rose.jpg tulip.jpg\n"
                 "  sextant run models/flowers/1 --input x.npy --json\n"
                 "  sextant run --dir models/m/1 --tag_set serve --signature_def serving_default "
-                "--input_exprs 'x=np.ones((2, 3))' --outdir out",
+                "--input_exprs 'x=np.ones((2, 3))' --outdir out\n"
+                "  sextant run models/digits --input x.npy --precision int8 --calibration "
+                "examples.npy",
     .max_words = 1,
     SX_COMMAND_OPTIONS(rows, options),
     .run = run,

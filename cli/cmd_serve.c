@@ -214,7 +214,9 @@ const sx_command sx_command_serve = {
         "when it is ready; a version that cannot be loaded is logged and replaces nothing. "
         "On SIGTERM, SIGHUP or Ctrl-C, the server finishes running requests and exits with 0.",
     .examples = "  sextant serve --model_name=flowers --model_base_path=$PWD/models/flowers "
-                "--rest_api_port=8501",
+                "--rest_api_port=8501\n"
+                "  sextant serve --model_name=flowers --model_base_path=$PWD/models/flowers "
+                "--precision=int8 --calibration=photos/",
     .stops_itself = true,
     SX_COMMAND_OPTIONS(rows, options),
     SX_COMMAND_HINTS(hints),

@@ -495,14 +495,14 @@ static int64_t parts_of(const sx_cpu_step *s, int64_t grain, int workers)
  * to be divided, or cannot be. */
 static bool divide(const sx_cpu_step *s, int64_t grain, int worker, int workers, sx_cpu_call *call)
 {
-    enum { ALIGN = 64 };
-    const int64_t blocks = (s->range + ALIGN - 1) / ALIGN;
+    const int64_t blocks = (s->range + SX_CPU_SPLIT - 1) / SX_CPU_SPLIT;
     const int64_t parts = parts_of(s, grain, workers);
     if (parts < 2) {
         return false;
     }
-    call->begin = SX_MIN(blocks * SX_MIN(worker, parts) / parts * ALIGN, s->range);
-    call->end = SX_MIN(blocks * SX_MIN(worker + 1, parts) / parts * ALIGN, s->range);
+    call->begin = SX_MIN(blocks * SX_MIN(worker, parts) / parts * SX_CPU_SPLIT, s->range);
+    call->end = SX_MIN(blocks * SX_MIN(worker + 1, parts) / parts * SX_CPU_SPLIT, s->range);
+    call->part = worker;
     return true;
 }
 

@@ -36,6 +36,7 @@
 
 enum { SX_CPU_SHARD = 0, SX_CPU_COMMON, SX_CPU_CONST, SX_CPU_KEPT, SX_CPU_ONCE, SX_CPU_ARGS };
 enum { SX_CPU_ALIGN = 64, SX_CPU_LARGE = 64 << 10 }; /* bytes */
+enum { SX_CPU_SPLIT = 64 };                          /* elements */
 
 typedef struct sx_cpu_operand {
     int space;
@@ -49,7 +50,8 @@ typedef struct sx_cpu_call {
     void *const *states;             /* [steps] of this shard: the results of make_state() */
     int shard;
     int64_t first_example; /* of this shard, in the batch */
-    int64_t begin, end;    /* the elements of a ranged step for this call */
+    int64_t begin, end;    /* the elements of a ranged step for this call, */
+    int part;              /* and which of the parts these are: each may have scratch of its own */
     sx_budget *memory;     /* of the executable: charged for what host kernels allocate; or NULL */
     const sx_cancel *cancel;   /* looked at between steps and between the trips of loops; or NULL */
     _Atomic(sx_status) *fault; /* of the execution: the first step that failed */
@@ -71,7 +73,8 @@ struct sx_cpu_step {
     int n_in, n_out;
     sx_cpu_operand scratch;
     int64_t scratch_bytes;
-    int64_t range; /* > 0: elements that may be split among workers, */
+    int64_t
+        range; /* > 0: elements that may be split among workers, at multiples of SX_CPU_SPLIT, */
     int64_t grain; /* so many for each at least; the planner sets it, a kernel may */
     const char *kernel, *node, *ops; /* ops: of the nodes, in their order */
     double flops, bytes;             /* of one call */

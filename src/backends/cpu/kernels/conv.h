@@ -1,4 +1,4 @@
-/* What the kernels over oneDNN's convolutions share: conv.c, int8.c. */
+/* What the kernels of convolutions share: conv.c, int8.c, winograd.c. */
 #ifndef SX_BACKENDS_CPU_KERNELS_CONV_H
 #define SX_BACKENDS_CPU_KERNELS_CONV_H
 
@@ -14,5 +14,12 @@ bool sx_cpu_tried(sx_cpu_match *m, sx_status status, sx_dnn_conv *conv);
 void sx_cpu_use_slots(sx_cpu_step *step);
 /* sx_cpu_own() of a primitive. */
 SX_MUST_USE sx_status sx_cpu_own_conv(const sx_cpu_site *site, sx_dnn_conv *conv);
+
+/* Whether a forward convolution of conv.c is best computed by Winograd's algorithm, in tiles of how
+ * many results along an axis; 0: it is not. */
+int sx_cpu_winograd_tile(const sx_cpu_site *site, const sx_conv2d_attrs *attrs);
+/* The step, in such tiles. in: x, filter, bias and what is added, if there are any. */
+SX_MUST_USE sx_status sx_cpu_prepare_winograd(const sx_cpu_site *site, const sx_conv2d_attrs *attrs,
+                                              int tile, sx_cpu_step *step);
 
 #endif

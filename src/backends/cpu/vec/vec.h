@@ -98,6 +98,17 @@ typedef struct sx_vec_stem {
     const int64_t *offset;
 } sx_vec_stem;
 
+/* A convolution of 3x3 in tiles of m x m results (winograd.inc), NHWC by HWIO. */
+typedef struct sx_vec_winograd {
+    int m; /* 2 or 4 */
+    int64_t n, c, o;
+    int64_t in_h, in_w, out_h, out_w;
+    int64_t top, left;        /* padding */
+    int64_t tiles_h, tiles_w; /* of an image */
+    int64_t block;            /* tiles that are computed together */
+    float low, high;          /* results are clipped to them */
+} sx_vec_winograd;
+
 typedef struct sx_cpu_vec {
     const char *name;
     sx_vec_loop *const *loops; /* [SX_VEC_CODES]; NULL: a word of the row has no vector form */
@@ -171,6 +182,16 @@ typedef struct sx_cpu_vec {
     /* index NULL: no pool behind; dy is the convolution's own */
     void (*stem_backward)(const sx_vec_stem *s, const float *x, const float *y, const float *dy,
                           const uint8_t *index, float *dfilter, float *dbias, float *padded);
+
+    int winograd_width; /* filters of a panel; work is divided into blocks of tiles, by panels */
+    int64_t (*winograd_packed)(const sx_vec_winograd *w);  /* floats of packed filters */
+    int64_t (*winograd_scratch)(const sx_vec_winograd *w); /* floats */
+    void (*winograd_pack)(const sx_vec_winograd *w, const float *filter, float *packed);
+    /* Blocks and panels [begin, end) of y = clip(conv(x, filter) + bias + added); panels of a block
+     * follow one another. bias, added: NULL without; added may be y. */
+    void (*winograd)(const sx_vec_winograd *w, const float *x, const float *packed,
+                     const float *bias, const float *added, float *y, float *scratch, int64_t begin,
+                     int64_t end);
 
     void (*adam)(const sx_vec_adam *a, const float *var, const float *m, const float *v,
                  const float *g, float *out_var, float *out_m, float *out_v, int64_t begin,

@@ -1,0 +1,172 @@
+/* Convolutions of 3x3 and stride 1 with a frozen filter, by Winograd's algorithm: a tile of m x m
+ * results takes (m + 2)^2 products a channel and filter in place of 9 m^2,
+ *
+ *     y = A^T (sum over the channels of (G g G^T) * (B^T d B)) A
+ *
+ * of which only the sum of products, *, is much work: 4/9 of the direct one's for m = 2, 1/4 for
+ * m = 4. d is a tile of the image, (m + 2)^2 pixels of which neighbours share two rows; G g G^T is
+ * made of the filter once, and A, B, G hold small constants. Source: Lavin and Gray, "Fast
+ * Algorithms for Convolutional Neural Networks", 2015.
+ *
+ * Blocking (vec/winograd.inc): of a block of tiles, of one image or several, all places are made,
+ * [place][tile][channel]; then for each panel of filters, (m + 2)^2 products of matrices and the
+ * results, with bias, sum and activation. A panel's filters lie in the order in which they are
+ * read, [panel][place][channel][filter]. So a block's values stay in the second-level cache, and
+ * nothing but the result is written to memory. Blocks and panels are what workers divide; a worker
+ * makes its own blocks' places. An element's bits depend on its tile alone, not on what is computed
+ * with it.
+ *
+ * Error: tiles of 4 x 4 are computed at the points 0, 5/8, -5/8, 3/2, -3/2 and infinity, whose
+ * constants are exact in float32. For random filters of 256 channels the error is 1.7 times the
+ * direct sum's (with the usual points 1 and 2, 4 times), that of 2 x 2 is 0.7 times. Whole networks
+ * keep within 1e-5 of their results (tests/backends/test_winograd.c, bench/README.md).
+ *
+ * Choice: see sx_cpu_winograd_tile(). Programs that train, and evaluate what they train, are not
+ * frozen, and keep to oneDNN. */
+#include <math.h>
+
+#include "backends/cpu/kernels/conv.h"
+#include "base/checked.h"
+
+/* ---- Choosing ---- */
+
+/* What takes how long, in multiply-adds: measured beside oneDNN's direct convolutions
+ * (bench/README.md), on an Intel Xeon with AVX-512. */
+enum {
+    READING = 19,      /* an element of the filter, in the form that is multiplied, from memory */
+    TRANSFORMING = 18, /* an element of a place, of the image or of the sums */
+    LEAST_CHANNELS = 16,
+};
+/* A tile wins if it takes at most this part of the time of the next smaller one, whose filters take
+ * less memory. */
+static const double gain = 0.9;
+
+static double direct_cost(const sx_conv_geometry *g)
+{
+    const double pixels = (double)(g->n * g->h.out * g->w.out);
+    return 9 * (double)g->c * (double)g->o * (pixels + READING);
+}
+
+static int64_t along(int64_t results, int tile)
+{
+    return (results + tile - 1) / tile;
+}
+
+static double cost(const sx_conv_geometry *g, int tile)
+{
+    const double c = (double)g->c, o = (double)g->o, places = (tile + 2) * (tile + 2);
+    const double tiles = (double)(g->n * along(g->h.out, tile) * along(g->w.out, tile));
+    return places * (c * o * (tiles + READING) + tiles * (c + o) * TRANSFORMING);
+}
+
+static bool is_3x3(const sx_conv_window *w)
+{
+    return w->kernel == 3 && w->stride == 1 && w->dilation == 1;
+}
+
+int sx_cpu_winograd_tile(const sx_cpu_site *site, const sx_conv2d_attrs *attrs)
+{
+    /* Of the larger shard: a result does not depend on the shard that its example is in. */
+    const sx_type *x = sx_graph_type(site->plan->variants[0], site->values_in[0]);
+    sx_conv_geometry g;
+    sx_status status = sx_conv_geometry_of(attrs, x, &site->in[1], &g);
+    const bool fits = status == SX_OK && (site->frozen_in & 2) != 0 && site->narrow_in == 0 &&
+                      sx_cpu_act_of(site->nodes[0]) != SX_DNN_SWISH && is_3x3(&g.h) &&
+                      is_3x3(&g.w) && g.groups == 1 && g.c >= LEAST_CHANNELS &&
+                      g.o >= LEAST_CHANNELS;
+    int best = 0;
+    double least = fits ? direct_cost(&g) : 0;
+    for (int tile = 2; tile <= 4 && fits; tile += 2) {
+        if (cost(&g, tile) <= gain * least) {
+            best = tile;
+            least = cost(&g, tile);
+        }
+    }
+    sx_status_free(status);
+    return best;
+}
+
+/* ---- Running ---- */
+
+typedef struct winograd_data {
+    sx_vec_winograd shape;
+    const sx_cpu_vec *vec;
+    int64_t scratch; /* floats of a part */
+} winograd_data;
+
+static void pack_filter(const sx_cpu_step *step, const sx_cpu_call *call)
+{
+    const winograd_data *d = step->data;
+    d->vec->winograd_pack(&d->shape, sx_cpu_in(step, call, 1), sx_cpu_at(call, step->kept));
+}
+
+static void run_winograd(const sx_cpu_step *step, const sx_cpu_call *call)
+{
+    const winograd_data *d = step->data;
+    float *scratch = sx_cpu_at(call, step->scratch);
+    d->vec->winograd(&d->shape, sx_cpu_in(step, call, 0), sx_cpu_at(call, step->kept),
+                     step->n_in > 2 ? sx_cpu_in(step, call, 2) : NULL,
+                     step->n_in > 3 ? sx_cpu_in(step, call, 3) : NULL, sx_cpu_out(step, call, 0),
+                     scratch + call->part * d->scratch, call->begin / SX_CPU_SPLIT,
+                     call->end / SX_CPU_SPLIT);
+}
+
+/* ---- Preparing ---- */
+
+/* Into blocks of about 32 tiles, as equal as they can be. */
+static int64_t blocks_of(int64_t tiles, int64_t panels, int workers)
+{
+    enum { TILES = 36 };
+    int64_t blocks = SX_MAX((tiles + TILES - 1) / TILES, 1);
+    while (blocks * panels % workers != 0 && blocks < tiles) {
+        blocks++;
+    }
+    const int64_t each = (tiles + blocks - 1) / SX_MAX(blocks, 1);
+    return each > 0 ? (tiles + each - 1) / each : 0;
+}
+
+sx_status sx_cpu_prepare_winograd(const sx_cpu_site *site, const sx_conv2d_attrs *attrs, int tile,
+                                  sx_cpu_step *step)
+{
+    const sx_dnn_act act = sx_cpu_act_of(site->nodes[0]);
+    const int workers = site->plan->team ? site->plan->workers : 1;
+    sx_conv_geometry g;
+    winograd_data *d = sx_cpu_new(site, winograd_data);
+    if (d == NULL) {
+        return sx_cpu_no_memory();
+    }
+    SX_TRY(sx_conv_geometry_of(attrs, &site->in[0], &site->in[1], &g));
+    d->vec = site->vec;
+    d->shape = (sx_vec_winograd){.m = tile,
+                                 .n = g.n,
+                                 .c = g.c,
+                                 .o = g.o,
+                                 .in_h = g.h.in,
+                                 .in_w = g.w.in,
+                                 .out_h = g.h.out,
+                                 .out_w = g.w.out,
+                                 .top = g.h.pad_before,
+                                 .left = g.w.pad_before,
+                                 .tiles_h = along(g.h.out, tile),
+                                 .tiles_w = along(g.w.out, tile),
+                                 .low = act == SX_DNN_PLAIN ? -INFINITY : 0,
+                                 .high = act == SX_DNN_RELU6 ? 6 : INFINITY};
+    const int64_t tiles = g.n * d->shape.tiles_h * d->shape.tiles_w;
+    const int64_t panels = (g.o + d->vec->winograd_width - 1) / d->vec->winograd_width;
+    const int64_t blocks = blocks_of(tiles, panels, workers);
+    d->shape.block = blocks > 0 ? (tiles + blocks - 1) / blocks : 0;
+    d->scratch = sx_cpu_round_up(d->vec->winograd_scratch(&d->shape) * (int64_t)sizeof(float)) /
+                 (int64_t)sizeof(float);
+    step->run = run_winograd;
+    step->data = d;
+    step->range = blocks * panels * SX_CPU_SPLIT;
+    step->grain = workers > 1 ? 1 : step->range + 1;
+    step->scratch_bytes = workers * d->scratch * (int64_t)sizeof(float);
+    step->prepare_once = pack_filter;
+    step->kept_bytes = d->vec->winograd_packed(&d->shape) * (int64_t)sizeof(float);
+    step->read_once = 2;
+    step->flops = 2.0 * (tile + 2) * (tile + 2) * (double)(tiles * g.c * g.o);
+    step->bytes += (double)(step->kept_bytes - sx_type_bytes(&site->in[1]));
+    step->kernel = tile == 2 ? "conv2d winograd 2x2" : "conv2d winograd 4x4";
+    return SX_OK;
+}

@@ -92,9 +92,10 @@ static const sx_option rows[] = {
      "image preprocessing: simple or tpu-flowers; default: the model's", "NAME"},
     {"augment", SX_OPTION_STRING, SX_OPT(options, augment),
      "random changes of training images: none, or a list such as "
-     "flip_left_right,crop=10,shear=20,zoom=0.2,brightness=0.25,contrast=0.2:1.8; default: the "
-     "model's",
-     "none|flip_left_right|crop=N|shear=N|zoom=N|brightness=N|contrast=N:N"},
+     "flip_left_right,crop=10,shear=20,zoom=0.2,brightness=0.25,contrast=0.2:1.8; with "
+     "scaled_decode, JPEGs are decoded at 1/2, 1/4 or 1/8 of their size if that is enough, which "
+     "is faster; default: the model's",
+     "none|flip_left_right|crop=N|shear=N|zoom=N|brightness=N|contrast=N:N|scaled_decode"},
     {"param", SX_OPTION_EACH, SX_OPT(options, param), "model parameter; may also follow --",
      "NAME=VALUE"},
     {"seed", SX_OPTION_INT, SX_OPT(options, seed),

@@ -7,6 +7,7 @@
  * and leave the rest out.
  *
  *   .augment = SX_FLIP_LEFT_RIGHT   tf.image.random_flip_left_right
+ *              SX_SCALED_DECODE     decode large JPEGs at 1/2, 1/4 or 1/8 of their size
  *   .random_crop = 10               resize to 10 rows and columns more, crop at random
  *   .random_shear = 20              shear by up to 20 degrees (Keras' shear_range)
  *   .random_zoom = .2               zoom rows and columns by 0.8 to 1.2 (Keras' zoom_range)
@@ -26,6 +27,9 @@ typedef enum sx_scale {
 /* Augmentations without a strength: a set of flags. */
 typedef enum sx_augmentation {
     SX_FLIP_LEFT_RIGHT = 1 << 0, /* mirror with probability 1/2 */
+    /* A JPEG of at least 2, 4 or 8 times the size needed is decoded at a half, a quarter or an
+     * eighth of its size. Faster; its pixels are means of those that a full decoder gives. */
+    SX_SCALED_DECODE = 1 << 1,
 } sx_augmentation;
 
 #endif

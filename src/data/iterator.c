@@ -29,7 +29,8 @@ enum {
     MAX_CHUNK = 64, /* maximum number of rows in a chunk */
     MAX_SLOTS = 4096,
     AUTO_ELEMENTS = 256,           /* prefetched by default, if the budget allows */
-    AUTO_SLOTS = 4,                /* or this many batches, if that is more */
+    AUTO_BYTES = 32 << 20,         /* and they take no more than this: memory costs time, too */
+    AUTO_SLOTS = 3,                /* or this many batches, if that is more */
     STRING_GUESS_BYTES = 64 << 10, /* assumed size of a string, for the budget */
     TUNE_BATCHES = 2,
     TUNE_NS = 20 * 1000 * 1000,
@@ -94,7 +95,7 @@ struct sx_iterator {
 
     struct sx_batch_data batch;
     sx_iterator_stats stats;
-    int64_t tune_since_ns, tune_wait_ns, tune_batches;
+    int64_t tune_since_ns, tune_wait_ns, tune_busy_ns, tune_batches;
 };
 
 /* ---- Making ---- */
@@ -186,8 +187,10 @@ static int choose_slots(const sx_plan *plan, const sx_iterator_args *args)
     }
     int64_t budget = args->memory_budget > 0 ? args->memory_budget
                                              : SX_MIN(sx_ram_bytes() / 8, (int64_t)1 << 30);
-    int64_t want = SX_MAX((int64_t)AUTO_SLOTS, AUTO_ELEMENTS / plan->batch_size) + 1;
-    int64_t fit = budget / SX_MAX(slot_bytes(plan), (int64_t)1);
+    int64_t bytes = SX_MAX(slot_bytes(plan), (int64_t)1);
+    int64_t few = SX_MIN(AUTO_ELEMENTS / plan->batch_size, AUTO_BYTES / bytes);
+    int64_t want = SX_MAX((int64_t)AUTO_SLOTS, few) + 1;
+    int64_t fit = budget / bytes;
     int64_t slots = SX_MIN(SX_MAX(fit, (int64_t)2), want);
     return (int)SX_MAX(SX_MIN(slots, plan->total), (int64_t)2);
 }
@@ -545,22 +548,29 @@ static void await_batch(sx_iterator *it)
     it->stats.wait_ns += sx_now_ns() - begin_ns;
 }
 
-/* Adds a worker as long as the caller spends more than a twentieth of its time waiting. */
+/* Adds a worker while the caller spends more than a twentieth of its time waiting; takes one away
+ * while the others could do its work with a fifth of their time to spare, since it would only be in
+ * the way of the caller's threads. */
 static void tune(sx_iterator *it)
 {
-    int64_t now_ns = sx_now_ns();
-    if (!it->tuned || it->active == it->worker_count ||
-        (++it->tune_batches < TUNE_BATCHES && it->tune_since_ns != 0) ||
-        now_ns - it->tune_since_ns < TUNE_NS) {
+    int64_t now_ns = sx_now_ns(), elapsed_ns = now_ns - it->tune_since_ns;
+    if (!it->tuned || (++it->tune_batches < TUNE_BATCHES && it->tune_since_ns != 0) ||
+        elapsed_ns < TUNE_NS) {
         return;
     }
     int64_t waited_ns = it->stats.wait_ns - it->tune_wait_ns;
-    if (it->tune_since_ns != 0 && waited_ns * 20 > now_ns - it->tune_since_ns) {
-        it->active++;
+    int64_t busy_ns = it->stats.busy_ns - it->tune_busy_ns;
+    if (it->tune_since_ns == 0) {
+        /* the first batch begins the first period */
+    } else if (waited_ns > elapsed_ns / 20) {
+        it->active += it->active < it->worker_count ? 1 : 0;
         pthread_cond_broadcast(&it->work);
+    } else if (it->active > 1 && busy_ns < elapsed_ns / 5 * 4 * (it->active - 1)) {
+        it->active--;
     }
     it->tune_since_ns = now_ns;
     it->tune_wait_ns = it->stats.wait_ns;
+    it->tune_busy_ns = it->stats.busy_ns;
     it->tune_batches = 0;
 }
 

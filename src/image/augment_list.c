@@ -23,6 +23,7 @@ static const struct item {
     {"zoom", NUMBER, offsetof(sx_preprocess, zoom), "=FRACTION"},
     {"brightness", NUMBER, offsetof(sx_preprocess, brightness_max_delta), "=FRACTION"},
     {"contrast", RANGE, offsetof(sx_preprocess, contrast_lower), "=LOWER:UPPER"},
+    {"scaled_decode", FLAG, offsetof(sx_preprocess, scaled_decode), ""},
 };
 
 _Static_assert(offsetof(sx_preprocess, contrast_upper) ==
@@ -121,7 +122,7 @@ sx_status sx_preprocess_set_augment(sx_preprocess *pre, const char *list)
     sx_preprocess next = *pre;
     bool given[SX_COUNT(items)] = {false};
     next.crop = next.crop == SX_CROP_RANDOM ? SX_CROP_CENTER : next.crop;
-    next.flip_left_right = false;
+    next.flip_left_right = next.scaled_decode = false;
     next.shear_degrees = next.zoom = next.brightness_max_delta = 0;
     next.contrast_lower = next.contrast_upper = 0;
     for (const char *at = list; strcmp(list, "none") != 0; at++) {

@@ -26,11 +26,6 @@ typedef enum sx_dct {
     SX_DCT_ACCURATE, /* INTEGER_ACCURATE */
 } sx_dct;
 
-/* A part of an image, within it; of height 0: the whole. */
-typedef struct sx_image_window {
-    int top, left, height, width;
-} sx_image_window;
-
 typedef struct sx_decode_options {
     int channels; /* 0 = as in the file (CMYK: 3), 1, 3; for PNG also 2 and 4 */
     sx_dct dct;
@@ -54,6 +49,21 @@ typedef struct sx_decode_options {
 SX_MUST_USE sx_status sx_image_decode(sx_bytes encoded, const sx_decode_options *options,
                                       sx_image *image);
 
+/* Takes the rows of an image as they are decoded. */
+typedef struct sx_image_sink {
+    /* Called first; `image` has the size and no pixels. Sets the part that is wanted, within it. */
+    sx_status (*begin)(void *user, const sx_image *image, sx_image_window *out_wanted);
+    void (*add)(void *user, const uint8_t *pixels); /* the wanted columns of the next row */
+    void *user;
+} sx_image_sink;
+
+/* sx_image_decode() for those who need each row once: of a JPEG there are never more than a few
+ * rows in memory, and no more blocks become pixels than the wanted part needs, whose pixels are
+ * those of the whole image. A PNG is decoded to `spare`. The options have no window. Errors are
+ * those of sx_image_decode() and of begin(); what the sink has got is then of no use. */
+SX_MUST_USE sx_status sx_image_decode_rows(sx_bytes encoded, const sx_decode_options *options,
+                                           const sx_image_sink *sink, sx_image *spare);
+
 /* The size of a GIF: its frames are as large as the largest of them. DATA_LOSS */
 typedef struct sx_gif_info {
     int frames, height, width;
@@ -75,9 +85,11 @@ SX_MUST_USE sx_status sx_bmp_probe(sx_bytes encoded, sx_bmp_info *out);
 SX_MUST_USE sx_status sx_bmp_decode(sx_bytes encoded, const sx_image_limits *limits,
                                     sx_image *image);
 
-/* The other two decoders; `options` and its limits must not be NULL. */
+/* The decoders of each format; `options` and its limits must not be NULL. */
 SX_MUST_USE sx_status sx_jpeg_decode(sx_bytes encoded, const sx_decode_options *options,
                                      sx_image *image);
+SX_MUST_USE sx_status sx_jpeg_decode_rows(sx_bytes encoded, const sx_decode_options *options,
+                                          const sx_image_sink *sink);
 SX_MUST_USE sx_status sx_png_decode(sx_bytes encoded, const sx_decode_options *options,
                                     sx_image *image);
 

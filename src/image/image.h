@@ -21,6 +21,11 @@ typedef struct sx_image {
     size_t capacity_bytes; /* 0 = pixels are borrowed */
 } sx_image;
 
+/* A part of an image, within it; of height 0: the whole. */
+typedef struct sx_image_window {
+    int top, left, height, width;
+} sx_image_window;
+
 /* Limits for decoding an image. A field that is 0 takes its default.
  *
  *   max_pixels   height × width, checked from the header before anything is allocated

@@ -18,9 +18,11 @@ typedef struct decoder {
     struct jpeg_progress_mgr progress;
     const sx_decode_options *options;
     sx_bytes encoded;
-    sx_image *image;
-    int channels;     /* of the output */
-    sx_status status; /* an error found outside libjpeg */
+    sx_image *image; /* to be filled; NULL: the rows go to `sink` */
+    const sx_image_sink *sink;
+    int channels;      /* of the output */
+    int height, width; /* of `image` */
+    sx_status status;  /* an error found outside libjpeg */
 } decoder;
 
 /* ---- The source: a block of memory; reading past its end is an error, not an end marker ---- */
@@ -167,18 +169,127 @@ static void cmyk_to_rgb(const uint8_t *cmyk, size_t width, bool inverted, uint8_
     }
 }
 
+/* One row of `row`, of libjpeg's four colours, as pixels. */
+static void read_cmyk_row(decoder *d, JSAMPARRAY row, uint8_t *out)
+{
+    jpeg_read_scanlines(&d->info, row, 1);
+    cmyk_to_rgb(row[0], d->info.output_width, d->info.saw_Adobe_marker, out);
+}
+
+static JSAMPARRAY make_rows(decoder *d, JDIMENSION elems, JDIMENSION count)
+{
+    return d->info.mem->alloc_sarray((j_common_ptr)&d->info, JPOOL_IMAGE, elems, count);
+}
+
 static void read_cmyk_rows(decoder *d, JDIMENSION end)
 {
     struct jpeg_decompress_struct *info = &d->info;
-    const size_t width = info->output_width;
-    JSAMPARRAY row =
-        info->mem->alloc_sarray((j_common_ptr)info, JPOOL_IMAGE, (JDIMENSION)width * 4, 1);
-    uint8_t *out = d->image->pixels;
-    while (info->output_scanline < end) {
-        jpeg_read_scanlines(info, row, 1);
-        cmyk_to_rgb(row[0], width, info->saw_Adobe_marker, out);
-        out += width * 3;
+    JSAMPARRAY row = make_rows(d, info->output_width * 4, 1);
+    for (uint8_t *out = d->image->pixels; info->output_scanline < end;
+         out += (size_t)info->output_width * 3) {
+        read_cmyk_row(d, row, out);
     }
+}
+
+/* Gives the sink the rows up to `end`, from `skip` elements of each on. */
+static void send_rows(decoder *d, JDIMENSION end, size_t skip)
+{
+    /* Where rows are aligned, libjpeg-turbo writes pixels past the caches; but they are read next.
+     */
+    enum { ROWS = 8, UNALIGNED = 1 };
+    struct jpeg_decompress_struct *info = &d->info;
+    const JDIMENSION elems = info->output_width * (JDIMENSION)d->channels;
+    const bool four = info->out_color_space == JCS_CMYK;
+    JSAMPARRAY rows = make_rows(d, elems + UNALIGNED, ROWS);
+    JSAMPARRAY cmyk = four ? make_rows(d, info->output_width * 4, 1) : NULL;
+    for (int i = 0; i < ROWS; i++) {
+        rows[i] += UNALIGNED;
+    }
+    while (info->output_scanline < end) {
+        JDIMENSION count = 0, most = SX_MIN(ROWS, end - info->output_scanline);
+        while (count < most) {
+            if (four) {
+                read_cmyk_row(d, cmyk, rows[count++]);
+            } else {
+                count += jpeg_read_scanlines(info, rows + count, most - count);
+            }
+        }
+        for (JDIMENSION i = 0; i < count; i++) {
+            d->sink->add(d->sink->user, rows[i] + skip);
+        }
+    }
+}
+
+/* Makes libjpeg leave out the rows above `top` and the columns outside of [*left, *left + *width),
+ * which it widens to whole blocks. */
+static void crop(decoder *d, JDIMENSION top, JDIMENSION *left, JDIMENSION *width)
+{
+    jpeg_crop_scanline(&d->info, left, width);
+    jpeg_skip_scanlines(&d->info, top);
+}
+
+/* ---- Whole images and windows ---- */
+
+static void decode_to_image(decoder *d)
+{
+    struct jpeg_decompress_struct *info = &d->info;
+    const sx_image_window *window = &d->options->window;
+    const JDIMENSION top = (JDIMENSION)window->top, left = (JDIMENSION)window->left;
+    JDIMENSION height = info->output_height, width = info->output_width;
+    JDIMENSION from = 0, read = width; /* columns: whole blocks, with the window among them */
+    if (window->height > 0) {
+        if (window->height > (int)height - window->top ||
+            window->width > (int)width - window->left) {
+            d->status = sx_error(
+                SX_INVALID_ARGUMENT, "the window is %dx%d at %d, %d; the image has %dx%d pixels",
+                window->height, window->width, window->top, window->left, (int)height, (int)width);
+            return;
+        }
+        height = (JDIMENSION)window->height, width = (JDIMENSION)window->width;
+        from = left, read = width;
+        crop(d, top, &from, &read);
+    }
+    SX_TRY_GOTO(d->status, sx_image_reserve(d->image, SX_U8, (int)height, (int)read, d->channels),
+                done);
+    if (info->out_color_space == JCS_CMYK) {
+        read_cmyk_rows(d, top + height);
+    } else {
+        read_rows(d, top, top + height);
+    }
+    const size_t pixel = (size_t)d->channels, row = width * pixel;
+    uint8_t *pixels = d->image->pixels;
+    for (size_t y = 0; y < height && read != width; y++) {
+        memmove(pixels + y * row, pixels + (y * read + (left - from)) * pixel, row);
+    }
+    d->height = (int)height;
+    d->width = (int)width;
+done:
+    return;
+}
+
+/* ---- Rows for a sink ---- */
+
+/* Colours at the left and right edge of what libjpeg decodes are not interpolated with those
+ * beyond, so that some columns more are decoded. */
+enum { MARGIN = 8 };
+
+static void decode_to_sink(decoder *d)
+{
+    struct jpeg_decompress_struct *info = &d->info;
+    const JDIMENSION height = info->output_height, width = info->output_width;
+    const sx_image whole = {
+        .dtype = SX_U8, .height = (int)height, .width = (int)width, .channels = d->channels};
+    sx_image_window wanted;
+    SX_TRY_GOTO(d->status, d->sink->begin(d->sink->user, &whole, &wanted), done);
+    const JDIMENSION left = (JDIMENSION)wanted.left, top = (JDIMENSION)wanted.top;
+    JDIMENSION from = left > MARGIN ? left - MARGIN : 0;
+    JDIMENSION read = SX_MIN(left + (JDIMENSION)wanted.width + MARGIN, width) - from;
+    if (read < width || top > 0) {
+        crop(d, top, &from, &read);
+    }
+    send_rows(d, top + (JDIMENSION)wanted.height, (left - from) * (size_t)d->channels);
+done:
+    return;
 }
 
 /* All code that may longjmp. */
@@ -194,41 +305,22 @@ static void decode(decoder *d)
     SX_TRY_GOTO(d->status, choose_output(d), done);
     SX_TRY_GOTO(d->status, check_limits(d), done);
     jpeg_start_decompress(info);
-    const sx_image_window *window = &d->options->window;
-    const JDIMENSION top = (JDIMENSION)window->top, left = (JDIMENSION)window->left;
-    JDIMENSION height = info->output_height, width = info->output_width;
-    JDIMENSION from = 0, read = width; /* columns: whole blocks, with the window among them */
-    if (window->height > 0) {
-        if (window->height > (int)height - window->top ||
-            window->width > (int)width - window->left) {
-            d->status = sx_error(
-                SX_INVALID_ARGUMENT, "the window is %dx%d at %d, %d; the image has %dx%d pixels",
-                window->height, window->width, window->top, window->left, (int)height, (int)width);
-            return;
-        }
-        height = (JDIMENSION)window->height, width = (JDIMENSION)window->width;
-        from = left, read = width;
-        jpeg_crop_scanline(info, &from, &read);
-        jpeg_skip_scanlines(info, top);
-    }
-    SX_TRY_GOTO(d->status, sx_image_reserve(d->image, SX_U8, (int)height, (int)read, d->channels),
-                done);
-    if (info->out_color_space == JCS_CMYK) {
-        read_cmyk_rows(d, top + height);
+    if (d->sink != NULL) {
+        decode_to_sink(d);
     } else {
-        read_rows(d, top, top + height);
+        decode_to_image(d);
     }
-    const size_t pixel = (size_t)d->channels, row = width * pixel;
-    uint8_t *pixels = d->image->pixels;
-    for (size_t y = 0; y < height && read != width; y++) {
-        memmove(pixels + y * row, pixels + (y * read + (left - from)) * pixel, row);
+    if (d->status != SX_OK) {
+        goto done;
     }
     if (info->output_scanline < info->output_height) { /* at the end, it would not look for EOI */
         jpeg_skip_scanlines(info, info->output_height - info->output_scanline);
     }
     jpeg_finish_decompress(info);
-    sx_image_set(d->image, SX_U8, (int)height, (int)width, d->channels);
-    d->image->warnings = (int)info->err->num_warnings;
+    if (d->image != NULL) {
+        sx_image_set(d->image, SX_U8, d->height, d->width, d->channels);
+        d->image->warnings = (int)info->err->num_warnings;
+    }
 done:
     return;
 }
@@ -242,15 +334,25 @@ static sx_status run(decoder *d)
     return sx_jpeg_error_status(&d->error, "JPEG", "reading a JPEG");
 }
 
+static sx_status start(decoder *d, sx_bytes encoded, const sx_decode_options *options)
+{
+    d->options = options;
+    d->encoded = encoded;
+    d->info.err = sx_jpeg_error_init(&d->error);
+    sx_status status = run(d);
+    jpeg_destroy_decompress(&d->info);
+    return status;
+}
+
 sx_status sx_jpeg_decode(sx_bytes encoded, const sx_decode_options *options, sx_image *image)
 {
-    decoder d;
-    memset(&d, 0, sizeof(d));
-    d.options = options;
-    d.encoded = encoded;
-    d.image = image;
-    d.info.err = sx_jpeg_error_init(&d.error);
-    sx_status status = run(&d);
-    jpeg_destroy_decompress(&d.info);
-    return status;
+    decoder d = {.image = image};
+    return start(&d, encoded, options);
+}
+
+sx_status sx_jpeg_decode_rows(sx_bytes encoded, const sx_decode_options *options,
+                              const sx_image_sink *sink)
+{
+    decoder d = {.sink = sink};
+    return start(&d, encoded, options);
 }

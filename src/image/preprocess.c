@@ -6,6 +6,7 @@
 
 #include "base/checked.h"
 #include "image/decode.h"
+#include "image/format.h"
 
 /* ---- Recipes ---- */
 
@@ -47,7 +48,7 @@ sx_status sx_preprocess_recipe(const char *name, int height, int width, int chan
 
 sx_status sx_preprocess_make(const sx_preprocess_wish *wish, sx_preprocess *out)
 {
-    const unsigned flags = SX_FLIP_LEFT_RIGHT;
+    const unsigned flags = SX_FLIP_LEFT_RIGHT | SX_SCALED_DECODE;
     sx_preprocess pre;
     SX_TRY(sx_preprocess_recipe(wish->recipe != NULL ? wish->recipe : "simple", wish->image[0],
                                 wish->image[1], wish->image[2], &pre));
@@ -59,6 +60,7 @@ sx_status sx_preprocess_make(const sx_preprocess_wish *wish, sx_preprocess *out)
         pre.scale = wish->scale;
         memcpy(pre.mean, wish->mean, sizeof(pre.mean));
         memcpy(pre.std, wish->std, sizeof(pre.std));
+        pre.scaled_decode = (wish->augment & SX_SCALED_DECODE) != 0;
         pre.flip_left_right = (wish->augment & SX_FLIP_LEFT_RIGHT) != 0;
         pre.extra_height = pre.extra_width = wish->random_crop;
         pre.crop = wish->random_crop != 0 ? SX_CROP_RANDOM : SX_CROP_NONE;
@@ -229,57 +231,95 @@ static void change_colour(const sx_preprocess *pre, const sx_augment_key *key,
     sx_scale_channels(pixels, count, pre->channels, affine->mul, affine->add);
 }
 
-/* Steps 2 to 4, and also step 9 if `affine` is not NULL. */
-static sx_status resize(const sx_preprocess *pre, const sx_image *pixels, const sx_augment_key *key,
-                        const sx_affine *affine, sx_resizer *resizer, float *out)
-{
-    sx_resize_args args = geometry(pre, key);
-    args.affine = affine;
-    return sx_resize(resizer, pixels, &args, out);
-}
-
-/* Steps 2 to 5. */
-static sx_status resize_and_warp(const sx_preprocess *pre, const sx_image *pixels,
-                                 const sx_augment_key *key, sx_preprocess_scratch *scratch,
-                                 float *out)
-{
-    SX_TRY(sx_image_reserve(&scratch->resized, SX_F32, pre->height, pre->width, pre->channels));
-    float *resized = scratch->resized.pixels;
-    SX_TRY(resize(pre, pixels, key, NULL, &scratch->resizer, resized));
-    const float limit = pre->shear_degrees, low = 1.0f - pre->zoom, high = 1.0f + pre->zoom;
-    const float shear = sx_augment_between(sx_augment_draw(key, "shear").a, -limit, limit);
-    const sx_u32x2 zoom = sx_augment_draw(key, "zoom");
-    sx_warp(resized, pre->height, pre->width, pre->channels, shear,
-            sx_augment_between(zoom.a, low, high), sx_augment_between(zoom.b, low, high), out);
-    return SX_OK;
-}
-
-/* Steps 2 to 9, on pixels with the right number of channels. */
-static sx_status run(const sx_preprocess *pre, const sx_image *pixels, const sx_augment_key *key,
-                     sx_preprocess_scratch *scratch, float *out)
-{
+/* Steps 2 to 9 of one image: its pixels, or the rows of one that is being decoded, pass through the
+ * resizer to `resized`, and finish() does the rest. */
+typedef struct run {
+    const sx_preprocess *pre;
+    const sx_augment_key *key;
+    sx_preprocess_scratch *scratch;
     sx_affine affine;
-    sx_preprocess_affine(pre, &affine);
-    const bool warp = key != NULL && (pre->shear_degrees > 0 || pre->zoom > 0);
-    const bool colour = key != NULL && (warp || has_colour_steps(pre));
-    if (warp) {
-        SX_TRY(resize_and_warp(pre, pixels, key, scratch, out));
-    } else {
-        SX_TRY(resize(pre, pixels, key, colour ? NULL : &affine, &scratch->resizer, out));
-    }
-    if (colour) {
-        change_colour(pre, key, &affine, out);
+    bool warp, colour;    /* steps 5, and 6 to 8, follow */
+    sx_resize_args args;  /* steps 2 to 4, and step 9 if nothing is between them */
+    float *resized, *out; /* the same, or what step 5 reads */
+} run;
+
+static sx_status start(run *r, const sx_preprocess *pre, const sx_augment_key *key,
+                       sx_preprocess_scratch *scratch, float *out)
+{
+    *r = (run){.pre = pre, .key = key, .scratch = scratch, .resized = out, .out = out};
+    sx_preprocess_affine(pre, &r->affine);
+    r->warp = key != NULL && (pre->shear_degrees > 0 || pre->zoom > 0);
+    r->colour = key != NULL && (r->warp || has_colour_steps(pre));
+    r->args = geometry(pre, key);
+    r->args.affine = r->colour ? NULL : &r->affine;
+    if (r->warp) {
+        SX_TRY(sx_image_reserve(&scratch->resized, SX_F32, pre->height, pre->width, pre->channels));
+        r->resized = scratch->resized.pixels;
     }
     return SX_OK;
+}
+
+static void finish(const run *r)
+{
+    const sx_preprocess *pre = r->pre;
+    if (r->warp) {
+        const float limit = pre->shear_degrees, low = 1.0f - pre->zoom, high = 1.0f + pre->zoom;
+        const float shear = sx_augment_between(sx_augment_draw(r->key, "shear").a, -limit, limit);
+        const sx_u32x2 zoom = sx_augment_draw(r->key, "zoom");
+        sx_warp(r->resized, pre->height, pre->width, pre->channels, shear,
+                sx_augment_between(zoom.a, low, high), sx_augment_between(zoom.b, low, high),
+                r->out);
+    }
+    if (r->colour) {
+        change_colour(pre, r->key, &r->affine, r->out);
+    }
+}
+
+static sx_status run_pixels(run *r, const sx_image *pixels)
+{
+    SX_TRY(sx_resize(&r->scratch->resizer, pixels, &r->args, r->resized));
+    finish(r);
+    return SX_OK;
+}
+
+/* The largest ratio at which an image still has the rows and columns that it is resized to. */
+static int choose_ratio(const sx_image_info *info, const sx_resize_args *args)
+{
+    int ratio = 8;
+    while (ratio > 1 && ((info->height + ratio - 1) / ratio < args->height ||
+                         (info->width + ratio - 1) / ratio < args->width)) {
+        ratio /= 2;
+    }
+    return ratio;
+}
+
+static sx_status begin_rows(void *user, const sx_image *image, sx_image_window *out_wanted)
+{
+    run *r = user;
+    return sx_resize_begin(&r->scratch->resizer, image, &r->args, r->resized, out_wanted);
+}
+
+static void add_row(void *user, const uint8_t *pixels)
+{
+    sx_resize_add(&((run *)user)->scratch->resizer, pixels);
 }
 
 sx_status sx_preprocess_encoded(const sx_preprocess *pre, sx_bytes encoded,
                                 const sx_augment_key *key, sx_preprocess_scratch *scratch,
                                 float *out)
 {
-    const sx_decode_options options = {.channels = pre->channels, .limits = scratch->limits};
-    SX_TRY(sx_image_decode(encoded, &options, &scratch->decoded));
-    return run(pre, &scratch->decoded, key, scratch, out);
+    sx_decode_options options = {.channels = pre->channels, .limits = scratch->limits};
+    run r;
+    SX_TRY(start(&r, pre, key, scratch, out));
+    if (key != NULL && pre->scaled_decode) {
+        sx_image_info info;
+        SX_TRY(sx_image_probe(encoded, &info));
+        options.ratio = choose_ratio(&info, &r.args);
+    }
+    const sx_image_sink sink = {begin_rows, add_row, &r};
+    SX_TRY(sx_image_decode_rows(encoded, &options, &sink, &scratch->decoded));
+    finish(&r);
+    return SX_OK;
 }
 
 /* Repeats a gray channel three times. */
@@ -299,8 +339,10 @@ sx_status sx_preprocess_pixels(const sx_preprocess *pre, const sx_image *pixels,
                                const sx_augment_key *key, sx_preprocess_scratch *scratch,
                                float *out)
 {
+    run r;
+    SX_TRY(start(&r, pre, key, scratch, out));
     if (pixels->channels == pre->channels) {
-        return run(pre, pixels, key, scratch, out);
+        return run_pixels(&r, pixels);
     }
     if (pixels->channels != 1 || pixels->dtype != SX_U8) {
         return sx_error(SX_INVALID_ARGUMENT,
@@ -308,7 +350,7 @@ sx_status sx_preprocess_pixels(const sx_preprocess *pre, const sx_image *pixels,
                         pixels->channels);
     }
     SX_TRY(repeat_gray(pixels, &scratch->decoded));
-    return run(pre, &scratch->decoded, key, scratch, out);
+    return run_pixels(&r, &scratch->decoded);
 }
 
 void sx_preprocess_scratch_deinit(sx_preprocess_scratch *scratch)

@@ -5,8 +5,10 @@
  * of the output and eh, ew the extra rows and columns:
  *
  *   #  operation     in training                         in evaluation, and as exported
- *   1  decode        decode.h, C channels                DecodeJpeg(channels=C, dct_method=
- *                                                        "INTEGER_FAST"): uint8 [h, w, C]
+ *   1  decode        decode.h, C channels; if            DecodeJpeg(channels=C, dct_method=
+ *                    .scaled_decode, a JPEG at 1/2, 1/4  "INTEGER_FAST"): uint8 [h, w, C]
+ *                    or 1/8, the least with as many
+ *                    rows and columns as the result of 2
  *   2  resize        to float32 [H + eh, W + ew, C]      ResizeBilinear or ResizeNearestNeighbor
  *                                                        (then Cast) of the uint8 image,
  *                                                        align_corners=false, half_pixel_centers
@@ -52,6 +54,7 @@ typedef struct sx_preprocess {
     sx_resize_rule resize;
     int extra_height, extra_width; /* rows and columns beyond the result before the crop */
     sx_crop crop;
+    bool scaled_decode;
     bool flip_left_right;
     float shear_degrees;                  /* 0 = off; Keras' shear_range */
     float zoom;                           /* 0 = off; Keras' zoom_range; below 1 */
@@ -94,7 +97,7 @@ typedef struct sx_preprocess_wish {
 SX_MUST_USE sx_status sx_preprocess_make(const sx_preprocess_wish *wish, sx_preprocess *out);
 
 /* Replaces the augmentations with those of a list:
- *     flip_left_right,crop=10,shear=20,zoom=0.2,brightness=0.25,contrast=0.2:1.8
+ *     flip_left_right,crop=10,shear=20,zoom=0.2,brightness=0.25,contrast=0.2:1.8,scaled_decode
  * or "none". Without crop, an extra size is kept and cropped at its centre. Errors:
  * INVALID_ARGUMENT, with the item and what is expected. */
 SX_MUST_USE sx_status sx_preprocess_set_augment(sx_preprocess *pre, const char *list);

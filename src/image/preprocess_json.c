@@ -6,7 +6,9 @@
 #include "base/memory.h"
 #include "image/preprocess.h"
 
-typedef enum kind { INT, BOOL, FLOAT, FLOAT3, NAME } kind;
+/* LATER_BOOL: written only if true, so that the text of what could be said before it existed stays.
+ */
+typedef enum kind { INT, BOOL, LATER_BOOL, FLOAT, FLOAT3, NAME } kind;
 
 /* The name of an enumeration's value; NULL past the last. */
 typedef const char *name_fn(int value);
@@ -50,6 +52,7 @@ static const struct field {
     FIELD(extra_width, INT, NULL),
     FIELD(crop, NAME, crop_name),
     FIELD(flip_left_right, BOOL, NULL),
+    FIELD(scaled_decode, LATER_BOOL, NULL),
     FIELD(shear_degrees, FLOAT, NULL),
     FIELD(zoom, FLOAT, NULL),
     FIELD(brightness_max_delta, FLOAT, NULL),
@@ -74,6 +77,7 @@ static json_t *write_field(const struct field *f, const void *at)
     case INT:
         return json_integer(*(const int *)at);
     case BOOL:
+    case LATER_BOOL:
         return json_boolean(*(const bool *)at);
     case FLOAT:
         return json_real((double)x[0]);
@@ -90,8 +94,11 @@ sx_status sx_preprocess_to_json(const sx_preprocess *pre, json_t **out_json)
     json_t *object = json_object();
     for (size_t i = 0; i < SX_COUNT(fields) && object != NULL; i++) {
         const struct field *f = &fields[i];
-        if (json_object_set_new(object, f->name, write_field(f, (const char *)pre + f->offset)) !=
-            0) {
+        const void *at = (const char *)pre + f->offset;
+        if (f->kind == LATER_BOOL && !*(const bool *)at) {
+            continue;
+        }
+        if (json_object_set_new(object, f->name, write_field(f, at)) != 0) {
             json_decref(object);
             object = NULL;
         }
@@ -146,6 +153,7 @@ static bool read_field(const struct field *f, const json_t *json, void *at)
     case INT:
         return read_int(json, at);
     case BOOL:
+    case LATER_BOOL:
         *(bool *)at = json_is_true(json);
         return json_is_boolean(json);
     case FLOAT:
@@ -173,6 +181,7 @@ static sx_status bad_value(const struct field *f)
 {
     static const char *const expected[] = {[INT] = "an integer",
                                            [BOOL] = "true or false",
+                                           [LATER_BOOL] = "true or false",
                                            [FLOAT] = "a number",
                                            [FLOAT3] = "three numbers"};
     if (f->kind != NAME) {

@@ -2,27 +2,29 @@
  *
  * An axis becomes a table of taps, one for each output index of the window:
  *
- *   lower, upper   the two source samples (elements from the row's start, or rows)
+ *   lower, upper   the two source samples, counted from the first that is needed (elements from the
+ *                  row's start, or rows)
  *   lerp           the weight of upper; 0 where upper = lower, which changes no bit of the result
  *
- * A source row passes through three buffers; each step is a loop over contiguous floats:
+ * Source rows come from the top down. Those that an output row needs pass through two buffers:
  *
- *   source row --load--> wide --along x--> row[0] or row[1] --along y, scale--> out
+ *   source row --along x--> row[0] or row[1] --along y, scale--> out
  *
- * Along x, upper is either lower or the next pixel. `wide` ends with a copy of its last pixel, so
- * the loops along x read lower and lower + channels and do not need upper.
- *
- * The two rows resized along x are kept as long as output rows need them. The arithmetic is that of
- * TensorFlow's single pass, but done once per source row.
+ * row[1] is of the newest such source row, row[0] of the one before it, which is kept since an
+ * output row may lie between the two. The arithmetic is that of TensorFlow's single pass, but done
+ * once per source row.
  *
  * All tables are in one block; row, mul and add have the length of a window row:
  *
- *   [ x taps | y taps | wide | row | row | mul | add ] */
+ *   [ plan | x taps | y taps | row | row | mul | add ] */
 #include "image/resize.h"
 
 #include <assert.h>
 #include <math.h>
 #include <string.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 #include "base/checked.h"
 #include "base/memory.h"
@@ -33,22 +35,31 @@ typedef struct tap {
     float lerp;
 } tap;
 
-/* Buffers are longer by SLACK floats: `wide` for the copy of the last pixel, and all of them so
- * that three channels can be read and written as a vector of four. */
-enum { SLACK = SX_IMAGE_MAX_CHANNELS + 4 };
+/* Rows are longer by SLACK floats, so that three channels can be written as a vector of four. */
+enum {
+    SLACK = 4,
+    FAST_ELEMS =
+        16, /* read from a column's lower sample on, where columns are computed in vectors */
+};
 
-/* The arguments of the row functions. */
+struct plan;
+typedef void row_fn(const struct plan *p, const void *src, float *out);
+
 typedef struct plan {
-    const sx_image *src;
-    size_t src_stride; /* elements of a source row */
+    sx_dtype dtype;
     int channels;
     int rows, columns; /* of the window */
     size_t row_elems;  /* columns × channels */
     const tap *x, *y;
-    float *wide;            /* [src_stride]: a source row as floats */
-    float *row[2];          /* [row_elems]: source rows resized along x */
-    int held[2];            /* their source rows; -1 = none */
+    int fast_from, fast_to; /* columns whose FAST_ELEMS are within the row */
+    row_fn *along_x;
+    bool direct;            /* neither resized nor mirrored */
+    float *row[2];          /* [row_elems] */
     const float *mul, *add; /* [row_elems] */
+    float *out;
+    int source_row; /* that comes next */
+    int held;       /* the source row in row[1]; -1 = none */
+    int output_row; /* that is written next */
 } plan;
 
 /* ---- Methods ---- */
@@ -98,111 +109,134 @@ static int32_t clamp_index(float at, int size)
     return at < 0 ? 0 : SX_MIN((int32_t)at, size - 1);
 }
 
-/* taps[i] for the full index first + i·step; indices are multiplied by `unit`. */
+/* taps[i] for the full index first + i·step. */
 static void make_taps(const struct rule_row *rule, int src_size, int full_size, int first, int step,
-                      int count, int unit, tap *taps)
+                      int count, tap *taps)
 {
     const float scale = (float)src_size / (float)full_size;
     for (int i = 0; i < count; i++) {
         float at = rule->place(first + i * step, scale);
         float lower = floorf(at);
-        taps[i].lower = clamp_index(lower, src_size) * unit;
-        taps[i].upper = clamp_index(ceilf(at), src_size) * unit;
+        taps[i].lower = clamp_index(lower, src_size);
+        taps[i].upper = clamp_index(ceilf(at), src_size);
         taps[i].lerp = taps[i].upper != taps[i].lower ? at - lower : 0.0f;
     }
 }
 
-/* ---- Converting a source row to floats ---- */
-
-SX_CLONES static void widen(const uint8_t *restrict src, size_t count, float *restrict out)
+/* The taps count from their first sample, in elements of `unit`. Returns the number of samples that
+ * they need, and the first of them. */
+static int rebase_taps(tap *taps, int count, int unit, int *out_first)
 {
-    for (size_t i = 0; i < count; i++) {
-        out[i] = (float)src[i];
+    const tap *low = &taps[0],
+              *high = &taps[count - 1]; /* one of them is mirrored: the ends swap */
+    const int first = SX_MIN(low->lower, high->lower);
+    const int last = SX_MAX(low->upper, high->upper);
+    for (int i = 0; i < count; i++) {
+        taps[i].lower = (taps[i].lower - first) * unit;
+        taps[i].upper = (taps[i].upper - first) * unit;
     }
+    *out_first = first;
+    return last - first + 1;
 }
 
-static void load_row(plan *p, int row)
+/* ---- Along x: from a source row to a window row ---- */
+
+static inline __attribute__((always_inline)) float load(const plan *p, const void *src, int at)
 {
-    const size_t at = (size_t)row * p->src_stride, n = (size_t)p->channels;
-    if (p->src->dtype == SX_U8) {
-        widen((const uint8_t *)p->src->pixels + at, p->src_stride, p->wide);
-    } else {
-        memcpy(p->wide, (const float *)p->src->pixels + at, p->src_stride * sizeof(float));
-    }
-    memcpy(p->wide + p->src_stride, p->wide + p->src_stride - n, n * sizeof(float));
+    return p->dtype == SX_U8 ? (float)((const uint8_t *)src)[at] : ((const float *)src)[at];
 }
 
-/* ---- Along x: from p->wide to a window row ---- */
-
-typedef void row_fn(const plan *p, float *out);
-
-/* Three channels as a vector of four; the next pixel overwrites the fourth. */
-typedef float floats4 __attribute__((vector_size(16)));
-
-static inline __attribute__((always_inline)) floats4 load4(const float *src)
+static inline __attribute__((always_inline)) void lerp_columns(const plan *p, const void *src,
+                                                               int from, int to, float *out)
 {
-    floats4 x;
-    memcpy(&x, src, sizeof(x));
-    return x;
-}
-
-SX_CLONES static void lerp_rgb(const plan *p, float *out)
-{
-    const float *wide = p->wide;
-    for (const tap *x = p->x, *end = p->x + p->columns; x < end; x++, out += 3) {
-        const floats4 left = load4(wide + x->lower), right = load4(wide + x->lower + 3);
-        const floats4 mixed = left + (right - left) * x->lerp;
-        memcpy(out, &mixed, sizeof(mixed));
-    }
-}
-
-static void lerp_any(const plan *p, float *out)
-{
-    for (int i = 0; i < p->columns; i++) {
-        const float *left = p->wide + p->x[i].lower, *right = left + p->channels;
+    out += from * p->channels;
+    for (const tap *x = p->x + from; x < p->x + to; x++) {
         for (int c = 0; c < p->channels; c++) {
-            *out++ = left[c] + (right[c] - left[c]) * p->x[i].lerp;
+            const float left = load(p, src, x->lower + c), right = load(p, src, x->upper + c);
+            *out++ = left + (right - left) * x->lerp;
         }
     }
 }
 
-static void pick_rgb(const plan *p, float *out)
+static void lerp_any(const plan *p, const void *src, float *out)
 {
-    for (int i = 0; i < p->columns; i++, out += 3) {
-        memcpy(out, p->wide + p->x[i].lower, 16);
-    }
+    lerp_columns(p, src, 0, p->columns, out);
 }
 
-static void pick_any(const plan *p, float *out)
+#if defined(__x86_64__)
+
+/* Three channels of uint8. Two output pixels at a time: each half of a vector has the source from
+ * the lower sample on, of which three bytes become the left floats and three the right ones; the
+ * next pixel overwrites the fourth float. Where upper = lower, what follows lower is multiplied by
+ * 0. */
+__attribute__((target("avx2"))) static void lerp_rgb_avx2(const plan *p, const void *src,
+                                                          float *out)
+{
+    const __m256i lefts = _mm256_broadcastsi128_si256(
+        _mm_setr_epi8(0, -1, -1, -1, 1, -1, -1, -1, 2, -1, -1, -1, -1, -1, -1, -1));
+    const __m256i rights = _mm256_broadcastsi128_si256(
+        _mm_setr_epi8(3, -1, -1, -1, 4, -1, -1, -1, 5, -1, -1, -1, -1, -1, -1, -1));
+    const uint8_t *bytes = src;
+    const int end = p->fast_to - (p->fast_to - p->fast_from) % 2;
+    lerp_columns(p, src, 0, p->fast_from, out);
+    for (int i = p->fast_from; i < end; i += 2) {
+        const tap *x = p->x + i;
+        float *to = out + i * 3;
+        const __m256i both = _mm256_inserti128_si256(
+            _mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)(bytes + x[0].lower))),
+            _mm_loadu_si128((const __m128i *)(bytes + x[1].lower)), 1);
+        const __m256 lerp = _mm256_insertf128_ps(
+            _mm256_castps128_ps256(_mm_broadcast_ss(&x[0].lerp)), _mm_broadcast_ss(&x[1].lerp), 1);
+        const __m256 left = _mm256_cvtepi32_ps(_mm256_shuffle_epi8(both, lefts));
+        const __m256 right = _mm256_cvtepi32_ps(_mm256_shuffle_epi8(both, rights));
+        const __m256 mixed = _mm256_add_ps(left, _mm256_mul_ps(_mm256_sub_ps(right, left), lerp));
+        _mm_storeu_ps(to, _mm256_castps256_ps128(mixed));
+        _mm_storeu_ps(to + 3, _mm256_extractf128_ps(mixed, 1));
+    }
+    lerp_columns(p, src, end, p->columns, out);
+}
+
+static row_fn *fast_lerp_rgb(void)
+{
+    return __builtin_cpu_supports("avx2") ? lerp_rgb_avx2 : lerp_any;
+}
+
+#else
+
+static row_fn *fast_lerp_rgb(void)
+{
+    return lerp_any;
+}
+
+#endif
+
+static void pick_any(const plan *p, const void *src, float *out)
 {
     for (int i = 0; i < p->columns; i++) {
         for (int c = 0; c < p->channels; c++) {
-            *out++ = p->wide[p->x[i].lower + c];
+            *out++ = load(p, src, p->x[i].lower + c);
         }
     }
 }
 
-/* Neither resized nor mirrored. */
-static void copy_row(const plan *p, float *out)
+/* Of the source's width and not mirrored. */
+SX_CLONES static void copy_row(const plan *p, const void *src, float *out)
 {
-    memcpy(out, p->wide + p->x[0].lower, p->row_elems * sizeof(float));
-}
-
-static row_fn *choose_row_fn(const plan *p, const sx_resize_args *a)
-{
-    static row_fn *const functions[2][2] = {{lerp_any, lerp_rgb}, {pick_any, pick_rgb}};
-    const bool same = a->height == p->src->height && a->width == p->src->width;
-    if (same && !a->flip) {
-        return copy_row;
+    if (p->dtype != SX_U8) {
+        memcpy(out, src, p->row_elems * sizeof(float));
+        return;
     }
-    return functions[same || a->rule == SX_RESIZE_NEAREST][p->channels == 3];
+    const uint8_t *bytes = src;
+    for (size_t i = 0; i < p->row_elems; i++) {
+        out[i] = (float)bytes[i];
+    }
 }
 
 /* ---- Along y ---- */
 
-SX_CLONES static void mix_rows(const plan *p, const float *restrict top,
-                               const float *restrict bottom, float lerp, float *restrict out)
+SX_CLONES static void mix_rows(const plan *p, float lerp, float *restrict out)
 {
+    const float *restrict top = p->row[0], *restrict bottom = p->row[1];
     const float *restrict mul = p->mul, *restrict add = p->add;
     for (size_t i = 0; i < p->row_elems; i++) {
         out[i] = (top[i] + (bottom[i] - top[i]) * lerp) * mul[i] + add[i];
@@ -217,41 +251,55 @@ SX_CLONES static void scale_row(const plan *p, const float *restrict row, float 
     }
 }
 
-/* Loads source row `row` into p->row[slot]. */
-static void hold_row(plan *p, int slot, int row, row_fn *along_x)
+SX_CLONES static void scale_bytes(const plan *p, const uint8_t *restrict row, float *restrict out)
 {
-    if (p->held[slot] != row) {
-        load_row(p, row);
-        along_x(p, p->row[slot]);
-        p->held[slot] = row;
+    const float *restrict mul = p->mul, *restrict add = p->add;
+    for (size_t i = 0; i < p->row_elems; i++) {
+        out[i] = (float)row[i] * mul[i] + add[i];
     }
 }
 
-static void swap_rows(plan *p)
+/* Loads the next source row into row[1], and what was there becomes row[0]. */
+static void hold_row(plan *p, const void *src)
 {
-    float *row = p->row[0];
-    int held = p->held[0];
-    p->row[0] = p->row[1];
-    p->held[0] = p->held[1];
-    p->row[1] = row;
-    p->held[1] = held;
+    if (p->held != p->source_row) {
+        float *before = p->row[0];
+        p->row[0] = p->row[1];
+        p->row[1] = before;
+        p->along_x(p, src, p->row[1]);
+        p->held = p->source_row;
+    }
 }
 
-static void resize_rows(plan *p, row_fn *along_x, float *out)
+/* Writes all output rows that need no later source row than this. */
+static void write_rows(plan *p, const void *src)
 {
-    for (int y = 0; y < p->rows; y++, out += p->row_elems) {
-        const tap t = p->y[y];
-        if (p->held[1] == t.lower) {
-            swap_rows(p);
+    for (; p->output_row < p->rows; p->output_row++) {
+        const tap t = p->y[p->output_row];
+        float *out = p->out + (size_t)p->output_row * p->row_elems;
+        if (p->source_row < t.lower) {
+            return;
         }
-        hold_row(p, 0, t.lower, along_x);
+        if (t.lerp == 0 && p->direct) {
+            scale_bytes(p, src, out);
+            continue;
+        }
+        hold_row(p, src);
         if (t.lerp == 0) {
-            scale_row(p, p->row[0], out);
+            scale_row(p, p->row[1], out);
+        } else if (p->source_row < t.upper) {
+            return;
         } else {
-            hold_row(p, 1, t.upper, along_x);
-            mix_rows(p, p->row[0], p->row[1], t.lerp, out);
+            mix_rows(p, t.lerp, out);
         }
     }
+}
+
+void sx_resize_add(sx_resizer *resizer, const void *pixels)
+{
+    plan *p = resizer->block;
+    write_rows(p, pixels);
+    p->source_row++;
 }
 
 /* ---- Set-up ---- */
@@ -313,6 +361,31 @@ static void fill_affine(const plan *p, const sx_affine *affine, float *mul, floa
     }
 }
 
+static row_fn *choose_along_x(const plan *p, bool same_width, const sx_resize_args *a)
+{
+    if (same_width && !a->flip) {
+        return copy_row;
+    }
+    if (same_width || a->rule == SX_RESIZE_NEAREST) {
+        return pick_any;
+    }
+    return p->channels == 3 && p->dtype == SX_U8 ? fast_lerp_rgb() : lerp_any;
+}
+
+/* The columns that lerp_rgb_avx2() computes in vectors, of a row of `elems`. */
+static void find_fast(plan *p, int elems)
+{
+    int from = 0, to = p->columns;
+    while (from < to && p->x[from].lower + FAST_ELEMS > elems) {
+        from++;
+    }
+    while (to > from && p->x[to - 1].lower + FAST_ELEMS > elems) {
+        to--;
+    }
+    p->fast_from = from;
+    p->fast_to = to;
+}
+
 static void *take(char **at, size_t bytes)
 {
     void *taken = *at;
@@ -321,48 +394,64 @@ static void *take(char **at, size_t bytes)
 }
 
 static sx_status make_plan(sx_resizer *resizer, const sx_image *src, const sx_resize_args *a,
-                           plan *p)
+                           float *out, sx_image_window *out_needed)
 {
-    *p = (plan){.src = src,
-                .src_stride = (size_t)src->width * (size_t)src->channels,
-                .channels = src->channels,
-                .rows = a->window_height,
-                .columns = a->window_width,
-                .row_elems = (size_t)a->window_width * (size_t)src->channels,
-                .held = {-1, -1}};
-    const size_t x_bytes = sx_align_up((size_t)p->columns * sizeof(tap), 64);
-    const size_t y_bytes = sx_align_up((size_t)p->rows * sizeof(tap), 64);
-    const size_t wide_bytes = sx_align_up((p->src_stride + SLACK) * sizeof(float), 64);
-    const size_t row_bytes = sx_align_up((p->row_elems + SLACK) * sizeof(float), 64);
-    SX_TRY(reserve(resizer, x_bytes + y_bytes + wide_bytes + 4 * row_bytes));
+    plan made = {.dtype = src->dtype,
+                 .channels = src->channels,
+                 .rows = a->window_height,
+                 .columns = a->window_width,
+                 .row_elems = (size_t)a->window_width * (size_t)src->channels,
+                 .out = out,
+                 .held = -1};
+    const size_t plan_bytes = sx_align_up(sizeof(plan), 64);
+    const size_t x_bytes = sx_align_up((size_t)made.columns * sizeof(tap), 64);
+    const size_t y_bytes = sx_align_up((size_t)made.rows * sizeof(tap), 64);
+    const size_t row_bytes = sx_align_up((made.row_elems + SLACK) * sizeof(float), 64);
+    SX_TRY(reserve(resizer, plan_bytes + x_bytes + y_bytes + 4 * row_bytes));
     char *at = resizer->block;
+    plan *p = take(&at, plan_bytes);
+    *p = made;
     tap *x = take(&at, x_bytes), *y = take(&at, y_bytes);
-    p->wide = take(&at, wide_bytes);
     p->row[0] = take(&at, row_bytes);
     p->row[1] = take(&at, row_bytes);
     float *mul = take(&at, row_bytes), *add = take(&at, row_bytes);
     const struct rule_row *rule = &rules[a->rule];
-    int first = a->flip ? a->left + a->window_width - 1 : a->left;
-    make_taps(rule, src->width, a->width, first, a->flip ? -1 : 1, p->columns, src->channels, x);
-    make_taps(rule, src->height, a->height, a->top, 1, p->rows, 1, y);
+    const int first = a->flip ? a->left + a->window_width - 1 : a->left;
+    make_taps(rule, src->width, a->width, first, a->flip ? -1 : 1, p->columns, x);
+    make_taps(rule, src->height, a->height, a->top, 1, p->rows, y);
+    out_needed->width = rebase_taps(x, p->columns, p->channels, &out_needed->left);
+    out_needed->height = rebase_taps(y, p->rows, 1, &out_needed->top);
     fill_affine(p, a->affine, mul, add);
-    memset(p->wide + p->src_stride, 0, SLACK * sizeof(float));
     p->x = x;
     p->y = y;
     p->mul = mul;
     p->add = add;
+    p->along_x = choose_along_x(p, a->width == src->width, a);
+    p->direct = p->along_x == copy_row && p->dtype == SX_U8;
+    find_fast(p, out_needed->width * p->channels);
     return SX_OK;
+}
+
+sx_status sx_resize_begin(sx_resizer *resizer, const sx_image *src, const sx_resize_args *args,
+                          float *out, sx_image_window *out_needed)
+{
+    assert(src->dtype == SX_U8 || src->dtype == SX_F32);
+    const sx_resize_args a = resolve(src, args);
+    SX_TRY(check_args(src, &a));
+    return make_plan(resizer, src, &a, out, out_needed);
 }
 
 sx_status sx_resize(sx_resizer *resizer, const sx_image *src, const sx_resize_args *args,
                     float *out)
 {
-    assert(src->dtype == SX_U8 || src->dtype == SX_F32);
-    const sx_resize_args a = resolve(src, args);
-    SX_TRY(check_args(src, &a));
-    plan p;
-    SX_TRY(make_plan(resizer, src, &a, &p));
-    resize_rows(&p, choose_row_fn(&p, &a), out);
+    sx_image_window needed;
+    SX_TRY(sx_resize_begin(resizer, src, args, out, &needed));
+    const size_t pixel = (size_t)src->channels * sx_dtype_bytes(src->dtype);
+    const char *row = (const char *)src->pixels +
+                      ((size_t)needed.top * (size_t)src->width + (size_t)needed.left) * pixel;
+    for (int y = 0; y < needed.height; y++, row += (size_t)src->width * pixel) {
+        sx_resize_add(resizer, row);
+    }
     return SX_OK;
 }
 

@@ -62,6 +62,14 @@ void sx_resizer_deinit(sx_resizer *resizer);
 SX_MUST_USE sx_status sx_resize(sx_resizer *resizer, const sx_image *src,
                                 const sx_resize_args *args, float *out);
 
+/* The same for a source whose rows come one after the other: begin with its shape (its pixels are
+ * not used), then add the rows that *out_needed has, in order; out is complete after the last.
+ * Errors as sx_resize(). */
+SX_MUST_USE sx_status sx_resize_begin(sx_resizer *resizer, const sx_image *src,
+                                      const sx_resize_args *args, float *out,
+                                      sx_image_window *out_needed);
+void sx_resize_add(sx_resizer *resizer, const void *pixels); /* its needed columns */
+
 const char *sx_resize_rule_name(sx_resize_rule rule); /* "bilinear-tf1"; NULL if none */
 bool sx_resize_rule_parse(const char *name, sx_resize_rule *out);
 

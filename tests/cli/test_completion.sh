@@ -61,7 +61,7 @@ complete '--model_name --model_base_path --model_memory_limit' sextant serve --m
 complete '--no_shuffle' sextant train --no_sh
 complete 'fetch from-images from-idx' sextant help data f
 complete 'mnist_cnn mlp model.c' sextant zoo m
-complete 'none flip_left_right crop= shear= zoom= brightness= contrast=' sextant train --augment "''"
+complete 'none flip_left_right crop= shear= zoom= brightness= contrast= scaled_decode' sextant train --augment "''"
 complete 'flip_left_right' sextant train --augment fl
 # Every option of every command is offered, and nothing else.
 cd "$here"

@@ -5,7 +5,9 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
+#include "base/checked.h"
 #include "base/memory.h"
+#include "base/pool.h"
 #include <sextant/data.h>
 
 enum { N = 103 };
@@ -577,6 +579,47 @@ static void test_data_iterator__accounts_for_waiting(void **state)
     sx_dataset_release(data);
 }
 
+/* Takes 4 ms a record below 200, none above. */
+static sx_status slow_at_first(const sx_map_call *call, void *user)
+{
+    (void)user;
+    if (call->record < 200) {
+        usleep(4000);
+    }
+    *(float *)call->out[0].data = *(const float *)call->in[0].data;
+    memset(call->out[1].data, 0, 16);
+    return SX_OK;
+}
+
+/* Workers are added while next() waits for them, and taken away when they have little to do; the
+ * sequence stays the same. */
+static void test_data_iterator__workers_follow_the_need(void **state)
+{
+    (void)state;
+    sx_dataset *data = numbers(1000);
+    assert_ok(sx_dataset_map(&data, .name = "slow", .fn = slow_at_first));
+    assert_ok(sx_dataset_batch(&data, .size = 4));
+    sx_iterator *iterator = NULL;
+    const struct sx_batch_data *batch;
+    sx_iterator_stats stats;
+    assert_ok(sx_iterator_create(data, &iterator, .prefetch = 2));
+    int most = 0;
+    for (int i = 0; i < 250; i++) {
+        assert_ok(sx_iterator_next(iterator, &batch));
+        assert_int_equal(batch->ids[0], 4 * i);
+        assert_int_equal(batch->ids[3], 4 * i + 3);
+        sx_iterator_get_stats(iterator, &stats);
+        most = SX_MAX(most, stats.workers);
+        if (i > 60) {
+            usleep(1000); /* the step */
+        }
+    }
+    assert_true(most == sx_cpu_count());
+    assert_int_equal(stats.workers, 1);
+    sx_iterator_destroy(iterator);
+    sx_dataset_release(data);
+}
+
 static sx_status count_blocked(const sx_map_call *call, void *user)
 {
     sigset_t mask;
@@ -844,6 +887,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_data_iterator__strings_survive_their_scratch),
     cmocka_unit_test(test_data_iterator__the_first_error_wins_and_stays),
     cmocka_unit_test(test_data_iterator__accounts_for_waiting),
+    cmocka_unit_test(test_data_iterator__workers_follow_the_need),
     cmocka_unit_test(test_data_iterator__workers_leave_signals_to_the_program),
     cmocka_unit_test(test_data_iterator__steady_state_allocates_nothing),
     cmocka_unit_test(test_data_iterator__survives_failing_allocations),

@@ -116,6 +116,71 @@ static void test_image_preprocess__training_is_its_steps(void **state)
     sx_image_deinit(&image);
 }
 
+/* Of an encoded image, too, whose rows are resized as they are decoded. */
+static void test_image_preprocess__encoded_equals_decoded(void **state)
+{
+    (void)state;
+    static const int sizes[][2] = {{200, 150}, {42, 42}, {32, 32}, {31, 77}, {1, 9}};
+    sx_preprocess_scratch scratch = {0};
+    static float want[ELEMS], got[ELEMS];
+    for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]) * 3; s++) {
+        const int height = sizes[s / 3][0], width = sizes[s / 3][1];
+        sx_buf file = s % 3 == 0   ? sample_jpeg(height, width, 3)
+                      : s % 3 == 1 ? sample_progressive(height, width)
+                                   : sample_png(height, width, 4);
+        sx_image image = {0};
+        assert_ok(
+            sx_image_decode(sample_bytes(&file), &(sx_decode_options){.channels = 3}, &image));
+        for (int i = 0; i < 24; i++) {
+            sx_preprocess pre = flowers();
+            pre.resize = (sx_resize_rule)(i % 3);
+            pre.zoom = i % 4 == 3 ? 0.3f : 0;
+            const sx_augment_key key = {.seed = 4, .record = (uint64_t)i};
+            const sx_augment_key *random = i < 18 ? &key : NULL;
+            assert_ok(sx_preprocess_pixels(&pre, &image, random, &scratch, want));
+            assert_ok(sx_preprocess_encoded(&pre, sample_bytes(&file), random, &scratch, got));
+            assert_memory_equal(got, want, sizeof(want));
+        }
+        sx_image_deinit(&image);
+        sx_buf_deinit(&file);
+    }
+    sx_preprocess_scratch_deinit(&scratch);
+}
+
+/* The largest ratio that leaves as many pixels as are needed, in training alone. */
+static void test_image_preprocess__scaled_decode(void **state)
+{
+    (void)state;
+    static const struct {
+        int height, width, ratio;
+    } rows[] = {{83, 84, 2},   {84, 83, 2},   {83, 83, 2},   {82, 200, 1},  {168, 400, 4},
+                {165, 165, 4}, {164, 165, 2}, {329, 329, 8}, {900, 900, 8}, {20, 20, 1}};
+    sx_preprocess pre = flowers(); /* 32 and 10 more */
+    pre.scaled_decode = true;
+    const sx_augment_key key = {.seed = 4, .record = 2};
+    sx_preprocess_scratch scratch = {0};
+    static float want[ELEMS], got[ELEMS];
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        for (int training = 0; training < 2; training++) {
+            sx_buf jpeg = sample_jpeg(rows[i].height, rows[i].width, 3);
+            const sx_decode_options options = {.channels = 3,
+                                               .ratio = training ? rows[i].ratio : 1};
+            const sx_augment_key *random = training ? &key : NULL;
+            sx_image image = {0};
+            assert_ok(sx_image_decode(sample_bytes(&jpeg), &options, &image));
+            assert_ok(sx_preprocess_pixels(&pre, &image, random, &scratch, want));
+            assert_ok(sx_preprocess_encoded(&pre, sample_bytes(&jpeg), random, &scratch, got));
+            assert_memory_equal(got, want, sizeof(want));
+            sx_image_deinit(&image);
+            sx_buf_deinit(&jpeg);
+        }
+    }
+    sx_buf png = sample_png(300, 300, 3);
+    assert_ok(sx_preprocess_encoded(&pre, sample_bytes(&png), &key, &scratch, got));
+    sx_buf_deinit(&png);
+    sx_preprocess_scratch_deinit(&scratch);
+}
+
 static void test_image_preprocess__shear_and_zoom(void **state)
 {
     (void)state;
@@ -497,6 +562,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_image_preprocess__recipes),
     cmocka_unit_test(test_image_preprocess__evaluation_is_the_centre),
     cmocka_unit_test(test_image_preprocess__training_is_its_steps),
+    cmocka_unit_test(test_image_preprocess__encoded_equals_decoded),
+    cmocka_unit_test(test_image_preprocess__scaled_decode),
     cmocka_unit_test(test_image_preprocess__shear_and_zoom),
     cmocka_unit_test(test_image_preprocess__record_decides_alone),
     cmocka_unit_test(test_image_preprocess__ranges),

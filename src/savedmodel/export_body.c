@@ -149,6 +149,10 @@ static sx_status write_handle(sx_export_body *s, const sx_node *node)
 
 static sx_status write_read(sx_export_body *s, const sx_node *node)
 {
+    if (s->by_value) {
+        s->values[node->first_output.id] = sx_export_value(s, node->inputs[0]);
+        return SX_OK;
+    }
     const sx_tf_value y =
         sx_tf_add(s->w, "ReadVariableOp", NULL, sx_tf_in(sx_export_value(s, node->inputs[0])),
                   sx_tf_attrs(sx_tf_attr_type("dtype", sx_export_dtype(s, node->first_output))));

@@ -3,10 +3,13 @@
  *
  *   an operator of one node           its `to_tf`; an attribute that is an operand replaces the
  *                                     constant that `to_tf` writes for it, as `from_tf` reads it
- *   call, if, while                   PartitionedCall, If, While, or their stateful forms
+ *   call                              what it calls, in its place: TensorFlow has gradients of that;
+ *                                     of what has effects StatefulPartitionedCall
+ *   if, while                         If, While, or their stateless forms, which get the values of
+ *                                     variables where nothing in them has effects
  *   map                               a loop over lists of tensors, as tf.map_fn makes it
- *   variable_handle                   an argument of the function: resources are handed down from
- *                                     the graph, as TensorFlow 2 does
+ *   variable_handle                   in other functions an argument: resources are handed down
+ *                                     from the graph, as TensorFlow 2 does
  *   vocabulary_lookup                 the same of its table
  *   assign_variable, assert, print    stateful nodes, in their order by control inputs
  *

@@ -47,6 +47,11 @@ sx_status sx_export_learn(sx_tf_exporter *e, const sx_graph *graph, sx_export_fa
         }
         out->reads = out->reads || node->op == &sx_op_read_variable;
         out->effects = out->effects || (node->op->flags & SX_OP_EFFECT) != 0;
+        for (int k = 0; k < node->n_inputs; k++) {
+            out->passes = out->passes ||
+                          (node->op != &sx_op_read_variable && node->op != &sx_op_assign_variable &&
+                           sx_graph_type(graph, node->inputs[k])->dtype == SX_RESOURCE);
+        }
         const bool written = (node->op->flags & SX_OP_FOR_GRADIENT) == 0;
         for (int k = 0; k < node->op->n_attrs && written; k++) {
             if (node->op->attrs[k].kind == SX_ATTR_BODY) {
@@ -76,6 +81,7 @@ static sx_status learn_function(sx_tf_exporter *e, const sx_function *function,
     }
     out->reads = out->reads || f->facts.reads;
     out->effects = out->effects || f->facts.effects;
+    out->passes = out->passes || f->facts.passes;
     for (int i = 0; i < e->n_handles; i++) {
         out->uses[i] = out->uses[i] || f->facts.uses[i];
     }
@@ -102,17 +108,23 @@ sx_status sx_tf_exporter_uses(sx_tf_exporter *e, const sx_function *function, co
 /* Operands, then handles: the arguments of a function, a branch or a loop. */
 typedef struct args {
     int n, n_values;
+    bool by_value; /* handles of variables are the values */
+    int first;     /* of the operands; before them, of a loop, what counts its iterations */
     int *types;
     sx_tf_value *in;
-    int *variables; /* [n - n_values] */
+    int *variables; /* [n - first - n_values] */
 } args;
 
-static sx_status collect_args(sx_export_body *s, const sx_value *values, int n,
-                              const sx_export_facts *f, args *out)
+/* The caller sets the `first` that come before them. `by_value`: what is called gets the values of
+ * variables, of which TensorFlow has gradients where a branch or a loop gets no handles. */
+static sx_status collect_args(sx_export_body *s, const sx_value *values, int n, int first,
+                              bool by_value, const sx_export_facts *f, args *out)
 {
     sx_tf_exporter *e = s->e;
-    const size_t most = (size_t)n + (size_t)e->n_handles + 1;
+    const size_t most = (size_t)first + (size_t)n + (size_t)e->n_handles + 1;
     *out = (args){.n_values = n,
+                  .by_value = by_value,
+                  .first = first,
                   .types = sx_arena_array(&e->arena, most, int),
                   .in = sx_arena_array(&e->arena, most, sx_tf_value),
                   .variables = sx_arena_array(&e->arena, most, int)};
@@ -120,27 +132,43 @@ static sx_status collect_args(sx_export_body *s, const sx_value *values, int n,
         return sx_export_no_memory();
     }
     for (int i = 0; i < n; i++) {
-        out->types[i] = sx_export_dtype(s, values[i]);
-        out->in[i] = sx_export_value(s, values[i]);
+        out->types[first + i] = sx_export_dtype(s, values[i]);
+        out->in[first + i] = sx_export_value(s, values[i]);
     }
-    out->n = n;
+    out->n = first + n;
     for (int i = 0; i < e->n_handles; i++) {
         if (f->uses[i]) {
-            out->variables[out->n - n] = i;
-            out->types[out->n] = SX_TF_RESOURCE;
-            out->in[out->n++] = s->handles[i];
+            out->variables[out->n - first - n] = i;
+            const bool value = by_value && i < e->n_variables;
+            const int dtype = value ? (int)e->library->variables[i].type.dtype : SX_TF_RESOURCE;
+            out->types[out->n] = dtype;
+            out->in[out->n++] =
+                value && !s->by_value
+                    ? sx_tf_add(s->w, "ReadVariableOp", NULL, sx_tf_in(s->handles[i]),
+                                sx_tf_attrs(sx_tf_attr_type("dtype", dtype)))
+                    : s->handles[i];
         }
     }
     return SX_OK;
 }
 
-/* Writes a body as a function of the graph: first its arguments, then handles. `passed`: after its
- * results it returns its arguments from that one on; -1 = none. */
+/* The shape of argument i after the loop's count, a handle or the value of a variable. */
+static sx_type handle_shape(const sx_tf_exporter *e, const args *a, int i)
+{
+    const int k = a->variables[i - a->n_values];
+    return a->by_value && k < e->n_variables ? e->library->variables[k].type
+                                             : sx_scalar_type(SX_RESOURCE);
+}
+
+/* Writes a body as a function of the graph: first its arguments, then handles. `passed`: of a loop,
+ * which returns its count, one more, and the bound of it before its results, and its arguments from
+ * that one on after them; -1 = no loop. */
 static sx_status write_function(sx_tf_exporter *e, sx_tf_writer *w, const char *name,
                                 const sx_graph *graph, const args *a, bool effects, int passed,
                                 const char **out_name)
 {
-    const int n_passed = passed >= 0 ? a->n - passed : 0, n = graph->n_results + n_passed;
+    const int before = passed >= 0 ? a->first : 0, after = before + graph->n_results,
+              n = passed >= 0 ? after + a->n - passed : after;
     sx_tf_value *values = sx_arena_array(&e->arena, graph->n_values, sx_tf_value);
     sx_tf_value *handles = sx_arena_array(&e->arena, e->n_handles + 1, sx_tf_value);
     sx_tf_value *results = sx_arena_array(&e->arena, n + 1, sx_tf_value);
@@ -151,38 +179,78 @@ static sx_status write_function(sx_tf_exporter *e, sx_tf_writer *w, const char *
     }
     sx_tf_writer *inside = sx_tf_function_begin(w, name, a->n, a->types);
     for (int i = 0; i < graph->n_args; i++) {
-        values[graph->args[i].value.id] = sx_tf_arg(i);
+        values[graph->args[i].value.id] = sx_tf_arg(a->first + i);
     }
-    for (int i = a->n_values; i < a->n; i++) {
-        handles[a->variables[i - a->n_values]] = sx_tf_arg(i);
+    for (int i = 0, k = a->first + a->n_values; k < a->n; i++, k++) {
+        handles[a->variables[i]] = sx_tf_arg(k);
     }
     sx_export_body s = {.e = e,
                         .w = inside,
                         .graph = graph,
                         .values = values,
                         .handles = handles,
+                        .by_value = a->by_value,
                         .ordered = effects,
                         .readers = readers};
     sx_status status = sx_export_nodes(&s);
-    for (int i = 0; i < graph->n_results; i++) {
-        results[i] = values[graph->results[i].value.id];
-        types[i] = sx_export_dtype(&s, graph->results[i].value);
+    if (before > 0) {
+        results[0] = sx_tf_add(inside, "AddV2", "count",
+                               sx_tf_in(sx_tf_arg(0), sx_tf_const_i32(inside, "one", 1)),
+                               sx_tf_attrs(sx_tf_attr_type("T", SX_I32)));
+        results[1] = sx_tf_arg(1);
+        types[0] = types[1] = SX_I32;
     }
-    for (int i = 0; i < n_passed; i++) {
-        results[graph->n_results + i] = sx_tf_arg(passed + i);
-        types[graph->n_results + i] = a->types[passed + i];
+    for (int i = 0; i < graph->n_results; i++) {
+        results[before + i] = values[graph->results[i].value.id];
+        types[before + i] = sx_export_dtype(&s, graph->results[i].value);
+    }
+    for (int i = after, k = passed; i < n; i++, k++) {
+        results[i] = sx_tf_arg(k);
+        types[i] = a->types[k];
     }
     *out_name = sx_tf_function_end(inside, (sx_tf_values){results, n}, types);
     return status;
 }
 
-static sx_status region_facts(sx_export_body *s, const sx_node *node, sx_export_facts *out)
+/* The nodes of a body where it is called: in[args], handles[handles], out[results]. TensorFlow
+ * has gradients of nodes, and of calls only in models that its own saver wrote. */
+static sx_status write_inline(sx_tf_exporter *e, sx_tf_writer *w, const sx_graph *graph,
+                              const sx_tf_value *in, const sx_tf_value *handles, bool by_value,
+                              sx_tf_value *out)
+{
+    sx_export_body s = {.e = e,
+                        .w = w,
+                        .graph = graph,
+                        .values = sx_arena_array(&e->arena, graph->n_values + 1, sx_tf_value),
+                        .handles = handles,
+                        .by_value = by_value};
+    if (s.values == NULL) {
+        return sx_export_no_memory();
+    }
+    for (int i = 0; i < graph->n_args; i++) {
+        s.values[graph->args[i].value.id] = in[i];
+    }
+    SX_TRY(sx_export_nodes(&s));
+    for (int i = 0; i < graph->n_results; i++) {
+        out[i] = s.values[graph->results[i].value.id];
+    }
+    return SX_OK;
+}
+
+/* What the regions of a node do, and how they get variables: where nothing is assigned on the way
+ * and no handle is passed on, by value. */
+static sx_status region_facts(sx_export_body *s, const sx_node *node, sx_export_facts *out,
+                              bool *out_by_value)
 {
     SX_TRY(sx_export_facts_init(s->e, out));
     for (int k = 0; k < node->op->n_attrs; k++) {
         if (node->op->attrs[k].kind == SX_ATTR_BODY) {
             SX_TRY(sx_export_learn(s->e, sx_node_body(node, k), out));
         }
+    }
+    *out_by_value = !out->effects && !out->passes && !s->ordered;
+    for (int i = 0; i < node->n_inputs; i++) {
+        *out_by_value = *out_by_value && sx_export_dtype(s, node->inputs[i]) != SX_RESOURCE;
     }
     return SX_OK;
 }
@@ -191,11 +259,12 @@ static sx_status region_facts(sx_export_body *s, const sx_node *node, sx_export_
 static void set_outputs(sx_export_body *s, const sx_node *node, sx_tf_value first)
 {
     for (int i = 0; i < node->n_outputs; i++) {
-        s->values[node->first_output.id + (uint32_t)i] = sx_tf_output(first, i);
+        s->values[node->first_output.id + (uint32_t)i] =
+            (sx_tf_value){first.node, first.output + i};
     }
 }
 
-/* A call; attributes are those of PartitionedCall. */
+/* A call, of a function that TensorFlow must run in order. */
 static sx_status add_call(sx_tf_exporter *e, sx_tf_writer *w, const char *name,
                           const sx_function *function, const args *a, sx_tf_value *out)
 {
@@ -233,7 +302,20 @@ sx_status sx_export_call(sx_export_body *s, const sx_node *node)
     SX_TRY(sx_export_find_function(s->e, node, &called));
     SX_TRY(sx_export_facts_init(s->e, &f));
     SX_TRY(learn_function(s->e, called, &f));
-    SX_TRY(collect_args(s, node->inputs, node->n_inputs, &f, &a));
+    if (!f.effects && !(f.reads && s->ordered)) {
+        sx_tf_value *in = sx_arena_array(&s->e->arena, node->n_inputs + 1, sx_tf_value);
+        sx_tf_value *y = sx_arena_array(&s->e->arena, node->n_outputs + 1, sx_tf_value);
+        if (in == NULL || y == NULL) {
+            return sx_export_no_memory();
+        }
+        for (int i = 0; i < node->n_inputs; i++) {
+            in[i] = sx_export_value(s, node->inputs[i]);
+        }
+        SX_TRY(write_inline(s->e, s->w, called->body, in, s->handles, s->by_value, y));
+        memcpy(&s->values[node->first_output.id], y, (size_t)node->n_outputs * sizeof(*y));
+        return SX_OK;
+    }
+    SX_TRY(collect_args(s, node->inputs, node->n_inputs, 0, false, &f, &a));
     SX_TRY(add_call(s->e, s->w, NULL, called, &a, &first));
     if (f.reads || f.effects) {
         sx_export_order(s, first, f.effects);
@@ -247,9 +329,10 @@ sx_status sx_export_if(sx_export_body *s, const sx_node *node)
     const sx_if_attrs *attrs = node->attrs;
     sx_export_facts f;
     args a;
+    bool by_value;
     const char *then_name, *else_name;
-    SX_TRY(region_facts(s, node, &f));
-    SX_TRY(collect_args(s, node->inputs + 1, node->n_inputs - 1, &f, &a));
+    SX_TRY(region_facts(s, node, &f, &by_value));
+    SX_TRY(collect_args(s, node->inputs + 1, node->n_inputs - 1, 0, by_value, &f, &a));
     SX_TRY(write_function(s->e, s->w, "then", attrs->then_body, &a, f.effects, -1, &then_name));
     SX_TRY(write_function(s->e, s->w, "else", attrs->else_body, &a, f.effects, -1, &else_name));
     int *types = sx_arena_array(&s->e->arena, node->n_outputs + 1, int);
@@ -264,7 +347,7 @@ sx_status sx_export_if(sx_export_body *s, const sx_node *node)
         types[i] = sx_export_dtype(s, sx_node_output(node, i));
         shapes[i] = sx_export_any_shape(sx_graph_type(s->graph, sx_node_output(node, i)));
     }
-    const bool stateful = f.reads || f.effects;
+    const bool stateful = f.effects || (f.reads && !by_value);
     const sx_tf_value first = sx_tf_add(
         s->w, stateful ? "If" : "StatelessIf", NULL, (sx_tf_values){in, a.n + 1},
         sx_tf_attrs(sx_tf_attr_type("Tcond", SX_BOOL), sx_tf_attr_types("Tin", a.n, a.types),
@@ -279,32 +362,42 @@ sx_status sx_export_if(sx_export_body *s, const sx_node *node)
     return SX_OK;
 }
 
-/* The bound of its trips, if it has one, is an attribute that other runtimes ignore: TensorFlow's
- * maximum_iterations would end the loop without an error. */
+/* TensorFlow's gradient counts the iterations of a loop by its first input, and takes the second as
+ * the bound of what they save (-1: none). The bound of its trips, if it has one, is also an
+ * attribute that other runtimes ignore: TensorFlow's maximum_iterations would end the loop without
+ * an error. */
 sx_status sx_export_while(sx_export_body *s, const sx_node *node)
 {
+    enum { COUNTS = 2 };
     const sx_while_attrs *attrs = node->attrs;
     sx_export_facts f;
     args a;
+    bool by_value;
     const char *condition_name, *body_name;
-    SX_TRY(region_facts(s, node, &f));
-    SX_TRY(collect_args(s, node->inputs, node->n_inputs, &f, &a));
+    SX_TRY(region_facts(s, node, &f, &by_value));
+    SX_TRY(collect_args(s, node->inputs, node->n_inputs, COUNTS, by_value, &f, &a));
+    a.in[0] = sx_tf_const_i32(s->w, "count", 0);
+    a.in[1] = sx_tf_const_i32(s->w, "most",
+                              attrs->trips > 0 ? (int32_t)SX_MIN(attrs->trips, INT32_MAX) : -1);
+    a.types[0] = a.types[1] = SX_I32;
     SX_TRY(write_function(s->e, s->w, "condition", attrs->condition, &a, f.effects, -1,
                           &condition_name));
-    SX_TRY(write_function(s->e, s->w, "body", attrs->body, &a, f.effects, node->n_outputs,
+    SX_TRY(write_function(s->e, s->w, "body", attrs->body, &a, f.effects, COUNTS + node->n_outputs,
                           &body_name));
     sx_type *shapes = sx_arena_array(&s->e->arena, a.n + 1, sx_type);
     if (shapes == NULL) {
         return sx_export_no_memory();
     }
-    for (int i = 0; i < a.n; i++) { /* those of the first iteration need not be those of the last */
+    shapes[0] = shapes[1] = sx_scalar_type(SX_I32);
+    for (int i = 0; i < a.n - COUNTS; i++) {
+        /* those of the first iteration need not be those of the last */
         const sx_value v = i < node->n_outputs  ? sx_node_output(node, i)
                            : i < node->n_inputs ? node->inputs[i]
                                                 : SX_NO_VALUE;
-        shapes[i] = sx_value_is(v) ? sx_export_any_shape(sx_graph_type(s->graph, v))
-                                   : sx_scalar_type(SX_RESOURCE);
+        shapes[COUNTS + i] = sx_value_is(v) ? sx_export_any_shape(sx_graph_type(s->graph, v))
+                                            : handle_shape(s->e, &a, i);
     }
-    const bool stateful = f.reads || f.effects;
+    const bool stateful = f.effects || (f.reads && !by_value);
     sx_tf_attr_list attributes = sx_tf_attrs(
         sx_tf_attr_types("T", a.n, a.types), sx_tf_attr_func("cond", condition_name),
         sx_tf_attr_func("body", body_name), sx_tf_attr_shapes("output_shapes", a.n, shapes),
@@ -315,7 +408,7 @@ sx_status sx_export_while(sx_export_body *s, const sx_node *node)
     if (stateful) {
         sx_export_order(s, first, f.effects);
     }
-    set_outputs(s, node, first);
+    set_outputs(s, node, sx_tf_output(first, COUNTS));
     return SX_OK;
 }
 
@@ -343,13 +436,12 @@ sx_status sx_export_map(sx_export_body *s, const sx_node *node)
     sx_tf_exporter *e = s->e;
     const int mapped = (int)attrs->mapped, n_y = node->n_outputs, first_x = 2 + n_y;
     sx_export_facts f;
-    args a, inner;
+    args a;
+    bool by_value;
     const char *name;
-    SX_TRY(region_facts(s, node, &f));
-    SX_TRY(collect_args(s, node->inputs, node->n_inputs, &f, &a));
+    SX_TRY(region_facts(s, node, &f, &by_value));
+    SX_TRY(collect_args(s, node->inputs, node->n_inputs, 0, by_value, &f, &a));
     const int n = first_x + a.n;
-    inner = a;
-    SX_TRY(write_function(e, s->w, "element", attrs->body, &inner, f.effects, -1, &name));
     int *types = sx_arena_array(&e->arena, n + 1, int);
     int *y_types = sx_arena_array(&e->arena, n_y + 1, int);
     sx_tf_value *state = sx_arena_array(&e->arena, n + 1, sx_tf_value);
@@ -358,7 +450,7 @@ sx_status sx_export_map(sx_export_body *s, const sx_node *node)
     if (types == NULL || y_types == NULL || state == NULL || results == NULL || shapes == NULL) {
         return sx_export_no_memory();
     }
-    const bool stateful = f.reads || f.effects;
+    const bool stateful = f.effects || (f.reads && !by_value);
     sx_tf_writer *w = s->w;
     const sx_tf_value shape = sx_tf_add(
         w, "Shape", NULL, sx_tf_in(a.in[0]),
@@ -384,7 +476,7 @@ sx_status sx_export_map(sx_export_body *s, const sx_node *node)
     for (int i = 0; i < a.n; i++) {
         const bool value = i < a.n_values;
         const sx_type x = value ? sx_export_any_shape(sx_graph_type(s->graph, node->inputs[i]))
-                                : sx_scalar_type(SX_RESOURCE);
+                                : handle_shape(e, &a, i);
         types[first_x + i] = i < mapped ? SX_TF_VARIANT : a.types[i];
         shapes[first_x + i] = i < mapped ? sx_scalar_type(SX_I32) : x;
         state[first_x + i] =
@@ -403,7 +495,9 @@ sx_status sx_export_map(sx_export_body *s, const sx_node *node)
 
     sx_tf_writer *loop = sx_tf_function_begin(w, "body", n, types);
     sx_tf_value *in = sx_arena_array(&e->arena, a.n + 1, sx_tf_value);
-    if (in == NULL) {
+    sx_tf_value *y = sx_arena_array(&e->arena, n_y + 1, sx_tf_value);
+    sx_tf_value *handles = sx_arena_array(&e->arena, e->n_handles + 1, sx_tf_value);
+    if (in == NULL || y == NULL || handles == NULL) {
         return sx_export_no_memory();
     }
     for (int i = 0; i < a.n; i++) {
@@ -415,13 +509,21 @@ sx_status sx_export_map(sx_export_body *s, const sx_node *node)
                                      element_shape(loop, sx_graph_type(s->graph, node->inputs[i]))),
                             sx_tf_attrs(sx_tf_attr_type("element_dtype", a.types[i])));
     }
-    const sx_tf_value y =
-        sx_tf_add(loop, stateful ? "StatefulPartitionedCall" : "PartitionedCall", NULL,
-                  (sx_tf_values){in, a.n},
-                  sx_tf_attrs(sx_tf_attr_types("Tin", a.n, a.types),
-                              sx_tf_attr_types("Tout", n_y, y_types), sx_tf_attr_func("f", name)));
     if (f.effects) {
-        sx_tf_control(loop, y, SX_TF_NO_IN);
+        SX_TRY(write_function(e, s->w, "element", attrs->body, &a, true, -1, &name));
+        const sx_tf_value called = sx_tf_add(
+            loop, "StatefulPartitionedCall", NULL, (sx_tf_values){in, a.n},
+            sx_tf_attrs(sx_tf_attr_types("Tin", a.n, a.types),
+                        sx_tf_attr_types("Tout", n_y, y_types), sx_tf_attr_func("f", name)));
+        sx_tf_control(loop, called, SX_TF_NO_IN);
+        for (int i = 0; i < n_y; i++) {
+            y[i] = sx_tf_output(called, i);
+        }
+    } else {
+        for (int i = a.n_values; i < a.n; i++) {
+            handles[a.variables[i - a.n_values]] = in[i];
+        }
+        SX_TRY(write_inline(e, loop, attrs->body, in, handles, by_value, y));
     }
     results[0] =
         sx_tf_add(loop, "AddV2", NULL, sx_tf_in(sx_tf_arg(0), sx_tf_const_i32(loop, "one", 1)),
@@ -431,7 +533,7 @@ sx_status sx_export_map(sx_export_body *s, const sx_node *node)
         results[i] = !set
                          ? sx_tf_arg(i)
                          : sx_tf_add(loop, "TensorListSetItem", NULL,
-                                     sx_tf_in(sx_tf_arg(i), sx_tf_arg(0), sx_tf_output(y, i - 2)),
+                                     sx_tf_in(sx_tf_arg(i), sx_tf_arg(0), y[i - 2]),
                                      sx_tf_attrs(sx_tf_attr_type("element_dtype", y_types[i - 2])));
     }
     const char *body_name = sx_tf_function_end(loop, (sx_tf_values){results, n}, types);
@@ -466,14 +568,20 @@ sx_status sx_tf_exporter_call(sx_tf_exporter *e, sx_tf_writer *w, const char *na
     if (values == NULL || given == NULL) {
         return sx_export_no_memory();
     }
+    SX_TRY(sx_export_facts_init(e, &f));
+    SX_TRY(learn_function(e, function, &f));
+    if (!f.effects) {
+        sx_tf_scope_push(w, name);
+        sx_status status = write_inline(e, w, callee, in, handles, false, out);
+        sx_tf_scope_pop(w);
+        return status;
+    }
     for (int i = 0; i < callee->n_args; i++) {
         values[i] = callee->args[i].value;
         given[values[i].id] = in[i];
     }
     sx_export_body s = {.e = e, .w = w, .graph = callee, .values = given, .handles = handles};
-    SX_TRY(sx_export_facts_init(e, &f));
-    SX_TRY(learn_function(e, function, &f));
-    SX_TRY(collect_args(&s, values, callee->n_args, &f, &a));
+    SX_TRY(collect_args(&s, values, callee->n_args, 0, false, &f, &a));
     SX_TRY(add_call(e, w, name, function, &a, &first));
     for (int i = 0; i < callee->n_results; i++) {
         out[i] = sx_tf_output(first, i);

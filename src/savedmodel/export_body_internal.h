@@ -11,6 +11,7 @@
 typedef struct sx_export_facts {
     bool *uses; /* [handles] */
     bool reads, effects;
+    bool passes; /* a handle to something that is neither a read nor an assignment */
 } sx_export_facts;
 
 typedef struct sx_export_function {
@@ -36,6 +37,7 @@ typedef struct sx_export_body {
     const sx_graph *graph;
     sx_tf_value *values;        /* [graph's values] */
     const sx_tf_value *handles; /* [handles]; NULL in a static graph */
+    bool by_value;              /* of variables they are the values, which nothing here assigns */
     /* Where something has effects: the last node that has, and those that read since. */
     bool ordered, has_last;
     sx_tf_value last, *readers; /* [graph's nodes] */

@@ -89,7 +89,8 @@ def check_gradients(folder):
     """TensorFlow has no gradient either where ours is not that of the nodes: those have a type of gradient that it does not know."""
     model = saved_model_pb2.SavedModel.FromString((folder / "gradients/1/saved_model.pb").read_bytes())
     graph = model.meta_graphs[0].graph_def
-    types = {node.attr["_gradient_op_type"].s.decode() for f in graph.library.function for node in f.node_def if node.op == "IdentityN"}
+    nodes = [*graph.node, *(node for f in graph.library.function for node in f.node_def)]
+    types = {node.attr["_gradient_op_type"].s.decode() for node in nodes if node.op == "IdentityN"}
     assert types == {"custom", "refuse"} and not graph.library.registered_gradients, types
     signature = tf.saved_model.load(str(folder / "gradients/1")).signatures["serving_default"]
     x = tf.constant([1.0, -2.0])
@@ -101,6 +102,43 @@ def check_gradients(folder):
     except (LookupError, tf.errors.NotFoundError):
         return
     raise AssertionError("it has a gradient")
+
+
+def check_tape(folder):
+    """TensorFlow's tape goes through calls, a branch, a loop and a map of ours, and gives what it does for the same in Python."""
+    model = tf.saved_model.load(str(folder / "control/1"))
+    variables = {v.name: v for v in model.variables}
+    scale, bias = variables["scale:0"], variables["bias:0"]
+
+    def python(x, n):
+        cell = lambda v: tf.tanh(v * scale)
+        y = cell(cell(x))
+        for _ in range(n):
+            y = cell(y) + bias
+        return cell(y) if n < 2 else y + bias
+
+    for n in (0, 1, 5):
+        x = tf.constant(np.linspace(-1, 2, 12).reshape(4, 3), tf.float32)
+        gradients = []
+        for f in (lambda: model.signatures["serving_default"](x=x, n=tf.constant(n))["y"], lambda: python(x, n)):
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                y = tf.reduce_sum(f() ** 2)
+            gradients.append([tf.convert_to_tensor(g) for g in tape.gradient(y, [x, scale, bias], unconnected_gradients="zero")])
+        for ours, theirs in zip(*gradients):
+            assert ours.shape == theirs.shape
+            np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6, err_msg=str(n))
+    model = tf.saved_model.load(str(folder / "text/1"))
+    texts = tf.constant(["a b a", "", "c"])
+    with tf.GradientTape() as tape:
+        y = model.signatures["serving_default"](text=texts)
+        total = tf.reduce_sum(y["y"] * tf.range(1.0, 5.0))
+    table = model.variables[0]
+    gradient = tf.convert_to_tensor(tape.gradient(total, table)).numpy()
+    rows = tf.strings.to_hash_bucket_fast(["a", "b", "a", "c"], 10).numpy()
+    expected = np.zeros((10, 4), np.float32)
+    np.add.at(expected, rows, np.arange(1, 5, dtype=np.float32))
+    np.testing.assert_allclose(gradient, expected, rtol=1e-6)
 
 
 def check_variables(folder):
@@ -153,6 +191,7 @@ def main():
         check_cli(folder)
         check_assert(folder)
         check_gradients(folder)
+        check_tape(folder)
         check_variables(folder)
 
 

@@ -128,6 +128,17 @@ static bool split_target(sx_http_head *head)
     return true;
 }
 
+static sx_http_progress check_target(sx_http_head *head, sx_http_failure *failure)
+{
+    if (head->target.size > SX_HTTP_MAX_TARGET) {
+        return fail(failure, 414, "request target too long");
+    }
+    if (!all_of_class(head->target, TARGET) || !split_target(head)) {
+        return fail(failure, 400, "malformed request target");
+    }
+    return SX_HTTP_DONE;
+}
+
 /* METHOD SP target SP HTTP/1.x, exactly. */
 static sx_http_progress parse_request_line(sx_http_text line, sx_http_head *head,
                                            sx_http_failure *failure)
@@ -156,13 +167,7 @@ static sx_http_progress parse_request_line(sx_http_text line, sx_http_head *head
         return fail(failure, 505, "unsupported HTTP version; use HTTP/1.1");
     }
     head->minor = version.data[7] - '0';
-    if (head->target.size > SX_HTTP_MAX_TARGET) {
-        return fail(failure, 414, "request target too long");
-    }
-    if (!all_of_class(head->target, TARGET) || !split_target(head)) {
-        return fail(failure, 400, "malformed request target");
-    }
-    return SX_HTTP_DONE;
+    return check_target(head, failure);
 }
 
 /* ---- Headers ---- */
@@ -405,6 +410,26 @@ sx_http_progress sx_http_head_parse(const char *data, size_t size, size_t max_by
     clear_head(out_head);
     *out_size = end;
     return parse_lines(data + skip, end - skip, out_head, out_failure);
+}
+
+bool sx_http_head_complete(sx_http_head *head, sx_http_failure *out_failure)
+{
+    struct framing seen = {0};
+    head->http2 = true;
+    head->minor = 1;
+    if (check_target(head, out_failure) == SX_HTTP_BAD) {
+        return false;
+    }
+    for (int i = 0; i < head->header_count; i++) {
+        if (note_header(&head->headers[i], head, &seen, out_failure) == SX_HTTP_BAD) {
+            return false;
+        }
+    }
+    if (head->chunked) {
+        fail(out_failure, 400, "Transfer-Encoding is not allowed in HTTP/2");
+        return false;
+    }
+    return true;
 }
 
 sx_http_text sx_http_header_get(const sx_http_head *head, const char *name)

@@ -44,6 +44,7 @@ typedef struct sx_http_head {
     sx_http_text target; /* as sent */
     sx_http_text path;   /* of the target, still percent-encoded; "*" for OPTIONS * */
     sx_http_text query;  /* after '?'; empty if none */
+    bool http2;          /* came by HTTP/2, and the next is 1 */
     int minor;           /* of HTTP/1.x: 0 or 1 */
     bool keep_alive;
     bool chunked;
@@ -72,6 +73,10 @@ typedef struct sx_http_failure {
 sx_http_progress sx_http_head_parse(const char *data, size_t size, size_t max_bytes,
                                     size_t *scanned, sx_http_head *out_head, size_t *out_size,
                                     sx_http_failure *out_failure);
+
+/* Completes a head that came by HTTP/2, with method, target and headers: checks the target, sets
+ * path, query, content_length and coding. False: the failure says why. */
+bool sx_http_head_complete(sx_http_head *head, sx_http_failure *out_failure);
 
 /* The value of the first header of that name (ASCII case ignored); data == NULL if absent. */
 sx_http_text sx_http_header_get(const sx_http_head *head, const char *name);

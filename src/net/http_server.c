@@ -26,21 +26,31 @@ enum {
     CUT_OFF_MS = 1000,
 };
 
-/* A worker with its listening socket and thread. */
-struct listener {
-    sx_http_worker worker; /* must be first: converted to its listener by address */
-    sx_loop_io io;
+/* One address as one loop listens to it. */
+struct acceptor {
+    struct listener *listener;
+    sx_loop_io io; /* fd < 0: not listening */
     sx_loop_timer resume;
+    sx_tls *tls;
+    bool tcp;
+};
+
+/* A worker with its listening sockets and thread. */
+struct listener {
+    sx_http_worker worker;      /* must be first: converted to its listener by address */
+    struct acceptor *acceptors; /* [server->address_count] */
     sx_loop_task drain, cut_off;
     int spare_fd; /* closed to accept and close a connection when descriptors run out */
-    bool listening;
     pthread_t thread;
     bool started;
 };
 
 struct sx_http_server {
     sx_http_config config;
-    int port;
+    int address_count;
+    int *ports;                 /* [address_count]; 0 for a UNIX socket */
+    char **paths;               /* [address_count]; of UNIX sockets, else NULL */
+    struct acceptor *acceptors; /* [count * address_count] */
     int count;
     bool drained;
     atomic_int open_connections;
@@ -66,12 +76,13 @@ static void shed(struct listener *listener, int fd)
 
 /* Out of descriptors: the connection at the head of the queue would wake the loop again and again.
  * Uses the spare descriptor to accept and close it. False if that failed as well. */
-static bool shed_with_spare(struct listener *listener)
+static bool shed_with_spare(const struct acceptor *acceptor)
 {
+    struct listener *listener = acceptor->listener;
     if (listener->spare_fd >= 0) {
         close(listener->spare_fd);
     }
-    const int fd = accept4(listener->io.fd, NULL, NULL, SOCK_CLOEXEC);
+    const int fd = accept4(acceptor->io.fd, NULL, NULL, SOCK_CLOEXEC);
     if (fd >= 0) {
         atomic_fetch_add_explicit(&listener->worker.accepted, 1, memory_order_relaxed);
         shed(listener, fd);
@@ -80,42 +91,45 @@ static bool shed_with_spare(struct listener *listener)
     return fd >= 0;
 }
 
-static void pause_accepting(struct listener *listener)
+static void pause_accepting(struct acceptor *acceptor)
 {
-    if (!listener->listening) {
-        return;
-    }
-    sx_loop_modify(listener->worker.loop, &listener->io, 0);
-    sx_loop_timer_set(listener->worker.loop, &listener->resume,
-                      sx_loop_now_ns(listener->worker.loop) + ACCEPT_PAUSE_MS * (int64_t)1000000);
+    sx_loop *loop = acceptor->listener->worker.loop;
+    sx_loop_modify(loop, &acceptor->io, 0);
+    sx_loop_timer_set(loop, &acceptor->resume,
+                      sx_loop_now_ns(loop) + ACCEPT_PAUSE_MS * (int64_t)1000000);
 }
 
 static void on_resume(void *user)
 {
-    struct listener *listener = user;
-    sx_loop_modify(listener->worker.loop, &listener->io, EPOLLIN);
+    struct acceptor *acceptor = user;
+    sx_loop_modify(acceptor->listener->worker.loop, &acceptor->io, EPOLLIN);
 }
 
-static void welcome(struct listener *listener, int fd)
+static void welcome(const struct acceptor *acceptor, int fd)
 {
+    struct listener *listener = acceptor->listener;
     const sx_http_config *config = listener->worker.config;
     const int on = 1;
+    sx_transport transport = {.fd = fd};
     atomic_fetch_add_explicit(&listener->worker.accepted, 1, memory_order_relaxed);
-    if (atomic_fetch_add(listener->worker.open_connections, 1) >= config->max_connections) {
+    if (atomic_fetch_add(listener->worker.open_connections, 1) >= config->max_connections ||
+        (acceptor->tls != NULL && !sx_tls_accept(acceptor->tls, &transport))) {
         atomic_fetch_sub(listener->worker.open_connections, 1);
         shed(listener, fd);
         return;
     }
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-    sx_http_conn_open(&listener->worker, fd);
+    if (acceptor->tcp) {
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    }
+    sx_http1_open(&listener->worker, transport);
 }
 
 /* Accepts one connection; false if there is none or the loop should pause. */
-static bool accept_one(struct listener *listener)
+static bool accept_one(struct acceptor *acceptor)
 {
-    const int fd = accept4(listener->io.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    const int fd = accept4(acceptor->io.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd >= 0) {
-        welcome(listener, fd);
+        welcome(acceptor, fd);
         return true;
     }
     switch (errno) {
@@ -127,19 +141,19 @@ static bool accept_one(struct listener *listener)
     case EPERM: /* refused by a firewall rule */
         return true;
     default: /* EMFILE, ENFILE, ENOBUFS, ENOMEM */
-        if (shed_with_spare(listener)) {
+        if (shed_with_spare(acceptor)) {
             return true;
         }
-        pause_accepting(listener);
+        pause_accepting(acceptor);
         return false;
     }
 }
 
 static void on_acceptable(void *user, uint32_t events)
 {
-    struct listener *listener = user;
+    struct acceptor *acceptor = user;
     (void)events;
-    for (int i = 0; i < ACCEPT_BURST && accept_one(listener); i++) {
+    for (int i = 0; i < ACCEPT_BURST && accept_one(acceptor); i++) {
     }
 }
 
@@ -155,27 +169,26 @@ static void on_empty(sx_http_worker *worker)
     sx_loop_stop(worker->loop);
 }
 
-static void stop_listening(struct listener *listener)
-{
-    if (!listener->listening) {
-        return;
-    }
-    listener->listening = false;
-    sx_loop_remove(listener->worker.loop, &listener->io);
-    sx_loop_timer_cancel(listener->worker.loop, &listener->resume);
-    close(listener->io.fd);
-    listener->io.fd = -1;
-}
-
 /* Connections made before the drain are served: the queue is emptied before the socket is closed.
  */
+static void stop_listening(struct acceptor *acceptor)
+{
+    sx_loop *loop = acceptor->listener->worker.loop;
+    while (accept_one(acceptor)) {
+    }
+    sx_loop_remove(loop, &acceptor->io);
+    sx_loop_timer_cancel(loop, &acceptor->resume);
+    close(acceptor->io.fd);
+    acceptor->io.fd = -1;
+}
+
 static void on_drain(void *user)
 {
     struct listener *listener = user;
     sx_http_worker *worker = &listener->worker;
-    while (accept_one(listener)) {
+    for (int i = 0; i < worker->server->address_count; i++) {
+        stop_listening(&listener->acceptors[i]);
     }
-    stop_listening(listener);
     worker->draining = true;
     if (worker->conn_count == 0) {
         on_empty(worker);
@@ -271,56 +284,107 @@ static sx_http_config complete(const sx_http_config *given)
     config.head_timeout_ms = default_to(config.head_timeout_ms, 10000);
     config.body_timeout_ms = default_to(config.body_timeout_ms, 30000);
     config.write_timeout_ms = default_to(config.write_timeout_ms, 30000);
+    config.max_streams = default_to(config.max_streams, 128);
     config.idle_timeout_ms = default_to(config.idle_timeout_ms, 60000);
     config.request_timeout_ms = default_to(config.request_timeout_ms, 30000);
-    config.host = NULL;
+    config.addresses = NULL;
     return config;
 }
 
-static sx_status prepare_listener(sx_http_server *server, struct listener *listener, int fd)
+static sx_status prepare_listener(sx_http_server *server, struct listener *listener)
 {
-    listener->io = (sx_loop_io){.fd = fd, .events = EPOLLIN, .fn = on_acceptable, .user = listener};
-    listener->resume = (sx_loop_timer){.fn = on_resume, .user = listener};
     listener->drain = (sx_loop_task){.fn = on_drain, .user = listener};
     listener->cut_off = (sx_loop_task){.fn = on_cut_off, .user = listener};
     listener->worker.server = server;
     listener->worker.config = &server->config;
     listener->worker.on_empty = on_empty;
     listener->worker.open_connections = &server->open_connections;
-    listener->listening = true;
     SX_TRY(sx_loop_create(&listener->worker.loop));
     listener->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    return sx_loop_add(listener->worker.loop, &listener->io);
+    for (int i = 0; i < server->address_count; i++) {
+        SX_TRY(sx_loop_add(listener->worker.loop, &listener->acceptors[i].io));
+    }
+    return SX_OK;
+}
+
+/* Opens the sockets of one address, one for each loop. */
+static sx_status bind_address(sx_http_server *server, const sx_http_address *address, int index)
+{
+    int fds[MAX_LOOPS];
+    if (address->path != NULL) {
+        server->paths[index] = sx_strdup(address->path);
+        if (server->paths[index] == NULL) {
+            return sx_no_memory("for an HTTP server");
+        }
+        sx_status status =
+            sx_listen_unix(address->path, server->config.backlog, server->count, fds);
+        if (status != SX_OK) {
+            sx_free(server->paths[index]); /* another program's socket stays */
+            server->paths[index] = NULL;
+            return status;
+        }
+    } else {
+        SX_TRY(sx_listen(address->host, address->port, server->config.backlog, server->count, fds,
+                         &server->ports[index]));
+    }
+    for (int i = 0; i < server->count; i++) {
+        struct acceptor *acceptor = &server->listeners[i].acceptors[index];
+        acceptor->io.fd = fds[i];
+        acceptor->tls = address->tls;
+        acceptor->tcp = address->path == NULL;
+    }
+    return SX_OK;
+}
+
+static sx_status prepare(sx_http_server *server, const sx_http_address *addresses)
+{
+    const size_t count = (size_t)server->address_count;
+    server->ports = sx_alloc(count, sizeof(server->ports[0]));
+    server->paths = sx_alloc(count, sizeof(server->paths[0]));
+    server->acceptors = sx_alloc(count * (size_t)server->count, sizeof(server->acceptors[0]));
+    if (server->ports == NULL || server->paths == NULL || server->acceptors == NULL) {
+        return sx_no_memory("for an HTTP server");
+    }
+    for (int i = 0; i < server->count; i++) {
+        struct listener *listener = &server->listeners[i];
+        listener->worker.index = i;
+        listener->acceptors = server->acceptors + (size_t)i * count;
+        for (size_t k = 0; k < count; k++) {
+            struct acceptor *acceptor = &listener->acceptors[k];
+            *acceptor = (struct acceptor){.listener = listener};
+            acceptor->io =
+                (sx_loop_io){.fd = -1, .events = EPOLLIN, .fn = on_acceptable, .user = acceptor};
+            acceptor->resume = (sx_loop_timer){.fn = on_resume, .user = acceptor};
+        }
+    }
+    for (int i = 0; i < server->address_count; i++) {
+        SX_TRY(bind_address(server, &addresses[i], i));
+    }
+    for (int i = 0; i < server->count; i++) {
+        SX_TRY(prepare_listener(server, &server->listeners[i]));
+    }
+    return SX_OK;
 }
 
 sx_status sx_http_server_create(const sx_http_config *config, sx_http_server **out_server)
 {
+    static const sx_http_address any = {0};
     const sx_http_config complete_config = complete(config);
     const int count = complete_config.loops;
-    int fds[MAX_LOOPS], port = 0;
-    SX_TRY(sx_listen(config->host, config->port, complete_config.backlog, count, fds, &port));
     sx_http_server *server =
         sx_alloc(1, sizeof(*server) + (size_t)count * sizeof(server->listeners[0]));
     if (server == NULL) {
-        for (int i = 0; i < count; i++) {
-            close(fds[i]);
-        }
         return sx_no_memory("for an HTTP server");
     }
     server->config = complete_config;
-    server->port = port;
+    server->address_count = SX_MAX(config->address_count, 1);
     server->count = count;
     pthread_mutex_init(&server->mutex, NULL);
     pthread_cond_init(&server->emptied, NULL);
-    sx_status status = SX_OK;
     for (int i = 0; i < count; i++) {
         server->listeners[i].spare_fd = -1;
-        server->listeners[i].io.fd = fds[i];
-        server->listeners[i].worker.index = i;
     }
-    for (int i = 0; i < count && status == SX_OK; i++) {
-        status = prepare_listener(server, &server->listeners[i], fds[i]);
-    }
+    sx_status status = prepare(server, config->address_count > 0 ? config->addresses : &any);
     if (status != SX_OK) {
         sx_http_server_destroy(server);
         return status;
@@ -329,9 +393,9 @@ sx_status sx_http_server_create(const sx_http_config *config, sx_http_server **o
     return SX_OK;
 }
 
-int sx_http_server_port(const sx_http_server *server)
+int sx_http_server_port(const sx_http_server *server, int address)
 {
-    return server->port;
+    return server->ports[address];
 }
 
 sx_status sx_http_server_start(sx_http_server *server)
@@ -348,17 +412,21 @@ sx_status sx_http_server_start(sx_http_server *server)
     return SX_OK;
 }
 
-static void destroy_listener(struct listener *listener)
+static void destroy_listener(struct listener *listener, int address_count)
 {
     if (listener->started) {
         pthread_join(listener->thread, NULL);
     }
-    if (listener->io.fd >= 0) {
-        close(listener->io.fd);
+    for (int i = 0; listener->acceptors != NULL && i < address_count; i++) {
+        if (listener->acceptors[i].io.fd >= 0) {
+            close(listener->acceptors[i].io.fd);
+        }
     }
     if (listener->spare_fd >= 0) {
         close(listener->spare_fd);
     }
+    sx_buf_deinit(&listener->worker.in);
+    sx_buf_deinit(&listener->worker.out);
     sx_loop_destroy(listener->worker.loop);
 }
 
@@ -369,8 +437,17 @@ void sx_http_server_destroy(sx_http_server *server)
     }
     sx_http_server_drain(server, 0);
     for (int i = 0; i < server->count; i++) {
-        destroy_listener(&server->listeners[i]);
+        destroy_listener(&server->listeners[i], server->address_count);
     }
+    for (int i = 0; server->paths != NULL && i < server->address_count; i++) {
+        if (server->paths[i] != NULL) {
+            unlink(server->paths[i]);
+            sx_free(server->paths[i]);
+        }
+    }
+    sx_free(server->paths);
+    sx_free(server->ports);
+    sx_free(server->acceptors);
     pthread_mutex_destroy(&server->mutex);
     pthread_cond_destroy(&server->emptied);
     sx_free(server);

@@ -1,12 +1,14 @@
-/* An HTTP/1.1 server: event loops that read complete requests and pass them to one function.
+/* An HTTP server: event loops that read complete requests and pass them to one function. It speaks
+ * HTTP/1.1 and HTTP/2, with and without TLS: a connection whose first bytes are the preface of
+ * HTTP/2 is one.
  *
  * Life of a request:
  *   accept -> read head -> read body -> handler(exchange) ... sx_http_respond(exchange) -> write
  * The handler runs on a loop's thread and delays all connections of that loop until it returns: it
  * may compute a quick response itself, but must not wait, and passes longer work to another thread.
  * sx_http_respond is called once per request, from any thread; the exchange must not be used
- * afterwards. Requests of one connection are served one at a time, in order; pipelined ones wait in
- * the read buffer.
+ * afterwards. HTTP/1.1 serves the requests of a connection one at a time, in order; pipelined ones
+ * wait in the read buffer. HTTP/2 serves up to max_streams of them at once.
  *
  * Every resource is bounded: head, body, memory of all requests, time for each phase, connections;
  * a slow or silent peer is disconnected by a timer. When descriptors run out, the server closes new
@@ -25,6 +27,7 @@
 #include "base/budget.h"
 #include "base/cancel.h"
 #include "net/http1.h"
+#include "net/tls.h"
 
 typedef struct sx_http_server sx_http_server;
 typedef struct sx_http_exchange sx_http_exchange;
@@ -32,14 +35,23 @@ typedef struct sx_http_exchange sx_http_exchange;
 /* Called when a complete request has arrived; see above. */
 typedef void sx_http_handler(void *user, sx_http_exchange *exchange);
 
+/* Where to listen. A zero takes the default in the comment. */
+typedef struct sx_http_address {
+    const char *host; /* every address */
+    int port;         /* the kernel chooses */
+    const char *path; /* of a UNIX socket, instead of host and port */
+    sx_tls *tls;      /* none: plain; must outlive the server */
+} sx_http_address;
+
 /* A zero takes the default in the comment. */
 typedef struct sx_http_config {
-    const char *host;      /* every address */
-    int port;              /* the kernel chooses */
-    int loops;             /* 1 */
-    int backlog;           /* 1024 */
-    int max_connections;   /* 10,000, over all loops */
-    size_t max_head_bytes; /* 16 KiB */
+    const sx_http_address *addresses; /* [address_count] */
+    int address_count;                /* 0: one address, of defaults */
+    int loops;                        /* 1 */
+    int backlog;                      /* 1024 */
+    int max_connections;              /* 10,000, over all loops */
+    int max_streams;                  /* 128 requests at a time of an HTTP/2 connection */
+    size_t max_head_bytes;            /* 16 KiB */
     size_t max_body_bytes; /* 64 MiB, as sent; lowered to max_request_bytes and half of `memory` */
     /* Memory of all requests: bodies from their first byte on, what handlers charge, responses
      * until they are sent. Bodies are admitted while half of it is free (else 429). Default: no
@@ -48,21 +60,22 @@ typedef struct sx_http_config {
     size_t max_request_bytes; /* of `memory`, for one request; no limit */
     int head_timeout_ms;      /* 10 s, from the first byte of a request to its last header */
     int body_timeout_ms; /* 30 s without a byte; 30 s in total plus 1 s for every 64 KiB received */
-    int write_timeout_ms;   /* 30 s, likewise for bytes sent */
-    int idle_timeout_ms;    /* 60 s between requests */
+    int write_timeout_ms; /* 30 s, likewise for bytes sent */
+    int idle_timeout_ms; /* 60 s between requests; an HTTP/2 connection that answers a PING stays */
     int request_timeout_ms; /* 30 s for the handler; then 504, and its response is discarded */
     sx_http_handler *handler;
     void *user;
 } sx_http_config;
 
-/* Binds the port and prepares the loops. Errors: as sx_listen; RESOURCE_EXHAUSTED. `config` is
- * copied except `host`, which is only used during the call. */
+/* Binds the addresses and prepares the loops. Errors: as sx_listen; RESOURCE_EXHAUSTED. `config` is
+ * copied, and its addresses are only used during the call. */
 SX_MUST_USE sx_status sx_http_server_create(const sx_http_config *config,
                                             sx_http_server **out_server);
-int sx_http_server_port(const sx_http_server *server);
+int sx_http_server_port(const sx_http_server *server, int address); /* 0 for a UNIX socket */
 SX_MUST_USE sx_status sx_http_server_start(sx_http_server *server);
 
-/* Stops accepting; finishes running requests (with Connection: close) and closes idle connections.
+/* Stops accepting; finishes running requests (with Connection: close, or GOAWAY) and closes idle
+ * connections.
  * Returns true when all connections have ended, false if `grace_ms` passed first; the remaining
  * connections are then closed. Call it once. */
 bool sx_http_server_drain(sx_http_server *server, int grace_ms);
@@ -91,6 +104,9 @@ int sx_http_request_loop(const sx_http_exchange *exchange);
 /* Tells the handler to stop: at the request's deadline, or when the peer has closed its connection
  * (or its sending half, which looks the same). The handler must still respond. */
 const sx_cancel *sx_http_request_cancel(const sx_http_exchange *exchange);
+/* Changes the deadline, of sx_now_ns(); INT64_MAX = none. Only in the handler itself, before the
+ * exchange is passed to another thread. */
+void sx_http_request_set_deadline(sx_http_exchange *exchange, int64_t deadline_ns);
 /* The memory budget of this request; its charges are released when the response has been sent. */
 sx_budget *sx_http_request_budget(sx_http_exchange *exchange);
 
@@ -106,6 +122,13 @@ typedef struct sx_http_response {
     char *body;          /* from sx_alloc; always takes ownership; NULL = empty */
     size_t body_size;
     int retry_after_s; /* a Retry-After header; 0 = none */
+    /* The next fields are HTTP/2's. So many bytes behind the body, in the same block, are header
+     * lines that are sent after it. If there is no body at all, they are part of the head. */
+    size_t trailers_size;
+    /* Not NULL: the response goes on. The function is called on the loop's thread when this part
+     * has been sent; the exchange is then the handler's again, which responds with the next part.
+     * Status and headers count in the first part only. */
+    void (*on_sent)(void *user, sx_http_exchange *exchange);
 } sx_http_response;
 
 void sx_http_respond(sx_http_exchange *exchange, const sx_http_response *response);

@@ -2,11 +2,14 @@
 #include "net/listen.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 struct address {
@@ -164,5 +167,72 @@ sx_status sx_listen(const char *host, int port, int backlog, int count, int *out
         out_fds[i] = fd;
     }
     *out_port = chosen;
+    return SX_OK;
+}
+
+/* ---- UNIX sockets ---- */
+
+/* Whether the file is a socket that nobody listens at. */
+static bool is_abandoned(const struct sockaddr_un *address)
+{
+    struct stat info;
+    if (lstat(address->sun_path, &info) != 0 || !S_ISSOCK(info.st_mode)) {
+        return false;
+    }
+    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const bool refused = fd >= 0 &&
+                         connect(fd, (const struct sockaddr *)address, sizeof(*address)) != 0 &&
+                         errno == ECONNREFUSED;
+    if (fd >= 0) {
+        close(fd);
+    }
+    return refused;
+}
+
+static sx_status unix_error(const char *path, int error)
+{
+    const sx_code code = error == EADDRINUSE                   ? SX_ALREADY_EXISTS
+                         : error == EACCES || error == EROFS   ? SX_PERMISSION_DENIED
+                         : error == ENOENT || error == ENOTDIR ? SX_INVALID_ARGUMENT
+                                                               : SX_RESOURCE_EXHAUSTED;
+    return sx_error(code, "cannot listen on the UNIX socket %s: %s", path, strerror(error));
+}
+
+sx_status sx_listen_unix(const char *path, int backlog, int count, int *out_fds)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    const size_t size = strlen(path);
+    if (size == 0 || size >= sizeof(address.sun_path)) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "cannot listen on the UNIX socket \"%s\": a path has 1 to %zu bytes", path,
+                        sizeof(address.sun_path) - 1);
+    }
+    memcpy(address.sun_path, path, size);
+    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0) {
+        return unix_error(path, errno);
+    }
+    if (is_abandoned(&address)) {
+        unlink(path);
+    }
+    if (bind(fd, (const struct sockaddr *)&address, sizeof(address)) != 0) {
+        const int error = errno;
+        close(fd);
+        return unix_error(path, error);
+    }
+    int opened = 1;
+    bool sound = listen(fd, backlog) == 0;
+    for (out_fds[0] = fd; sound && opened < count; opened += sound) {
+        out_fds[opened] = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+        sound = out_fds[opened] >= 0;
+    }
+    if (!sound) {
+        const int error = errno;
+        while (opened > 0) {
+            close(out_fds[--opened]);
+        }
+        unlink(path);
+        return unix_error(path, error);
+    }
     return SX_OK;
 }

@@ -15,4 +15,9 @@
 SX_MUST_USE sx_status sx_listen(const char *host, int port, int backlog, int count, int *out_fds,
                                 int *out_port);
 
+/* The same at a path: a UNIX socket, which `count` descriptors share. A socket file that nobody
+ * listens at any more is replaced. Errors: INVALID_ARGUMENT (path too long or no directory),
+ * ALREADY_EXISTS (in use, or another kind of file), PERMISSION_DENIED, RESOURCE_EXHAUSTED. */
+SX_MUST_USE sx_status sx_listen_unix(const char *path, int backlog, int count, int *out_fds);
+
 #endif

@@ -127,11 +127,15 @@ sx_status sx_server_create(const sx_server_config *config, sx_server **out_serve
     if (request_bytes == 0) {
         request_bytes = SX_MIN(memory_bytes / 2, SX_MIN(max_body_bytes, SIZE_MAX / 8) * 8);
     }
-    const sx_http_config http = {
+    const sx_http_address address = {
         .host = config->host,
         .port = port == SX_ANY_PORT ? 0
                 : port == 0         ? 8501
                                     : port,
+    };
+    const sx_http_config http = {
+        .addresses = &address,
+        .address_count = 1,
         .loops = loops,
         .max_connections =
             or_default(config->max_connections,
@@ -148,7 +152,7 @@ sx_status sx_server_create(const sx_server_config *config, sx_server **out_serve
     };
     SX_TRY_GOTO(status, sx_http_server_create(&http, &server->http), failed);
     sx_rest_set_server(server->rest, server->http);
-    server->port = sx_http_server_port(server->http);
+    server->port = sx_http_server_port(server->http, 0);
     *out_server = server;
     return SX_OK;
 failed:

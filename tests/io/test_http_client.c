@@ -37,12 +37,14 @@ static void handle(void *user, sx_http_exchange *exchange)
 
 static void open_site(struct site *site, const char *path)
 {
-    const sx_http_config config = {.host = "127.0.0.1", .handler = handle, .user = site};
+    const sx_http_address loopback = {.host = "127.0.0.1"};
+    const sx_http_config config = {
+        .addresses = &loopback, .address_count = 1, .handler = handle, .user = site};
     memset(site, 0, sizeof(*site));
     assert_ok(sx_http_server_create(&config, &site->server));
     assert_ok(sx_http_server_start(site->server));
     snprintf(site->url, sizeof(site->url), "http://127.0.0.1:%d%s",
-             sx_http_server_port(site->server), path);
+             sx_http_server_port(site->server, 0), path);
 }
 
 static void test_io_http_client__posts_and_gets(void **state)

@@ -70,16 +70,19 @@ static void handle(void *user, sx_http_exchange *exchange)
     }
 }
 
+static const sx_http_address loopback = {.host = "127.0.0.1"};
+
 static void open_site(struct site *site, sx_http_config config)
 {
     memset(site, 0, sizeof(*site));
     atomic_store(&site->late_ms, 200);
-    config.host = "127.0.0.1";
+    config.addresses = &loopback;
+    config.address_count = 1;
     config.handler = handle;
     config.user = site;
     assert_ok(sx_http_server_create(&config, &site->server));
     assert_ok(sx_http_server_start(site->server));
-    site->port = sx_http_server_port(site->server);
+    site->port = sx_http_server_port(site->server, 0);
     assert_in_range(site->port, 1, 65535);
 }
 
@@ -674,23 +677,24 @@ static void test_net_http_server__reports_ports(void **state)
     struct site site;
     sx_http_server *other = NULL;
     open_site(&site, (sx_http_config){.loops = 2});
-    sx_http_config config = {.host = "127.0.0.1", .port = site.port, .handler = handle};
+    sx_http_address address = {.host = "127.0.0.1", .port = site.port};
+    sx_http_config config = {.addresses = &address, .address_count = 1, .handler = handle};
     assert_error(sx_http_server_create(&config, &other), SX_ALREADY_EXISTS, "choose another port");
-    config.host = NULL;
+    address.host = NULL;
     assert_error(sx_http_server_create(&config, &other), SX_ALREADY_EXISTS, "choose another port");
-    config.port = 70000;
+    address.port = 70000;
     assert_error(sx_http_server_create(&config, &other), SX_INVALID_ARGUMENT,
                  "expected 0 to 65535");
-    config.port = -5;
+    address.port = -5;
     assert_error(sx_http_server_create(&config, &other), SX_INVALID_ARGUMENT, "-5");
-    config = (sx_http_config){.host = "192.0.2.1", .handler = handle};
+    address = (sx_http_address){.host = "192.0.2.1"};
     assert_error(sx_http_server_create(&config, &other), SX_INVALID_ARGUMENT,
                  "no network interface");
     close_site(&site);
-    config = (sx_http_config){.port = 0, .handler = handle}; /* every address, any port */
+    config = (sx_http_config){.handler = handle}; /* every address, any port */
     assert_ok(sx_http_server_create(&config, &other));
     assert_ok(sx_http_server_start(other));
-    const int fd = client_connect(sx_http_server_port(other));
+    const int fd = client_connect(sx_http_server_port(other, 0));
     assert_true(fd >= 0);
     close(fd);
     sx_http_server_destroy(other);
@@ -769,7 +773,8 @@ static void test_net_http_server__listens_on_all_or_none(void **state)
     int succeeded = 0;
     for (int room = 0; room < 6 * LOOPS; room++) {
         sx_http_server *server = NULL;
-        sx_http_config config = {.host = "127.0.0.1", .handler = handle, .loops = LOOPS};
+        const sx_http_config config = {
+            .addresses = &loopback, .address_count = 1, .handler = handle, .loops = LOOPS};
         tight = before;
         tight.rlim_cur = (rlim_t)(first + room);
         assert_int_equal(setrlimit(RLIMIT_NOFILE, &tight), 0);

@@ -14,11 +14,13 @@ static void handle(void *user, sx_http_exchange *exchange)
 
 static sx_status make_server(void *user)
 {
-    const sx_http_config config = {.host = "127.0.0.1", .loops = 2, .handler = handle};
+    const sx_http_address loopback = {.host = "127.0.0.1"};
+    const sx_http_config config = {
+        .addresses = &loopback, .address_count = 1, .loops = 2, .handler = handle};
     sx_http_server *server = NULL;
     (void)user;
     SX_TRY(sx_http_server_create(&config, &server));
-    const int port = sx_http_server_port(server);
+    const int port = sx_http_server_port(server, 0);
     sx_http_server_destroy(server);
     assert_in_range(port, 1, 65535);
     return SX_OK;

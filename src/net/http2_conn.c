@@ -958,6 +958,7 @@ void sx_http2_open(sx_http_worker *worker, sx_transport transport, sx_bytes firs
     if (worker->draining) {
         drain(&conn->base);
     }
+    remind(conn, check_silence(conn, conn->heard_ns));
     if (take(conn, first.data, first.size)) {
         flush(conn);
     }

@@ -16,7 +16,8 @@
 
 typedef struct options {
     const char *host, *model_name, *model_base_path, *saved_model_tags, *monitoring_path;
-    int64_t rest_api_port, rest_api_num_threads, rest_api_timeout_in_ms;
+    const char *grpc_socket_path, *ssl_config_file;
+    int64_t port, rest_api_port, rest_api_num_threads, rest_api_timeout_in_ms;
     int64_t max_num_load_retries, max_body_bytes, drain_grace_ms, model_memory_limit;
     int64_t max_request_memory_bytes, max_in_flight_memory_bytes, max_connections;
     double file_system_poll_wait_seconds, load_retry_interval_seconds, load_timeout_seconds;
@@ -33,8 +34,17 @@ static const sx_option rows[] = {
      .required = true},
     {"saved-model-tags", SX_OPTION_STRING, SX_OPT(options, saved_model_tags),
      "tags of the graph to serve, comma-separated; default: serve", "TAGS"},
+    {"port", SX_OPTION_INT, SX_OPT(options, port), "port of gRPC; 0: none", "PORT", .min = 0,
+     .max = 65535},
     {"rest-api-port", SX_OPTION_INT, SX_OPT(options, rest_api_port),
-     "port to listen on; 0: any free port", "PORT", .min = 0, .max = 65535},
+     "port of the REST API; 0: any free port", "PORT", .min = 0, .max = 65535},
+    {"grpc-socket-path", SX_OPTION_STRING, SX_OPT(options, grpc_socket_path),
+     "UNIX socket for gRPC", "FILE"},
+    {"ssl-config-file", SX_OPTION_STRING, SX_OPT(options, ssl_config_file),
+     "TLS on the port and the socket of gRPC: an SSLConfig in text format, whose server_key, "
+     "server_cert and custom_ca are PEM texts or names of files with them, which are loaded again "
+     "when they change; with client_verify, clients need a certificate",
+     "FILE"},
     {"host", SX_OPTION_STRING, SX_OPT(options, host), "address to listen on; default: all",
      "ADDRESS"},
 
@@ -81,6 +91,7 @@ static const sx_option rows[] = {
 };
 static const options defaults = {
     .model_name = "default",
+    .port = 8500,
     .rest_api_port = 8501,
     .rest_api_timeout_in_ms = 30000,
     .max_body_bytes = 64 << 20,
@@ -94,8 +105,6 @@ static const options defaults = {
 
 /* Options of tensorflow_model_server. */
 static const sx_option_hint hints[] = {
-    {"port", "gRPC is not supported; --rest_api_port sets the port of the REST API"},
-    {"grpc-socket-path", "gRPC is not supported; --rest_api_port sets the port of the REST API"},
     {"model-config-file",
      "a server serves one model, given by --model_name and --model_base_path; start one for each"},
     {"model-config-file-poll-wait-seconds",
@@ -103,7 +112,6 @@ static const sx_option_hint hints[] = {
     {"monitoring-config-file", "metrics are always served, at the URL path --monitoring_path"},
     {"enable-batching", "requests are not combined into batches"},
     {"batching-parameters-file", "requests are not combined into batches"},
-    {"ssl-config-file", "TLS is not supported; put a proxy that ends TLS in front of the server"},
     {"tensorflow-intra-op-parallelism", "use --threads"},
     {"tensorflow-session-parallelism", "use --threads"},
     {"rest-api-timeout-ms", "use --rest_api_timeout_in_ms"},
@@ -116,6 +124,9 @@ static void fill_config(const options *o, sx_server_config *c)
     *c = (sx_server_config){
         .host = o->host,
         .rest_api_port = o->rest_api_port == 0 ? SX_ANY_PORT : (int)o->rest_api_port,
+        .port = (int)o->port,
+        .grpc_socket_path = o->grpc_socket_path,
+        .ssl_config_file = o->ssl_config_file,
         .rest_api_num_threads = (int)o->rest_api_num_threads,
         .rest_api_timeout_in_ms = (int)o->rest_api_timeout_in_ms,
         .rest_api_enable_cors_support = o->cors,
@@ -157,6 +168,10 @@ static sx_status serve(sx_invocation *inv, sx_server *server, const sigset_t *un
     const options *o = inv->options;
     SX_TRY(sx_server_start(server));
     printf("Listening on port %d\n", sx_server_rest_port(server));
+    if (o->port != 0) {
+        printf("Running gRPC ModelServer at %s:%d ...\n", o->host != NULL ? o->host : "0.0.0.0",
+               (int)o->port);
+    }
     fflush(stdout);
     wait_for_stop(server, o, unblocked);
     pthread_sigmask(SIG_SETMASK, unblocked, NULL); /* a second signal kills the process */
@@ -207,14 +222,14 @@ static sx_status run(sx_invocation *inv)
 
 const sx_command sx_command_serve = {
     .name = "serve",
-    .summary = "serve a model over TensorFlow Serving's REST API",
+    .summary = "serve a model over TensorFlow Serving's REST and gRPC APIs",
     .words = "",
     .about =
         "A new version directory is loaded while the old version still serves, and replaces it "
         "when it is ready; a version that cannot be loaded is logged and replaces nothing. "
         "On SIGTERM, SIGHUP or Ctrl-C, the server finishes running requests and exits with 0.",
     .examples = "  sextant serve --model_name=flowers --model_base_path=$PWD/models/flowers "
-                "--rest_api_port=8501\n"
+                "--port=8500 --rest_api_port=8501\n"
                 "  sextant serve --model_name=flowers --model_base_path=$PWD/models/flowers "
                 "--precision=int8 --calibration=photos/",
     .stops_itself = true,

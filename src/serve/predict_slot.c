@@ -461,16 +461,16 @@ sx_status sx_slot_prepare(struct sx_predict_slot *slot, const sx_serve_tensor *i
 
 /* ---- Shapes ---- */
 
-static sx_status check_shape(const struct sx_predict_slot *slot, const sx_type *got)
+sx_status sx_slot_check_type(const sx_serve_tensor *info, const sx_type *got)
 {
-    const sx_type *wanted = &slot->info->type;
-    bool fits = slot->info->unknown_rank || got->rank == wanted->rank;
-    for (int i = 0; fits && !slot->info->unknown_rank && i < got->rank; i++) {
+    const sx_type *wanted = &info->type;
+    bool fits = got->dtype == wanted->dtype && (info->unknown_rank || got->rank == wanted->rank);
+    for (int i = 0; fits && !info->unknown_rank && i < got->rank; i++) {
         fits = wanted->dims[i] < 0 || wanted->dims[i] == got->dims[i];
     }
     if (!fits) {
         char got_text[SX_TYPE_TEXT], wanted_text[SX_TYPE_TEXT];
-        return sx_error(SX_INVALID_ARGUMENT, "input \"%s\": got %s, expected %s", slot->info->name,
+        return sx_error(SX_INVALID_ARGUMENT, "input \"%s\": got %s, expected %s", info->name,
                         sx_type_format(got, got_text, sizeof(got_text)),
                         sx_type_format(wanted, wanted_text, sizeof(wanted_text)));
     }
@@ -483,5 +483,5 @@ sx_status sx_slot_finish(struct sx_predict_slot *slot, bool row, sx_tensor *out)
     const int rank = slot->rank < 0 ? (int)row : slot->rank;
     *out = (sx_tensor){.type = sx_type_make(slot->info->type.dtype, rank, slot->dims),
                        .data = slot->block};
-    return check_shape(slot, &out->type);
+    return sx_slot_check_type(slot->info, &out->type);
 }

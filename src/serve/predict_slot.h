@@ -45,6 +45,9 @@ SX_MUST_USE sx_status sx_slot_prepare(struct sx_predict_slot *slot, const sx_ser
  * types, lists of different lengths; UNIMPLEMENTED: a type without JSON form. */
 SX_MUST_USE sx_status sx_slot_read(sx_json *json, struct sx_predict_slot *slot, int level);
 
+/* INVALID_ARGUMENT if an input of that type is not what the signature takes. */
+SX_MUST_USE sx_status sx_slot_check_type(const sx_serve_tensor *info, const sx_type *got);
+
 /* The tensor of a filled slot, checked against the signature; `row`: the caller has set dimension
  * 0. */
 SX_MUST_USE sx_status sx_slot_finish(struct sx_predict_slot *slot, bool row, sx_tensor *out);

@@ -30,7 +30,7 @@ static const char cors_headers[] = "Access-Control-Allow-Origin: *\r\n"
                                    "Access-Control-Allow-Methods: POST, GET\r\n"
                                    "Access-Control-Allow-Headers: Content-Type\r\n";
 
-struct model {
+struct sx_rest_model {
     sx_lifecycle *lifecycle;
     sx_model_metrics metrics;
     /* The time of a request of this version from parsing to printing: a decaying maximum over
@@ -47,7 +47,7 @@ struct context {
 struct sx_rest {
     sx_rest_config config;
     char *metrics_path;
-    struct model *models;     /* [config.model_count] */
+    struct sx_rest_model *models; /* [config.model_count] */
     struct context *contexts; /* [config.threads + config.loops]: executor threads, then loops */
     sx_executor *executor;
     const sx_http_server *server;
@@ -55,14 +55,8 @@ struct sx_rest {
 
 /* A running predict request; stored in the exchange's scratch memory. */
 struct predict_job {
-    sx_executor_job job;
-    sx_rest *rest;
-    sx_http_exchange *exchange;
-    struct model *model;
-    sx_served *servable;
-    int64_t arrived_ns;
-    bool on_executor;
-    int http_status; /* of an error; 0 = derived from its code */
+    sx_rest_call call; /* must be first: converted by address */
+    int http_status;   /* of an error; 0 = derived from its code */
 };
 _Static_assert(sizeof(struct predict_job) <= SX_HTTP_SCRATCH,
                "the job must fit the scratch memory");
@@ -129,17 +123,158 @@ static void respond_error(const sx_rest *rest, sx_http_exchange *exchange, sx_st
     sx_status_free(status);
 }
 
+/* ---- Calls ---- */
+
+/* Records the time of a successful request. A slow one raises the estimate at once, quick ones
+ * lower it gradually; a new version starts as unknown. */
+static void note_cost(struct sx_rest_model *model, int64_t version, int64_t sample_ns)
+{
+    const bool known = atomic_load_explicit(&model->cost_version, memory_order_relaxed) == version;
+    const int64_t before =
+        known ? atomic_load_explicit(&model->cost_ns, memory_order_relaxed) : sample_ns;
+    const int64_t decayed = before - before / 16 + sample_ns / 16;
+    atomic_store_explicit(&model->cost_ns, SX_MAX(sample_ns, decayed), memory_order_relaxed);
+    atomic_store_explicit(&model->cost_version, version, memory_order_relaxed);
+}
+
+/* Whether the loop's thread may run the request itself: only if it is known to be quick, does not
+ * wait for the device, and no small input may take long, as an encoded image does. */
+static bool is_quick(const sx_rest_call *call)
+{
+    const struct sx_rest_model *model = call->model;
+    const int64_t cost_ns = atomic_load_explicit(&model->cost_ns, memory_order_relaxed);
+    size_t count;
+    const sx_serve_signature *signatures = sx_served_signatures(call->servable, &count);
+    for (size_t i = 0; i < count; i++) {
+        if (signatures[i].may_take_long) { /* the signature is only known from the body */
+            return false;
+        }
+    }
+    return cost_ns > 0 && cost_ns < INLINE_NS &&
+           atomic_load_explicit(&model->cost_version, memory_order_relaxed) ==
+               sx_served_version(call->servable) &&
+           atomic_load_explicit(&model->on_executor, memory_order_relaxed) == 0 &&
+           sx_http_request_body(call->exchange).size <= INLINE_BODY_BYTES &&
+           sx_http_request_head(call->exchange)->coding == SX_HTTP_IDENTITY;
+}
+
+static struct sx_rest_model *find_model(sx_rest *rest, const char *name)
+{
+    for (size_t i = 0; i < rest->config.model_count; i++) {
+        if (strcmp(sx_lifecycle_name(rest->models[i].lifecycle), name) == 0) {
+            return &rest->models[i];
+        }
+    }
+    return NULL;
+}
+
+static sx_status acquire(sx_rest_call *call, const char *name, int64_t version, const char *label)
+{
+    struct sx_rest_model *model = find_model(call->rest, name);
+    if (model == NULL && version < 0) {
+        return sx_error(SX_NOT_FOUND, "Servable not found for request: Latest(%s)", name);
+    }
+    if (model == NULL) {
+        return sx_error(SX_NOT_FOUND, "Servable not found for request: Specific(%s, %" PRId64 ")",
+                        name, version);
+    }
+    call->model = model;
+    if (label[0] != '\0') {
+        return sx_error(SX_INVALID_ARGUMENT, "Unrecognized servable version label: %s", label);
+    }
+    return sx_lifecycle_acquire(model->lifecycle, version < 0 ? SX_LATEST_VERSION : version,
+                                &call->servable);
+}
+
+sx_status sx_rest_acquire(sx_rest_call *call, const char *model, int64_t version, const char *label)
+{
+    sx_status status = acquire(call, model, version, label);
+    if (status != SX_OK && call->model != NULL) {
+        sx_metrics_count(&call->model->metrics, sx_status_code(status));
+    }
+    return status;
+}
+
+sx_status sx_rest_submit(sx_rest_call *call)
+{
+    sx_rest *rest = call->rest;
+    if (call->servable != NULL && is_quick(call)) {
+        call->begun_ns = sx_now_ns();
+        call->job.fn(&call->job, rest->config.threads + sx_http_request_loop(call->exchange));
+        return SX_OK;
+    }
+    call->on_executor = call->model != NULL;
+    if (call->on_executor) {
+        atomic_fetch_add_explicit(&call->model->on_executor, 1, memory_order_relaxed);
+    }
+    if (sx_executor_submit(rest->executor, &call->job)) {
+        return SX_OK;
+    }
+    if (call->on_executor) {
+        atomic_fetch_sub_explicit(&call->model->on_executor, 1, memory_order_relaxed);
+        sx_served_release(call->servable);
+        sx_metrics_count(&call->model->metrics, SX_UNAVAILABLE);
+    }
+    return sx_error(SX_UNAVAILABLE, "server overloaded: %zu requests are queued; try again later",
+                    rest->config.max_queued);
+}
+
+sx_status sx_rest_run(sx_rest_call *call, const sx_serve_signature *signature,
+                      const sx_tensor *inputs, sx_arena *arena, sx_tensor **out_outputs)
+{
+    const size_t count = signature->output_count;
+    sx_tensor *outputs = sx_arena_array(arena, SX_MAX(count, (size_t)1), sx_tensor);
+    if (outputs == NULL) {
+        return sx_no_memory("for %zu outputs", count);
+    }
+    const int64_t begin_ns = sx_now_ns();
+    SX_TRY(sx_served_run(call->servable, signature, inputs, sx_http_request_cancel(call->exchange),
+                         arena, outputs));
+    sx_latency_add(&call->model->metrics.run_latency, sx_now_ns() - begin_ns);
+    *out_outputs = outputs;
+    return SX_OK;
+}
+
+void sx_rest_end(sx_rest_call *call, sx_code code)
+{
+    const int64_t end_ns = sx_now_ns();
+    struct sx_rest_model *model = call->model;
+    if (code == SX_CODE_OK) {
+        note_cost(model, sx_served_version(call->servable), end_ns - call->begun_ns);
+        sx_latency_add(&model->metrics.request_latency, end_ns - call->arrived_ns);
+    }
+    sx_metrics_count(&model->metrics, code);
+    sx_served_release(call->servable);
+    if (call->on_executor) {
+        atomic_fetch_sub_explicit(&model->on_executor, 1, memory_order_relaxed);
+    }
+}
+
+size_t sx_rest_max_body_bytes(const sx_rest *rest)
+{
+    return rest->config.max_body_bytes;
+}
+
+bool sx_rest_ready(const sx_rest *rest)
+{
+    bool ready = true;
+    for (size_t i = 0; i < rest->config.model_count; i++) {
+        ready = ready && sx_lifecycle_ready(rest->models[i].lifecycle);
+    }
+    return ready;
+}
+
 /* ---- Predict ---- */
 
 /* The body as JSON text: as received, or decompressed into `inflated`. What a client can make the
  * server decompress and parse is bounded by what it sent: deflate expands up to 1028 times. */
 static sx_status plain_body(struct predict_job *job, sx_buf *inflated, sx_bytes *out_body)
 {
-    *out_body = sx_http_request_body(job->exchange);
-    if (sx_http_request_head(job->exchange)->coding == SX_HTTP_IDENTITY) {
+    *out_body = sx_http_request_body(job->call.exchange);
+    if (sx_http_request_head(job->call.exchange)->coding == SX_HTTP_IDENTITY) {
         return SX_OK;
     }
-    const size_t max_bytes = job->rest->config.max_body_bytes, received = out_body->size;
+    const size_t max_bytes = job->call.rest->config.max_body_bytes, received = out_body->size;
     const size_t by_ratio = SX_MAX(received * INFLATE_RATIO, (size_t)INFLATE_FREE_BYTES);
     sx_status status = sx_inflate_all(SX_CODEC_GZIP, *out_body, SX_MIN(max_bytes, by_ratio),
                                       "gzip body", inflated);
@@ -161,26 +296,6 @@ static sx_status plain_body(struct predict_job *job, sx_buf *inflated, sx_bytes 
     return status;
 }
 
-static sx_status run_model(struct predict_job *job, const sx_predict_request *request,
-                           sx_arena *arena, sx_tensor **out_outputs)
-{
-    const size_t count = request->signature->output_count;
-    sx_tensor *outputs = sx_arena_array(arena, SX_MAX(count, (size_t)1), sx_tensor);
-    if (outputs == NULL) {
-        return sx_no_memory("for %zu outputs", count);
-    }
-    const int64_t begin_ns = sx_now_ns();
-    sx_status status = sx_served_run(job->servable, request->signature, request->inputs,
-                                     sx_http_request_cancel(job->exchange), arena, outputs);
-    if (sx_status_code(status) == SX_DATA_LOSS) { /* a corrupt image in the request */
-        job->http_status = 400;
-    }
-    SX_TRY(status);
-    sx_latency_add(&job->model->metrics.run_latency, sx_now_ns() - begin_ns);
-    *out_outputs = outputs;
-    return SX_OK;
-}
-
 /* Writes the response body to `out`. `arena` and `inflated` are used until then. */
 static sx_status predict(struct predict_job *job, struct context *context, sx_arena *arena,
                          sx_buf *inflated, sx_buf *out)
@@ -189,54 +304,26 @@ static sx_status predict(struct predict_job *job, struct context *context, sx_ar
     sx_predict_request request;
     sx_tensor *outputs = NULL;
     size_t signature_count = 0;
-    const sx_serve_signature *signatures = sx_served_signatures(job->servable, &signature_count);
-    const sx_cancel *cancel = sx_http_request_cancel(job->exchange);
+    const sx_serve_signature *signatures =
+        sx_served_signatures(job->call.servable, &signature_count);
+    const sx_cancel *cancel = sx_http_request_cancel(job->call.exchange);
     SX_TRY(sx_cancel_check(cancel));
     SX_TRY(plain_body(job, inflated, &body));
     SX_TRY(sx_predict_parse(body, signatures, signature_count, arena, &context->slots, &request));
     SX_TRY(sx_cancel_check(cancel));
-    SX_TRY(run_model(job, &request, arena, &outputs));
-    return sx_predict_print(request.signature, outputs, request.row, job->rest->config.float_format,
-                            cancel, out);
-}
-
-/* Records the time of a successful request. A slow one raises the estimate at once, quick ones
- * lower it gradually; a new version starts as unknown. */
-static void note_cost(struct model *model, int64_t version, int64_t sample_ns)
-{
-    const bool known = atomic_load_explicit(&model->cost_version, memory_order_relaxed) == version;
-    const int64_t before =
-        known ? atomic_load_explicit(&model->cost_ns, memory_order_relaxed) : sample_ns;
-    const int64_t decayed = before - before / 16 + sample_ns / 16;
-    atomic_store_explicit(&model->cost_ns, SX_MAX(sample_ns, decayed), memory_order_relaxed);
-    atomic_store_explicit(&model->cost_version, version, memory_order_relaxed);
-}
-
-/* Whether the loop's thread may run the request itself: only if it is known to be quick, does not
- * wait for the device, and no small input may take long, as an encoded image does. */
-static bool is_quick(const struct model *model, const sx_served *servable,
-                     const sx_http_exchange *exchange)
-{
-    const int64_t cost_ns = atomic_load_explicit(&model->cost_ns, memory_order_relaxed);
-    size_t count;
-    const sx_serve_signature *signatures = sx_served_signatures(servable, &count);
-    for (size_t i = 0; i < count; i++) {
-        if (signatures[i].may_take_long) { /* the signature is only known from the body */
-            return false;
-        }
+    sx_status status = sx_rest_run(&job->call, request.signature, request.inputs, arena, &outputs);
+    if (sx_status_code(status) == SX_DATA_LOSS) { /* a corrupt image in the request */
+        job->http_status = 400;
     }
-    return cost_ns > 0 && cost_ns < INLINE_NS &&
-           atomic_load_explicit(&model->cost_version, memory_order_relaxed) ==
-               sx_served_version(servable) &&
-           atomic_load_explicit(&model->on_executor, memory_order_relaxed) == 0 &&
-           sx_http_request_body(exchange).size <= INLINE_BODY_BYTES &&
-           sx_http_request_head(exchange)->coding == SX_HTTP_IDENTITY;
+    SX_TRY(status);
+    return sx_predict_print(request.signature, outputs, request.row,
+                            job->call.rest->config.float_format, cancel, out);
 }
 
 /* The HTTP status of an error; adds the budget's figures to the message. */
 static int explain_error(const struct predict_job *job, sx_status *status)
 {
-    const sx_budget *budget = sx_http_request_budget(job->exchange);
+    const sx_budget *budget = sx_http_request_budget(job->call.exchange);
     const sx_code code = sx_status_code(*status);
     if (job->http_status) {
         return job->http_status;
@@ -261,33 +348,22 @@ static int explain_error(const struct predict_job *job, sx_status *status)
 static void run_predict(sx_executor_job *base, int worker)
 {
     struct predict_job *job = (struct predict_job *)base;
-    sx_rest *rest = job->rest;
-    sx_http_exchange *exchange = job->exchange;
-    struct model *model = job->model;
+    sx_rest *rest = job->call.rest;
+    sx_http_exchange *exchange = job->call.exchange;
     struct context *context = &rest->contexts[worker];
-    sx_budget *budget = sx_http_request_budget(exchange);
     sx_arena arena;
     sx_buf inflated, out;
     sx_arena_init(&arena, 0);
     sx_buf_init(&inflated, rest->config.max_body_bytes + INFLATE_SLACK);
     sx_buf_init(&out, SIZE_MAX / 4); /* limited by the budget */
-    arena.budget = inflated.budget = out.budget = budget;
-    const int64_t begin_ns = sx_now_ns();
+    arena.budget = inflated.budget = out.budget = sx_http_request_budget(exchange);
+    job->call.begun_ns = sx_now_ns();
     sx_status status = predict(job, context, &arena, &inflated, &out);
-    const int64_t end_ns = sx_now_ns();
     const int http_status = status == SX_OK ? 200 : explain_error(job, &status);
-    if (status == SX_OK) {
-        note_cost(model, sx_served_version(job->servable), end_ns - begin_ns);
-        sx_latency_add(&model->metrics.request_latency, end_ns - job->arrived_ns);
-    }
-    sx_metrics_count(&model->metrics, sx_status_code(status));
+    sx_rest_end(&job->call, sx_status_code(status));
     sx_arena_deinit(&arena);
     sx_buf_deinit(&inflated);
     sx_predict_slots_trim(&context->slots);
-    sx_served_release(job->servable);
-    if (job->on_executor) {
-        atomic_fetch_sub_explicit(&model->on_executor, 1, memory_order_relaxed);
-    }
     if (status == SX_OK) { /* the job must not be used after the response */
         respond_as(rest, exchange, http_status, json_type, &out);
     } else {
@@ -297,71 +373,19 @@ static void run_predict(sx_executor_job *base, int worker)
     }
 }
 
-static struct model *find_model(sx_rest *rest, const char *name)
-{
-    for (size_t i = 0; i < rest->config.model_count; i++) {
-        if (strcmp(sx_lifecycle_name(rest->models[i].lifecycle), name) == 0) {
-            return &rest->models[i];
-        }
-    }
-    return NULL;
-}
-
-/* Acquires the version that a route names; labels are not supported. */
-static sx_status acquire(sx_rest *rest, const sx_route *route, struct model **out_model,
-                         sx_served **out_servable)
-{
-    struct model *model = find_model(rest, route->model);
-    if (model == NULL && route->version < 0) {
-        return sx_error(SX_NOT_FOUND, "Servable not found for request: Latest(%s)", route->model);
-    }
-    if (model == NULL) {
-        return sx_error(SX_NOT_FOUND, "Servable not found for request: Specific(%s, %" PRId64 ")",
-                        route->model, route->version);
-    }
-    *out_model = model;
-    if (route->label[0]) {
-        return sx_error(SX_INVALID_ARGUMENT, "Unrecognized servable version label: %s",
-                        route->label);
-    }
-    return sx_lifecycle_acquire(
-        model->lifecycle, route->version < 0 ? SX_LATEST_VERSION : route->version, out_servable);
-}
-
 static void handle_predict(sx_rest *rest, sx_http_exchange *exchange, const sx_route *route)
 {
     struct predict_job *job = sx_http_request_scratch(exchange);
-    struct model *model = NULL;
-    sx_served *servable = NULL;
-    sx_status status = acquire(rest, route, &model, &servable);
+    *job = (struct predict_job){.call = {.job = {.fn = run_predict},
+                                         .rest = rest,
+                                         .exchange = exchange,
+                                         .arrived_ns = sx_now_ns()}};
+    sx_status status = sx_rest_acquire(&job->call, route->model, route->version, route->label);
+    if (status == SX_OK) {
+        status = sx_rest_submit(&job->call);
+    }
     if (status != SX_OK) {
-        if (model != NULL) {
-            sx_metrics_count(&model->metrics, sx_status_code(status));
-        }
         respond_error(rest, exchange, status);
-        return;
-    }
-    *job = (struct predict_job){.job = {.fn = run_predict},
-                                .rest = rest,
-                                .exchange = exchange,
-                                .model = model,
-                                .servable = servable,
-                                .arrived_ns = sx_now_ns()};
-    if (is_quick(model, servable, exchange)) {
-        run_predict(&job->job, rest->config.threads + sx_http_request_loop(exchange));
-        return;
-    }
-    job->on_executor = true;
-    atomic_fetch_add_explicit(&model->on_executor, 1, memory_order_relaxed);
-    if (!sx_executor_submit(rest->executor, &job->job)) {
-        char message[100];
-        atomic_fetch_sub_explicit(&model->on_executor, 1, memory_order_relaxed);
-        sx_served_release(servable);
-        sx_metrics_count(&model->metrics, SX_UNAVAILABLE);
-        snprintf(message, sizeof(message),
-                 "server overloaded: %zu requests are queued; try again later",
-                 rest->config.max_queued);
-        respond_message(rest, exchange, 503, message);
     }
 }
 
@@ -386,7 +410,7 @@ static sx_status print_model_status(sx_rest *rest, const sx_route *route, sx_are
 {
     sx_version_status *rows;
     size_t count;
-    struct model *model = find_model(rest, route->model);
+    struct sx_rest_model *model = find_model(rest, route->model);
     if (model == NULL) {
         return sx_error(SX_NOT_FOUND, "Could not find any versions of model %s", route->model);
     }
@@ -405,13 +429,12 @@ static sx_status print_model_status(sx_rest *rest, const sx_route *route, sx_are
 
 static sx_status print_metadata(sx_rest *rest, const sx_route *route, sx_buf *out)
 {
-    struct model *model = NULL;
-    sx_served *servable = NULL;
+    sx_rest_call call = {.rest = rest};
     size_t count = 0;
-    SX_TRY(acquire(rest, route, &model, &servable));
-    const sx_serve_signature *signatures = sx_served_signatures(servable, &count);
-    sx_rest_print_metadata(out, route->model, sx_served_version(servable), signatures, count);
-    sx_served_release(servable);
+    SX_TRY(acquire(&call, route->model, route->version, route->label));
+    const sx_serve_signature *signatures = sx_served_signatures(call.servable, &count);
+    sx_rest_print_metadata(out, route->model, sx_served_version(call.servable), signatures, count);
+    sx_served_release(call.servable);
     return SX_OK;
 }
 
@@ -436,12 +459,7 @@ static void handle_page(sx_rest *rest, sx_http_exchange *exchange, const sx_rout
 static void handle_ready(sx_rest *rest, sx_http_exchange *exchange, const sx_route *route)
 {
     sx_buf body;
-    bool ready = true;
-    if (route->kind == SX_ROUTE_READY) {
-        for (size_t i = 0; i < rest->config.model_count; i++) {
-            ready = ready && sx_lifecycle_ready(rest->models[i].lifecycle);
-        }
-    }
+    const bool ready = route->kind != SX_ROUTE_READY || sx_rest_ready(rest);
     sx_buf_init(&body, 0);
     sx_buf_printf(&body, "{\"%s\": %s}\n", route->kind == SX_ROUTE_READY ? "ready" : "live",
                   ready ? "true" : "false");

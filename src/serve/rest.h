@@ -20,6 +20,7 @@
 #include <sextant/status.h>
 
 #include "net/http_server.h"
+#include "serve/executor.h"
 #include "serve/lifecycle.h"
 #include "serve/predict_json.h"
 
@@ -48,6 +49,40 @@ void sx_rest_destroy(sx_rest *rest);
 
 /* The sx_http_handler; `rest` is its user. */
 void sx_rest_handle(void *rest, sx_http_exchange *exchange);
+
+/* ---- Calls ---- */
+
+/* A request on a model's version, of this or another front end over the same models and threads. It
+ * lives in the exchange's scratch memory, first in a struct of the front end's. */
+typedef struct sx_rest_call {
+    sx_executor_job job; /* its function runs the request */
+    sx_rest *rest;
+    sx_http_exchange *exchange;
+    struct sx_rest_model *model;
+    sx_served *servable;
+    int64_t arrived_ns, begun_ns;
+    bool on_executor;
+} sx_rest_call;
+
+/* Acquires a version for the call; `version` < 0: the latest; an empty label: none. Errors: those
+ * of sx_lifecycle_acquire; INVALID_ARGUMENT: no such label. A failure is counted. */
+SX_MUST_USE sx_status sx_rest_acquire(sx_rest_call *call, const char *model, int64_t version,
+                                      const char *label);
+/* Runs the call's function: at once, on the loop's thread, if the version is known to be quick and
+ * the request is small, or on the executor; `worker` is its thread, or threads + loop. Without a
+ * version, which the function then acquires: always on the executor. UNAVAILABLE: the queue is
+ * full, and the version was released. */
+SX_MUST_USE sx_status sx_rest_submit(sx_rest_call *call);
+/* Ends a call: counts its outcome and time, and releases its version. Before its response. */
+void sx_rest_end(sx_rest_call *call, sx_code code);
+
+/* sx_served_run, which is timed. */
+SX_MUST_USE sx_status sx_rest_run(sx_rest_call *call, const sx_serve_signature *signature,
+                                  const sx_tensor *inputs, sx_arena *arena,
+                                  sx_tensor **out_outputs);
+size_t sx_rest_max_body_bytes(const sx_rest *rest);
+/* Whether every model has a served version. */
+bool sx_rest_ready(const sx_rest *rest);
 
 /* Sets the server whose counters the metrics page shows; call it before the server starts. */
 void sx_rest_set_server(sx_rest *rest, const sx_http_server *server);

@@ -1,7 +1,10 @@
 /* Assembles the model server; see server.h.
  *
- * Shutdown order: drain the HTTP server (which needs the executor), stop the executor (which posts
- * responses to the HTTP server's loops), destroy the HTTP server, and last the models. */
+ * Every address speaks REST and gRPC: a request is a call by its content type.
+ *
+ * Shutdown order: end the watches (which have no end of their own), drain the HTTP server (which
+ * needs the executor), stop the executor (which posts responses to the HTTP server's loops),
+ * destroy the HTTP server, and last the models. */
 #include "serve/server.h"
 
 #include <string.h>
@@ -11,20 +14,42 @@
 #include "base/memory.h"
 #include "base/pool.h"
 #include "base/ram.h"
+#include "net/grpc.h"
 #include "net/http_server.h"
+#include "net/tls.h"
+#include "serve/grpc_services.h"
 #include "serve/lifecycle.h"
 #include "serve/rest.h"
 #include "serve/router.h"
+#include "serve/ssl_config.h"
 
 struct sx_server {
     sx_lifecycle *lifecycle;
     sx_rest *rest;
+    sx_grpc_services *services;
+    char *ssl_config_file;
+    sx_tls *tls;
     sx_http_server *http;
     sx_budget memory; /* of all requests */
     int drain_grace_ms;
-    int port;
+    int port, grpc_port;
     bool stopped, drained_well;
 };
+
+static void handle(void *user, sx_http_exchange *exchange)
+{
+    sx_server *server = user;
+    if (sx_grpc_is_call(sx_http_request_head(exchange))) {
+        sx_grpc_services_handle(server->services, exchange);
+    } else {
+        sx_rest_handle(server->rest, exchange);
+    }
+}
+
+static bool is_given(const char *text)
+{
+    return text != NULL && text[0] != '\0';
+}
 
 static int or_default(int value, int fallback)
 {
@@ -90,7 +115,7 @@ sx_status sx_server_create(const sx_server_config *config, sx_server **out_serve
     }
     sx_budget_init(&server->memory, "all requests together", memory_bytes, NULL);
     server->drain_grace_ms = or_default(config->drain_grace_ms, 30000);
-    const bool named = config->model_name != NULL && config->model_name[0] != '\0';
+    const bool named = is_given(config->model_name);
     const sx_lifecycle_config lifecycle = {
         .name = named ? config->model_name : "default",
         .base_path = config->model_base_path,
@@ -119,6 +144,7 @@ sx_status sx_server_create(const sx_server_config *config, sx_server **out_serve
         .float_format = config->json_float_format,
     };
     SX_TRY_GOTO(status, sx_rest_create(&rest, &server->rest), failed);
+    SX_TRY_GOTO(status, sx_grpc_services_create(server->rest, &server->services), failed);
 
     const int port = config->rest_api_port;
     const size_t max_body_bytes =
@@ -127,15 +153,34 @@ sx_status sx_server_create(const sx_server_config *config, sx_server **out_serve
     if (request_bytes == 0) {
         request_bytes = SX_MIN(memory_bytes / 2, SX_MIN(max_body_bytes, SIZE_MAX / 8) * 8);
     }
-    const sx_http_address address = {
+    if (is_given(config->ssl_config_file)) {
+        server->ssl_config_file = sx_strdup(config->ssl_config_file);
+        status = server->ssl_config_file == NULL
+                     ? sx_no_memory("for a server")
+                     : sx_tls_create(sx_ssl_config_load, server->ssl_config_file, &server->tls);
+        SX_TRY_GOTO(status, status, failed);
+    }
+    sx_http_address addresses[3];
+    int address_count = 0;
+    addresses[address_count++] = (sx_http_address){
         .host = config->host,
         .port = port == SX_ANY_PORT ? 0
                 : port == 0         ? 8501
                                     : port,
     };
+    if (config->port != 0) {
+        addresses[address_count++] =
+            (sx_http_address){.host = config->host,
+                              .port = config->port == SX_ANY_PORT ? 0 : config->port,
+                              .tls = server->tls};
+    }
+    if (is_given(config->grpc_socket_path)) {
+        addresses[address_count++] =
+            (sx_http_address){.path = config->grpc_socket_path, .tls = server->tls};
+    }
     const sx_http_config http = {
-        .addresses = &address,
-        .address_count = 1,
+        .addresses = addresses,
+        .address_count = address_count,
         .loops = loops,
         .max_connections =
             or_default(config->max_connections,
@@ -147,12 +192,13 @@ sx_status sx_server_create(const sx_server_config *config, sx_server **out_serve
         .body_timeout_ms = config->body_timeout_ms,
         .idle_timeout_ms = config->idle_timeout_ms,
         .request_timeout_ms = config->rest_api_timeout_in_ms,
-        .handler = sx_rest_handle,
-        .user = server->rest,
+        .handler = handle,
+        .user = server,
     };
     SX_TRY_GOTO(status, sx_http_server_create(&http, &server->http), failed);
     sx_rest_set_server(server->rest, server->http);
     server->port = sx_http_server_port(server->http, 0);
+    server->grpc_port = config->port != 0 ? sx_http_server_port(server->http, 1) : 0;
     *out_server = server;
     return SX_OK;
 failed:
@@ -163,6 +209,11 @@ failed:
 int sx_server_rest_port(const sx_server *server)
 {
     return server->port;
+}
+
+int sx_server_grpc_port(const sx_server *server)
+{
+    return server->grpc_port;
 }
 
 sx_status sx_server_start(sx_server *server)
@@ -202,6 +253,7 @@ bool sx_server_stop(sx_server *server)
         return server->drained_well;
     }
     server->stopped = true;
+    sx_grpc_services_stop(server->services);
     server->drained_well =
         server->http == NULL || sx_http_server_drain(server->http, server->drain_grace_ms);
     sx_rest_stop(server->rest);
@@ -216,7 +268,10 @@ bool sx_server_destroy(sx_server *server)
         return true;
     }
     sx_server_stop(server);
+    sx_grpc_services_destroy(server->services);
     sx_rest_destroy(server->rest);
+    sx_tls_destroy(server->tls);
+    sx_free(server->ssl_config_file);
     const bool all_ended = sx_lifecycle_destroy(server->lifecycle);
     sx_free(server);
     return all_ended;

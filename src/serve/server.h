@@ -22,11 +22,15 @@ typedef struct sx_server sx_server;
 
 /* A zero takes the default in the comment. */
 typedef struct sx_server_config {
-    const char *host;           /* every address; --rest_api_host */
-    int rest_api_port;          /* 8501; SX_ANY_PORT lets the kernel choose */
-    int rest_api_num_threads;   /* executor threads; as many as processors */
-    int rest_api_num_loops;     /* event loops; half as many as processors */
-    int rest_api_timeout_in_ms; /* 30000 */
+    const char *host;             /* every address; --rest_api_host */
+    int rest_api_port;            /* 8501; SX_ANY_PORT lets the kernel choose */
+    int port;                     /* of gRPC: 0 = none; SX_ANY_PORT lets the kernel choose */
+    const char *grpc_socket_path; /* a UNIX socket for gRPC; NULL or "" = none */
+    const char *ssl_config_file;  /* TLS on `port` and the socket, see ssl_config.h; NULL or "" =
+                                     none */
+    int rest_api_num_threads;     /* executor threads; as many as processors */
+    int rest_api_num_loops;       /* event loops; half as many as processors */
+    int rest_api_timeout_in_ms;   /* 30000 */
     bool rest_api_enable_cors_support;
     const char *model_name;               /* "default" */
     const char *model_base_path;          /* required */
@@ -57,13 +61,14 @@ enum {
     SX_MIN_BODY_BYTES = 1024,           /* and of the size of a body */
 };
 
-/* Errors: INVALID_ARGUMENT (port out of range, no model, a memory limit below
- * SX_MIN_REQUEST_MEMORY, a max_body_bytes below SX_MIN_BODY_BYTES, a monitoring_path that is no URL
- * path or that of another page), ALREADY_EXISTS (port in use), RESOURCE_EXHAUSTED. Nothing in
- * `config` is kept except the ops. */
+/* Errors: INVALID_ARGUMENT (port out of range, no model, an unusable certificate, a memory limit
+ * below SX_MIN_REQUEST_MEMORY, a max_body_bytes below SX_MIN_BODY_BYTES, a monitoring_path that is
+ * no URL path or that of another page), ALREADY_EXISTS (port in use), RESOURCE_EXHAUSTED. Nothing
+ * in `config` is kept except the ops. */
 SX_MUST_USE sx_status sx_server_check_metrics_path(const char *path); /* those of monitoring_path */
 SX_MUST_USE sx_status sx_server_create(const sx_server_config *config, sx_server **out_server);
 int sx_server_rest_port(const sx_server *server);
+int sx_server_grpc_port(const sx_server *server); /* 0 = none */
 
 SX_MUST_USE sx_status sx_server_start(sx_server *server);
 /* Waits for the first version to be served; false if it failed or took too long. The server keeps

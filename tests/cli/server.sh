@@ -16,7 +16,7 @@ start() {
     ran="serve $*"
     stop
     rm -f serve.out
-    "$sextant" serve --rest_api_port=0 "$@" >serve.out 2>serve.err &
+    "$sextant" serve --port=0 --rest_api_port=0 "$@" >serve.out 2>serve.err &
     server=$!
     until grep -q "^Serving $name at " serve.out 2>/dev/null; do
         kill -0 $server || { cat serve.err; fail 'the server ended'; }

@@ -1,0 +1,29 @@
+/* The gRPC services of the model server, beside the REST API and over the same models and threads:
+ *
+ *   tensorflow.serving.PredictionService   Predict
+ *   grpc.health.v1.Health                  Check, Watch
+ *
+ * A call is read and answered as a REST request is (rest.h). Health is readiness: SERVING while
+ * every model has a served version, also under the unqualified names that TensorFlow Serving's
+ * health service has. Watch sends each change, seen within 100 ms. */
+#ifndef SX_SERVE_GRPC_SERVICES_H
+#define SX_SERVE_GRPC_SERVICES_H
+
+#include <sextant/status.h>
+
+#include "serve/rest.h"
+
+typedef struct sx_grpc_services sx_grpc_services;
+
+/* `rest` has the models and threads, and must outlive the services. */
+SX_MUST_USE sx_status sx_grpc_services_create(sx_rest *rest, sx_grpc_services **out);
+/* Ends the watches, which could take as long as their clients like; Health says NOT_SERVING from
+ * now on. Before the HTTP server is drained. Idempotent; NULL is allowed. */
+void sx_grpc_services_stop(sx_grpc_services *services);
+/* Stops and frees; no more calls may arrive. NULL is allowed. */
+void sx_grpc_services_destroy(sx_grpc_services *services);
+
+/* Answers a request that is a call (sx_grpc_is_call). */
+void sx_grpc_services_handle(sx_grpc_services *services, sx_http_exchange *exchange);
+
+#endif

@@ -1,0 +1,630 @@
+/* Predict's protobuf messages; see predict_proto.h. */
+#include "serve/predict_proto.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/memory.h"
+#include "proto/tensor_value.h"
+#include "proto/wire.h"
+#include "serve/json_scan.h"
+#include "serve/predict_slot.h"
+
+enum { SHOWN_BYTES = 60 }; /* of a name quoted in an error */
+
+static sx_status malformed(const char *what)
+{
+    return sx_error(SX_INVALID_ARGUMENT, "malformed %s", what);
+}
+
+static bool read_varint(const sx_wire_field *field, uint64_t *out)
+{
+    sx_wire wire = sx_wire_over(field->value);
+    return field->type == SX_WIRE_VARINT && sx_wire_varint(&wire, out);
+}
+
+/* ---- The spec ---- */
+
+static sx_status read_spec(sx_bytes bytes, sx_model_spec *out)
+{
+    sx_wire wire = sx_wire_over(bytes);
+    sx_wire_field field;
+    while (sx_wire_more(&wire)) {
+        if (!sx_wire_next(&wire, &field)) {
+            return malformed("ModelSpec");
+        }
+        if (field.number < 1 || field.number > 4) {
+            continue;
+        }
+        if (field.type != SX_WIRE_BYTES) {
+            return malformed("ModelSpec");
+        }
+        if (field.number != 2) {
+            *(field.number == 1   ? &out->name
+              : field.number == 3 ? &out->signature
+                                  : &out->label) = field.value;
+            continue;
+        }
+        sx_wire value = sx_wire_over(field.value);
+        uint64_t version = 0;
+        while (sx_wire_more(&value)) {
+            if (!sx_wire_next(&value, &field) ||
+                (field.number == 1 && !read_varint(&field, &version))) {
+                return malformed("ModelSpec.version");
+            }
+        }
+        out->version = (int64_t)version;
+        if (out->version < 0) {
+            return sx_error(SX_INVALID_ARGUMENT, "negative model version %" PRId64, out->version);
+        }
+    }
+    return SX_OK;
+}
+
+sx_status sx_model_spec_read(sx_bytes message, sx_model_spec *out)
+{
+    sx_wire wire = sx_wire_over(message);
+    sx_wire_field field;
+    bool found = false;
+    *out = (sx_model_spec){.version = -1};
+    while (sx_wire_more(&wire)) {
+        if (!sx_wire_next(&wire, &field)) {
+            return malformed("request message");
+        }
+        if (field.number == 1 && field.type == SX_WIRE_BYTES) {
+            found = true;
+            SX_TRY(read_spec(field.value, out));
+        }
+    }
+    return found ? SX_OK : sx_error(SX_INVALID_ARGUMENT, "Missing ModelSpec");
+}
+
+/* ---- Tensors ---- */
+
+/* Where TensorProto has the values of a dtype, and how. */
+static const struct values_row {
+    sx_dtype dtype;
+    uint32_t field;
+    sx_wire_type type; /* of one value */
+} values_rows[] = {
+    {SX_F32, 5, SX_WIRE_FIXED32},  {SX_F64, 6, SX_WIRE_FIXED64},  {SX_I32, 7, SX_WIRE_VARINT},
+    {SX_I16, 7, SX_WIRE_VARINT},   {SX_I8, 7, SX_WIRE_VARINT},    {SX_U16, 7, SX_WIRE_VARINT},
+    {SX_U8, 7, SX_WIRE_VARINT},    {SX_STRING, 8, SX_WIRE_BYTES}, {SX_I64, 10, SX_WIRE_VARINT},
+    {SX_BOOL, 11, SX_WIRE_VARINT}, {SX_F16, 13, SX_WIRE_VARINT},  {SX_BF16, 13, SX_WIRE_VARINT},
+    {SX_U32, 16, SX_WIRE_VARINT},  {SX_U64, 17, SX_WIRE_VARINT},
+};
+
+static const struct values_row *values_of(sx_dtype dtype)
+{
+    for (size_t i = 0; i < SX_COUNT(values_rows); i++) {
+        if (values_rows[i].dtype == dtype) {
+            return &values_rows[i];
+        }
+    }
+    return NULL;
+}
+
+/* A TensorProto being read. */
+struct reader {
+    const sx_serve_tensor *info;
+    sx_bytes message, content;
+    sx_type type;
+    size_t elems;
+};
+
+static sx_status bad_tensor(const struct reader *reader, const char *what)
+{
+    return sx_error(SX_INVALID_ARGUMENT, "tensor parsing error: %s: %s", reader->info->name, what);
+}
+
+static sx_status read_dim(struct reader *reader, sx_bytes bytes)
+{
+    sx_wire wire = sx_wire_over(bytes);
+    sx_wire_field field;
+    uint64_t size = 0;
+    while (sx_wire_more(&wire)) {
+        if (!sx_wire_next(&wire, &field) || (field.number == 1 && !read_varint(&field, &size))) {
+            return bad_tensor(reader, "malformed dimension");
+        }
+    }
+    if (reader->type.rank == SX_MAX_RANK || (int64_t)size < 0) {
+        return bad_tensor(reader, (int64_t)size < 0 ? "negative dimension" : "too many dimensions");
+    }
+    reader->type.dims[reader->type.rank++] = (int64_t)size;
+    return SX_OK;
+}
+
+static sx_status read_shape(struct reader *reader, sx_bytes bytes)
+{
+    sx_wire wire = sx_wire_over(bytes);
+    sx_wire_field field;
+    uint64_t unknown_rank = 0;
+    while (sx_wire_more(&wire)) {
+        if (!sx_wire_next(&wire, &field) ||
+            (field.number == 3 && !read_varint(&field, &unknown_rank)) || unknown_rank != 0) {
+            return bad_tensor(reader, "malformed or unknown shape");
+        }
+        if (field.number == 2 && field.type == SX_WIRE_BYTES) {
+            SX_TRY(read_dim(reader, field.value));
+        }
+    }
+    return SX_OK;
+}
+
+/* Everything but the values. */
+static sx_status read_type(struct reader *reader)
+{
+    sx_wire wire = sx_wire_over(reader->message);
+    sx_wire_field field;
+    uint64_t dtype = 0;
+    while (sx_wire_more(&wire)) {
+        if (!sx_wire_next(&wire, &field) || (field.number == 1 && !read_varint(&field, &dtype))) {
+            return bad_tensor(reader, "malformed bytes");
+        }
+        if (field.number == 2 && field.type == SX_WIRE_BYTES) {
+            SX_TRY(read_shape(reader, field.value));
+        } else if (field.number == 4 && field.type == SX_WIRE_BYTES) {
+            reader->content = field.value;
+        }
+    }
+    reader->type.dtype = dtype < 100 ? sx_tf_plain_dtype((int)dtype) : SX_DTYPE_NONE;
+    SX_TRY(sx_slot_check_type(reader->info, &reader->type));
+    const int64_t elems = sx_type_elems(&reader->type);
+    if (elems < 0 || values_of(reader->type.dtype) == NULL) {
+        return bad_tensor(reader, "too many elements, or a type without values");
+    }
+    reader->elems = (size_t)elems;
+    return SX_OK;
+}
+
+/* The next field of values: *out_more is false at the end. */
+static bool next_values(sx_wire *wire, uint32_t number, sx_wire_field *out, bool *out_more)
+{
+    while (sx_wire_more(wire)) {
+        if (!sx_wire_next(wire, out)) {
+            return false;
+        }
+        if (out->number == number) {
+            *out_more = true;
+            return true;
+        }
+    }
+    *out_more = false;
+    return true;
+}
+
+/* Appends the values of one field to data[*count ..), of which there are `room`; false if they are
+ * malformed or too many. */
+static bool take_values(const sx_wire_field *field, const struct values_row *row, size_t elem_bytes,
+                        uint8_t *data, size_t room, size_t *count)
+{
+    if (row->type != SX_WIRE_VARINT) { /* packed or not, the bytes are the values */
+        if (field->value.size % elem_bytes != 0 || field->value.size / elem_bytes > room - *count ||
+            (field->type != row->type && field->type != SX_WIRE_BYTES)) {
+            return false;
+        }
+        memcpy(data + *count * elem_bytes, field->value.data, field->value.size);
+        *count += field->value.size / elem_bytes;
+        return true;
+    }
+    sx_wire wire = sx_wire_over(field->value);
+    if (field->type != SX_WIRE_VARINT && field->type != SX_WIRE_BYTES) {
+        return false;
+    }
+    while (sx_wire_more(&wire)) {
+        uint64_t value;
+        if (*count == room || !sx_wire_varint(&wire, &value)) {
+            return false;
+        }
+        if (row->dtype == SX_BOOL) {
+            value = value != 0;
+        }
+        memcpy(data + (*count)++ * elem_bytes, &value, elem_bytes); /* little-endian: low bytes */
+    }
+    return true;
+}
+
+static sx_status no_room(const struct reader *reader)
+{
+    char text[SX_TYPE_TEXT];
+    return sx_error(SX_RESOURCE_EXHAUSTED, "input \"%s\": no memory for %s", reader->info->name,
+                    sx_type_format(&reader->type, text, sizeof(text)));
+}
+
+static sx_status read_numbers(const struct reader *reader, sx_arena *arena, void **out)
+{
+    const struct values_row *row = values_of(reader->type.dtype);
+    const size_t elem_bytes = sx_dtype_bytes(reader->type.dtype);
+    size_t bytes, count = 0;
+    if (!sx_mul_size(reader->elems, elem_bytes, &bytes)) {
+        return no_room(reader);
+    }
+    if (reader->content.size > 0 && reader->content.size != bytes) {
+        return bad_tensor(reader, "the size of tensor_content does not match the shape");
+    }
+    if (reader->content.size > 0 && (uintptr_t)reader->content.data % elem_bytes == 0) {
+        *out = (void *)reader->content.data;
+        return SX_OK;
+    }
+    uint8_t *data = sx_arena_alloc(arena, bytes + 1, 1);
+    if (data == NULL) {
+        return no_room(reader);
+    }
+    *out = data;
+    if (reader->content.size > 0) {
+        memcpy(data, reader->content.data, bytes);
+        return SX_OK;
+    }
+    sx_wire wire = sx_wire_over(reader->message);
+    sx_wire_field field;
+    bool more = true;
+    while (more) {
+        if (!next_values(&wire, row->field, &field, &more) ||
+            (more && !take_values(&field, row, elem_bytes, data, reader->elems, &count))) {
+            return bad_tensor(reader, "malformed values, or more than the shape has");
+        }
+    }
+    if (count == 0) {
+        memset(data, 0, bytes);
+    }
+    for (size_t i = count; count > 0 && i < reader->elems; i++) {
+        memcpy(data + i * elem_bytes, data + (count - 1) * elem_bytes, elem_bytes);
+    }
+    return SX_OK;
+}
+
+/* tensor_content of strings: the size of each as a varint, then their bytes. */
+static bool split_content(const struct reader *reader, sx_bytes *views)
+{
+    sx_wire wire = sx_wire_over(reader->content);
+    for (size_t i = 0; i < reader->elems; i++) {
+        uint64_t size;
+        if (!sx_wire_varint(&wire, &size) || size > reader->content.size) {
+            return false;
+        }
+        views[i].size = (size_t)size;
+    }
+    for (size_t i = 0; i < reader->elems; i++) {
+        if (views[i].size > (size_t)(wire.end - wire.at)) {
+            return false;
+        }
+        views[i].data = wire.at;
+        wire.at += views[i].size;
+    }
+    return !sx_wire_more(&wire);
+}
+
+static sx_status read_strings(const struct reader *reader, sx_arena *arena, void **out)
+{
+    const uint32_t number = values_of(SX_STRING)->field;
+    sx_bytes *views = reader->elems >= SIZE_MAX / sizeof(sx_bytes)
+                          ? NULL
+                          : sx_arena_array(arena, reader->elems + 1, sx_bytes);
+    size_t count = 0;
+    if (views == NULL) {
+        return no_room(reader);
+    }
+    *out = views;
+    if (reader->content.size > 0) {
+        return split_content(reader, views) ? SX_OK
+                                            : bad_tensor(reader, "malformed tensor_content");
+    }
+    sx_wire wire = sx_wire_over(reader->message);
+    sx_wire_field field;
+    bool more = true;
+    while (more) {
+        if (!next_values(&wire, number, &field, &more) ||
+            (more && (field.type != SX_WIRE_BYTES || count == reader->elems))) {
+            return bad_tensor(reader, "malformed strings, or more than the shape has");
+        }
+        if (more) {
+            views[count++] = field.value;
+        }
+    }
+    for (size_t i = count; i < reader->elems; i++) {
+        views[i] = count > 0 ? views[count - 1] : (sx_bytes){"", 0};
+    }
+    return SX_OK;
+}
+
+/* ---- Requests ---- */
+
+static const sx_serve_signature *find_signature(sx_bytes name, const sx_serve_signature *signatures,
+                                                size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (sx_bytes_is(name, signatures[i].name)) {
+            return &signatures[i];
+        }
+    }
+    return NULL;
+}
+
+/* The index of a name; `count` if it is not there. */
+static size_t find_tensor(sx_bytes name, const sx_serve_tensor *tensors, size_t count)
+{
+    size_t i = 0;
+    while (i < count && !sx_bytes_is(name, tensors[i].name)) {
+        i++;
+    }
+    return i;
+}
+
+/* "tensor alias not found in signature: x Inputs expected to be in the set {a,b}." */
+static sx_status unknown_alias(const char *kind, sx_bytes name, const sx_serve_tensor *tensors,
+                               size_t count)
+{
+    sx_buf set;
+    sx_buf_init(&set, 4096);
+    for (size_t i = 0; i < count; i++) {
+        sx_buf_printf(&set, "%s%s", i > 0 ? "," : "", tensors[i].name);
+    }
+    sx_status status =
+        sx_error(SX_INVALID_ARGUMENT,
+                 "%s tensor alias not found in signature: %.*s. %s expected to be in the set {%s}.",
+                 kind, (int)SX_MIN(name.size, (size_t)SHOWN_BYTES), (const char *)name.data,
+                 kind[0] == 'i' ? "Inputs" : "Outputs", sx_buf_text(&set));
+    sx_buf_deinit(&set);
+    return status;
+}
+
+/* One entry of `inputs`: key 1, value 2. */
+static sx_status read_entry(sx_bytes entry, sx_arena *arena, sx_predict_call *call)
+{
+    const sx_serve_signature *signature = call->signature;
+    sx_wire wire = sx_wire_over(entry);
+    sx_wire_field field;
+    sx_bytes key = {"", 0};
+    struct reader reader = {.message = {"", 0}};
+    while (sx_wire_more(&wire)) {
+        if (!sx_wire_next(&wire, &field) || (field.number <= 2 && field.type != SX_WIRE_BYTES)) {
+            return malformed("PredictRequest.inputs");
+        }
+        if (field.number <= 2) {
+            *(field.number == 1 ? &key : &reader.message) = field.value;
+        }
+    }
+    const size_t index = find_tensor(key, signature->inputs, signature->input_count);
+    if (index == signature->input_count) {
+        return unknown_alias("input", key, signature->inputs, signature->input_count);
+    }
+    reader.info = &signature->inputs[index];
+    SX_TRY(read_type(&reader));
+    sx_tensor *tensor = &call->inputs[index];
+    tensor->type = reader.type;
+    return reader.type.dtype == SX_STRING ? read_strings(&reader, arena, &tensor->data)
+                                          : read_numbers(&reader, arena, &tensor->data);
+}
+
+static sx_status read_filter(sx_bytes name, sx_predict_call *call)
+{
+    const sx_serve_signature *signature = call->signature;
+    const size_t index = find_tensor(name, signature->outputs, signature->output_count);
+    if (index == signature->output_count) {
+        return unknown_alias("output", name, signature->outputs, signature->output_count);
+    }
+    if (call->wanted[index]) {
+        return sx_error(SX_INVALID_ARGUMENT, "duplicate output tensor alias: %s",
+                        signature->outputs[index].name);
+    }
+    call->wanted[index] = true;
+    return SX_OK;
+}
+
+static sx_status check_complete(const sx_predict_call *call)
+{
+    const sx_serve_signature *signature = call->signature;
+    for (size_t i = 0; i < signature->input_count; i++) {
+        if (call->inputs[i].data == NULL) {
+            return sx_error(SX_INVALID_ARGUMENT,
+                            "input size does not match signature: missing but required: {%s}",
+                            signature->inputs[i].name);
+        }
+    }
+    return SX_OK;
+}
+
+sx_status sx_predict_proto_read(sx_bytes message, const sx_model_spec *spec,
+                                const sx_serve_signature *signatures, size_t count, sx_arena *arena,
+                                sx_predict_call *out)
+{
+    static const char default_name[] = "serving_default";
+    const sx_bytes name = spec->signature.size > 0
+                              ? spec->signature
+                              : (sx_bytes){default_name, sizeof(default_name) - 1};
+    const sx_serve_signature *signature = find_signature(name, signatures, count);
+    if (signature == NULL) {
+        return sx_error(SX_FAILED_PRECONDITION, "Serving signature key \"%.*s\" not found.",
+                        (int)SX_MIN(name.size, (size_t)SHOWN_BYTES), (const char *)name.data);
+    }
+    *out = (sx_predict_call){
+        .signature = signature,
+        .inputs = sx_arena_array(arena, signature->input_count + 1, sx_tensor),
+        .wanted = sx_arena_array(arena, signature->output_count + 1, bool),
+    };
+    if (out->inputs == NULL || out->wanted == NULL) {
+        return sx_no_memory("for a request");
+    }
+    sx_wire wire = sx_wire_over(message);
+    sx_wire_field field;
+    bool filtered = false;
+    while (sx_wire_more(&wire)) {
+        if (!sx_wire_next(&wire, &field)) {
+            return malformed("PredictRequest");
+        }
+        if (field.type == SX_WIRE_BYTES && field.number == 2) {
+            SX_TRY(read_entry(field.value, arena, out));
+        } else if (field.type == SX_WIRE_BYTES && field.number == 3) {
+            filtered = true;
+            SX_TRY(read_filter(field.value, out));
+        }
+    }
+    for (size_t i = 0; !filtered && i < signature->output_count; i++) {
+        out->wanted[i] = true;
+    }
+    return check_complete(out);
+}
+
+/* ---- Responses ---- */
+
+static void put_varint(sx_buf *out, uint64_t value)
+{
+    uint8_t bytes[SX_WIRE_MAX_VARINT];
+    sx_buf_append(out, bytes, sx_wire_put_varint(bytes, value));
+}
+
+static void put_tag(sx_buf *out, uint32_t number, sx_wire_type type)
+{
+    put_varint(out, (uint64_t)number << 3 | (uint64_t)type);
+}
+
+static void put_bytes(sx_buf *out, uint32_t number, sx_bytes bytes)
+{
+    put_tag(out, number, SX_WIRE_BYTES);
+    put_varint(out, bytes.size);
+    sx_buf_append(out, bytes.data, bytes.size);
+}
+
+static sx_bytes text_bytes(const char *text)
+{
+    return (sx_bytes){text, strlen(text)};
+}
+
+/* The integer of an element as its field has it: signed ones extended to 64 bits. */
+static uint64_t integer_at(const sx_tensor *tensor, size_t i)
+{
+    switch (tensor->type.dtype) {
+    case SX_I8:
+        return (uint64_t)(int64_t)((const int8_t *)tensor->data)[i];
+    case SX_I16:
+        return (uint64_t)(int64_t)((const int16_t *)tensor->data)[i];
+    case SX_I32:
+        return (uint64_t)(int64_t)((const int32_t *)tensor->data)[i];
+    case SX_U8:
+    case SX_BOOL:
+        return ((const uint8_t *)tensor->data)[i];
+    case SX_U16:
+    case SX_F16:
+    case SX_BF16:
+        return ((const uint16_t *)tensor->data)[i];
+    case SX_U32:
+        return ((const uint32_t *)tensor->data)[i];
+    default: /* of 8 bytes */
+        return ((const uint64_t *)tensor->data)[i];
+    }
+}
+
+static size_t bytes_field_size(size_t tag_bytes, size_t size)
+{
+    return tag_bytes + sx_wire_varint_size(size) + size;
+}
+
+/* The sizes of the parts of a TensorProto, which precede them. */
+struct sizes {
+    size_t elems, shape, values, tensor;
+};
+
+static size_t tag_size(uint32_t number)
+{
+    return sx_wire_varint_size((uint64_t)number << 3);
+}
+
+static size_t dim_size(int64_t dim)
+{
+    return dim == 0 ? 0 : 1 + sx_wire_varint_size((uint64_t)dim);
+}
+
+static struct sizes measure(const sx_tensor *tensor, const struct values_row *row)
+{
+    struct sizes sizes = {.elems = (size_t)sx_type_elems(&tensor->type)};
+    for (int i = 0; i < tensor->type.rank; i++) {
+        sizes.shape += bytes_field_size(1, dim_size(tensor->type.dims[i]));
+    }
+    for (size_t i = 0; row->type == SX_WIRE_BYTES && i < sizes.elems; i++) {
+        sizes.values += bytes_field_size(1, ((const sx_bytes *)tensor->data)[i].size);
+    }
+    for (size_t i = 0; row->type == SX_WIRE_VARINT && i < sizes.elems; i++) {
+        sizes.values += sx_wire_varint_size(integer_at(tensor, i));
+    }
+    if (row->type == SX_WIRE_FIXED32 || row->type == SX_WIRE_FIXED64) {
+        sizes.values = sizes.elems * sx_dtype_bytes(tensor->type.dtype);
+    }
+    const bool packed = row->type != SX_WIRE_BYTES && sizes.elems > 0;
+    sizes.tensor = 1 + sx_wire_varint_size(tensor->type.dtype) + bytes_field_size(1, sizes.shape) +
+                   (packed ? bytes_field_size(tag_size(row->field), sizes.values) : sizes.values);
+    return sizes;
+}
+
+static void put_values(sx_buf *out, const sx_tensor *tensor, const struct values_row *row,
+                       const struct sizes *sizes)
+{
+    if (row->type == SX_WIRE_BYTES) {
+        for (size_t i = 0; i < sizes->elems; i++) {
+            put_bytes(out, row->field, ((const sx_bytes *)tensor->data)[i]);
+        }
+        return;
+    }
+    if (sizes->elems == 0) {
+        return;
+    }
+    put_tag(out, row->field, SX_WIRE_BYTES);
+    put_varint(out, sizes->values);
+    if (row->type != SX_WIRE_VARINT) {
+        sx_buf_append(out, tensor->data, sizes->values);
+        return;
+    }
+    uint8_t *at = sx_buf_extend(out, sizes->values);
+    for (size_t i = 0; at != NULL && i < sizes->elems; i++) {
+        at += sx_wire_put_varint(at, integer_at(tensor, i));
+    }
+}
+
+static sx_status put_output(sx_buf *out, const sx_serve_tensor *info, const sx_tensor *tensor)
+{
+    const struct values_row *row = values_of(tensor->type.dtype);
+    if (row == NULL) {
+        return sx_error(SX_UNIMPLEMENTED, "output \"%s\" has a type without values", info->name);
+    }
+    const struct sizes sizes = measure(tensor, row);
+    const sx_bytes name = text_bytes(info->name);
+    put_tag(out, 1, SX_WIRE_BYTES);
+    put_varint(out, bytes_field_size(1, name.size) + bytes_field_size(1, sizes.tensor));
+    put_bytes(out, 1, name);
+    put_tag(out, 2, SX_WIRE_BYTES);
+    put_varint(out, sizes.tensor);
+    put_tag(out, 1, SX_WIRE_VARINT);
+    put_varint(out, tensor->type.dtype);
+    put_tag(out, 2, SX_WIRE_BYTES);
+    put_varint(out, sizes.shape);
+    for (int i = 0; i < tensor->type.rank; i++) {
+        const int64_t dim = tensor->type.dims[i];
+        put_tag(out, 2, SX_WIRE_BYTES);
+        put_varint(out, dim_size(dim));
+        if (dim != 0) {
+            put_tag(out, 1, SX_WIRE_VARINT);
+            put_varint(out, (uint64_t)dim);
+        }
+    }
+    put_values(out, tensor, row, &sizes);
+    return SX_OK;
+}
+
+sx_status sx_predict_proto_print(const sx_predict_call *call, const sx_tensor *outputs,
+                                 const sx_model_spec *ran, sx_buf *out)
+{
+    uint8_t version[1 + SX_WIRE_MAX_VARINT] = {1 << 3 | SX_WIRE_VARINT};
+    const size_t version_size = 1 + sx_wire_put_varint(version + 1, (uint64_t)ran->version);
+    for (size_t i = 0; i < call->signature->output_count; i++) {
+        if (call->wanted[i]) {
+            SX_TRY(put_output(out, &call->signature->outputs[i], &outputs[i]));
+        }
+    }
+    put_tag(out, 2, SX_WIRE_BYTES);
+    put_varint(out, bytes_field_size(1, ran->name.size) + bytes_field_size(1, version_size) +
+                        bytes_field_size(1, ran->signature.size));
+    put_bytes(out, 1, ran->name);
+    put_bytes(out, 2, (sx_bytes){version, version_size});
+    put_bytes(out, 3, ran->signature);
+    return sx_buf_status(out);
+}

@@ -28,7 +28,7 @@ fails 2 run models/m --image $image --model-memory-limit=99999999999G
 warns '--model-memory-limit is "99999999999G", expected a size'
 fails 2 run models/m --image $image --model-memory-limit -5
 warns '--model-memory-limit is -5, expected at least 1'
-"$sextant" serve --model_name=m --model_base_path=models/m --rest_api_port=0 --model_memory_limit=20KiB >serve.out 2>serve.err &
+"$sextant" serve --model_name=m --model_base_path=models/m --port=0 --rest_api_port=0 --model_memory_limit=20KiB >serve.out 2>serve.err &
 server=$!
 trap 'kill $server 2>/dev/null || true; rm -rf "$here"' EXIT
 until grep -q 'cannot load version 2: .* would exceed the memory limit of the model' serve.err; do

@@ -42,7 +42,7 @@ ROWS = 60
 
 
 def serve(base, body):
-    args = ["serve", "--rest_api_port=0", "--model_name=net", f"--model_base_path={base}"]
+    args = ["serve", "--port=0", "--rest_api_port=0", "--model_name=net", f"--model_base_path={base}"]
     with open("serve.out", "w") as out:
         server = subprocess.Popen([os.environ["SEXTANT_BIN"], *args], stdout=out)
     try:

@@ -66,7 +66,7 @@ def preprocessed(rows):
 
 def query(name, signature, instances):
     """The answer of our server."""
-    args = ["serve", "--rest_api_port=0", f"--model_name={name}", "--model_base_path=model"]
+    args = ["serve", "--port=0", "--rest_api_port=0", f"--model_name={name}", "--model_base_path=model"]
     with open("serve.out", "w") as out:
         server = subprocess.Popen([os.environ["SEXTANT_BIN"], *args], stdout=out)
     try:

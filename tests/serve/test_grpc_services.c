@@ -1,0 +1,341 @@
+#include "harness.h"
+
+#include <sys/un.h>
+
+#include "base/clock.h"
+#include "net/grpc.h"
+#include "net/http2_client.h"
+#include "proto/wire.h"
+#include "serve/fake_model.h"
+#include "serve/server.h"
+
+static const char predict_path[] = "/tensorflow.serving.PredictionService/Predict";
+
+struct scene {
+    char base[64];
+    struct fake_runtime runtime;
+    sx_server *server;
+    struct h2_client client;
+};
+
+/* A server of version 2, which doubles, and a connection to it. */
+static void open_scene(struct scene *scene, sx_server_config config, int run_ms)
+{
+    memset(scene, 0, sizeof(*scene));
+    fake_base_path(scene->base);
+    fake_publish(scene->base, "2", 2, 0, run_ms, 0);
+    config.host = "127.0.0.1";
+    config.port = SX_ANY_PORT;
+    config.rest_api_port = SX_ANY_PORT;
+    config.model_name = "m";
+    config.model_base_path = scene->base;
+    config.ops = &fake_ops;
+    config.ops_user = &scene->runtime;
+    config.file_system_poll_wait_seconds = 0.05;
+    assert_ok(sx_server_create(&config, &scene->server));
+    assert_ok(sx_server_start(scene->server));
+    assert_true(sx_server_wait_ready(scene->server, 5000));
+    h2_open(&scene->client, sx_server_grpc_port(scene->server));
+}
+
+static void close_scene(struct scene *scene)
+{
+    h2_close(&scene->client);
+    sx_server_destroy(scene->server);
+    fake_remove_version(scene->base, "2");
+    rmdir(scene->base);
+}
+
+/* ---- Messages ---- */
+
+/* A message being written; the length of a part is put before it when it ends. */
+struct message {
+    char bytes[4096];
+    size_t size;
+};
+
+static void put(struct message *message, const void *bytes, size_t size)
+{
+    memcpy(message->bytes + message->size, bytes, size);
+    message->size += size;
+}
+
+static void put_field(struct message *message, int number, const void *bytes, size_t size)
+{
+    uint8_t head[2 * SX_WIRE_MAX_VARINT];
+    size_t head_size = sx_wire_put_varint(head, (uint64_t)number << 3 | SX_WIRE_BYTES);
+    head_size += sx_wire_put_varint(head + head_size, size);
+    put(message, head, head_size);
+    put(message, bytes, size);
+}
+
+static void put_part(struct message *message, int number, const struct message *part)
+{
+    put_field(message, number, part->bytes, part->size);
+}
+
+static struct message spec_of(const char *name)
+{
+    struct message spec = {.size = 0};
+    put_field(&spec, 1, name, strlen(name));
+    return spec;
+}
+
+/* A float tensor of [count], as values or as content. */
+static struct message floats_of(const float *values, int count, bool content)
+{
+    struct message tensor = {.size = 0}, shape = {.size = 0};
+    const char dim[] = {2 << 3 | 2, 2, 1 << 3, (char)count};
+    put(&shape, dim, sizeof(dim));
+    put(&tensor, "\x08\x01", 2); /* DT_FLOAT */
+    put_part(&tensor, 2, &shape);
+    put_field(&tensor, content ? 4 : 5, values, (size_t)count * 4);
+    return tensor;
+}
+
+static void put_input(struct message *request, const char *name, const struct message *tensor)
+{
+    struct message entry = {.size = 0};
+    put_field(&entry, 1, name, strlen(name));
+    put_part(&entry, 2, tensor);
+    put_part(request, 2, &entry);
+}
+
+static struct message frame_of(const struct message *request)
+{
+    struct message frame = {.size = 0};
+    const char prefix[5] = {0, 0, 0, (char)(request->size >> 8), (char)request->size};
+    put(&frame, prefix, 5);
+    put(&frame, request->bytes, request->size);
+    return frame;
+}
+
+static const char *const headers[] = {"content-type", "application/grpc+proto", "te", "trailers",
+                                      NULL};
+
+static struct h2_answer *call_with(struct scene *scene, const char *path,
+                                   const struct message *request, const char *const *more)
+{
+    static struct message frames[32]; /* uploads are read until the stream has ended */
+    static int next;
+    struct message *frame = &frames[next++ % 32];
+    *frame = frame_of(request);
+    return h2_wait(&scene->client,
+                   h2_request(&scene->client, path, frame->bytes, frame->size, more));
+}
+
+static struct h2_answer *call(struct scene *scene, const char *path, const struct message *request)
+{
+    return call_with(scene, path, request, headers);
+}
+
+static void expect_status(const struct h2_answer *answer, int status, const char *part)
+{
+    char line[40];
+    snprintf(line, sizeof(line), "grpc-status: %d\n", status);
+    if (answer->status != 200 || strstr(answer->fields, line) == NULL ||
+        (part != NULL && strstr(answer->fields, part) == NULL)) {
+        fail_msg("got %d:\n%s\nexpected %swith %s", answer->status, answer->fields, line,
+                 part != NULL ? part : "");
+    }
+}
+
+/* ---- Predict ---- */
+
+static const float one_to_three[] = {1, 2.5F, -3};
+
+static void expect_doubled(const struct h2_answer *answer)
+{
+    expect_status(answer, 0, "content-type: application/grpc\n");
+    struct message want = {.size = 0}, tensor, spec = spec_of("m");
+    const float doubled[] = {2, 5, -6};
+    tensor = floats_of(doubled, 3, false);
+    put_input(&want, "y", &tensor);
+    want.bytes[0] = 1 << 3 | 2; /* outputs are field 1 */
+    put_field(&spec, 2, "\x08\x02", 2);
+    put_field(&spec, 3, "serving_default", 15);
+    put_part(&want, 2, &spec);
+    assert_int_equal(answer->body_size, want.size + 5);
+    assert_memory_equal(answer->body + 5, want.bytes, want.size);
+}
+
+static struct message request_of(const char *model, const char *input, bool content)
+{
+    struct message request = {.size = 0}, spec = spec_of(model);
+    const struct message tensor = floats_of(one_to_three, 3, content);
+    put_part(&request, 1, &spec);
+    put_input(&request, input, &tensor);
+    return request;
+}
+
+static void test_serve_grpc_services__predicts(void **state)
+{
+    (void)state;
+    struct scene scene;
+    open_scene(&scene, (sx_server_config){0}, 0);
+    for (int content = 0; content < 2; content++) {
+        const struct message request = request_of("m", "x", content);
+        for (int i = 0; i < 5; i++) { /* on the executor, and then on the loop's thread */
+            expect_doubled(call(&scene, predict_path, &request));
+        }
+    }
+    close_scene(&scene);
+}
+
+static void test_serve_grpc_services__answers_errors(void **state)
+{
+    (void)state;
+    struct scene scene;
+    open_scene(&scene, (sx_server_config){0}, 0);
+    struct message request = request_of("other", "x", false);
+    expect_status(call(&scene, predict_path, &request), 5,
+                  "grpc-message: Servable not found for request: Latest(other)\n");
+    request = request_of("m", "z", false);
+    expect_status(call(&scene, predict_path, &request), 3,
+                  "input tensor alias not found in signature: z. Inputs expected to be in the set "
+                  "{x}.");
+    expect_status(call(&scene, "/tensorflow.serving.PredictionService/Other", &request), 12,
+                  "unknown method");
+    request = (struct message){.size = 0};
+    expect_status(call(&scene, predict_path, &request), 3, "Missing ModelSpec");
+    const struct message spec = spec_of("m");
+    put_part(&request, 1, &spec);
+    expect_status(call(&scene, predict_path, &request), 3, "missing but required: {x}");
+    struct message bad_spec = spec;
+    put_field(&bad_spec, 3, "no", 2);
+    request = (struct message){.size = 0};
+    put_part(&request, 1, &bad_spec);
+    expect_status(call(&scene, predict_path, &request), 9,
+                  "Serving signature key \"no\" not found.");
+    /* A type that is not the signature's; a filter. */
+    request = request_of("m", "x", false);
+    put_field(&request, 3, "nothing", 7);
+    expect_status(call(&scene, predict_path, &request), 3, "output tensor alias not found");
+    request = request_of("m", "x", false);
+    put_field(&request, 3, "y", 1);
+    expect_doubled(call(&scene, predict_path, &request));
+    /* Two messages, and a coding that nobody knows. */
+    struct message twice = frame_of(&request);
+    put(&twice, twice.bytes, twice.size);
+    expect_status(h2_wait(&scene.client, h2_request(&scene.client, predict_path, twice.bytes,
+                                                    twice.size, headers)),
+                  13, "expected one");
+    const char *const coded[] = {"content-type", "application/grpc", "grpc-encoding", "br", NULL};
+    expect_status(call_with(&scene, predict_path, &request, coded), 12, "use gzip");
+    close_scene(&scene);
+}
+
+static void test_serve_grpc_services__heeds_deadlines(void **state)
+{
+    (void)state;
+    struct scene scene;
+    open_scene(&scene, (sx_server_config){0}, 400);
+    const struct message request = request_of("m", "x", false);
+    const char *const soon[] = {"content-type", "application/grpc", "grpc-timeout", "50m", NULL};
+    const int64_t begin_ns = sx_now_ns();
+    expect_status(call_with(&scene, predict_path, &request, soon), 4, "Deadline Exceeded");
+    assert_true(sx_now_ns() - begin_ns < 350 * (int64_t)1000000);
+    const char *const later[] = {"content-type", "application/grpc", "grpc-timeout", "1M", NULL};
+    expect_doubled(call_with(&scene, predict_path, &request, later));
+    const char *const bad[] = {"content-type", "application/grpc", "grpc-timeout", "5x", NULL};
+    expect_status(call_with(&scene, predict_path, &request, bad), 13, "malformed grpc-timeout");
+    close_scene(&scene);
+    assert_int_equal(atomic_load(&scene.runtime.stopped), 1);
+}
+
+static void test_serve_grpc_services__serves_rest_beside(void **state)
+{
+    (void)state;
+    struct scene scene;
+    open_scene(&scene, (sx_server_config){0}, 0);
+    static const char *const none[] = {NULL};
+    const struct h2_answer *answer =
+        h2_wait(&scene.client, h2_request(&scene.client, "/v1/models/m:predict",
+                                          "{\"instances\": [1]}", 18, none));
+    assert_int_equal(answer->status, 200);
+    assert_non_null(strstr(answer->body, "\"predictions\": [2.0"));
+    char request[200];
+    const struct answer plain =
+        client_exchange(sx_server_grpc_port(scene.server), request,
+                        client_get(request, sizeof(request), "/v1/models/m"));
+    assert_int_equal(plain.status, 200);
+    close_scene(&scene);
+}
+
+/* ---- Health ---- */
+
+static const char check_path[] = "/grpc.health.v1.Health/Check";
+
+static void test_serve_grpc_services__checks_health(void **state)
+{
+    (void)state;
+    struct scene scene;
+    open_scene(&scene, (sx_server_config){0}, 0);
+    struct message request = {.size = 0};
+    const struct h2_answer *answer = call(&scene, check_path, &request);
+    expect_status(answer, 0, NULL);
+    assert_int_equal(answer->body_size, 7);
+    assert_memory_equal(answer->body, "\0\0\0\0\2\x08\1", 7);
+    put_field(&request, 1, "PredictionService", 17);
+    expect_status(call(&scene, check_path, &request), 0, NULL);
+    request = (struct message){.size = 0};
+    put_field(&request, 1, "nobody", 6);
+    expect_status(call(&scene, check_path, &request), 5, "unknown service");
+    close_scene(&scene);
+}
+
+static void test_serve_grpc_services__watches_health(void **state)
+{
+    (void)state;
+    struct scene scene;
+    open_scene(&scene, (sx_server_config){0}, 0);
+    const int32_t id =
+        h2_request(&scene.client, "/grpc.health.v1.Health/Watch", "\0\0\0\0\0", 5, headers);
+    const int32_t reset =
+        h2_request(&scene.client, "/grpc.health.v1.Health/Watch", "\0\0\0\0\0", 5, headers);
+    struct h2_answer *answer = h2_answer(&scene.client, id);
+    while (answer->body_size < 7 || h2_answer(&scene.client, reset)->body_size < 7) {
+        assert_true(h2_turn(&scene.client, 5000));
+    }
+    assert_memory_equal(answer->body, "\0\0\0\0\2\x08\1", 7);
+    nghttp2_submit_rst_stream(scene.client.session, 0, reset, NGHTTP2_CANCEL);
+    h2_turn(&scene.client, 300); /* nothing: it is told at once, and forgotten */
+    assert_false(answer->closed);
+    assert_true(sx_server_stop(scene.server)); /* which a watch does not keep from ending */
+    h2_wait(&scene.client, id);
+    expect_status(answer, 0, NULL);
+    assert_int_equal(answer->body_size, 14);
+    assert_memory_equal(answer->body + 7, "\0\0\0\0\2\x08\2", 7);
+    close_scene(&scene);
+}
+
+static void test_serve_grpc_services__listens_at_a_path(void **state)
+{
+    (void)state;
+    struct scene scene;
+    char path[100];
+    snprintf(path, sizeof(path), "/tmp/sextant-grpc-%d", (int)getpid());
+    open_scene(&scene, (sx_server_config){.grpc_socket_path = path}, 0);
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
+    const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+    h2_close(&scene.client);
+    h2_open_on(&scene.client, fd, 1 << 20);
+    const struct message request = request_of("m", "x", false);
+    expect_doubled(call(&scene, predict_path, &request));
+    close_scene(&scene);
+    assert_int_equal(access(path, F_OK), -1);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_serve_grpc_services__predicts),
+    cmocka_unit_test(test_serve_grpc_services__answers_errors),
+    cmocka_unit_test(test_serve_grpc_services__heeds_deadlines),
+    cmocka_unit_test(test_serve_grpc_services__serves_rest_beside),
+    cmocka_unit_test(test_serve_grpc_services__checks_health),
+    cmocka_unit_test(test_serve_grpc_services__watches_health),
+    cmocka_unit_test(test_serve_grpc_services__listens_at_a_path),
+};
+
+SX_TEST_MAIN(tests)

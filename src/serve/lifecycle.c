@@ -1,12 +1,13 @@
-/* The table of a model's versions and the one that is served; see lifecycle.h.
+/* The table of a model's versions and those that are served; see lifecycle.h.
  *
- * `mutex` guards the table and the current version; it is held only briefly. A servable's count is
- * 1 for being current plus one for each request; the thread that takes it to 0 marks it idle and
- * wakes the manager thread (lifecycle_watch.c), which unloads it. */
+ * `mutex` guards the table and the lists of servables; it is held only briefly. A servable's count
+ * is 1 for being served plus one for each request; the thread that takes it to 0 marks it idle and
+ * wakes the lifecycle's thread (lifecycle_watch.c), which unloads it. */
 #include "serve/lifecycle_internal.h"
 
 #include <inttypes.h>
 #include <limits.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -20,6 +21,20 @@
 #include "io/path.h"
 
 enum { MAX_ENDED_SHOWN = 32 }; /* unloaded versions kept for the status */
+
+static void wake(sx_lifecycle *lc)
+{
+    const uint64_t one = 1;
+    const ssize_t written = write(lc->wake_fd, &one, sizeof(one));
+    (void)written; /* if it is full, a wake-up is pending */
+}
+
+static void remove_row(sx_lifecycle *lc, size_t index)
+{
+    sx_free(lc->rows[index].message);
+    memmove(&lc->rows[index], &lc->rows[index + 1],
+            (--lc->row_count - index) * sizeof(lc->rows[0]));
+}
 
 /* ---- Create ---- */
 
@@ -57,6 +72,87 @@ static double or_default(double value, double fallback)
     return value == 0 ? fallback : value;
 }
 
+/* A copy whose list is on the heap. */
+static sx_status copy_policy(const sx_version_policy *policy, sx_version_policy *out)
+{
+    const size_t count = policy->specific_count;
+    int64_t *specific = sx_alloc(count + 1, sizeof(specific[0]));
+    if (specific == NULL) {
+        return sx_no_memory("for a list of %zu versions", count);
+    }
+    for (size_t i = 0; i < count; i++) {
+        specific[i] = policy->specific[i];
+    }
+    *out = *policy;
+    out->specific = specific;
+    return SX_OK;
+}
+
+sx_status sx_lifecycle_set_source(sx_lifecycle *lc, const char *base_path,
+                                  const sx_version_policy *policy)
+{
+    char *path = absolute_path(base_path);
+    sx_version_policy copy = {0};
+    sx_status status = copy_policy(policy, &copy);
+    if (path == NULL || status != SX_OK) {
+        sx_free(path);
+        sx_free((void *)(uintptr_t)copy.specific);
+        return status != SX_OK ? status : sx_no_memory("for model \"%s\"", lc->name);
+    }
+    pthread_mutex_lock(&lc->mutex);
+    sx_free(lc->next_base_path);
+    sx_free((void *)(uintptr_t)lc->next_policy.specific);
+    lc->next_base_path = path;
+    lc->next_policy = copy;
+    pthread_mutex_unlock(&lc->mutex);
+    wake(lc);
+    return SX_OK;
+}
+
+void sx_lifecycle_take_source(sx_lifecycle *lc)
+{
+    pthread_mutex_lock(&lc->mutex);
+    char *path = lc->next_base_path;
+    const sx_version_policy policy = lc->next_policy;
+    lc->next_base_path = NULL;
+    lc->next_policy = (sx_version_policy){0};
+    const bool moved = path != NULL && strcmp(path, lc->base_path) != 0;
+    if (moved) {
+        /* What is known of versions with the same numbers is not true of these. */
+        for (size_t i = lc->row_count; i-- > 0;) {
+            struct sx_version_row *row = &lc->rows[i];
+            const bool shown = row->state == SX_VERSION_AVAILABLE ||
+                               row->state == SX_VERSION_UNLOADING || row->hung != NULL;
+            if (!shown) {
+                remove_row(lc, i);
+                continue;
+            }
+            row->fingerprint = row->failed_fingerprint = row->failed_with = 0;
+            row->stable_since_ns = row->look_again_at_ns = 0;
+            row->failures = 0;
+            row->settled = row->settles_slowly = false;
+        }
+        lc->source++;
+        lc->tried = false;
+    }
+    pthread_mutex_unlock(&lc->mutex);
+    if (path == NULL) {
+        return;
+    }
+    if (moved) {
+        if (lc->watch >= 0) {
+            inotify_rm_watch(lc->inotify_fd, lc->watch);
+            lc->watch = -1;
+        }
+        sx_lifecycle_give_up(lc, lc->hung_listing);
+        lc->hung_listing = NULL;
+    }
+    sx_free(lc->base_path);
+    sx_free((void *)(uintptr_t)lc->policy.specific);
+    lc->base_path = path;
+    lc->policy = policy;
+}
+
 sx_status sx_lifecycle_create(const sx_lifecycle_config *config, sx_lifecycle **out)
 {
     if (config->name == NULL || !config->name[0] || config->base_path == NULL ||
@@ -78,6 +174,7 @@ sx_status sx_lifecycle_create(const sx_lifecycle_config *config, sx_lifecycle **
     lc->config.load_timeout_seconds = or_default(config->load_timeout_seconds, 300);
     lc->config.look_timeout_seconds =
         or_default(config->look_timeout_seconds, SX_MIN(lc->config.load_timeout_seconds, 30.0));
+    lc->config.drain_timeout_seconds = or_default(config->drain_timeout_seconds, 60);
     lc->config.remind_seconds = or_default(config->remind_seconds, 60);
     lc->config.max_settle_seconds = or_default(config->max_settle_seconds, 10);
     lc->config.settle_ms = config->settle_ms == 0 ? 100 : config->settle_ms;
@@ -91,7 +188,10 @@ sx_status sx_lifecycle_create(const sx_lifecycle_config *config, sx_lifecycle **
     lc->path_code = SX_UNAVAILABLE;
     sx_status_free(
         sx_path_format(&lc->path_message, "%s has not been listed yet", config->base_path));
-    if (lc->name == NULL || lc->base_path == NULL || lc->path_message == NULL || lc->wake_fd < 0) {
+    sx_status status = copy_policy(&config->policy, &lc->policy);
+    if (lc->name == NULL || lc->base_path == NULL || lc->path_message == NULL || lc->wake_fd < 0 ||
+        status != SX_OK) {
+        sx_status_free(status);
         sx_lifecycle_destroy(lc);
         return sx_no_memory("or file descriptors for model \"%s\"", config->name);
     }
@@ -104,11 +204,23 @@ const char *sx_lifecycle_name(const sx_lifecycle *lifecycle)
     return lifecycle->name;
 }
 
-static void wake(sx_lifecycle *lc)
+sx_model_metrics *sx_lifecycle_metrics(sx_lifecycle *lifecycle)
 {
-    const uint64_t one = 1;
-    const ssize_t written = write(lc->wake_fd, &one, sizeof(one));
-    (void)written; /* if it is full, a wake-up is pending */
+    return &lifecycle->metrics;
+}
+
+void sx_lifecycle_close(sx_lifecycle *lc)
+{
+    atomic_store(&lc->stopping, true);
+    wake(lc);
+}
+
+bool sx_lifecycle_closed(sx_lifecycle *lc)
+{
+    pthread_mutex_lock(&lc->mutex);
+    const bool closed = lc->closed || !lc->started;
+    pthread_mutex_unlock(&lc->mutex);
+    return closed;
 }
 
 /* ---- Rows ---- */
@@ -121,13 +233,6 @@ struct sx_version_row *sx_lifecycle_find_row(sx_lifecycle *lc, int64_t version)
         }
     }
     return NULL;
-}
-
-static void remove_row(sx_lifecycle *lc, size_t index)
-{
-    sx_free(lc->rows[index].message);
-    memmove(&lc->rows[index], &lc->rows[index + 1],
-            (--lc->row_count - index) * sizeof(lc->rows[0]));
 }
 
 struct sx_version_row *sx_lifecycle_need_row(sx_lifecycle *lc, int64_t version)
@@ -163,16 +268,16 @@ void sx_lifecycle_set_state(struct sx_version_row *row, sx_version_state state, 
     row->message = message != NULL ? sx_strdup(message) : NULL;
 }
 
-void sx_lifecycle_forget_rows(sx_lifecycle *lc, const sx_version *found, size_t count)
+void sx_lifecycle_forget_rows(sx_lifecycle *lc, const sx_version *found, size_t count,
+                              int64_t floor)
 {
-    const int64_t current = lc->current != NULL ? lc->current->version : -1;
     size_t unloaded = 0;
     for (size_t i = 0; i < lc->row_count;) {
         const struct sx_version_row *row = &lc->rows[i];
         const bool gone = !sx_versions_contain(found, count, row->version);
         bool forget = false;
         if (row->state == SX_VERSION_START) {
-            forget = gone || row->version < current;
+            forget = gone || row->version < floor;
         } else if (row->state == SX_VERSION_END) {
             forget = row->code != SX_CODE_OK ? gone : ++unloaded > MAX_ENDED_SHOWN;
         }
@@ -186,6 +291,15 @@ void sx_lifecycle_forget_rows(sx_lifecycle *lc, const sx_version *found, size_t 
 
 /* ---- Servables ---- */
 
+/* TensorFlow Serving's text, which its clients know. */
+static sx_status not_found(const sx_lifecycle *lc, int64_t version)
+{
+    return version == SX_LATEST_VERSION
+               ? sx_error(SX_NOT_FOUND, "Servable not found for request: Latest(%s)", lc->name)
+               : sx_error(SX_NOT_FOUND, "Servable not found for request: Specific(%s, %" PRId64 ")",
+                          lc->name, version);
+}
+
 /* The error for a version that is not served: not loaded yet, or unknown. It is sent to clients,
  * who get no paths: the log has those. */
 static sx_status not_served(sx_lifecycle *lc, int64_t version)
@@ -194,9 +308,10 @@ static sx_status not_served(sx_lifecycle *lc, int64_t version)
                                            ? sx_lifecycle_find_row(lc, version)
                                        : lc->row_count > 0 ? &lc->rows[0]
                                                            : NULL;
-    if (version != SX_LATEST_VERSION && (row == NULL || row->state >= SX_VERSION_AVAILABLE)) {
-        return sx_error(SX_NOT_FOUND, "Servable not found for request: Specific(%s, %" PRId64 ")",
-                        lc->name, version);
+    const bool unknown =
+        version != SX_LATEST_VERSION && (row == NULL || row->state >= SX_VERSION_AVAILABLE);
+    if (unknown || atomic_load(&lc->stopping)) {
+        return not_found(lc, version);
     }
     if (row == NULL) {
         return sx_error(SX_UNAVAILABLE, "model %s has no version available yet", lc->name);
@@ -206,18 +321,36 @@ static sx_status not_served(sx_lifecycle *lc, int64_t version)
                     row->code != SX_CODE_OK ? "cannot be loaded" : "is being loaded");
 }
 
+sx_served *sx_lifecycle_find_served(sx_lifecycle *lc, int64_t version)
+{
+    sx_served *s = lc->served;
+    while (s != NULL && version != SX_LATEST_VERSION && s->version != version) {
+        s = s->next;
+    }
+    return s;
+}
+
 sx_status sx_lifecycle_acquire(sx_lifecycle *lc, int64_t version, sx_served **out_servable)
 {
     sx_status status = SX_OK;
     pthread_mutex_lock(&lc->mutex);
-    if (lc->current != NULL && (version == SX_LATEST_VERSION || version == lc->current->version)) {
-        *out_servable = lc->current;
-        atomic_fetch_add_explicit(&lc->current->users, 1, memory_order_relaxed);
+    sx_served *servable = sx_lifecycle_find_served(lc, version);
+    if (servable != NULL) {
+        *out_servable = servable;
+        atomic_fetch_add_explicit(&servable->users, 1, memory_order_relaxed);
     } else {
         status = not_served(lc, version);
     }
     pthread_mutex_unlock(&lc->mutex);
     return status;
+}
+
+static void unlink_from(sx_served **list, const sx_served *servable)
+{
+    while (*list != servable) {
+        list = &(*list)->next;
+    }
+    *list = servable->next;
 }
 
 void sx_served_release(sx_served *servable)
@@ -227,7 +360,8 @@ void sx_served_release(sx_served *servable)
     }
     sx_lifecycle *lc = servable->lifecycle;
     pthread_mutex_lock(&lc->mutex);
-    servable->next_idle = lc->idle;
+    unlink_from(&lc->draining, servable);
+    servable->next = lc->idle;
     lc->idle = servable;
     wake(lc);
     pthread_mutex_unlock(&lc->mutex);
@@ -236,6 +370,21 @@ void sx_served_release(sx_served *servable)
 int64_t sx_served_version(const sx_served *servable)
 {
     return servable->version;
+}
+
+const char *sx_served_name(const sx_served *servable)
+{
+    return servable->lifecycle->name;
+}
+
+sx_model_metrics *sx_served_metrics(const sx_served *servable)
+{
+    return &servable->lifecycle->metrics;
+}
+
+sx_served_pace *sx_served_pace_of(sx_served *servable)
+{
+    return &servable->pace;
 }
 
 const sx_serve_signature *sx_served_signatures(const sx_served *servable, size_t *out_count)
@@ -248,18 +397,50 @@ sx_status sx_served_run(sx_served *servable, const sx_serve_signature *signature
                         const sx_tensor *inputs, const sx_cancel *cancel, sx_arena *arena,
                         sx_tensor *outputs)
 {
-    return servable->lifecycle->config.ops->run(servable->model, signature, inputs, cancel, arena,
-                                                outputs);
+    sx_lifecycle *lc = servable->lifecycle;
+    struct sx_served_run run = {.link = &servable->runs};
+    sx_cancel_init(&run.cancel, cancel != NULL ? cancel->deadline_ns : INT64_MAX);
+    run.cancel.max_trips = cancel != NULL ? cancel->max_trips : 0;
+    run.cancel.outer = cancel;
+    pthread_mutex_lock(&lc->mutex);
+    run.next = servable->runs;
+    servable->runs = &run;
+    if (run.next != NULL) {
+        run.next->link = &run.next;
+    }
+    if (servable->stopped) {
+        sx_cancel_request(&run.cancel);
+    }
+    pthread_mutex_unlock(&lc->mutex);
+    sx_status status =
+        lc->config.ops->run(servable->model, signature, inputs, &run.cancel, arena, outputs);
+    pthread_mutex_lock(&lc->mutex);
+    *run.link = run.next;
+    if (run.next != NULL) {
+        run.next->link = run.link;
+    }
+    pthread_mutex_unlock(&lc->mutex);
+    if (sx_status_code(status) == SX_CANCELLED && !sx_cancel_requested(cancel)) {
+        sx_status_free(status);
+        status =
+            sx_error(SX_UNAVAILABLE, "version %" PRId64 " of model %s is being unloaded; try again",
+                     servable->version, lc->name);
+    }
+    return status;
 }
 
 static void unload(sx_served *servable)
 {
     sx_lifecycle *lc = servable->lifecycle;
+    sx_log(SX_LOG_INFO, "Unloading servable version {name: %s version: %" PRId64 "}", lc->name,
+           servable->version);
     lc->config.ops->unload(servable->model);
-    sx_log(SX_LOG_INFO, "model %s: unloaded version %" PRId64, lc->name, servable->version);
+    malloc_trim(0); /* the weights' memory belongs to other programs now */
+    sx_log(SX_LOG_INFO, "Done unloading servable version {name: %s version: %" PRId64 "}", lc->name,
+           servable->version);
     pthread_mutex_lock(&lc->mutex);
     struct sx_version_row *row = sx_lifecycle_find_row(lc, servable->version);
-    /* The version may have returned and be current again, with another servable. */
+    /* The version may have returned and be served again, by another servable. */
     if (row != NULL && row->state == SX_VERSION_UNLOADING) {
         sx_lifecycle_set_state(row, SX_VERSION_END, SX_CODE_OK, NULL);
     }
@@ -268,31 +449,92 @@ static void unload(sx_served *servable)
     sx_free(servable);
 }
 
+/* Stops the runs of the versions that drain for too long. */
+static void stop_runs(sx_lifecycle *lc)
+{
+    const int64_t now_ns = sx_now_ns();
+    int runs = 0;
+    pthread_mutex_lock(&lc->mutex);
+    for (sx_served *s = lc->draining; s != NULL; s = s->next) {
+        if (s->stopped || now_ns < s->drain_until_ns) {
+            continue;
+        }
+        s->stopped = true;
+        for (struct sx_served_run *run = s->runs; run != NULL; run = run->next) {
+            sx_cancel_request(&run->cancel);
+            runs++;
+        }
+    }
+    pthread_mutex_unlock(&lc->mutex);
+    if (runs > 0) {
+        sx_log(SX_LOG_WARN,
+               "model %s: stopped %d request%s of versions that are to be unloaded: still running "
+               "after %g s",
+               lc->name, runs, runs == 1 ? "" : "s", lc->config.drain_timeout_seconds);
+    }
+}
+
 void sx_lifecycle_unload_idle(sx_lifecycle *lc)
 {
+    stop_runs(lc);
     pthread_mutex_lock(&lc->mutex);
     sx_served *servable = lc->idle;
     lc->idle = NULL;
     pthread_mutex_unlock(&lc->mutex);
     while (servable != NULL) {
-        sx_served *next = servable->next_idle;
+        sx_served *next = servable->next;
         unload(servable);
         servable = next;
     }
 }
 
-void sx_lifecycle_swap_in(sx_lifecycle *lc, sx_served *next)
+int64_t sx_lifecycle_drain_until(sx_lifecycle *lc)
 {
+    int64_t soonest_ns = INT64_MAX;
     pthread_mutex_lock(&lc->mutex);
-    sx_served *before = lc->current;
-    lc->current = next;
-    if (before != NULL) {
-        struct sx_version_row *row = sx_lifecycle_find_row(lc, before->version);
-        if (row != NULL) {
-            sx_lifecycle_set_state(row, SX_VERSION_UNLOADING, SX_CODE_OK, NULL);
-        }
+    for (const sx_served *s = lc->draining; s != NULL; s = s->next) {
+        soonest_ns = s->stopped ? soonest_ns : SX_MIN(soonest_ns, s->drain_until_ns);
     }
-    struct sx_version_row *row = next != NULL ? sx_lifecycle_find_row(lc, next->version) : NULL;
+    pthread_mutex_unlock(&lc->mutex);
+    return soonest_ns;
+}
+
+/* With the mutex held: from the served to the draining ones. The caller releases it later. */
+static void start_drain(sx_lifecycle *lc, sx_served *servable)
+{
+    unlink_from(&lc->served, servable);
+    servable->next = lc->draining;
+    lc->draining = servable;
+    servable->drain_until_ns = sx_now_ns() + (int64_t)(lc->config.drain_timeout_seconds * 1e9);
+    struct sx_version_row *row = sx_lifecycle_find_row(lc, servable->version);
+    if (row != NULL) {
+        sx_lifecycle_set_state(row, SX_VERSION_UNLOADING, SX_CODE_OK, NULL);
+    }
+}
+
+static void log_drain(const sx_lifecycle *lc, const sx_served *servable)
+{
+    sx_log(SX_LOG_INFO, "Quiescing servable version {name: %s version: %" PRId64 "}", lc->name,
+           servable->version);
+}
+
+void sx_lifecycle_add(sx_lifecycle *lc, sx_served *servable)
+{
+    sx_served *before = sx_lifecycle_find_served(lc, servable->version);
+    if (before != NULL) {
+        log_drain(lc, before);
+    }
+    pthread_mutex_lock(&lc->mutex);
+    if (before != NULL) {
+        start_drain(lc, before);
+    }
+    sx_served **at = &lc->served;
+    while (*at != NULL && (*at)->version > servable->version) {
+        at = &(*at)->next;
+    }
+    servable->next = *at;
+    *at = servable;
+    struct sx_version_row *row = sx_lifecycle_find_row(lc, servable->version);
     if (row != NULL) {
         sx_lifecycle_set_state(row, SX_VERSION_AVAILABLE, SX_CODE_OK, NULL);
         row->failures = 0;
@@ -305,12 +547,21 @@ void sx_lifecycle_swap_in(sx_lifecycle *lc, sx_served *next)
     }
 }
 
-int64_t sx_lifecycle_current(sx_lifecycle *lc)
+void sx_lifecycle_retire(sx_lifecycle *lc, sx_served *servable)
 {
+    log_drain(lc, servable);
     pthread_mutex_lock(&lc->mutex);
-    const int64_t version = lc->current != NULL ? lc->current->version : -1;
+    start_drain(lc, servable);
+    pthread_cond_broadcast(&lc->changed);
     pthread_mutex_unlock(&lc->mutex);
-    return version;
+    sx_served_release(servable);
+}
+
+void sx_lifecycle_retire_all(sx_lifecycle *lc)
+{
+    while (lc->served != NULL) {
+        sx_lifecycle_retire(lc, lc->served);
+    }
 }
 
 void sx_lifecycle_give_up(sx_lifecycle *lc, sx_timed_call *call)
@@ -329,7 +580,7 @@ bool sx_lifecycle_destroy(sx_lifecycle *lc)
         wake(lc);
         pthread_join(lc->thread, NULL);
     }
-    sx_lifecycle_swap_in(lc, NULL);
+    sx_lifecycle_retire_all(lc);
     sx_lifecycle_unload_idle(lc);
     for (size_t i = 0; i < lc->row_count; i++) {
         sx_lifecycle_give_up(lc, lc->rows[i].hung);
@@ -349,6 +600,9 @@ bool sx_lifecycle_destroy(sx_lifecycle *lc)
     sx_free(lc->path_advice);
     sx_free(lc->name);
     sx_free(lc->base_path);
+    sx_free((void *)(uintptr_t)lc->policy.specific);
+    sx_free(lc->next_base_path);
+    sx_free((void *)(uintptr_t)lc->next_policy.specific);
     const bool all_ended = !lc->left_behind;
     sx_free(lc);
     return all_ended;
@@ -358,7 +612,10 @@ bool sx_lifecycle_destroy(sx_lifecycle *lc)
 
 bool sx_lifecycle_ready(sx_lifecycle *lc)
 {
-    return sx_lifecycle_current(lc) >= 0;
+    pthread_mutex_lock(&lc->mutex);
+    const bool ready = lc->served != NULL;
+    pthread_mutex_unlock(&lc->mutex);
+    return ready;
 }
 
 bool sx_lifecycle_wait_ready(sx_lifecycle *lc, int timeout_ms)
@@ -367,10 +624,10 @@ bool sx_lifecycle_wait_ready(sx_lifecycle *lc, int timeout_ms)
     const struct timespec deadline = sx_timespec_of(deadline_ns);
     int error = 0;
     pthread_mutex_lock(&lc->mutex);
-    while (lc->current == NULL && !lc->tried && error == 0) {
+    while (lc->served == NULL && !lc->tried && error == 0) {
         error = pthread_cond_clockwait(&lc->changed, &lc->mutex, CLOCK_MONOTONIC, &deadline);
     }
-    const bool ready = lc->current != NULL;
+    const bool ready = lc->served != NULL;
     pthread_mutex_unlock(&lc->mutex);
     return ready;
 }

@@ -1,7 +1,7 @@
 /* The lifecycle of one model's versions: found on disk, loaded, swapped in, drained, unloaded.
  *
- * A manager thread watches the base path (inotify, and polling for file systems without events),
- * loads new versions and unloads unused ones; requests never wait for it.
+ * A thread for each model watches the base path (inotify, and polling for file systems without
+ * events), loads new versions and unloads unused ones; requests and other models never wait for it.
  *
  *   found -> settling -> LOADING -> AVAILABLE -> UNLOADING (draining) -> END
  *                           \-> END with the error; retried, and again when its files change
@@ -9,12 +9,16 @@
  * A version settles until its files have not changed for a while.
  *
  * Rules:
- *   - The highest version on disk is served. The old one serves until the new one is ready.
- *   - A version that fails to load never replaces one that is served; if none is served yet, older
- *     versions are tried.
- *   - When the served version's directory is removed, the highest remaining one takes over; if none
- *     is left, or the base path itself is removed, the loaded one is still served.
+ *   - The policy says which versions on disk are wanted: the latest ones, all, or a list. Of the
+ *     latest N, the highest N that can be loaded are served.
+ *   - Versions that are not wanted serve until as many wanted ones are ready. Where memory does not
+ *     suffice for both, `resource_preserving` unloads them first; the outage is logged.
+ *   - A version that fails to load never replaces one that is served; lower versions are tried in
+ *     its place.
+ *   - When a served version's directory is removed, the next lower one takes over; if none is
+ *     left, or the base path itself is removed, the loaded ones are still served.
  *   - A request keeps the version it started with; a version is unloaded after its last request.
+ *     Requests that run longer than the drain's time are stopped (UNAVAILABLE).
  *   - A load that exceeds its deadline is abandoned, and a directory that does not respond is
  *     skipped; neither delays other versions or the end of the process.
  *   - A version that was never served is forgotten when its directory is removed.
@@ -30,15 +34,26 @@
 #include <sextant/types.h>
 
 #include "base/arena.h"
+#include "serve/metrics.h"
 #include "serve/model.h"
 
 typedef struct sx_lifecycle sx_lifecycle;
 typedef struct sx_served sx_served; /* one loaded version, with a reference count */
 
+/* Which of the versions on disk are wanted: ServableVersionPolicy. Zeros: the latest one. */
+typedef struct sx_version_policy {
+    enum { SX_VERSIONS_LATEST, SX_VERSIONS_ALL, SX_VERSIONS_SPECIFIC } kind;
+    int latest;              /* how many; 0 = 1 */
+    const int64_t *specific; /* [specific_count] */
+    size_t specific_count;
+} sx_version_policy;
+
 /* A zero takes the default in the comment. */
 typedef struct sx_lifecycle_config {
     const char *name;              /* of the model; required */
     const char *base_path;         /* required; relative to the working directory of create */
+    sx_version_policy policy;      /* copied */
+    bool resource_preserving;      /* unload what is not wanted before loading, not after */
     const sx_serve_model_ops *ops; /* required */
     void *ops_user;                /* must outlive the lifecycle and every abandoned load */
     double poll_wait_seconds;      /* 1; negative: never poll */
@@ -46,7 +61,9 @@ typedef struct sx_lifecycle_config {
     double load_retry_seconds;     /* 60: before the first retry; doubles after each */
     double load_timeout_seconds;   /* 300: a load that takes longer is abandoned */
     double look_timeout_seconds;   /* 30, at most load_timeout_seconds: the same of listing a
-                                      directory   or reading the times of a version's files */
+                                      directory or reading the times of a version's files */
+    double drain_timeout_seconds;  /* 60: then the requests of a version that is to be unloaded are
+                                      stopped */
     double remind_seconds;         /* 60: how often to log why nothing is served */
     int settle_ms;                 /* 100: a new version's files must not change for this long */
     double max_settle_seconds;     /* 10: after this, lower versions are tried while its files still
@@ -64,6 +81,18 @@ SX_MUST_USE sx_status sx_lifecycle_start(sx_lifecycle *lifecycle);
 bool sx_lifecycle_destroy(sx_lifecycle *lifecycle);
 
 const char *sx_lifecycle_name(const sx_lifecycle *lifecycle);
+/* The requests of all versions; lives as long as the lifecycle. */
+sx_model_metrics *sx_lifecycle_metrics(sx_lifecycle *lifecycle);
+
+/* Other versions are wanted from now on, perhaps of another base path, whose versions are others
+ * even if they have the same numbers. The served ones serve until those are ready. */
+SX_MUST_USE sx_status sx_lifecycle_set_source(sx_lifecycle *lifecycle, const char *base_path,
+                                              const sx_version_policy *policy);
+/* No version is wanted any more: those that are served are drained and unloaded, then the thread
+ * ends. Requests get NOT_FOUND. */
+void sx_lifecycle_close(sx_lifecycle *lifecycle);
+/* Whether that has happened; sx_lifecycle_destroy() then does not wait. */
+bool sx_lifecycle_closed(sx_lifecycle *lifecycle);
 
 /* Whether a version is being served. */
 bool sx_lifecycle_ready(sx_lifecycle *lifecycle);
@@ -81,8 +110,17 @@ SX_MUST_USE sx_status sx_lifecycle_acquire(sx_lifecycle *lifecycle, int64_t vers
 void sx_served_release(sx_served *servable);
 
 int64_t sx_served_version(const sx_served *servable);
+const char *sx_served_name(const sx_served *servable); /* of the model */
+sx_model_metrics *sx_served_metrics(const sx_served *servable);
+/* What a front end notes of a version's requests, for itself. */
+typedef struct sx_served_pace {
+    atomic_int_fast64_t cost_ns; /* of recent requests; 0 = unknown */
+    atomic_int on_executor;      /* requests that may use the device */
+} sx_served_pace;
+sx_served_pace *sx_served_pace_of(sx_served *servable);
 /* Borrowed from the servable. */
 const sx_serve_signature *sx_served_signatures(const sx_served *servable, size_t *out_count);
+/* UNAVAILABLE if it was stopped because the version is unloaded. */
 SX_MUST_USE sx_status sx_served_run(sx_served *servable, const sx_serve_signature *signature,
                                     const sx_tensor *inputs, const sx_cancel *cancel,
                                     sx_arena *arena, sx_tensor *outputs);

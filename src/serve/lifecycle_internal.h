@@ -9,14 +9,25 @@
 #include "savedmodel/versions.h"
 #include "serve/lifecycle.h"
 
+/* A run of a version; in the list of its servable, so that the end of a drain can stop it. */
+struct sx_served_run {
+    sx_cancel cancel;
+    struct sx_served_run *next, **link;
+};
+
 struct sx_served {
     atomic_int users;
     sx_lifecycle *lifecycle;
     int64_t version;
+    int source; /* lifecycle->source when it was loaded */
     void *model;
     const sx_serve_signature *signatures;
     size_t signature_count;
-    struct sx_served *next_idle; /* in lifecycle->idle */
+    sx_served_pace pace;
+    struct sx_served *next;     /* in one of lifecycle's lists */
+    struct sx_served_run *runs; /* guarded by the lifecycle's mutex, as are the fields below */
+    int64_t drain_until_ns;     /* in lifecycle->draining */
+    bool stopped;               /* the drain's time is over: its runs end */
 };
 
 /* The state of one version. */
@@ -40,14 +51,19 @@ struct sx_version_row {
 
 struct sx_lifecycle {
     sx_lifecycle_config config;
-    char *name, *base_path;
+    sx_model_metrics metrics;
+    char *name;
     pthread_t thread;
     bool started;
     int wake_fd, inotify_fd;
     atomic_bool stopping;
 
-    /* Used only by the manager thread. */
+    /* Used only by the lifecycle's thread. */
+    char *base_path;
+    sx_version_policy policy;
+    int source; /* counts the base paths so far */
     int watch;
+    int64_t outage_since_ns;     /* 0: something is served, or never was */
     sx_timed_call *hung_listing; /* abandoned; nothing is listed until it returns */
     int64_t remind_at_ns;        /* when to log again why nothing is served */
     bool said_too_many, said_hung;
@@ -61,12 +77,16 @@ struct sx_lifecycle {
     pthread_cond_t changed;
     struct sx_version_row *rows; /* highest version first */
     size_t row_count, row_capacity;
-    sx_served *current;
-    sx_served *idle;    /* retired and unused: to be unloaded */
-    bool tried;         /* the latest scan has ended, with nothing to wait for */
-    sx_code path_code;  /* of the latest listing; OK once one of its versions has a row */
-    char *path_message; /* heap */
-    char *path_advice;  /* heap; NULL = "": advice for the user */
+    char *next_base_path; /* of sx_lifecycle_set_source(); NULL = none */
+    sx_version_policy next_policy;
+    bool closed;
+    sx_served *served;   /* highest version first */
+    sx_served *draining; /* retired, still in use */
+    sx_served *idle;     /* retired and unused: to be unloaded */
+    bool tried;          /* the latest scan has ended, with nothing to wait for */
+    sx_code path_code;   /* of the latest listing; OK once one of its versions has a row */
+    char *path_message;  /* heap */
+    char *path_advice;   /* heap; NULL = "": advice for the user */
 };
 
 /* ---- With the mutex held ---- */
@@ -78,17 +98,27 @@ struct sx_version_row *sx_lifecycle_need_row(sx_lifecycle *lc, int64_t version);
 void sx_lifecycle_set_state(struct sx_version_row *row, sx_version_state state, sx_code code,
                             const char *message);
 /* Removes the rows of versions that were never served and whose directories no longer exist or are
- * below the current version, and of all but the latest unloaded versions, so that the number of
- * rows is bounded, not counting hung calls. */
-void sx_lifecycle_forget_rows(sx_lifecycle *lc, const sx_version *found, size_t count);
+ * below `floor`, and of all but the latest unloaded versions, so that the number of rows is
+ * bounded, not counting hung calls. */
+void sx_lifecycle_forget_rows(sx_lifecycle *lc, const sx_version *found, size_t count,
+                              int64_t floor);
+/* The servable that answers for a version; NULL: it is not served. The lifecycle's thread, which
+ * alone changes the list, need not hold the mutex. */
+sx_served *sx_lifecycle_find_served(sx_lifecycle *lc, int64_t version);
 
-/* ---- On the manager thread, without it ---- */
+/* ---- On the lifecycle's thread, without it ---- */
 
-int64_t sx_lifecycle_current(sx_lifecycle *lc); /* the served version; -1: none */
-/* Makes `next` current (NULL: none) and retires the previous one; running requests finish on it. */
-void sx_lifecycle_swap_in(sx_lifecycle *lc, sx_served *next);
-/* Unloads retired versions without users. */
+/* Serves a loaded version; another one with its number is retired. */
+void sx_lifecycle_add(sx_lifecycle *lc, sx_served *servable);
+/* No request gets this version any more; running ones finish on it. */
+void sx_lifecycle_retire(sx_lifecycle *lc, sx_served *servable);
+void sx_lifecycle_retire_all(sx_lifecycle *lc);
+/* Unloads retired versions without users, and stops the runs of those that drain for too long. */
 void sx_lifecycle_unload_idle(sx_lifecycle *lc);
+/* When the next drain's time is over; INT64_MAX: there is none. */
+int64_t sx_lifecycle_drain_until(sx_lifecycle *lc);
+/* Begins with the source that sx_lifecycle_set_source() has set, if any. */
+void sx_lifecycle_take_source(sx_lifecycle *lc);
 /* Releases a call; if it has not returned, its thread is left behind. NULL is allowed. */
 void sx_lifecycle_give_up(sx_lifecycle *lc, sx_timed_call *call);
 

@@ -1,6 +1,6 @@
-/* The manager thread: finds and loads a model's versions; see lifecycle.h.
+/* The thread of a lifecycle: finds and loads a model's versions; see lifecycle.h.
  *
- * The manager thread makes the decisions and unloads, but does not access files. Everything that
+ * It makes the decisions and unloads, but does not access files. Everything that
  * does (listing, fingerprints, loading) is a timed call on its own thread, which may hang without
  * delaying anything else. */
 #include <errno.h>
@@ -53,10 +53,11 @@ static bool wait_for_call(sx_lifecycle *lc, sx_timed_call *call, double timeout_
             stopping = true;
             deadline_ns = SX_MIN(deadline_ns, sx_now_ns() + (int64_t)STOP_GRACE_MS * 1000000);
         }
-        const int64_t left_ms = (deadline_ns - sx_now_ns() + 999999) / 1000000;
-        if (left_ms <= 0) {
+        if (sx_now_ns() >= deadline_ns) {
             return false;
         }
+        const int64_t until_ns = SX_MIN(deadline_ns, sx_lifecycle_drain_until(lc));
+        const int64_t left_ms = SX_MAX((until_ns - sx_now_ns() + 999999) / 1000000, (int64_t)0);
         struct pollfd fds[2] = {{.fd = lc->wake_fd, .events = POLLIN},
                                 {.fd = call->done_fd, .events = POLLIN}};
         poll(fds, 2, (int)SX_MIN(left_ms, (int64_t)INT_MAX));
@@ -216,6 +217,7 @@ static sx_status load_servable(sx_lifecycle *lc, int64_t version, const char *di
         atomic_init(&servable->users, 1);
         servable->lifecycle = lc;
         servable->version = version;
+        servable->source = lc->source;
         servable->model = l->model;
         servable->signatures = l->ops->signatures(l->model, &servable->signature_count);
         *out = servable;
@@ -226,7 +228,16 @@ static sx_status load_servable(sx_lifecycle *lc, int64_t version, const char *di
     return status;
 }
 
-static bool load_and_swap(sx_lifecycle *lc, int64_t version, const char *dir)
+static void end_outage(sx_lifecycle *lc)
+{
+    if (lc->outage_since_ns != 0) {
+        sx_log(SX_LOG_WARN, "model %s: was not served for %.3f s", lc->name,
+               (double)(sx_now_ns() - lc->outage_since_ns) / 1e9);
+        lc->outage_since_ns = 0;
+    }
+}
+
+static bool load_and_serve(sx_lifecycle *lc, int64_t version, const char *dir)
 {
     sx_served *servable = NULL;
     sx_timed_call *hung = NULL;
@@ -238,8 +249,10 @@ static bool load_and_swap(sx_lifecycle *lc, int64_t version, const char *dir)
     pthread_mutex_unlock(&lc->mutex);
     sx_status status = load_servable(lc, version, dir, &servable, &hung);
     if (status == SX_OK) {
-        sx_log(SX_LOG_INFO, "model %s: version %" PRId64 " is available", lc->name, version);
-        sx_lifecycle_swap_in(lc, servable);
+        sx_log(SX_LOG_INFO, "Successfully loaded servable version {name: %s version: %" PRId64 "}",
+               lc->name, version);
+        sx_lifecycle_add(lc, servable);
+        end_outage(lc);
         return true;
     }
     if (hung != NULL && atomic_load(&lc->stopping)) { /* interrupted by the stop, not failed */
@@ -383,26 +396,106 @@ static enum verdict judge(sx_lifecycle *lc, int64_t version, const char *dir, in
     return verdict;
 }
 
-/* Tries the versions from the highest down, until one is served. Versions below the current one are
- * tried only if its directory was removed. */
+/* ---- What the policy wants ---- */
+
+static size_t wanted_count(const sx_lifecycle *lc)
+{
+    return lc->policy.kind == SX_VERSIONS_LATEST ? (size_t)SX_MAX(lc->policy.latest, 1) : SIZE_MAX;
+}
+
+static bool may_want(const sx_lifecycle *lc, int64_t version)
+{
+    bool found = lc->policy.kind != SX_VERSIONS_SPECIFIC;
+    for (size_t i = 0; i < lc->policy.specific_count && !found; i++) {
+        found = lc->policy.specific[i] == version;
+    }
+    return found;
+}
+
+/* Whether a version is served as it is on disk now: not one with its number of another base path.
+ */
+static bool is_served(sx_lifecycle *lc, int64_t version)
+{
+    const sx_served *s = sx_lifecycle_find_served(lc, version);
+    return s != NULL && s->source == lc->source;
+}
+
+static bool is_wanted(sx_lifecycle *lc, const sx_served *s, const sx_version *found, size_t count)
+{
+    return s->source == lc->source && may_want(lc, s->version) &&
+           sx_versions_contain(found, count, s->version);
+}
+
+/* Retires the served versions beyond those that are wanted. `loading`: a version that is about to
+ * be loaded and takes the place of one; -1: none. While nothing that is wanted is served or will
+ * be, what is served stays. */
+static void retire_unwanted(sx_lifecycle *lc, const sx_version *found, size_t count,
+                            int64_t loading)
+{
+    size_t left = wanted_count(lc);
+    bool any = loading >= 0;
+    for (const sx_served *s = lc->served; s != NULL; s = s->next) {
+        any |= is_wanted(lc, s, found, count);
+    }
+    for (sx_served *s = lc->served, *next; s != NULL; s = next) {
+        next = s->next;
+        if (loading > s->version) {
+            left--;
+            loading = -1;
+        }
+        if ((!any || is_wanted(lc, s, found, count)) && left > 0) {
+            left--;
+        } else {
+            sx_lifecycle_retire(lc, s);
+        }
+    }
+}
+
+/* resource_preserving: makes room for a version, and waits until it is there. */
+static void make_room(sx_lifecycle *lc, const sx_version *found, size_t count, int64_t loading)
+{
+    const bool serving = lc->served != NULL;
+    retire_unwanted(lc, found, count, loading);
+    if (serving && lc->served == NULL) {
+        sx_log(SX_LOG_WARN,
+               "model %s: is not served until version %" PRId64
+               " has been loaded (--version_transition=resource_preserving)",
+               lc->name, loading);
+        lc->outage_since_ns = sx_now_ns();
+    }
+    sx_lifecycle_unload_idle(lc);
+    while (sx_lifecycle_drain_until(lc) != INT64_MAX && !atomic_load(&lc->stopping)) {
+        const int64_t left_ms = (sx_lifecycle_drain_until(lc) - sx_now_ns()) / 1000000 + 1;
+        struct pollfd wakeup = {.fd = lc->wake_fd, .events = POLLIN};
+        poll(&wakeup, 1, (int)SX_MIN(SX_MAX(left_ms, (int64_t)1), (int64_t)BUSY_WAIT_MS));
+        clear_wakeups(lc);
+        sx_lifecycle_unload_idle(lc);
+    }
+}
+
+/* Loads the wanted versions that can be, from the highest down. */
 static void consider(sx_lifecycle *lc, const sx_version *found, size_t count, int64_t *soonest_ns)
 {
-    const int64_t current = sx_lifecycle_current(lc);
-    const bool current_on_disk = sx_versions_contain(found, count, current);
+    size_t left = wanted_count(lc), passed = 0;
     bool settling = false;
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count && left > 0; i++) {
         char dir[PATH_MAX];
-        if (found[i].number == current || (current_on_disk && found[i].number < current)) {
-            break;
+        const int64_t version = found[i].number;
+        if (!may_want(lc, version)) {
+            continue;
         }
-        if (i == MAX_CANDIDATES) {
+        if (is_served(lc, version)) {
+            left--;
+            continue;
+        }
+        if (passed == MAX_CANDIDATES) {
             if (!lc->said_too_many) {
                 sx_log(SX_LOG_WARN,
                        "model %s: none of the highest %d versions (%" PRId64 " to %" PRId64
                        ") can be loaded; the %zu below them (%" PRId64 " to %" PRId64
                        ") are not tried; remove some of the former",
                        lc->name, MAX_CANDIDATES, found[0].number, found[i - 1].number, count - i,
-                       found[i].number, found[count - 1].number);
+                       version, found[count - 1].number);
             }
             lc->said_too_many = true;
             break;
@@ -411,17 +504,37 @@ static void consider(sx_lifecycle *lc, const sx_version *found, size_t count, in
         if (size < 0 || (size_t)size >= sizeof(dir) || atomic_load(&lc->stopping)) {
             break;
         }
-        const enum verdict verdict = judge(lc, found[i].number, dir, soonest_ns);
-        settling |= verdict == SETTLING;
-        if (verdict == SETTLING ||
-            (verdict == LOADABLE && load_and_swap(lc, found[i].number, dir))) {
-            break; /* wait for a version that is being copied */
+        const enum verdict verdict = judge(lc, version, dir, soonest_ns);
+        if (verdict == LOADABLE && lc->config.resource_preserving) {
+            make_room(lc, found, count, version);
+        }
+        if (verdict == SETTLING) {
+            settling = true;
+            left--; /* its place is kept for it */
+        } else if (verdict == LOADABLE && load_and_serve(lc, version, dir)) {
+            left--;
+            retire_unwanted(lc, found, count, -1);
+        } else {
+            passed++;
         }
     }
+    retire_unwanted(lc, found, count, -1);
     pthread_mutex_lock(&lc->mutex);
     lc->tried = !settling;
     pthread_cond_broadcast(&lc->changed);
     pthread_mutex_unlock(&lc->mutex);
+}
+
+/* Versions below it are not wanted while those that are served are. */
+static int64_t lowest_wanted(sx_lifecycle *lc)
+{
+    size_t left = wanted_count(lc);
+    int64_t lowest = -1;
+    for (const sx_served *s = lc->served; s != NULL && left > 0; s = s->next) {
+        lowest = s->version;
+        left--;
+    }
+    return left == 0 ? lowest : -1;
 }
 
 /* ---- Scanning the base path ---- */
@@ -509,7 +622,7 @@ static void note_path_error(sx_lifecycle *lc, sx_status status, const char *advi
         lc->path_code != sx_status_code(status) || strcmp(lc->path_message, message) != 0;
     const bool news = changed && (hash != lc->said_path || now_ns >= lc->say_path_again_at_ns);
     if (sx_status_code(status) == SX_NOT_FOUND) {
-        sx_lifecycle_forget_rows(lc, NULL, 0);
+        sx_lifecycle_forget_rows(lc, NULL, 0, -1);
     }
     lc->path_code = sx_status_code(status);
     if (message_copy != NULL) {
@@ -588,7 +701,7 @@ static void look(sx_lifecycle *lc, int64_t *soonest_ns)
         l->status = SX_OK;
     } else {
         pthread_mutex_lock(&lc->mutex);
-        sx_lifecycle_forget_rows(lc, l->found, l->count);
+        sx_lifecycle_forget_rows(lc, l->found, l->count, lowest_wanted(lc));
         pthread_mutex_unlock(&lc->mutex);
         consider(lc, l->found, l->count, soonest_ns);
         pthread_mutex_lock(&lc->mutex);
@@ -605,14 +718,14 @@ static void look(sx_lifecycle *lc, int64_t *soonest_ns)
     sx_timed_call_release(&l->call);
 }
 
-/* ---- The manager ---- */
+/* ---- The thread ---- */
 
 /* While nothing is served, logs the reason once a minute. */
 static void remind(sx_lifecycle *lc)
 {
     const int64_t now_ns = sx_now_ns();
     char reason[1024] = "";
-    if (now_ns < lc->remind_at_ns || sx_lifecycle_current(lc) >= 0) {
+    if (now_ns < lc->remind_at_ns || lc->served != NULL) {
         return;
     }
     lc->remind_at_ns = now_ns + (int64_t)(lc->config.remind_seconds * 1e9);
@@ -672,7 +785,7 @@ static void drain_events(sx_lifecycle *lc)
     while (lc->inotify_fd >= 0 && (size = read(lc->inotify_fd, events, sizeof(events))) > 0) {
         for (char *at = events; at < events + size;) {
             const struct inotify_event *event = (const struct inotify_event *)at;
-            if (event->mask & (IN_IGNORED | IN_MOVE_SELF)) {
+            if (event->wd == lc->watch && (event->mask & (IN_IGNORED | IN_MOVE_SELF))) {
                 lc->watch = -1;
             }
             at += sizeof(*event) + event->len;
@@ -689,12 +802,13 @@ static void wait_for_change(sx_lifecycle *lc, int64_t soonest_ns)
     if (lc->config.poll_wait_seconds > 0) {
         wait_ms = (int64_t)(lc->config.poll_wait_seconds * 1000);
     }
+    soonest_ns = SX_MIN(soonest_ns, sx_lifecycle_drain_until(lc));
     if (soonest_ns != INT64_MAX) {
         const int64_t until_ms = SX_MAX((soonest_ns - sx_now_ns()) / 1000000 + 1, (int64_t)1);
         const int64_t busy_ms = SX_MIN(until_ms, (int64_t)BUSY_WAIT_MS);
         wait_ms = wait_ms < 0 ? busy_ms : SX_MIN(wait_ms, busy_ms);
     }
-    if (sx_lifecycle_current(lc) < 0) {
+    if (lc->served == NULL) {
         const int64_t until_ms = SX_MAX((lc->remind_at_ns - sx_now_ns()) / 1000000 + 1, (int64_t)1);
         wait_ms = wait_ms < 0 ? until_ms : SX_MIN(wait_ms, until_ms);
     }
@@ -702,12 +816,30 @@ static void wait_for_change(sx_lifecycle *lc, int64_t soonest_ns)
     drain_events(lc);
 }
 
-static void *run_manager(void *user)
+/* Drains and unloads what is served, and waits for that. */
+static void close_down(sx_lifecycle *lc)
+{
+    bool busy = true;
+    sx_lifecycle_retire_all(lc);
+    while (busy) {
+        sx_lifecycle_unload_idle(lc);
+        pthread_mutex_lock(&lc->mutex);
+        busy = lc->draining != NULL || lc->idle != NULL;
+        lc->closed = !busy;
+        pthread_mutex_unlock(&lc->mutex);
+        if (busy) {
+            wait_for_change(lc, INT64_MAX);
+        }
+    }
+}
+
+static void *run_lifecycle(void *user)
 {
     sx_lifecycle *lc = user;
     lc->remind_at_ns = sx_now_ns() + (int64_t)(lc->config.remind_seconds * 1e9);
     while (!atomic_load(&lc->stopping)) {
         int64_t soonest_ns = INT64_MAX;
+        sx_lifecycle_take_source(lc);
         sx_lifecycle_unload_idle(lc);
         release_returned(lc);
         look(lc, &soonest_ns);
@@ -718,12 +850,13 @@ static void *run_manager(void *user)
             wait_for_change(lc, soonest_ns);
         }
     }
+    close_down(lc);
     return NULL;
 }
 
 sx_status sx_lifecycle_start(sx_lifecycle *lc)
 {
-    const int error = sx_thread_create(&lc->thread, NULL, run_manager, lc);
+    const int error = sx_thread_create(&lc->thread, NULL, run_lifecycle, lc);
     if (error != 0) {
         return sx_error(SX_RESOURCE_EXHAUSTED, "model \"%s\": starting its thread: %s", lc->name,
                         strerror(error));

@@ -95,7 +95,7 @@ kill -HUP "$server"
 code=0
 wait "$server" || code=$?
 [ "$code" = 0 ] || fail 'expected exit code 0'
-grep -q 'unloaded version' serve.err || fail 'the server did not end in order'
+grep -q 'Done unloading servable version {name: m version: 1}' serve.err || fail 'the server did not end in order'
 server=
 
 # A version that does not load is tried again as often as told, and a good one after it is served.
@@ -118,11 +118,11 @@ grep -q '2 retries to load a version failed with the same errors; 1 will be trie
 cp -r models/m/1 broken/new
 mv broken/new broken/2
 for ((i = 0; i < 500; i++)); do
-    grep -q 'version 2 is available' serve.err && break
+    grep -q 'Successfully loaded servable version {name: m version: 2}' serve.err && break
     sleep 0.02
 done
 cat serve.err >err
-warns 'version 2 is available'
+warns 'Successfully loaded servable version {name: m version: 2}'
 port=$(sed -n 's/^Listening on port //p' serve.out)
 ask GET /v1/models/m/versions/2
 status 200

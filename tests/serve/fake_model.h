@@ -21,6 +21,7 @@
 /* The `user` of the table: what the runtime has done so far. */
 struct fake_runtime {
     atomic_int loads, unloads, runs, running;
+    atomic_int most_loaded;   /* models that were in memory at once */
     bool may_take_long;       /* what its one signature says */
     atomic_int thread;        /* of the latest run */
     atomic_bool gated;        /* a run that finds no other one running waits until this is false */
@@ -79,7 +80,10 @@ static sx_status fake_load(void *user, const char *version_dir, const sx_cancel 
     }
     struct fake_model *model = sx_alloc(1, sizeof(*model));
     *model = (struct fake_model){runtime, scale, run_ms};
-    atomic_fetch_add(&runtime->loads, 1);
+    const int loaded = atomic_fetch_add(&runtime->loads, 1) + 1 - atomic_load(&runtime->unloads);
+    if (loaded > atomic_load(&runtime->most_loaded)) {
+        atomic_store(&runtime->most_loaded, loaded);
+    }
     *out_model = model;
     return SX_OK;
 }

@@ -104,6 +104,53 @@ static void wait_state(struct scene *scene, int64_t version, sx_version_state st
     }
 }
 
+/* Waits until exactly these versions, given as digits, are available. */
+static void wait_available(struct scene *scene, const char *versions)
+{
+    char found[16] = "";
+    const int64_t begin = sx_now_ns();
+    while (sx_now_ns() - begin < (int64_t)5 * 1000000000) {
+        sx_arena arena;
+        sx_version_status *rows = NULL;
+        size_t count = 0, n = 0;
+        sx_arena_init(&arena, 0);
+        sx_status_free(sx_lifecycle_status(scene->lifecycle, &arena, &rows, &count));
+        for (size_t i = 0; i < count; i++) {
+            if (rows[i].state == SX_VERSION_AVAILABLE) {
+                found[n++] = (char)('0' + rows[i].version);
+            }
+        }
+        found[n] = '\0';
+        sx_arena_deinit(&arena);
+        if (strcmp(found, versions) == 0) {
+            return;
+        }
+        fake_sleep(2);
+    }
+    fail_msg("versions %s are available, expected %s", found, versions);
+}
+
+/* Which of the scale's multiples version `version` answers; -1: it is not served. */
+static float answer_of(struct scene *scene, int64_t version)
+{
+    sx_served *servable = NULL;
+    sx_arena arena;
+    size_t count;
+    float x = 1, y = -1;
+    sx_tensor in = {{SX_F32, 1, {1}}, &x}, out = {0};
+    sx_status status = sx_lifecycle_acquire(scene->lifecycle, version, &servable);
+    if (status == SX_OK) {
+        sx_arena_init(&arena, 0);
+        assert_ok(sx_served_run(servable, sx_served_signatures(servable, &count), &in, NULL, &arena,
+                                &out));
+        y = *(float *)out.data;
+        sx_arena_deinit(&arena);
+        sx_served_release(servable);
+    }
+    sx_status_free(status);
+    return y;
+}
+
 static void test_serve_lifecycle__serves_the_newest(void **state)
 {
     (void)state;
@@ -829,6 +876,200 @@ static void test_serve_lifecycle__always_has_a_reason(void **state)
     close_scene(&scene);
 }
 
+static void test_serve_lifecycle__serves_the_latest_two(void **state)
+{
+    (void)state;
+    struct scene scene;
+    open_scene(&scene);
+    scene.config.policy.latest = 2;
+    fake_publish(scene.base, "1", 1, 0, 0, 0);
+    fake_publish(scene.base, "2", 2, 0, 0, 0);
+    fake_publish(scene.base, "3", 3, 0, 0, 0);
+    start(&scene);
+    wait_available(&scene, "32");
+    assert_int_equal(served(&scene), 3);
+    assert_true(answer_of(&scene, 3) == 3 && answer_of(&scene, 2) == 2 && answer_of(&scene, 1) < 0);
+    fake_publish(scene.base, "4", 4, 0, 0, 1); /* cannot be loaded: displaces nothing */
+    wait_state(&scene, 4, SX_VERSION_END, "corrupt");
+    wait_available(&scene, "32");
+    fake_publish(scene.base, "5", 5, 0, 0, 0);
+    wait_available(&scene, "53");
+    fake_remove_version(scene.base, "5");
+    wait_available(&scene, "32");
+    assert_int_equal(served(&scene), 3);
+    close_scene(&scene);
+}
+
+static void test_serve_lifecycle__serves_all_or_those_that_are_named(void **state)
+{
+    (void)state;
+    static const int64_t named[] = {2, 7, 3};
+    struct scene scene;
+    open_scene(&scene);
+    scene.config.policy.kind = SX_VERSIONS_ALL;
+    fake_publish(scene.base, "1", 1, 0, 0, 0);
+    fake_publish(scene.base, "2", 2, 0, 0, 0);
+    fake_publish(scene.base, "3", 3, 0, 0, 0);
+    start(&scene);
+    wait_available(&scene, "321");
+    fake_publish(scene.base, "4", 4, 0, 0, 0);
+    wait_available(&scene, "4321");
+    fake_remove_version(scene.base, "1");
+    wait_available(&scene, "432");
+    assert_ok(sx_lifecycle_set_source(scene.lifecycle, scene.base,
+                                      &(sx_version_policy){.kind = SX_VERSIONS_SPECIFIC,
+                                                           .specific = named,
+                                                           .specific_count = 3}));
+    wait_available(&scene, "32");
+    fake_publish(scene.base, "7", 7, 0, 0, 0);
+    wait_available(&scene, "732");
+    /* None that is named exists: the others serve on. */
+    const int64_t missing[] = {9};
+    assert_ok(sx_lifecycle_set_source(scene.lifecycle, scene.base,
+                                      &(sx_version_policy){.kind = SX_VERSIONS_SPECIFIC,
+                                                           .specific = missing,
+                                                           .specific_count = 1}));
+    fake_sleep(200);
+    wait_available(&scene, "732");
+    fake_publish(scene.base, "9", 9, 0, 0, 0);
+    wait_available(&scene, "9");
+    close_scene(&scene);
+}
+
+/* Versions of another base path are others, though their numbers are the same; there is always one
+ * that serves. */
+static void test_serve_lifecycle__moves_to_another_base_path(void **state)
+{
+    (void)state;
+    struct scene scene;
+    char other[64];
+    open_scene(&scene);
+    fake_base_path(other);
+    fake_publish(scene.base, "1", 1, 0, 0, 0);
+    start(&scene);
+    wait_available(&scene, "1");
+    assert_ok(sx_lifecycle_set_source(scene.lifecycle, other, &scene.config.policy));
+    for (int i = 0; i < 20; i++) {
+        assert_true(answer_of(&scene, SX_LATEST_VERSION) == 1);
+        fake_sleep(5);
+    }
+    fake_publish(other, "1", 8, 0, 0, 0);
+    const int64_t begin = sx_now_ns();
+    for (float y = 1; y != 8; y = answer_of(&scene, 1)) {
+        assert_true(y == 1);
+        assert_true(sx_now_ns() - begin < (int64_t)5 * 1000000000);
+    }
+    fake_publish(scene.base, "2", 2, 0, 0, 0); /* not looked at any more */
+    fake_publish(other, "0", 0, 0, 0, 0);
+    fake_sleep(200);
+    wait_available(&scene, "1");
+    fake_remove_version(other, "1");
+    fake_remove_version(other, "0");
+    rmdir(other);
+    close_scene(&scene);
+}
+
+static void keep_outages(void *user, sx_log_level level, const char *file, int line,
+                         const char *message)
+{
+    (void)level, (void)file, (void)line;
+    int *seen = user;
+    *seen |= (strstr(message, "is not served until version 2 has been loaded") != NULL) |
+             (strstr(message, "model m: was not served for 0.") != NULL) << 1;
+}
+
+/* The old version is gone before the new one is loaded, and the outage is logged. */
+static void test_serve_lifecycle__preserves_resources(void **state)
+{
+    (void)state;
+    struct scene scene;
+    sx_served *held = NULL;
+    int seen = 0;
+    open_scene(&scene);
+    scene.config.resource_preserving = true;
+    fake_publish(scene.base, "1", 1, 0, 0, 0);
+    start(&scene);
+    wait_served(&scene, 1);
+    sx_log_set_sink(keep_outages, &seen, SX_LOG_INFO);
+    assert_ok(sx_lifecycle_acquire(scene.lifecycle, 1, &held));
+    fake_publish(scene.base, "2", 2, 20, 0, 0);
+    wait_state(&scene, 1, SX_VERSION_UNLOADING, "");
+    fake_sleep(100);
+    assert_int_equal(atomic_load(&scene.runtime.loads), 1); /* waits for the request */
+    sx_served_release(held);
+    wait_served(&scene, 2);
+    assert_int_equal(atomic_load(&scene.runtime.most_loaded), 1);
+    close_scene(&scene);
+    sx_log_set_sink(NULL, NULL, SX_LOG_NONE);
+    assert_int_equal(seen, 3);
+}
+
+struct slow_run {
+    sx_served *servable;
+    sx_status status;
+};
+
+static void *run_slowly(void *user)
+{
+    struct slow_run *slow = user;
+    sx_arena arena;
+    size_t count;
+    float x = 1;
+    sx_tensor in = {{SX_F32, 1, {1}}, &x}, out = {0};
+    sx_arena_init(&arena, 0);
+    slow->status = sx_served_run(slow->servable, sx_served_signatures(slow->servable, &count), &in,
+                                 NULL, &arena, &out);
+    sx_arena_deinit(&arena);
+    sx_served_release(slow->servable);
+    return NULL;
+}
+
+/* A request that goes on and on does not keep an old version in memory for ever. */
+static void test_serve_lifecycle__drains_for_a_while_only(void **state)
+{
+    (void)state;
+    struct scene scene;
+    struct slow_run slow = {0};
+    pthread_t thread;
+    open_scene(&scene);
+    scene.config.drain_timeout_seconds = 0.1;
+    fake_publish(scene.base, "1", 1, 0, 20000, 0);
+    start(&scene);
+    wait_served(&scene, 1);
+    assert_ok(sx_lifecycle_acquire(scene.lifecycle, 1, &slow.servable));
+    pthread_create(&thread, NULL, run_slowly, &slow);
+    fake_publish(scene.base, "2", 2, 0, 0, 0);
+    wait_served(&scene, 2);
+    pthread_join(thread, NULL);
+    assert_error(slow.status, SX_UNAVAILABLE, "version 1 of model m is being unloaded");
+    wait_state(&scene, 1, SX_VERSION_END, "");
+    close_scene(&scene);
+}
+
+static void test_serve_lifecycle__closes(void **state)
+{
+    (void)state;
+    struct scene scene;
+    sx_served *held = NULL, *none = NULL;
+    open_scene(&scene);
+    fake_publish(scene.base, "1", 1, 0, 0, 0);
+    start(&scene);
+    wait_served(&scene, 1);
+    assert_ok(sx_lifecycle_acquire(scene.lifecycle, 1, &held));
+    sx_lifecycle_close(scene.lifecycle);
+    wait_state(&scene, 1, SX_VERSION_UNLOADING, "");
+    assert_error(sx_lifecycle_acquire(scene.lifecycle, SX_LATEST_VERSION, &none), SX_NOT_FOUND,
+                 "Servable not found for request: Latest(m)");
+    assert_false(sx_lifecycle_closed(scene.lifecycle));
+    sx_served_release(held);
+    wait_state(&scene, 1, SX_VERSION_END, "");
+    for (int i = 0; i < 1000 && !sx_lifecycle_closed(scene.lifecycle); i++) {
+        fake_sleep(5);
+    }
+    assert_true(sx_lifecycle_closed(scene.lifecycle));
+    close_scene(&scene);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_serve_lifecycle__serves_the_newest),
     cmocka_unit_test(test_serve_lifecycle__bad_versions_displace_nothing),
@@ -850,5 +1091,11 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_serve_lifecycle__names_the_versions_that_are_not_tried),
     cmocka_unit_test(test_serve_lifecycle__a_version_is_no_base_path),
     cmocka_unit_test(test_serve_lifecycle__always_has_a_reason),
+    cmocka_unit_test(test_serve_lifecycle__serves_the_latest_two),
+    cmocka_unit_test(test_serve_lifecycle__serves_all_or_those_that_are_named),
+    cmocka_unit_test(test_serve_lifecycle__moves_to_another_base_path),
+    cmocka_unit_test(test_serve_lifecycle__preserves_resources),
+    cmocka_unit_test(test_serve_lifecycle__drains_for_a_while_only),
+    cmocka_unit_test(test_serve_lifecycle__closes),
 };
 SX_TEST_MAIN(tests)

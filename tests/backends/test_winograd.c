@@ -206,7 +206,7 @@ static float *run(const sx_graph *g, const run_options *o, int64_t *elems)
     sx_platform *platform;
     sx_executable *e;
     sx_run *r;
-    sx_device_buffer *args[4], *output;
+    sx_device_buffer *args[16], *output;
     const sx_kernel_time *rows;
     int n, found = 0;
     assert_ok(
@@ -328,9 +328,32 @@ static void test_backends_winograd__bits_depend_on_the_example_alone(void **stat
     }
 }
 
+/* Ten layers: a whole network stays within 1e-5 of the exact sums. */
+static void test_backends_winograd__a_deep_network_keeps_its_digits(void **state)
+{
+    (void)state;
+    sx_builder *b;
+    sx_graph *g;
+    assert_ok(sx_builder_create(&b));
+    const sx_type filter = sx_type_of(SX_F32, 3, 3, 32, 32);
+    sx_value y = sx_input(b, "x", sx_type_of(SX_F32, SX_BATCH, 24, 24, 32));
+    for (int i = 0; i < 10; i++) {
+        char name[16];
+        snprintf(name, sizeof(name), "w%d", i);
+        sx_value w = sx_variable(b, &(sx_variable_spec){.name = name, .type = filter});
+        y = sx_relu(b, sx_nn_conv2d(b, y, w, .padding = SX_SAME));
+    }
+    sx_output(b, "y", y);
+    assert_ok(sx_builder_finish(b, &g));
+    sx_builder_destroy(b);
+    equals_host(g, &(run_options){.backend = "cpu", .threads = 1, .batch = 1, .frozen = true});
+    sx_graph_destroy(g);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_backends_winograd__computes_convolutions),
     cmocka_unit_test(test_backends_winograd__is_chosen_where_it_is_fast),
+    cmocka_unit_test(test_backends_winograd__a_deep_network_keeps_its_digits),
     cmocka_unit_test(test_backends_winograd__bits_depend_on_the_example_alone),
 };
 SX_TEST_MAIN(tests)

@@ -69,6 +69,25 @@ static void join(move *m)
 }
 
 static void run_move(const sx_cpu_step *step, const sx_cpu_call *call);
+static void run_rows(const sx_cpu_step *step, const sx_cpu_call *call);
+
+/* Whether all moves have the same number of rows, and write them one behind the other. */
+static bool share_rows(const move_data *d)
+{
+    bool ok = d->n > 0;
+    for (int i = 0; i < d->n; i++) {
+        const move *m = &d->moves[i];
+        int64_t extent = 1;
+        for (int k = 1; k < m->rank; k++) {
+            extent += (m->size[k] - 1) * m->to_stride[k];
+        }
+        ok = ok && m->rank > 1 && m->size[0] == d->moves[0].size[0] &&
+             m->to_stride[0] == d->moves[0].to_stride[0] && extent <= m->to_stride[0];
+    }
+    return ok;
+}
+
+enum { GRAIN = 8 * 1024 }; /* elements of a part, at least */
 
 static sx_status prepare_move(const sx_cpu_site *site, sx_cpu_step *step)
 {
@@ -130,6 +149,11 @@ static sx_status prepare_move(const sx_cpu_site *site, sx_cpu_step *step)
     }
     step->run = run_move;
     step->data = d;
+    if (share_rows(d)) {
+        step->run = run_rows;
+        step->range = d->moves[0].size[0];
+        step->grain = GRAIN * step->range / (sx_type_elems(y) + 1) + 1;
+    }
     return SX_OK;
 }
 
@@ -193,15 +217,52 @@ static void run_one(const move *m, size_t elem_bytes, const char *x, char *y)
     }
 }
 
+static void fill(const move_data *d, char *y, int64_t elems)
+{
+    if (d->fill == 0) {
+        memset(y, 0, (size_t)elems * d->elem_bytes);
+    } else if (elems > 0) {
+        memcpy(y, &d->fill, d->elem_bytes);
+        sx_cpu_repeat(y, d->elem_bytes, (size_t)elems * d->elem_bytes);
+    }
+}
+
+/* Where what belongs to row i of a move begins: the border before it and behind it belong to the
+ * first and the last. */
+static int64_t row_begin(const move_data *d, int64_t i)
+{
+    const move *m = &d->moves[0];
+    return i == 0 ? 0 : i == m->size[0] ? d->elems : m->to + i * m->to_stride[0];
+}
+
+/* Rows [begin, end) of every move. A border is filled row by row, which the move then finds in the
+ * cache. */
+static void run_rows(const sx_cpu_step *step, const sx_cpu_call *call)
+{
+    const move_data *d = step->data;
+    char *y = sx_cpu_out(step, call, 0);
+    const int64_t at_a_time = d->elems > 0 ? 1 : call->end - call->begin;
+    for (int64_t row = call->begin; row < call->end; row += at_a_time) {
+        if (d->elems > 0) {
+            const int64_t from = row_begin(d, row);
+            fill(d, y + (size_t)from * d->elem_bytes, row_begin(d, row + 1) - from);
+        }
+        for (int i = 0; i < d->n; i++) {
+            move m = d->moves[i];
+            m.from += row * m.from_stride[0];
+            m.to += row * m.to_stride[0];
+            m.size[0] = at_a_time;
+            run_one(&m, d->elem_bytes, sx_cpu_in(step, call, i), y);
+        }
+    }
+}
+
 static void run_move(const sx_cpu_step *step, const sx_cpu_call *call)
 {
     const move_data *d = step->data;
     char *y = sx_cpu_out(step, call, 0);
-    if (d->elems > 0 && d->fill == 0) {
-        memset(y, 0, (size_t)d->elems * d->elem_bytes);
-    } else if (d->elems > 0) {
-        memcpy(y, &d->fill, d->elem_bytes);
-        sx_cpu_repeat(y, d->elem_bytes, (size_t)d->elems * d->elem_bytes);
+    if (d->elems > 0) {
+        fill(d, y, d->elems);
     }
     for (int i = 0; i < d->n; i++) {
         run_one(&d->moves[i], d->elem_bytes, sx_cpu_in(step, call, i), y);

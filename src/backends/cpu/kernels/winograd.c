@@ -21,8 +21,10 @@
  * direct sum's (with the usual points 1 and 2, 4 times), that of 2 x 2 is 0.7 times. Whole networks
  * keep within 1e-5 of their results (tests/backends/test_winograd.c, bench/README.md).
  *
- * Choice: see sx_cpu_winograd_tile(). Programs that train, and evaluate what they train, are not
- * frozen, and keep to oneDNN. */
+ * Choice: by the time of one image, whatever the batch, so that executables for several batch sizes
+ * have one packed filter, and the same bits. At 7x7 reading the filter, 16/9 as large at least,
+ * takes what the products save. Programs that train, and evaluate what they train, are not frozen,
+ * and keep to oneDNN. */
 #include <math.h>
 
 #include "backends/cpu/kernels/conv.h"
@@ -41,9 +43,10 @@ enum {
  * less memory. */
 static const double gain = 0.9;
 
+/* Of one image. */
 static double direct_cost(const sx_conv_geometry *g)
 {
-    const double pixels = (double)(g->n * g->h.out * g->w.out);
+    const double pixels = (double)(g->h.out * g->w.out);
     return 9 * (double)g->c * (double)g->o * (pixels + READING);
 }
 
@@ -55,7 +58,7 @@ static int64_t along(int64_t results, int tile)
 static double cost(const sx_conv_geometry *g, int tile)
 {
     const double c = (double)g->c, o = (double)g->o, places = (tile + 2) * (tile + 2);
-    const double tiles = (double)(g->n * along(g->h.out, tile) * along(g->w.out, tile));
+    const double tiles = (double)(along(g->h.out, tile) * along(g->w.out, tile));
     return places * (c * o * (tiles + READING) + tiles * (c + o) * TRANSFORMING);
 }
 
@@ -66,10 +69,8 @@ static bool is_3x3(const sx_conv_window *w)
 
 int sx_cpu_winograd_tile(const sx_cpu_site *site, const sx_conv2d_attrs *attrs)
 {
-    /* Of the larger shard: a result does not depend on the shard that its example is in. */
-    const sx_type *x = sx_graph_type(site->plan->variants[0], site->values_in[0]);
     sx_conv_geometry g;
-    sx_status status = sx_conv_geometry_of(attrs, x, &site->in[1], &g);
+    sx_status status = sx_conv_geometry_of(attrs, &site->in[0], &site->in[1], &g);
     const bool fits = status == SX_OK && (site->frozen_in & 2) != 0 && site->narrow_in == 0 &&
                       sx_cpu_act_of(site->nodes[0]) != SX_DNN_SWISH && is_3x3(&g.h) &&
                       is_3x3(&g.w) && g.groups == 1 && g.c >= LEAST_CHANNELS &&

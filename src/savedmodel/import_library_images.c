@@ -370,9 +370,75 @@ static sx_status import_suppression(sx_tf_op_node *x)
     return SX_OK;
 }
 
+/* ExtractGlimpse, V2(x [N,H,W,C], size [2], offsets [N,2]): of each image the window around its
+ * offset, of which the first axis is the height's; outside of the image are zeros. Of V2 the offset
+ * is that of the window's corner, but for one that is centered and normalized. */
+static sx_status import_glimpse(sx_tf_op_node *x)
+{
+    const sx_tf_node *n = &x->tf.head;
+    const bool centered = sx_tf_read_bool(n, "centered", true),
+               normalized = sx_tf_read_bool(n, "normalized", true),
+               zeros = sx_tf_read_is(n, "noise", "zero", false),
+               corner = !(centered && normalized) &&
+                        strcmp(x->n->node->op, "ExtractGlimpseV2") == 0;
+    sx_value v = SX_NO_VALUE, offsets = SX_NO_VALUE, size = SX_NO_VALUE, inside[2];
+    sx_ints sizes = {0};
+    SX_TRY(sx_tf_operand(x, 0, &v));
+    SX_TRY(sx_tf_operand_ints(x, 1, &sizes));
+    SX_TRY(sx_tf_operand(x, 2, &offsets));
+    if (n->types[0].rank != 4 || sizes.n != 2) {
+        return sx_tf_unsupported("its input has rank %d, its size %d numbers, expected 4 and 2",
+                                 n->types[0].rank, sizes.n);
+    }
+    if (!zeros) {
+        return sx_tf_unsupported("what is outside of the image is drawn at random; save the model "
+                                 "with noise=\"zero\"");
+    }
+    for (int d = 0; d < 2; d++) {
+        const sx_gather_attrs along = {.axis = 1 + d, .batch_dims = 1};
+        static const sx_ints as[2] = {{4, {0, 1, -1, -1}}, {4, {0, -1, 1, -1}}};
+        const sx_slice_attrs column = {.begin = {2, {0, d}}, .size = {2, {-1, 1}}};
+        sx_value at = SX_NO_VALUE, taps = SX_NO_VALUE, length = SX_NO_VALUE, zero = SX_NO_VALUE,
+                 below = SX_NO_VALUE, real = SX_NO_VALUE;
+        SX_TRY(sx_tf_sizes_of(x, v, 1 + d, 1, &length));
+        SX_TF_BUILD(x, &real, cast, (&(sx_cast_attrs){SX_F32}), length);
+        SX_TF_BUILD(x, &at, slice, &column, offsets); /* [N,1] */
+        if (normalized) {
+            SX_TF_BUILD(x, &at, mul, NULL, at, real);
+        }
+        if (corner && centered) {
+            SX_TRY(sx_tf_with_number(x, &sx_op_mul, real, 0.5, &real));
+            SX_TF_BUILD(x, &at, add, NULL, at, real);
+        } else if (centered) { /* from the middle, half of what the offset says */
+            SX_TF_BUILD(x, &at, add, NULL, at, real);
+            SX_TRY(sx_tf_with_number(x, &sx_op_mul, at, 0.5, &at));
+        }
+        if (!corner) {
+            SX_TRY(sx_tf_with_number(x, &sx_op_sub, at, (double)sizes.v[d] / 2, &at));
+        }
+        SX_TF_BUILD(x, &at, cast, (&(sx_cast_attrs){SX_I64}), at);
+        const sx_iota_attrs count = {.shape = {1, {sizes.v[d]}}, .dtype = SX_I64};
+        SX_TRY(sx_tf_build(x, &sx_op_iota, &count, &taps, 0, NULL));
+        SX_TF_BUILD(x, &at, add, NULL, at, taps); /* [N,size] */
+        SX_TRY(sx_tf_number(x, SX_I64, 0, &zero));
+        SX_TF_BUILD(x, &inside[d], greater_equal, NULL, at, zero);
+        SX_TF_BUILD(x, &below, less, NULL, at, length);
+        SX_TF_BUILD(x, &inside[d], logical_and, NULL, inside[d], below);
+        SX_TRY(sx_tf_reshape_dims(x, inside[d], &as[d], &inside[d]));
+        SX_TF_BUILD(x, &v, gather, &along, v, at);
+    }
+    SX_TRY(sx_tf_number(x, n->types[0].dtype, 0, &size));
+    SX_TF_BUILD(x, &inside[0], logical_and, NULL, inside[0], inside[1]);
+    SX_TF_BUILD(x, &v, select, NULL, inside[0], v, size);
+    sx_tf_set(x, 0, v);
+    return SX_OK;
+}
+
 /* ---- The table ---- */
 
 const sx_tf_op_row sx_tf_image_rows[] = {
+    {"ExtractGlimpse", import_glimpse, NULL},
+    {"ExtractGlimpseV2", import_glimpse, NULL},
     {"ResizeBilinear", import_resize, NULL},
     {"ResizeNearestNeighbor", import_resize, NULL},
     {"ResizeBilinearGrad", import_resize_grad, NULL},

@@ -179,6 +179,62 @@ static sx_status import_mirror_pad(sx_tf_op_node *x)
     return SX_OK;
 }
 
+/* v with axis d as its elements [from, from + count), both int64 [1], in reverse, added to element
+ * `to` and on of an axis of n. */
+static sx_status fold_axis(const sx_tf_op_node *x, sx_value v, int d, sx_value from, sx_value count,
+                           sx_value to, sx_value n, sx_value *out)
+{
+    static const sx_shape_attrs scalar = {.shape = {.n = 0}};
+    const sx_axes_attrs along = {.axes = {1, {d}}};
+    const sx_gather_grad_attrs rows_of = {.axis = d};
+    sx_type type = sx_type_of_value(x->b, v);
+    sx_value at = SX_NO_VALUE, rows = SX_NO_VALUE;
+    SX_TRY(sx_tf_cut_axis_open(x, v, d, from, count, -1, &v));
+    SX_TF_BUILD(x, &v, reverse, &along, v);
+    SX_TRY(sx_tf_count_to(x, count, SX_I64, &at));
+    SX_TF_BUILD(x, &at, add, NULL, at, to);
+    SX_TF_BUILD(x, &rows, reshape, &scalar, n);
+    const sx_attr_operand open = {sx_tf_attr_row(&sx_op_gather_grad, "rows"), rows};
+    type.dims[d] = SX_UNKNOWN_DIM;
+    v = sx_tf_build_as(x, &sx_op_gather_grad, &rows_of, (const sx_value[]){at, v}, 2, &open, 1,
+                       &type);
+    SX_TF_BUILD(x, out, add, NULL, *out, v);
+    return SX_OK;
+}
+
+/* MirrorPadGrad(dy, paddings): along each axis what is in the padding is folded back. */
+static sx_status import_mirror_pad_grad(sx_tf_op_node *x)
+{
+    const int64_t edge = sx_tf_read_is(&x->tf.head, "mode", "SYMMETRIC", false) ? 0 : 1;
+    sx_value v, paddings;
+    SX_TRY(sx_tf_operand(x, 0, &v));
+    SX_TRY(sx_tf_operand(x, 1, &paddings));
+    SX_TRY(sx_tf_require_rank(x, 0));
+    SX_TF_BUILD(x, &paddings, cast, (&(sx_cast_attrs){SX_I64}), paddings);
+    for (int d = 0; d < x->tf.head.types[0].rank; d++) {
+        const sx_shape_attrs line = {.shape = {1, {1}}};
+        sx_value before, after, total, n, to, behind, inside;
+        SX_TF_BUILD(x, &before, slice, (&(sx_slice_attrs){{2, {d, 0}}, {2, {1, 1}}}), paddings);
+        SX_TF_BUILD(x, &after, slice, (&(sx_slice_attrs){{2, {d, 1}}, {2, {1, 1}}}), paddings);
+        SX_TF_BUILD(x, &before, reshape, &line, before);
+        SX_TF_BUILD(x, &after, reshape, &line, after);
+        SX_TRY(sx_tf_sizes_of(x, v, d, 1, &total));
+        SX_TF_BUILD(x, &n, sub, NULL, total, before);
+        SX_TF_BUILD(x, &n, sub, NULL, n, after);
+        SX_TRY(sx_tf_cut_axis_open(x, v, d, before, n, -1, &inside));
+        SX_TRY(sx_tf_int64s(x, &(sx_ints){1, {0}}, &behind));
+        SX_TRY(sx_tf_int64s(x, &(sx_ints){1, {edge}}, &to));
+        SX_TRY(fold_axis(x, v, d, behind, before, to, n, &inside));
+        SX_TF_BUILD(x, &behind, add, NULL, before, n);
+        SX_TF_BUILD(x, &to, sub, NULL, n, to); /* n - edge - after */
+        SX_TF_BUILD(x, &to, sub, NULL, to, after);
+        SX_TRY(fold_axis(x, v, d, behind, after, to, n, &inside));
+        v = inside;
+    }
+    sx_tf_set(x, 0, v);
+    return SX_OK;
+}
+
 /* TridiagonalMatMul(above [..., 1, m], diagonal, below, rhs [..., m, n]): row i is diagonal[i]
  * rhs[i] + above[i] rhs[i + 1] + below[i] rhs[i - 1]. */
 static sx_status import_tridiagonal_matmul(sx_tf_op_node *x)
@@ -273,6 +329,7 @@ const sx_tf_op_row sx_tf_index_rows[] = {
     {"Diag", import_diag, NULL},
     {"DiagPart", import_diag, NULL},
     {"MirrorPad", import_mirror_pad, NULL},
+    {"MirrorPadGrad", import_mirror_pad_grad, NULL},
     {"LeftShift", import_shift, NULL},
     {"RightShift", import_shift, NULL},
     {NULL, NULL, NULL},

@@ -469,9 +469,45 @@ static sx_status import_linspace(sx_tf_op_node *x)
     return SX_OK;
 }
 
+/* NearestNeighbors(points [n,d], centers [m,d], k): of each point the k nearest centers, and the
+ * squares of their distances. */
+static sx_status import_nearest_neighbors(sx_tf_op_node *x)
+{
+    static const sx_reduce_attrs last = {.axes = {1, {1}}};
+    static const sx_matmul_attrs turned = {.transpose_b = true};
+    sx_value in[2], squares[2], product = SX_NO_VALUE, y = SX_NO_VALUE;
+    sx_ints k = {0};
+    int n_out = 0;
+    SX_TRY(sx_tf_operand_ints(x, 2, &k));
+    for (int i = 0; i < 2; i++) {
+        SX_TRY(sx_tf_operand(x, i, &in[i]));
+        SX_TF_BUILD(x, &squares[i], square, NULL, in[i]);
+        SX_TF_BUILD(x, &squares[i], reduce_sum, &last, squares[i]);
+    }
+    const int64_t centers = x->tf.head.types[1].rank == 2 ? x->tf.head.types[1].dims[0] : -1;
+    if (centers < 0 || k.n != 1 || k.v[0] < 0) {
+        return sx_tf_unsupported("how many centers there are is unknown");
+    }
+    SX_TRY(sx_tf_expand(x, squares[0], -1, &squares[0]));
+    SX_TF_BUILD(x, &product, matmul, &turned, in[0], in[1]);
+    SX_TRY(sx_tf_with_number(x, &sx_op_mul, product, 2, &product));
+    SX_TF_BUILD(x, &product, sub, NULL, product, squares[1]);
+    SX_TF_BUILD(x, &product, sub, NULL, product, squares[0]);
+    SX_TRY(sx_tf_add_node(x, &sx_op_top_k, &(sx_top_k_attrs){.k = SX_MIN(k.v[0], centers)},
+                          &product, 1, NULL, 0, &y, &n_out));
+    SX_TF_BUILD(x, &product, neg, NULL, y);
+    SX_TRY(sx_tf_with_number(x, &sx_op_maximum, product, 0, &product));
+    y = sx_output_of(y, 1);
+    SX_TF_BUILD(x, &y, cast, (&(sx_cast_attrs){SX_I64}), y);
+    sx_tf_set(x, 0, y);
+    sx_tf_set(x, 1, product);
+    return SX_OK;
+}
+
 /* ---- The table ---- */
 
 const sx_tf_op_row sx_tf_number_rows[] = {
+    {"NearestNeighbors", import_nearest_neighbors, NULL},
     {"Mean", import_mean, NULL},
     {"Select", import_select, NULL},
     {"AddN", import_sum, NULL},

@@ -62,15 +62,59 @@ typedef struct window_list {
     sx_value places[MAX_SPATIAL]; /* int64 [windows, kernel]; in padding outside of the image */
 } window_list;
 
-/* Reads the image, input 0, which has `n` spatial axes. `kernels`, `rates`: names of attributes;
- * NULL: the sizes are `kernel`, the rates 1. */
+/* The windows of a node on an image of this type, with `n` spatial axes; sizes that it does not
+ * know are those of the image, or if that is NULL of `shape`, a vector. `kernels`, `rates`: names
+ * of attributes; NULL: the sizes are `kernel`, the rates 1. */
+static sx_status place_windows(const sx_tf_op_node *x, int n, const char *kernels,
+                               const int64_t *kernel, const char *rates, const sx_value *image,
+                               sx_value shape, window_list *out)
+{
+    const sx_tf_node *node = &x->tf.head;
+    const sx_type type = image != NULL ? sx_type_of_value(x->b, *image)
+                                       : sx_type_of(SX_F32, SX_UNKNOWN_DIM, SX_UNKNOWN_DIM,
+                                                    SX_UNKNOWN_DIM, SX_UNKNOWN_DIM, SX_UNKNOWN_DIM);
+    sx_ints sizes = {.n = n, .v = {1, 1, 1}}, strides = {0}, dilations = {.n = n, .v = {1, 1, 1}};
+    int32_t padding = SX_VALID;
+    if (kernels != NULL) {
+        SX_TRY(sx_tf_read_spatial(node, kernels, true, n, &sizes));
+    }
+    SX_TRY(sx_tf_read_spatial(node, "strides", true, n, &strides));
+    if (rates != NULL) {
+        SX_TRY(sx_tf_read_spatial(node, rates, strcmp(rates, "rates") == 0, n, &dilations));
+    }
+    SX_TRY(sx_tf_read_padding(node, &padding));
+    if (padding == SX_EXPLICIT) {
+        return sx_error(SX_DATA_LOSS, "padding is EXPLICIT, expected SAME or VALID");
+    }
+    out->n = n;
+    for (int d = 0; d < n; d++) {
+        const sx_tf_windows w = {.kernel = kernels != NULL ? sizes.v[d] : kernel[d],
+                                 .stride = strides.v[d],
+                                 .dilation = dilations.v[d],
+                                 .same = padding == SX_SAME,
+                                 .below_zero = n == 3};
+        sx_value before = SX_NO_VALUE, total = SX_NO_VALUE;
+        if (image == NULL) {
+            const sx_slice_attrs one = {.begin = {1, {d + 1}}, .size = {1, {1}}};
+            SX_TF_BUILD(x, &out->sizes[d], slice, &one, shape);
+            SX_TF_BUILD(x, &out->sizes[d], cast, (&(sx_cast_attrs){SX_I64}), out->sizes[d]);
+        } else if (type.dims[d + 1] >= 0) {
+            SX_TRY(sx_tf_int64s(x, &(sx_ints){1, {type.dims[d + 1]}}, &out->sizes[d]));
+        } else {
+            SX_TRY(sx_tf_sizes_of(x, *image, d + 1, 1, &out->sizes[d]));
+        }
+        SX_TRY(sx_tf_window_places(x, &w, out->sizes[d], &out->places[d], &before, &total));
+        SX_TF_BUILD(x, &out->places[d], sub, NULL, out->places[d], before);
+        out->axes[d] = w;
+    }
+    return SX_OK;
+}
+
+/* Reads the image, input 0, and its windows. */
 static sx_status read_windows(const sx_tf_op_node *x, int n, const char *kernels,
                               const int64_t *kernel, const char *rates, sx_value *image,
                               window_list *out)
 {
-    const sx_tf_node *node = &x->tf.head;
-    sx_ints sizes = {.n = n, .v = {1, 1, 1}}, strides = {0}, dilations = {.n = n, .v = {1, 1, 1}};
-    int32_t padding = SX_VALID;
     SX_TRY(sx_tf_operand(x, 0, image));
     sx_type type = sx_type_of_value(x->b, *image);
     if (type.rank == SX_UNKNOWN_RANK) { /* the only one there can be */
@@ -85,35 +129,7 @@ static sx_status read_windows(const sx_tf_op_node *x, int n, const char *kernels
     if (type.rank != n + 2) {
         return sx_error(SX_DATA_LOSS, "its input has rank %d, expected %d", type.rank, n + 2);
     }
-    if (kernels != NULL) {
-        SX_TRY(sx_tf_read_spatial(node, kernels, true, n, &sizes));
-    }
-    SX_TRY(sx_tf_read_spatial(node, "strides", true, n, &strides));
-    if (rates != NULL) {
-        SX_TRY(sx_tf_read_spatial(node, rates, true, n, &dilations));
-    }
-    SX_TRY(sx_tf_read_padding(node, &padding));
-    if (padding == SX_EXPLICIT) {
-        return sx_error(SX_DATA_LOSS, "padding is EXPLICIT, expected SAME or VALID");
-    }
-    out->n = n;
-    for (int d = 0; d < n; d++) {
-        const sx_tf_windows w = {.kernel = kernels != NULL ? sizes.v[d] : kernel[d],
-                                 .stride = strides.v[d],
-                                 .dilation = dilations.v[d],
-                                 .same = padding == SX_SAME,
-                                 .below_zero = n == 3};
-        sx_value before = SX_NO_VALUE, total = SX_NO_VALUE;
-        if (type.dims[d + 1] >= 0) {
-            SX_TRY(sx_tf_int64s(x, &(sx_ints){1, {type.dims[d + 1]}}, &out->sizes[d]));
-        } else {
-            SX_TRY(sx_tf_sizes_of(x, *image, d + 1, 1, &out->sizes[d]));
-        }
-        SX_TRY(sx_tf_window_places(x, &w, out->sizes[d], &out->places[d], &before, &total));
-        SX_TF_BUILD(x, &out->places[d], sub, NULL, out->places[d], before);
-        out->axes[d] = w;
-    }
-    return SX_OK;
+    return place_windows(x, n, kernels, kernel, rates, image, SX_NO_VALUE, out);
 }
 
 /* [N,H,W,C] as [N,H',KH,W',KW,C] */
@@ -344,6 +360,170 @@ static sx_status import_max_pool_places_grad(sx_tf_op_node *x)
     return SX_OK;
 }
 
+/* MaxPoolGradGrad(x, y, g): of each window the g of the element that its maximum is. */
+static sx_status import_max_pool_grad_grad(sx_tf_op_node *x)
+{
+    static const sx_gather_attrs of_image = {.axis = 1, .batch_dims = 1};
+    sx_tf_thing both[2] = {{0}};
+    sx_tf_import_node node = *x->n;
+    sx_tf_op_node places = *x;
+    sx_value g = SX_NO_VALUE, at = SX_NO_VALUE, y = SX_NO_VALUE;
+    if (sx_tf_channels_first(&x->tf.head)) {
+        return sx_tf_unsupported("its channels are in front of the image");
+    }
+    SX_TRY(sx_tf_operand(x, 2, &g));
+    if (x->tf.head.types[2].rank != 4) {
+        return sx_tf_unsupported("input 2 has rank %d, expected 4", x->tf.head.types[2].rank);
+    }
+    node.out = both;
+    node.n_out = 2;
+    places.n = &node;
+    SX_TRY(import_max_pool_places(&places));
+    at = both[1].value;
+    SX_TRY(sx_tf_join_axes(x, g, 2, &g));
+    SX_TRY(sx_tf_join_axes(x, g, 1, &g));
+    SX_TF_BUILD(x, &y, gather, &of_image, g, at);
+    sx_tf_set(x, 0, y);
+    return SX_OK;
+}
+
+/* ---- Gradients of volumes ---- */
+
+/* v [N,D',KD,H',KH,W',KW,C], for each element of each window, added up where they come from:
+ * [N,D,H,W,C]. What is in the padding adds nothing. */
+static sx_status add_windows(const sx_tf_op_node *x, sx_value v, const window_list *w,
+                             sx_value *out)
+{
+    static const sx_shape_attrs scalar = {.shape = {.n = 0}};
+    for (int d = w->n - 1; d >= 0; d--) {
+        const sx_gather_grad_attrs along = {.axis = 1 + 2 * d};
+        sx_value rows = SX_NO_VALUE;
+        sx_type type = sx_type_of_value(x->b, v);
+        SX_TF_BUILD(x, &rows, reshape, &scalar, w->sizes[d]);
+        const sx_attr_operand open = {sx_tf_attr_row(&sx_op_gather_grad, "rows"), rows};
+        for (int k = 2 + 2 * d; k + 1 < type.rank; k++) {
+            type.dims[k] = type.dims[k + 1];
+        }
+        type.rank--;
+        type.dims[1 + 2 * d] = SX_UNKNOWN_DIM;
+        v = sx_tf_build_as(x, &sx_op_gather_grad, &along, (const sx_value[]){w->places[d], v}, 2,
+                           &open, 1, &type);
+    }
+    *out = v;
+    return SX_OK;
+}
+
+/* [N,D',H',W',C] as [N,D',1,H',1,W',1,C] */
+static sx_status beside_windows(const sx_tf_op_node *x, sx_value v, sx_value *out)
+{
+    return sx_tf_reshape_dims(x, v, &(sx_ints){8, {0, 1, -1, 2, -1, 3, -1, 4}}, out);
+}
+
+static sx_status volume_grad_operand(const sx_tf_op_node *x, int i, sx_value *out)
+{
+    SX_TRY(sx_tf_operand(x, i, out));
+    return x->tf.head.types[i].rank == 5
+               ? SX_OK
+               : sx_tf_unsupported("input %d has rank %d, expected 5", i, x->tf.head.types[i].rank);
+}
+
+/* MaxPool3DGrad(x, y, dy): dy goes to the first element of the window that equals y, as that of
+ * oneDNN in TensorFlow's graphs; its other kernel gives it to all of them. */
+static sx_status import_max_pool3d_grad(sx_tf_op_node *x)
+{
+    static const sx_ints as = {6, {0, -1, 1, -1, 2, -1}};
+    static const sx_reduce_attrs within = {.axes = {3, {2, 4, 6}}, .keep_dims = true};
+    window_list windows = {0};
+    sx_value v = SX_NO_VALUE, y = SX_NO_VALUE, dy = SX_NO_VALUE, zero = SX_NO_VALUE,
+             place = SX_NO_VALUE, none = SX_NO_VALUE, first = SX_NO_VALUE;
+    SX_TRY(volume_grad_operand(x, 1, &y));
+    SX_TRY(volume_grad_operand(x, 2, &dy));
+    SX_TRY(read_windows(x, 3, "ksize", NULL, NULL, &v, &windows));
+    SX_TRY(cut_windows(x, v, &windows, &v));
+    SX_TRY(beside_windows(x, y, &y));
+    SX_TRY(beside_windows(x, dy, &dy));
+    SX_TF_BUILD(x, &y, equal, NULL, v, y);
+    const sx_tf_windows *of = windows.axes;
+    const int64_t taps = of[0].kernel * of[1].kernel * of[2].kernel;
+    const sx_iota_attrs count = {.shape = {1, {taps}}, .dtype = SX_I32};
+    const sx_shape_attrs box = {.shape = {3, {of[0].kernel, of[1].kernel, of[2].kernel}}};
+    SX_TRY(sx_tf_build(x, &sx_op_iota, &count, &place, 0, NULL));
+    SX_TF_BUILD(x, &place, reshape, &box, place);
+    SX_TRY(sx_tf_reshape_dims(x, place, &as, &place));
+    SX_TRY(sx_tf_number(x, SX_I32, (double)taps, &none));
+    SX_TF_BUILD(x, &place, select, NULL, y, place, none);
+    SX_TF_BUILD(x, &first, reduce_min, &within, place);
+    SX_TF_BUILD(x, &first, equal, NULL, place, first);
+    SX_TF_BUILD(x, &y, logical_and, NULL, y, first);
+    SX_TRY(sx_tf_number(x, x->tf.head.types[2].dtype, 0, &zero));
+    SX_TF_BUILD(x, &dy, select, NULL, y, dy, zero);
+    SX_TRY(add_windows(x, dy, &windows, &v));
+    sx_tf_set(x, 0, v);
+    return SX_OK;
+}
+
+/* AvgPool3DGrad(sizes, dy): dy divided by how many elements its window has in the volume. */
+static sx_status import_avg_pool3d_grad(sx_tf_op_node *x)
+{
+    static const sx_ints as[3] = {
+        {7, {0, 1, -1, -1, -1, -1, -1}}, {5, {0, 1, -1, -1, -1}}, {3, {0, 1, -1}}};
+    static const sx_reduce_attrs within = {.axes = {1, {1}}, .keep_dims = true};
+    const sx_dtype dtype = x->tf.head.types[1].dtype;
+    window_list windows = {0};
+    sx_value dy = SX_NO_VALUE, sizes = SX_NO_VALUE, zero = SX_NO_VALUE;
+    SX_TRY(sx_tf_operand(x, 0, &sizes));
+    SX_TRY(volume_grad_operand(x, 1, &dy));
+    SX_TRY(place_windows(x, 3, "ksize", NULL, NULL, NULL, sizes, &windows));
+    SX_TRY(beside_windows(x, dy, &dy));
+    SX_TRY(sx_tf_number(x, SX_I64, 0, &zero));
+    for (int d = 0; d < 3; d++) {
+        sx_value inside = SX_NO_VALUE, below = SX_NO_VALUE, count = SX_NO_VALUE;
+        SX_TF_BUILD(x, &inside, greater_equal, NULL, windows.places[d], zero);
+        SX_TF_BUILD(x, &below, less, NULL, windows.places[d], windows.sizes[d]);
+        SX_TF_BUILD(x, &inside, logical_and, NULL, inside, below);
+        SX_TF_BUILD(x, &inside, cast, (&(sx_cast_attrs){dtype}), inside);
+        SX_TF_BUILD(x, &count, reduce_sum, &within, inside);
+        SX_TF_BUILD(x, &inside, div, NULL, inside, count);
+        SX_TRY(sx_tf_reshape_dims(x, inside, &as[d], &inside));
+        SX_TF_BUILD(x, &dy, mul, NULL, dy, inside);
+    }
+    SX_TRY(add_windows(x, dy, &windows, &dy));
+    sx_tf_set(x, 0, dy);
+    return SX_OK;
+}
+
+/* Conv3DBackpropFilterV2(x, sizes, dy): what each element of the filter read, by dy. */
+static sx_status import_conv3d_filter(sx_tf_op_node *x)
+{
+    static const sx_matmul_attrs turned = {.transpose_a = true};
+    sx_ints sizes = {0};
+    window_list windows = {0};
+    sx_value v = SX_NO_VALUE, dy = SX_NO_VALUE, y = SX_NO_VALUE;
+    SX_TRY(sx_tf_operand_ints(x, 1, &sizes));
+    SX_TRY(volume_grad_operand(x, 2, &dy));
+    if (sizes.n != 5) {
+        return sx_error(SX_DATA_LOSS, "%d sizes, expected 5", sizes.n);
+    }
+    SX_TRY(read_windows(x, 3, NULL, sizes.v, "dilations", &v, &windows));
+    const int64_t channels = x->tf.head.types[0].rank == 5 ? x->tf.head.types[0].dims[4] : -1;
+    if (channels >= 0 && channels != sizes.v[3]) {
+        return sx_tf_unsupported("its channels are in groups");
+    }
+    SX_TRY(cut_windows(x, v, &windows, &v));
+    SX_TRY(turn_windows(x, v, 3, &v));
+    for (int i = 0; i < 3; i++) { /* rows of places, of what each place reads and gives */
+        SX_TRY(sx_tf_join_axes(x, v, 4, &v));
+    }
+    for (int i = 0; i < 3; i++) {
+        SX_TRY(sx_tf_join_axes(x, v, 0, &v));
+        SX_TRY(sx_tf_join_axes(x, dy, 0, &dy));
+    }
+    SX_TF_BUILD(x, &y, matmul, &turned, v, dy);
+    SX_TF_BUILD(x, &y, reshape, (&(sx_shape_attrs){sizes}), y);
+    sx_tf_set(x, 0, y);
+    return SX_OK;
+}
+
 /* ---- The table ---- */
 
 const sx_tf_op_row sx_tf_patch_rows[] = {
@@ -352,5 +532,9 @@ const sx_tf_op_row sx_tf_patch_rows[] = {
     {"Dilation2D", import_dilation, NULL},
     {"MaxPoolWithArgmax", import_max_pool_places, NULL},
     {"MaxPoolGradWithArgmax", import_max_pool_places_grad, NULL},
+    {"MaxPoolGradGrad", import_max_pool_grad_grad, NULL},
+    {"MaxPool3DGrad", import_max_pool3d_grad, NULL},
+    {"AvgPool3DGrad", import_avg_pool3d_grad, NULL},
+    {"Conv3DBackpropFilterV2", import_conv3d_filter, NULL},
     {NULL, NULL, NULL},
 };

@@ -672,6 +672,45 @@ static sx_status import_quantize_dequantize_grad(sx_tf_op_node *x)
     return at.status;
 }
 
+/* UniformQuantize(x, scales, zeros): x / scale, rounded half up, + zero, within the bounds */
+static sx_status import_uniform_quantize(sx_tf_op_node *x)
+{
+    const sx_tf_node *n = &x->tf.head;
+    const int64_t axis = sx_tf_read_int(n, "quantization_axis", -1);
+    const double least = (double)sx_tf_read_int(n, "quantization_min_val", 0),
+                 most = (double)sx_tf_read_int(n, "quantization_max_val", 0);
+    expression at = {.x = x}, *e = &at;
+    integers q = {0};
+    SX_TRY(integers_of(x, "Tout", SX_DTYPE_NONE, &q));
+    if (axis >= 0) {
+        SX_TRY(sx_tf_require_rank(x, 0));
+    }
+    const int rank = n->types[0].rank;
+    const sx_value v = operand(e, 0), scale = along_axis(e, operand(e, 1), axis, rank),
+                   zero = along_axis(e, cast_to(e, operand(e, 2), SX_F32), axis, rank);
+    sx_value y = ZIP(mul, v, MAP(reciprocal, scale));
+    y = ZIP(add, MAP(floor, ZIP(add, y, NUMBER(0.5))), zero);
+    y = ZIP(minimum, ZIP(maximum, y, NUMBER(least)), NUMBER(most));
+    sx_tf_set(x, 0, cast_to(e, y, q.dtype));
+    return at.status;
+}
+
+/* UniformDequantize(x, scales, zeros): (x - zero) scale */
+static sx_status import_uniform_dequantize(sx_tf_op_node *x)
+{
+    const int64_t axis = sx_tf_read_int(&x->tf.head, "quantization_axis", -1);
+    expression at = {.x = x}, *e = &at;
+    if (axis >= 0) {
+        SX_TRY(sx_tf_require_rank(x, 0));
+    }
+    const int rank = x->tf.head.types[0].rank;
+    const sx_value v = cast_to(e, operand(e, 0), SX_I32),
+                   scale = along_axis(e, operand(e, 1), axis, rank),
+                   zero = along_axis(e, operand(e, 2), axis, rank);
+    sx_tf_set(x, 0, ZIP(mul, cast_to(e, ZIP(sub, v, zero), SX_F32), scale));
+    return at.status;
+}
+
 /* ---- The table ---- */
 
 const sx_tf_op_row sx_tf_quantized_rows[] = {
@@ -690,6 +729,8 @@ const sx_tf_op_row sx_tf_quantized_rows[] = {
     {"QuantizedAvgPool", import_quantized_pool, NULL},
     {"QuantizedReshape", import_quantized_reshape, NULL},
     {"QuantizedConcat", import_quantized_concat, NULL},
+    {"UniformQuantize", import_uniform_quantize, NULL},
+    {"UniformDequantize", import_uniform_dequantize, NULL},
     {"FakeQuantWithMinMaxArgs", import_fake_quant, NULL},
     {"FakeQuantWithMinMaxArgsGradient", import_fake_quant_grad, NULL},
     {"QuantizeAndDequantizeV2", import_quantize_dequantize, NULL},

@@ -251,7 +251,8 @@ static sx_status import_scatter(sx_tf_op_node *x)
         const char *name;
         int32_t how;
     } of[] = {{"Update", SX_SCATTER_UPDATE}, {"Add", SX_SCATTER_ADD}, {"Sub", SX_SCATTER_SUB},
-              {"Mul", SX_SCATTER_MUL},       {"Min", SX_SCATTER_MIN}, {"Max", SX_SCATTER_MAX}};
+              {"Mul", SX_SCATTER_MUL},       {"Div", SX_SCATTER_MUL}, {"Min", SX_SCATTER_MIN},
+              {"Max", SX_SCATTER_MAX}};
     const char *op = x->n->node->op;
     const bool slices = strstr(op, "ScatterNd") != NULL;
     const sx_tf_thing *handle = NULL;
@@ -265,6 +266,14 @@ static sx_status import_scatter(sx_tf_op_node *x)
     SX_TRY(sx_tf_operand(x, 1, &indices));
     SX_TRY(sx_tf_operand(x, 2, &updates));
     SX_TRY(sx_tf_read_handle(x, handle, &value));
+    if (strcmp(of[k].name, "Div") ==
+        0) { /* by each of them: a product with what they are below 1 */
+        if (!sx_dtype_is_float(x->tf.head.types[2].dtype)) {
+            return sx_tf_unsupported("of %s, expected floats",
+                                     sx_dtype_name(x->tf.head.types[2].dtype));
+        }
+        SX_TF_BUILD(x, &updates, reciprocal, NULL, updates);
+    }
     if (!slices && x->tf.head.types[2].rank == 0) { /* one number for all of the rows' elements */
         const int rank = handle->variable.rank;
         const sx_slice_attrs rest = {.begin = {1, {1}}, .size = {1, {rank - 1}}};
@@ -385,12 +394,14 @@ const sx_tf_op_row sx_tf_variable_rows[] = {
     {"ResourceScatterAdd", import_scatter, NULL},
     {"ResourceScatterSub", import_scatter, NULL},
     {"ResourceScatterMul", import_scatter, NULL},
+    {"ResourceScatterDiv", import_scatter, NULL},
     {"ResourceScatterMin", import_scatter, NULL},
     {"ResourceScatterMax", import_scatter, NULL},
     {"ScatterUpdate", import_scatter, NULL},
     {"ScatterAdd", import_scatter, NULL},
     {"ScatterSub", import_scatter, NULL},
     {"ScatterMul", import_scatter, NULL},
+    {"ScatterDiv", import_scatter, NULL},
     {"ScatterMin", import_scatter, NULL},
     {"ScatterMax", import_scatter, NULL},
     {"ResourceScatterNdUpdate", import_scatter, NULL},

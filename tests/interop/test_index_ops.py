@@ -91,6 +91,10 @@ for dtype in (np.int8, np.uint8, np.int16, i32, i64, np.uint32, np.uint64):
     by = np.array([0, 1, 2, bits // 2, bits - 2, bits - 1], dtype)
     for how in ("LeftShift", "RightShift"):
         case(f"{how}_{name}", lambda x, y, f=getattr(raw, how): f(x=x, y=y), x[:, None], by)
+for mode in ("REFLECT", "SYMMETRIC"):
+    for k, pads in enumerate(([[0, 0], [2, 3], [1, 0]], [[1, 2], [0, 0], [2, 2]], [[0, 0], [0, 0], [0, 0]])):
+        case(f"grad_mirror_pad_{mode}_{k}", lambda x, m=mode, p=pads: raw.MirrorPadGrad(input=tf.sin(tf.pad(x, p, m)), paddings=p, mode=m), numbers(np.float32, 4, 5, 4))
+    case(f"grad_mirror_pad_{mode}_fed", lambda x, p, m=mode: raw.MirrorPadGrad(input=x, paddings=p, mode=m), numbers(np.float32, 6, 5), i32([[1, 2], [0, 1]]))
 
 
 def main():

@@ -158,6 +158,10 @@ for name, x in (("float", np.float32([[3, -1, 2, 2, 0], [5, 4, 9, -7, 1]])), ("d
 for dtype in (np.int8, np.uint8, np.int16, np.uint16, np.int32, np.int64):
     ends = np.iinfo(dtype)
     case(f"population_count_{dtype.__name__}", lambda x: raw.PopulationCount(x=x), dtype([ends.min, ends.max, 0, 1, 77, ends.max // 3, ends.min // 5]))
+POINTS_2D, CENTERS = RNG.normal(size=(6, 2)).astype(np.float32), RNG.normal(size=(5, 2)).astype(np.float32)
+for k in (0, 1, 3, 9):
+    case(f"nearest_{k}", lambda p, k=k: raw.NearestNeighbors(points=p, centers=CENTERS, k=k), POINTS_2D)
+case("nearest_ties", lambda p: raw.NearestNeighbors(points=p, centers=np.float32([[1, 0], [0, 1], [-1, 0], [1, 0]]), k=3), np.float32([[0, 0], [1, 0]]))
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -220,6 +220,17 @@ for k, (seq, batch, n) in enumerate([(1, 0, 4), (0, 1, 5), (2, 0, 4), (0, 2, 3),
     case(f"sequence_axes_{k}", lambda x, n, w, f=turn: gradients(lambda x: f(x, n), 1)(x, w), *args, w)
 case("sequence_none", lambda x, n: tf.reverse_sequence(x, n, 1, 0), np.zeros((0, 3), f32), np.zeros(0, np.int32))
 
+# --- Uniform quantization ----------------------------------------------------------------------------
+
+EIGHT = {"quantization_min_val": -128, "quantization_max_val": 127}
+for scale, zero, axis in ((f32(0.1), 3, -1), (f32(0.37), -7, -1), (f32([0.1, 0.02, 1.7]), np.int32([3, -2, 100]), 2)):
+    for name, x in (("normal", RNG.normal(size=(4, 2, 3)).astype(f32)), ("edges", f32([[[0.05, 0.15, -0.05], [-0.25, 100, -100], [1e6, -1e6, 0]]]))):
+        key = f"{name}_{zero if axis < 0 else 'axis'}"
+        to_int = lambda x, s=scale, z=zero, a=axis: raw.UniformQuantize(input=x, scales=s, zero_points=z, quantization_axis=a, Tout=tf.qint8, **EIGHT)
+        case(f"uniform_{key}", lambda x, f=to_int: tf.cast(f(x), tf.int32), x)
+        case(f"uniform_and_back_{key}", lambda x, f=to_int, s=scale, z=zero, a=axis: raw.UniformDequantize(
+            input=f(x), scales=s, zero_points=z, quantization_axis=a, Tout=tf.float32, **EIGHT), x)
+
 STATIC = set()
 UNKNOWN_RANK = ["fake_vars_8_False_1", "to_quint8_SCALED_1", "from_quint8_MIN_FIRST_1", "sequence_int32_float32", "bytes_edges"]
 

@@ -90,7 +90,7 @@ def main():
     rng = np.random.default_rng(1)
     feeds = [([0, 2], rng.normal(size=(2, 3))), ([4, 4, 1], rng.normal(size=(3, 3))), ([3], rng.normal(size=(1, 3)))]
     for slices in (False, True):
-        for how in ("Update", "Add", "Sub", "Min", "Max") + (() if slices else ("Mul",)):
+        for how in ("Update", "Add", "Sub", "Min", "Max") + (() if slices else ("Mul", "Div")):
             check(f"{how}{' of slices' if slices else ''}", Scattering(how, slices), feeds, failures)
     check("outside", Scattering("Add", False), [*feeds, ([5], np.ones((1, 3)))], failures)
     check("sparse step", Steps(), [([0, 2], np.ones((2, 3))), ([], np.ones((0, 3))), ([4, 1, 0], np.ones((3, 3))), ([5], np.ones((1, 3)))],

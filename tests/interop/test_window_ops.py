@@ -176,6 +176,41 @@ for padding in ("SAME", "VALID"):
     case(f"any_dilation_{padding}", lambda x, p=padding: tf.nn.dilation2d(x, np.zeros((2, 3, 3), np.float32), [1, 2, 1, 1], p, "NHWC", [1, 1, 1, 1]), STRANGE, sizes=(False,))
     case(f"dilation_too_large_{padding}", lambda x, p=padding: tf.nn.dilation2d(x, np.zeros((9, 1, 3), np.float32), [1, 1, 1, 1], p, "NHWC", [1, 1, 1, 1]), STRANGE, sizes=(False,))
 
+# --- Gradients of pooling and convolution in three dimensions, second gradients, glimpses ------------
+
+VOLUME_TIES = (np.arange(2 * 7 * 6 * 5 * 3) * 7 % 5 - 2).reshape(2, 7, 6, 5, 3).astype(np.float32)
+for padding in ("SAME", "VALID"):
+    for stride in ([1, 1, 1], [2, 2, 2], [3, 1, 2]):
+        key = "_".join(map(str, stride))
+        kept = {"ksize": [1, 2, 3, 2, 1], "strides": [1, *stride, 1], "padding": padding}
+
+        def max_grad(x, k=kept):
+            y = raw.MaxPool3D(input=x, **k)
+            return raw.MaxPool3DGrad(orig_input=x, orig_output=y, grad=tf.sin(y), **k)
+
+        def average_grad(x, k=kept):
+            return raw.AvgPool3DGrad(orig_input_shape=tf.shape(x), grad=tf.sin(raw.AvgPool3D(input=x, **k)), **k)
+
+        def filter_grad(x, s=stride, p=padding):
+            y = tf.nn.conv3d(x, tf.fill([3, 2, 2, 3, 4], 0.1), [1, *s, 1], p)
+            return raw.Conv3DBackpropFilterV2(input=x, filter_sizes=[3, 2, 2, 3, 4], out_backprop=tf.sin(y), strides=[1, *s, 1], padding=p)
+
+        case(f"grad_max_pool3d_{key}_{padding}", max_grad, VOLUME_TIES)
+        case(f"grad_avg_pool3d_{key}_{padding}", average_grad, VOLUME_TIES)
+        case(f"grad_conv3d_filter_{key}_{padding}", filter_grad, VOLUME_TIES)
+    for stride in ((2, 2), (3, 1)):
+        def second(x, g, s=stride, p=padding):
+            return raw.MaxPoolGradGrad(orig_input=x, orig_output=tf.nn.max_pool2d(x, [3, 2], s, p), grad=g, ksize=[1, 3, 2, 1], strides=[1, *s, 1], padding=p)
+
+        case(f"grad_grad_max_pool_{stride[0]}_{padding}", second, VOLUME_TIES[..., 0], data(2, 7, 6, 5))
+AROUND = rng.uniform(-1, 1, (3, 2)).astype(np.float32)
+for centered in (True, False):
+    for normalized in (True, False):
+        for op in (raw.ExtractGlimpse, raw.ExtractGlimpseV2):
+            for size in ([3, 4], [4, 3]):
+                case(f"{op.__name__}_{centered}_{normalized}_{size[0]}", lambda x, o, f=op, s=size, c=centered, n=normalized: f(
+                    input=x, size=s, offsets=o, centered=c, normalized=n, noise="zero", uniform_noise=False), IMAGE, AROUND * (1 if normalized else 6), sizes=(False,))
+
 
 def main():
     return function_cases.main(CASES, 60, lambda cases: function_cases.run(cases, STATIC, SIZED, 1e-5, lambda name, theirs: 1e-5))

@@ -1,37 +1,68 @@
-/* sextant serve: runs the model server until SIGTERM, SIGHUP or Ctrl-C. Options have
- * tensorflow_model_server's names.
+/* sextant serve: runs the model server until SIGTERM or Ctrl-C. SIGHUP reads the model
+ * configuration file again; without one, it ends the server, too. The table has every option of
+ * tensorflow_model_server; those that cannot have an effect here say why.
  *
  * The signals are blocked before the server's threads start, so that only this thread receives
  * them, and only while it waits. */
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "base/checked.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "command.h"
 #include "int8_args.h"
 #include "servable_args.h"
+#include "serve/model_config.h"
 #include "serve/predictor_model.h"
 #include "serve/server.h"
 
 typedef struct options {
-    const char *host, *model_name, *model_base_path, *saved_model_tags, *monitoring_path;
+    const char *host, *model_name, *model_base_path, *saved_model_tags;
+    const char *model_config_file, *monitoring_path, *monitoring_config_file, *version_transition;
     const char *grpc_socket_path, *ssl_config_file;
     int64_t port, rest_api_port, rest_api_num_threads, rest_api_timeout_in_ms;
     int64_t max_num_load_retries, max_body_bytes, drain_grace_ms, model_memory_limit;
     int64_t max_request_memory_bytes, max_in_flight_memory_bytes, max_connections;
+    int64_t load_retry_interval_micros;
     double file_system_poll_wait_seconds, load_retry_interval_seconds, load_timeout_seconds;
-    bool cors;
+    double model_config_file_poll_wait_seconds, version_drain_timeout_seconds;
+    bool cors, allow_labels, version;
+    const char *unused_text; /* of options without effect */
+    bool unused_flag;
     sx_device_args device_args;
     sx_int8_args int8_args;
 } options;
+
+/* clang-format off */
+#define NO_EFFECT(option, why)                                                                  \
+    {option, SX_OPTION_STRING, SX_OPT(options, unused_text), why, "VALUE", .no_effect = true}
+#define FLAG_NO_EFFECT(option, why)                                                             \
+    {option, SX_OPTION_FLAG, SX_OPT(options, unused_flag), why, .no_effect = true}
+/* clang-format on */
+
+static const char no_grpc[] = "gRPC is not served; the REST API is at --rest_api_port";
+static const char no_batching[] = "requests are not combined into batches";
+static const char no_tensorflow[] = "it configures TensorFlow's runtime, which is not used";
+static const char no_tflite[] = "models of TensorFlow Lite are not served";
 
 static const sx_option rows[] = {
     {"model-name", SX_OPTION_STRING, SX_OPT(options, model_name),
      "name of the model in request URLs", "NAME"},
     {"model-base-path", SX_OPTION_STRING, SX_OPT(options, model_base_path),
-     "directory of the numbered version directories; the highest version is served", "DIR",
-     .required = true},
+     "directory of the numbered version directories; the highest version is served", "DIR"},
+    {"model-config-file", SX_OPTION_STRING, SX_OPT(options, model_config_file),
+     "text of a ModelServerConfig: the models to serve, instead of the two above; read again on "
+     "SIGHUP",
+     "FILE"},
+    {"model-config-file-poll-wait-seconds", SX_OPTION_FLOAT,
+     SX_OPT(options, model_config_file_poll_wait_seconds),
+     "seconds between looks at that file; 0: none", "SECONDS", .max = 1e6},
+    {"allow-version-labels-for-unavailable-models", SX_OPTION_FLAG, SX_OPT(options, allow_labels),
+     "when that file is read again: allow new labels of versions that are not available yet"},
     {"saved-model-tags", SX_OPTION_STRING, SX_OPT(options, saved_model_tags),
      "tags of the graph to serve, comma-separated; default: serve", "TAGS"},
     {"port", SX_OPTION_INT, SX_OPT(options, port), "port of gRPC; 0: none", "PORT", .min = 0,
@@ -52,12 +83,23 @@ static const sx_option rows[] = {
     SX_INT8_ARGS_ROWS(options),
 
     {"file-system-poll-wait-seconds", SX_OPTION_FLOAT,
-     SX_OPT(options, file_system_poll_wait_seconds), "seconds between version checks", "SECONDS",
-     .min = 0.001, .max = 1e6, .group = "Versions"},
+     SX_OPT(options, file_system_poll_wait_seconds),
+     "seconds between version checks; 0 or less: only when the file system reports a change",
+     "SECONDS", .min = -1e6, .max = 1e6, .group = "Versions"},
+    {"version-transition", SX_OPTION_CHOICE, SX_OPT(options, version_transition),
+     "load a new version before the old one is unloaded, or after, which needs less memory: until "
+     "it is loaded, the model is not served",
+     .choices = "availability_preserving|resource_preserving"},
+    {"version-drain-timeout-seconds", SX_OPTION_FLOAT,
+     SX_OPT(options, version_drain_timeout_seconds),
+     "stop the requests that an old version still runs after this time", "SECONDS", .min = 0.001,
+     .max = 1e6},
     {"max-num-load-retries", SX_OPTION_INT, SX_OPT(options, max_num_load_retries),
-     "how often to retry loading a version that failed", "N", .min = 1, .max = 1e6},
+     "how often to retry loading a version that failed", "N", .max = 1e6},
     {"load-retry-interval-seconds", SX_OPTION_FLOAT, SX_OPT(options, load_retry_interval_seconds),
      "seconds before the first retry; doubles after each", "SECONDS", .min = 0.001, .max = 1e6},
+    {"load-retry-interval-micros", SX_OPTION_INT, SX_OPT(options, load_retry_interval_micros),
+     "the same in microseconds", "N", .min = 1, .max = 1e12},
     {"load-timeout-seconds", SX_OPTION_FLOAT, SX_OPT(options, load_timeout_seconds),
      "give up loading a version after this time", "SECONDS", .min = 0.001, .max = 1e6},
 
@@ -88,6 +130,45 @@ static const sx_option rows[] = {
      "allow requests from pages of other origins"},
     {"monitoring-path", SX_OPTION_STRING, SX_OPT(options, monitoring_path),
      "URL path of the metrics, in Prometheus text format; empty: no metrics", "URL_PATH"},
+    {"monitoring-config-file", SX_OPTION_STRING, SX_OPT(options, monitoring_config_file),
+     "text of a MonitoringConfig: gives that path instead", "FILE"},
+
+    {"tensorflow-intra-op-parallelism", SX_OPTION_INT, SX_OPT(options, device_args.threads),
+     "the same as --threads; 0: all CPUs", "N", .max = 4096,
+     .group = "Other options of tensorflow_model_server"},
+    {"tensorflow-session-parallelism", SX_OPTION_INT, SX_OPT(options, device_args.threads),
+     "the same as --threads; 0: all CPUs", "N", .max = 4096},
+    {"version", SX_OPTION_FLAG, SX_OPT(options, version), "print the version"},
+    NO_EFFECT("grpc-max-threads", "see --rest-api-num-threads: REST and gRPC share the threads"),
+    NO_EFFECT("grpc-channel-arguments", "they are for another implementation of gRPC"),
+    FLAG_NO_EFFECT("use-alts-credentials", "see --ssl-config-file"),
+    FLAG_NO_EFFECT("enable-grpc-healthcheck-service", "the health service is always there"),
+    FLAG_NO_EFFECT("enable-batching", no_batching),
+    NO_EFFECT("batching-parameters-file", no_batching),
+    FLAG_NO_EFFECT("enable-per-model-batching-parameters", no_batching),
+    NO_EFFECT("num-load-threads", "each model loads on a thread of its own"),
+    NO_EFFECT("num-unload-threads", "each model unloads on a thread of its own"),
+    FLAG_NO_EFFECT("flush-filesystem-caches", "weights are mapped, not read twice"),
+    FLAG_NO_EFFECT("enable-model-warmup",
+                   "a version's programs are always compiled before it is served"),
+    NO_EFFECT("num-request-iterations-for-warmup", "warm-up records are not read"),
+    FLAG_NO_EFFECT("enable-signature-method-name-check",
+                   "each API checks the tensors of the signature instead"),
+    FLAG_NO_EFFECT("remove-unused-fields-from-bundle-metagraph", "they are never kept"),
+    FLAG_NO_EFFECT("enable-serialization-as-tensor-content", "outputs are sent as typed values"),
+    FLAG_NO_EFFECT("enable-profiler", "`sextant profile` measures a model"),
+    NO_EFFECT("tensorflow-inter-op-parallelism", no_tensorflow),
+    NO_EFFECT("tensorflow-session-config-file", no_tensorflow),
+    NO_EFFECT("platform-config-file", no_tensorflow),
+    NO_EFFECT("thread-pool-factory-config-file", no_tensorflow),
+    NO_EFFECT("per-process-gpu-memory-fraction", "see --model-memory-limit"),
+    NO_EFFECT("mixed-precision", "a model computes in the types that it was saved with"),
+    FLAG_NO_EFFECT("xla-cpu-compilation-enabled", "programs are always compiled"),
+    FLAG_NO_EFFECT("xla-gpu-compilation-enabled", "programs are always compiled"),
+    FLAG_NO_EFFECT("skip-initialize-tpu", "see --device"),
+    FLAG_NO_EFFECT("prefer-tflite-model", no_tflite),
+    NO_EFFECT("num-tflite-pools", no_tflite),
+    NO_EFFECT("num-tflite-interpreters-per-pool", no_tflite),
 };
 static const options defaults = {
     .model_name = "default",
@@ -100,20 +181,12 @@ static const options defaults = {
     .max_num_load_retries = 5,
     .load_retry_interval_seconds = 60,
     .load_timeout_seconds = 300,
+    .version_transition = "availability_preserving",
+    .version_drain_timeout_seconds = 60,
     .monitoring_path = "/monitoring/prometheus/metrics",
 };
 
-/* Options of tensorflow_model_server. */
 static const sx_option_hint hints[] = {
-    {"model-config-file",
-     "a server serves one model, given by --model_name and --model_base_path; start one for each"},
-    {"model-config-file-poll-wait-seconds",
-     "a server serves one model, given by --model_name and --model_base_path"},
-    {"monitoring-config-file", "metrics are always served, at the URL path --monitoring_path"},
-    {"enable-batching", "requests are not combined into batches"},
-    {"batching-parameters-file", "requests are not combined into batches"},
-    {"tensorflow-intra-op-parallelism", "use --threads"},
-    {"tensorflow-session-parallelism", "use --threads"},
     {"rest-api-timeout-ms", "use --rest_api_timeout_in_ms"},
 };
 
@@ -132,9 +205,17 @@ static void fill_config(const options *o, sx_server_config *c)
         .rest_api_enable_cors_support = o->cors,
         .model_name = o->model_name,
         .model_base_path = o->model_base_path,
-        .file_system_poll_wait_seconds = o->file_system_poll_wait_seconds,
-        .max_num_load_retries = (int)o->max_num_load_retries,
-        .load_retry_interval_seconds = o->load_retry_interval_seconds,
+        .model_config_file = o->model_config_file,
+        .model_config_file_poll_wait_seconds = o->model_config_file_poll_wait_seconds,
+        .allow_version_labels_for_unavailable_models = o->allow_labels,
+        .resource_preserving = strcmp(o->version_transition, "resource_preserving") == 0,
+        .version_drain_timeout_seconds = o->version_drain_timeout_seconds,
+        .file_system_poll_wait_seconds =
+            o->file_system_poll_wait_seconds > 0 ? o->file_system_poll_wait_seconds : -1,
+        .max_num_load_retries = o->max_num_load_retries > 0 ? (int)o->max_num_load_retries : -1,
+        .load_retry_interval_seconds = o->load_retry_interval_micros > 0
+                                           ? (double)o->load_retry_interval_micros * 1e-6
+                                           : o->load_retry_interval_seconds,
         .load_timeout_seconds = o->load_timeout_seconds,
         .monitoring_path = o->monitoring_path,
         .max_body_bytes = (size_t)o->max_body_bytes,
@@ -146,18 +227,40 @@ static void fill_config(const options *o, sx_server_config *c)
     };
 }
 
-/* Waits until stopped, with the signals unblocked. Prints the URL once the model is served; until
- * then, the log shows why it is not. */
+static volatile sig_atomic_t hangup;
+
+static void on_hangup(int number)
+{
+    (void)number;
+    hangup = 1;
+}
+
+static void print_url(sx_server *server, const options *o)
+{
+    if (o->model_config_file != NULL) {
+        printf("Serving the models of %s at http://localhost:%d/v1/models/NAME\n",
+               o->model_config_file, sx_server_rest_port(server));
+    } else {
+        printf("Serving %s at http://localhost:%d/v1/models/%s\n", o->model_name,
+               sx_server_rest_port(server), o->model_name);
+    }
+    fflush(stdout);
+}
+
+/* Waits until stopped, with the signals unblocked. Prints the URL once the models are served; until
+ * then, the log shows why they are not. */
 static void wait_for_stop(sx_server *server, const options *o, const sigset_t *unblocked)
 {
     const struct timespec slice = {.tv_nsec = READY_SLICE_MS * 1000000L};
     bool serving = false;
     while (sx_stop_signal() == 0) {
+        if (hangup) {
+            hangup = 0;
+            sx_server_reload(server);
+        }
         if (!serving && sx_server_wait_ready(server, 0)) {
             serving = true;
-            printf("Serving %s at http://localhost:%d/v1/models/%s\n", o->model_name,
-                   sx_server_rest_port(server), o->model_name);
-            fflush(stdout);
+            print_url(server, o);
         }
         ppoll(NULL, 0, serving ? NULL : &slice, unblocked);
     }
@@ -183,9 +286,71 @@ static sx_status serve(sx_invocation *inv, sx_server *server, const sigset_t *un
                           (long long)o->drain_grace_ms, sx_option_typed(inv, "drain-grace-ms"));
 }
 
+static void warn_of_no_effect(sx_invocation *inv)
+{
+    for (size_t i = 0; i < SX_COUNT(rows); i++) {
+        if (rows[i].no_effect && sx_option_given(inv, rows[i].name)) {
+            sx_log(SX_LOG_WARN, "--%s has no effect: %s", sx_option_typed(inv, rows[i].name),
+                   rows[i].help);
+        }
+    }
+}
+
+/* Which models: of the options or, as in tensorflow_model_server's image, of the environment. */
+static sx_status choose_models(sx_invocation *inv, options *o)
+{
+    static const char *const one_or_many[] = {"model-base-path", "model-config-file", NULL};
+    const char *name = getenv("MODEL_NAME"), *base = getenv("MODEL_BASE_PATH");
+    SX_TRY(sx_options_exclusive(inv, one_or_many));
+    if (o->model_config_file != NULL && o->int8_args.calibration.count > 0) {
+        return sx_error(SX_INVALID_ARGUMENT, "--precision int8 is for one model: give --%s",
+                        sx_option_typed(inv, "model-base-path"));
+    }
+    if (o->model_base_path != NULL || o->model_config_file != NULL) {
+        return SX_OK;
+    }
+    if (name == NULL && base == NULL) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "--%s DIR is required, or --%s FILE, or $MODEL_NAME and $MODEL_BASE_PATH",
+                        sx_option_typed(inv, "model-base-path"),
+                        sx_option_typed(inv, "model-config-file"));
+    }
+    name = name != NULL ? name : "model";
+    o->model_base_path =
+        sx_arena_printf(&inv->arena, "%s/%s", base != NULL ? base : "/models", name);
+    o->model_name = sx_option_given(inv, "model-name") ? o->model_name : name;
+    return o->model_base_path != NULL ? SX_OK : sx_no_memory("for a path");
+}
+
+/* Where the metrics are. */
+static sx_status choose_metrics(sx_invocation *inv, options *o)
+{
+    static const char *const path_or_file[] = {"monitoring-path", "monitoring-config-file", NULL};
+    SX_TRY(sx_options_exclusive(inv, path_or_file));
+    if (o->monitoring_config_file == NULL) {
+        SX_TRY(sx_server_check_metrics_path(o->monitoring_path), "--%s",
+               sx_option_typed(inv, "monitoring-path"));
+        return SX_OK;
+    }
+    SX_TRY(sx_monitoring_config_read(o->monitoring_config_file, &inv->arena, &o->monitoring_path));
+    SX_TRY(sx_server_check_metrics_path(o->monitoring_path), "%s: prometheus_config.path",
+           o->monitoring_config_file);
+    return SX_OK;
+}
+
 static sx_status run(sx_invocation *inv)
 {
-    const options *o = inv->options;
+    static const char *const intervals[] = {"load-retry-interval-seconds",
+                                            "load-retry-interval-micros", NULL};
+    options *o = inv->options;
+    if (o->version) {
+        printf("sextant %s\n", SX_VERSION);
+        return SX_OK;
+    }
+    SX_TRY(sx_usage(inv, choose_models(inv, o)));
+    SX_TRY(sx_usage(inv, choose_metrics(inv, o)));
+    SX_TRY(sx_usage(inv, sx_options_exclusive(inv, intervals)));
+    warn_of_no_effect(inv);
     sx_predictor_options runtime = {.device = o->device_args.device,
                                     .pjrt_plugin = o->device_args.pjrt_plugin,
                                     .python = o->device_args.python,
@@ -207,12 +372,11 @@ static sx_status run(sx_invocation *inv)
     sigaddset(&blocked, SIGTERM);
     sigaddset(&blocked, SIGHUP);
     pthread_sigmask(SIG_BLOCK, &blocked, &unblocked);
-    sx_status status = sx_server_check_metrics_path(o->monitoring_path);
-    if (status != SX_OK) {
-        return sx_usage(inv, sx_status_annotate(status, __FILE__, __LINE__, "--%s",
-                                                sx_option_typed(inv, "monitoring-path")));
+    if (o->model_config_file != NULL) {
+        const struct sigaction action = {.sa_handler = on_hangup};
+        sigaction(SIGHUP, &action, NULL);
     }
-    status = sx_server_create(&config, &server);
+    sx_status status = sx_server_create(&config, &server);
     if (status == SX_OK) {
         status = serve(inv, server, &unblocked);
     }
@@ -222,16 +386,34 @@ static sx_status run(sx_invocation *inv)
 
 const sx_command sx_command_serve = {
     .name = "serve",
-    .summary = "serve a model over TensorFlow Serving's REST and gRPC APIs",
+    .summary = "serve models over TensorFlow Serving's REST and gRPC APIs",
     .words = "",
     .about =
         "A new version directory is loaded while the old version still serves, and replaces it "
         "when it is ready; a version that cannot be loaded is logged and replaces nothing. "
-        "On SIGTERM, SIGHUP or Ctrl-C, the server finishes running requests and exits with 0.",
+        "Without --model_base_path and --model_config_file, $MODEL_NAME (default: model) and "
+        "$MODEL_BASE_PATH (default: /models) say which model: the directory "
+        "$MODEL_BASE_PATH/$MODEL_NAME. "
+        "On SIGTERM or Ctrl-C, the server finishes running requests and exits with 0; on SIGHUP, "
+        "it reads the model configuration file again, or, without one, ends as well.",
     .examples = "  sextant serve --model_name=flowers --model_base_path=$PWD/models/flowers "
                 "--port=8500 --rest_api_port=8501\n"
                 "  sextant serve --model_name=flowers --model_base_path=$PWD/models/flowers "
-                "--precision=int8 --calibration=photos/",
+                "--precision=int8 --calibration=photos/\n"
+                "  sextant serve --model_config_file=models.config "
+                "--model_config_file_poll_wait_seconds=60\n"
+                "    where models.config is:\n"
+                "      model_config_list {\n"
+                "        config {\n"
+                "          name: \"flowers\"  base_path: \"/models/flowers\"\n"
+                "          model_version_policy { specific { versions: 41 versions: 42 } }\n"
+                "          version_labels { key: \"stable\" value: 41 }\n"
+                "          version_labels { key: \"canary\" value: 42 }\n"
+                "        }\n"
+                "        config { name: \"digits\"  base_path: \"/models/digits\" }\n"
+                "      }\n"
+                "  curl -d @request.json "
+                "http://localhost:8501/v1/models/flowers/labels/stable:predict",
     .stops_itself = true,
     SX_COMMAND_OPTIONS(rows, options),
     SX_COMMAND_HINTS(hints),

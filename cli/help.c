@@ -68,7 +68,8 @@ void sx_option_help(const sx_option *o, const void *values, char *out, size_t ca
     if (values != NULL) {
         format_default(o, (const char *)values + o->offset, shown, sizeof(shown));
     }
-    snprintf(out, capacity, "%s%s%s", o->help, o->required ? " (required)" : "", shown);
+    snprintf(out, capacity, "%s%s%s%s", o->no_effect ? "no effect: " : "", o->help,
+             o->required ? " (required)" : "", shown);
 }
 
 static void print_option(const sx_option *o, const void *values)
@@ -173,6 +174,8 @@ const sx_help_row sx_environment[] = {
                         "program"},
     {"PJRT_NAMES_AND_LIBRARY_PATHS", "PJRT plugins, as name:path, separated by commas"},
     {"TPU_LIBRARY_PATH", "path of libtpu.so"},
+    {"MODEL_NAME", "the model that serve serves, if no option says it; default: model"},
+    {"MODEL_BASE_PATH", "the directory that contains that model's; default: /models"},
     {"VIRTUAL_ENV", "Python environment whose packages are searched for PJRT plugins"},
     {"TPU_NAME, TPU_CONFIG, TF_CONFIG, COLAB_TPU_ADDR, KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS",
      "the TPU, as TensorFlow's TPUClusterResolver reads them"},

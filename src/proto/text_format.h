@@ -33,4 +33,10 @@ SX_MUST_USE sx_status sx_text_format_print(ProtobufCMessage *message, sx_buf *ou
 SX_MUST_USE sx_status sx_text_format_parse(const ProtobufCMessageDescriptor *type, sx_bytes text,
                                            const char *name, ProtobufCMessage **out_message);
 
+/* The line, from 1, on which value `index` of a repeated message field begins, counted through the
+ * whole text; `holder` is the message that has the field. 0: the text has no such value. */
+size_t sx_text_format_line(const ProtobufCMessageDescriptor *type,
+                           const ProtobufCMessageDescriptor *holder, const char *field,
+                           size_t index, sx_bytes text);
+
 #endif

@@ -28,6 +28,9 @@ struct parser {
     const char *name, *start, *at, *end;
     sx_buf *out;
     int depth;
+    const ProtobufCFieldDescriptor *sought; /* by sx_text_format_line(): */
+    size_t sought_index;                    /* that many of its values come before */
+    const char *found;
 };
 
 struct scope {
@@ -42,13 +45,22 @@ static sx_status parse_message(struct parser *p, const ProtobufCMessageDescripto
 
 static sx_status fail(const struct parser *p, const char *format, ...) SX_PRINTF(2, 3);
 
-static sx_status fail(const struct parser *p, const char *format, ...)
+/* From 1. */
+static size_t line_of(const struct parser *p, const char *at, size_t *out_column)
 {
     size_t line = 1, column = 1;
-    for (const char *c = p->start; c < p->at; c++) {
+    for (const char *c = p->start; c < at; c++) {
         column = *c == '\n' ? 1 : column + 1;
         line += *c == '\n';
     }
+    *out_column = column;
+    return line;
+}
+
+static sx_status fail(const struct parser *p, const char *format, ...)
+{
+    size_t column;
+    const size_t line = line_of(p, p->at, &column);
     char words[400];
     va_list args;
     va_start(args, format);
@@ -371,6 +383,10 @@ static sx_status parse_submessage(struct parser *p, const ProtobufCFieldDescript
 
 static sx_status parse_value(struct parser *p, const ProtobufCFieldDescriptor *field)
 {
+    if (field == p->sought && p->found == NULL && p->sought_index-- == 0) {
+        skip_space(p);
+        p->found = p->at;
+    }
     put_tag(p, field);
     switch (field->type) {
     case PROTOBUF_C_TYPE_MESSAGE:
@@ -492,7 +508,8 @@ sx_status sx_text_format_parse(const ProtobufCMessageDescriptor *type, sx_bytes 
     sx_buf wire;
     sx_buf_init(&wire, INT_MAX);
     const char *start = text.size > 0 ? text.data : "";
-    struct parser p = {name, start, start, start + text.size, &wire, 0};
+    struct parser p = {
+        .name = name, .start = start, .at = start, .end = start + text.size, .out = &wire};
     sx_status status = parse_message(&p, type, '\0');
     if (status == SX_OK && p.at < p.end) {
         status = fail(&p, "expected a field name");
@@ -506,4 +523,24 @@ sx_status sx_text_format_parse(const ProtobufCMessageDescriptor *type, sx_bytes 
     }
     sx_buf_deinit(&wire);
     return status;
+}
+
+size_t sx_text_format_line(const ProtobufCMessageDescriptor *type,
+                           const ProtobufCMessageDescriptor *holder, const char *field,
+                           size_t index, sx_bytes text)
+{
+    sx_buf wire;
+    size_t column;
+    sx_buf_init(&wire, INT_MAX);
+    const char *start = text.size > 0 ? text.data : "";
+    struct parser p = {.name = "",
+                       .start = start,
+                       .at = start,
+                       .end = start + text.size,
+                       .out = &wire,
+                       .sought = protobuf_c_message_descriptor_get_field_by_name(holder, field),
+                       .sought_index = index};
+    sx_status_free(parse_message(&p, type, '\0'));
+    sx_buf_deinit(&wire);
+    return p.found != NULL ? line_of(&p, p.found, &column) : 0;
 }

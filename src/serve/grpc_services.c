@@ -32,25 +32,27 @@ static const char *name_text(sx_bytes view, char text[SX_ROUTE_NAME])
     return text;
 }
 
-static sx_status acquire(sx_rest_call *call, const sx_model_spec *spec)
+static sx_status acquire(sx_rest_call *call, const sx_predict_spec *named)
 {
     char name[SX_ROUTE_NAME], label[SX_ROUTE_NAME];
-    return sx_rest_acquire(call, name_text(spec->name, name), spec->version,
-                           name_text(spec->label, label));
+    const sx_model_spec spec = {.name = name_text(named->name, name),
+                                .version = named->version < 0 ? SX_LATEST_VERSION : named->version,
+                                .label = name_text(named->label, label)};
+    return sx_rest_acquire(call, &spec);
 }
 
 /* Appends the message of the response to `out`. */
 static sx_status predict(sx_rest_call *call, sx_arena *arena, sx_buf *inflated, sx_buf *out)
 {
     sx_bytes message;
-    sx_model_spec spec;
+    sx_predict_spec spec;
     sx_predict_call request;
     sx_tensor *outputs = NULL;
     size_t count = 0;
     const sx_cancel *cancel = sx_http_request_cancel(call->exchange);
     SX_TRY(sx_cancel_check(cancel));
     SX_TRY(sx_grpc_request(call->exchange, sx_rest_max_body_bytes(call->rest), inflated, &message));
-    SX_TRY(sx_model_spec_read(message, &spec));
+    SX_TRY(sx_predict_spec_read(message, &spec));
     if (call->servable == NULL) { /* the message was compressed */
         SX_TRY(acquire(call, &spec));
     }
@@ -115,11 +117,11 @@ static void run_predict(sx_executor_job *base, int worker)
 static sx_status begin_predict(sx_rest_call *call, sx_bytes body)
 {
     sx_bytes message;
-    sx_model_spec spec;
+    sx_predict_spec spec;
     const bool compressed = body.size > 0 && ((const char *)body.data)[0] != 0;
     if (!compressed) {
         SX_TRY(sx_grpc_unframe(body, false, sx_rest_max_body_bytes(call->rest), NULL, &message));
-        SX_TRY(sx_model_spec_read(message, &spec));
+        SX_TRY(sx_predict_spec_read(message, &spec));
         SX_TRY(acquire(call, &spec));
     }
     return sx_rest_submit(call);

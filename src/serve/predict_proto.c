@@ -26,7 +26,7 @@ static bool read_varint(const sx_wire_field *field, uint64_t *out)
 
 /* ---- The spec ---- */
 
-static sx_status read_spec(sx_bytes bytes, sx_model_spec *out)
+static sx_status read_spec(sx_bytes bytes, sx_predict_spec *out)
 {
     sx_wire wire = sx_wire_over(bytes);
     sx_wire_field field;
@@ -62,12 +62,12 @@ static sx_status read_spec(sx_bytes bytes, sx_model_spec *out)
     return SX_OK;
 }
 
-sx_status sx_model_spec_read(sx_bytes message, sx_model_spec *out)
+sx_status sx_predict_spec_read(sx_bytes message, sx_predict_spec *out)
 {
     sx_wire wire = sx_wire_over(message);
     sx_wire_field field;
     bool found = false;
-    *out = (sx_model_spec){.version = -1};
+    *out = (sx_predict_spec){.version = -1};
     while (sx_wire_more(&wire)) {
         if (!sx_wire_next(&wire, &field)) {
             return malformed("request message");
@@ -425,7 +425,7 @@ static sx_status check_complete(const sx_predict_call *call)
     return SX_OK;
 }
 
-sx_status sx_predict_proto_read(sx_bytes message, const sx_model_spec *spec,
+sx_status sx_predict_proto_read(sx_bytes message, const sx_predict_spec *spec,
                                 const sx_serve_signature *signatures, size_t count, sx_arena *arena,
                                 sx_predict_call *out)
 {
@@ -611,7 +611,7 @@ static sx_status put_output(sx_buf *out, const sx_serve_tensor *info, const sx_t
 }
 
 sx_status sx_predict_proto_print(const sx_predict_call *call, const sx_tensor *outputs,
-                                 const sx_model_spec *ran, sx_buf *out)
+                                 const sx_predict_spec *ran, sx_buf *out)
 {
     uint8_t version[1 + SX_WIRE_MAX_VARINT] = {1 << 3 | SX_WIRE_VARINT};
     const size_t version_size = 1 + sx_wire_put_varint(version + 1, (uint64_t)ran->version);

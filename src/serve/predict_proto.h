@@ -20,14 +20,14 @@
 #include "serve/model.h"
 
 /* Views of the message. */
-typedef struct sx_model_spec {
+typedef struct sx_predict_spec {
     sx_bytes name, label, signature; /* empty if not given */
     int64_t version;                 /* -1 if not given */
-} sx_model_spec;
+} sx_predict_spec;
 
 /* The spec of any request message, whose field 1 it is. INVALID_ARGUMENT: malformed bytes, no spec,
  * or a negative version. */
-SX_MUST_USE sx_status sx_model_spec_read(sx_bytes message, sx_model_spec *out);
+SX_MUST_USE sx_status sx_predict_spec_read(sx_bytes message, sx_predict_spec *out);
 
 typedef struct sx_predict_call {
     const sx_serve_signature *signature;
@@ -38,12 +38,12 @@ typedef struct sx_predict_call {
 /* Reads the message of a PredictRequest. Errors: FAILED_PRECONDITION: no such signature;
  * INVALID_ARGUMENT: malformed bytes, inputs that the signature does not have or lacks, types and
  * shapes that do not match; RESOURCE_EXHAUSTED. */
-SX_MUST_USE sx_status sx_predict_proto_read(sx_bytes message, const sx_model_spec *spec,
+SX_MUST_USE sx_status sx_predict_proto_read(sx_bytes message, const sx_predict_spec *spec,
                                             const sx_serve_signature *signatures, size_t count,
                                             sx_arena *arena, sx_predict_call *out);
 
 /* Appends the PredictResponse: `outputs` in typed lists, and the spec of what was run. */
 SX_MUST_USE sx_status sx_predict_proto_print(const sx_predict_call *call, const sx_tensor *outputs,
-                                             const sx_model_spec *ran, sx_buf *out);
+                                             const sx_predict_spec *ran, sx_buf *out);
 
 #endif

@@ -30,15 +30,6 @@ static const char cors_headers[] = "Access-Control-Allow-Origin: *\r\n"
                                    "Access-Control-Allow-Methods: POST, GET\r\n"
                                    "Access-Control-Allow-Headers: Content-Type\r\n";
 
-struct sx_rest_model {
-    sx_lifecycle *lifecycle;
-    sx_model_metrics metrics;
-    /* The time of a request of this version from parsing to printing: a decaying maximum over
-     * recent successful requests; 0 = unknown. */
-    atomic_int_fast64_t cost_ns, cost_version;
-    atomic_int on_executor; /* requests that may use the device: an inline run would wait */
-};
-
 /* Per-thread state, kept between requests. */
 struct context {
     sx_predict_slots slots;
@@ -47,7 +38,6 @@ struct context {
 struct sx_rest {
     sx_rest_config config;
     char *metrics_path;
-    struct sx_rest_model *models; /* [config.model_count] */
     struct context *contexts; /* [config.threads + config.loops]: executor threads, then loops */
     sx_executor *executor;
     const sx_http_server *server;
@@ -125,24 +115,22 @@ static void respond_error(const sx_rest *rest, sx_http_exchange *exchange, sx_st
 
 /* ---- Calls ---- */
 
-/* Records the time of a successful request. A slow one raises the estimate at once, quick ones
- * lower it gradually; a new version starts as unknown. */
-static void note_cost(struct sx_rest_model *model, int64_t version, int64_t sample_ns)
+/* Records the time of a successful request: from parsing to printing. The estimate is a decaying
+ * maximum: a slow one raises it at once, quick ones lower it gradually. */
+static void note_cost(sx_served_pace *pace, int64_t sample_ns)
 {
-    const bool known = atomic_load_explicit(&model->cost_version, memory_order_relaxed) == version;
-    const int64_t before =
-        known ? atomic_load_explicit(&model->cost_ns, memory_order_relaxed) : sample_ns;
+    const int64_t known = atomic_load_explicit(&pace->cost_ns, memory_order_relaxed);
+    const int64_t before = known != 0 ? known : sample_ns;
     const int64_t decayed = before - before / 16 + sample_ns / 16;
-    atomic_store_explicit(&model->cost_ns, SX_MAX(sample_ns, decayed), memory_order_relaxed);
-    atomic_store_explicit(&model->cost_version, version, memory_order_relaxed);
+    atomic_store_explicit(&pace->cost_ns, SX_MAX(sample_ns, decayed), memory_order_relaxed);
 }
 
 /* Whether the loop's thread may run the request itself: only if it is known to be quick, does not
  * wait for the device, and no small input may take long, as an encoded image does. */
 static bool is_quick(const sx_rest_call *call)
 {
-    const struct sx_rest_model *model = call->model;
-    const int64_t cost_ns = atomic_load_explicit(&model->cost_ns, memory_order_relaxed);
+    sx_served_pace *pace = sx_served_pace_of(call->servable);
+    const int64_t cost_ns = atomic_load_explicit(&pace->cost_ns, memory_order_relaxed);
     size_t count;
     const sx_serve_signature *signatures = sx_served_signatures(call->servable, &count);
     for (size_t i = 0; i < count; i++) {
@@ -151,46 +139,17 @@ static bool is_quick(const sx_rest_call *call)
         }
     }
     return cost_ns > 0 && cost_ns < INLINE_NS &&
-           atomic_load_explicit(&model->cost_version, memory_order_relaxed) ==
-               sx_served_version(call->servable) &&
-           atomic_load_explicit(&model->on_executor, memory_order_relaxed) == 0 &&
+           atomic_load_explicit(&pace->on_executor, memory_order_relaxed) == 0 &&
            sx_http_request_body(call->exchange).size <= INLINE_BODY_BYTES &&
            sx_http_request_head(call->exchange)->coding == SX_HTTP_IDENTITY;
 }
 
-static struct sx_rest_model *find_model(sx_rest *rest, const char *name)
+sx_status sx_rest_acquire(sx_rest_call *call, const sx_model_spec *spec)
 {
-    for (size_t i = 0; i < rest->config.model_count; i++) {
-        if (strcmp(sx_lifecycle_name(rest->models[i].lifecycle), name) == 0) {
-            return &rest->models[i];
-        }
-    }
-    return NULL;
-}
-
-static sx_status acquire(sx_rest_call *call, const char *name, int64_t version, const char *label)
-{
-    struct sx_rest_model *model = find_model(call->rest, name);
-    if (model == NULL && version < 0) {
-        return sx_error(SX_NOT_FOUND, "Servable not found for request: Latest(%s)", name);
-    }
-    if (model == NULL) {
-        return sx_error(SX_NOT_FOUND, "Servable not found for request: Specific(%s, %" PRId64 ")",
-                        name, version);
-    }
-    call->model = model;
-    if (label[0] != '\0') {
-        return sx_error(SX_INVALID_ARGUMENT, "Unrecognized servable version label: %s", label);
-    }
-    return sx_lifecycle_acquire(model->lifecycle, version < 0 ? SX_LATEST_VERSION : version,
-                                &call->servable);
-}
-
-sx_status sx_rest_acquire(sx_rest_call *call, const char *model, int64_t version, const char *label)
-{
-    sx_status status = acquire(call, model, version, label);
-    if (status != SX_OK && call->model != NULL) {
-        sx_metrics_count(&call->model->metrics, sx_status_code(status));
+    sx_manager *manager = call->rest->config.manager;
+    sx_status status = sx_manager_acquire(manager, spec, &call->servable);
+    if (status != SX_OK) {
+        sx_manager_count(manager, spec->name, sx_status_code(status));
     }
     return status;
 }
@@ -203,17 +162,19 @@ sx_status sx_rest_submit(sx_rest_call *call)
         call->job.fn(&call->job, rest->config.threads + sx_http_request_loop(call->exchange));
         return SX_OK;
     }
-    call->on_executor = call->model != NULL;
+    call->on_executor = call->servable != NULL;
     if (call->on_executor) {
-        atomic_fetch_add_explicit(&call->model->on_executor, 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(&sx_served_pace_of(call->servable)->on_executor, 1,
+                                  memory_order_relaxed);
     }
     if (sx_executor_submit(rest->executor, &call->job)) {
         return SX_OK;
     }
     if (call->on_executor) {
-        atomic_fetch_sub_explicit(&call->model->on_executor, 1, memory_order_relaxed);
+        atomic_fetch_sub_explicit(&sx_served_pace_of(call->servable)->on_executor, 1,
+                                  memory_order_relaxed);
+        sx_metrics_count(sx_served_metrics(call->servable), SX_UNAVAILABLE);
         sx_served_release(call->servable);
-        sx_metrics_count(&call->model->metrics, SX_UNAVAILABLE);
     }
     return sx_error(SX_UNAVAILABLE, "server overloaded: %zu requests are queued; try again later",
                     rest->config.max_queued);
@@ -230,7 +191,7 @@ sx_status sx_rest_run(sx_rest_call *call, const sx_serve_signature *signature,
     const int64_t begin_ns = sx_now_ns();
     SX_TRY(sx_served_run(call->servable, signature, inputs, sx_http_request_cancel(call->exchange),
                          arena, outputs));
-    sx_latency_add(&call->model->metrics.run_latency, sx_now_ns() - begin_ns);
+    sx_latency_add(&sx_served_metrics(call->servable)->run_latency, sx_now_ns() - begin_ns);
     *out_outputs = outputs;
     return SX_OK;
 }
@@ -238,16 +199,17 @@ sx_status sx_rest_run(sx_rest_call *call, const sx_serve_signature *signature,
 void sx_rest_end(sx_rest_call *call, sx_code code)
 {
     const int64_t end_ns = sx_now_ns();
-    struct sx_rest_model *model = call->model;
+    sx_served_pace *pace = sx_served_pace_of(call->servable);
+    sx_model_metrics *metrics = sx_served_metrics(call->servable);
     if (code == SX_CODE_OK) {
-        note_cost(model, sx_served_version(call->servable), end_ns - call->begun_ns);
-        sx_latency_add(&model->metrics.request_latency, end_ns - call->arrived_ns);
+        note_cost(pace, end_ns - call->begun_ns);
+        sx_latency_add(&metrics->request_latency, end_ns - call->arrived_ns);
     }
-    sx_metrics_count(&model->metrics, code);
-    sx_served_release(call->servable);
+    sx_metrics_count(metrics, code);
     if (call->on_executor) {
-        atomic_fetch_sub_explicit(&model->on_executor, 1, memory_order_relaxed);
+        atomic_fetch_sub_explicit(&pace->on_executor, 1, memory_order_relaxed);
     }
+    sx_served_release(call->servable);
 }
 
 size_t sx_rest_max_body_bytes(const sx_rest *rest)
@@ -257,11 +219,7 @@ size_t sx_rest_max_body_bytes(const sx_rest *rest)
 
 bool sx_rest_ready(const sx_rest *rest)
 {
-    bool ready = true;
-    for (size_t i = 0; i < rest->config.model_count; i++) {
-        ready = ready && sx_lifecycle_ready(rest->models[i].lifecycle);
-    }
-    return ready;
+    return sx_manager_ready(rest->config.manager);
 }
 
 /* ---- Predict ---- */
@@ -373,6 +331,13 @@ static void run_predict(sx_executor_job *base, int worker)
     }
 }
 
+static sx_model_spec spec_of(const sx_route *route)
+{
+    return (sx_model_spec){.name = route->model,
+                           .version = route->version < 0 ? SX_LATEST_VERSION : route->version,
+                           .label = route->label};
+}
+
 static void handle_predict(sx_rest *rest, sx_http_exchange *exchange, const sx_route *route)
 {
     struct predict_job *job = sx_http_request_scratch(exchange);
@@ -380,7 +345,8 @@ static void handle_predict(sx_rest *rest, sx_http_exchange *exchange, const sx_r
                                          .rest = rest,
                                          .exchange = exchange,
                                          .arrived_ns = sx_now_ns()}};
-    sx_status status = sx_rest_acquire(&job->call, route->model, route->version, route->label);
+    const sx_model_spec spec = spec_of(route);
+    sx_status status = sx_rest_acquire(&job->call, &spec);
     if (status == SX_OK) {
         status = sx_rest_submit(&job->call);
     }
@@ -391,50 +357,28 @@ static void handle_predict(sx_rest *rest, sx_http_exchange *exchange, const sx_r
 
 /* ---- The other routes ---- */
 
-/* Keeps only the row of `version`. */
-static sx_status pick_version(const char *model, int64_t version, sx_version_status **rows,
-                              size_t *count)
-{
-    for (size_t i = 0; i < *count; i++) {
-        if ((*rows)[i].version == version) {
-            *rows += i;
-            *count = 1;
-            return SX_OK;
-        }
-    }
-    return sx_error(SX_NOT_FOUND, "Could not find version %" PRId64 " of model %s", version, model);
-}
-
+/* A label in the path is ignored, as in TensorFlow Serving. */
 static sx_status print_model_status(sx_rest *rest, const sx_route *route, sx_arena *arena,
                                     sx_buf *out)
 {
     sx_version_status *rows;
     size_t count;
-    struct sx_rest_model *model = find_model(rest, route->model);
-    if (model == NULL) {
-        return sx_error(SX_NOT_FOUND, "Could not find any versions of model %s", route->model);
-    }
-    sx_status status = sx_lifecycle_status(model->lifecycle, arena, &rows, &count);
-    if (sx_status_code(status) == SX_NOT_FOUND) { /* its message names the base path */
-        sx_status_free(status);
-        return sx_error(SX_NOT_FOUND, "Could not find any versions of model %s", route->model);
-    }
-    SX_TRY(status);
-    if (route->version >= 0) {
-        SX_TRY(pick_version(route->model, route->version, &rows, &count));
-    }
+    SX_TRY(sx_manager_status(rest->config.manager, route->model,
+                             route->version < 0 ? SX_LATEST_VERSION : route->version, arena, &rows,
+                             &count));
     sx_rest_print_status(out, rows, count);
     return SX_OK;
 }
 
 static sx_status print_metadata(sx_rest *rest, const sx_route *route, sx_buf *out)
 {
-    sx_rest_call call = {.rest = rest};
+    const sx_model_spec spec = spec_of(route);
+    sx_served *servable = NULL;
     size_t count = 0;
-    SX_TRY(acquire(&call, route->model, route->version, route->label));
-    const sx_serve_signature *signatures = sx_served_signatures(call.servable, &count);
-    sx_rest_print_metadata(out, route->model, sx_served_version(call.servable), signatures, count);
-    sx_served_release(call.servable);
+    SX_TRY(sx_manager_acquire(rest->config.manager, &spec, &servable));
+    const sx_serve_signature *signatures = sx_served_signatures(servable, &count);
+    sx_rest_print_metadata(out, route->model, sx_served_version(servable), signatures, count);
+    sx_served_release(servable);
     return SX_OK;
 }
 
@@ -504,17 +448,12 @@ static void handle_metrics(sx_rest *rest, sx_http_exchange *exchange, const sx_r
     (void)route;
     sx_buf body;
     sx_buf_init(&body, 0);
-    struct sx_metrics_row *rows = sx_alloc(rest->config.model_count + 1, sizeof(*rows));
-    if (rows == NULL) {
-        respond_message(rest, exchange, 500, "out of memory");
+    sx_status status = sx_manager_print_metrics(rest->config.manager, &body);
+    if (status != SX_OK) {
+        sx_buf_deinit(&body);
+        respond_error(rest, exchange, status);
         return;
     }
-    for (size_t i = 0; i < rest->config.model_count; i++) {
-        rows[i] = (struct sx_metrics_row){sx_lifecycle_name(rest->models[i].lifecycle),
-                                          &rest->models[i].metrics};
-    }
-    sx_metrics_print(rows, rest->config.model_count, &body);
-    sx_free(rows);
     print_server_metrics(rest, &body);
     respond_as(rest, exchange, 200, "text/plain; version=0.0.4", &body);
 }
@@ -607,17 +546,12 @@ sx_status sx_rest_create(const sx_rest_config *config, sx_rest **out_rest)
     rest->config.max_queued = config->max_queued ? config->max_queued : 1024;
     rest->config.max_body_bytes =
         config->max_body_bytes ? config->max_body_bytes : 64 * 1024 * 1024;
-    rest->models = sx_alloc(config->model_count + 1, sizeof(rest->models[0]));
     rest->contexts =
         sx_alloc((size_t)(rest->config.threads + rest->config.loops), sizeof(rest->contexts[0]));
     rest->metrics_path = config->metrics_path != NULL ? sx_strdup(config->metrics_path) : NULL;
-    if (rest->models == NULL || rest->contexts == NULL ||
-        (config->metrics_path != NULL && rest->metrics_path == NULL)) {
+    if (rest->contexts == NULL || (config->metrics_path != NULL && rest->metrics_path == NULL)) {
         status = sx_no_memory("for the REST API");
     } else {
-        for (size_t i = 0; i < config->model_count; i++) {
-            rest->models[i].lifecycle = config->models[i];
-        }
         status = sx_executor_create(rest->config.threads, rest->config.max_queued, &rest->executor);
     }
     if (status != SX_OK) {
@@ -645,7 +579,6 @@ void sx_rest_destroy(sx_rest *rest)
         sx_predict_slots_deinit(&rest->contexts[i].slots);
     }
     sx_free(rest->contexts);
-    sx_free(rest->models);
     sx_free(rest->metrics_path);
     sx_free(rest);
 }

@@ -21,15 +21,14 @@
 
 #include "net/http_server.h"
 #include "serve/executor.h"
-#include "serve/lifecycle.h"
+#include "serve/manager.h"
 #include "serve/predict_json.h"
 
 typedef struct sx_rest sx_rest;
 
 /* A zero takes the default in the comment. */
 typedef struct sx_rest_config {
-    sx_lifecycle **models; /* [model_count]; borrowed until destroy */
-    size_t model_count;
+    sx_manager *manager;   /* required; borrowed until destroy */
     int threads;           /* as many as processors */
     int loops;             /* of the HTTP server; 1 */
     size_t max_queued;     /* 1024 */
@@ -58,16 +57,13 @@ typedef struct sx_rest_call {
     sx_executor_job job; /* its function runs the request */
     sx_rest *rest;
     sx_http_exchange *exchange;
-    struct sx_rest_model *model;
     sx_served *servable;
     int64_t arrived_ns, begun_ns;
     bool on_executor;
 } sx_rest_call;
 
-/* Acquires a version for the call; `version` < 0: the latest; an empty label: none. Errors: those
- * of sx_lifecycle_acquire; INVALID_ARGUMENT: no such label. A failure is counted. */
-SX_MUST_USE sx_status sx_rest_acquire(sx_rest_call *call, const char *model, int64_t version,
-                                      const char *label);
+/* Acquires a version for the call. Errors: those of sx_manager_acquire; they are counted. */
+SX_MUST_USE sx_status sx_rest_acquire(sx_rest_call *call, const sx_model_spec *spec);
 /* Runs the call's function: at once, on the loop's thread, if the version is known to be quick and
  * the request is small, or on the executor; `worker` is its thread, or threads + loop. Without a
  * version, which the function then acquires: always on the executor. UNAVAILABLE: the queue is
@@ -81,7 +77,7 @@ SX_MUST_USE sx_status sx_rest_run(sx_rest_call *call, const sx_serve_signature *
                                   const sx_tensor *inputs, sx_arena *arena,
                                   sx_tensor **out_outputs);
 size_t sx_rest_max_body_bytes(const sx_rest *rest);
-/* Whether every model has a served version. */
+/* sx_manager_ready of its models. */
 bool sx_rest_ready(const sx_rest *rest);
 
 /* Sets the server whose counters the metrics page shows; call it before the server starts. */

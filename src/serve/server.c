@@ -9,22 +9,24 @@
 
 #include <string.h>
 
-#include "base/arena.h"
 #include "base/checked.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "base/pool.h"
 #include "base/ram.h"
 #include "net/grpc.h"
 #include "net/http_server.h"
 #include "net/tls.h"
+#include "serve/config_watch.h"
 #include "serve/grpc_services.h"
-#include "serve/lifecycle.h"
+#include "serve/manager.h"
 #include "serve/rest.h"
 #include "serve/router.h"
 #include "serve/ssl_config.h"
 
 struct sx_server {
-    sx_lifecycle *lifecycle;
+    sx_manager *manager;
+    sx_config_watch *config_watch; /* NULL: without a model_config_file */
     sx_rest *rest;
     sx_grpc_services *services;
     char *ssl_config_file;
@@ -81,6 +83,31 @@ sx_status sx_server_check_metrics_path(const char *path)
     return SX_OK;
 }
 
+/* The models: those of the configuration file, or the one that is named. */
+static sx_status create_models(const sx_server_config *config, sx_server *server)
+{
+    const sx_manager_config manager = {
+        .lifecycle = {.ops = config->ops,
+                      .ops_user = config->ops_user,
+                      .resource_preserving = config->resource_preserving,
+                      .drain_timeout_seconds = config->version_drain_timeout_seconds,
+                      .poll_wait_seconds = config->file_system_poll_wait_seconds,
+                      .max_load_retries = config->max_num_load_retries,
+                      .load_retry_seconds = config->load_retry_interval_seconds,
+                      .load_timeout_seconds = config->load_timeout_seconds},
+        .allow_labels_for_unavailable_models = config->allow_version_labels_for_unavailable_models,
+    };
+    SX_TRY(sx_manager_create(&manager, &server->manager));
+    if (config->model_config_file != NULL) {
+        return sx_config_watch_create(config->model_config_file,
+                                      config->model_config_file_poll_wait_seconds, server->manager,
+                                      &server->config_watch);
+    }
+    const sx_model_config model = {.name = is_given(config->model_name) ? config->model_name : "default",
+                                   .base_path = config->model_base_path};
+    return sx_manager_set_models(server->manager, &model, 1);
+}
+
 sx_status sx_server_create(const sx_server_config *config, sx_server **out_server)
 {
     enum { CONNECTION_BYTES = 40 * 1024 }; /* of memory, with a full read buffer */
@@ -115,23 +142,11 @@ sx_status sx_server_create(const sx_server_config *config, sx_server **out_serve
     }
     sx_budget_init(&server->memory, "all requests together", memory_bytes, NULL);
     server->drain_grace_ms = or_default(config->drain_grace_ms, 30000);
-    const bool named = is_given(config->model_name);
-    const sx_lifecycle_config lifecycle = {
-        .name = named ? config->model_name : "default",
-        .base_path = config->model_base_path,
-        .ops = config->ops,
-        .ops_user = config->ops_user,
-        .poll_wait_seconds = config->file_system_poll_wait_seconds,
-        .max_load_retries = config->max_num_load_retries,
-        .load_retry_seconds = config->load_retry_interval_seconds,
-        .load_timeout_seconds = config->load_timeout_seconds,
-    };
     sx_status status = SX_OK;
-    SX_TRY_GOTO(status, sx_lifecycle_create(&lifecycle, &server->lifecycle), failed);
+    SX_TRY_GOTO(status, create_models(config, server), failed);
 
     const sx_rest_config rest = {
-        .models = &server->lifecycle,
-        .model_count = 1,
+        .manager = server->manager,
         .threads = config->rest_api_num_threads,
         .loops = loops,
         .max_queued = config->max_queued_requests,
@@ -218,33 +233,30 @@ int sx_server_grpc_port(const sx_server *server)
 
 sx_status sx_server_start(sx_server *server)
 {
-    SX_TRY(sx_lifecycle_start(server->lifecycle));
-    return sx_http_server_start(server->http);
+    SX_TRY(sx_manager_start(server->manager));
+    if (server->config_watch != NULL) {
+        SX_TRY(sx_config_watch_start(server->config_watch));
+    }
+    SX_TRY(sx_http_server_start(server->http));
+    sx_log(SX_LOG_INFO, "Exporting HTTP/REST API at:localhost:%d ...", server->port);
+    return SX_OK;
+}
+
+void sx_server_reload(sx_server *server)
+{
+    if (server->config_watch != NULL) {
+        sx_config_watch_reload(server->config_watch);
+    }
 }
 
 bool sx_server_wait_ready(sx_server *server, int timeout_ms)
 {
-    return sx_lifecycle_wait_ready(server->lifecycle, timeout_ms);
+    return sx_manager_wait_ready(server->manager, timeout_ms);
 }
 
 sx_status sx_server_model_error(sx_server *server)
 {
-    sx_arena arena;
-    sx_version_status *rows = NULL;
-    size_t count = 0;
-    if (sx_lifecycle_ready(server->lifecycle)) {
-        return SX_OK;
-    }
-    sx_arena_init(&arena, 0);
-    sx_status status = sx_lifecycle_status(server->lifecycle, &arena, &rows, &count);
-    for (size_t i = 0; i < count && status == SX_OK; i++) {
-        if (rows[i].code != SX_CODE_OK) {
-            status = sx_error(rows[i].code, "cannot load version %lld: %s",
-                              (long long)rows[i].version, rows[i].message);
-        }
-    }
-    sx_arena_deinit(&arena);
-    return status;
+    return sx_manager_error(server->manager);
 }
 
 bool sx_server_stop(sx_server *server)
@@ -272,7 +284,8 @@ bool sx_server_destroy(sx_server *server)
     sx_rest_destroy(server->rest);
     sx_tls_destroy(server->tls);
     sx_free(server->ssl_config_file);
-    const bool all_ended = sx_lifecycle_destroy(server->lifecycle);
+    sx_config_watch_destroy(server->config_watch);
+    const bool all_ended = sx_manager_destroy(server->manager);
     sx_free(server);
     return all_ended;
 }

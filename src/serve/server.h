@@ -15,7 +15,7 @@
 
 #include <sextant/status.h>
 
-#include "serve/model.h"
+#include "serve/manager.h"
 #include "serve/predict_json.h"
 
 typedef struct sx_server sx_server;
@@ -32,8 +32,13 @@ typedef struct sx_server_config {
     int rest_api_num_loops;       /* event loops; half as many as processors */
     int rest_api_timeout_in_ms;   /* 30000 */
     bool rest_api_enable_cors_support;
-    const char *model_name;               /* "default" */
-    const char *model_base_path;          /* required */
+    const char *model_name;        /* "default" */
+    const char *model_base_path;   /* required, unless there is a model_config_file */
+    const char *model_config_file; /* text of a ModelServerConfig, instead of these two */
+    double model_config_file_poll_wait_seconds; /* 0: only on sx_server_reload() */
+    bool allow_version_labels_for_unavailable_models;
+    bool resource_preserving;             /* --version_transition; see lifecycle.h */
+    double version_drain_timeout_seconds; /* 60 */
     double file_system_poll_wait_seconds; /* 1; negative: never poll */
     int max_num_load_retries;             /* 5; negative: none */
     double load_retry_interval_seconds;   /* 60: before the first retry; doubles after each */
@@ -61,21 +66,23 @@ enum {
     SX_MIN_BODY_BYTES = 1024,           /* and of the size of a body */
 };
 
-/* Errors: INVALID_ARGUMENT (port out of range, no model, an unusable certificate, a memory limit
- * below SX_MIN_REQUEST_MEMORY, a max_body_bytes below SX_MIN_BODY_BYTES, a monitoring_path that is
- * no URL path or that of another page), ALREADY_EXISTS (port in use), RESOURCE_EXHAUSTED. Nothing
- * in `config` is kept except the ops. */
+/* Errors: INVALID_ARGUMENT (port out of range, no model, a mistake in the model_config_file, an
+ * unusable certificate, a memory limit below SX_MIN_REQUEST_MEMORY, a max_body_bytes below
+ * SX_MIN_BODY_BYTES, a monitoring_path that is no URL path or that of another page), ALREADY_EXISTS
+ * (port in use), RESOURCE_EXHAUSTED. Nothing in `config` is kept except the ops. */
 SX_MUST_USE sx_status sx_server_check_metrics_path(const char *path); /* those of monitoring_path */
 SX_MUST_USE sx_status sx_server_create(const sx_server_config *config, sx_server **out_server);
 int sx_server_rest_port(const sx_server *server);
 int sx_server_grpc_port(const sx_server *server); /* 0 = none */
 
 SX_MUST_USE sx_status sx_server_start(sx_server *server);
-/* Waits for the first version to be served; false if it failed or took too long. The server keeps
- * running; sx_server_model_error() has the reason. */
+/* Reads the model_config_file again, soon and on another thread; if it has a mistake, that is
+ * logged, and everything stays as it is. Without such a file, nothing happens. */
+void sx_server_reload(sx_server *server);
+/* Waits for a version of every model to be served; false if one failed or took too long. The server
+ * keeps running; sx_server_model_error() has the reason. */
 bool sx_server_wait_ready(sx_server *server, int timeout_ms);
-/* Why nothing is served: the error of the base path or of the newest version; OK if a version is
- * served. */
+/* Why a model is not served: the error of its base path or of its newest version; OK if all are. */
 SX_MUST_USE sx_status sx_server_model_error(sx_server *server);
 
 /* Drains and stops; true if every request ended within the grace period. Idempotent. */

@@ -63,8 +63,11 @@ serve,max-request-memory-bytes,256K,262143,1024T,1125899906842625
 serve,max-in-flight-memory-bytes,262144,1,1024T,1125899906842625
 serve,max-connections,1,0,1000000,1000001
 serve,drain-grace-ms,1,0,1000000000,1000000001
-serve,file-system-poll-wait-seconds,0.001,0.0009,1000000,1000001
-serve,max-num-load-retries,1,0,1000000,1000001
+serve,file-system-poll-wait-seconds,-1000000,-1000001,1000000,1000001
+serve,model-config-file-poll-wait-seconds,0,-1,1000000,1000001
+serve,version-drain-timeout-seconds,0.001,0.0009,1000000,1000001
+serve,load-retry-interval-micros,1,0,1000000000000,1000000000001
+serve,max-num-load-retries,0,-1,1000000,1000001
 serve,load-retry-interval-seconds,0.001,0.0009,1000000,1000001
 serve,load-timeout-seconds,0.001,0.0009,1000000,1000001
 serve,threads,1,0,4096,4097
@@ -110,6 +113,8 @@ serve,drain-grace-ms,30000
 serve,file-system-poll-wait-seconds,1
 serve,max-num-load-retries,5
 serve,load-retry-interval-seconds,60
+serve,version-drain-timeout-seconds,60
+serve,version-transition,availability_preserving
 serve,load-timeout-seconds,300
 serve,monitoring-path,/monitoring/prometheus/metrics
 query,timeout,60

@@ -73,13 +73,7 @@ for words in 'evaluate @ --data x' 'run @ --input x.npy' 'train @ --data x' 'dat
     warns ': empty argument; expected '
 done
 
-# Options of tensorflow_model_server and of other commands.
-fails 2 serve --port=8500
-warns 'unknown option --port; gRPC is not supported; --rest_api_port sets the port of the REST API'
-fails 2 serve --model_config_file=models.config
-warns 'unknown option --model_config_file; a server serves one model, given by --model_name and --model_base_path'
-fails 2 serve --ssl_config_file=x
-warns 'TLS is not supported'
+# Options of other commands.
 fails 2 data show "$data" --examples 3
 warns 'unknown option --examples; use --count'
 fails 2 predict runs/a --data "$data" --count 3

@@ -44,7 +44,6 @@ typedef struct options {
     {option, SX_OPTION_FLAG, SX_OPT(options, unused_flag), why, .no_effect = true}
 /* clang-format on */
 
-static const char no_grpc[] = "gRPC is not served; the REST API is at --rest_api_port";
 static const char no_batching[] = "requests are not combined into batches";
 static const char no_tensorflow[] = "it configures TensorFlow's runtime, which is not used";
 static const char no_tflite[] = "models of TensorFlow Lite are not served";

@@ -55,6 +55,7 @@ data take,channels,1,0,3,4
 compile,batch-size,1,0,16777216,16777217
 compile,iterations-per-loop,1,0,1024,1025
 compile,image-size,1,0,16384,16385
+serve,port,0,-1,65535,65536
 serve,rest-api-port,0,-1,65535,65536
 serve,rest-api-num-threads,1,0,4096,4097
 serve,rest-api-timeout-in-ms,1,0,1000000000,1000000001
@@ -105,6 +106,7 @@ train,log-step-count-steps,100
 evaluate,report-mistakes,48
 evaluate,checkpoint,latest
 serve,model-name,default
+serve,port,8500
 serve,rest-api-port,8501
 serve,rest-api-timeout-in-ms,30000
 serve,max-body-bytes,64M

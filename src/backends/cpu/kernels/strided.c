@@ -249,13 +249,18 @@ static void chunk_select(const strided_data *d, const sx_cpu_call *call, const v
     }
 }
 
+static sx_host_tensor row_of(sx_dtype dtype, int64_t n, void *data)
+{
+    return (sx_host_tensor){.type = {.dtype = dtype, .rank = 1, .dims = {n}}, .data = data};
+}
+
 /* Elements in their carrier, in `to` unless that is how they lie. */
 static const void *carried(sx_dtype dtype, const void *raw, void *to, int64_t n)
 {
     if (dtype == SX_F64 || dtype == SX_I64 || dtype == SX_U64 || dtype == SX_BOOL) {
         return raw;
     }
-    sx_host_tensor t = {.type = sx_type_of(dtype, n), .data = to};
+    const sx_host_tensor t = row_of(dtype, n, to);
     sx_host_load(&t, raw);
     return to;
 }
@@ -273,8 +278,7 @@ static void chunk_row(const strided_data *d, const sx_cpu_call *call, const void
         return;
     }
     d->row(x, 1, y, 1, made, n);
-    sx_host_tensor t = {.type = sx_type_of(d->dtype, n), .data = made};
-    sx_host_round(&t);
+    const sx_host_tensor t = row_of(d->dtype, n, made);
     sx_host_store(&t, out);
 }
 
@@ -301,8 +305,7 @@ static void chunk_clip_any(const strided_data *d, const sx_cpu_call *call, const
     } else {
         CLIP(uint64_t, d->low, d->high)
     }
-    sx_host_tensor t = {.type = sx_type_of(d->dtype, n), .data = made};
-    sx_host_round(&t);
+    const sx_host_tensor t = row_of(d->dtype, n, made);
     sx_host_store(&t, out);
 }
 
@@ -312,9 +315,9 @@ static void chunk_host(const strided_data *d, const sx_cpu_call *call, const voi
 {
     double room[MAX_OPERANDS][CHUNK], made[CHUNK];
     sx_host_tensor t[MAX_OPERANDS];
-    sx_host_tensor y = {.type = sx_type_of(d->dtype, n), .data = made};
+    const sx_host_tensor y = row_of(d->dtype, n, made);
     for (int i = 0; i < d->n_in; i++) {
-        t[i] = (sx_host_tensor){.type = sx_type_of(d->in[i].dtype, n), .data = room[i]};
+        t[i] = row_of(d->in[i].dtype, n, room[i]);
         sx_host_load(&t[i], in[i]);
     }
     sx_status status =

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "backends/cpu/kernel.h"
+#include "base/checked.h"
 #include "graph/host.h"
 #include "graph/ops/attrs.h"
 
@@ -18,7 +19,7 @@ typedef struct move {
 
 typedef struct move_data {
     size_t elem_bytes;
-    int64_t elems; /* of the output, to be filled; 0 = the moves write all of it */
+    bool fills; /* the output, before the moves, which do not write all of it */
     uint64_t fill;
     int n;
     move moves[];
@@ -69,25 +70,6 @@ static void join(move *m)
 }
 
 static void run_move(const sx_cpu_step *step, const sx_cpu_call *call);
-static void run_rows(const sx_cpu_step *step, const sx_cpu_call *call);
-
-/* Whether all moves have the same number of rows, and write them one behind the other. */
-static bool share_rows(const move_data *d)
-{
-    bool ok = d->n > 0;
-    for (int i = 0; i < d->n; i++) {
-        const move *m = &d->moves[i];
-        int64_t extent = 1;
-        for (int k = 1; k < m->rank; k++) {
-            extent += (m->size[k] - 1) * m->to_stride[k];
-        }
-        ok = ok && m->rank > 1 && m->size[0] == d->moves[0].size[0] &&
-             m->to_stride[0] == d->moves[0].to_stride[0] && extent <= m->to_stride[0];
-    }
-    return ok;
-}
-
-enum { GRAIN = 8 * 1024 }; /* elements of a part, at least */
 
 static sx_status prepare_move(const sx_cpu_site *site, sx_cpu_step *step)
 {
@@ -134,7 +116,7 @@ static sx_status prepare_move(const sx_cpu_site *site, sx_cpu_step *step)
             for (int k = 0; k < y->rank; k++) {
                 m.to += a->before.v[k] * m.to_stride[k];
             }
-            d->elems = sx_type_elems(y);
+            d->fills = true;
             sx_host_store_element(y->dtype, a->value, &d->fill);
         } else {
             const int axis = (int)((const sx_axis_attrs *)attrs)->axis;
@@ -142,18 +124,14 @@ static sx_status prepare_move(const sx_cpu_site *site, sx_cpu_step *step)
             along += x->dims[axis];
         }
         if (sx_type_elems(x) == 0 || sx_type_elems(y) == 0) {
-            m = (move){.rank = 1, .size = {0}};
+            m = (move){.rank = 1, .size = {0}, .to_stride = {1}};
         }
         join(&m);
         d->moves[i] = m;
     }
     step->run = run_move;
     step->data = d;
-    if (share_rows(d)) {
-        step->run = run_rows;
-        step->range = d->moves[0].size[0];
-        step->grain = GRAIN * step->range / (sx_type_elems(y) + 1) + 1;
-    }
+    step->range = sx_type_elems(y);
     return SX_OK;
 }
 
@@ -188,9 +166,25 @@ static inline void move_row(const void *from, int64_t from_stride, void *to, int
     }
 }
 
-static void run_one(const move *m, size_t elem_bytes, const char *x, char *y)
+/* Those rows of the first dimension that reach into elements [begin, end) of the output. */
+static move part_of(const move *m, int64_t begin, int64_t end)
 {
-    const int inner = m->rank - 1;
+    move part = *m;
+    const int64_t stride = m->to_stride[0], before = m->to / stride;
+    const int64_t first = SX_MAX(begin / stride - before, (int64_t)0);
+    const int64_t last = SX_MIN((end - 1) / stride - before + 1, m->size[0]);
+    part.size[0] = SX_MAX(last - first, (int64_t)0);
+    part.from += first * m->from_stride[0];
+    part.to += first * stride;
+    return part;
+}
+
+/* What of it lies in elements [begin, end) of the output. */
+static void run_one(const move *whole, size_t elem_bytes, const char *x, char *y, int64_t begin,
+                    int64_t end)
+{
+    const int inner = whole->rank - 1;
+    const move part = part_of(whole, begin, end), *m = &part;
     int64_t at[SX_MAX_RANK] = {0}, from = m->from, to = m->to;
     for (int d = 0; d < m->rank; d++) {
         if (m->size[d] == 0) {
@@ -198,8 +192,16 @@ static void run_one(const move *m, size_t elem_bytes, const char *x, char *y)
         }
     }
     for (;;) {
-        move_row(x + (size_t)from * elem_bytes, m->from_stride[inner], y + (size_t)to * elem_bytes,
-                 m->to_stride[inner], m->size[inner], elem_bytes);
+        const int64_t stride = m->to_stride[inner];
+        const int64_t first = to < begin ? (begin - to + stride - 1) / stride : 0;
+        const int64_t last = to + (m->size[inner] - 1) * stride < end
+                                 ? m->size[inner]
+                                 : (end - to + stride - 1) / stride;
+        if (first < last) {
+            move_row(x + (size_t)(from + first * m->from_stride[inner]) * elem_bytes,
+                     m->from_stride[inner], y + (size_t)(to + first * stride) * elem_bytes, stride,
+                     last - first, elem_bytes);
+        }
         int d = inner - 1;
         for (; d >= 0; d--) { /* the next row */
             from += m->from_stride[d];
@@ -217,55 +219,22 @@ static void run_one(const move *m, size_t elem_bytes, const char *x, char *y)
     }
 }
 
-static void fill(const move_data *d, char *y, int64_t elems)
-{
-    if (d->fill == 0) {
-        memset(y, 0, (size_t)elems * d->elem_bytes);
-    } else if (elems > 0) {
-        memcpy(y, &d->fill, d->elem_bytes);
-        sx_cpu_repeat(y, d->elem_bytes, (size_t)elems * d->elem_bytes);
-    }
-}
-
-/* Where what belongs to row i of a move begins: the border before it and behind it belong to the
- * first and the last. */
-static int64_t row_begin(const move_data *d, int64_t i)
-{
-    const move *m = &d->moves[0];
-    return i == 0 ? 0 : i == m->size[0] ? d->elems : m->to + i * m->to_stride[0];
-}
-
-/* Rows [begin, end) of every move. A border is filled row by row, which the move then finds in the
- * cache. */
-static void run_rows(const sx_cpu_step *step, const sx_cpu_call *call)
-{
-    const move_data *d = step->data;
-    char *y = sx_cpu_out(step, call, 0);
-    const int64_t at_a_time = d->elems > 0 ? 1 : call->end - call->begin;
-    for (int64_t row = call->begin; row < call->end; row += at_a_time) {
-        if (d->elems > 0) {
-            const int64_t from = row_begin(d, row);
-            fill(d, y + (size_t)from * d->elem_bytes, row_begin(d, row + 1) - from);
-        }
-        for (int i = 0; i < d->n; i++) {
-            move m = d->moves[i];
-            m.from += row * m.from_stride[0];
-            m.to += row * m.to_stride[0];
-            m.size[0] = at_a_time;
-            run_one(&m, d->elem_bytes, sx_cpu_in(step, call, i), y);
-        }
-    }
-}
-
 static void run_move(const sx_cpu_step *step, const sx_cpu_call *call)
 {
     const move_data *d = step->data;
-    char *y = sx_cpu_out(step, call, 0);
-    if (d->elems > 0) {
-        fill(d, y, d->elems);
+    char *y = sx_cpu_out(step, call, 0), *first = y + (size_t)call->begin * d->elem_bytes;
+    const size_t bytes = (size_t)(call->end - call->begin) * d->elem_bytes;
+    if (bytes == 0) {
+        return;
+    }
+    if (d->fills && d->fill == 0) {
+        memset(first, 0, bytes);
+    } else if (d->fills) {
+        memcpy(first, &d->fill, d->elem_bytes);
+        sx_cpu_repeat(first, d->elem_bytes, bytes);
     }
     for (int i = 0; i < d->n; i++) {
-        run_one(&d->moves[i], d->elem_bytes, sx_cpu_in(step, call, i), y);
+        run_one(&d->moves[i], d->elem_bytes, sx_cpu_in(step, call, i), y, call->begin, call->end);
     }
 }
 

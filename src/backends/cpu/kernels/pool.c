@@ -4,7 +4,6 @@
 #include "base/checked.h"
 
 enum { MAX_IN = 3 };
-enum { ROW_GRAIN = 8 * 1024 }; /* elements that a part reads, at least */
 
 typedef struct pool_data pool_data;
 typedef void pool_fn(const pool_data *d, const sx_pool_geometry *g, const float *const *in,
@@ -76,22 +75,23 @@ static void run_pool(const sx_cpu_step *step, const sx_cpu_call *call)
     d->pool(d, &d->geometry, in, sx_cpu_out(step, call, 0));
 }
 
-/* Rows [begin, end) of the results of all images, a row being SX_CPU_SPLIT elements of the range: a
- * window that begins some rows lower is one with less padding. */
+/* Forward: the rows of the output that begin in elements [begin, end). */
 static void run_rows(const sx_cpu_step *step, const sx_cpu_call *call)
 {
     const pool_data *d = step->data;
     const sx_pool_geometry *g = &d->geometry;
-    const int64_t end = call->end / SX_CPU_SPLIT;
-    for (int64_t row = call->begin / SX_CPU_SPLIT, next; row < end; row = next) {
-        const int64_t image = row / g->h.out, first = row % g->h.out;
-        sx_pool_geometry part = *g;
-        next = SX_MIN(end, (image + 1) * g->h.out);
-        part.n = 1;
-        part.h.out = next - row;
-        part.h.pad_before -= first * g->h.stride;
-        const float *in = (const float *)sx_cpu_in(step, call, 0) + image * d->image_elems[0];
-        d->pool(d, &part, &in, (float *)sx_cpu_out(step, call, 0) + row * g->w.out * g->c);
+    const float *x = sx_cpu_in(step, call, 0);
+    float *y = sx_cpu_out(step, call, 0);
+    const int64_t row = g->w.out * g->c, last = (call->end + row - 1) / row;
+    for (int64_t at = (call->begin + row - 1) / row, n; at < last; at += n) {
+        const int64_t image = at / g->h.out, first = at % g->h.out;
+        sx_pool_geometry rows = *g;
+        n = SX_MIN(g->h.out - first, last - at);
+        rows.n = 1;
+        rows.h.out = n;
+        rows.h.pad_before -= first * g->h.stride;
+        const float *in[] = {x + image * d->image_elems[0]};
+        d->pool(d, &rows, in, y + at * row);
     }
 }
 
@@ -143,14 +143,6 @@ static const pool_row rows[] = {
     {SX_OPID_avg_pool2d_grad, avg_pool_grad, true, 0},
 };
 
-static void divide_rows(const sx_pool_geometry *g, sx_cpu_step *step)
-{
-    const int64_t row = g->w.out * g->c * g->h.kernel * g->w.kernel;
-    step->run = run_rows;
-    step->range = g->n * g->h.out * SX_CPU_SPLIT;
-    step->grain = SX_CPU_SPLIT * (1 + ROW_GRAIN / (row + 1));
-}
-
 static sx_status prepare_pool(const sx_cpu_site *site, sx_cpu_step *step)
 {
     const sx_node *n = site->nodes[site->n_nodes - 1];
@@ -180,8 +172,9 @@ static sx_status prepare_pool(const sx_cpu_site *site, sx_cpu_step *step)
                 rows[i].pooled_in >= 0 ? &site->in[rows[i].pooled_in] : site->out;
             d->geometry.h.out = pooled->dims[1]; /* perhaps a part: crop.c */
             d->geometry.w.out = pooled->dims[2];
-            if (step->run == run_pool && rows[i].pooled_in < 0) {
-                divide_rows(&d->geometry, step);
+            if (rows[i].pooled_in < 0 && step->run == run_pool && sx_type_elems(site->out) > 0) {
+                step->run = run_rows;
+                step->range = sx_type_elems(site->out);
             }
         }
     }

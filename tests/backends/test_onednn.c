@@ -229,8 +229,69 @@ static void test_backends_onednn__each_member_of_a_team_is_called_once(void **st
     }
 }
 
+/* The result of a forward convolution made for a team, by it or by one thread. */
+static float *forward(const sx_dnn_conv_spec *spec, uint32_t key, bool alone, int64_t *elems)
+{
+    sx_dnn_conv *conv;
+    sx_dnn_slot *slot;
+    assert_ok(sx_dnn_conv_create(spec, &conv));
+    assert_ok(sx_dnn_slot_create(conv, &slot));
+    tensors t = make(spec, key);
+    for (int64_t i = 0; i < t.src; i++) { /* sums are rounded */
+        t.src_data[i] *= 0.1F;
+    }
+    void *scratch = sx_alloc((size_t)sx_dnn_conv_scratch_bytes(conv, false) + 64, 1);
+    assert_non_null(scratch);
+    const int before = sx_dnn_enter(spec->team);
+    sx_dnn_conv_run(conv, slot,
+                    &(sx_dnn_conv_args){.src = t.src_data,
+                                        .filter = t.filter_data,
+                                        .bias = t.bias_data,
+                                        .dst = t.dst_data,
+                                        .scratch = scratch,
+                                        .alone = alone});
+    sx_dnn_leave(before);
+    float *y = t.dst_data;
+    *elems = t.dst;
+    t.dst_data = NULL;
+    sx_free(scratch);
+    end(&t);
+    sx_dnn_slot_destroy(slot);
+    sx_dnn_conv_destroy(conv);
+    return y;
+}
+
+static void test_backends_onednn__one_thread_computes_the_bits_of_a_team(void **state)
+{
+    (void)state;
+    int run = 0;
+    for (uint32_t number = 0; number < CONVOLUTIONS; number++) {
+        sx_dnn_conv_spec spec = spec_of(number);
+        sx_dnn_conv *conv;
+        spec.team = 2 + (int)(number % 3);
+        if (spec.kind != SX_DNN_FORWARD) {
+            continue;
+        }
+        sx_status status = sx_dnn_conv_create(&spec, &conv);
+        if (status != SX_OK) {
+            assert_error(status, SX_UNIMPLEMENTED, "");
+            continue;
+        }
+        sx_dnn_conv_destroy(conv);
+        int64_t elems;
+        float *team = forward(&spec, number * 4, false, &elems);
+        float *alone = forward(&spec, number * 4, true, &elems);
+        assert_memory_equal(team, alone, (size_t)elems * sizeof(float));
+        sx_free(team);
+        sx_free(alone);
+        run++;
+    }
+    assert_true(run > CONVOLUTIONS / 8);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_backends_onednn__convolutions_of_many_shapes),
     cmocka_unit_test(test_backends_onednn__each_member_of_a_team_is_called_once),
+    cmocka_unit_test(test_backends_onednn__one_thread_computes_the_bits_of_a_team),
 };
 SX_TEST_MAIN(tests)

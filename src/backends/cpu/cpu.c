@@ -7,6 +7,7 @@
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/limits.h"
 #include "backends/cpu/onednn2.h"
+#include "backends/cpu/pace.h"
 #include "backends/profile.h"
 #include "base/checked.h"
 #include "base/clock.h"
@@ -64,6 +65,9 @@ typedef struct cpu_run {
     _Atomic(sx_status) fault; /* of the running execution */
     int workers;              /* that run it */
     bool has_blocks;          /* the bases of blocks are set */
+    sx_cpu_pace pace;         /* of a plan with a team */
+    sx_cpu_pacing pacing;     /* of the running execution */
+    int64_t start_ns;         /* the same */
 } cpu_run;
 
 static cpu_platform *platform_of(const sx_executable *e)
@@ -541,11 +545,30 @@ static void run_whole(const cpu_run *r, const sx_cpu_step *s, const sx_cpu_call 
     }
     const int workers = platform_of(r->head.executable)->workers;
     team_step t = {s, call, TEAM_GRAINS * s->grain, workers};
-    sx_dnn_team_run(workers, run_part, &t);
+    if (!call->alone) {
+        sx_dnn_team_run(workers, run_part, &t);
+        return;
+    }
+    const int before = sx_dnn_enter(1);
+    for (int w = 0; w < workers; w++) {
+        run_part(&t, w);
+    }
+    sx_dnn_leave(before);
 }
 
-static void run_step(cpu_run *r, const sx_cpu_step *s, int worker, const sx_cpu_call *call)
+/* Whether the steps that follow are left to one thread of the team. */
+static bool is_alone(cpu_run *r)
 {
+    if (r->pacing == SX_CPU_TEAM && plan_of(r)->team &&
+        sx_cpu_pace_is_late(&r->pace, sx_now_ns() - r->start_ns)) {
+        r->pacing = SX_CPU_TEAM_FAILED;
+    }
+    return r->pacing != SX_CPU_TEAM;
+}
+
+static void run_step(cpu_run *r, const sx_cpu_step *s, int worker, sx_cpu_call *call)
+{
+    call->alone = is_alone(r);
     if (sx_cpu_stops(call, s, NULL)) {
         return;
     }
@@ -999,7 +1022,10 @@ static sx_status cpu_submit(sx_run *head, sx_device_buffer *const *args,
         return status;
     }
     r->recording = r->times_ns != NULL && sx_profile_is_recording(p->profile);
-    const int64_t start = r->recording ? sx_now_ns() : 0;
+    if (plan->team) {
+        r->pacing = sx_cpu_pace_begin(&r->pace);
+    }
+    r->start_ns = r->recording || plan->team ? sx_now_ns() : 0;
     if (plan->parallel) {
         r->workers = p->workers;
         pthread_mutex_lock(&p->running);
@@ -1009,11 +1035,14 @@ static sx_status cpu_submit(sx_run *head, sx_device_buffer *const *args,
         r->workers = 1;
         run_plan(r, 0);
     }
+    const int64_t end = r->recording || plan->team ? sx_now_ns() : 0;
+    if (plan->team && atomic_load(&r->fault) == SX_OK) {
+        sx_cpu_pace_end(&r->pace, r->pacing, end - r->start_ns, p->workers);
+    }
     if (r->recording) {
         r->calls++;
-        const int64_t end = sx_now_ns();
-        keep_event(r, &(sx_profile_event){start, end, SX_PROFILE_EXECUTION, 0, 0});
-        sx_profile_add_execution(p->profile, end - start);
+        keep_event(r, &(sx_profile_event){r->start_ns, end, SX_PROFILE_EXECUTION, 0, 0});
+        sx_profile_add_execution(p->profile, end - r->start_ns);
     }
     sx_dnn_leave(before);
     status = atomic_exchange(&r->fault, SX_OK);

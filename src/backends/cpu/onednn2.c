@@ -20,6 +20,8 @@ extern int omp_get_max_threads(void);
 extern void omp_set_num_threads(int n);
 extern int omp_get_thread_num(void);
 extern int omp_get_num_threads(void);
+extern int omp_get_max_active_levels(void);
+extern void omp_set_max_active_levels(int levels);
 extern void GOMP_parallel(void (*run)(void *user), void *user, unsigned threads, unsigned flags);
 
 /* ---- Signals ---- */
@@ -70,9 +72,11 @@ typedef struct team_work {
 static void run_members(void *user)
 {
     const team_work *w = user;
+    const int before = sx_dnn_enter(1);
     for (int i = omp_get_thread_num(); i < w->team; i += omp_get_num_threads()) {
         w->run(w->user, i);
     }
+    sx_dnn_leave(before);
 }
 
 void sx_dnn_team_run(int team, void (*run)(void *user, int worker), void *user)
@@ -613,7 +617,16 @@ void sx_dnn_conv_run(const sx_dnn_conv *c, const sx_dnn_slot *s, const sx_dnn_co
     if (c->adds && a->added != a->dst) {
         memcpy(a->dst, a->added, (size_t)c->dst_bytes);
     }
+    /* One thread gets the parts of all; oneDNN's GEMM would divide its work anew. */
+    const bool alone = a->alone && !c->has_gemm && c->kind == SX_DNN_FORWARD;
+    const int levels = alone ? omp_get_max_active_levels() : 0;
+    if (alone) {
+        omp_set_max_active_levels(0);
+    }
     dnnl_primitive_execute(c->primitive, s->stream, n, args);
+    if (alone) {
+        omp_set_max_active_levels(levels);
+    }
     if (c->packs && c->kind == SX_DNN_BACKWARD_FILTER) {
         reorder(c, s, PACKED, FILTER);
     }
@@ -638,16 +651,24 @@ sx_status sx_dnn_conv_pack(const sx_dnn_conv *c, void *filter, void *packed)
     return SX_OK;
 }
 
-void sx_dnn_gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float *a, const float *b,
-                 float beta, float *c)
+void sx_dnn_gemm_part(const sx_dnn_product *p, int64_t row, int64_t rows, int64_t column,
+                      int64_t columns)
 {
     sigset_t before;
-    const bool blocked = block_signals(k > MAX_K_ON_STACK, &before);
-    dnnl_sgemm(ta ? 'T' : 'N', tb ? 'T' : 'N', m, n, k, 1.0F, a, ta ? m : k, b, tb ? k : n, beta, c,
-               n);
+    const bool blocked = block_signals(p->k > MAX_K_ON_STACK, &before);
+    dnnl_sgemm(p->ta ? 'T' : 'N', p->tb ? 'T' : 'N', rows, columns, p->k, 1.0F,
+               p->a + row * (p->ta ? 1 : p->k), p->ta ? p->m : p->k,
+               p->b + column * (p->tb ? p->k : 1), p->tb ? p->k : p->n, p->beta,
+               p->c + row * p->n + column, p->n);
     if (blocked) {
         pthread_sigmask(SIG_SETMASK, &before, NULL);
     }
+}
+
+void sx_dnn_gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float *a, const float *b,
+                 float beta, float *c)
+{
+    sx_dnn_gemm_part(&(sx_dnn_product){ta, tb, m, n, k, a, b, beta, c}, 0, m, 0, n);
 }
 
 void sx_dnn_gemm_int8(int64_t m, int64_t n, int64_t k, const uint8_t *a, const int8_t *b,

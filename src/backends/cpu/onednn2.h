@@ -17,7 +17,8 @@
 /* Limits the OpenMP team of the calling thread; returns the old limit, for sx_dnn_leave(). */
 int sx_dnn_enter(int team);
 void sx_dnn_leave(int before);
-/* Calls run(user, worker) for each worker of [0, team), on the threads of oneDNN's team. */
+/* Calls run(user, worker) for each worker of [0, team), on the threads of oneDNN's team, where
+ * oneDNN uses one thread. */
 void sx_dnn_team_run(int team, void (*run)(void *user, int worker), void *user);
 /* Everything that determines which of its kernels run, and so the bits of their results:
  * "onednn:2.6.3 isa:avx512_core_bf16 caches:48K/1,1024K/1,32768K/2". */
@@ -85,6 +86,8 @@ typedef struct sx_dnn_conv_args {
     void *src, *filter, *bias, *dst, *scratch;
     void *added;  /* spec.add; may be dst */
     void *packed; /* the filter, as sx_dnn_conv_pack() made it; NULL: it is packed into scratch */
+    bool alone;   /* a forward convolution made for a team is left to the calling thread: slower,
+                     the same bits */
 } sx_dnn_conv_args;
 void sx_dnn_conv_run(const sx_dnn_conv *conv, const sx_dnn_slot *slot,
                      const sx_dnn_conv_args *args);
@@ -96,6 +99,16 @@ SX_MUST_USE sx_status sx_dnn_conv_pack(const sx_dnn_conv *conv, void *filter, vo
 /* c[m,n] = a[m,k] b[k,n], row-major; ta: a is [k,m], tb: b is [n,k]. beta 0 or 1: added to c. */
 void sx_dnn_gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float *a, const float *b,
                  float beta, float *c);
+typedef struct sx_dnn_product {
+    bool ta, tb;
+    int64_t m, n, k;
+    const float *a, *b;
+    float beta;
+    float *c;
+} sx_dnn_product;
+/* Some rows and columns of c. */
+void sx_dnn_gemm_part(const sx_dnn_product *p, int64_t row, int64_t rows, int64_t column,
+                      int64_t columns);
 /* c[m,n] = a[m,k] b[k,n] of bytes without sign by bytes with sign. */
 void sx_dnn_gemm_int8(int64_t m, int64_t n, int64_t k, const uint8_t *a, const int8_t *b,
                       int32_t *c);

@@ -52,6 +52,7 @@ typedef struct sx_cpu_call {
     int64_t first_example; /* of this shard, in the batch */
     int64_t begin, end;    /* the elements of a ranged step for this call, */
     int part;              /* and which of the parts these are: each may have scratch of its own */
+    bool alone;            /* oneDNN's team is left out: its other threads have no processor */
     sx_budget *memory;     /* of the executable: charged for what host kernels allocate; or NULL */
     const sx_cancel *cancel;   /* looked at between steps and between the trips of loops; or NULL */
     _Atomic(sx_status) *fault; /* of the execution: the first step that failed */

@@ -263,7 +263,8 @@ static void run_conv(const sx_cpu_step *step, const sx_cpu_call *call, void *src
                                         .dst = dst,
                                         .scratch = scratch,
                                         .added = step->n_in > 3 ? sx_cpu_in(step, call, 3) : NULL,
-                                        .packed = d->packed ? sx_cpu_at(call, step->kept) : NULL});
+                                        .packed = d->packed ? sx_cpu_at(call, step->kept) : NULL,
+                                        .alone = call->alone});
 }
 
 /* in: x, filter */

@@ -337,7 +337,8 @@ static void run_int8(const sx_cpu_step *step, const sx_cpu_call *call)
                                         .dst = dst,
                                         .scratch = scratch,
                                         .added = added,
-                                        .packed = ready + d->packed_at});
+                                        .packed = ready + d->packed_at,
+                                        .alone = call->alone});
     if (dst != result) {
         sx_cpu_from_form(d->vec, &d->dst, dst, result, d->dst_elems);
     }

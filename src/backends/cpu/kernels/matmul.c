@@ -19,6 +19,7 @@ enum {
     TINY_OPS = 2048,
     FEW_ROWS_COLUMNS = 64,    /* fewer leave vectors of a panel empty */
     GRAIN_BYTES = 128 * 1024, /* of b, for each worker */
+    GRAIN_FLOPS = 1 << 19,    /* the same, of more rows */
 };
 
 static bool match_matmul(sx_cpu_match *m)
@@ -26,14 +27,46 @@ static bool match_matmul(sx_cpu_match *m)
     return sx_cpu_is_f32(m, m->out[0]);
 }
 
+static sx_dnn_product product_of(const matmul_data *d, const sx_cpu_step *step,
+                                 const sx_cpu_call *call, int64_t p)
+{
+    const float *a = sx_cpu_in(step, call, 0), *b = sx_cpu_in(step, call, 1);
+    float *c = sx_cpu_out(step, call, 0);
+    return (sx_dnn_product){.ta = d->ta,
+                            .tb = d->tb,
+                            .m = d->m,
+                            .n = d->n,
+                            .k = d->k,
+                            .a = d->a != NULL ? a + d->a[p] : a,
+                            .b = d->b != NULL ? b + d->b[p] : b,
+                            .c = c + p * d->m * d->n};
+}
+
 static void run_matmul(const sx_cpu_step *step, const sx_cpu_call *call)
 {
     const matmul_data *d = step->data;
-    const float *a = sx_cpu_in(step, call, 0), *b = sx_cpu_in(step, call, 1);
-    float *c = sx_cpu_out(step, call, 0);
-    for (int64_t p = 0; p < d->products; p++) {
-        sx_dnn_gemm(d->ta, d->tb, d->m, d->n, d->k, d->a != NULL ? a + d->a[p] : a,
-                    d->b != NULL ? b + d->b[p] : b, 0, c + p * d->m * d->n);
+    for (int64_t i = 0; i < d->products; i++) {
+        const sx_dnn_product p = product_of(d, step, call, i);
+        sx_dnn_gemm_part(&p, 0, d->m, 0, d->n);
+    }
+}
+
+/* Columns [begin, end) of each product. */
+static void run_columns(const sx_cpu_step *step, const sx_cpu_call *call)
+{
+    const matmul_data *d = step->data;
+    for (int64_t i = 0; i < d->products; i++) {
+        const sx_dnn_product p = product_of(d, step, call, i);
+        sx_dnn_gemm_part(&p, 0, d->m, call->begin, call->end - call->begin);
+    }
+}
+
+static void run_rows(const sx_cpu_step *step, const sx_cpu_call *call)
+{
+    const matmul_data *d = step->data;
+    for (int64_t i = 0; i < d->products; i++) {
+        const sx_dnn_product p = product_of(d, step, call, i);
+        sx_dnn_gemm_part(&p, call->begin, call->end - call->begin, 0, d->n);
     }
 }
 
@@ -127,6 +160,19 @@ static sx_status prepare_product(const sx_cpu_site *site, const sx_node *product
     return SX_OK;
 }
 
+/* Where one shard has a team, its members multiply what they get of the longer side: oneDNN's GEMM
+ * would divide its sums by the number of threads that it finds, and so the bits. */
+static void divide_product(const matmul_data *d, sx_cpu_step *step)
+{
+    const bool rows = d->m > d->n;
+    const int64_t others = (rows ? d->n : d->m) * d->products;
+    const double flops = 2.0 * (double)d->k * (double)others; /* of one row or column */
+    step->onednn = false;
+    step->run = rows ? run_rows : run_columns;
+    step->range = rows ? d->m : d->n;
+    step->grain = (int64_t)(GRAIN_FLOPS / flops) + 1;
+}
+
 static sx_status prepare_matmul(const sx_cpu_site *site, sx_cpu_step *step)
 {
     SX_TRY(prepare_product(site, site->nodes[0], step));
@@ -138,6 +184,8 @@ static sx_status prepare_matmul(const sx_cpu_site *site, sx_cpu_step *step)
         step->range = d->n;
         step->grain = (GRAIN_BYTES / (int64_t)sizeof(float) + d->k - 1) / d->k;
         step->kernel = "matmul few rows";
+    } else if (step->run == run_matmul && site->plan->team && d->products > 0 && d->k > 0) {
+        divide_product(d, step);
     }
     return SX_OK;
 }

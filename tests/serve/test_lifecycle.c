@@ -988,9 +988,9 @@ static void test_serve_lifecycle__preserves_resources(void **state)
     open_scene(&scene);
     scene.config.resource_preserving = true;
     fake_publish(scene.base, "1", 1, 0, 0, 0);
+    sx_log_set_sink(keep_outages, &seen, SX_LOG_INFO);
     start(&scene);
     wait_served(&scene, 1);
-    sx_log_set_sink(keep_outages, &seen, SX_LOG_INFO);
     assert_ok(sx_lifecycle_acquire(scene.lifecycle, 1, &held));
     fake_publish(scene.base, "2", 2, 20, 0, 0);
     wait_state(&scene, 1, SX_VERSION_UNLOADING, "");

@@ -237,17 +237,16 @@ static void test_serve_model_config__reloads_when_the_file_changes(void **state)
     struct scene scene;
     atomic_int mistakes = 0;
     char text[200];
+    sx_log_set_sink(count_mistakes, &mistakes, SX_LOG_ERROR);
     open_scene(&scene, 0.02);
     write_models(&scene, "ab");
     wait_code(&scene, "b", SX_CODE_OK);
-    sx_log_set_sink(count_mistakes, &mistakes, SX_LOG_ERROR);
     snprintf(text, sizeof(text), "\nmodels { config { name: 'c' base_path: '%s' } }", scene.base);
     write_file(scene.path, text);
     for (int i = 0; i < 1000 && atomic_load(&mistakes) == 0; i++) {
         fake_sleep(5);
     }
     fake_sleep(200);
-    sx_log_set_sink(NULL, NULL, SX_LOG_NONE);
     assert_int_equal(atomic_load(&mistakes), 1); /* not at each look */
     assert_int_equal(ask(&scene, "a"), SX_CODE_OK);
     assert_int_equal(ask(&scene, "b"), SX_CODE_OK);
@@ -255,6 +254,7 @@ static void test_serve_model_config__reloads_when_the_file_changes(void **state)
     wait_code(&scene, "a", SX_NOT_FOUND);
     assert_int_equal(ask(&scene, "b"), SX_CODE_OK);
     close_scene(&scene);
+    sx_log_set_sink(NULL, NULL, SX_LOG_NONE);
 }
 
 static void test_serve_model_config__reloads_when_asked(void **state)

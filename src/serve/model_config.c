@@ -141,9 +141,11 @@ static sx_status read_models(const Tensorflow__Serving__ModelServerConfig *m, sx
                         "%s: custom_model_config is not supported; expected model_config_list",
                         name);
     }
-    const bool given =
-        m->config_case == TENSORFLOW__SERVING__MODEL_SERVER_CONFIG__CONFIG_MODEL_CONFIG_LIST;
-    const size_t count = given ? m->model_config_list->n_config : 0;
+    if (m->config_case != TENSORFLOW__SERVING__MODEL_SERVER_CONFIG__CONFIG_MODEL_CONFIG_LIST) {
+        /* Perhaps a file that is just being written: its models must not be lost. */
+        return sx_error(SX_INVALID_ARGUMENT, "%s: there is no model_config_list", name);
+    }
+    const size_t count = m->model_config_list->n_config;
     sx_model_config *models = sx_arena_array(arena, count + 1, sx_model_config);
     if (models == NULL) {
         return sx_no_memory("for %zu models", count);

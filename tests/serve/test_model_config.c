@@ -57,7 +57,7 @@ static void test_serve_model_config__reads_models(void **state)
     assert_string_equal(m[1].where, "models.config:8: model_config_list.config[1]");
     assert_int_equal(m[2].policy.kind, SX_VERSIONS_ALL);
     assert_int_equal(m[3].policy.latest, 3);
-    assert_ok(parse(&arena, "", &m, &count));
+    assert_ok(parse(&arena, "model_config_list {}", &m, &count));
     assert_int_equal(count, 0);
     sx_arena_deinit(&arena);
 }
@@ -100,6 +100,7 @@ static void test_serve_model_config__names_file_line_and_field(void **state)
          "} "
          "version_labels { key: 'a' value: 2 } } }",
          "version_labels: \"a\" is given twice"},
+        {"", "models.config: there is no model_config_list"},
         {"custom_model_config {}", "models.config: custom_model_config is not supported"},
     };
     for (size_t i = 0; i < SX_COUNT(rows); i++) {

@@ -179,12 +179,14 @@ static void *look(void *user)
     sx_grpc_health *health = user;
     bool stopping = false;
     while (!stopping) {
-        const enum serving now = serving_now(health);
         pthread_mutex_lock(&health->mutex);
-        const struct timespec next = sx_timespec_of(sx_now_ns() + LOOK_MS * (int64_t)1000000);
         while (health->watches == NULL && !health->stopping) {
             pthread_cond_wait(&health->changed, &health->mutex);
         }
+        pthread_mutex_unlock(&health->mutex);
+        const enum serving now = serving_now(health); /* after the wait, which may be long */
+        const struct timespec next = sx_timespec_of(sx_now_ns() + LOOK_MS * (int64_t)1000000);
+        pthread_mutex_lock(&health->mutex);
         stopping = health->stopping;
         struct watch *due = take_due(health, now);
         if (due == NULL && !stopping) {

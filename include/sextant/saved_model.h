@@ -5,9 +5,11 @@
  *     SX_TRY(sx_functions_export(library, functions, signatures, 1, "models/text", NULL, &dir));
  *     sx_text_free(dir);
  *
- * The functions that a signature needs are written as functions of TensorFlow's graph, with calls,
- * branches and loops; variables with the values that they have now. Strings and unknown shapes stay
- * what they are. To load it again: sextant/infer.h, `sextant run`. */
+ * A signature is written with the nodes of what it calls, branches and loops as functions of
+ * TensorFlow's graph; variables with the values that they have now. Strings and unknown shapes stay
+ * what they are. TensorFlow's tape goes through it, but not through functions with effects
+ * (assignments, asserts, prints) or custom gradients. To load it again: sextant/infer.h, `sextant
+ * run`. */
 #ifndef SEXTANT_SAVED_MODEL_H
 #define SEXTANT_SAVED_MODEL_H
 

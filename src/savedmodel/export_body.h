@@ -3,10 +3,10 @@
  *
  *   an operator of one node           its `to_tf`; an attribute that is an operand replaces the
  *                                     constant that `to_tf` writes for it, as `from_tf` reads it
- *   call                              what it calls, in its place: TensorFlow has gradients of that;
- *                                     of what has effects StatefulPartitionedCall
- *   if, while                         If, While, or their stateless forms, which get the values of
- *                                     variables where nothing in them has effects
+ *   call                              what it calls, in its place: TensorFlow has gradients of
+ *                                     that; of what has effects StatefulPartitionedCall
+ *   if, while                         If, While; where nothing in them has effects the stateless
+ *                                     ones, which get the values of variables
  *   map                               a loop over lists of tensors, as tf.map_fn makes it
  *   variable_handle                   in other functions an argument: resources are handed down
  *                                     from the graph, as TensorFlow 2 does

@@ -379,8 +379,8 @@ static sx_status import_glimpse(sx_tf_op_node *x)
     const bool centered = sx_tf_read_bool(n, "centered", true),
                normalized = sx_tf_read_bool(n, "normalized", true),
                zeros = sx_tf_read_is(n, "noise", "zero", false),
-               corner = !(centered && normalized) &&
-                        strcmp(x->n->node->op, "ExtractGlimpseV2") == 0;
+               corner =
+                   !(centered && normalized) && strcmp(x->n->node->op, "ExtractGlimpseV2") == 0;
     sx_value v = SX_NO_VALUE, offsets = SX_NO_VALUE, size = SX_NO_VALUE, inside[2];
     sx_ints sizes = {0};
     SX_TRY(sx_tf_operand(x, 0, &v));

@@ -103,7 +103,8 @@ static sx_status create_models(const sx_server_config *config, sx_server *server
                                       config->model_config_file_poll_wait_seconds, server->manager,
                                       &server->config_watch);
     }
-    const sx_model_config model = {.name = is_given(config->model_name) ? config->model_name : "default",
+    const sx_model_config model = {.name = is_given(config->model_name) ? config->model_name
+                                                                        : "default",
                                    .base_path = config->model_base_path};
     return sx_manager_set_models(server->manager, &model, 1);
 }

@@ -31,8 +31,8 @@ run_line() {
             ran=$line
             [ "$code" = 6 ] || fail "expected exit code 6"
             grep -qE 'pip install|no TPU found' err || fail 'it is not said what is missing' ;;
-        *' &')
-            eval "$(sed "s/8501/$port/" <<<"$line")" >server.out 2>&1
+        *' &') # the ports of the README may be taken
+            eval "$(sed "s/8501/$port/; s/sextant serve/& --port=0/" <<<"$line")" >server.out 2>&1
             server=$!
             for _ in $(seq 600); do
                 ! grep -q "^Serving flowers at http://.*:$port" server.out || break

@@ -22,7 +22,8 @@ static const sx_option rows[] = {
     {"batch-size", SX_OPTION_INT, SX_OPT(options, batch_size),
      "examples per step; default: 16 to train, 1 to predict", "N", .min = 1, .max = 1 << 24},
     {"precision", SX_OPTION_CHOICE, SX_OPT(options, precision),
-     "compute type of the layers of a zoo model or C file; default: float32",
+     "compute type of the layers of a zoo model or C file, or of a SavedModel's convolutions; "
+     "default: float32",
      .choices = "bfloat16|float32"},
     {"param", SX_OPTION_EACH, SX_OPT(options, param), "model parameter; may also follow --",
      "NAME=VALUE"},

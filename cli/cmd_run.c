@@ -277,7 +277,8 @@ static sx_status load(sx_invocation *inv, const char *dir, sx_servable **out)
                                         .lazy = true, /* it runs once, any number of rows */
                                         .on_profile = o->profile ? print_kernel : NULL,
                                         .profile_user = printed,
-                                        .int8 = int8};
+                                        .int8 = int8,
+                                        .bfloat16 = sx_int8_args_want_bfloat16(&o->int8_args)};
     sx_status status = sx_servable_load(dir, &wanted, out);
     return sx_status_code(status) == SX_NOT_FOUND
                ? sx_dir_explain(status, &inv->arena, dir, SX_WANTED_SAVED_MODEL)

@@ -357,6 +357,7 @@ static sx_status run(sx_invocation *inv)
                                     .memory_limit_bytes = o->model_memory_limit,
                                     .tags = o->saved_model_tags,
                                     .compile_at_load = true};
+    runtime.bfloat16 = sx_int8_args_want_bfloat16(&o->int8_args);
     sx_server_config config;
     sx_server *server = NULL;
     sigset_t blocked, unblocked;

@@ -7,6 +7,7 @@
 
 #include <sextant/data.h>
 
+#include "backends/cpu/options.h"
 #include "base/checked.h"
 #include "base/memory.h"
 #include "data_args.h"
@@ -31,7 +32,23 @@ sx_status sx_int8_args_check(sx_invocation *inv, const sx_int8_args *args)
                      args->calibration.count > 0 ? sx_option_typed(inv, "calibration")
                                                  : sx_option_typed(inv, "calibration-examples"));
     }
+    if (status == SX_OK && sx_int8_args_want_bfloat16(args)) {
+        sx_say_bfloat16();
+    }
     return sx_usage(inv, status);
+}
+
+bool sx_int8_args_want_bfloat16(const sx_int8_args *args)
+{
+    return args->precision != NULL && strcmp(args->precision, "bfloat16") == 0;
+}
+
+void sx_say_bfloat16(void)
+{
+    if (!sx_cpu_has_bf16()) {
+        fprintf(stderr, "bfloat16: this processor multiplies it no faster than float32; the CPU "
+                        "computes in float32\n");
+    }
 }
 
 /* ---- The report ---- */

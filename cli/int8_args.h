@@ -1,4 +1,4 @@
-/* Shared by commands that run a SavedModel: --precision int8 and the examples that it needs. */
+/* Shared by commands that run a SavedModel: --precision, and the examples that int8 needs. */
 #ifndef SX_CLI_INT8_ARGS_H
 #define SX_CLI_INT8_ARGS_H
 
@@ -15,9 +15,9 @@ typedef struct sx_int8_args {
 /* The rows, for a command whose options struct has the field `int8_args`. */
 #define SX_INT8_ARGS_ROWS(type)                                                                 \
     {"precision", SX_OPTION_CHOICE, SX_OPT(type, int8_args.precision),                          \
-     "arithmetic of convolutions and matrix products; int8 is faster and slightly less exact; " \
-     "default: float32",                                                                        \
-     .choices = "float32|int8"},                                                                \
+     "arithmetic of convolutions and matrix products; int8 is faster and slightly less exact, " \
+     "bfloat16 (convolutions) is so on processors that multiply it fast; default: float32",     \
+     .choices = "float32|bfloat16|int8"},                                                                \
         {"calibration", SX_OPTION_LIST, SX_OPT(type, int8_args.calibration),                    \
          "with --precision int8: examples of what the model will be given: data, if it takes "  \
          "encoded images, else arrays of the inputs",                                           \
@@ -28,8 +28,11 @@ typedef struct sx_int8_args {
             .min = 1, .max = 1 << 20                                                            \
     }
 
-/* A usage error if one of the options needs another. */
+/* A usage error if one of the options needs another. Says on stderr if bfloat16 gains nothing. */
 SX_MUST_USE sx_status sx_int8_args_check(sx_invocation *inv, const sx_int8_args *args);
+bool sx_int8_args_want_bfloat16(const sx_int8_args *args);
+/* The message of sx_int8_args_check(): that this processor is no faster in bfloat16. */
+void sx_say_bfloat16(void);
 
 /* Reads the examples for a signature (NULL = serving_default) of the SavedModel in `dir`, which may
  * have versions, and sets *out to a calibration in the invocation's arena that prints its report to

@@ -4,11 +4,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "backends/cpu/options.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/pool.h"
 #include "compile_model.h"
 #include "generated_inputs.h"
+#include "int8_args.h"
 #include "runtime/session.h"
 #include "savedmodel/predictor.h"
 #include "savedmodel/versions.h"
@@ -172,9 +174,7 @@ static sx_status fill_signature(job *j, const sx_generated_sizes *sizes)
 
 static sx_status check_saved(sx_invocation *inv, const sx_profile_request *r)
 {
-    const char *given = r->precision != NULL                          ? "--precision"
-                        : r->params->count > 0 || inv->rest.count > 0 ? "a parameter"
-                                                                      : NULL;
+    const char *given = r->params->count > 0 || inv->rest.count > 0 ? "a parameter" : NULL;
     if (r->mode != NULL && strcmp(r->mode, "predict") != 0) {
         return sx_usage(inv, sx_error(SX_INVALID_ARGUMENT,
                                       "%s is a SavedModel, which has no training step; use "
@@ -191,14 +191,19 @@ static sx_status check_saved(sx_invocation *inv, const sx_profile_request *r)
 static sx_status profile_saved(job *j, const char *dir)
 {
     const sx_profile_request *r = j->r;
+    const bool bfloat16 = r->precision != NULL && strcmp(r->precision, "bfloat16") == 0;
     const sx_predictor_options options = {.device = "cpu",
                                           .threads = r->threads,
                                           .memory_limit_bytes = -1,
                                           .compile_at_load = true,
+                                          .bfloat16 = bfloat16,
                                           .profile = j->out->profile};
     SX_TRY(check_saved(j->inv, r));
     j->out->batch = r->batch > 0 ? r->batch : PREDICT_BATCH;
-    j->out->precision = sx_dtype_name(SX_F32);
+    j->out->precision = sx_dtype_name(bfloat16 && sx_cpu_has_bf16() ? SX_BF16 : SX_F32);
+    if (bfloat16) {
+        sx_say_bfloat16();
+    }
     const sx_generated_sizes sizes = {
         .batch = j->out->batch, .image = r->image_size, .other = r->open_size};
     SX_TRY(sx_predictor_load(dir, &options, &j->predictor));

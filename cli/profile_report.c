@@ -153,6 +153,38 @@ static void put_kernels(sx_buf *out, const sx_profile_report *r, int rows)
     }
 }
 
+/* Bytes that kernels read and write for an example: those of convolutions and products of matrices,
+ * and of all others but the optimizer's. */
+static void count_bytes(const sx_profile_report *r, double *products, double *between)
+{
+    static const char *const of_products[] = {"conv2d", "matmul", "stem"};
+    const double examples = (double)r->run->steps * (double)r->run->batch;
+    *products = *between = 0;
+    for (int i = 0; i < r->causes->n_groups; i++) {
+        const sx_profile_kernel *k = &r->causes->groups[i];
+        bool is_product = false;
+        for (size_t p = 0; p < SX_COUNT(of_products); p++) {
+            is_product =
+                is_product || strncmp(k->kernel, of_products[p], strlen(of_products[p])) == 0;
+        }
+        const bool is_update =
+            strncmp(k->kernel, "apply_", 6) == 0 || strcmp(k->kernel, "all_finite") == 0;
+        *products += is_product ? k->bytes / examples : 0;
+        *between += is_product || is_update ? 0 : k->bytes / examples;
+    }
+}
+
+static void put_bytes(sx_buf *out, const sx_profile_report *r)
+{
+    double products, between;
+    count_bytes(r, &products, &between);
+    sx_buf_puts(out, "bytes read and written for an example: ");
+    sx_buf_put_size(out, products);
+    sx_buf_puts(out, " by convolutions and products, ");
+    sx_buf_put_size(out, between);
+    sx_buf_puts(out, " between them\n");
+}
+
 static void put_causes(sx_buf *out, const sx_profile_report *r)
 {
     const sx_profile_causes *c = r->causes;
@@ -177,6 +209,7 @@ void sx_put_profile_report(sx_buf *out, const sx_profile_report *r, int rows)
     put_groups(out, r);
     put_kernels(out, r, rows);
     put_causes(out, r);
+    put_bytes(out, r);
     sx_put_profile_verdict(out, r->causes, r->limits);
     sx_buf_putc(out, '\n');
 }
@@ -236,16 +269,19 @@ sx_status sx_put_profile_json(sx_buf *out, const sx_profile_report *r)
 {
     const sx_profile_causes *c = r->causes;
     const double ms = 1e3 / r->run->threads / (double)r->run->steps;
+    double products, between;
     char *text = NULL;
     sx_buf verdict;
+    count_bytes(r, &products, &between);
     sx_buf_init(&verdict, 1 << 12);
     sx_put_profile_verdict(&verdict, c, r->limits);
     json_t *object = json_pack(
-        "{s:s, s:s, s:s?, s:s, s:I, s:i, s:I, s:f, s:o, s:o, s:o, s:o, s:s}", "model", r->model,
-        "mode", r->run->train ? "train" : "predict", "signature", r->run->signature, "precision",
-        r->run->precision, "batch", (json_int_t)r->run->batch, "threads", r->run->threads, "steps",
-        (json_int_t)r->run->steps, "ms_per_step", c->total * ms, "limits", limits_json(r),
-        "causes_ms_per_step", causes_json(c->causes, ms, SX_CAUSES), "groups",
+        "{s:s, s:s, s:s?, s:s, s:I, s:i, s:I, s:f, s:f, s:f, s:o, s:o, s:o, s:o, s:s}", "model",
+        r->model, "mode", r->run->train ? "train" : "predict", "signature", r->run->signature,
+        "precision", r->run->precision, "batch", (json_int_t)r->run->batch, "threads",
+        r->run->threads, "steps", (json_int_t)r->run->steps, "ms_per_step", c->total * ms,
+        "product_bytes_per_example", products, "other_bytes_per_example", between, "limits",
+        limits_json(r), "causes_ms_per_step", causes_json(c->causes, ms, SX_CAUSES), "groups",
         kernels_json(r, c->groups, c->n_groups), "kernels", kernels_json(r, c->kernels, c->n),
         "verdict", sx_buf_text(&verdict));
     sx_status status = sx_json_text(object, JSON_INDENT(2) | JSON_ENSURE_ASCII, &text);

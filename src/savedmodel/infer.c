@@ -120,6 +120,7 @@ sx_status sx_servable_load(const char *dir, const sx_servable_options *options,
                                          .cancel = &cancel,
                                          .profile = s->profile,
                                          .int8 = options->int8,
+                                         .bfloat16 = options->bfloat16,
                                          .tags = options->tags};
     status = status == SX_OK ? sx_version_find(dir, &s->arena, &dir) : status;
     if (status == SX_OK) {

@@ -44,6 +44,7 @@ typedef struct sx_predictor_options {
      * is compiled; used by the load alone. NULL = none. */
     const sx_cancel *cancel;
     const sx_int8_calibration *int8; /* as in sx_servable_options; NULL = float32 */
+    bool bfloat16;                   /* as in sx_servable_options */
     struct sx_profile *profile;      /* as in sx_cpu_options; outlives the predictor */
 } sx_predictor_options;
 

@@ -36,6 +36,23 @@ ok run m --input x.npy --precision int8 --calibration image=x.npy --signature te
 warns 'calibrated with 256 examples of tensors'
 ok run m --input x.npy --precision float32
 quiet
+# bfloat16 needs no examples. A processor that is no faster at it computes in float32, and says so.
+ok run m --input x.npy --json
+mv out float32
+ok run m --input x.npy --precision bfloat16 --json
+if grep -q 'no faster than float32' err; then
+    cmp float32 out || fail 'not the bits of float32'
+fi
+SEXTANT_CPU_BF16=1 ok run m --input x.npy --precision bfloat16 --json
+python3 - <<'PY' || fail 'bfloat16 differs too much from float32'
+import json
+rows = [json.load(open(name))["predictions"] for name in ("out", "float32")]
+off = [max(abs(p - q) for p, q in zip(a["probabilities"], b["probabilities"])) for a, b in zip(*rows)]
+fast = "no faster" not in open("err").read()
+assert max(off) < 0.03 and fast == (max(off) > 0), max(off)
+PY
+fails 2 run m --input x.npy --precision bfloat16 --calibration x.npy
+warns '--calibration is for --precision int8'
 # The server.
 start default --model_base_path="$PWD/m" --precision=int8 --calibration="generated:digits?n=300&seed=3" \
     --calibration_examples=100

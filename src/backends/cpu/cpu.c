@@ -14,6 +14,11 @@
 #include "base/memory.h"
 #include "base/pool.h"
 
+bool sx_cpu_has_bf16(void)
+{
+    return sx_dnn_has_bf16();
+}
+
 typedef struct cpu_platform {
     sx_platform head;
     sx_device device;
@@ -23,6 +28,7 @@ typedef struct cpu_platform {
     sx_profile *profile; /* the options' */
     int eval_shards;     /* the options' */
     bool integers;       /* the options' */
+    bool bfloat16;       /* the options' */
     sx_pool *pool;
     pthread_mutex_t running; /* the pool has one run at a time */
     sx_cpu_shared *shared;
@@ -96,6 +102,7 @@ static sx_status cpu_open(const sx_platform_options *options, sx_platform **out)
     p->profile = options->cpu.profile;
     p->eval_shards = options->cpu.eval_shards;
     p->integers = options->cpu.integers;
+    p->bfloat16 = options->cpu.bfloat16;
     sx_status status = sx_cpu_shared_create(&p->shared);
     if (status == SX_OK && p->workers > 1) {
         status = sx_pool_create(p->workers, &p->pool);
@@ -276,6 +283,7 @@ static sx_status cpu_compile(sx_platform *platform, const sx_graph *graph,
                              .eval_shards = platform_of(&e->head)->eval_shards,
                              .frozen = options->frozen,
                              .integers = platform_of(&e->head)->integers,
+                             .bfloat16 = platform_of(&e->head)->bfloat16,
                              .workers = platform_of(&e->head)->workers,
                              .executable = &e->head,
                              .shared = platform_of(&e->head)->shared};

@@ -280,10 +280,13 @@ static sx_status narrow_value(insertion *in, int value, const sx_cpu_form *form,
 
 /* ---- Packing all values ---- */
 
-static bool may_narrow(const sx_cpu_planner *p, int value, const sx_cpu_form *forms)
+/* What is the same in every execution is made once, for steps that prepare it in a form of their
+ * own. */
+static bool may_narrow(const sx_cpu_planner *p, int value, const sx_cpu_form *forms,
+                       const bool *frozen)
 {
     const sx_cpu_pvalue *v = &p->values[value];
-    return forms[value].dtype != SX_F32 && v->root == value && !v->placed && !v->constant &&
+    return forms[value].dtype != SX_F32 && !frozen[value] && v->root == value && !v->placed && !v->constant &&
            v->bytes >= LEAST_BYTES && (v->own || p->plan->shards == 1) && v->maker >= 0 &&
            p->units[v->maker].sharded && p->units[v->maker].step >= 0;
 }
@@ -294,14 +297,18 @@ sx_status sx_cpu_narrow(sx_cpu_planner *p)
     int n_operands = 0;
     bool *bf16 = sx_arena_array(&p->scratch, n_values + 1, bool);
     sx_cpu_form *forms = sx_arena_array(&p->scratch, n_values + 1, sx_cpu_form);
+    bool *frozen = sx_arena_array(&p->scratch, n_values + 1, bool);
     int *count = sx_arena_array(&p->scratch, n_values + 1, int);
-    if (bf16 == NULL || forms == NULL || count == NULL) {
+    if (frozen == NULL || bf16 == NULL || forms == NULL || count == NULL) {
         return sx_cpu_no_memory();
     }
     mark_bf16(p->g, bf16);
     find_forms(p->g, bf16, forms);
+    if (p->plan->frozen) {
+        sx_mark_frozen(p->g, frozen);
+    }
     for (int v = 1; v < n_values; v++) {
-        count[v] = may_narrow(p, v, forms) ? 0 : -1;
+        count[v] = may_narrow(p, v, forms, frozen) ? 0 : -1;
     }
     /* Counts the readers of each value; -1 for a value with a reader outside the sharded stages, or
      * one that reads its bytes as another dtype. */

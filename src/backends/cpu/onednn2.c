@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -107,8 +108,10 @@ static bool has_isa(dnnl_cpu_isa_t isa)
 
 bool sx_dnn_has_bf16(void)
 {
+    const char *all = getenv("SEXTANT_CPU_BF16");
     return has_isa(dnnl_cpu_isa_avx512_core_amx) ||
-           (has_isa(dnnl_cpu_isa_avx512_core_bf16) && !has_slow_vectors());
+           (has_isa(dnnl_cpu_isa_avx512_core_bf16) &&
+            (!has_slow_vectors() || (all != NULL && strcmp(all, "1") == 0)));
 }
 
 bool sx_dnn_has_int8(void)
@@ -275,8 +278,8 @@ static dnnl_data_type_t type_of(sx_dtype dtype)
     return dtype == SX_U8 ? dnnl_u8 : dtype == SX_I8 ? dnnl_s8 : dnnl_f32;
 }
 
-/* A primitive of floats always writes f32; the forward convolution used as the hint of a backward
- * one reads and writes the narrow type. */
+/* A primitive of floats writes f32, or an image in bfloat16 where asked to; the forward convolution
+ * used as the hint of a backward one reads and writes the narrow type. */
 static sx_status describe(conv_maker *m)
 {
     sx_status status = SX_OK;
@@ -286,18 +289,20 @@ static sx_status describe(conv_maker *m)
     const dnnl_data_type_t narrow = i != NULL       ? type_of(i->src)
                                     : m->spec->bf16 ? dnnl_bf16
                                                     : dnnl_f32;
-    const dnnl_data_type_t made = i != NULL ? type_of(i->dst) : dnnl_f32;
+    const dnnl_data_type_t made = i != NULL                               ? type_of(i->dst)
+                                  : m->spec->bf16 && m->spec->bf16_result ? dnnl_bf16
+                                                                          : dnnl_f32;
     int64_t in = g->groups * g->c, out = g->groups * g->o;
     dnnl_dims_t src = {g->n, in, g->h.in, g->w.in}, dst = {g->n, out, g->h.out, g->w.out};
     dnnl_dims_t bias = {out};
     DNN_TRY(nhwc(&m->src, src, narrow), "source");
     DNN_TRY(nhwc(&m->dst, dst, c->kind == SX_DNN_FORWARD ? made : narrow), "result");
-    DNN_TRY(nhwc(&c->md[SRC], src, c->kind == SX_DNN_BACKWARD_DATA ? dnnl_f32 : narrow), "source");
+    DNN_TRY(nhwc(&c->md[SRC], src, c->kind == SX_DNN_BACKWARD_DATA ? made : narrow), "source");
     c->md[DST] = m->dst;
     c->dst_bytes = (int64_t)dnnl_memory_desc_get_size(&m->dst);
     DNN_TRY(dnnl_memory_desc_init_by_tag(&c->md[BIAS], 1, bias, dnnl_f32, dnnl_x), "bias");
-    status =
-        i != NULL ? describe_filter(m, dnnl_s8, dnnl_s8) : describe_filter(m, dnnl_f32, narrow);
+    status = i != NULL ? describe_filter(m, dnnl_s8, dnnl_s8)
+                       : describe_filter(m, m->spec->bf16_filter ? dnnl_bf16 : dnnl_f32, narrow);
     describe_windows(m);
 done:
     return status;
@@ -644,11 +649,16 @@ sx_status sx_dnn_conv_pack(const sx_dnn_conv *c, void *filter, void *packed)
 {
     sx_dnn_slot *s;
     SX_TRY(sx_dnn_slot_create(c, &s));
+    sx_dnn_conv_pack_in(c, s, filter, packed);
+    sx_dnn_slot_destroy(s);
+    return SX_OK;
+}
+
+void sx_dnn_conv_pack_in(const sx_dnn_conv *c, const sx_dnn_slot *s, void *filter, void *packed)
+{
     dnnl_memory_set_data_handle_v2(s->memory[FILTER], filter, s->stream);
     dnnl_memory_set_data_handle_v2(s->memory[PACKED], packed, s->stream);
     reorder(c, s, FILTER, PACKED);
-    sx_dnn_slot_destroy(s);
-    return SX_OK;
 }
 
 void sx_dnn_gemm_part(const sx_dnn_product *p, int64_t row, int64_t rows, int64_t column,

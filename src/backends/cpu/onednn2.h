@@ -53,14 +53,17 @@ typedef struct sx_dnn_conv_spec {
      * dst: for an image elsewhere 2.6 has slower 1x1 kernels (bench/README.md), so it is copied. */
     bool add;
     sx_dnn_act act;
-    bool bf16; /* images that are read are bfloat16; results, filter and bias are float32 */
+    bool bf16;        /* images that are read are bfloat16; results, filter and bias are float32, */
+    bool bf16_result; /* with bf16, but an image that is the result is bfloat16, too */
+    bool bf16_filter; /* a filter that is read lies there as bfloat16, with or without bf16 */
     const sx_dnn_integers *integers; /* NULL: of floats */
     int team;
     bool packs_alone; /* the filter is packed by sx_dnn_conv_pack() on a thread among others: that
                          uses no team */
 } sx_dnn_conv_spec;
 
-/* Whether this processor multiplies bfloat16 faster than float32 (AMX; AVX512_BF16 of most). */
+/* Whether this processor multiplies bfloat16 faster than float32 (AMX; AVX512_BF16 of most).
+ * SEXTANT_CPU_BF16=1 says that every AVX512_BF16 does (tests). */
 bool sx_dnn_has_bf16(void);
 
 /* Whether this processor multiplies integers of 8 bits and sums them up in 32 bits, in one
@@ -80,7 +83,7 @@ typedef struct sx_dnn_slot sx_dnn_slot;
 SX_MUST_USE sx_status sx_dnn_slot_create(const sx_dnn_conv *conv, sx_dnn_slot **out);
 void sx_dnn_slot_destroy(sx_dnn_slot *slot); /* NULL is fine */
 
-/* f32 (but see spec.bf16 and spec.integers); src, dst NHWC, filter HWIO, bias may be NULL. Writes
+/* f32 (but see spec.bf16*, spec.integers); src, dst NHWC, filter HWIO, bias may be NULL. Writes
  * the results of the kind. */
 typedef struct sx_dnn_conv_args {
     void *src, *filter, *bias, *dst, *scratch;
@@ -95,6 +98,9 @@ void sx_dnn_conv_run(const sx_dnn_conv *conv, const sx_dnn_slot *slot,
 /* The bytes of a packed filter; 0: it is read as it lies. Packs it once for many runs. */
 int64_t sx_dnn_conv_packed_bytes(const sx_dnn_conv *conv);
 SX_MUST_USE sx_status sx_dnn_conv_pack(const sx_dnn_conv *conv, void *filter, void *packed);
+/* The same with a slot of the primitive, which no run uses meanwhile. */
+void sx_dnn_conv_pack_in(const sx_dnn_conv *conv, const sx_dnn_slot *slot, void *filter,
+                         void *packed);
 
 /* c[m,n] = a[m,k] b[k,n], row-major; ta: a is [k,m], tb: b is [n,k]. beta 0 or 1: added to c. */
 void sx_dnn_gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float *a, const float *b,

@@ -13,7 +13,13 @@ typedef struct sx_cpu_options {
     /* Products of quantized operands multiply integers (kernels/int8.c): faster, and one step of
      * the grid may lie between a result and that of float32. */
     bool integers;
+    /* Frozen graphs (sx_compile_options.frozen): convolutions multiply bfloat16, and what lies
+     * between them takes 2 bytes, where the processor is faster at that (sx_cpu_has_bf16). */
+    bool bfloat16;
     struct sx_profile *profile; /* gets the times of all kernels (profile.h); NULL: none are kept */
 } sx_cpu_options;
+
+/* Whether this processor multiplies bfloat16 faster than float32: AMX, AVX512_BF16 of most. */
+bool sx_cpu_has_bf16(void);
 
 #endif

@@ -188,6 +188,7 @@ typedef struct sx_cpu_plan_options {
     int workers;               /* of the platform */
     bool frozen;               /* sx_compile_options.frozen */
     bool integers;             /* sx_cpu_options.integers */
+    bool bfloat16;             /* sx_cpu_options.bfloat16 */
     sx_executable *executable; /* charged for the plan's memory before it is allocated */
     sx_cpu_shared *shared;     /* where large blocks are found; NULL: nothing has its own */
     bool map;                  /* fill the plan's map */

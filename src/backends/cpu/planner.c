@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "backends/cpu/memory_map.h"
+#include "backends/cpu/options.h"
 #include "backends/cpu/planner.h"
 #include "base/checked.h"
 #include "base/memory.h"
@@ -14,6 +15,7 @@
 #include "graph/host.h"
 #include "graph/ops/attrs.h"
 #include "graph/passes/passes.h"
+#include "graph/passes/quantize.h"
 #include "graph/spmd.h"
 
 /* Below this many operations, a second worker costs more than it saves, */
@@ -66,15 +68,23 @@ static sx_status hoist_products(const sx_graph *g, const sx_cpu_plan_options *o,
     return sx_pass_hoist_products(g, SX_MAX(o->batch, 1), out);
 }
 
+static sx_status round_convolutions(const sx_graph *g, const sx_cpu_plan_options *o, sx_graph **out)
+{
+    (void)o;
+    return sx_pass_round_convolutions(g, out);
+}
+
 static sx_status run_passes(const sx_graph *graph, const sx_cpu_plan_options *o, bool frozen,
                             sx_graph **out)
 {
     static pass_fn *const passes[] = {
-        widen_bf16, widen_f16,     simplify,       fold_constants, merge_equal, freeze,   simplify,
-        join_loops, keep_products, hoist_products, drop_dead,      drop_state,  drop_dead};
+        widen_bf16,     widen_f16, simplify,           fold_constants, merge_equal,
+        freeze,         simplify,  round_convolutions, join_loops,     keep_products,
+        hoist_products, drop_dead, drop_state,         drop_dead};
+    const bool rounds = frozen && o->bfloat16 && sx_cpu_has_bf16();
     sx_graph *g = NULL;
     for (size_t i = 0; i < sizeof(passes) / sizeof(passes[0]); i++) {
-        if (passes[i] == freeze && !frozen) {
+        if ((passes[i] == freeze && !frozen) || (passes[i] == round_convolutions && !rounds)) {
             continue;
         }
         sx_graph *next = NULL;

@@ -31,6 +31,7 @@ sx_status sx_quantize_prepare(const sx_graph *g, sx_graph **out)
 
 typedef struct finding {
     const sx_graph *g;
+    bool rounds;     /* to bfloat16: all convolutions are chosen, and they alone */
     bool *frozen;    /* [n_values]: follows from variables and constants alone */
     bool *after;     /* [n_values]: follows from a product */
     bool *before;    /* [n_nodes]: a product follows from its results */
@@ -42,7 +43,7 @@ typedef struct finding {
 static bool is_product(const finding *f, const sx_node *n)
 {
     const sx_graph *g = f->g;
-    if (n->op->id != SX_OPID_conv2d && n->op->id != SX_OPID_matmul) {
+    if (n->op->id != SX_OPID_conv2d && (n->op->id != SX_OPID_matmul || f->rounds)) {
         return false;
     }
     const sx_type *filter = sx_graph_type(g, n->inputs[1]);
@@ -90,7 +91,8 @@ static void choose_products(finding *f, sx_quantize_points *out)
     for (int k = 0; k < g->n_nodes; k++) {
         const sx_node *n = &g->nodes[k];
         all += is_product(f, n);
-        f->chosen[k] = is_product(f, n) && f->after[n->inputs[0].id] && f->before[k];
+        f->chosen[k] =
+            is_product(f, n) && (f->rounds || (f->after[n->inputs[0].id] && f->before[k]));
         out->products += f->chosen[k];
     }
     for (int k = 0; k < g->n_nodes && out->products == 0; k++) {
@@ -188,10 +190,11 @@ static sx_status list_points(const finding *f, sx_arena *arena, sx_quantize_poin
     return SX_OK;
 }
 
-sx_status sx_quantize_find(const sx_graph *g, sx_arena *arena, sx_quantize_points *out)
+static sx_status find(const sx_graph *g, bool rounds, sx_arena *arena, sx_quantize_points *out)
 {
     *out = (sx_quantize_points){0};
     finding f = {.g = g,
+                 .rounds = rounds,
                  .frozen = sx_arena_array(arena, g->n_values + 1, bool),
                  .after = sx_arena_array(arena, g->n_values + 1, bool),
                  .before = sx_arena_array(arena, g->n_nodes + 1, bool),
@@ -212,6 +215,11 @@ sx_status sx_quantize_find(const sx_graph *g, sx_arena *arena, sx_quantize_point
         }
     }
     return list_points(&f, arena, out);
+}
+
+sx_status sx_quantize_find(const sx_graph *g, sx_arena *arena, sx_quantize_points *out)
+{
+    return find(g, false, arena, out);
 }
 
 /* ---- Ranges ---- */
@@ -281,6 +289,47 @@ static sx_value add_quantizer(sx_rewrite *rw, const sx_quantize_point *p)
                                                  .line = n->line});
 }
 
+/* ---- bfloat16 ---- */
+
+static sx_value add_rounding(sx_rewrite *rw, const sx_quantize_point *p)
+{
+    const sx_node *n = sx_graph_maker(rw->from, p->value);
+    const char *name = sx_arena_printf(sx_builder_arena(rw->to), "%s.rounded", n->name);
+    if (name == NULL) {
+        sx_builder_fail(rw->to, sx_no_memory("rounding a graph"));
+        return SX_NO_VALUE;
+    }
+    return sx_build_node(rw->to, &(sx_node_spec){.op = &sx_op_round_bf16,
+                                                 .inputs = &rw->map[p->value.id],
+                                                 .n_inputs = 1,
+                                                 .name = name,
+                                                 .device = n->device,
+                                                 .file = n->file,
+                                                 .line = n->line});
+}
+
+/* A convolution whose operands are rounded is marked with that: they are points, or the maxima of
+ * one. */
+static const void *marked_attrs(const sx_rewrite *rw, const sx_node *n, const sx_value *plain)
+{
+    if (n->op->id != SX_OPID_conv2d || !sx_value_is(plain[n->inputs[1].id])) {
+        return NULL;
+    }
+    sx_value image = n->inputs[0];
+    while (!sx_value_is(plain[image.id]) &&
+           sx_graph_maker(rw->from, image)->op->id == SX_OPID_max_pool2d) {
+        image = sx_graph_maker(rw->from, image)->inputs[0];
+    }
+    sx_conv2d_attrs *attrs =
+        sx_value_is(plain[image.id])
+            ? sx_arena_memdup(sx_builder_arena(rw->to), n->attrs, sizeof(*attrs))
+            : NULL;
+    if (attrs != NULL) { /* if out of memory, the builder fails later */
+        attrs->bf16_operands = true;
+    }
+    return attrs;
+}
+
 /* ---- Graphs ---- */
 
 /* Outputs show what a value is without its quantizer. */
@@ -310,8 +359,10 @@ static void observe_points(sx_rewrite *rw, const sx_quantize_points *points)
     }
 }
 
-/* A copy of the graph with quantizers, or with outputs more. */
-static sx_status write_graph(const sx_graph *g, const sx_quantize_points *points, bool quantizes,
+/* What a copy of the graph has more: outputs, quantizers, or roundings. */
+typedef enum change { OBSERVED, QUANTIZED, ROUNDED } change;
+
+static sx_status write_graph(const sx_graph *g, const sx_quantize_points *points, change made,
                              sx_graph **out)
 {
     sx_rewrite rw = {.from = g, .map = sx_alloc((size_t)g->n_values, sizeof(sx_value))};
@@ -328,18 +379,19 @@ static sx_status write_graph(const sx_graph *g, const sx_quantize_points *points
             rw.map[n->first_output.id] =
                 sx_build_arg(rw.to, &g->args[arg++], *sx_graph_type(g, n->first_output));
         } else {
-            sx_rewrite_keep(&rw, n, NULL);
+            sx_rewrite_keep(&rw, n, made == ROUNDED ? marked_attrs(&rw, n, plain) : NULL);
         }
-        for (; quantizes && next < points->n &&
+        for (; made != OBSERVED && next < points->n &&
                (int)g->values[points->points[next].value.id].node == k;
              next++) {
             const uint32_t v = points->points[next].value.id;
             plain[v] = rw.map[v];
-            rw.map[v] = add_quantizer(&rw, &points->points[next]);
+            rw.map[v] = made == QUANTIZED ? add_quantizer(&rw, &points->points[next])
+                                          : add_rounding(&rw, &points->points[next]);
         }
     }
     write_results(&rw, plain);
-    if (!quantizes) {
+    if (made == OBSERVED) {
         observe_points(&rw, points);
     }
     status = sx_builder_finish(rw.to, out);
@@ -352,7 +404,7 @@ done:
 
 sx_status sx_quantize_observe(const sx_graph *g, const sx_quantize_points *points, sx_graph **out)
 {
-    return write_graph(g, points, false, out);
+    return write_graph(g, points, OBSERVED, out);
 }
 
 sx_status sx_pass_quantize(const sx_graph *g, const sx_quantize_points *points, sx_graph **out)
@@ -360,5 +412,16 @@ sx_status sx_pass_quantize(const sx_graph *g, const sx_quantize_points *points, 
     for (int i = 0; i < points->n; i++) {
         SX_TRY(check_point(g, &points->points[i]));
     }
-    return write_graph(g, points, true, out);
+    return write_graph(g, points, QUANTIZED, out);
+}
+
+sx_status sx_pass_round_convolutions(const sx_graph *g, sx_graph **out)
+{
+    sx_quantize_points points;
+    sx_arena arena;
+    sx_arena_init(&arena, 0);
+    sx_status status = find(g, true, &arena, &points);
+    status = status == SX_OK ? write_graph(g, &points, ROUNDED, out) : status;
+    sx_arena_deinit(&arena);
+    return status;
 }

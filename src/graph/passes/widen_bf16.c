@@ -151,7 +151,9 @@ static void settle(sx_rewrite *rw, const sx_node *n, int k, bool inputs_on_grid)
         return;
     }
     w->on_grid[v.id] = sx_op_keeps_bf16(n) && inputs_on_grid;
-    bool fused = w->fused[v.id] && w->uses[v.id] == 1 && !w->result[v.id];
+    /* The gradient of an image is as large as the image, and its kernels round it. */
+    bool fused = w->fused[v.id] && w->uses[v.id] == 1 && !w->result[v.id] &&
+                 n->op->id != SX_OPID_conv2d_grad_input;
     if (w->rounds && !w->on_grid[v.id] && !fused && w->uses[v.id] > 0) {
         w->wide[v.id] = beside(rw, n, k, &sx_op_round_bf16, NULL, w->wide[v.id], "rounded");
         w->on_grid[v.id] = true;

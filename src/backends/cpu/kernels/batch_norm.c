@@ -8,7 +8,14 @@ typedef struct norm_data {
     const sx_cpu_vec *vec;
     int64_t rows, cols;
     float epsilon;
+    unsigned narrow_in;
 } norm_data;
+
+static sx_vec_image image_at(const sx_cpu_step *step, const sx_cpu_call *call, int i)
+{
+    const norm_data *d = step->data;
+    return (sx_vec_image){sx_cpu_in(step, call, i), (d->narrow_in >> i & 1) != 0};
+}
 
 /* All axes but the last. */
 static bool match_moments(sx_cpu_match *m)
@@ -32,7 +39,7 @@ static bool match_sums(sx_cpu_match *m)
 static void run_moments(const sx_cpu_step *step, const sx_cpu_call *call)
 {
     const norm_data *d = step->data;
-    d->vec->moments(sx_cpu_in(step, call, 0), d->rows, d->cols, sx_cpu_out(step, call, 0),
+    d->vec->moments(image_at(step, call, 0), d->rows, d->cols, sx_cpu_out(step, call, 0),
                     sx_cpu_out(step, call, 1));
 }
 
@@ -45,8 +52,8 @@ static void run_sums(const sx_cpu_step *step, const sx_cpu_call *call)
     for (int64_t k = 0; k < d->cols; k++) {
         s[k] = 1 / sqrtf(variance[k] + d->epsilon);
     }
-    d->vec->norm_sums(sx_cpu_in(step, call, 0), sx_cpu_in(step, call, 1), sx_cpu_in(step, call, 2),
-                      s, d->rows, d->cols, sx_cpu_out(step, call, 0), sx_cpu_out(step, call, 1));
+    d->vec->norm_sums(image_at(step, call, 0), image_at(step, call, 1), sx_cpu_in(step, call, 2), s,
+                      d->rows, d->cols, sx_cpu_out(step, call, 0), sx_cpu_out(step, call, 1));
 }
 
 static sx_status prepare_norm(const sx_cpu_site *site, sx_cpu_step *step)
@@ -57,6 +64,7 @@ static sx_status prepare_norm(const sx_cpu_site *site, sx_cpu_step *step)
         return sx_cpu_no_memory();
     }
     d->vec = site->vec;
+    d->narrow_in = site->narrow_in;
     d->cols = x->dims[x->rank - 1];
     d->rows = sx_type_elems(x) / d->cols;
     step->run = run_moments;
@@ -69,10 +77,14 @@ static sx_status prepare_norm(const sx_cpu_site *site, sx_cpu_step *step)
     return SX_OK;
 }
 
-const sx_cpu_kernel sx_cpu_kernel_moments = {
-    .name = "moments", .op = SX_OPID_moments, .match = match_moments, .prepare = prepare_norm};
+const sx_cpu_kernel sx_cpu_kernel_moments = {.name = "moments",
+                                             .op = SX_OPID_moments,
+                                             .match = match_moments,
+                                             .prepare = prepare_norm,
+                                             .narrow_in = 1};
 const sx_cpu_kernel sx_cpu_kernel_batch_norm_train_grad_sums = {
     .name = "batch_norm_train_grad_sums",
     .op = SX_OPID_batch_norm_train_grad_sums,
     .match = match_sums,
-    .prepare = prepare_norm};
+    .prepare = prepare_norm,
+    .narrow_in = 3};

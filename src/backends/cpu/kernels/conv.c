@@ -3,6 +3,7 @@
  * third of the machine's rate over NHWC (README); 3x3 forward with a frozen filter by winograd.c.
  */
 #include "backends/cpu/kernels/conv.h"
+#include "base/checked.h"
 
 /* ---- Fusion ---- */
 
@@ -16,9 +17,8 @@ static bool all_f32(const sx_cpu_match *m)
     return sx_cpu_is_f32(m, m->out[0]);
 }
 
-/* image, filter types of any of the three operators */
-static sx_status geometry_of(const sx_node *n, const sx_type *in, const sx_type *out,
-                             sx_conv_geometry *g)
+sx_status sx_cpu_conv_geometry(const sx_node *n, const sx_type *in, const sx_type *out,
+                               sx_conv_geometry *g)
 {
     const sx_type *x = n->op->id == SX_OPID_conv2d_grad_input ? out : &in[0];
     const sx_type *filter = n->op->id == SX_OPID_conv2d_grad_filter ? out : &in[1];
@@ -29,12 +29,10 @@ static sx_status match_geometry(const sx_cpu_match *m, const sx_node *n, sx_conv
 {
     sx_type in[2] = {*sx_graph_type(m->graph, n->inputs[0]),
                      *sx_graph_type(m->graph, n->inputs[1])};
-    return geometry_of(n, in, sx_graph_type(m->graph, n->first_output), g);
+    return sx_cpu_conv_geometry(n, in, sx_graph_type(m->graph, n->first_output), g);
 }
 
-/* Whether to compute in bfloat16 products: if the operands allow it and the processor supports
- * them. At least twice the rate of float32 (README), including the cost of narrowing the images. */
-static bool in_bf16(const sx_node *n)
+bool sx_cpu_conv_in_bf16(const sx_node *n)
 {
     return ((const sx_conv2d_attrs *)n->attrs)->bf16_operands && sx_dnn_has_bf16();
 }
@@ -42,8 +40,7 @@ static bool in_bf16(const sx_node *n)
 /* With fewer channels (images), float32 is faster: measured. */
 enum { BF16_CHANNELS = 8 };
 
-/* In bfloat16 if requested, fast and supported by oneDNN; spec->bf16 is the result. */
-static sx_status create_conv(sx_dnn_conv_spec *spec, sx_dnn_conv **out)
+sx_status sx_cpu_create_conv(sx_dnn_conv_spec *spec, sx_dnn_conv **out)
 {
     spec->bf16 = spec->bf16 && spec->geometry.c >= BF16_CHANNELS;
     sx_status status = sx_dnn_conv_create(spec, out);
@@ -72,11 +69,11 @@ static bool dnn_has(sx_cpu_match *m, const sx_node *n, sx_dnn_conv_kind kind, bo
                     sx_dnn_act act, bool add)
 {
     sx_dnn_conv_spec spec = {
-        .kind = kind, .bias = bias, .act = act, .add = add, .bf16 = in_bf16(n)};
+        .kind = kind, .bias = bias, .act = act, .add = add, .bf16 = sx_cpu_conv_in_bf16(n)};
     sx_dnn_conv *conv = NULL;
     sx_status status = match_geometry(m, n, &spec.geometry);
     if (status == SX_OK) {
-        status = create_conv(&spec, &conv);
+        status = sx_cpu_create_conv(&spec, &conv);
     }
     return sx_cpu_tried(m, status, conv);
 }
@@ -158,7 +155,7 @@ static bool match_fused(sx_cpu_match *m)
             added = n->inputs[1 - i];
         }
     }
-    if (conv == NULL || in_bf16(conv)) {
+    if (conv == NULL || sx_cpu_conv_in_bf16(conv)) {
         return false;
     }
     m->in[0] = conv->inputs[0];
@@ -363,16 +360,17 @@ static sx_status prepare_dnn(const sx_cpu_site *site, sx_cpu_step *step, sx_dnn_
                              .bias = kind == SX_DNN_FORWARD ? site->n_in > 2 : site->n_out > 1,
                              .add = kind == SX_DNN_FORWARD && site->n_in > 3,
                              .act = sx_cpu_act_of(site->nodes[0]),
-                             .bf16 = in_bf16(n),
+                             .bf16 = sx_cpu_conv_in_bf16(n),
                              .team = site->plan->team ? site->plan->workers : 1};
     const bool frozen = kind == SX_DNN_FORWARD && (site->frozen_in & 2) != 0;
+    spec.bf16_filter = kind != SX_DNN_BACKWARD_FILTER && (site->narrow_in & 2) != 0;
     spec.packs_alone = frozen;
     conv_data *d = sx_cpu_new(site, conv_data);
     if (d == NULL) {
         return sx_cpu_no_memory();
     }
-    SX_TRY(geometry_of(n, site->in, &site->out[0], &spec.geometry));
-    SX_TRY(create_conv(&spec, &d->conv));
+    SX_TRY(sx_cpu_conv_geometry(n, site->in, &site->out[0], &spec.geometry));
+    SX_TRY(sx_cpu_create_conv(&spec, &d->conv));
     SX_TRY(sx_cpu_own_conv(site, d->conv));
     d->vec = site->vec;
     site->plan->bf16 = site->plan->bf16 || spec.bf16;
@@ -424,7 +422,7 @@ static sx_status prepare_grad_filter(const sx_cpu_site *site, sx_cpu_step *step)
                                                     .op = SX_OPID_##op_name,   \
                                                     .match = match_##row_name, \
                                                     .prepare = prepare_##what, \
-                                                    .narrow_in = 1}
+                                                    .narrow_in = 3}
 #define FUSED_ROW(op_name)                                                              \
     const sx_cpu_kernel sx_cpu_kernel_conv_fused_##op_name = {.name = "conv_" #op_name, \
                                                               .op = SX_OPID_##op_name,  \
@@ -441,7 +439,7 @@ const sx_cpu_kernel sx_cpu_kernel_conv_grad_input = {.name = "conv_grad_input",
                                                      .op = SX_OPID_conv2d_grad_input,
                                                      .match = match_grad_input,
                                                      .prepare = prepare_grad_input,
-                                                     .narrow_in = 1,
+                                                     .narrow_in = 3,
                                                      .parts = true};
 const sx_cpu_kernel sx_cpu_kernel_conv_grad_filter = {.name = "conv_grad_filter",
                                                       .op = SX_OPID_conv2d_grad_filter,
@@ -451,8 +449,19 @@ const sx_cpu_kernel sx_cpu_kernel_conv_grad_filter = {.name = "conv_grad_filter"
 
 /* ---- 1x1 as matrix products ---- */
 
+enum { PIECE_BYTES = 1 << 19 }; /* half of a small second-level cache */
+
+int64_t sx_cpu_conv_piece_bytes(int64_t filter_elems)
+{
+    return SX_MAX((int64_t)PIECE_BYTES, 2 * filter_elems * (int64_t)sizeof(float));
+}
+
+/* scratch: a piece of x, then one of dy, in float32 */
 typedef struct product {
+    const sx_cpu_vec *vec;
     int64_t rows, c, o; /* pixels, channels in and out */
+    int64_t piece;      /* rows that are widened and multiplied at a time */
+    bool x_narrow, dy_narrow;
 } product;
 
 static bool is_plain(const sx_conv_window *w)
@@ -465,7 +474,7 @@ static bool match_1x1(sx_cpu_match *m)
     sx_conv_geometry g;
     sx_status status = match_geometry(m, &m->graph->nodes[m->root], &g);
     bool ok = status == SX_OK && all_f32(m) && g.groups == 1 && is_plain(&g.h) && is_plain(&g.w) &&
-              !in_bf16(&m->graph->nodes[m->root]);
+              !sx_cpu_conv_in_bf16(&m->graph->nodes[m->root]);
     sx_status_free(status);
     return ok;
 }
@@ -477,9 +486,22 @@ static sx_status prepare_1x1(const sx_cpu_site *site, sx_cpu_step *step, sx_cpu_
     if (p == NULL) {
         return sx_cpu_no_memory();
     }
-    SX_TRY(geometry_of(site->nodes[0], site->in, &site->out[0], &g));
+    SX_TRY(sx_cpu_conv_geometry(site->nodes[0], site->in, &site->out[0], &g));
     sx_dnn_gemm_prepare();
-    *p = (product){g.n * g.h.in * g.w.in, g.c, g.o};
+    const bool of_filter = site->nodes[0]->op->id == SX_OPID_conv2d_grad_filter;
+    const int64_t rows = g.n * g.h.in * g.w.in;
+    *p = (product){.vec = site->vec,
+                   .rows = rows,
+                   .c = g.c,
+                   .o = g.o,
+                   .piece = rows,
+                   .x_narrow = of_filter && (site->narrow_in & 1) != 0,
+                   .dy_narrow = of_filter && (site->narrow_in & 2) != 0};
+    if (p->x_narrow || p->dy_narrow) {
+        const int64_t row_bytes = (g.c + g.o) * (int64_t)sizeof(float);
+        p->piece = SX_MIN(SX_MAX(sx_cpu_conv_piece_bytes(g.c * g.o) / row_bytes, 1), rows);
+        step->scratch_bytes = p->piece * row_bytes;
+    }
     step->onednn = true;
     step->run = run;
     step->data = p;
@@ -493,11 +515,29 @@ static void run_grad_input_1x1(const sx_cpu_step *step, const sx_cpu_call *call)
                 sx_cpu_in(step, call, 1), 0, sx_cpu_out(step, call, 0));
 }
 
+/* Rows in float32: where they lie, or widened. */
+static const float *wide_rows(const product *p, const void *x, bool narrow, int64_t elem, int64_t n,
+                              float *to)
+{
+    if (!narrow) {
+        return (const float *)x + elem;
+    }
+    p->vec->from_bf16((const uint16_t *)x + elem, to, n);
+    return to;
+}
+
 static void run_grad_filter_1x1(const sx_cpu_step *step, const sx_cpu_call *call)
 {
     const product *p = step->data;
-    sx_dnn_gemm(true, false, p->c, p->o, p->rows, sx_cpu_in(step, call, 0),
-                sx_cpu_in(step, call, 1), 0, sx_cpu_out(step, call, 0));
+    float *x_room = sx_cpu_at(call, step->scratch), *dy_room = x_room + p->piece * p->c;
+    for (int64_t r = 0; r < p->rows; r += p->piece) {
+        const int64_t n = SX_MIN(p->piece, p->rows - r);
+        const float *x =
+            wide_rows(p, sx_cpu_in(step, call, 0), p->x_narrow, r * p->c, n * p->c, x_room);
+        const float *dy =
+            wide_rows(p, sx_cpu_in(step, call, 1), p->dy_narrow, r * p->o, n * p->o, dy_room);
+        sx_dnn_gemm(true, false, p->c, p->o, n, x, dy, r > 0 ? 1 : 0, sx_cpu_out(step, call, 0));
+    }
 }
 
 static sx_status prepare_grad_input_1x1(const sx_cpu_site *site, sx_cpu_step *step)
@@ -517,4 +557,5 @@ const sx_cpu_kernel sx_cpu_kernel_conv_grad_input_1x1 = {.name = "conv2d_grad_in
 const sx_cpu_kernel sx_cpu_kernel_conv_grad_filter_1x1 = {.name = "conv2d_grad_filter as matmul",
                                                           .op = SX_OPID_conv2d_grad_filter,
                                                           .match = match_1x1,
-                                                          .prepare = prepare_grad_filter_1x1};
+                                                          .prepare = prepare_grad_filter_1x1,
+                                                          .narrow_in = 3};

@@ -1,15 +1,27 @@
-/* What the kernels of convolutions share: conv.c, int8.c, winograd.c. */
+/* What the kernels of convolutions share: conv.c, conv_round.c, int8.c, winograd.c. */
 #ifndef SX_BACKENDS_CPU_KERNELS_CONV_H
 #define SX_BACKENDS_CPU_KERNELS_CONV_H
 
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/onednn2.h"
 
+/* Of any of the three operators: in[] are its operands' types, `out` its result's. */
+SX_MUST_USE sx_status sx_cpu_conv_geometry(const sx_node *n, const sx_type *in, const sx_type *out,
+                                           sx_conv_geometry *g);
+/* Whether to compute in bfloat16 products: if the operands allow it and the processor supports
+ * them. At least twice the rate of float32 (README), including the cost of narrowing the images. */
+bool sx_cpu_conv_in_bf16(const sx_node *n);
+/* In bfloat16 if requested, fast and supported by oneDNN; spec->bf16 is the result. */
+SX_MUST_USE sx_status sx_cpu_create_conv(sx_dnn_conv_spec *spec, sx_dnn_conv **out);
 /* Of an activation that is a post-op; SX_DNN_PLAIN of any other node. */
 sx_dnn_act sx_cpu_act_of(const sx_node *n);
 /* Whether creating a primitive to see if there is one, which is destroyed here, succeeded. Running
  * out of memory is no reason to choose another kernel: it ends the planning. Takes the status. */
 bool sx_cpu_tried(sx_cpu_match *m, sx_status status, sx_dnn_conv *conv);
+/* The bytes of float32 numbers, images or rows, that a product of narrow images by `filter_elems`
+ * widens and multiplies at a time: those that stay in cache, but as many as make going over the
+ * filter again for each piece little work. */
+int64_t sx_cpu_conv_piece_bytes(int64_t filter_elems);
 /* Sets the step's state, a slot of the primitive that step->data begins with. */
 void sx_cpu_use_slots(sx_cpu_step *step);
 /* sx_cpu_own() of a primitive. */

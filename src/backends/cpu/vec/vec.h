@@ -79,6 +79,12 @@ typedef struct sx_vec_dropout {
     int64_t first_example, examples, elems; /* elems of one example */
 } sx_vec_dropout;
 
+/* Numbers that lie there as float32 or as bfloat16. */
+typedef struct sx_vec_image {
+    const void *data;
+    bool narrow; /* bfloat16 */
+} sx_vec_image;
+
 /* Layer, group and RMS norm; gamma, beta: one for each column, or NULL. */
 typedef struct sx_vec_norm {
     const float *gamma, *beta;
@@ -122,7 +128,7 @@ typedef struct sx_cpu_vec {
     void (*tape)(const sx_vec_tape *t, const float *const *in, float *out, int64_t begin,
                  int64_t end);
 
-    /* y[i] = x[i], float32 of bfloat16's precision, as bfloat16 */
+    /* rounds to nearest even */
     void (*to_bf16)(const float *x, uint16_t *y, int64_t n);
     void (*from_bf16)(const uint16_t *x, float *y, int64_t n);
     /* y[i] = x[i] inverse, rounded to the nearest even integer that the dtype has; and back */
@@ -142,9 +148,9 @@ typedef struct sx_cpu_vec {
     void (*sum_cols)(const float *x, int64_t rows, int64_t cols, float *out);
     void (*max_cols)(const float *x, int64_t rows, int64_t cols, float *out);
     /* x [rows, cols] -> mean[cols], variance[cols], in blocks that Chan's formula joins */
-    void (*moments)(const float *x, int64_t rows, int64_t cols, float *mean, float *variance);
+    void (*moments)(sx_vec_image x, int64_t rows, int64_t cols, float *mean, float *variance);
     /* dy, x [rows, cols] -> dscale = sum dy (x - mean) s, doffset = sum dy;  s[cols] */
-    void (*norm_sums)(const float *dy, const float *x, const float *mean, const float *s,
+    void (*norm_sums)(sx_vec_image dy, sx_vec_image x, const float *mean, const float *s,
                       int64_t rows, int64_t cols, float *dscale, float *doffset);
     /* y = (x - mean) / sqrt(variance + epsilon) gamma + beta, of each row; y may be x */
     void (*norm_rows)(const sx_vec_norm *norm, const float *x, int64_t rows, int64_t cols,

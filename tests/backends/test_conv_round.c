@@ -1,0 +1,238 @@
+/* Convolutions whose result is rounded to bfloat16 (cpu/kernels/conv_round.c): a network of them,
+ * forward and backward, against the host kernels; and frozen ones of a float32 graph. Each with the
+ * processor's products of bfloat16, if it has them, and in float32. */
+#include "harness.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <sextant/ops.h>
+
+#include "backends/backend.h"
+#include "backends/cpu/options.h"
+#include "base/checked.h"
+#include "base/memory.h"
+#include "base/threefry.h"
+
+enum { MAX_ENDS = 12, BATCH = 5 };
+
+static sx_value variable(sx_builder *b, const char *name, sx_type type)
+{
+    return sx_variable(b, &(sx_variable_spec){.name = name, .type = type});
+}
+
+/* A residual block in `dtype`: 3x3, bias and relu; 1x1, a sum with what goes in, relu; a depthwise
+ * one, and a strided one. */
+static sx_value block(sx_builder *b, sx_value x, sx_dtype dtype)
+{
+    const sx_value w1 = variable(b, "w1", sx_type_of(SX_F32, 3, 3, 16, 32)),
+                   bias = variable(b, "bias", sx_type_of(SX_F32, 32)),
+                   w2 = variable(b, "w2", sx_type_of(SX_F32, 1, 1, 32, 16)),
+                   w3 = variable(b, "w3", sx_type_of(SX_F32, 3, 3, 1, 16)),
+                   w4 = variable(b, "w4", sx_type_of(SX_F32, 3, 3, 16, 24));
+    sx_value y = sx_nn_conv2d(b, x, sx_cast(b, w1, dtype), .padding = SX_SAME);
+    y = sx_relu(b, sx_bias_add(b, y, sx_cast(b, bias, dtype)));
+    y = sx_relu(b, sx_add(b, x, sx_nn_conv2d(b, y, sx_cast(b, w2, dtype))));
+    y = sx_nn_conv2d(b, y, sx_cast(b, w3, dtype), .padding = SX_SAME, .groups = 16);
+    return sx_nn_conv2d(b, y, sx_cast(b, w4, dtype), .padding = SX_SAME, .strides = {2});
+}
+
+static sx_graph *trained(void)
+{
+    sx_builder *b;
+    sx_graph *g;
+    sx_value d[5];
+    assert_ok(sx_builder_create(&b));
+    const sx_value in = sx_input(b, "x", sx_type_of(SX_F32, SX_BATCH, 20, 20, 16));
+    const sx_value y = sx_cast(b, block(b, sx_cast(b, in, SX_BF16), SX_BF16), SX_F32);
+    const sx_value loss = sx_reduce_sum(b, sx_square(b, y), .axes = SX_AXES(0, 1, 2, 3));
+    sx_output(b, "y", y);
+    sx_gradients(b, loss, (const sx_value[]){in}, 1, d);
+    sx_output(b, "dx", d[0]);
+    assert_ok(sx_builder_finish(b, &g));
+    sx_builder_destroy(b);
+    return g;
+}
+
+static sx_graph *served(void)
+{
+    sx_builder *b;
+    sx_graph *g;
+    assert_ok(sx_builder_create(&b));
+    const sx_value in = sx_input(b, "x", sx_type_of(SX_F32, SX_BATCH, 20, 20, 16));
+    sx_output(b, "y", block(b, in, SX_F32));
+    assert_ok(sx_builder_finish(b, &g));
+    sx_builder_destroy(b);
+    return g;
+}
+
+/* ---- Running ---- */
+
+typedef struct results {
+    float *data[MAX_ENDS];
+    int64_t elems[MAX_ENDS];
+    int n;
+    int conversions, narrow; /* steps that pack and unpack; products of bfloat16 */
+} results;
+
+static results run(const char *backend, const sx_graph *g, const sx_platform_options *options,
+                   const sx_compile_options *how)
+{
+    sx_platform *platform;
+    sx_executable *e;
+    sx_run *run;
+    sx_device_buffer *args[MAX_ENDS], *outputs[MAX_ENDS];
+    const sx_kernel_time *rows = NULL;
+    results r = {0};
+    int n = 0;
+    assert_ok(sx_platform_open(backend, options, &platform));
+    assert_ok(sx_compile(platform, g, how, &e));
+    assert_ok(sx_run_create(e, &run));
+    for (int i = 0; i < e->n_args; i++) {
+        const int64_t elems = sx_type_elems(&e->arg_types[i]);
+        float *data = sx_alloc((size_t)elems + 1, sizeof(float));
+        assert_non_null(data);
+        for (int64_t k = 0; k < elems; k++) {
+            const sx_u32x2 bits =
+                sx_threefry2x32((sx_u32x2){7, (uint32_t)i}, (sx_u32x2){(uint32_t)k, 0});
+            data[k] = sx_uniform_f32(bits.a) - 0.5F;
+        }
+        assert_ok(sx_device_buffer_create(platform->devices[0], &e->arg_types[i], &args[i]));
+        assert_ok(sx_device_buffer_write(args[i], data, false));
+        sx_free(data);
+    }
+    for (int i = 0; i < e->n_results; i++) {
+        assert_ok(sx_device_buffer_create(platform->devices[0], &e->result_types[i], &outputs[i]));
+    }
+    for (int i = 0; i < 2; i++) { /* the second finds what the first has prepared */
+        assert_ok(sx_run_execute(run, args, outputs));
+    }
+    r.n = e->n_results;
+    for (int i = 0; i < r.n; i++) {
+        r.elems[i] = sx_type_elems(&e->result_types[i]);
+        r.data[i] = sx_alloc((size_t)r.elems[i] + 1, sizeof(float));
+        assert_non_null(r.data[i]);
+        assert_ok(sx_device_buffer_read(outputs[i], r.data[i]));
+        sx_device_buffer_release(outputs[i]);
+    }
+    if (strcmp(backend, "cpu") == 0) {
+        assert_ok(sx_run_get_profile(run, &rows, &n));
+    }
+    for (int i = 0; i < n; i++) {
+        r.narrow += strstr(rows[i].kernel, "bf16") != NULL;
+        r.conversions +=
+            strcmp(rows[i].kernel, "pack") == 0 || strcmp(rows[i].kernel, "unpack") == 0;
+    }
+    for (int i = 0; i < e->n_args; i++) {
+        sx_device_buffer_release(args[i]);
+    }
+    sx_run_destroy(run);
+    sx_executable_release(e);
+    sx_platform_close(platform);
+    return r;
+}
+
+static void drop(results *r)
+{
+    for (int i = 0; i < r->n; i++) {
+        sx_free(r->data[i]);
+    }
+}
+
+/* The norm of the difference of an output, of its own: a rounding can turn a relu over, so that a
+ * single number of a gradient may be quite another. */
+static double difference(const results *a, const results *b, int i)
+{
+    double all = 0, off = 0;
+    assert_int_equal(a->elems[i], b->elems[i]);
+    for (int64_t k = 0; k < a->elems[i]; k++) {
+        const double x = (double)a->data[i][k], y = (double)b->data[i][k];
+        all += x * x;
+        off += (x - y) * (x - y);
+    }
+    assert_true(all > 0);
+    return sqrt(off / all);
+}
+
+static void expect_equal(const results *a, const results *b)
+{
+    for (int i = 0; i < a->n; i++) {
+        assert_memory_equal(a->data[i], b->data[i], (size_t)a->elems[i] * sizeof(float));
+    }
+}
+
+/* ---- Tests ---- */
+
+/* A few roundings apart, 2^-9 each, and the gradient also by the relus that they turn over; the
+ * same bits with any number of threads. */
+static void check_training(void)
+{
+    sx_graph *g = trained();
+    results host = run("host", g, &(sx_platform_options){0}, &(sx_compile_options){.batch = BATCH});
+    for (int shards = 1; shards <= 2; shards++) {
+        const sx_compile_options how = {.batch = BATCH, .shards = shards, .profile = true};
+        results one = run("cpu", g, &(sx_platform_options){.cpu.threads = 1}, &how),
+                two = run("cpu", g, &(sx_platform_options){.cpu.threads = 2}, &how);
+        for (int i = 0; i < host.n; i++) {
+            const double d = difference(&host, &one, i);
+            if (!(d < (i == 0 ? 0.01 : 0.06))) {
+                fail_msg("%d shards: output %d differs by %.3g of itself", shards, i, d);
+            }
+        }
+        expect_equal(&one, &two);
+        assert_int_equal(one.narrow > 0, sx_cpu_has_bf16());
+        drop(&one);
+        drop(&two);
+    }
+    drop(&host);
+    sx_graph_destroy(g);
+}
+
+static void test_backends_conv_round__training_equals_the_host(void **state)
+{
+    (void)state;
+    check_training();
+    setenv("SEXTANT_CPU_BF16", "1", 1);
+    check_training();
+    unsetenv("SEXTANT_CPU_BF16");
+}
+
+/* In bfloat16 where that is fast, else the bits of float32. */
+static void check_serving(void)
+{
+    sx_graph *g = served();
+    const sx_compile_options how = {.batch = BATCH, .frozen = true, .shards = 1, .profile = true};
+    results plain = run("cpu", g, &(sx_platform_options){.cpu.threads = 1}, &how),
+            narrow = run("cpu", g, &(sx_platform_options){.cpu = {.threads = 1, .bfloat16 = true}},
+                         &how),
+            team = run("cpu", g, &(sx_platform_options){.cpu = {.threads = 2, .bfloat16 = true}},
+                       &how);
+    const double d = difference(&plain, &narrow, 0);
+    assert_true(d < 0.02);
+    assert_int_equal(d > 0, sx_cpu_has_bf16());
+    assert_int_equal(plain.narrow, 0);
+    assert_int_equal(narrow.narrow, sx_cpu_has_bf16() ? 3 : 0); /* not the depthwise one */
+    assert_int_equal(narrow.conversions, 0);
+    expect_equal(&narrow, &team);
+    drop(&plain);
+    drop(&narrow);
+    drop(&team);
+    sx_graph_destroy(g);
+}
+
+static void test_backends_conv_round__frozen_convolutions(void **state)
+{
+    (void)state;
+    check_serving();
+    setenv("SEXTANT_CPU_BF16", "1", 1);
+    check_serving();
+    unsetenv("SEXTANT_CPU_BF16");
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_backends_conv_round__training_equals_the_host),
+    cmocka_unit_test(test_backends_conv_round__frozen_convolutions),
+};
+
+SX_TEST_MAIN(tests)

@@ -15,6 +15,8 @@ says 'measured now'
 grep -qE '^ +[0-9.]+ +[0-9.]+ % +4 +[0-9.]+ +[0-9]+ % +[0-9.]+ +[0-9]+ %  conv2d .*conv2d_1/conv2d' out ||
     grep -qE '  in [0-9]+ kernels more$' out || fail 'the kernels'
 grep -qE '^ +[0-9.]+ 100\.0 %  a step$' out || fail 'no sum'
+grep -qE '^bytes read and written for an example: [0-9.]+ [KM]iB by convolutions and products, [0-9.]+ [KM]iB between them$' out ||
+    fail 'no bytes'
 grep -qE '^what bounds this run: .*[0-9]+ % of the time' out || fail 'no verdict'
 python3 - t.json p.svg <<'P' || fail 'the trace, the picture'
 import json, sys
@@ -85,12 +87,16 @@ import json, sys
 r = json.load(open(sys.argv[1]))
 assert r['signature'] == 'tensors' and r['kernels'], r
 assert all(k['calls'] == 3 and k['ms_per_step'] > 0 for k in r['kernels']), r['kernels']
+assert r['product_bytes_per_example'] > 0 and r['other_bytes_per_example'] > 0, r
 P
 fails 1 profile models/1 --signature tensorz
 warns 'serving_default'
 fails 2 profile models/1 --mode train
 warns 'is a SavedModel, which has no training step; use --mode predict'
-fails 2 profile models/1 --precision bfloat16
-warns 'a SavedModel is run as it was built; --precision applies only to'
+ok profile models/1 --precision bfloat16 --steps 3
+says 'bytes read and written for an example: '
+grep -q 'serving_default, bfloat16' out || warns 'bfloat16: this processor multiplies it no faster than float32'
+fails 2 profile models/1 --param x=1
+warns 'a SavedModel is run as it was built; a parameter applies only to'
 fails 1 profile linear --steps 1 --svg gone/p.svg
 warns 'gone/p.svg'

@@ -17,7 +17,7 @@ typedef struct sx_int8_args {
     {"precision", SX_OPTION_CHOICE, SX_OPT(type, int8_args.precision),                          \
      "arithmetic of convolutions and matrix products; int8 is faster and slightly less exact, " \
      "bfloat16 (convolutions) is so on processors that multiply it fast; default: float32",     \
-     .choices = "float32|bfloat16|int8"},                                                                \
+     .choices = "float32|bfloat16|int8"},                                                       \
         {"calibration", SX_OPTION_LIST, SX_OPT(type, int8_args.calibration),                    \
          "with --precision int8: examples of what the model will be given: data, if it takes "  \
          "encoded images, else arrays of the inputs",                                           \

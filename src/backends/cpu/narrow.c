@@ -286,9 +286,9 @@ static bool may_narrow(const sx_cpu_planner *p, int value, const sx_cpu_form *fo
                        const bool *frozen)
 {
     const sx_cpu_pvalue *v = &p->values[value];
-    return forms[value].dtype != SX_F32 && !frozen[value] && v->root == value && !v->placed && !v->constant &&
-           v->bytes >= LEAST_BYTES && (v->own || p->plan->shards == 1) && v->maker >= 0 &&
-           p->units[v->maker].sharded && p->units[v->maker].step >= 0;
+    return forms[value].dtype != SX_F32 && !frozen[value] && v->root == value && !v->placed &&
+           !v->constant && v->bytes >= LEAST_BYTES && (v->own || p->plan->shards == 1) &&
+           v->maker >= 0 && p->units[v->maker].sharded && p->units[v->maker].step >= 0;
 }
 
 sx_status sx_cpu_narrow(sx_cpu_planner *p)

@@ -199,15 +199,9 @@ static sx_status take_quoted(struct parser *p)
 
 /* ---- Tags and sizes ---- */
 
-static void put_varint(sx_buf *out, uint64_t value)
-{
-    uint8_t bytes[SX_WIRE_MAX_VARINT];
-    sx_buf_append(out, bytes, sx_wire_put_varint(bytes, value));
-}
-
 static void put_tag(struct parser *p, const ProtobufCFieldDescriptor *field)
 {
-    put_varint(p->out, (uint64_t)field->id << 3 | sx_proto_scalar_of(field->type).wire);
+    sx_wire_append_varint(p->out, (uint64_t)field->id << 3 | sx_proto_scalar_of(field->type).wire);
 }
 
 /* Reserves bytes for a size; returns their offset. */
@@ -259,7 +253,7 @@ static void put_integer(struct parser *p, const ProtobufCFieldDescriptor *field,
     }
     switch (sx_proto_scalar_of(field->type).wire) {
     case SX_WIRE_VARINT:
-        put_varint(p->out, bits);
+        sx_wire_append_varint(p->out, bits);
         break;
     case SX_WIRE_FIXED32:
         sx_buf_append(p->out, &(uint32_t){(uint32_t)bits}, 4);
@@ -329,7 +323,7 @@ static sx_status parse_bool(struct parser *p, const ProtobufCFieldDescriptor *fi
     SX_TRY(take_token(p, token));
     for (size_t i = 0; i < 2 * SX_COUNT(words); i++) {
         if (strcmp(token, words[i / 2][i % 2]) == 0) {
-            put_varint(p->out, i % 2);
+            sx_wire_append_varint(p->out, i % 2);
             return SX_OK;
         }
     }
@@ -352,7 +346,7 @@ static sx_status parse_enum(struct parser *p, const ProtobufCFieldDescriptor *fi
         return fail(p, "'%s' is not a value of %s", token,
                     ((const ProtobufCEnumDescriptor *)field->descriptor)->short_name);
     }
-    put_varint(p->out, (uint64_t)(int64_t)value->value);
+    sx_wire_append_varint(p->out, (uint64_t)(int64_t)value->value);
     return SX_OK;
 }
 

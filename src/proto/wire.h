@@ -14,6 +14,8 @@
 
 #include <sextant/types.h>
 
+#include "base/buffer.h"
+
 typedef enum sx_wire_type {
     SX_WIRE_VARINT = 0,
     SX_WIRE_FIXED64 = 1,
@@ -101,6 +103,13 @@ static inline bool sx_wire_next(sx_wire *wire, sx_wire_field *out)
     return true;
 }
 
+/* The number of a field that is a varint. */
+static inline bool sx_wire_number(const sx_wire_field *field, uint64_t *out)
+{
+    sx_wire wire = sx_wire_over(field->value);
+    return field->type == SX_WIRE_VARINT && sx_wire_varint(&wire, out);
+}
+
 typedef enum sx_wire_found {
     SX_WIRE_FOUND,
     SX_WIRE_NO_MORE,
@@ -138,6 +147,17 @@ static inline size_t sx_wire_put_varint(uint8_t *out, uint64_t value)
     }
     out[size++] = (uint8_t)value;
     return size;
+}
+
+static inline void sx_wire_append_varint(sx_buf *out, uint64_t value)
+{
+    uint8_t bytes[SX_WIRE_MAX_VARINT];
+    sx_buf_append(out, bytes, sx_wire_put_varint(bytes, value));
+}
+
+static inline void sx_wire_append_tag(sx_buf *out, uint32_t number, sx_wire_type type)
+{
+    sx_wire_append_varint(out, (uint64_t)number << 3 | (uint64_t)type);
 }
 
 static inline size_t sx_wire_varint_size(uint64_t value)

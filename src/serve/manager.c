@@ -302,19 +302,6 @@ bool sx_manager_destroy(sx_manager *manager)
 
 /* ---- Requests ---- */
 
-static sx_status check_signature(const sx_served *servable, const char *name)
-{
-    size_t count = 0;
-    const sx_serve_signature *signatures = sx_served_signatures(servable, &count);
-    name = name[0] != '\0' ? name : "serving_default";
-    for (size_t i = 0; i < count; i++) {
-        if (strcmp(signatures[i].name, name) == 0) {
-            return SX_OK;
-        }
-    }
-    return sx_error(SX_FAILED_PRECONDITION, "Serving signature key \"%s\" not found.", name);
-}
-
 /* With the lock held. */
 static sx_status acquire(const sx_manager *manager, const sx_model_spec *spec,
                          sx_served **out_servable)
@@ -349,9 +336,12 @@ sx_status sx_manager_acquire(sx_manager *manager, const sx_model_spec *spec,
     sx_status status = acquire(manager, spec, out_servable);
     pthread_rwlock_unlock(&manager->lock);
     if (status == SX_OK && spec->signature != NULL) {
-        status = check_signature(*out_servable, spec->signature);
-        if (status != SX_OK) {
+        size_t count = 0;
+        const sx_serve_signature *signatures = sx_served_signatures(*out_servable, &count);
+        const sx_bytes name = {spec->signature, strlen(spec->signature)};
+        if (sx_serve_find_signature(signatures, count, name) == NULL) {
             sx_served_release(*out_servable);
+            status = sx_serve_no_signature(name);
         }
     }
     return status;

@@ -27,6 +27,14 @@ typedef struct sx_serve_signature {
     bool may_take_long; /* small inputs, too */
 } sx_serve_signature;
 
+/* The name of the signature that a request means: an empty one is "serving_default". */
+sx_bytes sx_serve_signature_name(sx_bytes name);
+/* The signature of that name, which may be empty; NULL: there is none. */
+const sx_serve_signature *sx_serve_find_signature(const sx_serve_signature *signatures,
+                                                  size_t count, sx_bytes name);
+/* FAILED_PRECONDITION, in TensorFlow Serving's words: there is no such signature. */
+SX_MUST_USE sx_status sx_serve_no_signature(sx_bytes name);
+
 /* The runtime's functions; a static table. `model` is the result of load. */
 typedef struct sx_serve_model_ops {
     /* Loads the version in `version_dir` (absolute). Runs on a loader thread and may take long:

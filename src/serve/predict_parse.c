@@ -9,8 +9,6 @@
 #include "serve/json_scan.h"
 #include "serve/predict_slot.h"
 
-static const char default_signature[] = "serving_default";
-
 struct parser {
     sx_json json;
     const sx_serve_signature *signatures;
@@ -247,16 +245,6 @@ static sx_status read_inputs(struct parser *parser)
 
 /* ---- The document ---- */
 
-static const sx_serve_signature *find_signature(const struct parser *parser, sx_bytes name)
-{
-    for (size_t i = 0; i < parser->signature_count; i++) {
-        if (sx_bytes_is(name, parser->signatures[i].name)) {
-            return &parser->signatures[i];
-        }
-    }
-    return NULL;
-}
-
 /* The state of the document. The values are read when they are reached, with the signature named so
  * far or the default one; if another name follows, they are read again. */
 struct document {
@@ -266,13 +254,6 @@ struct document {
     const sx_serve_signature *read_with; /* the values; NULL: not read yet, or failed */
     sx_status early_error;               /* of reading them with the default signature */
 };
-
-static sx_bytes wanted_name(const struct document *doc)
-{
-    return doc->has_name && doc->name.size > 0
-               ? doc->name
-               : (sx_bytes){default_signature, sizeof(default_signature) - 1};
-}
 
 static sx_status signature_error(sx_bytes name)
 {
@@ -301,7 +282,8 @@ static sx_status on_values(struct parser *parser, struct document *doc, bool ins
     }
     doc->has_instances = instances;
     doc->has_inputs = !instances;
-    const sx_serve_signature *signature = find_signature(parser, wanted_name(doc));
+    const sx_serve_signature *signature =
+        sx_serve_find_signature(parser->signatures, parser->signature_count, doc->name);
     if (signature == NULL && doc->has_name) {
         return signature_error(doc->name);
     }
@@ -365,13 +347,13 @@ static sx_status read_members(struct parser *parser, struct document *doc)
  * signature. */
 static sx_status settle_values(struct parser *parser, struct document *doc)
 {
-    const sx_bytes name = wanted_name(doc);
-    const sx_serve_signature *signature = find_signature(parser, name);
+    const sx_serve_signature *signature =
+        sx_serve_find_signature(parser->signatures, parser->signature_count, doc->name);
     if (doc->values == NULL) {
         return sx_error(SX_INVALID_ARGUMENT, "Missing 'inputs' or 'instances' key");
     }
     if (signature == NULL) {
-        return signature_error(name);
+        return signature_error(sx_serve_signature_name(doc->name));
     }
     if (doc->read_with == signature) {
         return SX_OK;

@@ -18,12 +18,6 @@ static sx_status malformed(const char *what)
     return sx_error(SX_INVALID_ARGUMENT, "malformed %s", what);
 }
 
-static bool read_varint(const sx_wire_field *field, uint64_t *out)
-{
-    sx_wire wire = sx_wire_over(field->value);
-    return field->type == SX_WIRE_VARINT && sx_wire_varint(&wire, out);
-}
-
 /* ---- The spec ---- */
 
 static sx_status read_spec(sx_bytes bytes, sx_predict_spec *out)
@@ -50,7 +44,7 @@ static sx_status read_spec(sx_bytes bytes, sx_predict_spec *out)
         uint64_t version = 0;
         while (sx_wire_more(&value)) {
             if (!sx_wire_next(&value, &field) ||
-                (field.number == 1 && !read_varint(&field, &version))) {
+                (field.number == 1 && !sx_wire_number(&field, &version))) {
                 return malformed("ModelSpec.version");
             }
         }
@@ -124,7 +118,7 @@ static sx_status read_dim(struct reader *reader, sx_bytes bytes)
     sx_wire_field field;
     uint64_t size = 0;
     while (sx_wire_more(&wire)) {
-        if (!sx_wire_next(&wire, &field) || (field.number == 1 && !read_varint(&field, &size))) {
+        if (!sx_wire_next(&wire, &field) || (field.number == 1 && !sx_wire_number(&field, &size))) {
             return bad_tensor(reader, "malformed dimension");
         }
     }
@@ -142,7 +136,7 @@ static sx_status read_shape(struct reader *reader, sx_bytes bytes)
     uint64_t unknown_rank = 0;
     while (sx_wire_more(&wire)) {
         if (!sx_wire_next(&wire, &field) ||
-            (field.number == 3 && !read_varint(&field, &unknown_rank)) || unknown_rank != 0) {
+            (field.number == 3 && !sx_wire_number(&field, &unknown_rank)) || unknown_rank != 0) {
             return bad_tensor(reader, "malformed or unknown shape");
         }
         if (field.number == 2 && field.type == SX_WIRE_BYTES) {
@@ -159,7 +153,8 @@ static sx_status read_type(struct reader *reader)
     sx_wire_field field;
     uint64_t dtype = 0;
     while (sx_wire_more(&wire)) {
-        if (!sx_wire_next(&wire, &field) || (field.number == 1 && !read_varint(&field, &dtype))) {
+        if (!sx_wire_next(&wire, &field) ||
+            (field.number == 1 && !sx_wire_number(&field, &dtype))) {
             return bad_tensor(reader, "malformed bytes");
         }
         if (field.number == 2 && field.type == SX_WIRE_BYTES) {
@@ -330,17 +325,6 @@ static sx_status read_strings(const struct reader *reader, sx_arena *arena, void
 
 /* ---- Requests ---- */
 
-static const sx_serve_signature *find_signature(sx_bytes name, const sx_serve_signature *signatures,
-                                                size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (sx_bytes_is(name, signatures[i].name)) {
-            return &signatures[i];
-        }
-    }
-    return NULL;
-}
-
 /* The index of a name; `count` if it is not there. */
 static size_t find_tensor(sx_bytes name, const sx_serve_tensor *tensors, size_t count)
 {
@@ -429,14 +413,10 @@ sx_status sx_predict_proto_read(sx_bytes message, const sx_predict_spec *spec,
                                 const sx_serve_signature *signatures, size_t count, sx_arena *arena,
                                 sx_predict_call *out)
 {
-    static const char default_name[] = "serving_default";
-    const sx_bytes name = spec->signature.size > 0
-                              ? spec->signature
-                              : (sx_bytes){default_name, sizeof(default_name) - 1};
-    const sx_serve_signature *signature = find_signature(name, signatures, count);
+    const sx_serve_signature *signature =
+        sx_serve_find_signature(signatures, count, spec->signature);
     if (signature == NULL) {
-        return sx_error(SX_FAILED_PRECONDITION, "Serving signature key \"%.*s\" not found.",
-                        (int)SX_MIN(name.size, (size_t)SHOWN_BYTES), (const char *)name.data);
+        return sx_serve_no_signature(spec->signature);
     }
     *out = (sx_predict_call){
         .signature = signature,
@@ -468,21 +448,10 @@ sx_status sx_predict_proto_read(sx_bytes message, const sx_predict_spec *spec,
 
 /* ---- Responses ---- */
 
-static void put_varint(sx_buf *out, uint64_t value)
-{
-    uint8_t bytes[SX_WIRE_MAX_VARINT];
-    sx_buf_append(out, bytes, sx_wire_put_varint(bytes, value));
-}
-
-static void put_tag(sx_buf *out, uint32_t number, sx_wire_type type)
-{
-    put_varint(out, (uint64_t)number << 3 | (uint64_t)type);
-}
-
 static void put_bytes(sx_buf *out, uint32_t number, sx_bytes bytes)
 {
-    put_tag(out, number, SX_WIRE_BYTES);
-    put_varint(out, bytes.size);
+    sx_wire_append_tag(out, number, SX_WIRE_BYTES);
+    sx_wire_append_varint(out, bytes.size);
     sx_buf_append(out, bytes.data, bytes.size);
 }
 
@@ -568,8 +537,8 @@ static void put_values(sx_buf *out, const sx_tensor *tensor, const struct values
     if (sizes->elems == 0) {
         return;
     }
-    put_tag(out, row->field, SX_WIRE_BYTES);
-    put_varint(out, sizes->values);
+    sx_wire_append_tag(out, row->field, SX_WIRE_BYTES);
+    sx_wire_append_varint(out, sizes->values);
     if (row->type != SX_WIRE_VARINT) {
         sx_buf_append(out, tensor->data, sizes->values);
         return;
@@ -588,22 +557,22 @@ static sx_status put_output(sx_buf *out, const sx_serve_tensor *info, const sx_t
     }
     const struct sizes sizes = measure(tensor, row);
     const sx_bytes name = text_bytes(info->name);
-    put_tag(out, 1, SX_WIRE_BYTES);
-    put_varint(out, bytes_field_size(1, name.size) + bytes_field_size(1, sizes.tensor));
+    sx_wire_append_tag(out, 1, SX_WIRE_BYTES);
+    sx_wire_append_varint(out, bytes_field_size(1, name.size) + bytes_field_size(1, sizes.tensor));
     put_bytes(out, 1, name);
-    put_tag(out, 2, SX_WIRE_BYTES);
-    put_varint(out, sizes.tensor);
-    put_tag(out, 1, SX_WIRE_VARINT);
-    put_varint(out, tensor->type.dtype);
-    put_tag(out, 2, SX_WIRE_BYTES);
-    put_varint(out, sizes.shape);
+    sx_wire_append_tag(out, 2, SX_WIRE_BYTES);
+    sx_wire_append_varint(out, sizes.tensor);
+    sx_wire_append_tag(out, 1, SX_WIRE_VARINT);
+    sx_wire_append_varint(out, tensor->type.dtype);
+    sx_wire_append_tag(out, 2, SX_WIRE_BYTES);
+    sx_wire_append_varint(out, sizes.shape);
     for (int i = 0; i < tensor->type.rank; i++) {
         const int64_t dim = tensor->type.dims[i];
-        put_tag(out, 2, SX_WIRE_BYTES);
-        put_varint(out, dim_size(dim));
+        sx_wire_append_tag(out, 2, SX_WIRE_BYTES);
+        sx_wire_append_varint(out, dim_size(dim));
         if (dim != 0) {
-            put_tag(out, 1, SX_WIRE_VARINT);
-            put_varint(out, (uint64_t)dim);
+            sx_wire_append_tag(out, 1, SX_WIRE_VARINT);
+            sx_wire_append_varint(out, (uint64_t)dim);
         }
     }
     put_values(out, tensor, row, &sizes);
@@ -620,9 +589,10 @@ sx_status sx_predict_proto_print(const sx_predict_call *call, const sx_tensor *o
             SX_TRY(put_output(out, &call->signature->outputs[i], &outputs[i]));
         }
     }
-    put_tag(out, 2, SX_WIRE_BYTES);
-    put_varint(out, bytes_field_size(1, ran->name.size) + bytes_field_size(1, version_size) +
-                        bytes_field_size(1, ran->signature.size));
+    sx_wire_append_tag(out, 2, SX_WIRE_BYTES);
+    sx_wire_append_varint(out, bytes_field_size(1, ran->name.size) +
+                                   bytes_field_size(1, version_size) +
+                                   bytes_field_size(1, ran->signature.size));
     put_bytes(out, 1, ran->name);
     put_bytes(out, 2, (sx_bytes){version, version_size});
     put_bytes(out, 3, ran->signature);

@@ -51,12 +51,6 @@ static bool add_numbers(const sx_wire_field *f, int64_t *values, int most, int *
     return true;
 }
 
-static bool read_number(const sx_wire_field *f, uint64_t *out)
-{
-    sx_wire at = sx_wire_over(f->value);
-    return f->type == SX_WIRE_VARINT && sx_wire_varint(&at, out);
-}
-
 /* Reads the first tile. */
 static bool read_tile(sx_bytes message, shape *s)
 {
@@ -85,7 +79,7 @@ static bool read_layout(sx_bytes message, shape *s)
         } else if (f.number == 6 && tiles++ == 0) {
             good = read_tile(f.value, s);
         } else if (f.number == 8) {
-            good = read_number(&f, &s->memory);
+            good = sx_wire_number(&f, &s->memory);
         }
     }
     return good;
@@ -175,7 +169,7 @@ static bool read_shape(visiting *v, sx_bytes message, int depth)
             return false;
         }
         if (f.number == 2) {
-            good = read_number(&f, &s.element);
+            good = sx_wire_number(&f, &s.element);
         } else if (f.number == 3) {
             good = add_numbers(&f, s.dims, MAX_RANK, &s.rank);
         } else if (f.number == 4) {
@@ -259,7 +253,7 @@ static bool read_instruction(sx_bytes message, visiting *v)
         } else if (f.number == 38) {
             called = f;
         } else if ((f.number == 7 && !read_metadata(f.value, v)) ||
-                   (f.number == 9 && !read_number(&f, &parameter))) {
+                   (f.number == 9 && !sx_wire_number(&f, &parameter))) {
             return false;
         }
     }
@@ -292,7 +286,7 @@ static bool number_of(sx_bytes message, uint32_t field, uint64_t *out)
     sx_wire_field f;
     *out = 0;
     while (sx_wire_more(&at)) {
-        if (!sx_wire_next(&at, &f) || (f.number == field && !read_number(&f, out))) {
+        if (!sx_wire_next(&at, &f) || (f.number == field && !sx_wire_number(&f, out))) {
             return false;
         }
     }

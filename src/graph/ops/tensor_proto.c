@@ -7,17 +7,6 @@
 
 enum { DTYPE = 1, SHAPE = 2, CONTENT = 4, STRING_VAL = 8, DIM = 2, DIM_SIZE = 1 }; /* fields */
 
-static void put_varint(sx_buf *out, uint64_t value)
-{
-    uint8_t bytes[SX_WIRE_MAX_VARINT];
-    sx_buf_append(out, bytes, sx_wire_put_varint(bytes, value));
-}
-
-static void put_tag(sx_buf *out, int field, sx_wire_type type)
-{
-    put_varint(out, (uint64_t)field << 3 | type);
-}
-
 /* The size of a dimension's message: a size of 0 is not written. */
 static size_t dim_bytes(int64_t size)
 {
@@ -32,16 +21,16 @@ static void put_tensor(const sx_host_tensor *t, bool string_content, sx_buf *out
     for (int d = 0; d < x->rank; d++) {
         shape += 2 + dim_bytes(x->dims[d]);
     }
-    put_tag(out, DTYPE, SX_WIRE_VARINT);
-    put_varint(out, (uint64_t)x->dtype);
-    put_tag(out, SHAPE, SX_WIRE_BYTES);
-    put_varint(out, shape);
+    sx_wire_append_tag(out, DTYPE, SX_WIRE_VARINT);
+    sx_wire_append_varint(out, (uint64_t)x->dtype);
+    sx_wire_append_tag(out, SHAPE, SX_WIRE_BYTES);
+    sx_wire_append_varint(out, shape);
     for (int d = 0; d < x->rank; d++) {
-        put_tag(out, DIM, SX_WIRE_BYTES);
-        put_varint(out, dim_bytes(x->dims[d]));
+        sx_wire_append_tag(out, DIM, SX_WIRE_BYTES);
+        sx_wire_append_varint(out, dim_bytes(x->dims[d]));
         if (x->dims[d] != 0) {
-            put_tag(out, DIM_SIZE, SX_WIRE_VARINT);
-            put_varint(out, (uint64_t)x->dims[d]);
+            sx_wire_append_tag(out, DIM_SIZE, SX_WIRE_VARINT);
+            sx_wire_append_varint(out, (uint64_t)x->dims[d]);
         }
     }
     if (x->dtype == SX_STRING && string_content) {
@@ -50,11 +39,11 @@ static void put_tensor(const sx_host_tensor *t, bool string_content, sx_buf *out
             size += sx_wire_varint_size(t->s[k].size) + t->s[k].size;
         }
         if (size > 0) {
-            put_tag(out, CONTENT, SX_WIRE_BYTES);
-            put_varint(out, size);
+            sx_wire_append_tag(out, CONTENT, SX_WIRE_BYTES);
+            sx_wire_append_varint(out, size);
         }
         for (int64_t k = 0; k < n; k++) {
-            put_varint(out, t->s[k].size);
+            sx_wire_append_varint(out, t->s[k].size);
         }
         for (int64_t k = 0; k < n; k++) {
             sx_buf_append(out, t->s[k].data, t->s[k].size);
@@ -62,13 +51,13 @@ static void put_tensor(const sx_host_tensor *t, bool string_content, sx_buf *out
         return;
     }
     for (int64_t k = 0; k < n && x->dtype == SX_STRING; k++) {
-        put_tag(out, STRING_VAL, SX_WIRE_BYTES);
-        put_varint(out, t->s[k].size);
+        sx_wire_append_tag(out, STRING_VAL, SX_WIRE_BYTES);
+        sx_wire_append_varint(out, t->s[k].size);
         sx_buf_append(out, t->s[k].data, t->s[k].size);
     }
     if (x->dtype != SX_STRING && n > 0) {
-        put_tag(out, CONTENT, SX_WIRE_BYTES);
-        put_varint(out, (uint64_t)n * sx_dtype_bytes(x->dtype));
+        sx_wire_append_tag(out, CONTENT, SX_WIRE_BYTES);
+        sx_wire_append_varint(out, (uint64_t)n * sx_dtype_bytes(x->dtype));
         for (int64_t k = 0; k < n; k++) {
             uint64_t bytes = 0;
             const sx_host_tensor one = {.type = sx_scalar_type(x->dtype),

@@ -456,6 +456,27 @@ int64_t sx_cpu_conv_piece_bytes(int64_t filter_elems)
     return SX_MAX((int64_t)PIECE_BYTES, 2 * filter_elems * (int64_t)sizeof(float));
 }
 
+static bool is_plain(const sx_conv_window *w)
+{
+    return w->kernel == 1 && w->stride == 1 && w->pad_before == 0 && w->out == w->in;
+}
+
+bool sx_cpu_conv_is_product(const sx_conv_geometry *g)
+{
+    return g->groups == 1 && is_plain(&g->h) && is_plain(&g->w);
+}
+
+static int64_t product_rows(const sx_conv_geometry *g)
+{
+    return g->n * g->h.in * g->w.in;
+}
+
+int64_t sx_cpu_conv_piece_rows(const sx_conv_geometry *g)
+{
+    const int64_t row_bytes = (g->c + g->o) * (int64_t)sizeof(float);
+    return SX_MIN(SX_MAX(sx_cpu_conv_piece_bytes(g->c * g->o) / row_bytes, 1), product_rows(g));
+}
+
 /* scratch: a piece of x, then one of dy, in float32 */
 typedef struct product {
     const sx_cpu_vec *vec;
@@ -464,16 +485,11 @@ typedef struct product {
     bool x_narrow, dy_narrow;
 } product;
 
-static bool is_plain(const sx_conv_window *w)
-{
-    return w->kernel == 1 && w->stride == 1 && w->pad_before == 0 && w->out == w->in;
-}
-
 static bool match_1x1(sx_cpu_match *m)
 {
     sx_conv_geometry g;
     sx_status status = match_geometry(m, &m->graph->nodes[m->root], &g);
-    bool ok = status == SX_OK && all_f32(m) && g.groups == 1 && is_plain(&g.h) && is_plain(&g.w) &&
+    bool ok = status == SX_OK && all_f32(m) && sx_cpu_conv_is_product(&g) &&
               !sx_cpu_conv_in_bf16(&m->graph->nodes[m->root]);
     sx_status_free(status);
     return ok;
@@ -489,18 +505,16 @@ static sx_status prepare_1x1(const sx_cpu_site *site, sx_cpu_step *step, sx_cpu_
     SX_TRY(sx_cpu_conv_geometry(site->nodes[0], site->in, &site->out[0], &g));
     sx_dnn_gemm_prepare();
     const bool of_filter = site->nodes[0]->op->id == SX_OPID_conv2d_grad_filter;
-    const int64_t rows = g.n * g.h.in * g.w.in;
     *p = (product){.vec = site->vec,
-                   .rows = rows,
+                   .rows = product_rows(&g),
                    .c = g.c,
                    .o = g.o,
-                   .piece = rows,
+                   .piece = product_rows(&g),
                    .x_narrow = of_filter && (site->narrow_in & 1) != 0,
                    .dy_narrow = of_filter && (site->narrow_in & 2) != 0};
     if (p->x_narrow || p->dy_narrow) {
-        const int64_t row_bytes = (g.c + g.o) * (int64_t)sizeof(float);
-        p->piece = SX_MIN(SX_MAX(sx_cpu_conv_piece_bytes(g.c * g.o) / row_bytes, 1), rows);
-        step->scratch_bytes = p->piece * row_bytes;
+        p->piece = sx_cpu_conv_piece_rows(&g);
+        step->scratch_bytes = p->piece * (g.c + g.o) * (int64_t)sizeof(float);
     }
     step->onednn = true;
     step->run = run;

@@ -22,6 +22,10 @@ bool sx_cpu_tried(sx_cpu_match *m, sx_status status, sx_dnn_conv *conv);
  * widens and multiplies at a time: those that stay in cache, but as many as make going over the
  * filter again for each piece little work. */
 int64_t sx_cpu_conv_piece_bytes(int64_t filter_elems);
+/* Whether a convolution is a product of matrices, pixels by channels. */
+bool sx_cpu_conv_is_product(const sx_conv_geometry *g);
+/* The rows of that product that are widened and multiplied at a time. */
+int64_t sx_cpu_conv_piece_rows(const sx_conv_geometry *g);
 /* Sets the step's state, a slot of the primitive that step->data begins with. */
 void sx_cpu_use_slots(sx_cpu_step *step);
 /* sx_cpu_own() of a primitive. */

@@ -248,17 +248,11 @@ static void run_round(const sx_cpu_step *step, const sx_cpu_call *call)
 
 /* ---- Preparing ---- */
 
-static bool is_plain(const sx_conv_window *w)
-{
-    return w->kernel == 1 && w->stride == 1 && w->pad_before == 0 && w->out == w->in;
-}
-
 /* The gradient of a 1x1 convolution: rows of dy times the filter, transposed. */
 static void divide_rows(round_data *d, const sx_conv_geometry *g)
 {
     const int64_t rows = g->n * g->h.in * g->w.in;
-    const int64_t row_bytes = (g->c + g->o) * (int64_t)sizeof(float);
-    d->rows = SX_MIN(SX_MAX(sx_cpu_conv_piece_bytes(g->c * g->o) / row_bytes, 1), rows);
+    d->rows = sx_cpu_conv_piece_rows(g);
     d->pieces = (rows + d->rows - 1) / d->rows;
     d->last_rows = rows - (d->pieces - 1) * d->rows;
     d->from = g->o;
@@ -374,7 +368,7 @@ static sx_status prepare_round(const sx_cpu_site *site, sx_cpu_step *step)
     spec.packs_alone = d->kept;
     SX_TRY(sx_cpu_conv_geometry(n, site->in, &site->out[0], &spec.geometry));
     const sx_conv_geometry *g = &spec.geometry;
-    if (d->is_gradient && !spec.bf16 && g->groups == 1 && is_plain(&g->h) && is_plain(&g->w)) {
+    if (d->is_gradient && !spec.bf16 && sx_cpu_conv_is_product(g)) {
         divide_rows(d, g);
     } else {
         SX_TRY(create(site, &spec, d));

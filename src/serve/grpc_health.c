@@ -33,7 +33,7 @@ struct watch {
 _Static_assert(sizeof(struct watch) <= SX_HTTP_SCRATCH, "a watch must fit the scratch memory");
 
 struct sx_grpc_health {
-    const sx_rest *rest;
+    sx_manager *manager;
     pthread_mutex_t mutex;
     pthread_cond_t changed; /* a watch is in the list, or `stopping` */
     struct watch *watches;  /* that are ours now; others are being sent */
@@ -75,7 +75,7 @@ static enum serving serving_now(sx_grpc_health *health)
     pthread_mutex_lock(&health->mutex);
     const bool stopping = health->stopping;
     pthread_mutex_unlock(&health->mutex);
-    return !stopping && sx_rest_ready(health->rest) ? SERVING : NOT_SERVING;
+    return !stopping && sx_manager_ready(health->manager) ? SERVING : NOT_SERVING;
 }
 
 static void put_answer(sx_buf *out, enum serving status)
@@ -208,13 +208,13 @@ static void *look(void *user)
 
 /* ---- Creation and destruction ---- */
 
-sx_status sx_grpc_health_create(const sx_rest *rest, sx_grpc_health **out)
+sx_status sx_grpc_health_create(sx_manager *manager, sx_grpc_health **out)
 {
     sx_grpc_health *health = sx_alloc(1, sizeof(*health));
     if (health == NULL) {
         return sx_no_memory("for the health service");
     }
-    health->rest = rest;
+    health->manager = manager;
     pthread_mutex_init(&health->mutex, NULL);
     pthread_cond_init(&health->changed, NULL);
     const int error = sx_thread_create(&health->thread, NULL, look, health);

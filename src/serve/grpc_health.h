@@ -4,11 +4,12 @@
 
 #include <sextant/status.h>
 
-#include "serve/rest.h"
+#include "net/http_server.h"
+#include "serve/manager.h"
 
 typedef struct sx_grpc_health sx_grpc_health;
 
-SX_MUST_USE sx_status sx_grpc_health_create(const sx_rest *rest, sx_grpc_health **out);
+SX_MUST_USE sx_status sx_grpc_health_create(sx_manager *manager, sx_grpc_health **out);
 void sx_grpc_health_stop(sx_grpc_health *health);    /* ends the watches; NULL is allowed */
 void sx_grpc_health_destroy(sx_grpc_health *health); /* stops first; NULL is allowed */
 

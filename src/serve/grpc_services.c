@@ -13,13 +13,13 @@
 #include "serve/router.h"
 
 struct sx_grpc_services {
-    sx_rest *rest;
+    sx_calls *calls;
     sx_grpc_health *health;
 };
 
 /* ---- Predict ---- */
 
-_Static_assert(sizeof(sx_rest_call) <= SX_HTTP_SCRATCH, "the call must fit the scratch memory");
+_Static_assert(sizeof(sx_call) <= SX_HTTP_SCRATCH, "the call must fit the scratch memory");
 
 /* A view as text; cut if it is longer than any name. */
 static const char *name_text(sx_bytes view, char text[SX_ROUTE_NAME])
@@ -32,17 +32,17 @@ static const char *name_text(sx_bytes view, char text[SX_ROUTE_NAME])
     return text;
 }
 
-static sx_status acquire(sx_rest_call *call, const sx_predict_spec *named)
+static sx_status acquire(sx_call *call, const sx_predict_spec *named)
 {
     char name[SX_ROUTE_NAME], label[SX_ROUTE_NAME];
     const sx_model_spec spec = {.name = name_text(named->name, name),
                                 .version = named->version < 0 ? SX_LATEST_VERSION : named->version,
                                 .label = name_text(named->label, label)};
-    return sx_rest_acquire(call, &spec);
+    return sx_call_acquire(call, &spec);
 }
 
 /* Appends the message of the response to `out`. */
-static sx_status predict(sx_rest_call *call, sx_arena *arena, sx_buf *inflated, sx_buf *out)
+static sx_status predict(sx_call *call, sx_arena *arena, sx_buf *inflated, sx_buf *out)
 {
     sx_bytes message;
     sx_predict_spec spec;
@@ -51,7 +51,8 @@ static sx_status predict(sx_rest_call *call, sx_arena *arena, sx_buf *inflated, 
     size_t count = 0;
     const sx_cancel *cancel = sx_http_request_cancel(call->exchange);
     SX_TRY(sx_cancel_check(cancel));
-    SX_TRY(sx_grpc_request(call->exchange, sx_rest_max_body_bytes(call->rest), inflated, &message));
+    SX_TRY(
+        sx_grpc_request(call->exchange, sx_calls_max_body_bytes(call->calls), inflated, &message));
     SX_TRY(sx_predict_spec_read(message, &spec));
     if (call->servable == NULL) { /* the message was compressed */
         SX_TRY(acquire(call, &spec));
@@ -59,7 +60,7 @@ static sx_status predict(sx_rest_call *call, sx_arena *arena, sx_buf *inflated, 
     const sx_serve_signature *signatures = sx_served_signatures(call->servable, &count);
     SX_TRY(sx_predict_proto_read(message, &spec, signatures, count, arena, &request));
     SX_TRY(sx_cancel_check(cancel));
-    SX_TRY(sx_rest_run(call, request.signature, request.inputs, arena, &outputs));
+    SX_TRY(sx_call_run(call, request.signature, request.inputs, arena, &outputs));
     spec.version = sx_served_version(call->servable);
     spec.signature = (sx_bytes){request.signature->name, strlen(request.signature->name)};
     const size_t at = sx_grpc_message_begin(out);
@@ -69,7 +70,7 @@ static sx_status predict(sx_rest_call *call, sx_arena *arena, sx_buf *inflated, 
 }
 
 /* What the client is told instead of `status`. */
-static sx_status explain(sx_http_exchange *exchange, sx_status status)
+static sx_status explain(const sx_call *call, sx_status status)
 {
     const sx_code code = sx_status_code(status);
     sx_status better = SX_OK;
@@ -77,12 +78,8 @@ static sx_status explain(sx_http_exchange *exchange, sx_status status)
         better = sx_error(SX_INVALID_ARGUMENT, "%s", sx_status_message(status));
     } else if (code == SX_DEADLINE_EXCEEDED) {
         better = sx_error(code, "Deadline Exceeded");
-    } else if (code == SX_RESOURCE_EXHAUSTED &&
-               sx_budget_refused(sx_http_request_budget(exchange))) {
-        better = sx_status_annotate(sx_budget_error(sx_http_request_budget(exchange)), __FILE__,
-                                    __LINE__, "%s", sx_status_message(status));
-    }
-    if (better == SX_OK) {
+    } else {
+        (void)sx_call_explain_budget(call, &status);
         return status;
     }
     sx_status_free(status);
@@ -91,7 +88,7 @@ static sx_status explain(sx_http_exchange *exchange, sx_status status)
 
 static void run_predict(sx_executor_job *base, int worker)
 {
-    sx_rest_call *call = (sx_rest_call *)base;
+    sx_call *call = (sx_call *)base;
     sx_http_exchange *exchange = call->exchange;
     sx_arena arena;
     sx_buf inflated, out;
@@ -103,10 +100,10 @@ static void run_predict(sx_executor_job *base, int worker)
     call->begun_ns = sx_now_ns();
     sx_status status = predict(call, &arena, &inflated, &out);
     if (status != SX_OK) {
-        status = explain(exchange, status);
+        status = explain(call, status);
     }
     if (call->servable != NULL) {
-        sx_rest_end(call, sx_status_code(status));
+        sx_call_end(call, sx_status_code(status));
     }
     sx_arena_deinit(&arena);
     sx_buf_deinit(&inflated);
@@ -114,26 +111,26 @@ static void run_predict(sx_executor_job *base, int worker)
 }
 
 /* Finds the model, unless its name is compressed, and goes on where a REST request would. */
-static sx_status begin_predict(sx_rest_call *call, sx_bytes body)
+static sx_status begin_predict(sx_call *call, sx_bytes body)
 {
     sx_bytes message;
     sx_predict_spec spec;
     const bool compressed = body.size > 0 && ((const char *)body.data)[0] != 0;
     if (!compressed) {
-        SX_TRY(sx_grpc_unframe(body, false, sx_rest_max_body_bytes(call->rest), NULL, &message));
+        SX_TRY(sx_grpc_unframe(body, false, sx_calls_max_body_bytes(call->calls), NULL, &message));
         SX_TRY(sx_predict_spec_read(message, &spec));
         SX_TRY(acquire(call, &spec));
     }
-    return sx_rest_submit(call);
+    return sx_call_submit(call);
 }
 
 static void handle_predict(sx_grpc_services *services, sx_http_exchange *exchange)
 {
-    sx_rest_call *call = sx_http_request_scratch(exchange);
-    *call = (sx_rest_call){.job = {.fn = run_predict},
-                           .rest = services->rest,
-                           .exchange = exchange,
-                           .arrived_ns = sx_now_ns()};
+    sx_call *call = sx_http_request_scratch(exchange);
+    *call = (sx_call){.job = {.fn = run_predict},
+                      .calls = services->calls,
+                      .exchange = exchange,
+                      .arrived_ns = sx_now_ns()};
     sx_status status = begin_predict(call, sx_http_request_body(exchange));
     if (status != SX_OK) {
         sx_grpc_respond(exchange, status, (sx_bytes){0}, NULL);
@@ -201,14 +198,14 @@ void sx_grpc_services_handle(sx_grpc_services *services, sx_http_exchange *excha
 
 /* ---- Creation and destruction ---- */
 
-sx_status sx_grpc_services_create(sx_rest *rest, sx_grpc_services **out)
+sx_status sx_grpc_services_create(sx_calls *calls, sx_grpc_services **out)
 {
     sx_grpc_services *services = sx_alloc(1, sizeof(*services));
     if (services == NULL) {
         return sx_no_memory("for the gRPC services");
     }
-    services->rest = rest;
-    sx_status status = sx_grpc_health_create(rest, &services->health);
+    services->calls = calls;
+    sx_status status = sx_grpc_health_create(sx_calls_manager(calls), &services->health);
     if (status != SX_OK) {
         sx_grpc_services_destroy(services);
         return status;

@@ -3,7 +3,7 @@
  *   tensorflow.serving.PredictionService   Predict
  *   grpc.health.v1.Health                  Check, Watch
  *
- * A call is read and answered as a REST request is (rest.h). Health is readiness: SERVING while
+ * A request is a call (call.h), as one of REST. Health is readiness: SERVING while
  * every model has a served version, also under the unqualified names that TensorFlow Serving's
  * health service has. Watch sends each change, seen within 100 ms. */
 #ifndef SX_SERVE_GRPC_SERVICES_H
@@ -11,12 +11,12 @@
 
 #include <sextant/status.h>
 
-#include "serve/rest.h"
+#include "serve/call.h"
 
 typedef struct sx_grpc_services sx_grpc_services;
 
-/* `rest` has the models and threads, and must outlive the services. */
-SX_MUST_USE sx_status sx_grpc_services_create(sx_rest *rest, sx_grpc_services **out);
+/* `calls` has the models and threads, and must outlive the services. */
+SX_MUST_USE sx_status sx_grpc_services_create(sx_calls *calls, sx_grpc_services **out);
 /* Ends the watches, which could take as long as their clients like; Health says NOT_SERVING from
  * now on. Before the HTTP server is drained. Idempotent; NULL is allowed. */
 void sx_grpc_services_stop(sx_grpc_services *services);

@@ -9,16 +9,12 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/memory.h"
-#include "base/pool.h"
 #include "io/compress.h"
-#include "serve/executor.h"
 #include "serve/metrics.h"
 #include "serve/rest_pages.h"
 #include "serve/router.h"
 
 enum {
-    INLINE_BODY_BYTES = 16 * 1024, /* larger requests always go to the executor */
-    INLINE_NS = 40000, /* about the cost of passing a request to another thread and back */
     INFLATE_SLACK = 8 * 1024 * 1024,  /* reserved by sx_inflate_all */
     INFLATE_RATIO = 100,              /* JSON of real inputs compresses 3 to 10 times */
     INFLATE_FREE_BYTES = 1024 * 1024, /* at any ratio */
@@ -38,15 +34,16 @@ struct context {
 struct sx_rest {
     sx_rest_config config;
     char *metrics_path;
-    struct context *contexts; /* [config.threads + config.loops]: executor threads, then loops */
-    sx_executor *executor;
+    struct context *contexts; /* [n_contexts]: of the executor's threads, then of the loops */
+    int n_contexts;
     const sx_http_server *server;
 };
 
 /* A running predict request; stored in the exchange's scratch memory. */
 struct predict_job {
-    sx_rest_call call; /* must be first: converted by address */
-    int http_status;   /* of an error; 0 = derived from its code */
+    sx_call call; /* must be first: converted by address */
+    sx_rest *rest;
+    int http_status; /* of an error; 0 = derived from its code */
 };
 _Static_assert(sizeof(struct predict_job) <= SX_HTTP_SCRATCH,
                "the job must fit the scratch memory");
@@ -113,115 +110,6 @@ static void respond_error(const sx_rest *rest, sx_http_exchange *exchange, sx_st
     sx_status_free(status);
 }
 
-/* ---- Calls ---- */
-
-/* Records the time of a successful request: from parsing to printing. The estimate is a decaying
- * maximum: a slow one raises it at once, quick ones lower it gradually. */
-static void note_cost(sx_served_pace *pace, int64_t sample_ns)
-{
-    const int64_t known = atomic_load_explicit(&pace->cost_ns, memory_order_relaxed);
-    const int64_t before = known != 0 ? known : sample_ns;
-    const int64_t decayed = before - before / 16 + sample_ns / 16;
-    atomic_store_explicit(&pace->cost_ns, SX_MAX(sample_ns, decayed), memory_order_relaxed);
-}
-
-/* Whether the loop's thread may run the request itself: only if it is known to be quick, does not
- * wait for the device, and no small input may take long, as an encoded image does. */
-static bool is_quick(const sx_rest_call *call)
-{
-    sx_served_pace *pace = sx_served_pace_of(call->servable);
-    const int64_t cost_ns = atomic_load_explicit(&pace->cost_ns, memory_order_relaxed);
-    size_t count;
-    const sx_serve_signature *signatures = sx_served_signatures(call->servable, &count);
-    for (size_t i = 0; i < count; i++) {
-        if (signatures[i].may_take_long) { /* the signature is only known from the body */
-            return false;
-        }
-    }
-    return cost_ns > 0 && cost_ns < INLINE_NS &&
-           atomic_load_explicit(&pace->on_executor, memory_order_relaxed) == 0 &&
-           sx_http_request_body(call->exchange).size <= INLINE_BODY_BYTES &&
-           sx_http_request_head(call->exchange)->coding == SX_HTTP_IDENTITY;
-}
-
-sx_status sx_rest_acquire(sx_rest_call *call, const sx_model_spec *spec)
-{
-    sx_manager *manager = call->rest->config.manager;
-    sx_status status = sx_manager_acquire(manager, spec, &call->servable);
-    if (status != SX_OK) {
-        sx_manager_count(manager, spec->name, sx_status_code(status));
-    }
-    return status;
-}
-
-sx_status sx_rest_submit(sx_rest_call *call)
-{
-    sx_rest *rest = call->rest;
-    if (call->servable != NULL && is_quick(call)) {
-        call->begun_ns = sx_now_ns();
-        call->job.fn(&call->job, rest->config.threads + sx_http_request_loop(call->exchange));
-        return SX_OK;
-    }
-    call->on_executor = call->servable != NULL;
-    if (call->on_executor) {
-        atomic_fetch_add_explicit(&sx_served_pace_of(call->servable)->on_executor, 1,
-                                  memory_order_relaxed);
-    }
-    if (sx_executor_submit(rest->executor, &call->job)) {
-        return SX_OK;
-    }
-    if (call->on_executor) {
-        atomic_fetch_sub_explicit(&sx_served_pace_of(call->servable)->on_executor, 1,
-                                  memory_order_relaxed);
-        sx_metrics_count(sx_served_metrics(call->servable), SX_UNAVAILABLE);
-        sx_served_release(call->servable);
-    }
-    return sx_error(SX_UNAVAILABLE, "server overloaded: %zu requests are queued; try again later",
-                    rest->config.max_queued);
-}
-
-sx_status sx_rest_run(sx_rest_call *call, const sx_serve_signature *signature,
-                      const sx_tensor *inputs, sx_arena *arena, sx_tensor **out_outputs)
-{
-    const size_t count = signature->output_count;
-    sx_tensor *outputs = sx_arena_array(arena, SX_MAX(count, (size_t)1), sx_tensor);
-    if (outputs == NULL) {
-        return sx_no_memory("for %zu outputs", count);
-    }
-    const int64_t begin_ns = sx_now_ns();
-    SX_TRY(sx_served_run(call->servable, signature, inputs, sx_http_request_cancel(call->exchange),
-                         arena, outputs));
-    sx_latency_add(&sx_served_metrics(call->servable)->run_latency, sx_now_ns() - begin_ns);
-    *out_outputs = outputs;
-    return SX_OK;
-}
-
-void sx_rest_end(sx_rest_call *call, sx_code code)
-{
-    const int64_t end_ns = sx_now_ns();
-    sx_served_pace *pace = sx_served_pace_of(call->servable);
-    sx_model_metrics *metrics = sx_served_metrics(call->servable);
-    if (code == SX_CODE_OK) {
-        note_cost(pace, end_ns - call->begun_ns);
-        sx_latency_add(&metrics->request_latency, end_ns - call->arrived_ns);
-    }
-    sx_metrics_count(metrics, code);
-    if (call->on_executor) {
-        atomic_fetch_sub_explicit(&pace->on_executor, 1, memory_order_relaxed);
-    }
-    sx_served_release(call->servable);
-}
-
-size_t sx_rest_max_body_bytes(const sx_rest *rest)
-{
-    return rest->config.max_body_bytes;
-}
-
-bool sx_rest_ready(const sx_rest *rest)
-{
-    return sx_manager_ready(rest->config.manager);
-}
-
 /* ---- Predict ---- */
 
 /* The body as JSON text: as received, or decompressed into `inflated`. What a client can make the
@@ -232,7 +120,7 @@ static sx_status plain_body(struct predict_job *job, sx_buf *inflated, sx_bytes 
     if (sx_http_request_head(job->call.exchange)->coding == SX_HTTP_IDENTITY) {
         return SX_OK;
     }
-    const size_t max_bytes = job->call.rest->config.max_body_bytes, received = out_body->size;
+    const size_t max_bytes = sx_calls_max_body_bytes(job->call.calls), received = out_body->size;
     const size_t by_ratio = SX_MAX(received * INFLATE_RATIO, (size_t)INFLATE_FREE_BYTES);
     sx_status status = sx_inflate_all(SX_CODEC_GZIP, *out_body, SX_MIN(max_bytes, by_ratio),
                                       "gzip body", inflated);
@@ -269,19 +157,18 @@ static sx_status predict(struct predict_job *job, struct context *context, sx_ar
     SX_TRY(plain_body(job, inflated, &body));
     SX_TRY(sx_predict_parse(body, signatures, signature_count, arena, &context->slots, &request));
     SX_TRY(sx_cancel_check(cancel));
-    sx_status status = sx_rest_run(&job->call, request.signature, request.inputs, arena, &outputs);
+    sx_status status = sx_call_run(&job->call, request.signature, request.inputs, arena, &outputs);
     if (sx_status_code(status) == SX_DATA_LOSS) { /* a corrupt image in the request */
         job->http_status = 400;
     }
     SX_TRY(status);
-    return sx_predict_print(request.signature, outputs, request.row,
-                            job->call.rest->config.float_format, cancel, out);
+    return sx_predict_print(request.signature, outputs, request.row, job->rest->config.float_format,
+                            cancel, out);
 }
 
 /* The HTTP status of an error; adds the budget's figures to the message. */
 static int explain_error(const struct predict_job *job, sx_status *status)
 {
-    const sx_budget *budget = sx_http_request_budget(job->call.exchange);
     const sx_code code = sx_status_code(*status);
     if (job->http_status) {
         return job->http_status;
@@ -293,32 +180,28 @@ static int explain_error(const struct predict_job *job, sx_status *status)
                                ? "the client closed the connection before the response was ready"
                                : "request timed out");
     }
-    if (code != SX_RESOURCE_EXHAUSTED || !sx_budget_refused(budget)) {
+    if (!sx_call_explain_budget(&job->call, status)) {
         return http_status(code);
     }
-    sx_status explained = sx_status_annotate(sx_budget_error(budget), __FILE__, __LINE__, "%s",
-                                             sx_status_message(*status));
-    sx_status_free(*status);
-    *status = explained;
-    return sx_budget_never_fits(budget) ? 413 : 429;
+    return sx_budget_never_fits(sx_http_request_budget(job->call.exchange)) ? 413 : 429;
 }
 
 static void run_predict(sx_executor_job *base, int worker)
 {
     struct predict_job *job = (struct predict_job *)base;
-    sx_rest *rest = job->call.rest;
+    sx_rest *rest = job->rest;
     sx_http_exchange *exchange = job->call.exchange;
     struct context *context = &rest->contexts[worker];
     sx_arena arena;
     sx_buf inflated, out;
     sx_arena_init(&arena, 0);
-    sx_buf_init(&inflated, rest->config.max_body_bytes + INFLATE_SLACK);
+    sx_buf_init(&inflated, sx_calls_max_body_bytes(job->call.calls) + INFLATE_SLACK);
     sx_buf_init(&out, SIZE_MAX / 4); /* limited by the budget */
     arena.budget = inflated.budget = out.budget = sx_http_request_budget(exchange);
     job->call.begun_ns = sx_now_ns();
     sx_status status = predict(job, context, &arena, &inflated, &out);
     const int http_status = status == SX_OK ? 200 : explain_error(job, &status);
-    sx_rest_end(&job->call, sx_status_code(status));
+    sx_call_end(&job->call, sx_status_code(status));
     sx_arena_deinit(&arena);
     sx_buf_deinit(&inflated);
     sx_predict_slots_trim(&context->slots);
@@ -342,13 +225,14 @@ static void handle_predict(sx_rest *rest, sx_http_exchange *exchange, const sx_r
 {
     struct predict_job *job = sx_http_request_scratch(exchange);
     *job = (struct predict_job){.call = {.job = {.fn = run_predict},
-                                         .rest = rest,
+                                         .calls = rest->config.calls,
                                          .exchange = exchange,
-                                         .arrived_ns = sx_now_ns()}};
+                                         .arrived_ns = sx_now_ns()},
+                                .rest = rest};
     const sx_model_spec spec = spec_of(route);
-    sx_status status = sx_rest_acquire(&job->call, &spec);
+    sx_status status = sx_call_acquire(&job->call, &spec);
     if (status == SX_OK) {
-        status = sx_rest_submit(&job->call);
+        status = sx_call_submit(&job->call);
     }
     if (status != SX_OK) {
         respond_error(rest, exchange, status);
@@ -363,7 +247,7 @@ static sx_status print_model_status(sx_rest *rest, const sx_route *route, sx_are
 {
     sx_version_status *rows;
     size_t count;
-    SX_TRY(sx_manager_status(rest->config.manager, route->model,
+    SX_TRY(sx_manager_status(sx_calls_manager(rest->config.calls), route->model,
                              route->version < 0 ? SX_LATEST_VERSION : route->version, arena, &rows,
                              &count));
     sx_rest_print_status(out, rows, count);
@@ -375,7 +259,7 @@ static sx_status print_metadata(sx_rest *rest, const sx_route *route, sx_buf *ou
     const sx_model_spec spec = spec_of(route);
     sx_served *servable = NULL;
     size_t count = 0;
-    SX_TRY(sx_manager_acquire(rest->config.manager, &spec, &servable));
+    SX_TRY(sx_manager_acquire(sx_calls_manager(rest->config.calls), &spec, &servable));
     const sx_serve_signature *signatures = sx_served_signatures(servable, &count);
     sx_rest_print_metadata(out, route->model, sx_served_version(servable), signatures, count);
     sx_served_release(servable);
@@ -403,7 +287,8 @@ static void handle_page(sx_rest *rest, sx_http_exchange *exchange, const sx_rout
 static void handle_ready(sx_rest *rest, sx_http_exchange *exchange, const sx_route *route)
 {
     sx_buf body;
-    const bool ready = route->kind != SX_ROUTE_READY || sx_rest_ready(rest);
+    const bool ready =
+        route->kind != SX_ROUTE_READY || sx_manager_ready(sx_calls_manager(rest->config.calls));
     sx_buf_init(&body, 0);
     sx_buf_printf(&body, "{\"%s\": %s}\n", route->kind == SX_ROUTE_READY ? "ready" : "live",
                   ready ? "true" : "false");
@@ -413,7 +298,7 @@ static void handle_ready(sx_rest *rest, sx_http_exchange *exchange, const sx_rou
 static void print_server_metrics(const sx_rest *rest, sx_buf *out)
 {
     sx_metrics_print_value(out, "sextant_queued_requests", "gauge",
-                           "Requests waiting for a thread.", sx_executor_queued(rest->executor));
+                           "Requests waiting for a thread.", sx_calls_queued(rest->config.calls));
     if (rest->config.memory != NULL) {
         sx_metrics_print_value(out, "sextant_request_memory_bytes", "gauge",
                                "Memory held by requests in flight.",
@@ -448,7 +333,7 @@ static void handle_metrics(sx_rest *rest, sx_http_exchange *exchange, const sx_r
     (void)route;
     sx_buf body;
     sx_buf_init(&body, 0);
-    sx_status status = sx_manager_print_metrics(rest->config.manager, &body);
+    sx_status status = sx_manager_print_metrics(sx_calls_manager(rest->config.calls), &body);
     if (status != SX_OK) {
         sx_buf_deinit(&body);
         respond_error(rest, exchange, status);
@@ -535,38 +420,20 @@ void sx_rest_handle(void *user, sx_http_exchange *exchange)
 
 sx_status sx_rest_create(const sx_rest_config *config, sx_rest **out_rest)
 {
-    sx_status status = SX_OK;
     sx_rest *rest = sx_alloc(1, sizeof(*rest));
     if (rest == NULL) {
         return sx_no_memory("for the REST API");
     }
     rest->config = *config;
-    rest->config.threads = config->threads > 0 ? config->threads : sx_cpu_count();
-    rest->config.loops = SX_MAX(config->loops, 1);
-    rest->config.max_queued = config->max_queued ? config->max_queued : 1024;
-    rest->config.max_body_bytes =
-        config->max_body_bytes ? config->max_body_bytes : 64 * 1024 * 1024;
-    rest->contexts =
-        sx_alloc((size_t)(rest->config.threads + rest->config.loops), sizeof(rest->contexts[0]));
+    rest->n_contexts = sx_calls_threads(config->calls) + SX_MAX(config->loops, 1);
+    rest->contexts = sx_alloc((size_t)rest->n_contexts, sizeof(rest->contexts[0]));
     rest->metrics_path = config->metrics_path != NULL ? sx_strdup(config->metrics_path) : NULL;
     if (rest->contexts == NULL || (config->metrics_path != NULL && rest->metrics_path == NULL)) {
-        status = sx_no_memory("for the REST API");
-    } else {
-        status = sx_executor_create(rest->config.threads, rest->config.max_queued, &rest->executor);
-    }
-    if (status != SX_OK) {
         sx_rest_destroy(rest);
-        return status;
+        return sx_no_memory("for the REST API");
     }
     *out_rest = rest;
     return SX_OK;
-}
-
-void sx_rest_stop(sx_rest *rest)
-{
-    if (rest != NULL) {
-        sx_executor_stop(rest->executor);
-    }
 }
 
 void sx_rest_destroy(sx_rest *rest)
@@ -574,8 +441,7 @@ void sx_rest_destroy(sx_rest *rest)
     if (rest == NULL) {
         return;
     }
-    sx_executor_destroy(rest->executor);
-    for (int i = 0; rest->contexts != NULL && i < rest->config.threads + rest->config.loops; i++) {
+    for (int i = 0; rest->contexts != NULL && i < rest->n_contexts; i++) {
         sx_predict_slots_deinit(&rest->contexts[i].slots);
     }
     sx_free(rest->contexts);

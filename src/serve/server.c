@@ -17,6 +17,7 @@
 #include "net/grpc.h"
 #include "net/http_server.h"
 #include "net/tls.h"
+#include "serve/call.h"
 #include "serve/config_watch.h"
 #include "serve/grpc_services.h"
 #include "serve/manager.h"
@@ -27,6 +28,7 @@
 struct sx_server {
     sx_manager *manager;
     sx_config_watch *config_watch; /* NULL: without a model_config_file */
+    sx_calls *calls;
     sx_rest *rest;
     sx_grpc_services *services;
     char *ssl_config_file;
@@ -146,12 +148,16 @@ sx_status sx_server_create(const sx_server_config *config, sx_server **out_serve
     sx_status status = SX_OK;
     SX_TRY_GOTO(status, create_models(config, server), failed);
 
+    const size_t max_body_bytes =
+        config->max_body_bytes > 0 ? config->max_body_bytes : (size_t)64 * 1024 * 1024;
+    const sx_calls_config calls = {.manager = server->manager,
+                                   .threads = config->rest_api_num_threads,
+                                   .max_queued = config->max_queued_requests,
+                                   .max_body_bytes = max_body_bytes};
+    SX_TRY_GOTO(status, sx_calls_create(&calls, &server->calls), failed);
     const sx_rest_config rest = {
-        .manager = server->manager,
-        .threads = config->rest_api_num_threads,
+        .calls = server->calls,
         .loops = loops,
-        .max_queued = config->max_queued_requests,
-        .max_body_bytes = config->max_body_bytes,
         .cors = config->rest_api_enable_cors_support,
         .memory = &server->memory,
         .metrics_path = metrics == NULL      ? "/monitoring/prometheus/metrics"
@@ -160,11 +166,9 @@ sx_status sx_server_create(const sx_server_config *config, sx_server **out_serve
         .float_format = config->json_float_format,
     };
     SX_TRY_GOTO(status, sx_rest_create(&rest, &server->rest), failed);
-    SX_TRY_GOTO(status, sx_grpc_services_create(server->rest, &server->services), failed);
+    SX_TRY_GOTO(status, sx_grpc_services_create(server->calls, &server->services), failed);
 
     const int port = config->rest_api_port;
-    const size_t max_body_bytes =
-        config->max_body_bytes > 0 ? config->max_body_bytes : (size_t)64 * 1024 * 1024;
     size_t request_bytes = config->max_request_memory_bytes;
     if (request_bytes == 0) {
         request_bytes = SX_MIN(memory_bytes / 2, SX_MIN(max_body_bytes, SIZE_MAX / 8) * 8);
@@ -269,7 +273,7 @@ bool sx_server_stop(sx_server *server)
     sx_grpc_services_stop(server->services);
     server->drained_well =
         server->http == NULL || sx_http_server_drain(server->http, server->drain_grace_ms);
-    sx_rest_stop(server->rest);
+    sx_calls_stop(server->calls);
     sx_http_server_destroy(server->http);
     server->http = NULL;
     return server->drained_well;
@@ -283,6 +287,7 @@ bool sx_server_destroy(sx_server *server)
     sx_server_stop(server);
     sx_grpc_services_destroy(server->services);
     sx_rest_destroy(server->rest);
+    sx_calls_destroy(server->calls);
     sx_tls_destroy(server->tls);
     sx_free(server->ssl_config_file);
     sx_config_watch_destroy(server->config_watch);

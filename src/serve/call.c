@@ -1,0 +1,186 @@
+/* Calls; see call.h. */
+#include "serve/call.h"
+
+#include "base/checked.h"
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/pool.h"
+#include "serve/metrics.h"
+
+enum {
+    INLINE_BODY_BYTES = 16 * 1024, /* larger calls always go to the executor */
+    INLINE_NS = 40000,             /* about the cost of passing a call to another thread and back */
+};
+
+struct sx_calls {
+    sx_calls_config config;
+    sx_executor *executor;
+};
+
+/* ---- Creation and destruction ---- */
+
+sx_status sx_calls_create(const sx_calls_config *config, sx_calls **out_calls)
+{
+    sx_calls *calls = sx_alloc(1, sizeof(*calls));
+    if (calls == NULL) {
+        return sx_no_memory("for the threads of a server");
+    }
+    calls->config = *config;
+    calls->config.threads = config->threads > 0 ? config->threads : sx_cpu_count();
+    calls->config.max_queued = config->max_queued > 0 ? config->max_queued : 1024;
+    sx_status status =
+        sx_executor_create(calls->config.threads, calls->config.max_queued, &calls->executor);
+    if (status != SX_OK) {
+        sx_calls_destroy(calls);
+        return status;
+    }
+    *out_calls = calls;
+    return SX_OK;
+}
+
+void sx_calls_stop(sx_calls *calls)
+{
+    if (calls != NULL) {
+        sx_executor_stop(calls->executor);
+    }
+}
+
+void sx_calls_destroy(sx_calls *calls)
+{
+    if (calls != NULL) {
+        sx_executor_destroy(calls->executor);
+        sx_free(calls);
+    }
+}
+
+sx_manager *sx_calls_manager(const sx_calls *calls)
+{
+    return calls->config.manager;
+}
+
+int sx_calls_threads(const sx_calls *calls)
+{
+    return calls->config.threads;
+}
+
+size_t sx_calls_queued(const sx_calls *calls)
+{
+    return sx_executor_queued(calls->executor);
+}
+
+size_t sx_calls_max_body_bytes(const sx_calls *calls)
+{
+    return calls->config.max_body_bytes;
+}
+
+/* ---- One call ---- */
+
+/* Records the time of a successful request: from parsing to printing. The estimate is a decaying
+ * maximum: a slow one raises it at once, quick ones lower it gradually. */
+static void note_cost(sx_served_pace *pace, int64_t sample_ns)
+{
+    const int64_t known = atomic_load_explicit(&pace->cost_ns, memory_order_relaxed);
+    const int64_t before = known != 0 ? known : sample_ns;
+    const int64_t decayed = before - before / 16 + sample_ns / 16;
+    atomic_store_explicit(&pace->cost_ns, SX_MAX(sample_ns, decayed), memory_order_relaxed);
+}
+
+/* Whether the loop's thread may run the request itself: only if it is known to be quick, does not
+ * wait for the device, and no small input may take long, as an encoded image does. */
+static bool is_quick(const sx_call *call)
+{
+    sx_served_pace *pace = sx_served_pace_of(call->servable);
+    const int64_t cost_ns = atomic_load_explicit(&pace->cost_ns, memory_order_relaxed);
+    size_t count;
+    const sx_serve_signature *signatures = sx_served_signatures(call->servable, &count);
+    for (size_t i = 0; i < count; i++) {
+        if (signatures[i].may_take_long) { /* the signature is only known from the body */
+            return false;
+        }
+    }
+    return cost_ns > 0 && cost_ns < INLINE_NS &&
+           atomic_load_explicit(&pace->on_executor, memory_order_relaxed) == 0 &&
+           sx_http_request_body(call->exchange).size <= INLINE_BODY_BYTES &&
+           sx_http_request_head(call->exchange)->coding == SX_HTTP_IDENTITY;
+}
+
+sx_status sx_call_acquire(sx_call *call, const sx_model_spec *spec)
+{
+    sx_manager *manager = call->calls->config.manager;
+    sx_status status = sx_manager_acquire(manager, spec, &call->servable);
+    if (status != SX_OK) {
+        sx_manager_count(manager, spec->name, sx_status_code(status));
+    }
+    return status;
+}
+
+sx_status sx_call_submit(sx_call *call)
+{
+    sx_calls *calls = call->calls;
+    if (call->servable != NULL && is_quick(call)) {
+        call->begun_ns = sx_now_ns();
+        call->job.fn(&call->job, calls->config.threads + sx_http_request_loop(call->exchange));
+        return SX_OK;
+    }
+    call->on_executor = call->servable != NULL;
+    if (call->on_executor) {
+        atomic_fetch_add_explicit(&sx_served_pace_of(call->servable)->on_executor, 1,
+                                  memory_order_relaxed);
+    }
+    if (sx_executor_submit(calls->executor, &call->job)) {
+        return SX_OK;
+    }
+    if (call->on_executor) {
+        atomic_fetch_sub_explicit(&sx_served_pace_of(call->servable)->on_executor, 1,
+                                  memory_order_relaxed);
+        sx_metrics_count(sx_served_metrics(call->servable), SX_UNAVAILABLE);
+        sx_served_release(call->servable);
+    }
+    return sx_error(SX_UNAVAILABLE, "server overloaded: %zu requests are queued; try again later",
+                    calls->config.max_queued);
+}
+
+sx_status sx_call_run(sx_call *call, const sx_serve_signature *signature, const sx_tensor *inputs,
+                      sx_arena *arena, sx_tensor **out_outputs)
+{
+    const size_t count = signature->output_count;
+    sx_tensor *outputs = sx_arena_array(arena, SX_MAX(count, (size_t)1), sx_tensor);
+    if (outputs == NULL) {
+        return sx_no_memory("for %zu outputs", count);
+    }
+    const int64_t begin_ns = sx_now_ns();
+    SX_TRY(sx_served_run(call->servable, signature, inputs, sx_http_request_cancel(call->exchange),
+                         arena, outputs));
+    sx_latency_add(&sx_served_metrics(call->servable)->run_latency, sx_now_ns() - begin_ns);
+    *out_outputs = outputs;
+    return SX_OK;
+}
+
+bool sx_call_explain_budget(const sx_call *call, sx_status *status)
+{
+    const sx_budget *budget = sx_http_request_budget(call->exchange);
+    if (sx_status_code(*status) != SX_RESOURCE_EXHAUSTED || !sx_budget_refused(budget)) {
+        return false;
+    }
+    sx_status explained = sx_status_annotate(sx_budget_error(budget), __FILE__, __LINE__, "%s",
+                                             sx_status_message(*status));
+    sx_status_free(*status);
+    *status = explained;
+    return true;
+}
+
+void sx_call_end(sx_call *call, sx_code code)
+{
+    const int64_t end_ns = sx_now_ns();
+    sx_served_pace *pace = sx_served_pace_of(call->servable);
+    sx_model_metrics *metrics = sx_served_metrics(call->servable);
+    if (code == SX_CODE_OK) {
+        note_cost(pace, end_ns - call->begun_ns);
+        sx_latency_add(&metrics->request_latency, end_ns - call->arrived_ns);
+    }
+    sx_metrics_count(metrics, code);
+    if (call->on_executor) {
+        atomic_fetch_sub_explicit(&pace->on_executor, 1, memory_order_relaxed);
+    }
+    sx_served_release(call->servable);
+}

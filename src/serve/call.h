@@ -1,0 +1,67 @@
+/* Calls: requests on a model's version, whatever their protocol. The front ends (rest,
+ * grpc_services) read them and answer them; what they share is here: the models, the threads that
+ * run calls, and what is counted.
+ *
+ * Life of a call:
+ *   loop thread       acquire the model's version, submit
+ *   executor thread   the front end's function: parse, sx_call_run, print, sx_call_end, respond
+ * Small calls of a version whose recent calls took less time than waking another thread are run by
+ * the loop's thread itself; calls that decode images always go to the executor. */
+#ifndef SX_SERVE_CALL_H
+#define SX_SERVE_CALL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "net/http_server.h"
+#include "serve/executor.h"
+#include "serve/manager.h"
+
+typedef struct sx_calls sx_calls;
+
+/* A zero takes the default in the comment. */
+typedef struct sx_calls_config {
+    sx_manager *manager;   /* required; borrowed until destroy */
+    int threads;           /* as many as processors */
+    size_t max_queued;     /* 1024 */
+    size_t max_body_bytes; /* required: of a message, after decompression */
+} sx_calls_config;
+
+SX_MUST_USE sx_status sx_calls_create(const sx_calls_config *config, sx_calls **out_calls);
+/* Finishes the queued calls and ends the threads; later calls are refused. The models and the HTTP
+ * server must still exist. Idempotent; NULL is allowed. */
+void sx_calls_stop(sx_calls *calls);
+void sx_calls_destroy(sx_calls *calls); /* stops first; NULL is allowed */
+
+sx_manager *sx_calls_manager(const sx_calls *calls);
+int sx_calls_threads(const sx_calls *calls);
+size_t sx_calls_queued(const sx_calls *calls);
+size_t sx_calls_max_body_bytes(const sx_calls *calls);
+
+/* Lives in the exchange's scratch memory, first in a struct of the front end's. */
+typedef struct sx_call {
+    sx_executor_job job; /* its function runs the call */
+    sx_calls *calls;
+    sx_http_exchange *exchange;
+    sx_served *servable;
+    int64_t arrived_ns, begun_ns;
+    bool on_executor;
+} sx_call;
+
+/* Acquires a version for the call. Errors: those of sx_manager_acquire; they are counted. */
+SX_MUST_USE sx_status sx_call_acquire(sx_call *call, const sx_model_spec *spec);
+/* Runs the call's function: at once, on the loop's thread, or on the executor; `worker` is its
+ * thread, or sx_calls_threads() + loop. Without a version, which the function then acquires: always
+ * on the executor. UNAVAILABLE: the queue is full, and the version was released. */
+SX_MUST_USE sx_status sx_call_submit(sx_call *call);
+/* sx_served_run, which is timed. */
+SX_MUST_USE sx_status sx_call_run(sx_call *call, const sx_serve_signature *signature,
+                                  const sx_tensor *inputs, sx_arena *arena,
+                                  sx_tensor **out_outputs);
+/* Whether `*status` is for want of memory that the call's budget refused; it then gets the budget's
+ * figures. */
+bool sx_call_explain_budget(const sx_call *call, sx_status *status);
+/* Ends a call: counts its outcome and time, and releases its version. Before its response. */
+void sx_call_end(sx_call *call, sx_code code);
+
+#endif

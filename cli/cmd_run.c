@@ -9,7 +9,7 @@
 #include "command.h"
 #include "dir_hint.h"
 #include "image_files.h"
-#include "int8_args.h"
+#include "precision_args.h"
 #include "io/npy.h"
 #include "io/path.h"
 #include "npy_files.h"
@@ -27,7 +27,7 @@ typedef struct options {
     const char *dir, *tag_set, *outdir;
     sx_run_inputs inputs;
     bool overwrite;
-    sx_int8_args int8_args;
+    sx_precision_args precision_args;
 } options;
 
 static const sx_option rows[] = {
@@ -61,7 +61,7 @@ static const sx_option rows[] = {
     {"overwrite", SX_OPTION_FLAG, SX_OPT(options, overwrite),
      "with --outdir: replace files that exist"},
     SX_SERVABLE_ARGS_ROWS(options),
-    SX_INT8_ARGS_ROWS(options),
+    SX_PRECISION_ARGS_ROWS(options),
 };
 
 enum { MAX_INPUTS = 64 };
@@ -265,7 +265,7 @@ static sx_status load(sx_invocation *inv, const char *dir, sx_servable **out)
     }
     const options *o = inv->options;
     const sx_int8_calibration *int8;
-    SX_TRY(sx_int8_args_read(inv, &o->int8_args, dir, o->tag_set, o->signature, &int8));
+    SX_TRY(sx_precision_args_read(inv, &o->precision_args, dir, o->tag_set, o->signature, &int8));
     const sx_servable_options wanted = {.struct_size = sizeof(wanted),
                                         .device = o->device_args.device,
                                         .pjrt_plugin = o->device_args.pjrt_plugin,
@@ -278,7 +278,8 @@ static sx_status load(sx_invocation *inv, const char *dir, sx_servable **out)
                                         .on_profile = o->profile ? print_kernel : NULL,
                                         .profile_user = printed,
                                         .int8 = int8,
-                                        .bfloat16 = sx_int8_args_want_bfloat16(&o->int8_args)};
+                                        .bfloat16 =
+                                            sx_precision_args_want_bfloat16(&o->precision_args)};
     sx_status status = sx_servable_load(dir, &wanted, out);
     return sx_status_code(status) == SX_NOT_FOUND
                ? sx_dir_explain(status, &inv->arena, dir, SX_WANTED_SAVED_MODEL)
@@ -326,7 +327,7 @@ static sx_status run(sx_invocation *inv)
     const char *dir = o->dir != NULL ? o->dir : inv->words.items[0];
     SX_TRY(sx_usage(inv, is_original(inv, &original)));
     SX_TRY(sx_servable_args_check(inv, &o->device_args));
-    SX_TRY(sx_int8_args_check(inv, &o->int8_args));
+    SX_TRY(sx_precision_args_check(inv, &o->precision_args));
     if (original) {
         sx_servable *model = NULL;
         SX_TRY(load(inv, dir, &model));

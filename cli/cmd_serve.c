@@ -14,7 +14,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "command.h"
-#include "int8_args.h"
+#include "precision_args.h"
 #include "servable_args.h"
 #include "serve/model_config.h"
 #include "serve/predictor_model.h"
@@ -34,7 +34,7 @@ typedef struct options {
     const char *unused_text; /* of options without effect */
     bool unused_flag;
     sx_device_args device_args;
-    sx_int8_args int8_args;
+    sx_precision_args precision_args;
 } options;
 
 /* clang-format off */
@@ -79,7 +79,7 @@ static const sx_option rows[] = {
      "ADDRESS"},
 
     SX_SERVABLE_ARGS_ROWS(options),
-    SX_INT8_ARGS_ROWS(options),
+    SX_PRECISION_ARGS_ROWS(options),
 
     {"file-system-poll-wait-seconds", SX_OPTION_FLOAT,
      SX_OPT(options, file_system_poll_wait_seconds),
@@ -301,7 +301,7 @@ static sx_status choose_models(sx_invocation *inv, options *o)
     static const char *const one_or_many[] = {"model-base-path", "model-config-file", NULL};
     const char *name = getenv("MODEL_NAME"), *base = getenv("MODEL_BASE_PATH");
     SX_TRY(sx_options_exclusive(inv, one_or_many));
-    if (o->model_config_file != NULL && o->int8_args.calibration.count > 0) {
+    if (o->model_config_file != NULL && o->precision_args.calibration.count > 0) {
         return sx_error(SX_INVALID_ARGUMENT, "--precision int8 is for one model: give --%s",
                         sx_option_typed(inv, "model-base-path"));
     }
@@ -356,15 +356,16 @@ static sx_status run(sx_invocation *inv)
                                     .threads = (int)o->device_args.threads,
                                     .memory_limit_bytes = o->model_memory_limit,
                                     .tags = o->saved_model_tags,
-                                    .compile_at_load = true};
-    runtime.bfloat16 = sx_int8_args_want_bfloat16(&o->int8_args);
+                                    .compile_at_load = true,
+                                    .bfloat16 =
+                                        sx_precision_args_want_bfloat16(&o->precision_args)};
     sx_server_config config;
     sx_server *server = NULL;
     sigset_t blocked, unblocked;
     SX_TRY(sx_servable_args_check(inv, &o->device_args));
-    SX_TRY(sx_int8_args_check(inv, &o->int8_args));
-    SX_TRY(sx_int8_args_read(inv, &o->int8_args, o->model_base_path, o->saved_model_tags, NULL,
-                             &runtime.int8));
+    SX_TRY(sx_precision_args_check(inv, &o->precision_args));
+    SX_TRY(sx_precision_args_read(inv, &o->precision_args, o->model_base_path, o->saved_model_tags,
+                                  NULL, &runtime.int8));
     fill_config(o, &config);
     config.ops_user = &runtime;
     sigemptyset(&blocked);

@@ -1,4 +1,4 @@
-#include "int8_args.h"
+#include "precision_args.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -19,7 +19,7 @@
 
 enum { EXAMPLES = 256 };
 
-sx_status sx_int8_args_check(sx_invocation *inv, const sx_int8_args *args)
+sx_status sx_precision_args_check(sx_invocation *inv, const sx_precision_args *args)
 {
     const bool is_int8 = args->precision != NULL && strcmp(args->precision, "int8") == 0;
     sx_status status = SX_OK;
@@ -32,13 +32,13 @@ sx_status sx_int8_args_check(sx_invocation *inv, const sx_int8_args *args)
                      args->calibration.count > 0 ? sx_option_typed(inv, "calibration")
                                                  : sx_option_typed(inv, "calibration-examples"));
     }
-    if (status == SX_OK && sx_int8_args_want_bfloat16(args)) {
+    if (status == SX_OK && sx_precision_args_want_bfloat16(args)) {
         sx_say_bfloat16();
     }
     return sx_usage(inv, status);
 }
 
-bool sx_int8_args_want_bfloat16(const sx_int8_args *args)
+bool sx_precision_args_want_bfloat16(const sx_precision_args *args)
 {
     return args->precision != NULL && strcmp(args->precision, "bfloat16") == 0;
 }
@@ -279,7 +279,7 @@ static sx_status choose_signature(const sx_saved_model *model, const char *given
     return status;
 }
 
-static sx_status read_for(sx_invocation *inv, const sx_int8_args *args,
+static sx_status read_for(sx_invocation *inv, const sx_precision_args *args,
                           const sx_signature *signature, sx_int8_calibration *out)
 {
     reading r = {.inv = inv,
@@ -289,9 +289,9 @@ static sx_status read_for(sx_invocation *inv, const sx_int8_args *args,
                                           : read_data(&r, &args->calibration, out);
 }
 
-sx_status sx_int8_args_read(sx_invocation *inv, const sx_int8_args *args, const char *dir,
-                            const char *tags, const char *signature,
-                            const sx_int8_calibration **out)
+sx_status sx_precision_args_read(sx_invocation *inv, const sx_precision_args *args, const char *dir,
+                                 const char *tags, const char *signature,
+                                 const sx_int8_calibration **out)
 {
     const sx_signature *found;
     sx_saved_model *model;

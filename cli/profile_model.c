@@ -10,7 +10,7 @@
 #include "base/pool.h"
 #include "compile_model.h"
 #include "generated_inputs.h"
-#include "int8_args.h"
+#include "precision_args.h"
 #include "runtime/session.h"
 #include "savedmodel/predictor.h"
 #include "savedmodel/versions.h"

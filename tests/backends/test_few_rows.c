@@ -1,25 +1,12 @@
 /* Products of a few rows (cpu/vec/product.inc): right, and the same bits whatever rows and columns
  * are computed together. */
-#include "harness.h"
+#include "numbers.h"
 
 #include <sextant/ops.h>
 
 #include "backends/backend.h"
 #include "backends/cpu/vec/vec.h"
 #include "base/memory.h"
-#include "base/threefry.h"
-
-static float *numbers(int64_t n, uint32_t key)
-{
-    float *data = sx_alloc((size_t)n + 1, sizeof(float));
-    assert_non_null(data);
-    for (int64_t i = 0; i < n; i++) {
-        data[i] =
-            sx_uniform_f32(sx_threefry2x32((sx_u32x2){key, 0}, (sx_u32x2){(uint32_t)i, 0}).a) -
-            0.5F;
-    }
-    return data;
-}
 
 static void check(const sx_cpu_vec *vec, int64_t k, int64_t n)
 {

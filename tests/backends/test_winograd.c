@@ -1,6 +1,6 @@
 /* Convolutions of 3x3 by Winograd's algorithm (cpu/kernels/winograd.c): right in every instruction
  * set, chosen where it should be, and the same bits whatever is computed together. */
-#include "harness.h"
+#include "numbers.h"
 
 #include <math.h>
 
@@ -10,20 +10,7 @@
 #include "backends/cpu/vec/vec.h"
 #include "base/checked.h"
 #include "base/memory.h"
-#include "base/threefry.h"
 #include "graph/ir.h"
-
-static float *numbers(int64_t n, uint32_t key)
-{
-    float *data = sx_alloc((size_t)n + 1, sizeof(float));
-    assert_non_null(data);
-    for (int64_t i = 0; i < n; i++) {
-        data[i] =
-            sx_uniform_f32(sx_threefry2x32((sx_u32x2){key, 0}, (sx_u32x2){(uint32_t)i, 0}).a) -
-            0.5F;
-    }
-    return data;
-}
 
 static float *room(int64_t floats)
 {

@@ -53,25 +53,38 @@ static inline sx_buf sample_png(int height, int width, int channels)
     return out;
 }
 
-static inline sx_buf sample_progressive(int height, int width)
+/* A kind of JPEG: colours halved by `across` and `down`, four colours, progressive. */
+typedef struct sample_kind {
+    int channels, across, down;
+    bool progressive;
+    int restart; /* blocks between restart markers */
+} sample_kind;
+
+static inline sx_buf sample_jpeg_of(const sample_kind *k, int height, int width)
 {
-    sx_image image = sample_image(height, width, 3);
+    sx_image image = sample_image(height, width, k->channels);
     struct jpeg_compress_struct info;
     struct jpeg_error_mgr error;
-    info.err = jpeg_std_error(&error);
-    jpeg_create_compress(&info);
     uint8_t *data = NULL;
     unsigned long size = 0;
+    info.err = jpeg_std_error(&error);
+    jpeg_create_compress(&info);
     jpeg_mem_dest(&info, &data, &size);
     info.image_height = (JDIMENSION)height;
     info.image_width = (JDIMENSION)width;
-    info.input_components = 3;
-    info.in_color_space = JCS_RGB;
+    info.input_components = k->channels;
+    info.in_color_space = k->channels == 1 ? JCS_GRAYSCALE : k->channels == 3 ? JCS_RGB : JCS_CMYK;
     jpeg_set_defaults(&info);
-    jpeg_simple_progression(&info);
+    info.comp_info[0].h_samp_factor = k->across;
+    info.comp_info[0].v_samp_factor = k->down;
+    info.restart_interval = (unsigned)k->restart;
+    if (k->progressive) {
+        jpeg_simple_progression(&info);
+    }
     jpeg_start_compress(&info, TRUE);
     while (info.next_scanline < info.image_height) {
-        JSAMPROW row = (uint8_t *)image.pixels + info.next_scanline * (size_t)width * 3;
+        JSAMPROW row =
+            (uint8_t *)image.pixels + info.next_scanline * (size_t)width * (size_t)k->channels;
         jpeg_write_scanlines(&info, &row, 1);
     }
     jpeg_finish_compress(&info);
@@ -82,6 +95,11 @@ static inline sx_buf sample_progressive(int height, int width)
     free(data);
     sx_image_deinit(&image);
     return out;
+}
+
+static inline sx_buf sample_progressive(int height, int width)
+{
+    return sample_jpeg_of(&(sample_kind){3, 2, 2, true, 0}, height, width);
 }
 
 /* Where marker FF `second` stands first. */

@@ -4,54 +4,10 @@
 #include "base/checked.h"
 #include "image/decode.h"
 
-/* A JPEG of that kind: colours halved by `across` and `down`, four colours, progressive. */
-typedef struct kind {
-    int channels, across, down;
-    bool progressive;
-    int restart; /* blocks between restart markers */
-} kind;
-
-static const kind kinds[] = {
+static const sample_kind kinds[] = {
     {3, 2, 2, false, 0}, {3, 2, 1, false, 0}, {3, 1, 2, false, 0}, {3, 1, 1, false, 0},
     {1, 1, 1, false, 0}, {4, 1, 1, false, 0}, {3, 2, 2, true, 0},  {3, 2, 2, false, 3},
 };
-
-static sx_buf make_jpeg(const kind *k, int height, int width)
-{
-    sx_image image = sample_image(height, width, k->channels);
-    struct jpeg_compress_struct info;
-    struct jpeg_error_mgr error;
-    uint8_t *data = NULL;
-    unsigned long size = 0;
-    info.err = jpeg_std_error(&error);
-    jpeg_create_compress(&info);
-    jpeg_mem_dest(&info, &data, &size);
-    info.image_height = (JDIMENSION)height;
-    info.image_width = (JDIMENSION)width;
-    info.input_components = k->channels;
-    info.in_color_space = k->channels == 1 ? JCS_GRAYSCALE : k->channels == 3 ? JCS_RGB : JCS_CMYK;
-    jpeg_set_defaults(&info);
-    info.comp_info[0].h_samp_factor = k->across;
-    info.comp_info[0].v_samp_factor = k->down;
-    info.restart_interval = (unsigned)k->restart;
-    if (k->progressive) {
-        jpeg_simple_progression(&info);
-    }
-    jpeg_start_compress(&info, TRUE);
-    while (info.next_scanline < info.image_height) {
-        JSAMPROW row =
-            (uint8_t *)image.pixels + info.next_scanline * (size_t)width * (size_t)k->channels;
-        jpeg_write_scanlines(&info, &row, 1);
-    }
-    jpeg_finish_compress(&info);
-    jpeg_destroy_compress(&info);
-    sx_buf out;
-    sx_buf_init(&out, 0);
-    sx_buf_append(&out, data, size);
-    free(data);
-    sx_image_deinit(&image);
-    return out;
-}
 
 /* A sink that wants `window` and keeps it. */
 typedef struct kept {
@@ -125,7 +81,7 @@ static void test_image_decode_rows__every_kind_and_window(void **state)
     char what[64];
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
         for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++) {
-            sx_buf jpeg = make_jpeg(&kinds[i], sizes[s][0], sizes[s][1]);
+            sx_buf jpeg = sample_jpeg_of(&kinds[i], sizes[s][0], sizes[s][1]);
             for (int ratio = 1; ratio <= 8; ratio *= 2) {
                 snprintf(what, sizeof(what), "kind %zu, %dx%d, ratio %d", i, sizes[s][0],
                          sizes[s][1], ratio);
@@ -151,7 +107,7 @@ static void test_image_decode_rows__damage(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-        sx_buf jpeg = make_jpeg(&kinds[i], 40, 37);
+        sx_buf jpeg = sample_jpeg_of(&kinds[i], 40, 37);
         for (size_t at = 0; at < 2 * jpeg.size; at++) {
             sx_bytes file = sample_bytes(&jpeg);
             uint8_t *byte = (uint8_t *)jpeg.data + at % jpeg.size, before = *byte;

@@ -38,6 +38,7 @@ static sx_status read_spec(sx_bytes bytes, sx_predict_spec *out)
             *(field.number == 1   ? &out->name
               : field.number == 3 ? &out->signature
                                   : &out->label) = field.value;
+            out->version = field.number == 4 ? -1 : out->version;
             continue;
         }
         sx_wire value = sx_wire_over(field.value);
@@ -49,6 +50,7 @@ static sx_status read_spec(sx_bytes bytes, sx_predict_spec *out)
             }
         }
         out->version = (int64_t)version;
+        out->label = (sx_bytes){"", 0}; /* of the two, the last counts */
         if (out->version < 0) {
             return sx_error(SX_INVALID_ARGUMENT, "negative model version %" PRId64, out->version);
         }
@@ -448,18 +450,6 @@ sx_status sx_predict_proto_read(sx_bytes message, const sx_predict_spec *spec,
 
 /* ---- Responses ---- */
 
-static void put_bytes(sx_buf *out, uint32_t number, sx_bytes bytes)
-{
-    sx_wire_append_tag(out, number, SX_WIRE_BYTES);
-    sx_wire_append_varint(out, bytes.size);
-    sx_buf_append(out, bytes.data, bytes.size);
-}
-
-static sx_bytes text_bytes(const char *text)
-{
-    return (sx_bytes){text, strlen(text)};
-}
-
 /* The integer of an element as its field has it: signed ones extended to 64 bits. */
 static uint64_t integer_at(const sx_tensor *tensor, size_t i)
 {
@@ -484,20 +474,10 @@ static uint64_t integer_at(const sx_tensor *tensor, size_t i)
     }
 }
 
-static size_t bytes_field_size(size_t tag_bytes, size_t size)
-{
-    return tag_bytes + sx_wire_varint_size(size) + size;
-}
-
 /* The sizes of the parts of a TensorProto, which precede them. */
 struct sizes {
     size_t elems, shape, values, tensor;
 };
-
-static size_t tag_size(uint32_t number)
-{
-    return sx_wire_varint_size((uint64_t)number << 3);
-}
 
 static size_t dim_size(int64_t dim)
 {
@@ -508,10 +488,10 @@ static struct sizes measure(const sx_tensor *tensor, const struct values_row *ro
 {
     struct sizes sizes = {.elems = (size_t)sx_type_elems(&tensor->type)};
     for (int i = 0; i < tensor->type.rank; i++) {
-        sizes.shape += bytes_field_size(1, dim_size(tensor->type.dims[i]));
+        sizes.shape += sx_wire_field_size(2, dim_size(tensor->type.dims[i]));
     }
     for (size_t i = 0; row->type == SX_WIRE_BYTES && i < sizes.elems; i++) {
-        sizes.values += bytes_field_size(1, ((const sx_bytes *)tensor->data)[i].size);
+        sizes.values += sx_wire_field_size(row->field, ((const sx_bytes *)tensor->data)[i].size);
     }
     for (size_t i = 0; row->type == SX_WIRE_VARINT && i < sizes.elems; i++) {
         sizes.values += sx_wire_varint_size(integer_at(tensor, i));
@@ -520,8 +500,9 @@ static struct sizes measure(const sx_tensor *tensor, const struct values_row *ro
         sizes.values = sizes.elems * sx_dtype_bytes(tensor->type.dtype);
     }
     const bool packed = row->type != SX_WIRE_BYTES && sizes.elems > 0;
-    sizes.tensor = 1 + sx_wire_varint_size(tensor->type.dtype) + bytes_field_size(1, sizes.shape) +
-                   (packed ? bytes_field_size(tag_size(row->field), sizes.values) : sizes.values);
+    sizes.tensor = 1 + sx_wire_varint_size(tensor->type.dtype) +
+                   sx_wire_field_size(2, sizes.shape) +
+                   (packed ? sx_wire_field_size(row->field, sizes.values) : sizes.values);
     return sizes;
 }
 
@@ -530,15 +511,14 @@ static void put_values(sx_buf *out, const sx_tensor *tensor, const struct values
 {
     if (row->type == SX_WIRE_BYTES) {
         for (size_t i = 0; i < sizes->elems; i++) {
-            put_bytes(out, row->field, ((const sx_bytes *)tensor->data)[i]);
+            sx_wire_append_bytes(out, row->field, ((const sx_bytes *)tensor->data)[i]);
         }
         return;
     }
     if (sizes->elems == 0) {
         return;
     }
-    sx_wire_append_tag(out, row->field, SX_WIRE_BYTES);
-    sx_wire_append_varint(out, sizes->values);
+    sx_wire_append_head(out, row->field, sizes->values);
     if (row->type != SX_WIRE_VARINT) {
         sx_buf_append(out, tensor->data, sizes->values);
         return;
@@ -556,20 +536,17 @@ static sx_status put_output(sx_buf *out, const sx_serve_tensor *info, const sx_t
         return sx_error(SX_UNIMPLEMENTED, "output \"%s\" has a type without values", info->name);
     }
     const struct sizes sizes = measure(tensor, row);
-    const sx_bytes name = text_bytes(info->name);
-    sx_wire_append_tag(out, 1, SX_WIRE_BYTES);
-    sx_wire_append_varint(out, bytes_field_size(1, name.size) + bytes_field_size(1, sizes.tensor));
-    put_bytes(out, 1, name);
-    sx_wire_append_tag(out, 2, SX_WIRE_BYTES);
-    sx_wire_append_varint(out, sizes.tensor);
+    const sx_bytes name = {info->name, strlen(info->name)};
+    sx_wire_append_head(out, 1,
+                        sx_wire_field_size(1, name.size) + sx_wire_field_size(2, sizes.tensor));
+    sx_wire_append_bytes(out, 1, name);
+    sx_wire_append_head(out, 2, sizes.tensor);
     sx_wire_append_tag(out, 1, SX_WIRE_VARINT);
     sx_wire_append_varint(out, tensor->type.dtype);
-    sx_wire_append_tag(out, 2, SX_WIRE_BYTES);
-    sx_wire_append_varint(out, sizes.shape);
+    sx_wire_append_head(out, 2, sizes.shape);
     for (int i = 0; i < tensor->type.rank; i++) {
         const int64_t dim = tensor->type.dims[i];
-        sx_wire_append_tag(out, 2, SX_WIRE_BYTES);
-        sx_wire_append_varint(out, dim_size(dim));
+        sx_wire_append_head(out, 2, dim_size(dim));
         if (dim != 0) {
             sx_wire_append_tag(out, 1, SX_WIRE_VARINT);
             sx_wire_append_varint(out, (uint64_t)dim);
@@ -579,22 +556,27 @@ static sx_status put_output(sx_buf *out, const sx_serve_tensor *info, const sx_t
     return SX_OK;
 }
 
+void sx_predict_spec_print(const sx_predict_spec *spec, uint32_t number, sx_buf *out)
+{
+    const size_t at = sx_wire_begin(out, number);
+    sx_wire_append_bytes(out, 1, spec->name);
+    const size_t version = sx_wire_begin(out, 2);
+    sx_wire_append_number(out, 1, (uint64_t)spec->version);
+    sx_wire_end(out, version);
+    if (spec->signature.size > 0) {
+        sx_wire_append_bytes(out, 3, spec->signature);
+    }
+    sx_wire_end(out, at);
+}
+
 sx_status sx_predict_proto_print(const sx_predict_call *call, const sx_tensor *outputs,
                                  const sx_predict_spec *ran, sx_buf *out)
 {
-    uint8_t version[1 + SX_WIRE_MAX_VARINT] = {1 << 3 | SX_WIRE_VARINT};
-    const size_t version_size = 1 + sx_wire_put_varint(version + 1, (uint64_t)ran->version);
     for (size_t i = 0; i < call->signature->output_count; i++) {
         if (call->wanted[i]) {
             SX_TRY(put_output(out, &call->signature->outputs[i], &outputs[i]));
         }
     }
-    sx_wire_append_tag(out, 2, SX_WIRE_BYTES);
-    sx_wire_append_varint(out, bytes_field_size(1, ran->name.size) +
-                                   bytes_field_size(1, version_size) +
-                                   bytes_field_size(1, ran->signature.size));
-    put_bytes(out, 1, ran->name);
-    put_bytes(out, 2, (sx_bytes){version, version_size});
-    put_bytes(out, 3, ran->signature);
+    sx_predict_spec_print(ran, 2, out);
     return sx_buf_status(out);
 }

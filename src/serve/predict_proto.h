@@ -28,6 +28,9 @@ typedef struct sx_predict_spec {
 /* The spec of any request message, whose field 1 it is. INVALID_ARGUMENT: malformed bytes, no spec,
  * or a negative version. */
 SX_MUST_USE sx_status sx_predict_spec_read(sx_bytes message, sx_predict_spec *out);
+/* Appends the spec as field `number`, with its version, without a label, and without a signature if
+ * that is empty. */
+void sx_predict_spec_print(const sx_predict_spec *spec, uint32_t number, sx_buf *out);
 
 typedef struct sx_predict_call {
     const sx_serve_signature *signature;

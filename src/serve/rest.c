@@ -227,7 +227,9 @@ static void handle_predict(sx_rest *rest, sx_http_exchange *exchange, const sx_r
     *job = (struct predict_job){.call = {.job = {.fn = run_predict},
                                          .calls = rest->config.calls,
                                          .exchange = exchange,
-                                         .arrived_ns = sx_now_ns()},
+                                         .arrived_ns = sx_now_ns(),
+                                         .api = SX_API_PREDICT,
+                                         .entrypoint = SX_ENTRY_REST},
                                 .rest = rest};
     const sx_model_spec spec = spec_of(route);
     sx_status status = sx_call_acquire(&job->call, &spec);

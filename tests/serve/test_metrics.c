@@ -43,17 +43,17 @@ static void test_serve_metrics__pages(void **state)
     sx_metrics_count(&first, SX_CODE_OK);
     sx_metrics_count(&first, SX_UNAUTHENTICATED); /* the last code */
     sx_metrics_count(&second, SX_INVALID_ARGUMENT);
-    sx_latency_add(&first.request_latency, 1234567);
-    sx_latency_add(&first.request_latency, 1);
-    sx_latency_add(&second.run_latency, 2000000);
+    sx_latency_add(&first.request_latency[SX_API_PREDICT][SX_ENTRY_REST], 1234567);
+    sx_latency_add(&first.request_latency[SX_API_PREDICT][SX_ENTRY_REST], 1);
+    sx_latency_add(&second.run_latency[SX_API_PREDICT], 2000000);
     sx_metrics_print(rows, 2, &page);
     const char *start = "# HELP :tensorflow:serving:request_count ";
     assert_memory_equal(sx_buf_text(&page), start, strlen(start));
     assert_line(&page, "# TYPE :tensorflow:serving:request_count counter");
     assert_line(&page, "# TYPE :tensorflow:serving:request_latency histogram");
     assert_line(&page, "# TYPE :tensorflow:serving:runtime_latency histogram");
-    assert_int_equal(count_lines(&page, "# HELP "), 3);
-    assert_int_equal(count_lines(&page, "# TYPE "), 3);
+    assert_int_equal(count_lines(&page, "# HELP "), 5);
+    assert_int_equal(count_lines(&page, "# TYPE "), 5);
     assert_line(&page, ":tensorflow:serving:request_count{model_name=\"m\",status=\"OK\"} 2");
     assert_line(&page,
                 ":tensorflow:serving:request_count{model_name=\"m\",status=\"UNAUTHENTICATED\"} 1");
@@ -61,12 +61,12 @@ static void test_serve_metrics__pages(void **state)
                        "\"INVALID_ARGUMENT\"} 1");
     assert_int_equal(count_lines(&page, ":tensorflow:serving:request_count{"), 3);
 #define REQUEST "{model_name=\"m\",API=\"predict\",entrypoint=\"REST\""
-#define RUN     "{model_name=\"a\\\\b\\\"c\\nd\",API=\"predict\",runtime=\"sextant\""
+#define RUN     "{model_name=\"a\\\\b\\\"c\\nd\",API=\"Predict\",runtime=\"TF1\""
     assert_line(&page, ":tensorflow:serving:request_latency_bucket" REQUEST ",le=\"10\"} 1");
     assert_line(&page, ":tensorflow:serving:request_latency_bucket" REQUEST ",le=\"+Inf\"} 2");
     assert_line(&page, ":tensorflow:serving:request_latency_sum" REQUEST "} 1234.568");
     assert_line(&page, ":tensorflow:serving:request_latency_count" REQUEST "} 2");
-    assert_line(&page, ":tensorflow:serving:runtime_latency_sum" RUN "} 2000.000");
+    assert_line(&page, ":tensorflow:serving:runtime_latency_sum" RUN "} 2000");
     assert_line(&page, ":tensorflow:serving:runtime_latency_count" RUN "} 1");
     assert_int_equal(count_lines(&page, ":tensorflow:serving:request_latency_bucket" REQUEST),
                      SX_LATENCY_BUCKETS + 1);

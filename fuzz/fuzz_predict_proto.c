@@ -45,7 +45,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         abort();
     }
     if (status == SX_OK) {
-        status = sx_predict_proto_print(&call, call.inputs, &spec, &out);
+        status = sx_predict_proto_print(&call, call.inputs, &spec, 2, size % 2 == 0, &out);
         if (sx_buf_status(&out) != SX_OK) {
             abort();
         }

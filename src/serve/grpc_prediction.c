@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "net/grpc.h"
+#include "proto/wire.h"
 #include "serve/inference_proto.h"
 #include "serve/json_scan.h"
 #include "serve/metadata_proto.h"
@@ -18,6 +19,7 @@
 /* Lives in the exchange's scratch memory. */
 struct prediction {
     sx_call call; /* must be first: converted by address */
+    const sx_grpc_config *config;
     const struct method *method;
 };
 _Static_assert(sizeof(struct prediction) <= SX_HTTP_SCRATCH, "it must fit the scratch memory");
@@ -28,8 +30,8 @@ struct method {
     bool uncounted;
     sx_status (*read_spec)(sx_bytes message, sx_predict_spec *out);
     /* Appends the message of the response to `out`. The call has the version of `spec`. */
-    sx_status (*answer)(sx_call *call, sx_bytes message, const sx_predict_spec *spec,
-                        sx_arena *arena, sx_buf *out);
+    sx_status (*answer)(struct prediction *prediction, sx_bytes message,
+                        const sx_predict_spec *spec, sx_arena *arena, sx_buf *out);
 };
 
 /* The spec of what was run. */
@@ -44,9 +46,10 @@ static sx_predict_spec spec_of(const sx_call *call, const sx_predict_spec *asked
 
 /* ---- Predict ---- */
 
-static sx_status answer_predict(sx_call *call, sx_bytes message, const sx_predict_spec *spec,
-                                sx_arena *arena, sx_buf *out)
+static sx_status answer_predict(struct prediction *prediction, sx_bytes message,
+                                const sx_predict_spec *spec, sx_arena *arena, sx_buf *out)
 {
+    sx_call *call = &prediction->call;
     sx_predict_call request;
     sx_tensor *outputs = NULL;
     size_t count = 0;
@@ -55,7 +58,76 @@ static sx_status answer_predict(sx_call *call, sx_bytes message, const sx_predic
     SX_TRY(sx_cancel_check(sx_http_request_cancel(call->exchange)));
     SX_TRY(sx_call_run(call, request.signature, request.inputs, arena, &outputs));
     const sx_predict_spec ran = spec_of(call, spec, request.signature->name);
-    return sx_predict_proto_print(&request, outputs, &ran, out);
+    return sx_predict_proto_print(&request, outputs, &ran, 2, prediction->config->tensor_content,
+                                  out);
+}
+
+/* ---- SessionRun ---- */
+
+/* SessionRunRequest has what PredictRequest has, in the same fields, and target 4,
+ * tensor_name_is_alias 6. */
+static sx_status read_session_options(sx_bytes message, bool *is_alias)
+{
+    sx_wire wire = sx_wire_over(message);
+    sx_wire_field field;
+    uint64_t number = 0;
+    while (sx_wire_more(&wire)) {
+        if (!sx_wire_next(&wire, &field) ||
+            (field.number == 6 && !sx_wire_number(&field, &number))) {
+            return sx_error(SX_INVALID_ARGUMENT, "malformed SessionRunRequest");
+        }
+        if (field.number == 4) {
+            return sx_error(SX_UNIMPLEMENTED, "SessionRun: target: no operation is run for its "
+                                              "effect; expected none");
+        }
+    }
+    *is_alias = number != 0;
+    return SX_OK;
+}
+
+/* The tensors under the names that they have in the graph. */
+static const sx_serve_tensor *by_graph_name(const sx_serve_tensor *tensors, size_t count,
+                                            sx_arena *arena)
+{
+    sx_serve_tensor *named = sx_arena_array(arena, count + 1, sx_serve_tensor);
+    for (size_t i = 0; named != NULL && i < count; i++) {
+        named[i] = tensors[i];
+        named[i].name = tensors[i].tensor_name != NULL ? tensors[i].tensor_name : "";
+    }
+    return named;
+}
+
+/* Feeds and fetches the tensors of a signature: under their names in the graph, or in the
+ * signature. */
+static sx_status answer_session_run(struct prediction *prediction, sx_bytes message,
+                                    const sx_predict_spec *spec, sx_arena *arena, sx_buf *out)
+{
+    sx_call *call = &prediction->call;
+    sx_predict_call request;
+    sx_tensor *outputs = NULL;
+    bool is_alias = false;
+    size_t count = 0;
+    const sx_serve_signature *signatures = sx_served_signatures(call->servable, &count);
+    const sx_serve_signature *signature =
+        sx_serve_find_signature(signatures, count, spec->signature);
+    SX_TRY(read_session_options(message, &is_alias));
+    if (signature == NULL) {
+        return sx_serve_no_signature(spec->signature);
+    }
+    sx_serve_signature named = *signature;
+    if (!is_alias) {
+        named.inputs = by_graph_name(signature->inputs, signature->input_count, arena);
+        named.outputs = by_graph_name(signature->outputs, signature->output_count, arena);
+        if (named.inputs == NULL || named.outputs == NULL) {
+            return sx_no_memory("for the tensors of a signature");
+        }
+    }
+    SX_TRY(sx_predict_proto_read(message, spec, &named, 1, arena, &request));
+    SX_TRY(sx_cancel_check(sx_http_request_cancel(call->exchange)));
+    SX_TRY(sx_call_run(call, signature, request.inputs, arena, &outputs));
+    const sx_predict_spec ran = spec_of(call, spec, signature->name);
+    return sx_predict_proto_print(&request, outputs, &ran, 3, prediction->config->tensor_content,
+                                  out);
 }
 
 /* ---- Classify, Regress, MultiInference ---- */
@@ -87,16 +159,16 @@ static sx_status answer_examples(sx_call *call, sx_inference_method method, sx_b
     return sx_buf_status(out);
 }
 
-static sx_status answer_classify(sx_call *call, sx_bytes message, const sx_predict_spec *spec,
-                                 sx_arena *arena, sx_buf *out)
+static sx_status answer_classify(struct prediction *prediction, sx_bytes message,
+                                 const sx_predict_spec *spec, sx_arena *arena, sx_buf *out)
 {
-    return answer_examples(call, SX_CLASSIFY, message, spec, arena, out);
+    return answer_examples(&prediction->call, SX_CLASSIFY, message, spec, arena, out);
 }
 
-static sx_status answer_regress(sx_call *call, sx_bytes message, const sx_predict_spec *spec,
-                                sx_arena *arena, sx_buf *out)
+static sx_status answer_regress(struct prediction *prediction, sx_bytes message,
+                                const sx_predict_spec *spec, sx_arena *arena, sx_buf *out)
 {
-    return answer_examples(call, SX_REGRESS, message, spec, arena, out);
+    return answer_examples(&prediction->call, SX_REGRESS, message, spec, arena, out);
 }
 
 /* A task of MultiInference, with its signature. */
@@ -144,9 +216,10 @@ static sx_status check_task(const sx_inference_task *named, const sx_bytes *mode
 }
 
 /* All tasks are checked before the first one is run. */
-static sx_status answer_multi_inference(sx_call *call, sx_bytes message,
+static sx_status answer_multi_inference(struct prediction *prediction, sx_bytes message,
                                         const sx_predict_spec *spec, sx_arena *arena, sx_buf *out)
 {
+    sx_call *call = &prediction->call;
     sx_inference_task *named = NULL;
     sx_tensor examples;
     sx_inference_result result;
@@ -174,9 +247,10 @@ static sx_status answer_multi_inference(sx_call *call, sx_bytes message,
 
 /* ---- GetModelMetadata ---- */
 
-static sx_status answer_metadata(sx_call *call, sx_bytes message, const sx_predict_spec *spec,
-                                 sx_arena *arena, sx_buf *out)
+static sx_status answer_metadata(struct prediction *prediction, sx_bytes message,
+                                 const sx_predict_spec *spec, sx_arena *arena, sx_buf *out)
 {
+    sx_call *call = &prediction->call;
     size_t count = 0;
     const sx_serve_signature *signatures = sx_served_signatures(call->servable, &count);
     const sx_predict_spec ran = spec_of(call, spec, "");
@@ -199,6 +273,8 @@ static const struct method methods[] = {
      sx_inference_first_spec, answer_multi_inference},
     {"/tensorflow.serving.PredictionService/GetModelMetadata", SX_API_PREDICT, true,
      sx_predict_spec_read, answer_metadata},
+    {"/tensorflow.serving.SessionService/SessionRun", SX_API_PREDICT, true, sx_predict_spec_read,
+     answer_session_run},
 };
 
 /* A view as text; cut if it is longer than any name. */
@@ -236,7 +312,7 @@ static sx_status answer(struct prediction *prediction, sx_arena *arena, sx_buf *
         SX_TRY(acquire(call, &spec));
     }
     const size_t at = sx_grpc_message_begin(out);
-    SX_TRY(prediction->method->answer(call, message, &spec, arena, out));
+    SX_TRY(prediction->method->answer(prediction, message, &spec, arena, out));
     sx_grpc_message_end(out, at);
     return SX_OK;
 }
@@ -298,7 +374,7 @@ static sx_status begin(struct prediction *prediction, sx_bytes body)
     return sx_call_submit(call);
 }
 
-bool sx_grpc_prediction_handle(sx_calls *calls, sx_http_exchange *exchange)
+bool sx_grpc_prediction_handle(const sx_grpc_config *config, sx_http_exchange *exchange)
 {
     struct prediction *prediction = sx_http_request_scratch(exchange);
     for (size_t i = 0; i < SX_COUNT(methods); i++) {
@@ -306,12 +382,13 @@ bool sx_grpc_prediction_handle(sx_calls *calls, sx_http_exchange *exchange)
             continue;
         }
         *prediction = (struct prediction){.call = {.job = {.fn = run},
-                                                   .calls = calls,
+                                                   .calls = config->calls,
                                                    .exchange = exchange,
                                                    .arrived_ns = sx_now_ns(),
                                                    .api = methods[i].api,
                                                    .entrypoint = SX_ENTRY_GRPC,
                                                    .uncounted = methods[i].uncounted},
+                                          .config = config,
                                           .method = &methods[i]};
         sx_status status = begin(prediction, sx_http_request_body(exchange));
         if (status != SX_OK) {

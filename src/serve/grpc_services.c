@@ -9,7 +9,7 @@
 #include "serve/router.h"
 
 struct sx_grpc_services {
-    sx_calls *calls;
+    sx_grpc_config config;
     sx_grpc_health *health;
 };
 
@@ -59,7 +59,7 @@ void sx_grpc_services_handle(sx_grpc_services *services, sx_http_exchange *excha
         sx_grpc_respond(exchange, status, (sx_bytes){0}, NULL);
         return;
     }
-    if (sx_grpc_prediction_handle(services->calls, exchange)) {
+    if (sx_grpc_prediction_handle(&services->config, exchange)) {
         return;
     }
     for (size_t i = 0; i < SX_COUNT(methods); i++) {
@@ -76,14 +76,14 @@ void sx_grpc_services_handle(sx_grpc_services *services, sx_http_exchange *excha
 
 /* ---- Creation and destruction ---- */
 
-sx_status sx_grpc_services_create(sx_calls *calls, sx_grpc_services **out)
+sx_status sx_grpc_services_create(const sx_grpc_config *config, sx_grpc_services **out)
 {
     sx_grpc_services *services = sx_alloc(1, sizeof(*services));
     if (services == NULL) {
         return sx_no_memory("for the gRPC services");
     }
-    services->calls = calls;
-    sx_status status = sx_grpc_health_create(sx_calls_manager(calls), &services->health);
+    services->config = *config;
+    sx_status status = sx_grpc_health_create(sx_calls_manager(config->calls), &services->health);
     if (status != SX_OK) {
         sx_grpc_services_destroy(services);
         return status;

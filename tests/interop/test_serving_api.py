@@ -14,7 +14,7 @@ import tensorflow as tf
 from google.protobuf import json_format
 from tensorflow.python.saved_model import loader_impl
 from tensorflow_serving.apis import (classification_pb2, get_model_metadata_pb2, inference_pb2, input_pb2,
-                                     predict_pb2, prediction_service_pb2_grpc, regression_pb2)
+                                     predict_pb2, prediction_service_pb2_grpc, regression_pb2, session_service_pb2)
 
 CLASSIFY, REGRESS = "tensorflow/serving/classify", "tensorflow/serving/regress"
 NAMES = ["rose", "tulip", "äster"]
@@ -180,13 +180,163 @@ def check_metadata(stub):
     return got
 
 
+def post(port, path, body):
+    """The status and the text of the answer."""
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    try:
+        with urllib.request.urlopen(urllib.request.Request(f"http://localhost:{port}{path}", data)) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+def number(value):
+    """A float as TensorFlow Serving writes it: six digits if they read back, else nine."""
+    text = f"{value:.6g}"
+    text = text if np.float32(text) == value else f"{value:.9g}"
+    return text if "." in text or "e" in text else text + ".0"
+
+
+ROWS = [{"x": [1.0, 2.0]}, {"x": [-0.5, 0.25], "bias": 3}, {"x": [0.0, 0.0], "bias": [True]}]
+
+
+def check_rest(port, loaded):
+    examples = EXAMPLES[:2] + [example(x=[0.0, 0.0], bias=[1])]
+    path = "/v1/models/m:classify"
+    for context, features in ((None, None), (example(bias=[7]), {"bias": 7})):
+        body = {"examples": ROWS, **({"context": features} if features else {})}
+        if features:  # in any order
+            body = {"context": body["context"], "examples": ROWS}
+        expected = want(loaded, "serving_default", examples, context)
+        rows = [", ".join(f'["{name}", {number(score)}]' for name, score in zip(NAMES, row)) for row in expected["scores"]]
+        text = '{\n    "results": [' + ", ".join(f"[{row}]" for row in rows) + "\n    ]\n}"
+        assert post(port, path, body) == (200, text), (post(port, path, body), text)
+        if features:
+            assert post(port, path, {"examples": ROWS, "context": features}) == (200, text)
+    code, text = post(port, "/v1/models/m/versions/1:classify", {"signature_name": "labels", "examples": ROWS[:1]})
+    assert (code, text) == (200, '{\n    "results": [[["rose", 0.0], ["tulip", 0.0], ["äster", 0.0]]\n    ]\n}'), text
+    for signature in ("regress", "flat"):
+        values = want(loaded, signature, examples)["outputs"].reshape(-1)
+        got = post(port, "/v1/models/m:regress", {"signature_name": signature, "examples": ROWS})
+        assert got == (200, '{\n    "results": [' + ", ".join(map(number, values)) + "]\n}"), got
+    for body, part in ((b"", "JSON Parse error: The document is empty"), (b"{}", "key 'examples' is expected and was not found"),
+                       ({"examples": 1}, "Expecting 'examples' value to be an list/array"),
+                       ({"examples": []}, "'examples' value is an empty array"),
+                       ({"examples": [[1]]}, "Example must be JSON object but got JSON Array"),
+                       ({"examples": [{"x": None}]}, "Feature: x has element with unexpected JSON type: Null"),
+                       ({"examples": [{"x": [[1]]}]}, "Feature: x has element with unexpected JSON type: Array"),
+                       ({"examples": [{"x": {"b": 1}}]}, "Feature: x has element with unexpected JSON type: Object"),
+                       ({"examples": [{"x": {"b64": "!"}}]}, "Unable to base64 decode"),
+                       ({"examples": [{"x": [1.0, 2]}]}, "Unexpected element type in feature: x expecting type: float"),
+                       ({"examples": [{"x": [1, "a"]}]}, "Unexpected element type in feature: x expecting type: int64"),
+                       ({"examples": [{"x": ["a", 1]}]}, "Unexpected element type in feature: x expecting type: bytes"),
+                       ({"examples": [{"x": 2**63}]}, "Feature: x has uint64_t element. Only int64_t is supported."),
+                       ({"signature_name": 1, "examples": [{}]}, "'signature_name' key must be a string value."),
+                       ({"signature_name": "no", "examples": ROWS}, "No signature was found with the name: no"),
+                       ({"examples": ROWS, "context": 1}, "Example must be JSON object but got JSON Number"),
+                       (b'{"examples": [{"x": [1.0, 2.0]}]} x', "JSON Parse error")):
+        code, text = post(port, path, body)
+        assert code == 400 and part in json.loads(text)["error"], (body, code, text)
+    code, text = post(port, "/v1/models/no:classify", {"examples": ROWS})
+    assert code == 404 and json.loads(text)["error"] == "Servable not found for request: Latest(no)", text
+
+
+def session_run(channel):
+    return channel.unary_unary("/tensorflow.serving.SessionService/SessionRun",
+                               session_service_pb2.SessionRunRequest.SerializeToString,
+                               session_service_pb2.SessionRunResponse.FromString)
+
+
+def session_request(name, value, fetch, **more):
+    request = session_service_pb2.SessionRunRequest(fetch=fetch, **more)
+    request.model_spec.name = "m"
+    request.feed.add(name=name).tensor.CopyFrom(tf.make_tensor_proto(value))
+    return request
+
+
+def check_session_run(channel, loaded, signatures):
+    run = session_run(channel)
+    texts = [e.SerializeToString() for e in EXAMPLES]
+    expected = want(loaded, "serving_default")["scores"]
+    served = signatures.signature_def["serving_default"]
+    tensor = served.outputs["scores"].name
+    answer = run(session_request(served.inputs["inputs"].name, texts, [tensor]))
+    assert [t.name for t in answer.tensor] == [tensor] and answer.model_spec.version.value == 1
+    np.testing.assert_allclose(tf.make_ndarray(answer.tensor[0].tensor), expected, rtol=1e-6)
+    answer = run(session_request("inputs", texts, ["scores"], tensor_name_is_alias=True))
+    np.testing.assert_allclose(tf.make_ndarray(answer.tensor[0].tensor), expected, rtol=1e-6)
+    fails(INVALID, "input tensor alias not found in signature: other:0", run, session_request("other:0", texts, [tensor]))
+    fails(grpc.StatusCode.UNIMPLEMENTED, "target", run, session_request("inputs", texts, [tensor], target=["init"]))
+
+
+def predict_request(**inputs):
+    request = predict_pb2.PredictRequest()
+    request.model_spec.name = "m"
+    for name, value in inputs.items():
+        request.inputs[name].CopyFrom(tf.make_tensor_proto(value))
+    return request
+
+
+def check_predict_errors(stub):
+    fails(INVALID, "input size does not match signature: 2!=1 len({a,inputs}) != len({inputs}). Sent extra: {a}. "
+          "Missing but required: {}.", stub.Predict, predict_request(inputs=[b""], a=1.0))
+    fails(INVALID, "input tensor alias not found in signature: a. Inputs expected to be in the set {inputs}.",
+          stub.Predict, predict_request(a=[b""]))
+    fails(INVALID, "input size does not match signature: 0!=1 len({}) != len({inputs}). Sent extra: {}. "
+          "Missing but required: {inputs}.", stub.Predict, predict_request())
+    request = predict_request(inputs=[b""])
+    request.output_filter.append("y")
+    fails(INVALID, "output tensor alias not found in signature: y Outputs expected to be in the set {classes,scores}.",
+          stub.Predict, request)
+    request.output_filter[:] = ["scores", "scores"]
+    fails(INVALID, "duplicate output tensor alias: scores", stub.Predict, request)
+
+
+def check_content(stub, loaded, is_content):
+    request = predict_request(inputs=[e.SerializeToString() for e in EXAMPLES])
+    request.request_options.client_id = b"accepted"  # and of no effect, as in TensorFlow Serving
+    answer = stub.Predict(request)
+    expected = want(loaded, "serving_default")
+    for name in ("classes", "scores"):
+        made = answer.outputs[name]
+        lists = {"classes": made.string_val, "scores": made.float_val}
+        assert bool(made.tensor_content) == is_content and bool(lists[name]) != is_content
+        got = tf.io.parse_tensor(made.SerializeToString(), made.dtype).numpy()
+        np.testing.assert_array_equal(got, expected[name]) if name == "classes" else \
+            np.testing.assert_allclose(got, expected[name], rtol=1e-6)
+
+
+def get(port, path):
+    with urllib.request.urlopen(f"http://localhost:{port}{path}") as answer:
+        return json.loads(answer.read())
+
+
+def check_rest_metadata(port, signatures):
+    for path in ("", "/versions/1"):
+        page = get(port, f"/v1/models/m{path}/metadata")
+        assert page["model_spec"] == {"name": "m", "signature_name": "", "version": "1"}
+        got = json_format.ParseDict(page["metadata"]["signature_def"], get_model_metadata_pb2.SignatureDefMap())
+        assert got == signatures
+    status = {"model_version_status": [{"version": "1", "state": "AVAILABLE",
+                                        "status": {"error_code": "OK", "error_message": ""}}]}
+    for path in ("", "/versions/1", "/labels/any"):
+        assert get(port, f"/v1/models/m{path}") == status
+
+
 with tempfile.TemporaryDirectory() as folder:
     os.chdir(folder)
     export("m/1")
     loaded = tf.saved_model.load("m/1")
-    with server() as port, grpc.insecure_channel(f"localhost:{port}") as channel:
+    with server("--json_float_format=tfs") as port, grpc.insecure_channel(f"localhost:{port}") as channel:
         stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
         check_classify(stub, loaded)
         check_regress(stub, loaded)
         check_multi_inference(stub, loaded)
-        check_metadata(stub)
+        signatures = check_metadata(stub)
+        check_predict_errors(stub)
+        check_content(stub, loaded, False)
+        check_session_run(channel, loaded, signatures)
+        check_rest(port, loaded)
+        check_rest_metadata(port, signatures)
+    with server("--enable_serialization_as_tensor_content") as port, grpc.insecure_channel(f"localhost:{port}") as channel:
+        check_content(prediction_service_pb2_grpc.PredictionServiceStub(channel), loaded, True)

@@ -2,8 +2,10 @@
  *
  *   tensorflow.serving.PredictionService   Predict, Classify, Regress, MultiInference,
  *                                          GetModelMetadata
+ *   tensorflow.serving.ModelService        GetModelStatus, HandleReloadConfigRequest
  *   tensorflow.serving.SessionService      SessionRun, of the tensors of signatures
  *   grpc.health.v1.Health                  Check, Watch
+ *   grpc.reflection.v1, v1alpha            ServerReflectionInfo
  *
  * A request is a call (call.h), as one of REST. Health is readiness: SERVING while
  * every model has a served version, also under the unqualified names that TensorFlow Serving's
@@ -23,7 +25,7 @@ typedef struct sx_grpc_config {
 } sx_grpc_config;
 
 SX_MUST_USE sx_status sx_grpc_services_create(const sx_grpc_config *config, sx_grpc_services **out);
-/* Ends the watches, which could take as long as their clients like; Health says NOT_SERVING from
+/* Ends the watches and reloads, which could take as long as they like; Health says NOT_SERVING from
  * now on. Before the HTTP server is drained. Idempotent; NULL is allowed. */
 void sx_grpc_services_stop(sx_grpc_services *services);
 /* Stops and frees; no more calls may arrive. NULL is allowed. */

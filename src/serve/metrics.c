@@ -38,6 +38,13 @@ void sx_metrics_add_examples(sx_model_metrics *metrics, size_t count)
     atomic_fetch_add_explicit(&metrics->examples, count, memory_order_relaxed);
 }
 
+void sx_metrics_add_load(sx_model_metrics *metrics, bool succeeded, int64_t duration_ns)
+{
+    atomic_fetch_add_explicit(&metrics->loads[succeeded], 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&metrics->load_us, (uint64_t)SX_MAX(duration_ns, (int64_t)0) / 1000,
+                              memory_order_relaxed);
+}
+
 static uint64_t load(const atomic_uint_fast64_t *value)
 {
     return atomic_load_explicit(value, memory_order_relaxed);
@@ -175,11 +182,53 @@ static void print_example_total(sx_buf *out, const struct sx_metrics_row *row)
     }
 }
 
+static void print_loads(sx_buf *out, const struct sx_metrics_row *row)
+{
+    static const char *const labels[] = {",status=\"fail\"", ",status=\"success\""};
+    for (int i = 0; i < 2; i++) {
+        const uint64_t count = load(&row->metrics->loads[i]);
+        if (count > 0) {
+            print_series(out, ":tensorflow:cc:saved_model:load_attempt_count", "", "model_path",
+                         row->model, labels[i]);
+            sx_buf_printf(out, "} %" PRIu64 "\n", count);
+        }
+    }
+}
+
+static void print_load_latency(sx_buf *out, const struct sx_metrics_row *row)
+{
+    if (load(&row->metrics->load_us) > 0) {
+        print_series(out, ":tensorflow:cc:saved_model:load_latency", "", "model_path", row->model,
+                     "");
+        sx_buf_printf(out, "} %" PRIu64 "\n", load(&row->metrics->load_us));
+    }
+}
+
+/* The runs of all models and the time that they took. */
+static void print_runs(const struct sx_metrics_row *rows, size_t count, sx_buf *out)
+{
+    uint64_t runs = 0, run_ns = 0;
+    for (size_t i = 0; i < count; i++) {
+        for (int api = 0; api < SX_METRIC_APIS; api++) {
+            const sx_latency *latency = &rows[i].metrics->run_latency[api];
+            run_ns += load(&latency->sum_ns);
+            for (int k = 0; k <= SX_LATENCY_BUCKETS; k++) {
+                runs += load(&latency->buckets[k]);
+            }
+        }
+    }
+    sx_metrics_print_value(out, ":tensorflow:core:graph_runs", "counter", "Runs of models.", runs);
+    sx_metrics_print_value(out, ":tensorflow:core:graph_run_time_usecs", "counter",
+                           "Microseconds of these runs together.", run_ns / 1000);
+    sx_metrics_print_value(out, ":tensorflow:core:direct_session_runs", "counter",
+                           "Runs of models.", runs);
+}
+
 void sx_metrics_print(const struct sx_metrics_row *rows, size_t count, sx_buf *out)
 {
     static const struct {
         const char *name, *type, *help;
-        void (*print)(sx_buf *out, const struct sx_metrics_row *row);
+        void (*print)(sx_buf *out, const struct sx_metrics_row *row); /* NULL: has no values */
     } families[] = {
         {":tensorflow:serving:request_count", "counter", "Requests by status.", print_requests},
         {":tensorflow:serving:request_latency", "histogram",
@@ -191,13 +240,33 @@ void sx_metrics_print(const struct sx_metrics_row *rows, size_t count, sx_buf *o
          "tf.Examples per request of Classify, Regress and MultiInference.", print_example_counts},
         {":tensorflow:serving:request_example_count_total", "counter",
          "tf.Examples of these requests together.", print_example_total},
+        {":tensorflow:serving:request_log_count", "counter", "Requests that were logged.", NULL},
+        {":tensorflow:serving:model_warmup_latency", "histogram", "Microseconds of warming up.",
+         NULL},
+        {":tensorflow:serving:model_warmup_records_read", "counter", "Warm-up records.", NULL},
+        {":tensorflow:serving:batching_session:queuing_latency", "histogram",
+         "Microseconds of waiting for a batch.", NULL},
+        {":tensorflow:serving:batching_session:wrapped_run_count", "counter", "Runs of batches.",
+         NULL},
+        {":tensorflow:serving:batching_session:padding_size", "histogram", "Padding of batches.",
+         NULL},
+        {":tensorflow:serving:batching_session:input_batch_size", "histogram",
+         "Examples of requests that were batched.", NULL},
+        {":tensorflow:serving:batching_session:processed_batch_size", "histogram",
+         "Examples of batches.", NULL},
+        {":tensorflow:serving:mlmd_map", "gauge", "Identifiers of ML Metadata.", NULL},
+        {":tensorflow:cc:saved_model:load_attempt_count", "counter",
+         "Versions that were loaded, or could not be.", print_loads},
+        {":tensorflow:cc:saved_model:load_latency", "counter",
+         "Microseconds of loading versions, together.", print_load_latency},
     };
     for (size_t i = 0; i < SX_COUNT(families); i++) {
         print_head(out, families[i].name, families[i].type, families[i].help);
-        for (size_t k = 0; k < count; k++) {
+        for (size_t k = 0; k < count && families[i].print != NULL; k++) {
             families[i].print(out, &rows[k]);
         }
     }
+    print_runs(rows, count, out);
 }
 
 void sx_metrics_print_value(sx_buf *out, const char *name, const char *type, const char *help,

@@ -1,10 +1,12 @@
-/* Counters of the server and their Prometheus text. Names, labels and buckets of the first two
- * families are TensorFlow Serving's, so that its dashboards keep working; label values are only the
- * configured models, so that clients cannot make the page grow. */
+/* Counters of the server and their Prometheus text. Names, labels and bounds of buckets are
+ * TensorFlow Serving's, so that its dashboards keep working; label values are only the configured
+ * models, so that clients cannot make the page grow. A label model_path has the model's name, too:
+ * paths of the server are not told. */
 #ifndef SX_SERVE_METRICS_H
 #define SX_SERVE_METRICS_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <sextant/status.h>
@@ -36,18 +38,23 @@ typedef struct sx_model_metrics {
     sx_latency run_latency[SX_METRIC_APIS];                       /* running the model only */
     atomic_uint_fast64_t example_buckets[SX_EXAMPLE_BUCKETS + 1]; /* the last: above all */
     atomic_uint_fast64_t examples;
+    atomic_uint_fast64_t loads[2]; /* of versions: failed, succeeded */
+    atomic_uint_fast64_t load_us;  /* of both */
 } sx_model_metrics;
 
 void sx_metrics_count(sx_model_metrics *metrics, sx_code code);
 void sx_latency_add(sx_latency *latency, int64_t duration_ns);
 /* The examples of one request of Classify, Regress or MultiInference. */
 void sx_metrics_add_examples(sx_model_metrics *metrics, size_t count);
+/* A version was loaded, or could not be. */
+void sx_metrics_add_load(sx_model_metrics *metrics, bool succeeded, int64_t duration_ns);
 
 struct sx_metrics_row {
     const char *model;
     const sx_model_metrics *metrics;
 };
-/* Appends the metric families of all models of a page, each family with one HELP and TYPE line. */
+/* Appends TensorFlow Serving's metric families of all models of a page, each with one HELP and TYPE
+ * line; those of what there is not (warm-up records, batches, request logs) have no values. */
 void sx_metrics_print(const struct sx_metrics_row *rows, size_t count, sx_buf *out);
 
 /* One counter or gauge with HELP and TYPE. `type` is "counter" or "gauge". */

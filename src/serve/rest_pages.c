@@ -26,9 +26,7 @@ void sx_rest_print_status(sx_buf *out, const sx_version_status *rows, size_t cou
                       i > 0 ? "," : "", rows[i].version, sx_version_state_name(rows[i].state));
         sx_buf_printf(out, "   \"status\": {\n    \"error_code\": \"%s\",\n    \"error_message\": ",
                       sx_code_name(rows[i].code));
-        print_text(out, rows[i].code == SX_CODE_OK
-                            ? ""
-                            : "the version cannot be loaded; the reason is in the server's log");
+        print_text(out, sx_version_error_text(rows[i].code));
         sx_buf_puts(out, "\n   }\n  }");
     }
     sx_buf_puts(out, "\n ]\n}\n");

@@ -267,6 +267,104 @@ static void test_serve_grpc_services__serves_rest_beside(void **state)
     close_scene(&scene);
 }
 
+/* ---- Models ---- */
+
+static const char reload_path[] = "/tensorflow.serving.ModelService/HandleReloadConfigRequest";
+
+/* A ReloadConfigRequest of one model. */
+static struct message reload_of(const char *name, const char *base_path)
+{
+    struct message model = {.size = 0}, list = {.size = 0}, config = {.size = 0},
+                   request = {.size = 0};
+    put_field(&model, 1, name, strlen(name));
+    put_field(&model, 2, base_path, strlen(base_path));
+    put_part(&list, 1, &model);
+    put_part(&config, 1, &list);
+    put_part(&request, 1, &config);
+    return request;
+}
+
+static void test_serve_grpc_services__tells_the_status(void **state)
+{
+    (void)state;
+    static const char path[] = "/tensorflow.serving.ModelService/GetModelStatus";
+    struct scene scene;
+    open_scene(&scene, (sx_server_config){0}, 0);
+    struct message request = {.size = 0}, spec = spec_of("m");
+    put_part(&request, 1, &spec);
+    const struct h2_answer *answer = call(&scene, path, &request);
+    expect_status(answer, 0, NULL);
+    assert_int_equal(answer->body_size, 13);
+    assert_memory_equal(answer->body, "\0\0\0\0\x08\x0a\x06\x08\x02\x10\x1e\x1a\0", 13);
+    request = (struct message){.size = 0};
+    spec = spec_of("no");
+    put_part(&request, 1, &spec);
+    expect_status(call(&scene, path, &request), 5, "Could not find any versions of model no");
+    close_scene(&scene);
+}
+
+static void test_serve_grpc_services__reloads(void **state)
+{
+    (void)state;
+    struct scene scene;
+    open_scene(&scene, (sx_server_config){0}, 0);
+    struct message request = reload_of("m", "");
+    expect_status(call(&scene, reload_path, &request), 3, "base_path: model m needs one");
+    request = reload_of("other", scene.base);
+    expect_status(call(&scene, reload_path, &request), 0, NULL);
+    request = request_of("other", "x", false);
+    expect_status(call(&scene, predict_path, &request), 0, NULL);
+    request = request_of("m", "x", false);
+    expect_status(call(&scene, predict_path, &request), 5, "Latest(m)");
+    close_scene(&scene);
+}
+
+/* A server that stops does not wait for a model that takes long to load. */
+static void test_serve_grpc_services__stops_while_reloading(void **state)
+{
+    (void)state;
+    struct scene scene;
+    char slow[64];
+    open_scene(&scene, (sx_server_config){0}, 0);
+    fake_base_path(slow);
+    fake_publish(slow, "1", 1, -1, 0, 0);
+    atomic_store(&scene.runtime.hanging, true);
+    atomic_store(&scene.runtime.heeding, true);
+    const struct message request = reload_of("slow", slow), frame = frame_of(&request);
+    const int32_t id = h2_request(&scene.client, reload_path, frame.bytes, frame.size, headers);
+    const int32_t next = h2_request(&scene.client, reload_path, frame.bytes, frame.size, headers);
+    while (atomic_load(&scene.runtime.hung) == 0) {
+        h2_turn(&scene.client, 10);
+    }
+    assert_true(sx_server_stop(scene.server));
+    expect_status(h2_wait(&scene.client, id), 14, "the server is stopping");
+    expect_status(h2_wait(&scene.client, next), 14, "the server is stopping");
+    atomic_store(&scene.runtime.hanging, false);
+    close_scene(&scene);
+    fake_remove_version(slow, "1");
+    rmdir(slow);
+}
+
+static void test_serve_grpc_services__checks_requests_of_examples(void **state)
+{
+    (void)state;
+    struct scene scene;
+    open_scene(&scene, (sx_server_config){0}, 0);
+    struct message request = {.size = 0}, spec = spec_of("m");
+    put_part(&request, 1, &spec);
+    expect_status(
+        call(&scene, "/tensorflow.serving.PredictionService/Classify", &request), 3,
+        "No classification inputs found in SignatureDef: inputs {\"x\"}, outputs {\"y\"}");
+    expect_status(call(&scene, "/tensorflow.serving.PredictionService/Regress", &request), 3,
+                  "No regression inputs found in SignatureDef: ");
+    expect_status(call(&scene, "/tensorflow.serving.PredictionService/GetModelMetadata", &request),
+                  3, "must specify at least one metadata_field");
+    request = (struct message){.size = 0};
+    expect_status(call(&scene, "/tensorflow.serving.PredictionService/MultiInference", &request), 3,
+                  "ModelSpec has no name specified.");
+    close_scene(&scene);
+}
+
 /* ---- Health ---- */
 
 static const char check_path[] = "/grpc.health.v1.Health/Check";
@@ -338,6 +436,10 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_serve_grpc_services__answers_errors),
     cmocka_unit_test(test_serve_grpc_services__heeds_deadlines),
     cmocka_unit_test(test_serve_grpc_services__serves_rest_beside),
+    cmocka_unit_test(test_serve_grpc_services__tells_the_status),
+    cmocka_unit_test(test_serve_grpc_services__reloads),
+    cmocka_unit_test(test_serve_grpc_services__stops_while_reloading),
+    cmocka_unit_test(test_serve_grpc_services__checks_requests_of_examples),
     cmocka_unit_test(test_serve_grpc_services__checks_health),
     cmocka_unit_test(test_serve_grpc_services__watches_health),
     cmocka_unit_test(test_serve_grpc_services__listens_at_a_path),

@@ -1,7 +1,7 @@
 /* Convolutions: oneDNN's primitives over NHWC (onednn2.h), with bias and relu in the forward one
  * and the bias gradient in the filter's; 1x1 backward as matrix products, where oneDNN 2.6 is at a
- * third of the machine's rate over NHWC (README); 3x3, forward and the gradient of the image, by
- * winograd.c where that is faster. */
+ * third of the machine's rate over NHWC (README); 3x3 by winograd.c where
+ * that is faster. */
 #include "backends/cpu/kernels/conv.h"
 #include "base/checked.h"
 
@@ -417,6 +417,10 @@ static sx_status prepare_grad_input(const sx_cpu_site *site, sx_cpu_step *step)
 }
 static sx_status prepare_grad_filter(const sx_cpu_site *site, sx_cpu_step *step)
 {
+    const int tile = sx_cpu_winograd_tile(site, conv_node(site));
+    if (tile > 0) {
+        return sx_cpu_prepare_winograd_filter(site, conv_node(site), tile, step);
+    }
     return prepare_dnn(site, step, SX_DNN_BACKWARD_FILTER, "conv2d_grad_filter", run_grad_filter);
 }
 

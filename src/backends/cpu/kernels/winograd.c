@@ -1,5 +1,5 @@
-/* Convolutions of 3x3 and stride 1, and the gradients of their images, by Winograd's algorithm: a
- * tile of m x m results takes (m + 2)^2 products a channel and filter in place of 9 m^2,
+/* Convolutions of 3x3 and stride 1 and their gradients by Winograd's algorithm: a tile of m x m
+ * results takes (m + 2)^2 products a channel and filter in place of 9 m^2,
  *
  *     y = A^T (sum over the channels of (G g G^T) * (B^T d B)) A
  *
@@ -7,7 +7,7 @@
  * m = 4. d is a tile of the image, (m + 2)^2 pixels of which neighbours share two rows; G g G^T is
  * made of the filter, once if it is frozen, else in each execution, and A, B, G hold small
  * constants. The gradient of the image is a convolution, too: of dy by the filter turned by half a
- * turn, whose channels and filters are swapped. Source: Lavin and Gray, "Fast
+ * turn, whose channels and filters are swapped. vec/winograd_filter.inc has the filter's. Source: Lavin and Gray, "Fast
  * Algorithms for Convolutional Neural Networks", 2015.
  *
  * Blocking (vec/winograd.inc): of a block of tiles, of one image or several, all places are made,
@@ -25,8 +25,8 @@
  *
  * Choice: by the time of one image, whatever the batch, so that executables for several batch sizes
  * have one packed filter, and the same bits. At 7x7 reading the filter, 16/9 as large at least,
- * takes what the products save. A filter that is not frozen is packed for all images of the shard:
- * there their number counts. */
+ * takes what the products save. A filter that is not frozen is packed for all images of the shard,
+ * and its gradient is the sum over them: there their number counts. */
 #include <math.h>
 
 #include "backends/cpu/kernels/conv.h"
@@ -39,7 +39,7 @@
 enum {
     READING = 19,      /* an element of the filter, in the form that is multiplied, from memory */
     TRANSFORMING = 18, /* an element of a place, of the image or of the sums */
-    PACKING = 60,      /* an element of the filter, into that form, to memory */
+    PACKING = 60,      /* an element of the filter, into that form or out of it, to memory */
     LEAST_CHANNELS = 16,
 };
 /* A tile wins if it takes at most this part of the time of the next smaller one, whose filters take
@@ -70,14 +70,14 @@ static bool is_3x3(const sx_conv_window *w)
     return w->kernel == 3 && w->stride == 1 && w->dilation == 1;
 }
 
-static bool is_gradient(const sx_node *n)
+static bool is_image_gradient(const sx_node *n)
 {
     return n->op->id == SX_OPID_conv2d_grad_input;
 }
 
 static bool is_frozen(const sx_cpu_site *site, const sx_node *n)
 {
-    return !is_gradient(n) && (site->frozen_in & 2) != 0;
+    return n->op->id == SX_OPID_conv2d && (site->frozen_in & 2) != 0;
 }
 
 static void swap(int64_t *a, int64_t *b)
@@ -91,7 +91,7 @@ static void swap(int64_t *a, int64_t *b)
 static sx_status geometry_of(const sx_cpu_site *site, const sx_node *n, sx_conv_geometry *g)
 {
     SX_TRY(sx_cpu_conv_geometry(n, site->in, &site->out[0], g));
-    if (is_gradient(n)) {
+    if (is_image_gradient(n)) {
         swap(&g->c, &g->o);
         swap(&g->h.in, &g->h.out);
         swap(&g->w.in, &g->w.out);
@@ -202,6 +202,32 @@ static int64_t blocks_of(int64_t tiles, int64_t panels, int workers)
     return each > 0 ? (tiles + each - 1) / each : 0;
 }
 
+static void describe(const sx_conv_geometry *g, int tile, sx_vec_winograd *shape)
+{
+    *shape = (sx_vec_winograd){.m = tile,
+                               .n = g->n,
+                               .c = g->c,
+                               .o = g->o,
+                               .in_h = g->h.in,
+                               .in_w = g->w.in,
+                               .out_h = g->h.out,
+                               .out_w = g->w.out,
+                               .top = g->h.pad_before,
+                               .left = g->w.pad_before,
+                               .tiles_h = along(g->h.out, tile),
+                               .tiles_w = along(g->w.out, tile)};
+}
+
+static sx_status name_step(const sx_cpu_site *site, const sx_node *n, const sx_vec_winograd *w,
+                           sx_cpu_step *step)
+{
+    const double tiles = (double)(w->n * w->tiles_h * w->tiles_w);
+    step->flops = 2.0 * (w->m + 2) * (w->m + 2) * tiles * (double)(w->c * w->o);
+    step->kernel =
+        sx_arena_printf(&site->plan->arena, "%s winograd %dx%d", n->op->name, w->m, w->m);
+    return step->kernel != NULL ? SX_OK : sx_cpu_no_memory();
+}
+
 sx_status sx_cpu_prepare_winograd(const sx_cpu_site *site, const sx_node *n, int tile,
                                   sx_cpu_step *step)
 {
@@ -215,20 +241,9 @@ sx_status sx_cpu_prepare_winograd(const sx_cpu_site *site, const sx_node *n, int
     }
     SX_TRY(geometry_of(site, n, &g));
     d->vec = site->vec;
-    d->shape = (sx_vec_winograd){.m = tile,
-                                 .n = g.n,
-                                 .c = g.c,
-                                 .o = g.o,
-                                 .in_h = g.h.in,
-                                 .in_w = g.w.in,
-                                 .out_h = g.h.out,
-                                 .out_w = g.w.out,
-                                 .top = g.h.pad_before,
-                                 .left = g.w.pad_before,
-                                 .tiles_h = along(g.h.out, tile),
-                                 .tiles_w = along(g.w.out, tile),
-                                 .low = act == SX_DNN_PLAIN ? -INFINITY : 0,
-                                 .high = act == SX_DNN_RELU6 ? 6 : INFINITY};
+    describe(&g, tile, &d->shape);
+    d->shape.low = act == SX_DNN_PLAIN ? -INFINITY : 0;
+    d->shape.high = act == SX_DNN_RELU6 ? 6 : INFINITY;
     const int64_t tiles = g.n * d->shape.tiles_h * d->shape.tiles_w;
     const int64_t panels = (g.o + d->vec->winograd_width - 1) / d->vec->winograd_width;
     const int64_t blocks = blocks_of(tiles, panels, workers);
@@ -249,13 +264,49 @@ sx_status sx_cpu_prepare_winograd(const sx_cpu_site *site, const sx_node *n, int
         step->bytes -= (double)sx_type_bytes(&site->in[1]);
     } else {
         d->turned = d->packed = step->scratch_bytes / float_bytes;
-        if (is_gradient(n)) {
+        if (is_image_gradient(n)) {
             d->packed += sx_cpu_round_up(9 * g.c * g.o * float_bytes) / float_bytes;
         }
         step->run = run_packing;
         step->scratch_bytes = d->packed * float_bytes + packed_bytes;
     }
-    step->flops = 2.0 * (tile + 2) * (tile + 2) * (double)(tiles * g.c * g.o);
-    step->kernel = sx_arena_printf(&site->plan->arena, "%s winograd %dx%d", n->op->name, tile, tile);
-    return step->kernel != NULL ? SX_OK : sx_cpu_no_memory();
+    return name_step(site, n, &d->shape, step);
+}
+
+/* ---- The gradient of the filter ---- */
+
+/* in: x, dy; out: the gradients of filter and bias */
+static void run_filter(const sx_cpu_step *step, const sx_cpu_call *call)
+{
+    const winograd_data *d = step->data;
+    const sx_vec_winograd *w = &d->shape;
+    const float *dy = sx_cpu_in(step, call, 1);
+    d->vec->winograd_filter(w, sx_cpu_in(step, call, 0), dy, sx_cpu_out(step, call, 0),
+                            sx_cpu_at(call, step->scratch));
+    if (step->n_out > 1) {
+        d->vec->sum_rows(dy, w->n * w->out_h * w->out_w, w->o, sx_cpu_out(step, call, 1));
+    }
+}
+
+sx_status sx_cpu_prepare_winograd_filter(const sx_cpu_site *site, const sx_node *n, int tile,
+                                         sx_cpu_step *step)
+{
+    enum { TILES = 36 }; /* at least; more if the sums, which each block reads and writes, are many */
+    sx_conv_geometry g;
+    winograd_data *d = sx_cpu_new(site, winograd_data);
+    if (d == NULL) {
+        return sx_cpu_no_memory();
+    }
+    SX_TRY(geometry_of(site, n, &g));
+    d->vec = site->vec;
+    describe(&g, tile, &d->shape);
+    const int64_t tiles = SX_MAX(g.n * d->shape.tiles_h * d->shape.tiles_w, 1);
+    const int64_t most = SX_MAX(g.c * g.o / (g.c + g.o), (int64_t)TILES);
+    const int64_t blocks = (tiles + most - 1) / most;
+    d->shape.block = (tiles + blocks - 1) / blocks;
+    step->data = d;
+    step->run = run_filter;
+    step->scratch_bytes =
+        d->vec->winograd_filter_scratch(&d->shape) * (int64_t)sizeof(float);
+    return name_step(site, n, &d->shape, step);
 }

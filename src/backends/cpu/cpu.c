@@ -25,10 +25,11 @@ typedef struct cpu_platform {
     sx_device *devices[1];
     char kind[160];
     int workers;
-    sx_profile *profile; /* the options' */
-    int eval_shards;     /* the options' */
-    bool integers;       /* the options' */
-    bool bfloat16;       /* the options' */
+    sx_profile *profile;        /* the options' */
+    int eval_shards;            /* the options' */
+    bool integers;              /* the options' */
+    bool bfloat16;              /* the options' */
+    int64_t memory_limit_bytes; /* the options' */
     sx_pool *pool;
     pthread_mutex_t running; /* the pool has one run at a time */
     sx_cpu_shared *shared;
@@ -103,6 +104,7 @@ static sx_status cpu_open(const sx_platform_options *options, sx_platform **out)
     p->eval_shards = options->cpu.eval_shards;
     p->integers = options->cpu.integers;
     p->bfloat16 = options->cpu.bfloat16;
+    p->memory_limit_bytes = options->cpu.memory_limit_bytes;
     sx_status status = sx_cpu_shared_create(&p->shared);
     if (status == SX_OK && p->workers > 1) {
         status = sx_pool_create(p->workers, &p->pool);
@@ -284,6 +286,7 @@ static sx_status cpu_compile(sx_platform *platform, const sx_graph *graph,
                              .frozen = options->frozen,
                              .integers = platform_of(&e->head)->integers,
                              .bfloat16 = platform_of(&e->head)->bfloat16,
+                             .memory_limit_bytes = platform_of(&e->head)->memory_limit_bytes,
                              .workers = platform_of(&e->head)->workers,
                              .executable = &e->head,
                              .shared = platform_of(&e->head)->shared};

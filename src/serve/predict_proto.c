@@ -405,43 +405,47 @@ static int by_bytes(const void *a, const void *b)
     return sx_bytes_compare(*(const sx_bytes *)a, *(const sx_bytes *)b);
 }
 
+/* The name of the next of the request's inputs; false at the end of the message. */
+static bool next_name(sx_wire *wire, sx_bytes *out)
+{
+    const uint8_t *at;
+    sx_bytes entry;
+    if (sx_wire_find(wire, 2, &at, &entry) != SX_WIRE_FOUND) {
+        return false;
+    }
+    sx_wire parts = sx_wire_over(entry);
+    sx_wire_field part;
+    *out = (sx_bytes){"", 0};
+    while (sx_wire_more(&parts) && sx_wire_next(&parts, &part)) {
+        *out = part.number == 1 ? part.value : *out;
+    }
+    return true;
+}
+
 /* The different names of the request's inputs, sorted; NULL: no memory. */
 static sx_bytes *input_names(sx_bytes message, sx_arena *arena, size_t *out_count)
 {
     size_t entries = 0, count = 0;
-    for (int pass = 0; pass < 2; pass++) {
-        sx_bytes *names = pass == 0 ? NULL : sx_arena_array(arena, entries + 1, sx_bytes);
-        if (pass == 1 && names == NULL) {
-            return NULL;
-        }
-        sx_wire wire = sx_wire_over(message);
-        sx_wire_field field, part;
-        for (entries = 0; sx_wire_more(&wire) && sx_wire_next(&wire, &field);) {
-            if (field.number != 2 || field.type != SX_WIRE_BYTES) {
-                continue;
-            }
-            sx_bytes name = {"", 0};
-            sx_wire entry = sx_wire_over(field.value);
-            while (pass == 1 && sx_wire_more(&entry) && sx_wire_next(&entry, &part)) {
-                name = part.number == 1 && part.type == SX_WIRE_BYTES ? part.value : name;
-            }
-            if (pass == 1) {
-                names[entries] = name;
-            }
-            entries++;
-        }
-        if (pass == 1) {
-            qsort(names, entries, sizeof(names[0]), by_bytes);
-            for (size_t i = 0; i < entries; i++) {
-                if (i == 0 || by_bytes(&names[i], &names[i - 1]) != 0) {
-                    names[count++] = names[i];
-                }
-            }
-            *out_count = count;
-            return names;
+    sx_bytes name;
+    for (sx_wire wire = sx_wire_over(message); next_name(&wire, &name);) {
+        entries++;
+    }
+    sx_bytes *names = sx_arena_array(arena, entries + 1, sx_bytes);
+    if (names == NULL) {
+        return NULL;
+    }
+    sx_wire wire = sx_wire_over(message);
+    for (size_t i = 0; i < entries && next_name(&wire, &name); i++) {
+        names[i] = name;
+    }
+    qsort(names, entries, sizeof(names[0]), by_bytes);
+    for (size_t i = 0; i < entries; i++) {
+        if (i == 0 || sx_bytes_compare(names[i], names[count - 1]) != 0) {
+            names[count++] = names[i];
         }
     }
-    return NULL;
+    *out_count = count;
+    return names;
 }
 
 /* "{a,b}" of the names that the other list does not have; with NULL of all. */

@@ -112,14 +112,14 @@ sx_budget *sx_http_request_budget(sx_http_exchange *exchange);
 
 /* Memory for the handler's own state of the request, zeroed, so that queuing needs no allocation.
  */
-enum { SX_HTTP_SCRATCH = 192 };
+enum { SX_HTTP_SCRATCH = 512 };
 void *sx_http_request_scratch(sx_http_exchange *exchange);
 
 typedef struct sx_http_response {
     int status;
-    const char *content_type; /* static; NULL = none */
-    const char *headers; /* more header lines, each with CRLF; static or outliving the call; NULL */
-    char *body;          /* from sx_alloc; always takes ownership; NULL = empty */
+    const char *content_type; /* static, or in the exchange's scratch memory; NULL = none */
+    const char *headers;      /* more header lines, each with CRLF; likewise */
+    char *body;               /* from sx_alloc; always takes ownership; NULL = empty */
     size_t body_size;
     int retry_after_s; /* a Retry-After header; 0 = none */
     /* The next fields are HTTP/2's. So many bytes behind the body, in the same block, are header

@@ -1,6 +1,7 @@
 /* The gRPC services of the model server, beside the REST API and over the same models and threads:
  *
  *   tensorflow.serving.PredictionService   Predict
+ *   inference.GRPCInferenceService         KServe's, see kserve_grpc.h
  *   grpc.health.v1.Health                  Check, Watch
  *
  * A request is a call (call.h), as one of REST. Health is readiness: SERVING while

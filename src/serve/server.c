@@ -31,8 +31,10 @@ struct sx_server {
     sx_calls *calls;
     sx_rest *rest;
     sx_grpc_services *services;
-    char *ssl_config_file;
-    sx_tls *tls;
+    struct secured {
+        char *config_file; /* NULL: none */
+        sx_tls *tls;
+    } rest_tls, grpc_tls;
     sx_http_server *http;
     sx_budget memory; /* of all requests */
     int drain_grace_ms;
@@ -111,6 +113,17 @@ static sx_status create_models(const sx_server_config *config, sx_server *server
     return sx_manager_set_models(server->manager, &model, 1);
 }
 
+/* TLS as the file says, if one is given. */
+static sx_status secure(const char *config_file, struct secured *out)
+{
+    if (!is_given(config_file)) {
+        return SX_OK;
+    }
+    out->config_file = sx_strdup(config_file);
+    return out->config_file != NULL ? sx_tls_create(sx_ssl_config_load, out->config_file, &out->tls)
+                                    : sx_no_memory("for a server");
+}
+
 sx_status sx_server_create(const sx_server_config *config, sx_server **out_server)
 {
     enum { CONNECTION_BYTES = 40 * 1024 }; /* of memory, with a full read buffer */
@@ -173,13 +186,8 @@ sx_status sx_server_create(const sx_server_config *config, sx_server **out_serve
     if (request_bytes == 0) {
         request_bytes = SX_MIN(memory_bytes / 2, SX_MIN(max_body_bytes, SIZE_MAX / 8) * 8);
     }
-    if (is_given(config->ssl_config_file)) {
-        server->ssl_config_file = sx_strdup(config->ssl_config_file);
-        status = server->ssl_config_file == NULL
-                     ? sx_no_memory("for a server")
-                     : sx_tls_create(sx_ssl_config_load, server->ssl_config_file, &server->tls);
-        SX_TRY_GOTO(status, status, failed);
-    }
+    SX_TRY_GOTO(status, secure(config->ssl_config_file, &server->grpc_tls), failed);
+    SX_TRY_GOTO(status, secure(config->rest_api_ssl_config_file, &server->rest_tls), failed);
     sx_http_address addresses[3];
     int address_count = 0;
     addresses[address_count++] = (sx_http_address){
@@ -187,16 +195,17 @@ sx_status sx_server_create(const sx_server_config *config, sx_server **out_serve
         .port = port == SX_ANY_PORT ? 0
                 : port == 0         ? 8501
                                     : port,
+        .tls = server->rest_tls.tls,
     };
     if (config->port != 0) {
         addresses[address_count++] =
             (sx_http_address){.host = config->host,
                               .port = config->port == SX_ANY_PORT ? 0 : config->port,
-                              .tls = server->tls};
+                              .tls = server->grpc_tls.tls};
     }
     if (is_given(config->grpc_socket_path)) {
         addresses[address_count++] =
-            (sx_http_address){.path = config->grpc_socket_path, .tls = server->tls};
+            (sx_http_address){.path = config->grpc_socket_path, .tls = server->grpc_tls.tls};
     }
     const sx_http_config http = {
         .addresses = addresses,
@@ -288,8 +297,11 @@ bool sx_server_destroy(sx_server *server)
     sx_grpc_services_destroy(server->services);
     sx_rest_destroy(server->rest);
     sx_calls_destroy(server->calls);
-    sx_tls_destroy(server->tls);
-    sx_free(server->ssl_config_file);
+    const struct secured *secured[] = {&server->rest_tls, &server->grpc_tls};
+    for (size_t i = 0; i < SX_COUNT(secured); i++) {
+        sx_tls_destroy(secured[i]->tls);
+        sx_free(secured[i]->config_file);
+    }
     sx_config_watch_destroy(server->config_watch);
     const bool all_ended = sx_manager_destroy(server->manager);
     sx_free(server);

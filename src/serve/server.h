@@ -28,9 +28,10 @@ typedef struct sx_server_config {
     const char *grpc_socket_path; /* a UNIX socket for gRPC; NULL or "" = none */
     const char *ssl_config_file;  /* TLS on `port` and the socket, see ssl_config.h; NULL or "" =
                                      none */
-    int rest_api_num_threads;     /* executor threads; as many as processors */
-    int rest_api_num_loops;       /* event loops; half as many as processors */
-    int rest_api_timeout_in_ms;   /* 30000 */
+    const char *rest_api_ssl_config_file; /* the same on rest_api_port */
+    int rest_api_num_threads;             /* executor threads; as many as processors */
+    int rest_api_num_loops;               /* event loops; half as many as processors */
+    int rest_api_timeout_in_ms;           /* 30000 */
     bool rest_api_enable_cors_support;
     const char *model_name;        /* "default" */
     const char *model_base_path;   /* required, unless there is a model_config_file */

@@ -12,6 +12,7 @@
 #include "io/compress.h"
 #include "serve/kserve_rest.h"
 #include "serve/metrics.h"
+#include "serve/rest_bodies.h"
 #include "serve/rest_call.h"
 #include "serve/rest_pages.h"
 #include "serve/router.h"
@@ -273,7 +274,8 @@ static sx_model_spec spec_of(const sx_route *route)
 static void handle_predict(sx_rest *rest, sx_http_exchange *exchange, const sx_route *route)
 {
     const sx_model_spec spec = spec_of(route);
-    sx_rest_call_begin(rest, exchange, &spec, predict);
+    sx_rest_method *other = sx_rest_method_of(sx_http_request_head(exchange));
+    sx_rest_call_begin(rest, exchange, &spec, other != NULL ? other : predict);
 }
 
 /* ---- The other routes ---- */

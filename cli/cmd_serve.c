@@ -23,6 +23,7 @@
 typedef struct options {
     const char *host, *model_name, *model_base_path, *saved_model_tags;
     const char *model_config_file, *monitoring_path, *monitoring_config_file, *version_transition;
+    const char *api_keys_file, *jwks_file, *auth_rules_file, *jwt_issuer, *jwt_audience;
     const char *grpc_socket_path, *ssl_config_file, *rest_api_ssl_config_file;
     int64_t port, rest_api_port, rest_api_num_threads, rest_api_timeout_in_ms;
     int64_t max_num_load_retries, max_body_bytes, drain_grace_ms, model_memory_limit;
@@ -80,6 +81,23 @@ static const sx_option rows[] = {
     {"rest-api-ssl-config-file", SX_OPTION_STRING, SX_OPT(options, rest_api_ssl_config_file),
      "the same on the port of the REST API, which is plain without it", "FILE",
      .empty_is_none = true},
+    {"api-keys-file", SX_OPTION_STRING, SX_OPT(options, api_keys_file),
+     "lines of NAME KEY, or NAME sha256:HEX: requests need one of these keys, in the header "
+     "Authorization: Bearer KEY or X-API-Key; read again when it changes",
+     "FILE", .empty_is_none = true},
+    {"jwks-file", SX_OPTION_STRING, SX_OPT(options, jwks_file),
+     "a JSON web key set: requests need a token signed by one of its keys, in the header "
+     "Authorization: Bearer TOKEN; read again when it changes",
+     "FILE", .empty_is_none = true},
+    {"jwt-issuer", SX_OPTION_STRING, SX_OPT(options, jwt_issuer), "what a token's iss has to be",
+     "NAME", .empty_is_none = true},
+    {"jwt-audience", SX_OPTION_STRING, SX_OPT(options, jwt_audience),
+     "what a token's aud has to be, or have", "NAME", .empty_is_none = true},
+    {"auth-rules-file", SX_OPTION_STRING, SX_OPT(options, auth_rules_file),
+     "lines of IDENTITY MODEL...: who may call which models, where an identity is key:NAME, "
+     "jwt:SUBJECT, cert:NAME of a client's certificate, or *, and * stands for every model; read "
+     "again when it changes",
+     "FILE", .empty_is_none = true},
     {"host", SX_OPTION_STRING, SX_OPT(options, host), "address to listen on; default: all",
      "ADDRESS"},
 
@@ -205,6 +223,11 @@ static void fill_config(const options *o, sx_server_config *c)
         .grpc_socket_path = o->grpc_socket_path,
         .ssl_config_file = o->ssl_config_file,
         .rest_api_ssl_config_file = o->rest_api_ssl_config_file,
+        .auth = {.api_keys_file = o->api_keys_file,
+                 .jwks_file = o->jwks_file,
+                 .rules_file = o->auth_rules_file,
+                 .jwt_issuer = o->jwt_issuer,
+                 .jwt_audience = o->jwt_audience},
         .rest_api_num_threads = (int)o->rest_api_num_threads,
         .rest_api_timeout_in_ms = (int)o->rest_api_timeout_in_ms,
         .rest_api_enable_cors_support = o->cors,

@@ -101,6 +101,8 @@ const sx_http_head *sx_http_request_head(const sx_http_exchange *exchange);
 sx_bytes sx_http_request_body(const sx_http_exchange *exchange); /* still content-encoded */
 /* The number of the loop whose thread runs the handler, in [0, loops): for per-thread state. */
 int sx_http_request_loop(const sx_http_exchange *exchange);
+/* The common name in the client's certificate, which the TLS port has verified; NULL: none. */
+const char *sx_http_request_peer(const sx_http_exchange *exchange);
 /* Tells the handler to stop: at the request's deadline, or when the peer has closed its connection
  * (or its sending half, which looks the same). The handler must still respond. */
 const sx_cancel *sx_http_request_cancel(const sx_http_exchange *exchange);

@@ -79,6 +79,8 @@ static bool is_cross_origin(const sx_rest *rest, const sx_http_exchange *exchang
 static void respond(sx_http_exchange *exchange, int http_status, const char *content_type,
                     const char *headers, sx_buf *body)
 {
+    static const char challenge[] = "WWW-Authenticate: Bearer\r\n";
+    headers = http_status == 401 ? challenge : headers;
     sx_http_response response = {
         .status = http_status, .content_type = content_type, .headers = headers};
     response.retry_after_s = http_status == 429 || http_status == 503 ? RETRY_AFTER_S : 0;

@@ -15,6 +15,7 @@
 
 #include <sextant/status.h>
 
+#include "serve/auth.h"
 #include "serve/manager.h"
 #include "serve/predict_json.h"
 
@@ -45,6 +46,7 @@ typedef struct sx_server_config {
     double load_retry_interval_seconds;   /* 60: before the first retry; doubles after each */
     double load_timeout_seconds;          /* 300: then a load is abandoned */
     const char *monitoring_path;          /* "/monitoring/prometheus/metrics"; "" = off */
+    sx_auth_config auth;                  /* everybody may call everything */
     size_t max_body_bytes;                /* 64 MiB; see sx_http_config */
     /* Of one request: body, decoded inputs, outputs and response. 8 * max_body_bytes, but at most
      * half of max_in_flight_memory_bytes */

@@ -9,12 +9,7 @@
 #include "net/grpc.h"
 #include "serve/router.h"
 
-/* Lives in the exchange's scratch memory. */
-struct grpc_call {
-    sx_call call; /* must be first: converted by address */
-    const sx_grpc_method *method;
-};
-_Static_assert(sizeof(struct grpc_call) <= SX_HTTP_SCRATCH, "it must fit the scratch memory");
+_Static_assert(sizeof(sx_grpc_call) <= SX_HTTP_SCRATCH, "it must fit the scratch memory");
 
 /* A view as text; cut if it is longer than any name. */
 static const char *name_text(sx_bytes view, char text[SX_ROUTE_NAME])
@@ -37,7 +32,7 @@ static sx_status acquire(sx_call *call, const sx_predict_spec *named)
 }
 
 /* Appends the message of the response to `out`. */
-static sx_status answer(struct grpc_call *grpc, sx_arena *arena, sx_buf *inflated, sx_buf *out)
+static sx_status answer(sx_grpc_call *grpc, sx_arena *arena, sx_buf *inflated, sx_buf *out)
 {
     sx_call *call = &grpc->call;
     sx_bytes message;
@@ -50,7 +45,7 @@ static sx_status answer(struct grpc_call *grpc, sx_arena *arena, sx_buf *inflate
         SX_TRY(acquire(call, &spec));
     }
     const size_t at = sx_grpc_message_begin(out);
-    SX_TRY(grpc->method->answer(call, message, &spec, arena, out));
+    SX_TRY(grpc->method->answer(grpc, message, &spec, arena, out));
     sx_grpc_message_end(out, at);
     return SX_OK;
 }
@@ -74,7 +69,7 @@ static sx_status explain(const sx_call *call, sx_status status)
 
 static void run(sx_executor_job *base, int worker)
 {
-    struct grpc_call *grpc = (struct grpc_call *)base;
+    sx_grpc_call *grpc = (sx_grpc_call *)base;
     sx_call *call = &grpc->call;
     sx_http_exchange *exchange = call->exchange;
     sx_arena arena;
@@ -98,7 +93,7 @@ static void run(sx_executor_job *base, int worker)
 }
 
 /* Finds the model, unless its name is compressed, and goes on where a REST request would. */
-static sx_status begin(struct grpc_call *grpc, sx_bytes body)
+static sx_status begin(sx_grpc_call *grpc, sx_bytes body)
 {
     sx_call *call = &grpc->call;
     sx_bytes message;
@@ -112,19 +107,23 @@ static sx_status begin(struct grpc_call *grpc, sx_bytes body)
     return sx_call_submit(call);
 }
 
-bool sx_grpc_call_handle(sx_calls *calls, sx_http_exchange *exchange, const sx_grpc_method *methods,
-                         size_t count)
+bool sx_grpc_call_handle(const sx_grpc_config *config, sx_http_exchange *exchange,
+                         const sx_grpc_method *methods, size_t count)
 {
-    struct grpc_call *grpc = sx_http_request_scratch(exchange);
+    sx_grpc_call *grpc = sx_http_request_scratch(exchange);
     for (size_t i = 0; i < count; i++) {
         if (!sx_http_text_is(sx_http_request_head(exchange)->path, methods[i].path)) {
             continue;
         }
-        *grpc = (struct grpc_call){.call = {.job = {.fn = run},
-                                            .calls = calls,
-                                            .exchange = exchange,
-                                            .arrived_ns = sx_now_ns()},
-                                   .method = &methods[i]};
+        *grpc = (sx_grpc_call){.call = {.job = {.fn = run},
+                                        .calls = config->calls,
+                                        .exchange = exchange,
+                                        .arrived_ns = sx_now_ns(),
+                                        .api = methods[i].api,
+                                        .entrypoint = SX_ENTRY_GRPC,
+                                        .uncounted = methods[i].uncounted},
+                               .config = config,
+                               .method = &methods[i]};
         sx_status status = begin(grpc, sx_http_request_body(exchange));
         if (status != SX_OK) {
             sx_grpc_respond(exchange, status, (sx_bytes){0}, NULL);

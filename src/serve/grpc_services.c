@@ -1,116 +1,116 @@
 /* The gRPC services; see grpc_services.h. */
 #include "serve/grpc_services.h"
 
-#include <string.h>
-
 #include "base/checked.h"
 #include "base/memory.h"
 #include "net/grpc.h"
-#include "serve/grpc_call.h"
 #include "serve/grpc_health.h"
+#include "serve/grpc_model.h"
+#include "serve/grpc_prediction.h"
+#include "serve/grpc_reflection.h"
 #include "serve/kserve_grpc.h"
-#include "serve/predict_proto.h"
 #include "serve/router.h"
 
 struct sx_grpc_services {
-    sx_calls *calls;
+    sx_grpc_config config;
     sx_grpc_health *health;
+    sx_grpc_model *model;
 };
 
-/* ---- Predict ---- */
+/* ---- Methods ---- */
 
-static sx_status answer_predict(sx_call *call, sx_bytes message, const sx_predict_spec *spec,
-                                sx_arena *arena, sx_buf *out)
+static void check_health(sx_grpc_services *services, sx_http_exchange *exchange, sx_bytes message)
 {
-    sx_predict_call request;
-    sx_tensor *outputs = NULL;
-    size_t count = 0;
-    const sx_serve_signature *signatures = sx_served_signatures(call->servable, &count);
-    SX_TRY(sx_predict_proto_read(message, spec, signatures, count, arena, &request));
-    SX_TRY(sx_cancel_check(sx_http_request_cancel(call->exchange)));
-    SX_TRY(sx_call_run(call, request.signature, request.inputs, arena, &outputs));
-    sx_predict_spec ran = *spec;
-    ran.version = sx_served_version(call->servable);
-    ran.signature = (sx_bytes){request.signature->name, strlen(request.signature->name)};
-    return sx_predict_proto_print(&request, outputs, &ran, out);
+    sx_grpc_health_check(services->health, exchange, message);
 }
 
-static const sx_grpc_method prediction[] = {
-    {"/tensorflow.serving.PredictionService/Predict", sx_predict_spec_read, answer_predict},
+static void watch_health(sx_grpc_services *services, sx_http_exchange *exchange, sx_bytes message)
+{
+    sx_grpc_health_watch(services->health, exchange, message);
+}
+
+static void model_status(sx_grpc_services *services, sx_http_exchange *exchange, sx_bytes message)
+{
+    sx_grpc_model_status(services->model, exchange, message);
+}
+
+static void reload_config(sx_grpc_services *services, sx_http_exchange *exchange, sx_bytes message)
+{
+    sx_grpc_model_reload(services->model, exchange, message);
+}
+
+enum { SMALL_BYTES = 4096, CONFIG_BYTES = 16 << 20 };
+
+/* Those that run no model: answered on the loop's thread, or passed on from there. */
+static const struct method {
+    const char *path;
+    size_t max_bytes; /* of the message */
+    void (*handle)(sx_grpc_services *services, sx_http_exchange *exchange, sx_bytes message);
+} methods[] = {
+    {"/tensorflow.serving.ModelService/GetModelStatus", SMALL_BYTES, model_status},
+    {"/tensorflow.serving.ModelService/HandleReloadConfigRequest", CONFIG_BYTES, reload_config},
+    {"/grpc.health.v1.Health/Check", SMALL_BYTES, check_health},
+    {"/grpc.health.v1.Health/Watch", SMALL_BYTES, watch_health},
 };
 
-/* ---- Health ---- */
-
-static void handle_health(sx_grpc_services *services, sx_http_exchange *exchange,
-                          void (*method)(sx_grpc_health *, sx_http_exchange *, sx_bytes))
+static const struct method *find_method(sx_http_text path)
 {
-    enum { MESSAGE_BYTES = 4096 };
+    for (size_t i = 0; i < SX_COUNT(methods); i++) {
+        if (sx_http_text_is(path, methods[i].path)) {
+            return &methods[i];
+        }
+    }
+    return NULL;
+}
+
+static void handle(sx_grpc_services *services, sx_http_exchange *exchange,
+                   const struct method *method)
+{
     sx_buf inflated;
     sx_bytes message;
     sx_buf_init(&inflated, 0);
-    sx_status status = sx_grpc_request(exchange, MESSAGE_BYTES, &inflated, &message);
+    inflated.budget = sx_http_request_budget(exchange);
+    sx_status status = sx_grpc_request(exchange, method->max_bytes, &inflated, &message);
     if (status != SX_OK) {
         sx_grpc_respond(exchange, status, (sx_bytes){0}, NULL);
     } else {
-        method(services->health, exchange, message);
+        method->handle(services, exchange, message);
     }
     sx_buf_deinit(&inflated);
 }
 
-static void handle_check(sx_grpc_services *services, sx_http_exchange *exchange)
-{
-    handle_health(services, exchange, sx_grpc_health_check);
-}
-
-static void handle_watch(sx_grpc_services *services, sx_http_exchange *exchange)
-{
-    handle_health(services, exchange, sx_grpc_health_watch);
-}
-
-/* ---- Methods ---- */
-
-static const struct {
-    const char *path;
-    void (*handle)(sx_grpc_services *services, sx_http_exchange *exchange);
-} methods[] = {
-    {"/grpc.health.v1.Health/Check", handle_check},
-    {"/grpc.health.v1.Health/Watch", handle_watch},
-};
-
 void sx_grpc_services_handle(sx_grpc_services *services, sx_http_exchange *exchange)
 {
     const sx_http_text path = sx_http_request_head(exchange)->path;
+    const struct method *method = find_method(path);
     sx_status status = sx_grpc_begin(exchange);
     if (status != SX_OK) {
         sx_grpc_respond(exchange, status, (sx_bytes){0}, NULL);
-        return;
+    } else if (method != NULL) {
+        handle(services, exchange, method);
+    } else if (!sx_grpc_prediction_handle(&services->config, exchange) &&
+               !sx_kserve_grpc_handle(&services->config, exchange) &&
+               !sx_grpc_reflection_handle(exchange)) {
+        sx_grpc_respond(exchange,
+                        sx_error(SX_UNIMPLEMENTED, "unknown method %.*s",
+                                 (int)SX_MIN(path.size, (size_t)SX_ROUTE_NAME), path.data),
+                        (sx_bytes){0}, NULL);
     }
-    if (sx_grpc_call_handle(services->calls, exchange, prediction, SX_COUNT(prediction)) ||
-        sx_kserve_grpc_handle(services->calls, exchange)) {
-        return;
-    }
-    for (size_t i = 0; i < SX_COUNT(methods); i++) {
-        if (sx_http_text_is(path, methods[i].path)) {
-            methods[i].handle(services, exchange);
-            return;
-        }
-    }
-    sx_grpc_respond(exchange,
-                    sx_error(SX_UNIMPLEMENTED, "unknown method %.*s",
-                             (int)SX_MIN(path.size, (size_t)SX_ROUTE_NAME), path.data),
-                    (sx_bytes){0}, NULL);
 }
 
 /* ---- Creation and destruction ---- */
 
-sx_status sx_grpc_services_create(sx_calls *calls, sx_grpc_services **out)
+sx_status sx_grpc_services_create(const sx_grpc_config *config, sx_grpc_services **out)
 {
     sx_grpc_services *services = sx_alloc(1, sizeof(*services));
     if (services == NULL) {
         return sx_no_memory("for the gRPC services");
     }
-    services->calls = calls;
-    sx_status status = sx_grpc_health_create(sx_calls_manager(calls), &services->health);
+    services->config = *config;
+    sx_status status = sx_grpc_health_create(sx_calls_manager(config->calls), &services->health);
+    if (status == SX_OK) {
+        status = sx_grpc_model_create(sx_calls_manager(config->calls), &services->model);
+    }
     if (status != SX_OK) {
         sx_grpc_services_destroy(services);
         return status;
@@ -123,6 +123,7 @@ void sx_grpc_services_stop(sx_grpc_services *services)
 {
     if (services != NULL) {
         sx_grpc_health_stop(services->health);
+        sx_grpc_model_stop(services->model);
     }
 }
 
@@ -132,5 +133,6 @@ void sx_grpc_services_destroy(sx_grpc_services *services)
         return;
     }
     sx_grpc_health_destroy(services->health);
+    sx_grpc_model_destroy(services->model);
     sx_free(services);
 }

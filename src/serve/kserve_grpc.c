@@ -18,9 +18,10 @@
 
 /* ---- ModelInfer ---- */
 
-static sx_status answer_infer(sx_call *call, sx_bytes message, const sx_predict_spec *spec,
+static sx_status answer_infer(sx_grpc_call *grpc, sx_bytes message, const sx_predict_spec *spec,
                               sx_arena *arena, sx_buf *out)
 {
+    sx_call *call = &grpc->call;
     sx_kserve_request request;
     sx_tensor *outputs = NULL;
     size_t count = 0;
@@ -34,7 +35,7 @@ static sx_status answer_infer(sx_call *call, sx_bytes message, const sx_predict_
 }
 
 static const sx_grpc_method calls_of_models[] = {
-    {SERVICE "ModelInfer", sx_kserve_spec_read, answer_infer},
+    {SERVICE "ModelInfer", SX_API_PREDICT, false, sx_kserve_spec_read, answer_infer},
 };
 
 /* ---- The other methods, which run nothing ---- */
@@ -161,7 +162,7 @@ static const struct {
     {SERVICE "ModelMetadata", model_metadata}, {SERVICE "RepositoryIndex", repository_index},
 };
 
-bool sx_kserve_grpc_handle(sx_calls *calls, sx_http_exchange *exchange)
+bool sx_kserve_grpc_handle(const sx_grpc_config *config, sx_http_exchange *exchange)
 {
     enum { MESSAGE_BYTES = 4096, MEMORY_BYTES = 16 * 1024 * 1024 };
     const sx_http_text path = sx_http_request_head(exchange)->path;
@@ -170,7 +171,7 @@ bool sx_kserve_grpc_handle(sx_calls *calls, sx_http_exchange *exchange)
         method++;
     }
     if (method == SX_COUNT(methods)) {
-        return sx_grpc_call_handle(calls, exchange, calls_of_models, SX_COUNT(calls_of_models));
+        return sx_grpc_call_handle(config, exchange, calls_of_models, SX_COUNT(calls_of_models));
     }
     sx_arena arena;
     sx_buf inflated, out;
@@ -181,7 +182,7 @@ bool sx_kserve_grpc_handle(sx_calls *calls, sx_http_exchange *exchange)
     const size_t at = sx_grpc_message_begin(&out);
     sx_status status = sx_grpc_request(exchange, MESSAGE_BYTES, &inflated, &message);
     if (status == SX_OK) {
-        status = methods[method].answer(sx_calls_manager(calls), message, &arena, &out);
+        status = methods[method].answer(sx_calls_manager(config->calls), message, &arena, &out);
     }
     sx_grpc_message_end(&out, at);
     sx_arena_deinit(&arena);

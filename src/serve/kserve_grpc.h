@@ -5,9 +5,10 @@
 
 #include <stdbool.h>
 
-#include "serve/call.h"
+#include "serve/grpc_services.h"
 
-/* Answers a request, if its path is that of one of the methods; false if it is not. */
-bool sx_kserve_grpc_handle(sx_calls *calls, sx_http_exchange *exchange);
+/* Answers a request, if its path is that of one of the methods; false if it is not. The
+ * configuration must live as long as the calls. */
+bool sx_kserve_grpc_handle(const sx_grpc_config *config, sx_http_exchange *exchange);
 
 #endif

@@ -67,7 +67,7 @@ static sx_status infer(sx_rest_call *call, sx_bytes body, sx_predict_slots *slot
 void sx_kserve_rest_infer(sx_rest *rest, sx_http_exchange *exchange, const sx_route *route)
 {
     const sx_model_spec spec = spec_of(route);
-    sx_rest_call_begin(rest, exchange, &spec, infer);
+    sx_rest_call_begin(rest, exchange, &spec, SX_API_PREDICT, infer);
 }
 
 /* ---- The other routes ---- */

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "io/compress.h"
+#include "serve/inference_json.h"
 #include "serve/kserve_rest.h"
 #include "serve/metrics.h"
 #include "serve/rest_bodies.h"
@@ -115,7 +116,7 @@ void sx_rest_respond_error(const sx_rest *rest, sx_http_exchange *exchange, sx_s
     sx_status_free(status);
 }
 
-/* ---- Predict ---- */
+/* ---- Predict, classify, regress ---- */
 
 /* The body as JSON text: as received, or decompressed into `inflated`. What a client can make the
  * server decompress and parse is bounded by what it sent: deflate expands up to 1028 times. */
@@ -163,12 +164,34 @@ static sx_status predict(sx_rest_call *call, sx_bytes body, sx_predict_slots *sl
                             sx_http_request_cancel(call->call.exchange), out);
 }
 
+/* Classify and Regress. */
+static sx_status infer_examples(sx_rest_call *call, sx_bytes body, sx_predict_slots *slots,
+                                sx_arena *arena, sx_buf *out)
+{
+    const sx_inference_method method = call->call.api == SX_API_CLASSIFY ? SX_CLASSIFY : SX_REGRESS;
+    const sx_serve_signature *signature = NULL;
+    sx_inference_request request;
+    sx_inference_result result;
+    sx_tensor *outputs = NULL;
+    size_t count = 0;
+    const sx_serve_signature *signatures = sx_served_signatures(call->call.servable, &count);
+    (void)slots;
+    SX_TRY(sx_inference_parse(body, arena, &request));
+    SX_TRY(sx_inference_find(method, signatures, count, request.signature, &signature));
+    const size_t examples = (size_t)request.examples.type.dims[0];
+    sx_metrics_add_examples(sx_served_metrics(call->call.servable), examples);
+    SX_TRY(sx_rest_call_run(call, signature, &request.examples, arena, &outputs));
+    SX_TRY(sx_inference_read(method, signature, outputs, examples, &result));
+    return sx_inference_print_json(&result, call->rest->config.float_format,
+                                   sx_http_request_cancel(call->call.exchange), out);
+}
+
 sx_status sx_rest_call_run(sx_rest_call *call, const sx_serve_signature *signature,
                            const sx_tensor *inputs, sx_arena *arena, sx_tensor **out_outputs)
 {
     SX_TRY(sx_cancel_check(sx_http_request_cancel(call->call.exchange)));
     sx_status status = sx_call_run(&call->call, signature, inputs, arena, out_outputs);
-    if (sx_status_code(status) == SX_DATA_LOSS) { /* a corrupt image in the request */
+    if (sx_status_code(status) == SX_DATA_LOSS) { /* a corrupt image or example in the request */
         call->http_status = 400;
     }
     return status;
@@ -247,13 +270,15 @@ static void run_call(sx_executor_job *base, int worker)
 }
 
 void sx_rest_call_begin(sx_rest *rest, sx_http_exchange *exchange, const sx_model_spec *spec,
-                        sx_rest_method *method)
+                        sx_metric_api api, sx_rest_method *method)
 {
     sx_rest_call *call = sx_http_request_scratch(exchange);
     *call = (sx_rest_call){.call = {.job = {.fn = run_call},
                                     .calls = rest->config.calls,
                                     .exchange = exchange,
-                                    .arrived_ns = sx_now_ns()},
+                                    .arrived_ns = sx_now_ns(),
+                                    .api = api,
+                                    .entrypoint = SX_ENTRY_REST},
                            .rest = rest,
                            .method = method};
     snprintf(call->content_type, sizeof(call->content_type), "%s", json_type);
@@ -277,7 +302,15 @@ static void handle_predict(sx_rest *rest, sx_http_exchange *exchange, const sx_r
 {
     const sx_model_spec spec = spec_of(route);
     sx_rest_method *other = sx_rest_method_of(sx_http_request_head(exchange));
-    sx_rest_call_begin(rest, exchange, &spec, other != NULL ? other : predict);
+    sx_rest_call_begin(rest, exchange, &spec, SX_API_PREDICT, other != NULL ? other : predict);
+}
+
+static void handle_examples(sx_rest *rest, sx_http_exchange *exchange, const sx_route *route)
+{
+    const sx_model_spec spec = spec_of(route);
+    sx_rest_call_begin(rest, exchange, &spec,
+                       route->kind == SX_ROUTE_CLASSIFY ? SX_API_CLASSIFY : SX_API_REGRESS,
+                       infer_examples);
 }
 
 /* ---- The other routes ---- */
@@ -429,8 +462,6 @@ static void handle_refused(sx_rest *rest, sx_http_exchange *exchange, const sx_r
     } rows[] = {
         {SX_ROUTE_NOT_FOUND, 404, "Not found: see /v1/models/NAME, /healthz, /readyz"},
         {SX_ROUTE_MISSING_MODEL, 400, "Missing model name in request."},
-        {SX_ROUTE_CLASSIFY, 501, "classify is not supported over REST; use :predict"},
-        {SX_ROUTE_REGRESS, 501, "regress is not supported over REST; use :predict"},
     };
     for (size_t i = 0; i < SX_COUNT(rows); i++) {
         if (rows[i].kind == route->kind) {
@@ -451,8 +482,8 @@ void sx_rest_handle(void *user, sx_http_exchange *exchange)
         [SX_ROUTE_STATUS] = handle_page,
         [SX_ROUTE_METADATA] = handle_page,
         [SX_ROUTE_PREDICT] = handle_predict,
-        [SX_ROUTE_CLASSIFY] = handle_refused,
-        [SX_ROUTE_REGRESS] = handle_refused,
+        [SX_ROUTE_CLASSIFY] = handle_examples,
+        [SX_ROUTE_REGRESS] = handle_examples,
         [SX_ROUTE_LIVE] = handle_ready,
         [SX_ROUTE_READY] = handle_ready,
         [SX_ROUTE_METRICS] = handle_metrics,

@@ -99,7 +99,7 @@ static sx_status predict_proto(sx_rest_call *call, sx_bytes body, sx_predict_slo
                                  .version = sx_served_version(servable),
                                  .signature = {signature, strlen(signature)}};
     snprintf(call->content_type, sizeof(call->content_type), "application/x-protobuf");
-    return sx_predict_proto_print(&request, outputs, &ran, out);
+    return sx_predict_proto_print(&request, outputs, &ran, 2, false, out);
 }
 
 /* ---- One tensor ---- */

@@ -30,7 +30,7 @@ struct sx_rest_call {
 };
 
 void sx_rest_call_begin(sx_rest *rest, sx_http_exchange *exchange, const sx_model_spec *spec,
-                        sx_rest_method *method);
+                        sx_metric_api api, sx_rest_method *method);
 /* sx_call_run, unless nobody waits for the answer. */
 SX_MUST_USE sx_status sx_rest_call_run(sx_rest_call *call, const sx_serve_signature *signature,
                                        const sx_tensor *inputs, sx_arena *arena,

@@ -201,12 +201,13 @@ static sx_status read_values(struct reader *reader, size_t index, size_t elems)
         return sx_error(SX_INVALID_ARGUMENT, "input \"%s\": fewer values than its shape has",
                         info->name);
     }
-    if (!sx_mul_size(elems, sx_slot_elem_bytes(info->type.dtype), &bytes) ||
+    const size_t room = SX_MAX(elems, (size_t)1); /* for a value too many, too */
+    if (!sx_mul_size(room, sx_slot_elem_bytes(info->type.dtype), &bytes) ||
         !sx_budget_charge(reader->slots->budget, bytes)) {
         return sx_no_memory("for %zu input values", elems);
     }
     reader->slots->charged_bytes += bytes;
-    SX_TRY(sx_slot_prepare(slot, info, elems));
+    SX_TRY(sx_slot_prepare(slot, info, room));
     sx_status status = sx_slot_read(&reader->json, slot, 0);
     if (status != SX_OK && slot->count < elems) {
         return status;

@@ -186,6 +186,7 @@ static void test_serve_kserve__says_what_is_wrong(void **state)
         {"{\"inputs\":[]}", "input \\\"x\\\" is missing"},
         {"{\"inputs\":[{}]}", "needs a name, a shape"},
         {INPUT("\"shape\":[2],\"data\":[1]"), "its data are neither"},
+        {INPUT("\"shape\":[0],\"data\":[1]"), "its data are neither"},
         {INPUT("\"shape\":[2],\"data\":[1,2,3]"), "its data are neither"},
         {INPUT("\"shape\":[2,2],\"data\":[[1,2,3],[4]]"), "its data are neither"},
         {INPUT("\"shape\":[2,2],\"data\":[[1],[2],[3],[4]]"), "its data are neither"},

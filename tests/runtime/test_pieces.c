@@ -69,7 +69,7 @@ static void test_runtime_pieces__functions_of_host_steps_only(void **state)
     fill(texts, store);
     begin(&f, host_only);
     assert_non_null(f.pieces);
-    assert_ok(sx_pieces_compile(f.pieces));
+    assert_ok(sx_pieces_compile(f.pieces, 1));
     for (int64_t n = ROWS; n >= 0; n -= ROWS / 2) {
         const sx_tensor x = {sx_type_of(SX_STRING, n), texts};
         const sx_type want = sx_type_of(SX_STRING, n, 1);

@@ -50,6 +50,9 @@ typedef struct sx_call {
     int64_t arrived_ns, begun_ns;
     struct sx_call_batch *batches; /* in which its outputs lie, until sx_call_end() */
     bool on_executor, on_loop;
+    sx_metric_api api; /* for the metrics */
+    sx_entrypoint entrypoint;
+    bool uncounted; /* no request in the metrics */
 } sx_call;
 
 /* Acquires a version for the call. Errors: those of sx_manager_acquire; they are counted. */

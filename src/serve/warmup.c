@@ -8,7 +8,8 @@
 #include "io/tfrecord.h"
 #include "proto/wire.h"
 #include "serve/batch_merge.h"
-#include "serve/predict_proto.h"
+#include "serve/inference_proto.h"
+#include "serve/json_scan.h"
 
 /* The fields of PredictionLog, whose messages have the request as field 1. */
 enum { CLASSIFY_LOG = 2, REGRESS_LOG = 3, MULTI_INFERENCE_LOG = 4, PREDICT_LOG = 6 };
@@ -19,7 +20,6 @@ typedef struct warming {
     const sx_warmup_options *options;
     const sx_cancel *cancel;
     sx_budget memory;
-    int skipped; /* records of other kinds */
 } warming;
 
 /* ---- Running ---- */
@@ -76,6 +76,36 @@ static sx_status run_predict(warming *w, sx_bytes request, sx_arena *arena)
     return run_sizes(w, call.signature, call.inputs);
 }
 
+static sx_status run_examples(warming *w, sx_inference_method method, sx_bytes signature_name,
+                              const sx_tensor *examples)
+{
+    size_t count;
+    const sx_serve_signature *signatures = w->ops->signatures(w->model, &count), *signature = NULL;
+    SX_TRY(sx_inference_find(method, signatures, count, signature_name, &signature));
+    return run_sizes(w, signature, examples);
+}
+
+static sx_status run_inference(warming *w, uint32_t log, sx_bytes request, sx_arena *arena)
+{
+    sx_tensor examples;
+    sx_predict_spec spec;
+    sx_inference_task *tasks = NULL;
+    size_t count = 0;
+    SX_TRY(sx_examples_read(request, arena, &examples));
+    if (log != MULTI_INFERENCE_LOG) {
+        SX_TRY(sx_predict_spec_read(request, &spec));
+        return run_examples(w, log == CLASSIFY_LOG ? SX_CLASSIFY : SX_REGRESS, spec.signature,
+                            &examples);
+    }
+    SX_TRY(sx_inference_tasks_read(request, arena, &tasks, &count));
+    for (size_t i = 0; i < count; i++) {
+        const bool classifies = sx_bytes_is(tasks[i].method, "tensorflow/serving/classify");
+        SX_TRY(run_examples(w, classifies ? SX_CLASSIFY : SX_REGRESS, tasks[i].spec.signature,
+                            &examples));
+    }
+    return SX_OK;
+}
+
 /* ---- Records ---- */
 
 static sx_status malformed(void)
@@ -112,12 +142,9 @@ static sx_status replay(warming *w, sx_bytes record)
             log = field;
         }
     }
-    if (log.number == CLASSIFY_LOG || log.number == REGRESS_LOG ||
-        log.number == MULTI_INFERENCE_LOG) {
-        w->skipped++;
-        return SX_OK;
-    }
-    if (log.number != PREDICT_LOG) {
+    const bool inference = log.number == CLASSIFY_LOG || log.number == REGRESS_LOG ||
+                           log.number == MULTI_INFERENCE_LOG;
+    if (log.number != PREDICT_LOG && !inference) {
         return sx_error(SX_UNIMPLEMENTED, "Unsupported log type for warmup: field %u",
                         (unsigned)log.number);
     }
@@ -126,7 +153,10 @@ static sx_status replay(warming *w, sx_bytes record)
     sx_arena_init(&arena, 0);
     arena.budget = &w->memory;
     sx_status status = request_of(log.value, &request);
-    status = status == SX_OK ? run_predict(w, request, &arena) : status;
+    if (status == SX_OK) {
+        status = inference ? run_inference(w, log.number, request, &arena)
+                           : run_predict(w, request, &arena);
+    }
     sx_arena_deinit(&arena);
     return status;
 }
@@ -162,10 +192,6 @@ static sx_status replay_file(warming *w, const char *path)
                "Finished reading warmup data for model at %s. Number of warmup records "
                "read: %d",
                path, count);
-    }
-    if (status == SX_OK && w->skipped > 0) {
-        sx_log(SX_LOG_WARN, "%s: %d records of Classify, Regress and MultiInference were skipped",
-               path, w->skipped);
     }
     return sx_status_annotate(status, __FILE__, __LINE__, "warmup: %s", path);
 }

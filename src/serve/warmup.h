@@ -3,8 +3,8 @@
  *
  *   VERSION_DIR/assets.extra/tf_serving_warmup_requests    a TFRecord file of PredictionLogs
  *
- * The request of a predict_log is run as it is and, if calls of its signature may be merged, with
- * as many rows as each larger size of a batch. */
+ * A request of Predict, Classify, Regress or MultiInference is run as it is and, if calls of its
+ * signature may be merged, with as many rows as each larger size of a batch. */
 #ifndef SX_SERVE_WARMUP_H
 #define SX_SERVE_WARMUP_H
 

@@ -70,7 +70,7 @@ wait_log "Exporting HTTP/REST API at:localhost:$port ..."
 wait_log 'Successfully loaded servable version {name: digits version: 1}'
 wait_log "model missing: Could not find base path $here/models/missing"
 get /monitoring/prometheus/metrics
-says ':tensorflow:serving:request_latency_count{model_name="other"'
+says ':tensorflow:cc:saved_model:load_attempt_count{model_path="other",status="success"} 1'
 
 # A mistake changes nothing, and is told with its place; SIGHUP takes what is right.
 cp models.config good.config
@@ -173,7 +173,7 @@ start default --model_base_path="$here/models/digits" --port=0 --grpc_socket_pat
     --num_tflite_interpreters_per_pool=1 --enable_profiler --enable_serialization_as_tensor_content
 cp serve.err err
 warns 'warning: --use_alts_credentials has no effect: see --ssl-config-file'
-[ "$(grep -c 'has no effect: ' err)" = 24 ] || fail 'expected one line for each'
+[ "$(grep -c 'has no effect: ' err)" = 23 ] || fail 'expected one line for each'
 warns_not '--saved_model_tags has'
 ok serve --version
 says 'sextant '

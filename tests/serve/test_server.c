@@ -124,8 +124,10 @@ static void test_serve_server__answers_errors_as_tensorflow_serving(void **state
     assert_says(
         post(&scene, "/v1/models/m:predict", "{\"signature_name\":\"no\",\"instances\":[1]}"), 400,
         "Serving signature name: \\\"no\\\" not found in signature def");
-    assert_says(post(&scene, "/v1/models/m:classify", "{}"), 501, "classify");
-    assert_says(post(&scene, "/v1/models/m:regress", "{}"), 501, "regress");
+    assert_says(post(&scene, "/v1/models/m:classify", "{}"), 400,
+                "key 'examples' is expected and was not found");
+    assert_says(post(&scene, "/v1/models/m:regress", "{\"examples\": [{}]}"), 400,
+                "No regression inputs found in SignatureDef: ");
     assert_says(get(&scene, "/v1/models/m:predict"), 400,
                 "Malformed request: GET /v1/models/m:predict");
     assert_says(get(&scene, "/v1/models"), 400, "Missing model name");
@@ -623,7 +625,10 @@ static void test_serve_server__refuses_overload(void **state)
     struct scene scene;
     int fds[CLIENTS], ok = 0;
     char request[200];
-    open_scene(&scene, (sx_server_config){.rest_api_num_threads = 1, .max_queued_requests = QUEUED},
+    open_scene(&scene,
+               (sx_server_config){.rest_api_num_threads = 1,
+                                  .max_waiting_requests = -1,
+                                  .max_queued_requests = QUEUED},
                0);
     const size_t size =
         client_post(request, sizeof(request), "/v1/models/m:predict", "{\"instances\": [4]}");

@@ -35,8 +35,12 @@ static const sx_serve_signature *signatures(void *model, size_t *out_count)
         .name = "x", .tensor_name = "x:0", .type = {SX_F32, 1, {SX_BATCH}}};
     static const sx_serve_tensor y = {
         .name = "y", .tensor_name = "y:0", .type = {SX_F32, 1, {SX_BATCH}}};
-    static const sx_serve_signature one = {
-        "serving_default", "tensorflow/serving/predict", 1, 1, &x, &y, false};
+    static const sx_serve_signature one = {.name = "serving_default",
+                                           .method = "tensorflow/serving/predict",
+                                           .input_count = 1,
+                                           .output_count = 1,
+                                           .inputs = &x,
+                                           .outputs = &y};
     (void)model;
     *out_count = 1;
     return &one;
@@ -61,7 +65,8 @@ static void unload(void *model)
     (void)model;
 }
 
-static const sx_serve_model_ops null_ops = {load, signatures, run, unload};
+static const sx_serve_model_ops null_ops = {
+    .load = load, .signatures = signatures, .run = run, .unload = unload};
 
 /* A call of a PredictRequest: model m, x = 10 floats. */
 static void write_call(const char *path)

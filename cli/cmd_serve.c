@@ -31,6 +31,9 @@ typedef struct options {
     int64_t load_retry_interval_micros;
     double file_system_poll_wait_seconds, load_retry_interval_seconds, load_timeout_seconds;
     double model_config_file_poll_wait_seconds, version_drain_timeout_seconds;
+    const char *batching_parameters_file, *batch_policy, *model_weights;
+    int64_t exact_batch, num_request_iterations_for_warmup;
+    bool enable_batching, enable_model_warmup;
     bool cors, allow_labels, tensor_content, version;
     const char *unused_text; /* of options without effect */
     bool unused_flag;
@@ -46,7 +49,6 @@ typedef struct options {
     {option, SX_OPTION_FLAG, SX_OPT(options, unused_flag), why, .no_effect = true}
 /* clang-format on */
 
-static const char no_batching[] = "requests are not combined into batches";
 static const char no_tensorflow[] = "it configures TensorFlow's runtime, which is not used";
 static const char no_tflite[] = "models of TensorFlow Lite are not served";
 
@@ -126,8 +128,9 @@ static const sx_option rows[] = {
      "give up loading a version after this time", "SECONDS", .min = 0.001, .max = 1e6},
 
     {"rest-api-num-threads", SX_OPTION_INT, SX_OPT(options, rest_api_num_threads),
-     "threads that handle requests; default: one per processor", "N", .min = 1, .max = 4096,
-     .group = "Requests"},
+     "threads that parse requests and answer, and as many that run models; default: one per "
+     "processor",
+     "N", .min = 1, .max = 4096, .group = "Requests"},
     {"rest-api-timeout-in-ms", SX_OPTION_INT, SX_OPT(options, rest_api_timeout_in_ms),
      "maximum time to handle a request", "MS", .min = 1, .max = 1e9},
     {"max-body-bytes", SX_OPTION_SIZE, SX_OPT(options, max_body_bytes),
@@ -160,6 +163,32 @@ static const sx_option rows[] = {
     {"monitoring-config-file", SX_OPTION_STRING, SX_OPT(options, monitoring_config_file),
      "text of a MonitoringConfig: gives that path instead", "FILE", .empty_is_none = true},
 
+    {"enable-batching", SX_OPTION_FLAG, SX_OPT(options, enable_batching),
+     "merge requests into batches with the parameters of the next option. Without this option, "
+     "requests that find every processor busy are merged, at most 16 examples at a time: none "
+     "waits for others to arrive. --enable_batching=false: none are merged",
+     .group = "Batching"},
+    {"batching-parameters-file", SX_OPTION_STRING, SX_OPT(options, batching_parameters_file),
+     "text of a BatchingParameters: the sizes of batches and how many may wait", "FILE"},
+    {"batch-policy", SX_OPTION_CHOICE, SX_OPT(options, batch_policy),
+     "work_conserving: what waits runs as soon as a processor is idle, the earliest deadline "
+     "first; "
+     "tfs: as in TensorFlow Serving, a batch waits until it is full or for batch_timeout_micros",
+     .choices = "work_conserving|tfs"},
+    {"exact-batch", SX_OPTION_INT, SX_OPT(options, exact_batch),
+     "run this many examples at a time, missing ones as padding, so that the last bits of an "
+     "answer "
+     "do not depend on the load; only for signatures whose batch is their only free dimension",
+     "N", .min = 1, .max = SX_BATCH_MAX_EXACT},
+    {"model-weights", SX_OPTION_STRING, SX_OPT(options, model_weights),
+     "shares of the processors' time where models compete: flowers=3,digits=1; default: 1 each",
+     "NAME=WEIGHT,..."},
+    {"enable-model-warmup", SX_OPTION_FLAG, SX_OPT(options, enable_model_warmup),
+     "answer the requests of a version's assets.extra/tf_serving_warmup_requests before it is "
+     "served; one that fails makes the load fail"},
+    {"num-request-iterations-for-warmup", SX_OPTION_INT,
+     SX_OPT(options, num_request_iterations_for_warmup), "how often; 0: once", "N", .max = 1e6},
+
     {"tensorflow-intra-op-parallelism", SX_OPTION_INT, SX_OPT(options, device_args.threads),
      "the same as --threads; 0: all CPUs", "N", .max = 4096,
      .group = "Other options of tensorflow_model_server"},
@@ -170,15 +199,11 @@ static const sx_option rows[] = {
     NO_EFFECT("grpc-channel-arguments", "they are for another implementation of gRPC"),
     FLAG_NO_EFFECT("use-alts-credentials", "see --ssl-config-file"),
     FLAG_NO_EFFECT("enable-grpc-healthcheck-service", "the health service is always there"),
-    FLAG_NO_EFFECT("enable-batching", no_batching),
-    NO_EFFECT("batching-parameters-file", no_batching),
-    FLAG_NO_EFFECT("enable-per-model-batching-parameters", no_batching),
+    FLAG_NO_EFFECT("enable-per-model-batching-parameters",
+                   "all models have the parameters of --batching-parameters-file"),
     NO_EFFECT("num-load-threads", "each model loads on a thread of its own"),
     NO_EFFECT("num-unload-threads", "each model unloads on a thread of its own"),
     FLAG_NO_EFFECT("flush-filesystem-caches", "weights are mapped, not read twice"),
-    FLAG_NO_EFFECT("enable-model-warmup",
-                   "a version's programs are always compiled before it is served"),
-    NO_EFFECT("num-request-iterations-for-warmup", "warm-up records are not read"),
     FLAG_NO_EFFECT("enable-signature-method-name-check",
                    "each API checks the tensors of the signature instead"),
     FLAG_NO_EFFECT("remove-unused-fields-from-bundle-metagraph", "they are never kept"),
@@ -211,6 +236,8 @@ static const options defaults = {
     .json_float_format = "shortest",
     .version_drain_timeout_seconds = 60,
     .monitoring_path = "/monitoring/prometheus/metrics",
+    .batch_policy = "work_conserving",
+    .enable_model_warmup = true,
 };
 
 static const sx_option_hint hints[] = {
@@ -219,7 +246,7 @@ static const sx_option_hint hints[] = {
 
 enum { READY_SLICE_MS = 20 };
 
-static void fill_config(const options *o, sx_server_config *c)
+static void fill_config(const options *o, const sx_batch_config *batching, sx_server_config *c)
 {
     *c = (sx_server_config){
         .host = o->host,
@@ -259,6 +286,9 @@ static void fill_config(const options *o, sx_server_config *c)
         .max_in_flight_memory_bytes = (size_t)o->max_in_flight_memory_bytes,
         .max_connections = (int)o->max_connections,
         .drain_grace_ms = (int)o->drain_grace_ms,
+        .batching = batching,
+        .no_model_warmup = !o->enable_model_warmup,
+        .num_request_iterations_for_warmup = (int)o->num_request_iterations_for_warmup,
         .ops = &sx_predictor_model_ops,
     };
 }
@@ -375,6 +405,61 @@ static sx_status choose_metrics(sx_invocation *inv, options *o)
     return SX_OK;
 }
 
+/* "flowers=3,digits=1". */
+static sx_status read_weights(sx_invocation *inv, const options *o, sx_batcher_config *c)
+{
+    const char *at = o->model_weights;
+    size_t count = 1;
+    for (const char *p = at; *p != '\0'; p++) {
+        count += *p == ',';
+    }
+    sx_batch_weight *weights = sx_arena_array(&inv->arena, count, sx_batch_weight);
+    if (weights == NULL) {
+        return sx_no_memory("for %zu weights", count);
+    }
+    for (size_t i = 0; i < count; i++) {
+        const size_t length = strcspn(at, ",");
+        const char *item = sx_arena_strndup(&inv->arena, at, length);
+        const char *equals = item != NULL ? strrchr(item, '=') : NULL;
+        char *end = NULL;
+        weights[i].weight = equals != NULL ? strtod(equals + 1, &end) : 0;
+        if (equals == NULL || equals == item || *end != '\0' || !(weights[i].weight >= 1e-3) ||
+            weights[i].weight > 1e3) {
+            return sx_error(SX_INVALID_ARGUMENT,
+                            "--%s: \"%.*s\", expected NAME=WEIGHT with a weight of 0.001 to 1000",
+                            sx_option_typed(inv, "model-weights"), (int)length, at);
+        }
+        weights[i].model = sx_arena_strndup(&inv->arena, item, (size_t)(equals - item));
+        at += length + 1;
+    }
+    c->weights = weights;
+    c->weight_count = count;
+    return SX_OK;
+}
+
+/* How calls are merged. */
+static sx_status choose_batching(sx_invocation *inv, const options *o, sx_batch_config *out)
+{
+    const sx_batch_policy policy =
+        strcmp(o->batch_policy, "tfs") == 0 ? SX_BATCH_TFS : SX_BATCH_CONSERVE;
+    if (!o->enable_batching && (o->batching_parameters_file != NULL || policy == SX_BATCH_TFS)) {
+        return sx_error(SX_INVALID_ARGUMENT, "--%s needs --enable_batching",
+                        sx_option_typed(inv, policy == SX_BATCH_TFS ? "batch-policy"
+                                                                    : "batching-parameters-file"));
+    }
+    if (o->batching_parameters_file != NULL) {
+        SX_TRY(sx_batch_config_read(o->batching_parameters_file, policy, out));
+    } else {
+        *out = o->enable_batching                        ? sx_batch_config_enabled(policy)
+               : sx_option_given(inv, "enable-batching") ? sx_batch_config_off()
+                                                         : sx_batch_config_default();
+    }
+    if (o->exact_batch > 0) {
+        sx_batch_config_pin(out, o->exact_batch);
+    }
+    return o->model_weights != NULL ? read_weights(inv, o, &out->batcher) : SX_OK;
+}
+
 static sx_status run(sx_invocation *inv)
 {
     static const char *const intervals[] = {"load-retry-interval-seconds",
@@ -387,16 +472,21 @@ static sx_status run(sx_invocation *inv)
     SX_TRY(sx_usage(inv, choose_models(inv, o)));
     SX_TRY(sx_usage(inv, choose_metrics(inv, o)));
     SX_TRY(sx_usage(inv, sx_options_exclusive(inv, intervals)));
+    sx_batch_config batching;
+    SX_TRY(sx_usage(inv, choose_batching(inv, o, &batching)));
     warn_of_no_effect(inv);
-    sx_predictor_options runtime = {.device = o->device_args.device,
-                                    .pjrt_plugin = o->device_args.pjrt_plugin,
-                                    .python = o->device_args.python,
-                                    .threads = (int)o->device_args.threads,
-                                    .memory_limit_bytes = o->model_memory_limit,
-                                    .tags = o->saved_model_tags,
-                                    .compile_at_load = true,
-                                    .bfloat16 =
-                                        sx_precision_args_want_bfloat16(&o->precision_args)};
+    sx_predictor_options runtime = {
+        .device = o->device_args.device,
+        .pjrt_plugin = o->device_args.pjrt_plugin,
+        .python = o->device_args.python,
+        .threads = (int)o->device_args.threads,
+        .memory_limit_bytes = o->model_memory_limit,
+        .tags = o->saved_model_tags,
+        .compile_at_load = true,
+        .compile_rows = SX_MIN(batching.batcher.rules.max_rows, (int64_t)SX_BATCH_MAX_ROWS),
+        .batch_sizes = batching.size_count > 0 ? batching.sizes : NULL,
+        .batch_size_count = batching.size_count,
+        .bfloat16 = sx_precision_args_want_bfloat16(&o->precision_args)};
     sx_server_config config;
     sx_server *server = NULL;
     sigset_t blocked, unblocked;
@@ -404,7 +494,7 @@ static sx_status run(sx_invocation *inv)
     SX_TRY(sx_precision_args_check(inv, &o->precision_args));
     SX_TRY(sx_precision_args_read(inv, &o->precision_args, o->model_base_path, o->saved_model_tags,
                                   NULL, &runtime.int8));
-    fill_config(o, &config);
+    fill_config(o, &batching, &config);
     config.ops_user = &runtime;
     sigemptyset(&blocked);
     sigaddset(&blocked, SIGINT);

@@ -299,6 +299,11 @@ int sx_http_request_loop(const sx_http_exchange *exchange)
     return exchange->worker->index;
 }
 
+int64_t sx_http_request_turn_ns(const sx_http_exchange *exchange)
+{
+    return sx_loop_now_ns(exchange->worker->loop);
+}
+
 const sx_cancel *sx_http_request_cancel(const sx_http_exchange *exchange)
 {
     return &exchange->cancel;

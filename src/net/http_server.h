@@ -99,6 +99,9 @@ sx_http_stats sx_http_server_stats(const sx_http_server *server);
 /* Borrowed until sx_http_respond. */
 const sx_http_head *sx_http_request_head(const sx_http_exchange *exchange);
 sx_bytes sx_http_request_body(const sx_http_exchange *exchange); /* still content-encoded */
+/* When the loop's thread began to look at what has arrived, of sx_now_ns(): what its handlers take
+ * since then, every connection of the loop waits for. Only in the handler itself. */
+int64_t sx_http_request_turn_ns(const sx_http_exchange *exchange);
 /* The number of the loop whose thread runs the handler, in [0, loops): for per-thread state. */
 int sx_http_request_loop(const sx_http_exchange *exchange);
 /* The common name in the client's certificate, which the TLS port has verified; NULL: none. */

@@ -40,19 +40,23 @@ struct sx_pieces {
     sx_session *session;
     const sx_image_limits *images;
     const sx_tables *tables;
-    place *places;          /* [slots] */
-    bool keeps_strings;     /* what is kept may refer to the bytes of any string */
-    atomic_llong max_piece; /* a power of two */
-    atomic_llong fitting;   /* sum of the pieces that are known to fit in memory */
+    place *places;                 /* [slots] */
+    bool keeps_strings;            /* what is kept may refer to the bytes of any string */
+    int64_t sizes[SX_PIECE_SIZES]; /* [n_sizes], ascending */
+    int n_sizes;
+    atomic_int usable;   /* the first so many sizes, as far as is known, fit in memory */
+    atomic_uint fitting; /* bits of the sizes that are known to fit */
+    atomic_uint wide;    /* and of those whose runs use the whole device */
 };
 
 /* ---- Life ---- */
 
 /* The maximum rows of one execution. Depends only on the model and the memory limit: the number of
  * rows executed together may change a result's last bits, but the load of the server must not. */
-static int64_t max_piece_of(const sx_program *program)
+static void choose_sizes(sx_pieces *p)
 {
     int64_t row_bytes = 0, piece = MAX_PIECE;
+    const sx_program *program = p->program;
     for (int i = 0; program != NULL && i < sx_program_input_count(program); i++) {
         const sx_type *type = sx_program_input_type(program, i);
         sx_type one = sx_type_with_batch(*type, 1);
@@ -61,7 +65,23 @@ static int64_t max_piece_of(const sx_program *program)
     while (piece > 1 && row_bytes > max_piece_bytes / piece) {
         piece /= 2;
     }
-    return piece;
+    for (int64_t size = 1; size <= piece; size *= 2) {
+        p->sizes[p->n_sizes++] = size;
+    }
+    atomic_store(&p->usable, p->n_sizes);
+}
+
+void sx_pieces_set_sizes(sx_pieces *p, const int64_t *sizes, int count)
+{
+    p->n_sizes = SX_MIN(count, (int)SX_PIECE_SIZES);
+    memcpy(p->sizes, sizes, (size_t)p->n_sizes * sizeof(sizes[0]));
+    atomic_store(&p->usable, p->n_sizes);
+}
+
+const int64_t *sx_pieces_sizes(const sx_pieces *p, int *out_count)
+{
+    *out_count = p->n_sizes;
+    return p->sizes;
 }
 
 static void find_places(sx_pieces *p)
@@ -126,7 +146,7 @@ sx_status sx_pieces_create(sx_session *session, const sx_library *library,
     p->images = images;
     p->tables = tables;
     p->places = places;
-    atomic_store(&p->max_piece, max_piece_of(p->program));
+    choose_sizes(p);
     find_places(p);
     *out = p;
     return SX_OK;
@@ -153,14 +173,69 @@ bool sx_pieces_may_take_long(const sx_pieces *p)
     return may;
 }
 
-sx_status sx_pieces_compile(sx_pieces *p)
+static bool has_rows(const sx_type *type)
+{
+    return type->rank > 0 && type->dims[0] == SX_BATCH;
+}
+
+bool sx_pieces_may_merge(const sx_pieces *p)
+{
+    bool may = p->spec->n_args > 0;
+    for (int i = 0; i < p->spec->n_args; i++) {
+        may = may && has_rows(&p->places[i].type);
+    }
+    for (int i = 0; i < p->spec->n_results; i++) {
+        may = may && has_rows(&p->places[p->spec->results[i]].type);
+    }
+    return may;
+}
+
+/* The first of `n` sizes that has room for the rows, or the last. */
+static int size_for(const int64_t *sizes, int n, int64_t rows)
+{
+    int i = 0;
+    while (i < n - 1 && sizes[i] < rows) {
+        i++;
+    }
+    return i;
+}
+
+bool sx_pieces_is_wide(const sx_pieces *p, int64_t rows)
+{
+    const int i = size_for(p->sizes, atomic_load(&p->usable), rows);
+    return (atomic_load(&p->wide) >> i & 1) != 0;
+}
+
+static void note_slot(sx_pieces *p, int size, const sx_slot *slot)
+{
+    atomic_fetch_or(&p->fitting, 1u << size);
+    if (sx_slot_is_wide(slot)) {
+        atomic_fetch_or(&p->wide, 1u << size);
+    }
+}
+
+sx_status sx_pieces_compile(sx_pieces *p, int64_t rows)
 {
     sx_slot *slot = NULL;
-    if (p->program != NULL) {
-        SX_TRY(sx_program_acquire(p->program, 1, SX_NO_DEADLINE, &slot));
-        sx_slot_release(slot);
+    sx_status status = SX_OK;
+    if (p->program == NULL) {
+        return SX_OK;
     }
-    return SX_OK;
+    SX_TRY(sx_program_acquire(p->program, p->sizes[0], SX_NO_DEADLINE, &slot));
+    note_slot(p, 0, slot);
+    sx_slot_release(slot);
+    for (int i = 1; i < p->n_sizes && p->sizes[i] <= rows && status == SX_OK; i++) {
+        bool wide;
+        status = sx_program_compile_slots(p->program, p->sizes[i], &wide);
+        if (status == SX_OK && wide) {
+            atomic_fetch_or(&p->wide, 1u << i);
+        }
+    }
+    if (sx_status_code(status) == SX_RESOURCE_EXHAUSTED) { /* it runs in smaller pieces */
+        sx_status_free(status);
+        status = SX_OK;
+    }
+    return status;
 }
 
 sx_status sx_pieces_prepare(sx_pieces *p)
@@ -169,7 +244,7 @@ sx_status sx_pieces_prepare(sx_pieces *p)
     if (p->program == NULL) {
         return SX_OK;
     }
-    SX_TRY(sx_program_acquire(p->program, 1, SX_NO_DEADLINE, &slot));
+    SX_TRY(sx_program_acquire(p->program, p->sizes[0], SX_NO_DEADLINE, &slot));
     sx_status status = sx_slot_warm_up(slot);
     sx_slot_release(slot);
     return status;
@@ -191,7 +266,8 @@ typedef struct run {
     sx_arena *arena;
     sx_arena piece_arena; /* of host steps before the device step */
     int64_t batch;
-    int64_t max_piece;    /* of `p` when this run began, or less */
+    const int64_t *sizes; /* [n_sizes] of pieces: of `p`, those that fit in memory */
+    int n_sizes;
     uint8_t **data;       /* [slots]: of the whole batch where kept; else of the largest piece, NULL
                              until needed */
     sx_tensor *now;       /* [slots]: of the current piece */
@@ -206,11 +282,7 @@ typedef struct run {
 /* The rows of a piece: the whole batch, rounded up to the next executable. */
 static int64_t piece_for(const run *r, int64_t rows)
 {
-    int64_t piece = 1;
-    while (piece < rows && piece < r->max_piece) {
-        piece *= 2;
-    }
-    return piece;
+    return r->sizes[size_for(r->sizes, r->n_sizes, rows)];
 }
 
 static sx_status allocate(run *r)
@@ -283,7 +355,7 @@ static const char *result_name(const sx_pieces *p, int slot)
 /* Allocates what is kept of all pieces, including the padding of the last. */
 static sx_status allocate_kept(run *r)
 {
-    const int64_t rest = r->batch % r->max_piece;
+    const int64_t rest = r->batch % r->sizes[r->n_sizes - 1];
     const int64_t rows = r->batch - rest + (rest > 0 || r->once ? piece_for(r, rest) : 0);
     for (int i = 0; i < r->p->spec->n_slots; i++) {
         const place *x = &r->p->places[i];
@@ -381,30 +453,41 @@ static sx_status acquire(const run *r, int64_t piece, sx_slot **out)
                               r->cancel != NULL ? r->cancel->deadline_ns : SX_NO_DEADLINE, out);
 }
 
-/* Chooses the rows of the next execution. A number of rows whose program does not fit in memory is
- * not tried again. */
-static sx_status choose_piece(run *r, int64_t rows, int64_t *out_piece)
+/* Makes sure that a program for so many rows fits in memory; one that does not is not tried again,
+ * and the pieces are smaller. */
+static sx_status fit_piece(run *r, int64_t rows)
 {
     sx_pieces *p = r->p;
-    int64_t piece = piece_for(r, rows);
-    if (p->program != NULL && (atomic_load(&p->fitting) & piece) == 0) {
-        sx_slot *slot = NULL;
-        sx_status status = acquire(r, piece, &slot);
-        while (sx_status_code(status) == SX_RESOURCE_EXHAUSTED && piece > 1) {
-            sx_status_free(status);
-            piece /= 2;
-            r->max_piece = piece;
-            status = acquire(r, piece, &slot);
-        }
-        SX_TRY(status);
-        sx_slot_release(slot);
-        atomic_fetch_or(&p->fitting, piece);
-        long long known = atomic_load(&p->max_piece);
-        while (known > r->max_piece &&
-               !atomic_compare_exchange_weak(&p->max_piece, &known, r->max_piece)) {
-        }
+    int size = size_for(r->sizes, r->n_sizes, rows);
+    if (p->program == NULL || r->watch != NULL || (atomic_load(&p->fitting) >> size & 1) != 0) {
+        return SX_OK;
     }
-    *out_piece = piece;
+    sx_slot *slot = NULL;
+    sx_status status = acquire(r, r->sizes[size], &slot);
+    while (sx_status_code(status) == SX_RESOURCE_EXHAUSTED && size > 0) {
+        sx_status_free(status);
+        r->n_sizes = size--;
+        status = acquire(r, r->sizes[size], &slot);
+    }
+    SX_TRY(status);
+    note_slot(p, size, slot);
+    sx_slot_release(slot);
+    int known = atomic_load(&p->usable);
+    while (known > r->n_sizes && !atomic_compare_exchange_weak(&p->usable, &known, r->n_sizes)) {
+    }
+    return SX_OK;
+}
+
+/* The same for the pieces of the whole batch: all of the largest size but the last. */
+static sx_status fit_pieces(run *r)
+{
+    int before;
+    do {
+        before = r->n_sizes;
+        SX_TRY(fit_piece(r, r->batch));
+        const int64_t rest = r->batch % r->sizes[r->n_sizes - 1];
+        SX_TRY(rest > 0 ? fit_piece(r, rest) : SX_OK);
+    } while (r->n_sizes < before);
     return SX_OK;
 }
 
@@ -503,11 +586,11 @@ static sx_status run_all(run *r, sx_tensor *results)
     for (int i = 0; i < r->p->spec->n_results && r->batch == 0; i++) {
         r->once = r->once || !r->p->places[r->p->spec->results[i]].batched;
     }
+    SX_TRY(r->batch > 0 || r->once ? fit_pieces(r) : SX_OK);
     SX_TRY(allocate_kept(r));
     for (int64_t first = 0, rows = 1; first < r->batch || (r->once && rows > 0); first += rows) {
-        int64_t piece;
         SX_TRY(sx_cancel_check(r->cancel));
-        SX_TRY(choose_piece(r, r->batch - first, &piece));
+        const int64_t piece = piece_for(r, r->batch - first);
         rows = SX_MIN(piece, r->batch - first);
         SX_TRY(run_piece(r, first, rows, piece));
     }
@@ -535,7 +618,8 @@ sx_status sx_pieces_run(sx_pieces *p, const sx_tensor *args, int64_t batch, cons
              .cancel = cancel,
              .arena = arena,
              .batch = batch,
-             .max_piece = atomic_load(&p->max_piece)};
+             .sizes = p->sizes,
+             .n_sizes = atomic_load(&p->usable)};
     return run_pieces(&r, results);
 }
 
@@ -557,6 +641,7 @@ static sx_status watch_examples(sx_pieces *p, sx_calibration *calibration, const
                                 int64_t batch, const sx_cancel *cancel, sx_arena *arena,
                                 sx_tensor *results)
 {
+    static const int64_t one = 1; /* no padding is observed */
     watch w = {.calibration = calibration};
     SX_TRY(sx_session_add_program(p->session, sx_calibration_graph(calibration), &w.program));
     run r = {.p = p,
@@ -564,7 +649,8 @@ static sx_status watch_examples(sx_pieces *p, sx_calibration *calibration, const
              .cancel = cancel,
              .arena = arena,
              .batch = batch,
-             .max_piece = 1, /* no padding is observed */
+             .sizes = &one,
+             .n_sizes = 1,
              .watch = &w};
     sx_status status = make_watch_room(&w);
     status = status == SX_OK ? run_pieces(&r, results) : status;

@@ -1,9 +1,10 @@
 /* A function that computes each example by itself (graph/specialize_examples.h), run in pieces of
  * the batch.
  *
- *   piece         1, 2, 4 … 64 rows (and at most 64 MiB of the program's inputs), the last one
- *                 padded: few executables, and memory that does not grow with the batch; pieces are
- *                 smaller if a program of that many rows would exceed the memory limit
+ *   piece         1, 2, 4 … 64 rows (and at most 64 MiB of the program's inputs) or other sizes
+ *                 that are given, the last one padded: few executables, and memory that does not
+ *                 grow with the batch; pieces are smaller if a program of that many rows would
+ *                 exceed the memory limit
  *   host steps    the piece's rows: decoded images
  *   device step   a program of the session, at the piece's size, in a slot (session.h)
  *   host steps    the piece's rows: names of classes
@@ -37,8 +38,19 @@ void sx_pieces_destroy(sx_pieces *p); /* NULL is fine; before the session; no ru
  */
 bool sx_pieces_may_take_long(const sx_pieces *p);
 
-/* Compiles it for one example. RESOURCE_EXHAUSTED: that does not fit in memory. */
-SX_MUST_USE sx_status sx_pieces_compile(sx_pieces *p);
+/* The sizes of pieces, ascending; before anything is compiled. */
+enum { SX_PIECE_SIZES = 32 };
+void sx_pieces_set_sizes(sx_pieces *p, const int64_t *sizes, int count);
+const int64_t *sx_pieces_sizes(const sx_pieces *p, int *out_count);
+/* Whether dimension 0 of each argument and of each result is the batch, so that several batches can
+ * be run as one. */
+bool sx_pieces_may_merge(const sx_pieces *p);
+/* Whether a run of so many rows uses the whole device; false if it is not compiled yet. */
+bool sx_pieces_is_wide(const sx_pieces *p, int64_t rows);
+
+/* Compiles the smallest size, and larger ones up to `rows` as long as they fit in memory.
+ * RESOURCE_EXHAUSTED: the smallest does not. */
+SX_MUST_USE sx_status sx_pieces_compile(sx_pieces *p, int64_t rows);
 /* After it, once the variables have their values: what else only the first run does, so that it
  * takes no longer than later ones. */
 SX_MUST_USE sx_status sx_pieces_prepare(sx_pieces *p);

@@ -142,6 +142,11 @@ typedef struct sx_slot sx_slot;
  * memory; FAILED_PRECONDITION: it assigns a variable; DEADLINE_EXCEEDED. */
 SX_MUST_USE sx_status sx_program_acquire(sx_program *program, int64_t batch, int64_t deadline_ns,
                                          sx_slot **out_slot);
+/* Whether a run of the slot uses the whole device, so that runs take turns. */
+bool sx_slot_is_wide(const sx_slot *slot);
+/* Compiles the program for `batch`, if it is not, without a slot: the first one is then made soon.
+ * *out_wide: as sx_slot_is_wide(). */
+SX_MUST_USE sx_status sx_program_compile_slots(sx_program *program, int64_t batch, bool *out_wide);
 /* Does what else only the first run does, once the variables have their values (sx_run_prepare). */
 SX_MUST_USE sx_status sx_slot_warm_up(sx_slot *slot);
 /* As sx_program_run() and sx_program_read_output(), until a deadline; `cancel` as in

@@ -137,17 +137,21 @@ static sx_executable *find_equal(sx_program *p, int64_t batch)
     return NULL;
 }
 
-/* Creates a slot and takes it; *out is NULL if no more slots may be created. */
-static sx_status make_slot(sx_program *p, sx_slots *z, int64_t deadline_ns, sx_slot **out)
+static sx_status compile_slots(sx_program *p, sx_slots *z, int64_t deadline_ns)
 {
     sx_cancel cancel;
     sx_cancel_init(&cancel, deadline_ns);
+    z->executable = z->executable != NULL ? z->executable : find_equal(p, z->batch);
+    return z->executable != NULL ? SX_OK
+                                 : sx_program_compile(p, z->batch, 1, -1, &cancel, &z->executable);
+}
+
+/* Creates a slot and takes it; *out is NULL if no more slots may be created. */
+static sx_status make_slot(sx_program *p, sx_slots *z, int64_t deadline_ns, sx_slot **out)
+{
     *out = NULL;
     sx_compiled *c = NULL;
-    z->executable = z->executable != NULL ? z->executable : find_equal(p, z->batch);
-    sx_status status = z->executable != NULL
-                           ? SX_OK
-                           : sx_program_compile(p, z->batch, 1, -1, &cancel, &z->executable);
+    sx_status status = compile_slots(p, z, deadline_ns);
     if (status == SX_OK && z->made > 0 &&
         (z->made == z->most || z->made == z->executable->max_runs)) {
         return SX_OK;
@@ -287,6 +291,23 @@ void sx_slot_release(sx_slot *slot)
         pthread_cond_broadcast(&gate->changed);
         pthread_mutex_unlock(&gate->lock);
     }
+}
+
+bool sx_slot_is_wide(const sx_slot *slot)
+{
+    return slot->compiled->executable->max_runs == 1;
+}
+
+sx_status sx_program_compile_slots(sx_program *p, int64_t batch, bool *out_wide)
+{
+    sx_slot_gate *gate = sx_session_gate(p->session);
+    pthread_mutex_lock(&gate->lock);
+    sx_slots *z = find_slots(p, batch);
+    sx_status status = z != NULL ? SX_OK : add_slots(p, batch, &z);
+    status = status == SX_OK ? compile_slots(p, z, SX_NO_DEADLINE) : status;
+    *out_wide = status == SX_OK && z->executable->max_runs == 1;
+    pthread_mutex_unlock(&gate->lock);
+    return status;
 }
 
 sx_status sx_slot_warm_up(sx_slot *slot)

@@ -68,7 +68,8 @@ static sx_status refuse(ready *r, sx_status why)
     return r->why == NULL ? sx_no_memory("for a predictor") : SX_OK;
 }
 
-static sx_status make_pieces(sx_predictor *p, const char *key, ready *r)
+static sx_status make_pieces(sx_predictor *p, const char *key, const sx_predictor_options *options,
+                             ready *r)
 {
     const sx_function *function = sx_library_find(p->library, key);
     if (function == NULL) {
@@ -76,6 +77,9 @@ static sx_status make_pieces(sx_predictor *p, const char *key, ready *r)
     }
     sx_status status = sx_pieces_create(p->session, p->library, function, &p->memory, &p->limits,
                                         p->tables, &r->pieces);
+    if (r->pieces != NULL && options->batch_sizes != NULL) {
+        sx_pieces_set_sizes(r->pieces, options->batch_sizes, options->batch_size_count);
+    }
     const bool refused =
         sx_status_code(status) == SX_INVALID_ARGUMENT; /* whatever the arguments are */
     status = sx_status_annotate(status, __FILE__, __LINE__, "signature \"%s\"", key);
@@ -83,14 +87,14 @@ static sx_status make_pieces(sx_predictor *p, const char *key, ready *r)
 }
 
 /* Compiles the signatures that run in pieces for one example. */
-static sx_status compile_all(sx_predictor *p, const sx_cancel *cancel)
+static sx_status compile_all(sx_predictor *p, int64_t rows, const sx_cancel *cancel)
 {
     const sx_signature *signatures = sx_saved_model_signatures(p->model, &p->n);
     for (size_t i = 0; i < p->n; i++) {
         ready *r = &p->ready[i];
         SX_TRY(sx_cancel_check(cancel));
         sx_status status =
-            r->pieces != NULL && r->why == NULL ? sx_pieces_compile(r->pieces) : SX_OK;
+            r->pieces != NULL && r->why == NULL ? sx_pieces_compile(r->pieces, rows) : SX_OK;
         const bool refused = sx_status_code(status) == SX_RESOURCE_EXHAUSTED;
         status =
             sx_status_annotate(status, __FILE__, __LINE__, "signature \"%s\"", signatures[i].key);
@@ -249,7 +253,7 @@ static sx_status check_any(const sx_predictor *p)
     return sx_error(p->ready[which].code, "%s", p->ready[which].why);
 }
 
-static sx_status import_all(sx_predictor *p, const sx_cancel *cancel)
+static sx_status import_all(sx_predictor *p, const sx_predictor_options *options)
 {
     const sx_signature *signatures = sx_saved_model_signatures(p->model, &p->n);
     bool whole = false;
@@ -258,9 +262,9 @@ static sx_status import_all(sx_predictor *p, const sx_cancel *cancel)
     sx_status status =
         p->ready == NULL || refused == NULL
             ? sx_no_memory("for a predictor")
-            : sx_import_library(p->model,
-                                &(sx_import_limits){.memory = &p->memory, .cancel = cancel},
-                                &p->library, refused);
+            : sx_import_library(
+                  p->model, &(sx_import_limits){.memory = &p->memory, .cancel = options->cancel},
+                  &p->library, refused);
     bool writes = false;
     for (int i = 0; status == SX_OK && i < p->library->n_functions; i++) {
         writes = writes || p->library->functions[i].writes;
@@ -276,7 +280,7 @@ static sx_status import_all(sx_predictor *p, const sx_cancel *cancel)
         sx_status why = refused[i];
         refused[i] = SX_OK;
         if (why == SX_OK) {
-            status = make_pieces(p, signatures[i].key, &p->ready[i]);
+            status = make_pieces(p, signatures[i].key, options, &p->ready[i]);
         } else if (sx_status_code(why) == SX_UNIMPLEMENTED) {
             status = refuse(&p->ready[i], why);
         } else {
@@ -342,7 +346,8 @@ static sx_status make_ready(sx_predictor *p, const sx_predictor_options *options
     if (p->stored == NULL) {
         start_reading(&r, options->threads);
     }
-    sx_status status = options->compile_at_load ? compile_all(p, options->cancel) : SX_OK;
+    sx_status status =
+        options->compile_at_load ? compile_all(p, options->compile_rows, options->cancel) : SX_OK;
     status = status == SX_OK ? check_any(p) : status;
     if (status == SX_OK && p->stored != NULL) {
         status = prepare_all(p, options->cancel);
@@ -413,7 +418,7 @@ sx_status sx_predictor_load(const char *dir, const sx_predictor_options *options
     status = status == SX_OK ? sx_tables_create(&p->memory, dir, &p->tables) : status;
     if (status == SX_OK) {
         sx_session_draw_variables(p->session, false);
-        status = import_all(p, options->cancel);
+        status = import_all(p, options);
     }
     if (status == SX_OK) {
         p->loading = options->cancel;
@@ -474,6 +479,26 @@ bool sx_predictor_may_take_long(const sx_predictor *p, const sx_signature *signa
     const ready *r = &p->ready[signature - sx_saved_model_signatures(p->model, &n)];
     return r->why == NULL &&
            (r->pieces == NULL || r->may_differ || sx_pieces_may_take_long(r->pieces));
+}
+
+const int64_t *sx_predictor_batch_sizes(const sx_predictor *p, const sx_signature *signature,
+                                        int *out_count)
+{
+    size_t n;
+    const ready *r = &p->ready[signature - sx_saved_model_signatures(p->model, &n)];
+    bool may = r->why == NULL && r->pieces != NULL && sx_pieces_may_merge(r->pieces);
+    for (size_t i = 0; i < signature->n_inputs; i++) {
+        may = may && has_rows(&signature->inputs[i]);
+    }
+    *out_count = 0;
+    return may ? sx_pieces_sizes(r->pieces, out_count) : NULL;
+}
+
+bool sx_predictor_is_wide(const sx_predictor *p, const sx_signature *signature, int64_t rows)
+{
+    size_t n;
+    const ready *r = &p->ready[signature - sx_saved_model_signatures(p->model, &n)];
+    return r->why == NULL && r->pieces != NULL && sx_pieces_is_wide(r->pieces, rows);
 }
 
 /* ---- One run ---- */

@@ -36,10 +36,13 @@ typedef struct sx_predictor_options {
     int64_t memory_limit_bytes;
     /* What errors say that limit applies to; outlives the predictor. NULL = "the model". */
     const char *memory_limit_of;
-    /* Compile each signature that runs in pieces for one example when loading, and pack its
-     * weights: one that does not fit is an error of the load, not of the first request, and the
-     * first request takes no longer than later ones. */
+    /* Compile each signature that runs in pieces for the smallest of their sizes when loading, and
+     * pack its weights: one that does not fit is an error of the load, not of the first request,
+     * and the first request takes no longer than later ones. */
     bool compile_at_load;
+    int64_t compile_rows;       /* and for the other sizes up to this */
+    const int64_t *batch_sizes; /* [batch_size_count] of pieces, ascending; NULL: 1, 2, 4 … 64 */
+    int batch_size_count;
     /* Checked before each node that is imported, each variable that is read and each program that
      * is compiled; used by the load alone. NULL = none. */
     const sx_cancel *cancel;
@@ -64,6 +67,13 @@ const sx_saved_model *sx_predictor_model(const sx_predictor *p);
 /* Whether small inputs may take long: encoded images, loops, shapes or numbers of rows to be
  * compiled for. */
 bool sx_predictor_may_take_long(const sx_predictor *p, const sx_signature *signature);
+
+/* The sizes of the pieces in which a signature runs, if several batches can be run as one; else
+ * NULL. */
+const int64_t *sx_predictor_batch_sizes(const sx_predictor *p, const sx_signature *signature,
+                                        int *out_count);
+/* Whether a run of so many rows uses the whole device. */
+bool sx_predictor_is_wide(const sx_predictor *p, const sx_signature *signature, int64_t rows);
 
 /* Runs a signature of the model on inputs[n_inputs] in its order. outputs[n_outputs] in its order
  * get types and data in `arena`, whose budget is charged for all memory of the run before it is

@@ -10,6 +10,13 @@
 enum {
     INLINE_BODY_BYTES = 16 * 1024, /* larger calls always go to the executor */
     INLINE_NS = 40000,             /* about the cost of passing a call to another thread and back */
+    TURN_NS = 1000000,             /* of a loop's turn that its thread spends on calls itself */
+};
+
+/* A batch that a call has outputs in; in its arena. */
+struct sx_call_batch {
+    sx_merged *batch; /* NULL: the call ran by itself */
+    struct sx_call_batch *next;
 };
 
 struct sx_calls {
@@ -27,9 +34,10 @@ sx_status sx_calls_create(const sx_calls_config *config, sx_calls **out_calls)
     }
     calls->config = *config;
     calls->config.threads = config->threads > 0 ? config->threads : sx_cpu_count();
+    calls->config.max_waiting = config->max_waiting == 0 ? 256 : SX_MAX(config->max_waiting, 0);
     calls->config.max_queued = config->max_queued > 0 ? config->max_queued : 1024;
-    sx_status status =
-        sx_executor_create(calls->config.threads, calls->config.max_queued, &calls->executor);
+    sx_status status = sx_executor_create(calls->config.threads, sx_calls_threads(calls),
+                                          calls->config.max_queued, &calls->executor);
     if (status != SX_OK) {
         sx_calls_destroy(calls);
         return status;
@@ -60,7 +68,7 @@ sx_manager *sx_calls_manager(const sx_calls *calls)
 
 int sx_calls_threads(const sx_calls *calls)
 {
-    return calls->config.threads;
+    return calls->config.threads + calls->config.max_waiting;
 }
 
 size_t sx_calls_queued(const sx_calls *calls)
@@ -100,6 +108,7 @@ static bool is_quick(const sx_call *call)
     }
     return cost_ns > 0 && cost_ns < INLINE_NS &&
            atomic_load_explicit(&pace->on_executor, memory_order_relaxed) == 0 &&
+           call->arrived_ns - sx_http_request_turn_ns(call->exchange) < TURN_NS &&
            sx_http_request_body(call->exchange).size <= INLINE_BODY_BYTES &&
            sx_http_request_head(call->exchange)->coding == SX_HTTP_IDENTITY;
 }
@@ -126,8 +135,9 @@ sx_status sx_call_submit(sx_call *call)
 {
     sx_calls *calls = call->calls;
     if (call->servable != NULL && is_quick(call)) {
+        call->on_loop = true;
         call->begun_ns = sx_now_ns();
-        call->job.fn(&call->job, calls->config.threads + sx_http_request_loop(call->exchange));
+        call->job.fn(&call->job, sx_calls_threads(calls) + sx_http_request_loop(call->exchange));
         return SX_OK;
     }
     call->on_executor = call->servable != NULL;
@@ -148,6 +158,23 @@ sx_status sx_call_submit(sx_call *call)
                     calls->config.max_queued);
 }
 
+/* On the executor, whose thread others replace meanwhile. */
+static sx_status run_batched(sx_call *call, const sx_serve_signature *signature,
+                             const sx_batch_request *request)
+{
+    sx_executor *executor = call->calls->executor;
+    struct sx_call_batch *held = sx_arena_new(request->arena, struct sx_call_batch);
+    if (held == NULL) {
+        return sx_no_memory("for a call");
+    }
+    sx_executor_leave(executor);
+    sx_status status = sx_served_run_batched(call->servable, signature, request, &held->batch);
+    sx_executor_return(executor);
+    held->next = call->batches;
+    call->batches = held;
+    return status;
+}
+
 sx_status sx_call_run(sx_call *call, const sx_serve_signature *signature, const sx_tensor *inputs,
                       sx_arena *arena, sx_tensor **out_outputs)
 {
@@ -157,8 +184,15 @@ sx_status sx_call_run(sx_call *call, const sx_serve_signature *signature, const 
         return sx_no_memory("for %zu outputs", count);
     }
     const int64_t begin_ns = sx_now_ns();
-    SX_TRY(sx_served_run(call->servable, signature, inputs, sx_http_request_cancel(call->exchange),
-                         arena, outputs));
+    const sx_batch_request request = {
+        .inputs = inputs,
+        .cancel = sx_http_request_cancel(call->exchange),
+        .arena = arena,
+        .outputs = outputs,
+    };
+    SX_TRY(call->on_loop
+               ? sx_served_run(call->servable, signature, inputs, request.cancel, arena, outputs)
+               : run_batched(call, signature, &request));
     sx_latency_add(&sx_served_metrics(call->servable)->run_latency[call->api],
                    sx_now_ns() - begin_ns);
     *out_outputs = outputs;
@@ -189,6 +223,9 @@ void sx_call_end(sx_call *call, sx_code code)
                        end_ns - call->arrived_ns);
     }
     count(call, code);
+    for (const struct sx_call_batch *held = call->batches; held != NULL; held = held->next) {
+        sx_merged_release(held->batch);
+    }
     if (call->on_executor) {
         atomic_fetch_sub_explicit(&pace->on_executor, 1, memory_order_relaxed);
     }

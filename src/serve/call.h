@@ -5,8 +5,10 @@
  * Life of a call:
  *   loop thread       acquire the model's version, submit
  *   executor thread   the front end's function: parse, sx_call_run, print, sx_call_end, respond
+ *   batcher           inside sx_call_run: waits for a run state, perhaps runs together with others
  * Small calls of a version whose recent calls took less time than waking another thread are run by
- * the loop's thread itself; calls that decode images always go to the executor. */
+ * the loop's thread itself, at once, for at most a millisecond of each of its turns; calls that
+ * decode images always go to the executor. */
 #ifndef SX_SERVE_CALL_H
 #define SX_SERVE_CALL_H
 
@@ -24,7 +26,8 @@ typedef struct sx_calls sx_calls;
 typedef struct sx_calls_config {
     sx_manager *manager;   /* required; borrowed until destroy */
     sx_auth *auth;         /* who may call a model; NULL: everybody; likewise */
-    int threads;           /* as many as processors */
+    int threads;           /* that parse and answer at once; as many as processors */
+    int max_waiting;       /* 256: more threads, of calls that wait or run; negative: none */
     size_t max_queued;     /* 1024 */
     size_t max_body_bytes; /* required: of a message, after decompression */
 } sx_calls_config;
@@ -36,7 +39,7 @@ void sx_calls_stop(sx_calls *calls);
 void sx_calls_destroy(sx_calls *calls); /* stops first; NULL is allowed */
 
 sx_manager *sx_calls_manager(const sx_calls *calls);
-int sx_calls_threads(const sx_calls *calls);
+int sx_calls_threads(const sx_calls *calls); /* most of them, those that wait included */
 size_t sx_calls_queued(const sx_calls *calls);
 size_t sx_calls_max_body_bytes(const sx_calls *calls);
 
@@ -47,7 +50,8 @@ typedef struct sx_call {
     sx_http_exchange *exchange;
     sx_served *servable;
     int64_t arrived_ns, begun_ns;
-    bool on_executor;
+    struct sx_call_batch *batches; /* in which its outputs lie, until sx_call_end() */
+    bool on_executor, on_loop;
     sx_metric_api api; /* for the metrics */
     sx_entrypoint entrypoint;
     bool uncounted; /* no request in the metrics */
@@ -60,7 +64,7 @@ SX_MUST_USE sx_status sx_call_acquire(sx_call *call, const sx_model_spec *spec);
  * thread, or sx_calls_threads() + loop. Without a version, which the function then acquires: always
  * on the executor. UNAVAILABLE: the queue is full, and the version was released. */
 SX_MUST_USE sx_status sx_call_submit(sx_call *call);
-/* sx_served_run, which is timed. */
+/* sx_served_run_batched, which is timed. The outputs' data is valid until sx_call_end(). */
 SX_MUST_USE sx_status sx_call_run(sx_call *call, const sx_serve_signature *signature,
                                   const sx_tensor *inputs, sx_arena *arena,
                                   sx_tensor **out_outputs);

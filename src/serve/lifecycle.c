@@ -429,9 +429,61 @@ sx_status sx_served_run(sx_served *servable, const sx_serve_signature *signature
     return status;
 }
 
+static sx_status run_line(void *user, const sx_serve_signature *signature, const sx_tensor *inputs,
+                          const sx_cancel *cancel, sx_arena *arena, sx_tensor *outputs)
+{
+    return sx_served_run(user, signature, inputs, cancel, arena, outputs);
+}
+
+static bool is_wide(void *user, const sx_serve_signature *signature, int64_t rows)
+{
+    const sx_served *servable = user;
+    return servable->lifecycle->config.ops->is_wide(servable->model, signature, rows);
+}
+
+sx_status sx_lifecycle_add_lines(sx_lifecycle *lc, sx_served *servable)
+{
+    if (lc->config.batcher == NULL) {
+        return SX_OK;
+    }
+    servable->lines = sx_alloc(servable->signature_count + 1, sizeof(*servable->lines));
+    if (servable->lines == NULL) {
+        return sx_no_memory("for the calls of model %s", lc->name);
+    }
+    for (size_t i = 0; i < servable->signature_count; i++) {
+        const sx_batch_runner runner = {.model = lc->name,
+                                        .signature = &servable->signatures[i],
+                                        .run = run_line,
+                                        .is_wide = lc->config.ops->is_wide != NULL ? is_wide : NULL,
+                                        .user = servable};
+        SX_TRY(sx_batcher_add(lc->config.batcher, &runner, &servable->lines[i]));
+    }
+    return SX_OK;
+}
+
+void sx_lifecycle_remove_lines(sx_served *servable)
+{
+    for (size_t i = 0; servable->lines != NULL && i < servable->signature_count; i++) {
+        sx_batch_line_remove(servable->lines[i]);
+    }
+    sx_free(servable->lines);
+}
+
+sx_status sx_served_run_batched(sx_served *servable, const sx_serve_signature *signature,
+                                const sx_batch_request *request, sx_merged **out_batch)
+{
+    *out_batch = NULL;
+    return servable->lines == NULL
+               ? sx_served_run(servable, signature, request->inputs, request->cancel,
+                               request->arena, request->outputs)
+               : sx_batch_line_run(servable->lines[signature - servable->signatures], request,
+                                   out_batch);
+}
+
 static void unload(sx_served *servable)
 {
     sx_lifecycle *lc = servable->lifecycle;
+    sx_lifecycle_remove_lines(servable);
     sx_log(SX_LOG_INFO, "Unloading servable version {name: %s version: %" PRId64 "}", lc->name,
            servable->version);
     lc->config.ops->unload(servable->model);

@@ -34,8 +34,10 @@
 #include <sextant/types.h>
 
 #include "base/arena.h"
+#include "serve/batcher.h"
 #include "serve/metrics.h"
 #include "serve/model.h"
+#include "serve/warmup.h"
 
 typedef struct sx_lifecycle sx_lifecycle;
 typedef struct sx_served sx_served; /* one loaded version, with a reference count */
@@ -56,18 +58,22 @@ typedef struct sx_lifecycle_config {
     bool resource_preserving;      /* unload what is not wanted before loading, not after */
     const sx_serve_model_ops *ops; /* required */
     void *ops_user;                /* must outlive the lifecycle and every abandoned load */
-    double poll_wait_seconds;      /* 1; negative: never poll */
-    int max_load_retries;          /* 5; negative: none */
-    double load_retry_seconds;     /* 60: before the first retry; doubles after each */
-    double load_timeout_seconds;   /* 300: a load that takes longer is abandoned */
-    double look_timeout_seconds;   /* 30, at most load_timeout_seconds: the same of listing a
-                                      directory or reading the times of a version's files */
-    double drain_timeout_seconds;  /* 60: then the requests of a version that is to be unloaded are
-                                      stopped */
-    double remind_seconds;         /* 60: how often to log why nothing is served */
-    int settle_ms;                 /* 100: a new version's files must not change for this long */
-    double max_settle_seconds;     /* 10: after this, lower versions are tried while its files still
-                                      change */
+    sx_batcher *batcher; /* through which versions run; NULL: they run at once. Outlives it
+                          */
+    bool warm_up;        /* replay a version's records before it is served: warmup.h */
+    sx_warmup_options warmup;
+    double poll_wait_seconds;     /* 1; negative: never poll */
+    int max_load_retries;         /* 5; negative: none */
+    double load_retry_seconds;    /* 60: before the first retry; doubles after each */
+    double load_timeout_seconds;  /* 300: a load that takes longer is abandoned */
+    double look_timeout_seconds;  /* 30, at most load_timeout_seconds: the same of listing a
+                                     directory or reading the times of a version's files */
+    double drain_timeout_seconds; /* 60: then the requests of a version that is to be unloaded are
+                                     stopped */
+    double remind_seconds;        /* 60: how often to log why nothing is served */
+    int settle_ms;                /* 100: a new version's files must not change for this long */
+    double max_settle_seconds;    /* 10: after this, lower versions are tried while its files still
+                                     change */
 } sx_lifecycle_config;
 
 /* Errors: INVALID_ARGUMENT (empty name or path), RESOURCE_EXHAUSTED. A missing or empty base path
@@ -120,10 +126,14 @@ typedef struct sx_served_pace {
 sx_served_pace *sx_served_pace_of(sx_served *servable);
 /* Borrowed from the servable. */
 const sx_serve_signature *sx_served_signatures(const sx_served *servable, size_t *out_count);
-/* UNAVAILABLE if it was stopped because the version is unloaded. */
+/* Runs at once, on its own. UNAVAILABLE if it was stopped because the version is unloaded. */
 SX_MUST_USE sx_status sx_served_run(sx_served *servable, const sx_serve_signature *signature,
                                     const sx_tensor *inputs, const sx_cancel *cancel,
                                     sx_arena *arena, sx_tensor *outputs);
+/* The same when it is its turn, perhaps with other calls: as sx_batch_line_run(). */
+SX_MUST_USE sx_status sx_served_run_batched(sx_served *servable,
+                                            const sx_serve_signature *signature,
+                                            const sx_batch_request *request, sx_merged **out_batch);
 
 /* The states of TensorFlow Serving's ModelVersionStatus. */
 typedef enum sx_version_state {

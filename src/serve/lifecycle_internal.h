@@ -23,6 +23,7 @@ struct sx_served {
     void *model;
     const sx_serve_signature *signatures;
     size_t signature_count;
+    sx_batch_line **lines; /* [signature_count]; NULL: there is no batcher */
     sx_served_pace pace;
     struct sx_served *next;     /* in one of lifecycle's lists */
     struct sx_served_run *runs; /* guarded by the lifecycle's mutex, as are the fields below */
@@ -108,6 +109,9 @@ sx_served *sx_lifecycle_find_served(sx_lifecycle *lc, int64_t version);
 
 /* ---- On the lifecycle's thread, without it ---- */
 
+/* The version's lines of the batcher, if there is one. */
+SX_MUST_USE sx_status sx_lifecycle_add_lines(sx_lifecycle *lc, sx_served *servable);
+void sx_lifecycle_remove_lines(sx_served *servable);
 /* Serves a loaded version; another one with its number is retired. */
 void sx_lifecycle_add(sx_lifecycle *lc, sx_served *servable);
 /* No request gets this version any more; running ones finish on it. */

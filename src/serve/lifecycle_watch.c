@@ -154,6 +154,8 @@ struct loading {
     sx_timed_call call;
     const sx_serve_model_ops *ops;
     void *ops_user;
+    bool warm_up;
+    sx_warmup_options warmup;
     char *dir;
     sx_cancel cancel; /* requested when nobody waits any more */
     bool loaded;      /* the model is owned by this call */
@@ -166,6 +168,9 @@ static void run_loading(sx_timed_call *call)
     struct loading *l = (struct loading *)call;
     l->status = l->ops->load(l->ops_user, l->dir, &l->cancel, &l->model);
     l->loaded = l->status == SX_OK;
+    if (l->loaded && l->warm_up) {
+        l->status = sx_warmup(l->dir, l->ops, l->model, &l->warmup, &l->cancel);
+    }
 }
 
 static void destroy_loading(sx_timed_call *call)
@@ -196,6 +201,8 @@ static sx_status load_servable(sx_lifecycle *lc, int64_t version, const char *di
     *l = (struct loading){.call = {.run = run_loading, .destroy = destroy_loading},
                           .ops = lc->config.ops,
                           .ops_user = lc->config.ops_user,
+                          .warm_up = lc->config.warm_up,
+                          .warmup = lc->config.warmup,
                           .dir = copy};
     sx_cancel_init(&l->cancel, INT64_MAX);
     sx_status status = sx_timed_call_start(&l->call);
@@ -213,15 +220,19 @@ static sx_status load_servable(sx_lifecycle *lc, int64_t version, const char *di
     status = l->status;
     l->status = SX_OK;
     if (status == SX_OK) {
-        l->loaded = false;
         atomic_init(&servable->users, 1);
         servable->lifecycle = lc;
         servable->version = version;
         servable->source = lc->source;
         servable->model = l->model;
         servable->signatures = l->ops->signatures(l->model, &servable->signature_count);
+        status = sx_lifecycle_add_lines(lc, servable);
+    }
+    if (status == SX_OK) {
+        l->loaded = false;
         *out = servable;
     } else {
+        sx_lifecycle_remove_lines(servable);
         sx_free(servable);
     }
     sx_timed_call_release(&l->call);

@@ -25,6 +25,11 @@ typedef struct sx_serve_signature {
     size_t input_count, output_count;
     const sx_serve_tensor *inputs, *outputs;
     bool may_take_long; /* small inputs, too */
+    /* Each row of the inputs is computed by itself: calls may be merged. The numbers of rows that
+     * run together, ascending; others are padded, larger ones cut into these. NULL: they may not.
+     */
+    const int64_t *batch_sizes;
+    int batch_size_count;
 } sx_serve_signature;
 
 /* The name of the signature that a request means: an empty one is "serving_default". */
@@ -56,6 +61,8 @@ typedef struct sx_serve_model_ops {
                      const sx_cancel *cancel, sx_arena *arena, sx_tensor *outputs);
     /* No run is in progress and none will start. */
     void (*unload)(void *model);
+    /* Whether a run of so many rows uses all processors; NULL: none does. Any thread. */
+    bool (*is_wide)(void *model, const sx_serve_signature *signature, int64_t rows);
 } sx_serve_model_ops;
 
 #endif

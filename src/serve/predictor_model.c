@@ -47,6 +47,8 @@ static sx_status describe(model *m)
             .outputs = describe_tensors(m, from->outputs, from->n_outputs),
             .may_take_long = sx_predictor_may_take_long(m->predictor, from),
         };
+        m->described[i].batch_sizes =
+            sx_predictor_batch_sizes(m->predictor, from, &m->described[i].batch_size_count);
         if (m->described[i].inputs == NULL || m->described[i].outputs == NULL) {
             return sx_no_memory("for a model");
         }
@@ -94,9 +96,16 @@ static sx_status run(void *loaded, const sx_serve_signature *signature, const sx
                             arena, outputs);
 }
 
+static bool is_wide(void *loaded, const sx_serve_signature *signature, int64_t rows)
+{
+    const model *m = loaded;
+    return sx_predictor_is_wide(m->predictor, &m->signatures[signature - m->described], rows);
+}
+
 const sx_serve_model_ops sx_predictor_model_ops = {
     .load = load,
     .signatures = signatures,
     .run = run,
     .unload = unload,
+    .is_wide = is_wide,
 };

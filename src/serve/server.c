@@ -27,6 +27,7 @@
 #include "serve/ssl_config.h"
 
 struct sx_server {
+    sx_batcher *batcher;
     sx_manager *manager;
     sx_config_watch *config_watch; /* NULL: without a model_config_file */
     sx_auth *auth;                 /* NULL: everybody may call everything */
@@ -127,11 +128,14 @@ sx_status sx_server_check_metrics_path(const char *path)
 }
 
 /* The models: those of the configuration file, or the one that is named. */
-static sx_status create_models(const sx_server_config *config, sx_server *server)
+static sx_status create_models(const sx_server_config *config, int64_t max_rows, sx_server *server)
 {
     const sx_manager_config manager = {
         .lifecycle = {.ops = config->ops,
                       .ops_user = config->ops_user,
+                      .batcher = server->batcher,
+                      .warm_up = !config->no_model_warmup,
+                      .warmup = {config->num_request_iterations_for_warmup, max_rows},
                       .resource_preserving = config->resource_preserving,
                       .drain_timeout_seconds = config->version_drain_timeout_seconds,
                       .poll_wait_seconds = config->file_system_poll_wait_seconds,
@@ -198,7 +202,12 @@ sx_status sx_server_create(const sx_server_config *config, sx_server **out_serve
     sx_budget_init(&server->memory, "all requests together", memory_bytes, NULL);
     server->drain_grace_ms = or_default(config->drain_grace_ms, 30000);
     sx_status status = SX_OK;
-    SX_TRY_GOTO(status, create_models(config, server), failed);
+    sx_batcher_config batching =
+        config->batching != NULL ? config->batching->batcher : sx_batch_config_default().batcher;
+    batching.run_states =
+        batching.run_states > 0 ? batching.run_states : config->rest_api_num_threads;
+    SX_TRY_GOTO(status, sx_batcher_create(&batching, &server->batcher), failed);
+    SX_TRY_GOTO(status, create_models(config, batching.rules.max_rows, server), failed);
 
     const size_t max_body_bytes =
         config->max_body_bytes > 0 ? config->max_body_bytes : (size_t)64 * 1024 * 1024;
@@ -206,6 +215,7 @@ sx_status sx_server_create(const sx_server_config *config, sx_server **out_serve
     const sx_calls_config calls = {.manager = server->manager,
                                    .auth = server->auth,
                                    .threads = config->rest_api_num_threads,
+                                   .max_waiting = config->max_waiting_requests,
                                    .max_queued = config->max_queued_requests,
                                    .max_body_bytes = max_body_bytes};
     SX_TRY_GOTO(status, sx_calls_create(&calls, &server->calls), failed);
@@ -348,6 +358,7 @@ bool sx_server_destroy(sx_server *server)
     }
     sx_config_watch_destroy(server->config_watch);
     const bool all_ended = sx_manager_destroy(server->manager);
+    sx_batcher_destroy(server->batcher);
     sx_free(server);
     return all_ended;
 }

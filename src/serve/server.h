@@ -16,6 +16,7 @@
 #include <sextant/status.h>
 
 #include "serve/auth.h"
+#include "serve/batch_config.h"
 #include "serve/manager.h"
 #include "serve/predict_json.h"
 
@@ -30,9 +31,10 @@ typedef struct sx_server_config {
     const char *ssl_config_file;  /* TLS on `port` and the socket, see ssl_config.h; NULL or "" =
                                      none */
     const char *rest_api_ssl_config_file; /* the same on rest_api_port */
-    int rest_api_num_threads;             /* executor threads; as many as processors */
-    int rest_api_num_loops;               /* event loops; half as many as processors */
-    int rest_api_timeout_in_ms;           /* 30000 */
+    int rest_api_num_threads; /* that parse and answer, and as many that run models; as many as
+                                 processors */
+    int rest_api_num_loops;       /* event loops; half as many as processors */
+    int rest_api_timeout_in_ms;   /* 30000 */
     bool rest_api_enable_cors_support;
     const char *model_name;        /* "default" */
     const char *model_base_path;   /* required, unless there is a model_config_file */
@@ -54,6 +56,12 @@ typedef struct sx_server_config {
     size_t max_in_flight_memory_bytes; /* of all requests; 1 GiB, at most a quarter of
                                           sx_ram_bytes() */
     size_t max_queued_requests;        /* 1024 */
+    int max_waiting_requests; /* 256 that wait for their turn or run, each on a thread of its
+                                 own; negative: none beside those of rest_api_num_threads */
+    /* How calls are merged into batches (batch_config.h); NULL: as --enable_batching is left out */
+    const sx_batch_config *batching;
+    bool no_model_warmup;                  /* do not replay warm-up records: warmup.h */
+    int num_request_iterations_for_warmup; /* 1 */
     int max_connections; /* 10,000, or fewer so that their buffers take at most an eighth of the
                             memory */
     int header_timeout_ms, body_timeout_ms, idle_timeout_ms; /* 10 s, 30 s, 60 s */

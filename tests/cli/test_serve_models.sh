@@ -141,10 +141,24 @@ warns 'monitoring.config: prometheus_config.path: "figures" is not a URL path'
 fails 2 serve --model_base_path=m --version_transition=other
 warns 'expected availability_preserving|resource_preserving'
 
+fails 2 serve --model_base_path=m --batching_parameters_file=x
+warns '--batching_parameters_file needs --enable_batching'
+printf 'max_batch_size { value: 8 }\nallowed_batch_sizes: 2\nallowed_batch_sizes: 4\n' >batching.config
+fails 2 serve --model_base_path=m --enable_batching --batching_parameters_file=batching.config
+warns 'batching.config:2: allowed_batch_sizes: 4, expected the last one to be max_batch_size, 8'
+fails 2 serve --model_base_path=m --model_weights=a=1,b
+warns '--model_weights: "b", expected NAME=WEIGHT'
+
 # Every option of tensorflow_model_server is known; those without effect say so in a line.
+cat >batching.config <<'E'
+max_batch_size { value: 128 }
+batch_timeout_micros { value: 0 }
+max_enqueued_batches { value: 1000000 }
+num_batch_threads { value: 8 }
+E
 start default --model_base_path="$here/models/digits" --port=0 --grpc_socket_path=x \
     --grpc_max_threads=4 --grpc_channel_arguments=a=b --use_alts_credentials=false \
-    --enable_grpc_healthcheck_service --enable_batching --batching_parameters_file=x \
+    --enable_grpc_healthcheck_service --enable_batching --batching_parameters_file=batching.config \
     --enable_per_model_batching_parameters=true --file_system_poll_wait_seconds=0 \
     --rest_api_num_threads=2 --rest_api_timeout_in_ms=30000 --rest_api_enable_cors_support=true \
     --tensorflow_session_parallelism=0 --tensorflow_intra_op_parallelism=1 \
@@ -159,8 +173,7 @@ start default --model_base_path="$here/models/digits" --port=0 --grpc_socket_pat
     --num_tflite_interpreters_per_pool=1 --enable_profiler --enable_serialization_as_tensor_content
 cp serve.err err
 warns 'warning: --use_alts_credentials has no effect: see --ssl-config-file'
-warns 'warning: --enable_batching has no effect: requests are not combined into batches'
-[ "$(grep -c 'has no effect: ' err)" = 27 ] || fail 'expected one line for each'
+[ "$(grep -c 'has no effect: ' err)" = 23 ] || fail 'expected one line for each'
 warns_not '--saved_model_tags has'
 warns_not '--enable_serialization_as_tensor_content has'
 

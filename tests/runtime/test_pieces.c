@@ -1,6 +1,8 @@
 /* Functions that compute each example by itself, run in pieces of the batch. */
 #include "harness.h"
 
+#include <math.h>
+
 #include <stdio.h>
 
 #include "runtime/pieces.h"
@@ -69,7 +71,7 @@ static void test_runtime_pieces__functions_of_host_steps_only(void **state)
     fill(texts, store);
     begin(&f, host_only);
     assert_non_null(f.pieces);
-    assert_ok(sx_pieces_compile(f.pieces));
+    assert_ok(sx_pieces_compile(f.pieces, 1));
     for (int64_t n = ROWS; n >= 0; n -= ROWS / 2) {
         const sx_tensor x = {sx_type_of(SX_STRING, n), texts};
         const sx_type want = sx_type_of(SX_STRING, n, 1);
@@ -144,9 +146,52 @@ static void test_runtime_pieces__without_rows(void **state)
     end(&f);
 }
 
+/* With one size, a row has the same bits alone, among others and in any place. */
+static const char numbers[] = "sextant-library 2\nfunction \"main\"\n"
+                              "input %1 float32[N] \"a\"\n"
+                              "%2 = exp(%1) float32[N] \"exp\"\n"
+                              "output \"e\" %2\nend\n";
+
+static void test_runtime_pieces__sizes_are_given(void **state)
+{
+    (void)state;
+    static const int64_t one_size[] = {6}, sizes[] = {3, 5};
+    fixture f;
+    float a[ROWS], all[ROWS];
+    int count;
+    for (int i = 0; i < ROWS; i++) {
+        a[i] = 0.37f * (float)(i % 23) - 3;
+    }
+    for (int k = 0; k < 2; k++) {
+        sx_tensor y;
+        begin(&f, numbers);
+        assert_non_null(f.pieces);
+        assert_true(sx_pieces_may_merge(f.pieces));
+        sx_pieces_set_sizes(f.pieces, k == 0 ? one_size : sizes, k == 0 ? 1 : 2);
+        assert_int_equal(sx_pieces_sizes(f.pieces, &count)[0], k == 0 ? 6 : 3);
+        assert_int_equal(count, k + 1);
+        assert_ok(sx_pieces_compile(f.pieces, 5));
+        const sx_tensor whole = {sx_type_of(SX_F32, ROWS), a};
+        assert_ok(sx_pieces_run(f.pieces, &whole, ROWS, NULL, &f.arena, &y));
+        memcpy(all, y.data, sizeof(all));
+        for (int n = 1; n <= 8; n++) {
+            const sx_tensor part = {sx_type_of(SX_F32, n), a + 7};
+            assert_ok(sx_pieces_run(f.pieces, &part, n, NULL, &f.arena, &y));
+            assert_int_equal(y.type.dims[0], n);
+            for (int i = 0; i < n; i++) {
+                const float got = ((const float *)y.data)[i];
+                assert_true(k == 0 ? memcmp(&got, &all[7 + i], sizeof(got)) == 0
+                                   : fabsf(got - all[7 + i]) <= 1e-6f * all[7 + i]);
+            }
+        }
+        end(&f);
+    }
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_runtime_pieces__without_rows),
     cmocka_unit_test(test_runtime_pieces__functions_of_host_steps_only),
     cmocka_unit_test(test_runtime_pieces__strings_outlive_the_pieces_that_made_them),
+    cmocka_unit_test(test_runtime_pieces__sizes_are_given),
 };
 SX_TEST_MAIN(tests)

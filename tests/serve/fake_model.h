@@ -23,6 +23,7 @@ struct fake_runtime {
     atomic_int loads, unloads, runs, running;
     atomic_int most_loaded;   /* models that were in memory at once */
     bool may_take_long;       /* what its one signature says */
+    bool batched;             /* its one signature may be merged */
     atomic_int thread;        /* of the latest run */
     atomic_bool gated;        /* a run that finds no other one running waits until this is false */
     atomic_int stopped;       /* runs that ended early: cancelled, or beyond their deadline */
@@ -105,15 +106,23 @@ static const sx_serve_signature *fake_signatures(void *model, size_t *out_count)
     static const sx_serve_tensor echoes[] = {
         {.name = "echo", .tensor_name = "echo:0", .type = {SX_STRING, 1, {SX_BATCH}}},
         {.name = "echo_bytes", .tensor_name = "echo:1", .type = {SX_STRING, 1, {SX_BATCH}}}};
+#define FAKE_SIGNATURE(key, n, m, in, out, ...)                                                   \
+    {                                                                                             \
+        .name = key, .method = "tensorflow/serving/predict", .input_count = n, .output_count = m, \
+        .inputs = in, .outputs = out, __VA_ARGS__                                                 \
+    }
     static const sx_serve_signature signatures[] = {
-        {"serving_default", "tensorflow/serving/predict", 1, 1, x, y, false},
-        {"pair", "tensorflow/serving/predict", 2, 2, ab, sums, false},
-        {"text", "tensorflow/serving/predict", 1, 2, s, echoes, false}};
+        FAKE_SIGNATURE("serving_default", 1, 1, x, y, .may_take_long = false),
+        FAKE_SIGNATURE("pair", 2, 2, ab, sums, .may_take_long = false),
+        FAKE_SIGNATURE("text", 1, 2, s, echoes, .may_take_long = false)};
     static const sx_serve_signature images[] = {
-        {"serving_default", "tensorflow/serving/predict", 1, 1, x, y, true}};
+        FAKE_SIGNATURE("serving_default", 1, 1, x, y, .may_take_long = true)};
+    static const int64_t sizes[] = {1, 2, 4, 8};
+    static const sx_serve_signature batched[] = {
+        FAKE_SIGNATURE("serving_default", 1, 1, x, y, .batch_sizes = sizes, .batch_size_count = 4)};
     const struct fake_model *fake = model;
-    *out_count = fake->runtime->may_take_long ? 1 : 3;
-    return fake->runtime->may_take_long ? images : signatures;
+    *out_count = fake->runtime->may_take_long || fake->runtime->batched ? 1 : 3;
+    return fake->runtime->may_take_long ? images : fake->runtime->batched ? batched : signatures;
 }
 
 /* Takes run_ms, in pieces of 5 ms. */
@@ -165,7 +174,8 @@ static void fake_unload(void *model)
     sx_free(fake);
 }
 
-static const sx_serve_model_ops fake_ops = {fake_load, fake_signatures, fake_run, fake_unload};
+static const sx_serve_model_ops fake_ops = {
+    .load = fake_load, .signatures = fake_signatures, .run = fake_run, .unload = fake_unload};
 
 /* ---- Directories ---- */
 

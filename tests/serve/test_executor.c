@@ -33,7 +33,7 @@ static void test_serve_executor__runs_every_accepted_job(void **state)
     atomic_int ran = 0;
     int accepted = 0;
     sx_executor *executor = NULL;
-    assert_ok(sx_executor_create(THREADS, JOBS, &executor));
+    assert_ok(sx_executor_create(THREADS, THREADS, JOBS, &executor));
     for (int i = 0; i < JOBS; i++) {
         jobs[i] = (struct job){.job = {.fn = run}, .ran = &ran};
         accepted += sx_executor_submit(executor, &jobs[i].job);
@@ -56,7 +56,7 @@ static void test_serve_executor__refuses_beyond_its_bound(void **state)
     atomic_bool gate = false, opened = true;
     sx_executor *executor = NULL;
     int n = 0;
-    assert_ok(sx_executor_create(THREADS, QUEUED, &executor));
+    assert_ok(sx_executor_create(THREADS, THREADS, QUEUED, &executor));
     for (; n < THREADS; n++) {
         jobs[n] = (struct job){.job = {.fn = run}, .ran = &ran, .begun = &begun, .gate = &gate};
         assert_true(sx_executor_submit(executor, &jobs[n].job));
@@ -81,8 +81,52 @@ static void test_serve_executor__refuses_beyond_its_bound(void **state)
     assert_int_equal(atomic_load(&ran), n + 1);
 }
 
+/* Jobs that wait leave their place to others, up to a bound of threads. */
+struct leaver {
+    sx_executor_job job;
+    sx_executor *executor;
+    atomic_int *away, *workers;
+    atomic_bool *gate;
+};
+
+static void leave(sx_executor_job *base, int worker)
+{
+    struct leaver *job = (struct leaver *)base;
+    assert_in_range(worker, 0, 2 * THREADS - 1);
+    sx_executor_leave(job->executor);
+    atomic_fetch_or(job->workers, 1 << worker);
+    atomic_fetch_add(job->away, 1);
+    while (!atomic_load(job->gate)) {
+        usleep(100);
+    }
+    sx_executor_return(job->executor);
+}
+
+static void test_serve_executor__others_replace_jobs_that_wait(void **state)
+{
+    (void)state;
+    struct leaver jobs[3 * THREADS];
+    atomic_int away = 0, workers = 0;
+    atomic_bool gate = false;
+    sx_executor *executor = NULL;
+    assert_ok(sx_executor_create(THREADS, 2 * THREADS, 3 * THREADS, &executor));
+    for (int i = 0; i < 3 * THREADS; i++) {
+        jobs[i] = (struct leaver){{.fn = leave}, executor, &away, &workers, &gate};
+        assert_true(sx_executor_submit(executor, &jobs[i].job));
+    }
+    while (atomic_load(&away) < 2 * THREADS) {
+        usleep(100);
+    }
+    assert_int_equal(atomic_load(&workers), (1 << 2 * THREADS) - 1);
+    assert_int_equal(sx_executor_queued(executor), THREADS);
+    atomic_store(&gate, true);
+    sx_executor_destroy(executor);
+    assert_int_equal(atomic_load(&away), 3 * THREADS);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_serve_executor__runs_every_accepted_job),
     cmocka_unit_test(test_serve_executor__refuses_beyond_its_bound),
+    cmocka_unit_test(test_serve_executor__others_replace_jobs_that_wait),
 };
 SX_TEST_MAIN(tests)

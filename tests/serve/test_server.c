@@ -372,7 +372,8 @@ static void test_serve_server__quick_models_skip_the_queue(void **state)
     (void)state;
     struct scene scene;
     char request[40000], numbers[30000] = "", slow[200];
-    const sx_server_config config = {.rest_api_num_loops = 1, .rest_api_num_threads = 1};
+    const sx_server_config config = {
+        .rest_api_num_loops = 1, .rest_api_num_threads = 1, .max_waiting_requests = -1};
     open_scene(&scene, config, 0);
     const int fd = client_connect(scene.port);
     const int executor = thread_of(&scene, fd, one_value); /* its cost is not known yet */
@@ -424,7 +425,8 @@ static void test_serve_server__failures_earn_no_trust(void **state)
 {
     (void)state;
     struct scene scene;
-    const sx_server_config config = {.rest_api_num_loops = 1, .rest_api_num_threads = 1};
+    const sx_server_config config = {
+        .rest_api_num_loops = 1, .rest_api_num_threads = 1, .max_waiting_requests = -1};
     open_scene(&scene, config, 30);
     const int fd = client_connect(scene.port);
     const int executor = thread_of(&scene, fd, one_value);
@@ -445,13 +447,48 @@ static void test_serve_server__images_never_run_on_the_loop(void **state)
 {
     (void)state;
     struct scene scene;
-    const sx_server_config config = {.rest_api_num_loops = 1, .rest_api_num_threads = 1};
+    const sx_server_config config = {
+        .rest_api_num_loops = 1, .rest_api_num_threads = 1, .max_waiting_requests = -1};
     start_scene(&scene, config, 0, 0);
     scene.runtime.may_take_long = true; /* before the version has settled */
     wait_ready(&scene);
     const int fd = client_connect(scene.port);
     assert_int_equal(gain_trust(&scene, fd, thread_of(&scene, fd, one_value)), 0);
     close(fd);
+    close_scene(&scene);
+}
+
+/* Requests that find the one run state busy run together, and each gets its own rows. */
+static void test_serve_server__merges_waiting_requests(void **state)
+{
+    (void)state;
+    enum { CLIENTS = 7 };
+    struct scene scene;
+    int fds[CLIENTS];
+    char request[200], body[40], expected[60];
+    const sx_server_config config = {.rest_api_num_threads = 1};
+    start_scene(&scene, config, 0, 0);
+    scene.runtime.batched = true; /* before the version has settled */
+    wait_ready(&scene);
+    atomic_store(&scene.runtime.gated, true);
+    for (int i = 0; i < CLIENTS; i++) {
+        fds[i] = client_connect(scene.port);
+        snprintf(body, sizeof(body), "{\"instances\": [%d, %d.5]}", i, i);
+        client_send(fds[i], request,
+                    client_post(request, sizeof(request), "/v1/models/m:predict", body));
+        while (i == 0 && atomic_load(&scene.runtime.running) == 0) {
+            fake_sleep(1);
+        }
+    }
+    fake_sleep(200); /* all have been read */
+    atomic_store(&scene.runtime.gated, false);
+    for (int i = 0; i < CLIENTS; i++) {
+        snprintf(expected, sizeof(expected), "{\n    \"predictions\": [%d.0, %d.0\n    ]\n}", 2 * i,
+                 2 * i + 1);
+        assert_answer(client_answer(fds[i]), 200, expected);
+        close(fds[i]);
+    }
+    assert_true(atomic_load(&scene.runtime.runs) < CLIENTS);
     close_scene(&scene);
 }
 
@@ -588,7 +625,10 @@ static void test_serve_server__refuses_overload(void **state)
     struct scene scene;
     int fds[CLIENTS], ok = 0;
     char request[200];
-    open_scene(&scene, (sx_server_config){.rest_api_num_threads = 1, .max_queued_requests = QUEUED},
+    open_scene(&scene,
+               (sx_server_config){.rest_api_num_threads = 1,
+                                  .max_waiting_requests = -1,
+                                  .max_queued_requests = QUEUED},
                0);
     const size_t size =
         client_post(request, sizeof(request), "/v1/models/m:predict", "{\"instances\": [4]}");
@@ -875,6 +915,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_serve_server__quick_models_skip_the_queue),
     cmocka_unit_test(test_serve_server__failures_earn_no_trust),
     cmocka_unit_test(test_serve_server__images_never_run_on_the_loop),
+    cmocka_unit_test(test_serve_server__merges_waiting_requests),
     cmocka_unit_test(test_serve_server__stops_requests_of_closed_clients),
     cmocka_unit_test(test_serve_server__stops_expired_requests),
     cmocka_unit_test(test_serve_server__drain_ends_with_its_grace),

@@ -500,18 +500,12 @@ static void keep_event(cpu_run *r, const sx_profile_event *event)
     }
 }
 
-/* Into how many parts `workers` divide a step, of `grain` elements at least; 1: it is not. */
-static int64_t parts_of(const sx_cpu_step *s, int64_t grain, int workers)
-{
-    return workers == 1 || s->range < 2 * grain ? 1 : SX_MIN(s->range / grain, workers);
-}
-
 /* The elements of a step for one of `workers`, none for some if it is small; false: it is too small
  * to be divided, or cannot be. */
 static bool divide(const sx_cpu_step *s, int64_t grain, int worker, int workers, sx_cpu_call *call)
 {
     const int64_t blocks = (s->range + SX_CPU_SPLIT - 1) / SX_CPU_SPLIT;
-    const int64_t parts = parts_of(s, grain, workers);
+    const int64_t parts = sx_cpu_parts_of(s, grain, workers);
     if (parts < 2) {
         return false;
     }
@@ -542,9 +536,9 @@ enum { TEAM_GRAINS = 4 }; /* beginning takes some time */
 /* How many of oneDNN's team run the step, which is not its own; 1: it is too small. */
 static int64_t team_of(const cpu_run *r, const sx_cpu_step *s)
 {
-    return plan_of(r)->team
-               ? parts_of(s, TEAM_GRAINS * s->grain, platform_of(r->head.executable)->workers)
-               : 1;
+    return plan_of(r)->team ? sx_cpu_parts_of(s, TEAM_GRAINS * s->grain,
+                                              platform_of(r->head.executable)->workers)
+                            : 1;
 }
 
 /* All of a step; where oneDNN has a team, by the team, if it is large. */
@@ -1090,7 +1084,7 @@ static void count_pieces(cpu_run *r, const sx_cpu_stage *stage)
         const sx_cpu_step *s = &p->steps[0][i], *less = &p->steps[p->n_variants - 1][i];
         sx_kernel_time *row = &r->profile[i];
         const bool common = !stage->sharded && !stage->serial;
-        const int64_t parts = common ? parts_of(s, s->grain, r->workers) : 1;
+        const int64_t parts = common ? sx_cpu_parts_of(s, s->grain, r->workers) : 1;
         row->pieces = row->calls * (parts > 1 ? parts : larger + smaller);
         row->total_flops = (double)row->calls * (larger * s->flops + smaller * less->flops);
         row->total_bytes = (double)row->calls * (larger * s->bytes + smaller * less->bytes);

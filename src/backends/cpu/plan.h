@@ -33,6 +33,7 @@
 #include "backends/backend.h"
 #include "backends/cpu/shared.h"
 #include "base/arena.h"
+#include "base/checked.h"
 
 enum { SX_CPU_SHARD = 0, SX_CPU_COMMON, SX_CPU_CONST, SX_CPU_KEPT, SX_CPU_ONCE, SX_CPU_ARGS };
 enum { SX_CPU_ALIGN = 64, SX_CPU_LARGE = 64 << 10 }; /* bytes */
@@ -107,6 +108,12 @@ static inline void *sx_cpu_in(const sx_cpu_step *s, const sx_cpu_call *call, int
 static inline void *sx_cpu_out(const sx_cpu_step *s, const sx_cpu_call *call, int i)
 {
     return sx_cpu_at(call, s->out[i]);
+}
+
+/* Into how many parts `workers` divide a step, of `grain` elements at least; 1: it is not. */
+static inline int64_t sx_cpu_parts_of(const sx_cpu_step *s, int64_t grain, int workers)
+{
+    return workers == 1 || s->range < 2 * grain ? 1 : SX_MIN(s->range / grain, workers);
 }
 
 static inline bool sx_cpu_has_failed(const sx_cpu_call *call)

@@ -19,7 +19,7 @@ grep -qE '^  temporaries  [0-9.]+ MiB, [0-9.]+ % more than the [0-9.]+ MiB that 
     fail 'the temporaries'
 grep -qE '^  busiest      [0-9]+ steps, [0-9.]+ MiB and [0-9.]+ GFLOP: one of 2 threads$' out || fail 'the busiest thread'
 grep -qE '^most is alive in step [0-9]+ of [0-9]+, ' out || fail 'where most is alive'
-grep -qE '^  2 × 400.0 KiB  float32\[16,10,10,64\] of relu "conv2d_1' out || fail 'the largest value'
+grep -qE '^  2 × 400.0 KiB  float32\[16,10,10,64\] of relu_grad "gradients' out || fail 'the largest value'
 python3 - plan.svg <<'P' || fail 'the picture'
 import sys
 import xml.etree.ElementTree as xml

@@ -364,6 +364,12 @@ static void add_events(cpu_run *r, int first)
     }
 }
 
+/* As a shard runs them: larger shards and smaller ones may take different kernels. */
+static const sx_cpu_step *steps_of(const sx_cpu_plan *p, const sx_cpu_stage *stage, int shard)
+{
+    return p->steps[shard < p->larger || !stage->sharded ? 0 : 1];
+}
+
 static void cpu_run_destroy(sx_run *head)
 {
     cpu_run *r = (cpu_run *)head;
@@ -381,9 +387,16 @@ static void cpu_run_destroy(sx_run *head)
             add_events(r, first);
         }
     }
-    for (int k = 0; r->states != NULL && k < p->shards * p->n_steps; k++) {
-        if (r->states[k] != NULL) {
-            p->steps[0][k % p->n_steps].destroy_state(r->states[k]);
+    for (int k = 0; r->states != NULL && k < p->n_stages; k++) {
+        const sx_cpu_stage *stage = &p->stages[k];
+        for (int s = 0; s < p->shards; s++) {
+            const sx_cpu_step *steps = steps_of(p, stage, s);
+            for (int i = stage->first; i < stage->first + stage->count; i++) {
+                void *state = r->states[s * p->n_steps + i];
+                if (state != NULL) {
+                    steps[i].destroy_state(state);
+                }
+            }
         }
     }
     sx_free(r->states);
@@ -458,7 +471,7 @@ static sx_status allocate(cpu_run *r, cpu_executable *e)
     for (int k = 0; k < p->n_stages; k++) {
         const sx_cpu_stage *stage = &p->stages[k];
         for (int s = 0; s < (stage->sharded ? p->shards : 1); s++) {
-            const sx_cpu_step *steps = p->steps[s < p->larger || !stage->sharded ? 0 : 1];
+            const sx_cpu_step *steps = steps_of(p, stage, s);
             for (int i = stage->first; i < stage->first + stage->count; i++) {
                 if (steps[i].make_state != NULL) {
                     SX_TRY(steps[i].make_state(&steps[i], &r->states[s * p->n_steps + i]));

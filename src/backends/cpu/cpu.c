@@ -8,6 +8,7 @@
 #include "backends/cpu/limits.h"
 #include "backends/cpu/onednn2.h"
 #include "backends/cpu/pace.h"
+#include "backends/cpu/subnormal.h"
 #include "backends/profile.h"
 #include "base/checked.h"
 #include "base/clock.h"
@@ -958,6 +959,7 @@ static void run_plan(void *user, int worker)
 {
     cpu_run *r = user;
     const sx_cpu_plan *p = plan_of(r);
+    const unsigned before = p->flushes ? sx_subnormals_flush() : 0;
     for (int k = 0; k < p->n_stages; k++) {
         const sx_cpu_stage *stage = &p->stages[k];
         if (stage->sharded) {
@@ -970,6 +972,9 @@ static void run_plan(void *user, int worker)
         if (r->workers > 1 && k + 1 < p->n_stages) {
             sx_pool_barrier(platform_of(r->head.executable)->pool);
         }
+    }
+    if (p->flushes) {
+        sx_subnormals_restore(before);
     }
 }
 

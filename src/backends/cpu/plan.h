@@ -181,6 +181,8 @@ typedef struct sx_cpu_plan {
     const int64_t *arg_example_bytes, *out_example_bytes;
     bool parallel; /* enough work to use the pool */
     bool team;     /* one shard of much work: oneDNN may use its own team */
+    bool flushes;  /* a training step: subnormal numbers are zeros (subnormal.h). Not of a team,
+                      whose  threads are not ours: bits would depend on who computes a part */
     bool bf16;     /* some products are of bfloat16 */
     int workers;   /* of the platform */
     double flops;

@@ -114,6 +114,7 @@ static void count(const sx_call *call, sx_code code)
 sx_status sx_call_acquire(sx_call *call, const sx_model_spec *spec)
 {
     sx_manager *manager = call->calls->config.manager;
+    SX_TRY(sx_auth_check(call->calls->config.auth, call->exchange, spec->name));
     sx_status status = sx_manager_acquire(manager, spec, &call->servable);
     if (status != SX_OK && !call->uncounted) {
         sx_manager_count(manager, spec->name, sx_status_code(status));

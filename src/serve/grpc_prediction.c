@@ -1,5 +1,5 @@
-/* The prediction service; see grpc_prediction.h. Each method is a row of a table: how the version
- * that it asks for is read from its message, and how its message is answered by it. */
+/* The prediction service; see grpc_prediction.h. Each method is a row of a table, as grpc_call.h
+ * has it. */
 #include "serve/grpc_prediction.h"
 
 #include <string.h>
@@ -10,29 +10,11 @@
 #include "base/memory.h"
 #include "net/grpc.h"
 #include "proto/wire.h"
+#include "serve/grpc_call.h"
 #include "serve/inference_proto.h"
 #include "serve/json_scan.h"
 #include "serve/metadata_proto.h"
 #include "serve/predict_proto.h"
-#include "serve/router.h"
-
-/* Lives in the exchange's scratch memory. */
-struct prediction {
-    sx_call call; /* must be first: converted by address */
-    const sx_grpc_config *config;
-    const struct method *method;
-};
-_Static_assert(sizeof(struct prediction) <= SX_HTTP_SCRATCH, "it must fit the scratch memory");
-
-struct method {
-    const char *path;
-    sx_metric_api api;
-    bool uncounted;
-    sx_status (*read_spec)(sx_bytes message, sx_predict_spec *out);
-    /* Appends the message of the response to `out`. The call has the version of `spec`. */
-    sx_status (*answer)(struct prediction *prediction, sx_bytes message,
-                        const sx_predict_spec *spec, sx_arena *arena, sx_buf *out);
-};
 
 /* The spec of what was run. */
 static sx_predict_spec spec_of(const sx_call *call, const sx_predict_spec *asked,
@@ -46,7 +28,7 @@ static sx_predict_spec spec_of(const sx_call *call, const sx_predict_spec *asked
 
 /* ---- Predict ---- */
 
-static sx_status answer_predict(struct prediction *prediction, sx_bytes message,
+static sx_status answer_predict(sx_grpc_call *prediction, sx_bytes message,
                                 const sx_predict_spec *spec, sx_arena *arena, sx_buf *out)
 {
     sx_call *call = &prediction->call;
@@ -99,7 +81,7 @@ static const sx_serve_tensor *by_graph_name(const sx_serve_tensor *tensors, size
 
 /* Feeds and fetches the tensors of a signature: under their names in the graph, or in the
  * signature. */
-static sx_status answer_session_run(struct prediction *prediction, sx_bytes message,
+static sx_status answer_session_run(sx_grpc_call *prediction, sx_bytes message,
                                     const sx_predict_spec *spec, sx_arena *arena, sx_buf *out)
 {
     sx_call *call = &prediction->call;
@@ -159,13 +141,13 @@ static sx_status answer_examples(sx_call *call, sx_inference_method method, sx_b
     return sx_buf_status(out);
 }
 
-static sx_status answer_classify(struct prediction *prediction, sx_bytes message,
+static sx_status answer_classify(sx_grpc_call *prediction, sx_bytes message,
                                  const sx_predict_spec *spec, sx_arena *arena, sx_buf *out)
 {
     return answer_examples(&prediction->call, SX_CLASSIFY, message, spec, arena, out);
 }
 
-static sx_status answer_regress(struct prediction *prediction, sx_bytes message,
+static sx_status answer_regress(sx_grpc_call *prediction, sx_bytes message,
                                 const sx_predict_spec *spec, sx_arena *arena, sx_buf *out)
 {
     return answer_examples(&prediction->call, SX_REGRESS, message, spec, arena, out);
@@ -216,7 +198,7 @@ static sx_status check_task(const sx_inference_task *named, const sx_bytes *mode
 }
 
 /* All tasks are checked before the first one is run. */
-static sx_status answer_multi_inference(struct prediction *prediction, sx_bytes message,
+static sx_status answer_multi_inference(sx_grpc_call *prediction, sx_bytes message,
                                         const sx_predict_spec *spec, sx_arena *arena, sx_buf *out)
 {
     sx_call *call = &prediction->call;
@@ -247,7 +229,7 @@ static sx_status answer_multi_inference(struct prediction *prediction, sx_bytes 
 
 /* ---- GetModelMetadata ---- */
 
-static sx_status answer_metadata(struct prediction *prediction, sx_bytes message,
+static sx_status answer_metadata(sx_grpc_call *prediction, sx_bytes message,
                                  const sx_predict_spec *spec, sx_arena *arena, sx_buf *out)
 {
     sx_call *call = &prediction->call;
@@ -260,9 +242,9 @@ static sx_status answer_metadata(struct prediction *prediction, sx_bytes message
     return sx_buf_status(out);
 }
 
-/* ---- Any method ---- */
+/* ---- The table ---- */
 
-static const struct method methods[] = {
+static const sx_grpc_method methods[] = {
     {"/tensorflow.serving.PredictionService/Predict", SX_API_PREDICT, false, sx_predict_spec_read,
      answer_predict},
     {"/tensorflow.serving.PredictionService/Classify", SX_API_CLASSIFY, false, sx_predict_spec_read,
@@ -277,124 +259,7 @@ static const struct method methods[] = {
      answer_session_run},
 };
 
-/* A view as text; cut if it is longer than any name. */
-static const char *name_text(sx_bytes view, char text[SX_ROUTE_NAME])
-{
-    const size_t size = SX_MIN(view.size, (size_t)SX_ROUTE_NAME - 1);
-    if (size > 0) {
-        memcpy(text, view.data, size);
-    }
-    text[size] = '\0';
-    return text;
-}
-
-static sx_status acquire(sx_call *call, const sx_predict_spec *named)
-{
-    char name[SX_ROUTE_NAME], label[SX_ROUTE_NAME];
-    const sx_model_spec spec = {.name = name_text(named->name, name),
-                                .version = named->version < 0 ? SX_LATEST_VERSION : named->version,
-                                .label = name_text(named->label, label)};
-    return sx_call_acquire(call, &spec);
-}
-
-/* Appends the message of the response to `out`. */
-static sx_status answer(struct prediction *prediction, sx_arena *arena, sx_buf *inflated,
-                        sx_buf *out)
-{
-    sx_call *call = &prediction->call;
-    sx_bytes message;
-    sx_predict_spec spec;
-    SX_TRY(sx_cancel_check(sx_http_request_cancel(call->exchange)));
-    SX_TRY(
-        sx_grpc_request(call->exchange, sx_calls_max_body_bytes(call->calls), inflated, &message));
-    SX_TRY(prediction->method->read_spec(message, &spec));
-    if (call->servable == NULL) { /* the message was compressed */
-        SX_TRY(acquire(call, &spec));
-    }
-    const size_t at = sx_grpc_message_begin(out);
-    SX_TRY(prediction->method->answer(prediction, message, &spec, arena, out));
-    sx_grpc_message_end(out, at);
-    return SX_OK;
-}
-
-/* What the client is told instead of `status`. */
-static sx_status explain(const sx_call *call, sx_status status)
-{
-    const sx_code code = sx_status_code(status);
-    sx_status better = SX_OK;
-    if (code == SX_DATA_LOSS) { /* a corrupt image in the request */
-        better = sx_error(SX_INVALID_ARGUMENT, "%s", sx_status_message(status));
-    } else if (code == SX_DEADLINE_EXCEEDED) {
-        better = sx_error(code, "Deadline Exceeded");
-    } else {
-        (void)sx_call_explain_budget(call, &status);
-        return status;
-    }
-    sx_status_free(status);
-    return better;
-}
-
-static void run(sx_executor_job *base, int worker)
-{
-    struct prediction *prediction = (struct prediction *)base;
-    sx_call *call = &prediction->call;
-    sx_http_exchange *exchange = call->exchange;
-    sx_arena arena;
-    sx_buf inflated, out;
-    (void)worker;
-    sx_arena_init(&arena, 0);
-    sx_buf_init(&inflated, 0);
-    sx_buf_init(&out, SIZE_MAX / 4); /* limited by the budget */
-    arena.budget = inflated.budget = out.budget = sx_http_request_budget(exchange);
-    call->begun_ns = sx_now_ns();
-    sx_status status = answer(prediction, &arena, &inflated, &out);
-    if (status != SX_OK) {
-        status = explain(call, status);
-    }
-    if (call->servable != NULL) {
-        sx_call_end(call, sx_status_code(status));
-    }
-    sx_arena_deinit(&arena);
-    sx_buf_deinit(&inflated);
-    sx_grpc_respond(exchange, status, (sx_bytes){0}, &out);
-}
-
-/* Finds the model, unless its name is compressed, and goes on where a REST request would. */
-static sx_status begin(struct prediction *prediction, sx_bytes body)
-{
-    sx_call *call = &prediction->call;
-    sx_bytes message;
-    sx_predict_spec spec;
-    const bool compressed = body.size > 0 && ((const char *)body.data)[0] != 0;
-    if (!compressed) {
-        SX_TRY(sx_grpc_unframe(body, false, sx_calls_max_body_bytes(call->calls), NULL, &message));
-        SX_TRY(prediction->method->read_spec(message, &spec));
-        SX_TRY(acquire(call, &spec));
-    }
-    return sx_call_submit(call);
-}
-
 bool sx_grpc_prediction_handle(const sx_grpc_config *config, sx_http_exchange *exchange)
 {
-    struct prediction *prediction = sx_http_request_scratch(exchange);
-    for (size_t i = 0; i < SX_COUNT(methods); i++) {
-        if (!sx_http_text_is(sx_http_request_head(exchange)->path, methods[i].path)) {
-            continue;
-        }
-        *prediction = (struct prediction){.call = {.job = {.fn = run},
-                                                   .calls = config->calls,
-                                                   .exchange = exchange,
-                                                   .arrived_ns = sx_now_ns(),
-                                                   .api = methods[i].api,
-                                                   .entrypoint = SX_ENTRY_GRPC,
-                                                   .uncounted = methods[i].uncounted},
-                                          .config = config,
-                                          .method = &methods[i]};
-        sx_status status = begin(prediction, sx_http_request_body(exchange));
-        if (status != SX_OK) {
-            sx_grpc_respond(exchange, status, (sx_bytes){0}, NULL);
-        }
-        return true;
-    }
-    return false;
+    return sx_grpc_call_handle(config, exchange, methods, SX_COUNT(methods));
 }

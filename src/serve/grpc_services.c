@@ -8,6 +8,7 @@
 #include "serve/grpc_model.h"
 #include "serve/grpc_prediction.h"
 #include "serve/grpc_reflection.h"
+#include "serve/kserve_grpc.h"
 #include "serve/router.h"
 
 struct sx_grpc_services {
@@ -88,6 +89,7 @@ void sx_grpc_services_handle(sx_grpc_services *services, sx_http_exchange *excha
     } else if (method != NULL) {
         handle(services, exchange, method);
     } else if (!sx_grpc_prediction_handle(&services->config, exchange) &&
+               !sx_kserve_grpc_handle(&services->config, exchange) &&
                !sx_grpc_reflection_handle(exchange)) {
         sx_grpc_respond(exchange,
                         sx_error(SX_UNIMPLEMENTED, "unknown method %.*s",

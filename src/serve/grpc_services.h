@@ -4,6 +4,7 @@
  *                                          GetModelMetadata
  *   tensorflow.serving.ModelService        GetModelStatus, HandleReloadConfigRequest
  *   tensorflow.serving.SessionService      SessionRun, of the tensors of signatures
+ *   inference.GRPCInferenceService         KServe's, see kserve_grpc.h
  *   grpc.health.v1.Health                  Check, Watch
  *   grpc.reflection.v1, v1alpha            ServerReflectionInfo
  *

@@ -367,3 +367,15 @@ sx_status sx_predict_print(const sx_serve_signature *signature, const sx_tensor 
     sx_buf_puts(out, row ? "\n    ]\n}" : "\n}");
     return sx_cancel_requested(cancel) ? sx_cancel_check(cancel) : sx_buf_status(out);
 }
+
+sx_status sx_predict_print_numbers(const sx_tensor *tensor, sx_float_format format,
+                                   const sx_cancel *cancel, sx_buf *out)
+{
+    struct printer printer;
+    const sx_serve_tensor info = {.name = ""};
+    SX_TRY(make_printer(&info, tensor, format, cancel, out, &printer));
+    sx_buf_putc(out, '[');
+    print_numbers(&printer, 0, (size_t)sx_type_elems(&tensor->type));
+    sx_buf_putc(out, ']');
+    return sx_cancel_requested(cancel) ? sx_cancel_check(cancel) : sx_buf_status(out);
+}

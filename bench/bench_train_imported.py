@@ -1,9 +1,9 @@
 """Training steps of networks that Keras describes, beside Keras on TensorFlow: an LSTM and a GRU classifier of
-sequences and a small transformer. Keras' loss is exported as a function of inputs and weights; Sextant
+sequences, a small transformer, an embedding. Keras' loss is exported as a function of inputs and weights; Sextant
 imports that (bench_train saved:DIR), differentiates it and updates the weights with Adam. Keras is taken at its best of train steps as
 a tf.function, with and without XLA. Rounds alternate; ratios are Keras' time / Sextant's, median (least).
 
-    bench_train_imported.py [NAME...]     THREADS=1 for one thread a side; KEEP=DIR keeps the models
+    bench_train_imported.py [NAME...]     THREADS=1 for one thread a side; BATCH=1; KEEP=DIR keeps the models
 
 Goal: 1.0 by the clock and of processors."""
 import os
@@ -23,10 +23,10 @@ import sides
 
 ROUNDS = int(os.environ.get("ROUNDS", "5"))
 SECONDS = float(os.environ.get("SECONDS", "0.5"))
-BATCH = 32
+BATCH = int(os.environ.get("BATCH", "32"))
 layers = keras.layers
 MODELS = {"lstm": lambda: networks.recurrent(layers.LSTM), "gru": lambda: networks.recurrent(layers.GRU),
-          "transformer": lambda: networks.transformer(128, 4, 64)}
+          "transformer": lambda: networks.transformer(128, 4, 64), "embedding": networks.bag_of_words}
 
 
 def loss_of(model, x, y, weights, rest):

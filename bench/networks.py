@@ -12,6 +12,13 @@ def recurrent(kind, activation=None):
     return keras.Model(inputs, layers.Dense(10, activation=activation)(kind(128)(x)))
 
 
+def bag_of_words():
+    """The mean of 32 words' vectors, of 10,000 words; inputs between 0 and 1 are the words."""
+    inputs = keras.Input((32,))
+    x = layers.Embedding(10000, 64)(keras.ops.cast(inputs * 10000, "int32"))
+    return keras.Model(inputs, layers.Dense(10)(layers.GlobalAveragePooling1D()(x)))
+
+
 def encoder(blocks, width, heads, tokens):
     """A transformer's encoder after its embeddings: its inputs and its result, both [tokens, width]."""
     x = inputs = keras.Input((tokens, width))

@@ -43,6 +43,11 @@ class Process:
         self.process.stdin.flush()
         return [float(x) for x in self.process.stdout.readline().split()]
 
+    def peak_bytes(self):
+        """The most memory that it has had."""
+        with open(f"/proc/{self.process.pid}/status") as status:
+            return next(int(line.split()[1]) << 10 for line in status if line.startswith("VmHWM:"))
+
     def close(self):
         self.process.stdin.close()
         self.process.wait()

@@ -33,6 +33,7 @@ sx_status sx_memory_report_make(const sx_memory_request *request, sx_memory_repo
                                          .map = true};
     *out = (sx_memory_report){.of = request};
     SX_TRY(sx_cpu_plan_create(g, &options, &out->plan));
+    SX_TRY(sx_cpu_find_critical_path(out->plan, &out->work));
     for (int i = 0; i < g->n_args; i++) {
         const bool variable = g->args[i].kind == SX_ARG_VARIABLE;
         *(variable ? &out->variables : &out->inputs) +=
@@ -93,6 +94,26 @@ const sx_cpu_mapped **sx_memory_at_peak(const sx_memory_report *r, sx_arena *are
 }
 
 /* ---- Text ---- */
+
+static void put_work(sx_buf *out, const sx_cpu_work *w)
+{
+    sx_buf_printf(out, "%" PRId64 " step%s, ", w->steps, w->steps == 1 ? "" : "s");
+    sx_buf_put_size(out, w->bytes);
+    sx_buf_printf(out, " and %.3g GFLOP", w->flops * 1e-9);
+}
+
+/* How the work is divided among as many processors as there are threads. */
+static void put_critical_path(sx_buf *out, const sx_memory_report *r)
+{
+    sx_buf_printf(out, "work, in %d stages\n  all          ", r->work.stages);
+    put_work(out, &r->work.all);
+    sx_buf_printf(out, "\n  busiest      ");
+    put_work(out, &r->work.path);
+    sx_buf_printf(out, ": one of %d thread%s\n  alone        ", r->plan->workers,
+                  r->plan->workers == 1 ? "" : "s");
+    put_work(out, &r->work.alone);
+    sx_buf_puts(out, " of these in steps that are not divided\n");
+}
 
 void sx_put_memory_title(sx_buf *out, const sx_memory_report *r)
 {
@@ -169,10 +190,23 @@ void sx_put_memory_report(sx_buf *out, const sx_memory_report *r)
     }
     put_row(out, "total", r->variables + r->inputs + r->outputs + r->constants + r->temporaries);
     sx_buf_putc(out, '\n');
+    put_critical_path(out, r);
     put_alive(out, r);
 }
 
 /* ---- JSON ---- */
+
+static json_t *one_work_json(const sx_cpu_work *w)
+{
+    return json_pack("{s:I, s:f, s:f}", "steps", (json_int_t)w->steps, "bytes", w->bytes, "flops",
+                     w->flops);
+}
+
+static json_t *work_json(const sx_cpu_critical_path *p)
+{
+    return json_pack("{s:i, s:o, s:o, s:o}", "stages", p->stages, "all", one_work_json(&p->all),
+                     "busiest", one_work_json(&p->path), "alone", one_work_json(&p->alone));
+}
 
 sx_status sx_put_memory_json(sx_buf *out, const sx_memory_report *r)
 {
@@ -201,6 +235,7 @@ sx_status sx_put_memory_json(sx_buf *out, const sx_memory_report *r)
         "percent_above_least", sx_memory_excess(r), "again_steps", map->again_steps,
         "again_percent", sx_memory_again(r), "steps", map->n_steps, "peak_step", map->least_step,
         "peak_layer", step_layer(r), "alive_at_peak", list);
+    json_object_set_new(object, "work", work_json(&r->work));
     sx_status status = sx_json_text(object, JSON_INDENT(2) | JSON_ENSURE_ASCII, &text);
     json_decref(object);
     sx_arena_deinit(&arena);

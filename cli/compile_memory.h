@@ -3,6 +3,7 @@
 #ifndef SX_CLI_COMPILE_MEMORY_H
 #define SX_CLI_COMPILE_MEMORY_H
 
+#include "backends/cpu/critical_path.h"
 #include "backends/cpu/memory_map.h"
 #include "backends/cpu/plan.h"
 #include "base/buffer.h"
@@ -22,6 +23,7 @@ typedef struct sx_memory_report {
     sx_cpu_plan *plan;
     int64_t variables, inputs, outputs, constants; /* bytes; constants: packed weights among them */
     int64_t temporaries, least;                    /* least: no placement takes less */
+    sx_cpu_critical_path work;
 } sx_memory_report;
 
 /* Call sx_memory_report_end() also after an error. Errors: those of sx_cpu_plan_create(). */

@@ -110,6 +110,42 @@ static void test_backends_cpu__variables_change_places(void **state)
     end(&f);
 }
 
+/* Where a variable is assigned, subnormal numbers are zeros: they would make steps many times
+ * slower. Elsewhere they stay, and so do the settings of the caller's thread. */
+static void test_backends_cpu__training_steps_flush_subnormals(void **state)
+{
+    (void)state;
+    const float a[3] = {1e-38F, 2e-38F, 4};
+    for (int assigned = 0; assigned < 2; assigned++) {
+        sx_builder *b;
+        sx_graph *g;
+        fixture f;
+        float got[3];
+        assert_ok(sx_builder_create(&b));
+        sx_value x = variable(b, "x");
+        sx_value y = sx_mul(b, x, sx_constant_f32(b, 0.25));
+        sx_output(b, "y", y);
+        if (assigned) {
+            sx_assign(b, "x", y);
+        }
+        assert_ok(sx_builder_finish(b, &g));
+        sx_builder_destroy(b);
+        begin(&f, g, NULL, 1);
+        assert_ok(sx_device_buffer_write(f.args[0], a, false));
+        assert_ok(sx_run_execute(f.run, f.args, f.outputs));
+        for (int i = 0; i < f.executable->n_results; i++) {
+            sx_device_buffer *y_at = f.executable->result_args[i] < 0 ? f.outputs[i] : f.args[0];
+            assert_ok(sx_device_buffer_read(y_at, got));
+#ifdef __SSE__
+            assert_true((got[1] == 0) == (assigned != 0) && got[2] == 1);
+#endif
+        }
+        volatile float here = a[1];
+        assert_true(here * 0.25F > 0);
+        end(&f);
+    }
+}
+
 /* x is assigned first, and its old value is read after that in the program: the update waits. */
 static void test_backends_cpu__an_assigned_variable_may_be_read_later(void **state)
 {
@@ -645,6 +681,7 @@ static void test_backends_cpu__signals_stay_on_the_stack(void **state)
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_backends_cpu__repeated_operands_in_bfloat16),
     cmocka_unit_test(test_backends_cpu__variables_change_places),
+    cmocka_unit_test(test_backends_cpu__training_steps_flush_subnormals),
     cmocka_unit_test(test_backends_cpu__an_assigned_variable_may_be_read_later),
     cmocka_unit_test(test_backends_cpu__an_input_is_an_output),
     cmocka_unit_test(test_backends_cpu__elementwise_chains_are_one_kernel),

@@ -1,6 +1,7 @@
 /* The order of a plan's steps. */
 #include "harness.h"
 
+#include "backends/cpu/critical_path.h"
 #include "backends/cpu/memory_map.h"
 #include "backends/cpu/plan.h"
 #include "training_graph.h"
@@ -41,7 +42,31 @@ static void test_backends_schedule__partial_results_do_not_wait(void **state)
     }
 }
 
+/* What one worker does while the others wait does not become more with the workers, and is a small
+ * part: the gradients' sums, their check and the updates are divided. */
+static void test_backends_schedule__no_serial_part_grows_with_the_workers(void **state)
+{
+    (void)state;
+    sx_graph *g = dense_layers(true);
+    sx_cpu_critical_path few, many;
+    for (int workers = 4; workers <= 64; workers *= 16) {
+        sx_cpu_plan *p;
+        assert_ok(sx_cpu_plan_create(
+            g, &(sx_cpu_plan_options){.batch = 2 * workers, .shards = workers, .workers = workers},
+            &p));
+        assert_ok(sx_cpu_find_critical_path(p, workers == 4 ? &few : &many));
+        sx_cpu_plan_destroy(p);
+    }
+    assert_true(few.all.bytes < many.all.bytes / 8);
+    assert_true(many.path.bytes < few.path.bytes * 1.1);
+    assert_true(many.path.steps < few.path.steps * 1.1);
+    assert_true(many.alone.bytes < few.alone.bytes * 1.1 + (64 << 10));
+    assert_true(few.alone.bytes < few.path.bytes / 10);
+    sx_graph_destroy(g);
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_backends_schedule__no_serial_part_grows_with_the_workers),
     cmocka_unit_test(test_backends_schedule__partial_results_do_not_wait),
 };
 SX_TEST_MAIN(tests)

@@ -17,6 +17,7 @@ ok compile mnist_cnn --memory --batch-size 32 --threads 2 --svg plan.svg
 says_line 'mnist_cnn, train step, float32, batch 32, on the CPU: 2 shards'
 grep -qE '^  temporaries  [0-9.]+ MiB, [0-9.]+ % more than the [0-9.]+ MiB that are alive at once$' out ||
     fail 'the temporaries'
+grep -qE '^  busiest      [0-9]+ steps, [0-9.]+ MiB and [0-9.]+ GFLOP: one of 2 threads$' out || fail 'the busiest thread'
 grep -qE '^most is alive in step [0-9]+ of [0-9]+, ' out || fail 'where most is alive'
 grep -qE '^  2 × 400.0 KiB  float32\[16,10,10,64\] of relu_grad "gradients' out || fail 'the largest value'
 python3 - plan.svg <<'P' || fail 'the picture'

@@ -8,6 +8,7 @@
 #include "backends/cpu/limits.h"
 #include "backends/cpu/onednn2.h"
 #include "backends/cpu/pace.h"
+#include "backends/cpu/subnormal.h"
 #include "backends/profile.h"
 #include "base/checked.h"
 #include "base/clock.h"
@@ -513,18 +514,12 @@ static void keep_event(cpu_run *r, const sx_profile_event *event)
     }
 }
 
-/* Into how many parts `workers` divide a step, of `grain` elements at least; 1: it is not. */
-static int64_t parts_of(const sx_cpu_step *s, int64_t grain, int workers)
-{
-    return workers == 1 || s->range < 2 * grain ? 1 : SX_MIN(s->range / grain, workers);
-}
-
 /* The elements of a step for one of `workers`, none for some if it is small; false: it is too small
  * to be divided, or cannot be. */
 static bool divide(const sx_cpu_step *s, int64_t grain, int worker, int workers, sx_cpu_call *call)
 {
     const int64_t blocks = (s->range + SX_CPU_SPLIT - 1) / SX_CPU_SPLIT;
-    const int64_t parts = parts_of(s, grain, workers);
+    const int64_t parts = sx_cpu_parts_of(s, grain, workers);
     if (parts < 2) {
         return false;
     }
@@ -555,9 +550,9 @@ enum { TEAM_GRAINS = 4 }; /* beginning takes some time */
 /* How many of oneDNN's team run the step, which is not its own; 1: it is too small. */
 static int64_t team_of(const cpu_run *r, const sx_cpu_step *s)
 {
-    return plan_of(r)->team
-               ? parts_of(s, TEAM_GRAINS * s->grain, platform_of(r->head.executable)->workers)
-               : 1;
+    return plan_of(r)->team ? sx_cpu_parts_of(s, TEAM_GRAINS * s->grain,
+                                              platform_of(r->head.executable)->workers)
+                            : 1;
 }
 
 /* All of a step; where oneDNN has a team, by the team, if it is large. */
@@ -964,6 +959,7 @@ static void run_plan(void *user, int worker)
 {
     cpu_run *r = user;
     const sx_cpu_plan *p = plan_of(r);
+    const unsigned before = p->flushes ? sx_subnormals_flush() : 0;
     for (int k = 0; k < p->n_stages; k++) {
         const sx_cpu_stage *stage = &p->stages[k];
         if (stage->sharded) {
@@ -976,6 +972,9 @@ static void run_plan(void *user, int worker)
         if (r->workers > 1 && k + 1 < p->n_stages) {
             sx_pool_barrier(platform_of(r->head.executable)->pool);
         }
+    }
+    if (p->flushes) {
+        sx_subnormals_restore(before);
     }
 }
 
@@ -1103,7 +1102,7 @@ static void count_pieces(cpu_run *r, const sx_cpu_stage *stage)
         const sx_cpu_step *s = &p->steps[0][i], *less = &p->steps[p->n_variants - 1][i];
         sx_kernel_time *row = &r->profile[i];
         const bool common = !stage->sharded && !stage->serial;
-        const int64_t parts = common ? parts_of(s, s->grain, r->workers) : 1;
+        const int64_t parts = common ? sx_cpu_parts_of(s, s->grain, r->workers) : 1;
         row->pieces = row->calls * (parts > 1 ? parts : larger + smaller);
         row->total_flops = (double)row->calls * (larger * s->flops + smaller * less->flops);
         row->total_bytes = (double)row->calls * (larger * s->bytes + smaller * less->bytes);

@@ -33,6 +33,7 @@
 #include "backends/backend.h"
 #include "backends/cpu/shared.h"
 #include "base/arena.h"
+#include "base/checked.h"
 
 enum { SX_CPU_SHARD = 0, SX_CPU_COMMON, SX_CPU_CONST, SX_CPU_KEPT, SX_CPU_ONCE, SX_CPU_ARGS };
 enum { SX_CPU_ALIGN = 64, SX_CPU_LARGE = 64 << 10 }; /* bytes */
@@ -109,6 +110,12 @@ static inline void *sx_cpu_out(const sx_cpu_step *s, const sx_cpu_call *call, in
     return sx_cpu_at(call, s->out[i]);
 }
 
+/* Into how many parts `workers` divide a step, of `grain` elements at least; 1: it is not. */
+static inline int64_t sx_cpu_parts_of(const sx_cpu_step *s, int64_t grain, int workers)
+{
+    return workers == 1 || s->range < 2 * grain ? 1 : SX_MIN(s->range / grain, workers);
+}
+
 static inline bool sx_cpu_has_failed(const sx_cpu_call *call)
 {
     return atomic_load_explicit(call->fault, memory_order_relaxed) != SX_OK;
@@ -174,6 +181,8 @@ typedef struct sx_cpu_plan {
     const int64_t *arg_example_bytes, *out_example_bytes;
     bool parallel; /* enough work to use the pool */
     bool team;     /* one shard of much work: oneDNN may use its own team */
+    bool flushes;  /* a training step: subnormal numbers are zeros (subnormal.h). Not of a team,
+                      whose  threads are not ours: bits would depend on who computes a part */
     bool bf16;     /* some products are of bfloat16 */
     int workers;   /* of the platform */
     double flops;

@@ -63,6 +63,7 @@ PLAIN(join_loops)
 PLAIN(keep_products)
 PLAIN(drop_dead)
 PLAIN(drop_state)
+PLAIN(split_checks)
 #undef PLAIN
 
 static sx_status hoist_products(const sx_graph *g, const sx_cpu_plan_options *o, sx_graph **out)
@@ -82,11 +83,12 @@ static sx_status run_passes(const sx_graph *graph, const sx_cpu_plan_options *o,
     static pass_fn *const passes[] = {
         widen_bf16,     widen_f16, simplify,           fold_constants, merge_equal,
         freeze,         simplify,  round_convolutions, join_loops,     keep_products,
-        hoist_products, drop_dead, drop_state,         drop_dead};
+        hoist_products, drop_dead, drop_state,         drop_dead,      split_checks};
     const bool rounds = frozen && o->bfloat16 && sx_cpu_has_bf16();
     sx_graph *g = NULL;
     for (size_t i = 0; i < sizeof(passes) / sizeof(passes[0]); i++) {
-        if ((passes[i] == freeze && !frozen) || (passes[i] == round_convolutions && !rounds)) {
+        if ((passes[i] == freeze && !frozen) || (passes[i] == round_convolutions && !rounds) ||
+            (passes[i] == split_checks && o->workers < 2)) {
             continue;
         }
         sx_graph *next = NULL;
@@ -141,6 +143,7 @@ static sx_status divide(sx_cpu_planner *p, const sx_cpu_plan_options *o)
     plan->larger = (int)(plan->batch - (plan->shard_max - 1) * plan->shards);
     plan->parallel = plan->shards > 1 && o->workers > 1 && flops >= parallel_flops;
     plan->team = plan->shards == 1 && o->shards <= 0 && o->workers > 1 && plan->flops >= team_flops;
+    plan->flushes = assigns(plan->graph) && !plan->team;
     plan->n_variants = plan->shards > 1 && plan->larger < plan->shards ? 2 : 1;
     for (int i = 0; i < plan->n_variants && plan->shards > 1; i++) {
         sx_spmd program;
@@ -190,6 +193,9 @@ static sx_status describe_ends(sx_cpu_plan *plan)
 }
 
 /* ---- Steps ---- */
+
+/* Elements of a range of three operands, unless a kernel says another number. */
+enum { GRAIN = 8 * 1024 };
 
 sx_status sx_cpu_own(const sx_cpu_site *site, void *object, void (*destroy)(void *))
 {
@@ -306,6 +312,8 @@ static sx_status prepare_combine(sx_cpu_planner *p, const sx_cpu_unit *u, sx_cpu
     s->run = sx_cpu_run_combine;
     s->data = d;
     s->range = d->elems;
+    s->grain = SX_MAX(3 * GRAIN / (plan->shards + 1) / (d->combine == SX_COMBINE_MOMENTS ? 16 : 1),
+                      SX_CPU_SPLIT);
     s->kernel = "combine";
     s->flops = (double)(d->elems * plan->shards);
     s->bytes = (double)(sx_type_bytes(type) * (plan->shards + 1));
@@ -334,8 +342,6 @@ static sx_status prepare_packing(sx_cpu_planner *p, const sx_cpu_unit *u, int va
     s->bytes = (double)((bytes + (int64_t)sizeof(float)) * elems);
     return sx_cpu_prepare_packing(&site, elems, &narrow->form, pack, s);
 }
-
-enum { GRAIN = 8 * 1024 }; /* elements of a range, unless a kernel says another number */
 
 static sx_status prepare_step(sx_cpu_planner *p, const sx_cpu_unit *u, int variant)
 {

@@ -10,7 +10,6 @@
  * target, or nothing is won.
  *
  * What is made again is the same kernel with the same operands, so no bit changes. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "backends/cpu/planner.h"

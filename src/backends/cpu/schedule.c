@@ -206,9 +206,10 @@ static int by_stage(const void *a, const void *b, void *units)
 
 static int64_t unit_bytes(const sx_cpu_planner *p, const sx_cpu_unit *u)
 {
+    const int parts = u->kind == SX_CPU_UNIT_COMBINE ? p->plan->shards : 1;
     int64_t bytes = 0;
     for (int i = 0; i < u->n_in; i++) {
-        bytes += p->values[u->in[i]].bytes;
+        bytes += p->values[u->in[i]].bytes * parts;
     }
     for (int i = 0; i < u->n_out; i++) {
         bytes += p->values[u->out[i]].bytes;

@@ -41,6 +41,9 @@ SX_MUST_USE sx_status sx_pass_simplify(const sx_graph *g, sx_graph **out);
  * behind a convolution, batch norms too, go into its filter and its bias; x sigmoid(x) becomes
  * swish. The new filter is computed from the variables, by nodes. */
 SX_MUST_USE sx_status sx_pass_freeze(const sx_graph *g, sx_graph **out);
+/* Divides checks of many bytes (all_finite) into several, for devices that compute steps at the
+ * same time. */
+SX_MUST_USE sx_status sx_pass_split_checks(const sx_graph *g, sx_graph **out);
 /* Sets frozen[n_values], which is all false, where a value follows from constants and from
  * variables that the graph does not assign. */
 void sx_mark_frozen(const sx_graph *g, bool *frozen);

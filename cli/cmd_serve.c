@@ -23,14 +23,15 @@
 typedef struct options {
     const char *host, *model_name, *model_base_path, *saved_model_tags;
     const char *model_config_file, *monitoring_path, *monitoring_config_file, *version_transition;
-    const char *grpc_socket_path, *ssl_config_file;
+    const char *api_keys_file, *jwks_file, *auth_rules_file, *jwt_issuer, *jwt_audience;
+    const char *grpc_socket_path, *ssl_config_file, *rest_api_ssl_config_file, *json_float_format;
     int64_t port, rest_api_port, rest_api_num_threads, rest_api_timeout_in_ms;
     int64_t max_num_load_retries, max_body_bytes, drain_grace_ms, model_memory_limit;
     int64_t max_request_memory_bytes, max_in_flight_memory_bytes, max_connections;
     int64_t load_retry_interval_micros;
     double file_system_poll_wait_seconds, load_retry_interval_seconds, load_timeout_seconds;
     double model_config_file_poll_wait_seconds, version_drain_timeout_seconds;
-    bool cors, allow_labels, version;
+    bool cors, allow_labels, tensor_content, version;
     const char *unused_text; /* of options without effect */
     bool unused_flag;
     sx_device_args device_args;
@@ -39,7 +40,8 @@ typedef struct options {
 
 /* clang-format off */
 #define NO_EFFECT(option, why)                                                                  \
-    {option, SX_OPTION_STRING, SX_OPT(options, unused_text), why, "VALUE", .no_effect = true}
+    {option, SX_OPTION_STRING, SX_OPT(options, unused_text), why, "VALUE",                     \
+     .empty_is_none = true, .no_effect = true}
 #define FLAG_NO_EFFECT(option, why)                                                             \
     {option, SX_OPTION_FLAG, SX_OPT(options, unused_flag), why, .no_effect = true}
 /* clang-format on */
@@ -52,11 +54,12 @@ static const sx_option rows[] = {
     {"model-name", SX_OPTION_STRING, SX_OPT(options, model_name),
      "name of the model in request URLs", "NAME"},
     {"model-base-path", SX_OPTION_STRING, SX_OPT(options, model_base_path),
-     "directory of the numbered version directories; the highest version is served", "DIR"},
+     "directory of the numbered version directories; the highest version is served", "DIR",
+     .empty_is_none = true},
     {"model-config-file", SX_OPTION_STRING, SX_OPT(options, model_config_file),
      "text of a ModelServerConfig: the models to serve, instead of the two above; read again on "
      "SIGHUP",
-     "FILE"},
+     "FILE", .empty_is_none = true},
     {"model-config-file-poll-wait-seconds", SX_OPTION_FLOAT,
      SX_OPT(options, model_config_file_poll_wait_seconds),
      "seconds between looks at that file; 0: none", "SECONDS", .max = 1e6},
@@ -69,12 +72,32 @@ static const sx_option rows[] = {
     {"rest-api-port", SX_OPTION_INT, SX_OPT(options, rest_api_port),
      "port of the REST API; 0: any free port", "PORT", .min = 0, .max = 65535},
     {"grpc-socket-path", SX_OPTION_STRING, SX_OPT(options, grpc_socket_path),
-     "UNIX socket for gRPC", "FILE"},
+     "UNIX socket for gRPC", "FILE", .empty_is_none = true},
     {"ssl-config-file", SX_OPTION_STRING, SX_OPT(options, ssl_config_file),
      "TLS on the port and the socket of gRPC: an SSLConfig in text format, whose server_key, "
      "server_cert and custom_ca are PEM texts or names of files with them, which are loaded again "
      "when they change; with client_verify, clients need a certificate",
-     "FILE"},
+     "FILE", .empty_is_none = true},
+    {"rest-api-ssl-config-file", SX_OPTION_STRING, SX_OPT(options, rest_api_ssl_config_file),
+     "the same on the port of the REST API, which is plain without it", "FILE",
+     .empty_is_none = true},
+    {"api-keys-file", SX_OPTION_STRING, SX_OPT(options, api_keys_file),
+     "lines of NAME KEY, or NAME sha256:HEX: requests need one of these keys, in the header "
+     "Authorization: Bearer KEY or X-API-Key; read again when it changes",
+     "FILE", .empty_is_none = true},
+    {"jwks-file", SX_OPTION_STRING, SX_OPT(options, jwks_file),
+     "a JSON web key set: requests need a token signed by one of its keys, in the header "
+     "Authorization: Bearer TOKEN; read again when it changes",
+     "FILE", .empty_is_none = true},
+    {"jwt-issuer", SX_OPTION_STRING, SX_OPT(options, jwt_issuer), "what a token's iss has to be",
+     "NAME", .empty_is_none = true},
+    {"jwt-audience", SX_OPTION_STRING, SX_OPT(options, jwt_audience),
+     "what a token's aud has to be, or have", "NAME", .empty_is_none = true},
+    {"auth-rules-file", SX_OPTION_STRING, SX_OPT(options, auth_rules_file),
+     "lines of IDENTITY MODEL...: who may call which models, where an identity is key:NAME, "
+     "jwt:SUBJECT, cert:NAME of a client's certificate, or *, and * stands for every model; read "
+     "again when it changes",
+     "FILE", .empty_is_none = true},
     {"host", SX_OPTION_STRING, SX_OPT(options, host), "address to listen on; default: all",
      "ADDRESS"},
 
@@ -127,10 +150,15 @@ static const sx_option rows[] = {
      "maximum time to wait for running requests when stopping", "MS", .min = 1, .max = 1e9},
     {"rest-api-enable-cors-support", SX_OPTION_FLAG, SX_OPT(options, cors),
      "allow requests from pages of other origins"},
+    {"json-float-format", SX_OPTION_CHOICE, SX_OPT(options, json_float_format),
+     "floats in JSON: the fewest digits that read back, or TensorFlow Serving's bytes",
+     .choices = "shortest|tfs"},
+    {"enable-serialization-as-tensor-content", SX_OPTION_FLAG, SX_OPT(options, tensor_content),
+     "Predict over gRPC answers with bytes (tensor_content), not with lists of values"},
     {"monitoring-path", SX_OPTION_STRING, SX_OPT(options, monitoring_path),
      "URL path of the metrics, in Prometheus text format; empty: no metrics", "URL_PATH"},
     {"monitoring-config-file", SX_OPTION_STRING, SX_OPT(options, monitoring_config_file),
-     "text of a MonitoringConfig: gives that path instead", "FILE"},
+     "text of a MonitoringConfig: gives that path instead", "FILE", .empty_is_none = true},
 
     {"tensorflow-intra-op-parallelism", SX_OPTION_INT, SX_OPT(options, device_args.threads),
      "the same as --threads; 0: all CPUs", "N", .max = 4096,
@@ -154,7 +182,6 @@ static const sx_option rows[] = {
     FLAG_NO_EFFECT("enable-signature-method-name-check",
                    "each API checks the tensors of the signature instead"),
     FLAG_NO_EFFECT("remove-unused-fields-from-bundle-metagraph", "they are never kept"),
-    FLAG_NO_EFFECT("enable-serialization-as-tensor-content", "outputs are sent as typed values"),
     FLAG_NO_EFFECT("enable-profiler", "`sextant profile` measures a model"),
     NO_EFFECT("tensorflow-inter-op-parallelism", no_tensorflow),
     NO_EFFECT("tensorflow-session-config-file", no_tensorflow),
@@ -181,6 +208,7 @@ static const options defaults = {
     .load_retry_interval_seconds = 60,
     .load_timeout_seconds = 300,
     .version_transition = "availability_preserving",
+    .json_float_format = "shortest",
     .version_drain_timeout_seconds = 60,
     .monitoring_path = "/monitoring/prometheus/metrics",
 };
@@ -199,6 +227,12 @@ static void fill_config(const options *o, sx_server_config *c)
         .port = (int)o->port,
         .grpc_socket_path = o->grpc_socket_path,
         .ssl_config_file = o->ssl_config_file,
+        .rest_api_ssl_config_file = o->rest_api_ssl_config_file,
+        .auth = {.api_keys_file = o->api_keys_file,
+                 .jwks_file = o->jwks_file,
+                 .rules_file = o->auth_rules_file,
+                 .jwt_issuer = o->jwt_issuer,
+                 .jwt_audience = o->jwt_audience},
         .rest_api_num_threads = (int)o->rest_api_num_threads,
         .rest_api_timeout_in_ms = (int)o->rest_api_timeout_in_ms,
         .rest_api_enable_cors_support = o->cors,
@@ -216,6 +250,9 @@ static void fill_config(const options *o, sx_server_config *c)
                                            ? (double)o->load_retry_interval_micros * 1e-6
                                            : o->load_retry_interval_seconds,
         .load_timeout_seconds = o->load_timeout_seconds,
+        .json_float_format =
+            strcmp(o->json_float_format, "tfs") == 0 ? SX_FLOAT_TFS : SX_FLOAT_SHORTEST,
+        .enable_serialization_as_tensor_content = o->tensor_content,
         .monitoring_path = o->monitoring_path,
         .max_body_bytes = (size_t)o->max_body_bytes,
         .max_request_memory_bytes = (size_t)o->max_request_memory_bytes,
@@ -236,11 +273,12 @@ static void on_hangup(int number)
 
 static void print_url(sx_server *server, const options *o)
 {
+    const char *scheme = o->rest_api_ssl_config_file != NULL ? "https" : "http";
     if (o->model_config_file != NULL) {
-        printf("Serving the models of %s at http://localhost:%d/v1/models/NAME\n",
-               o->model_config_file, sx_server_rest_port(server));
+        printf("Serving the models of %s at %s://localhost:%d/v1/models/NAME\n",
+               o->model_config_file, scheme, sx_server_rest_port(server));
     } else {
-        printf("Serving %s at http://localhost:%d/v1/models/%s\n", o->model_name,
+        printf("Serving %s at %s://localhost:%d/v1/models/%s\n", o->model_name, scheme,
                sx_server_rest_port(server), o->model_name);
     }
     fflush(stdout);

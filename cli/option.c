@@ -313,6 +313,9 @@ static sx_status set_value(sx_invocation *inv, found f, const char *text)
     void *field = (char *)f.table->values + f.row->offset;
     sx_option row = *f.row;
     row.name = f.typed; /* errors show the name as typed */
+    if (text[0] == '\0' && f.row->empty_is_none) {
+        return SX_OK;
+    }
     if (text[0] == '\0' && sx_option_is_path(f.row)) {
         /* Names are appended to it: it would mean the current directory, or /. */
         return sx_error(SX_INVALID_ARGUMENT, "--%s: empty path", f.typed);

@@ -43,9 +43,10 @@ typedef struct sx_option {
     double min, max;     /* INT and FLOAT; both 0 = any; max 0 = no maximum */
     sx_option_word word; /* INT, SIZE: a word that may be given instead */
     bool required;
-    bool no_effect;    /* accepted for the sake of another program's users; `help` says why */
-    const char *group; /* heading in --help above this row */
-    char letter;       /* of a flag: 'q' for -q; 0 = none */
+    bool empty_is_none; /* STRING: an empty word is as if it had not been given */
+    bool no_effect;     /* accepted for the sake of another program's users; `help` says why */
+    const char *group;  /* heading in --help above this row */
+    char letter;        /* of a flag: 'q' for -q; 0 = none */
 } sx_option;
 
 #define SX_OPT(struct_type, field) .offset = offsetof(struct_type, field)

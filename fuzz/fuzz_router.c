@@ -16,9 +16,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const sx_http_text path = {space + 1, size - method.size - 1};
     sx_route route;
     sx_route_parse(method, path, "/metrics", &route);
-    const bool of_model = route.kind >= SX_ROUTE_STATUS && route.kind <= SX_ROUTE_REGRESS;
+    const bool of_model = (route.kind >= SX_ROUTE_STATUS && route.kind <= SX_ROUTE_REGRESS) ||
+                          (route.kind >= SX_ROUTE_V2_MODEL && route.kind <= SX_ROUTE_V2_INFER);
     if (!memchr(route.model, '\0', SX_ROUTE_NAME) || !memchr(route.label, '\0', SX_ROUTE_NAME) ||
-        route.version < -1 || route.kind > SX_ROUTE_OPTIONS || (of_model && !route.model[0])) {
+        route.version < -1 || route.kind > SX_ROUTE_V2_INDEX || (of_model && !route.model[0])) {
         abort();
     }
     return 0;

@@ -223,9 +223,10 @@ void sx_http_conn_linger(sx_http_conn *conn)
 
 /* ---- Requests ---- */
 
-void sx_http_exchange_init(sx_http_exchange *exchange, sx_http_worker *worker)
+void sx_http_exchange_init(sx_http_exchange *exchange, sx_http_worker *worker, const char *peer)
 {
     exchange->worker = worker;
+    exchange->peer = peer;
     sx_budget_init(&exchange->budget, "one request", worker->config->max_request_bytes,
                    worker->config->memory);
 }
@@ -318,6 +319,11 @@ sx_budget *sx_http_request_budget(sx_http_exchange *exchange)
 void *sx_http_request_scratch(sx_http_exchange *exchange)
 {
     return exchange->scratch;
+}
+
+const char *sx_http_request_peer(const sx_http_exchange *exchange)
+{
+    return exchange->peer[0] != '\0' ? exchange->peer : NULL;
 }
 
 void sx_http_respond(sx_http_exchange *exchange, const sx_http_response *response)

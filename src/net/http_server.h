@@ -101,6 +101,8 @@ const sx_http_head *sx_http_request_head(const sx_http_exchange *exchange);
 sx_bytes sx_http_request_body(const sx_http_exchange *exchange); /* still content-encoded */
 /* The number of the loop whose thread runs the handler, in [0, loops): for per-thread state. */
 int sx_http_request_loop(const sx_http_exchange *exchange);
+/* The common name in the client's certificate, which the TLS port has verified; NULL: none. */
+const char *sx_http_request_peer(const sx_http_exchange *exchange);
 /* Tells the handler to stop: at the request's deadline, or when the peer has closed its connection
  * (or its sending half, which looks the same). The handler must still respond. */
 const sx_cancel *sx_http_request_cancel(const sx_http_exchange *exchange);
@@ -112,14 +114,14 @@ sx_budget *sx_http_request_budget(sx_http_exchange *exchange);
 
 /* Memory for the handler's own state of the request, zeroed, so that queuing needs no allocation.
  */
-enum { SX_HTTP_SCRATCH = 192 };
+enum { SX_HTTP_SCRATCH = 512 };
 void *sx_http_request_scratch(sx_http_exchange *exchange);
 
 typedef struct sx_http_response {
     int status;
-    const char *content_type; /* static; NULL = none */
-    const char *headers; /* more header lines, each with CRLF; static or outliving the call; NULL */
-    char *body;          /* from sx_alloc; always takes ownership; NULL = empty */
+    const char *content_type; /* static, or in the exchange's scratch memory; NULL = none */
+    const char *headers;      /* more header lines, each with CRLF; likewise */
+    char *body;               /* from sx_alloc; always takes ownership; NULL = empty */
     size_t body_size;
     int retry_after_s; /* a Retry-After header; 0 = none */
     /* The next fields are HTTP/2's. So many bytes behind the body, in the same block, are header

@@ -28,6 +28,23 @@ static int tls_errno(SSL *tls, int result)
     }
 }
 
+static void name_peer(sx_transport *transport)
+{
+    X509 *certificate = SSL_get0_peer_certificate(transport->tls);
+    if (certificate == NULL || SSL_get_verify_result(transport->tls) != X509_V_OK) {
+        return;
+    }
+    X509_NAME *subject = X509_get_subject_name(certificate);
+    const int size = X509_NAME_get_text_by_NID(subject, NID_commonName, NULL, 0);
+    if (size <= 0 || size >= SX_TRANSPORT_PEER) {
+        return;
+    }
+    X509_NAME_get_text_by_NID(subject, NID_commonName, transport->peer, SX_TRANSPORT_PEER);
+    if (strlen(transport->peer) != (size_t)size) { /* a NUL in it would end another name early */
+        transport->peer[0] = '\0';
+    }
+}
+
 sx_handshake sx_transport_handshake(sx_transport *transport)
 {
     if (transport->tls == NULL) {
@@ -35,6 +52,7 @@ sx_handshake sx_transport_handshake(sx_transport *transport)
     }
     const int result = SSL_do_handshake(transport->tls);
     if (result == 1) {
+        name_peer(transport);
         return SX_HANDSHAKE_DONE;
     }
     const int error = SSL_get_error(transport->tls, result);

@@ -9,9 +9,13 @@
 
 struct ssl_st; /* OpenSSL's SSL */
 
+enum { SX_TRANSPORT_PEER = 128 };
+
 typedef struct sx_transport {
     int fd;
     struct ssl_st *tls; /* NULL = plain */
+    /* The common name in the peer's certificate, once that has been verified; "": none. */
+    char peer[SX_TRANSPORT_PEER];
 } sx_transport;
 
 typedef enum sx_handshake {

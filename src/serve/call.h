@@ -14,6 +14,7 @@
 #include <stddef.h>
 
 #include "net/http_server.h"
+#include "serve/auth.h"
 #include "serve/executor.h"
 #include "serve/manager.h"
 
@@ -22,6 +23,7 @@ typedef struct sx_calls sx_calls;
 /* A zero takes the default in the comment. */
 typedef struct sx_calls_config {
     sx_manager *manager;   /* required; borrowed until destroy */
+    sx_auth *auth;         /* who may call a model; NULL: everybody; likewise */
     int threads;           /* as many as processors */
     size_t max_queued;     /* 1024 */
     size_t max_body_bytes; /* required: of a message, after decompression */
@@ -46,9 +48,13 @@ typedef struct sx_call {
     sx_served *servable;
     int64_t arrived_ns, begun_ns;
     bool on_executor;
+    sx_metric_api api; /* for the metrics */
+    sx_entrypoint entrypoint;
+    bool uncounted; /* no request in the metrics */
 } sx_call;
 
-/* Acquires a version for the call. Errors: those of sx_manager_acquire; they are counted. */
+/* Acquires a version for the call. Errors: those of sx_auth_check and sx_manager_acquire; the
+ * latter are counted. */
 SX_MUST_USE sx_status sx_call_acquire(sx_call *call, const sx_model_spec *spec);
 /* Runs the call's function: at once, on the loop's thread, or on the executor; `worker` is its
  * thread, or sx_calls_threads() + loop. Without a version, which the function then acquires: always

@@ -391,6 +391,23 @@ sx_status sx_manager_status(sx_manager *manager, const char *name, int64_t versi
     return version == SX_LATEST_VERSION ? SX_OK : pick_version(name, version, out_rows, out_count);
 }
 
+sx_status sx_manager_names(sx_manager *manager, sx_arena *arena, const char ***out_names,
+                           size_t *out_count)
+{
+    pthread_rwlock_rdlock(&manager->lock);
+    const size_t count = manager->set.count;
+    const char **names = sx_arena_array(arena, count + 1, const char *);
+    bool complete = names != NULL;
+    for (size_t i = 0; complete && i < count; i++) {
+        names[i] = sx_arena_strdup(arena, sx_lifecycle_name(manager->set.models[i].lifecycle));
+        complete = names[i] != NULL;
+    }
+    pthread_rwlock_unlock(&manager->lock);
+    *out_names = names;
+    *out_count = count;
+    return complete ? SX_OK : sx_no_memory("for the names of %zu models", count);
+}
+
 bool sx_manager_ready(sx_manager *manager)
 {
     bool ready = true;

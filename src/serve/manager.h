@@ -66,6 +66,10 @@ SX_MUST_USE sx_status sx_manager_status(sx_manager *manager, const char *name, i
                                         sx_arena *arena, sx_version_status **out_rows,
                                         size_t *out_count);
 
+/* The names of the models, in the order of the set, in `arena`. */
+SX_MUST_USE sx_status sx_manager_names(sx_manager *manager, sx_arena *arena,
+                                       const char ***out_names, size_t *out_count);
+
 /* Whether a version of every model is served. */
 bool sx_manager_ready(sx_manager *manager);
 /* Waits for that, or until it cannot be hoped for, at most `timeout_ms`; returns whether it is so.

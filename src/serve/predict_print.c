@@ -103,14 +103,18 @@ static char *print_like_tfs(char *at, double value, int digits, bool reads_back)
     return end;
 }
 
-static char *number_f32(const struct printer *p, char *at, size_t index)
+char *sx_json_print_f32(char *at, float value, sx_float_format format)
 {
-    const float value = ((const float *)p->tensor->data)[index];
-    if (p->format == SX_FLOAT_SHORTEST || !isfinite(value)) {
+    if (format == SX_FLOAT_SHORTEST || !isfinite(value)) {
         return sx_print_f32(at, value);
     }
     snprintf(at, SX_NUMBER_TEXT, "%.6g", (double)value);
     return print_like_tfs(at, (double)value, 9, strtof(at, NULL) == value);
+}
+
+static char *number_f32(const struct printer *p, char *at, size_t index)
+{
+    return sx_json_print_f32(at, ((const float *)p->tensor->data)[index], p->format);
 }
 
 static char *number_f64(const struct printer *p, char *at, size_t index)
@@ -361,5 +365,17 @@ sx_status sx_predict_print(const sx_serve_signature *signature, const sx_tensor 
         print_row_objects(signature, printers, rows, out);
     }
     sx_buf_puts(out, row ? "\n    ]\n}" : "\n}");
+    return sx_cancel_requested(cancel) ? sx_cancel_check(cancel) : sx_buf_status(out);
+}
+
+sx_status sx_predict_print_numbers(const sx_tensor *tensor, sx_float_format format,
+                                   const sx_cancel *cancel, sx_buf *out)
+{
+    struct printer printer;
+    const sx_serve_tensor info = {.name = ""};
+    SX_TRY(make_printer(&info, tensor, format, cancel, out, &printer));
+    sx_buf_putc(out, '[');
+    print_numbers(&printer, 0, (size_t)sx_type_elems(&tensor->type));
+    sx_buf_putc(out, ']');
     return sx_cancel_requested(cancel) ? sx_cancel_check(cancel) : sx_buf_status(out);
 }

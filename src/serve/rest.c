@@ -10,7 +10,11 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "io/compress.h"
+#include "serve/inference_json.h"
+#include "serve/kserve_rest.h"
 #include "serve/metrics.h"
+#include "serve/rest_bodies.h"
+#include "serve/rest_call.h"
 #include "serve/rest_pages.h"
 #include "serve/router.h"
 
@@ -39,14 +43,7 @@ struct sx_rest {
     const sx_http_server *server;
 };
 
-/* A running predict request; stored in the exchange's scratch memory. */
-struct predict_job {
-    sx_call call; /* must be first: converted by address */
-    sx_rest *rest;
-    int http_status; /* of an error; 0 = derived from its code */
-};
-_Static_assert(sizeof(struct predict_job) <= SX_HTTP_SCRATCH,
-               "the job must fit the scratch memory");
+_Static_assert(sizeof(sx_rest_call) <= SX_HTTP_SCRATCH, "the call must fit the scratch memory");
 
 /* ---- Answers ---- */
 
@@ -74,16 +71,19 @@ static int http_status(sx_code code)
     return (int)code >= 0 && (int)code < SX_METRIC_CODES ? statuses[code] : 500;
 }
 
-/* Sends `body` and empties it. */
-static void respond_as(const sx_rest *rest, sx_http_exchange *exchange, int http_status,
-                       const char *content_type, sx_buf *body)
+static bool is_cross_origin(const sx_rest *rest, const sx_http_exchange *exchange)
 {
-    const bool cross_origin =
-        rest->config.cors &&
-        sx_http_header_get(sx_http_request_head(exchange), "Origin").data != NULL;
-    sx_http_response response = {.status = http_status,
-                                 .content_type = content_type,
-                                 .headers = cross_origin ? cors_headers : NULL};
+    return rest->config.cors &&
+           sx_http_header_get(sx_http_request_head(exchange), "Origin").data != NULL;
+}
+
+static void respond(sx_http_exchange *exchange, int http_status, const char *content_type,
+                    const char *headers, sx_buf *body)
+{
+    static const char challenge[] = "WWW-Authenticate: Bearer\r\n";
+    headers = http_status == 401 ? challenge : headers;
+    sx_http_response response = {
+        .status = http_status, .content_type = content_type, .headers = headers};
     response.retry_after_s = http_status == 429 || http_status == 503 ? RETRY_AFTER_S : 0;
     response.body = sx_buf_take(body, &response.body_size);
     if (response.body == NULL) { /* out of memory: send only the status code */
@@ -94,40 +94,46 @@ static void respond_as(const sx_rest *rest, sx_http_exchange *exchange, int http
     sx_http_respond(exchange, &response);
 }
 
+void sx_rest_respond(const sx_rest *rest, sx_http_exchange *exchange, int http_status,
+                     const char *content_type, sx_buf *body)
+{
+    respond(exchange, http_status, content_type,
+            is_cross_origin(rest, exchange) ? cors_headers : NULL, body);
+}
+
 static void respond_message(const sx_rest *rest, sx_http_exchange *exchange, int http_status,
                             const char *message)
 {
     sx_buf body;
     sx_buf_init(&body, 64 * 1024);
     sx_rest_print_error(&body, message);
-    respond_as(rest, exchange, http_status, json_type, &body);
+    sx_rest_respond(rest, exchange, http_status, json_type, &body);
 }
 
-/* Takes the status. */
-static void respond_error(const sx_rest *rest, sx_http_exchange *exchange, sx_status status)
+void sx_rest_respond_error(const sx_rest *rest, sx_http_exchange *exchange, sx_status status)
 {
     respond_message(rest, exchange, http_status(sx_status_code(status)), sx_status_message(status));
     sx_status_free(status);
 }
 
-/* ---- Predict ---- */
+/* ---- Predict, classify, regress ---- */
 
 /* The body as JSON text: as received, or decompressed into `inflated`. What a client can make the
  * server decompress and parse is bounded by what it sent: deflate expands up to 1028 times. */
-static sx_status plain_body(struct predict_job *job, sx_buf *inflated, sx_bytes *out_body)
+static sx_status plain_body(sx_rest_call *call, sx_buf *inflated, sx_bytes *out_body)
 {
-    *out_body = sx_http_request_body(job->call.exchange);
-    if (sx_http_request_head(job->call.exchange)->coding == SX_HTTP_IDENTITY) {
+    *out_body = sx_http_request_body(call->call.exchange);
+    if (sx_http_request_head(call->call.exchange)->coding == SX_HTTP_IDENTITY) {
         return SX_OK;
     }
-    const size_t max_bytes = sx_calls_max_body_bytes(job->call.calls), received = out_body->size;
+    const size_t max_bytes = sx_calls_max_body_bytes(call->call.calls), received = out_body->size;
     const size_t by_ratio = SX_MAX(received * INFLATE_RATIO, (size_t)INFLATE_FREE_BYTES);
     sx_status status = sx_inflate_all(SX_CODEC_GZIP, *out_body, SX_MIN(max_bytes, by_ratio),
                                       "gzip body", inflated);
     if (sx_status_code(status) == SX_DATA_LOSS) { /* a client error */
-        job->http_status = 400;
+        call->http_status = 400;
     } else if (inflated->size > by_ratio && by_ratio < max_bytes) {
-        job->http_status = 413;
+        call->http_status = 413;
         sx_status_free(status);
         status =
             sx_error(SX_RESOURCE_EXHAUSTED,
@@ -136,42 +142,87 @@ static sx_status plain_body(struct predict_job *job, sx_buf *inflated, sx_bytes 
                      received, by_ratio, (int)INFLATE_RATIO, (int)INFLATE_FREE_BYTES);
     } else if (sx_status_code(status) == SX_RESOURCE_EXHAUSTED &&
                !sx_budget_refused(inflated->budget)) {
-        job->http_status = 413;
+        call->http_status = 413;
     }
     *out_body = (sx_bytes){sx_buf_text(inflated), inflated->size};
     return status;
 }
 
-/* Writes the response body to `out`. `arena` and `inflated` are used until then. */
-static sx_status predict(struct predict_job *job, struct context *context, sx_arena *arena,
-                         sx_buf *inflated, sx_buf *out)
+/* TensorFlow Serving's predict, in JSON. */
+static sx_status predict(sx_rest_call *call, sx_bytes body, sx_predict_slots *slots,
+                         sx_arena *arena, sx_buf *out)
 {
-    sx_bytes body;
     sx_predict_request request;
     sx_tensor *outputs = NULL;
     size_t signature_count = 0;
     const sx_serve_signature *signatures =
-        sx_served_signatures(job->call.servable, &signature_count);
-    const sx_cancel *cancel = sx_http_request_cancel(job->call.exchange);
-    SX_TRY(sx_cancel_check(cancel));
-    SX_TRY(plain_body(job, inflated, &body));
-    SX_TRY(sx_predict_parse(body, signatures, signature_count, arena, &context->slots, &request));
-    SX_TRY(sx_cancel_check(cancel));
-    sx_status status = sx_call_run(&job->call, request.signature, request.inputs, arena, &outputs);
-    if (sx_status_code(status) == SX_DATA_LOSS) { /* a corrupt image in the request */
-        job->http_status = 400;
+        sx_served_signatures(call->call.servable, &signature_count);
+    SX_TRY(sx_predict_parse(body, signatures, signature_count, arena, slots, &request));
+    SX_TRY(sx_rest_call_run(call, request.signature, request.inputs, arena, &outputs));
+    return sx_predict_print(request.signature, outputs, request.row,
+                            call->rest->config.float_format,
+                            sx_http_request_cancel(call->call.exchange), out);
+}
+
+/* Classify and Regress. */
+static sx_status infer_examples(sx_rest_call *call, sx_bytes body, sx_predict_slots *slots,
+                                sx_arena *arena, sx_buf *out)
+{
+    const sx_inference_method method = call->call.api == SX_API_CLASSIFY ? SX_CLASSIFY : SX_REGRESS;
+    const sx_serve_signature *signature = NULL;
+    sx_inference_request request;
+    sx_inference_result result;
+    sx_tensor *outputs = NULL;
+    size_t count = 0;
+    const sx_serve_signature *signatures = sx_served_signatures(call->call.servable, &count);
+    (void)slots;
+    SX_TRY(sx_inference_parse(body, arena, &request));
+    SX_TRY(sx_inference_find(method, signatures, count, request.signature, &signature));
+    const size_t examples = (size_t)request.examples.type.dims[0];
+    sx_metrics_add_examples(sx_served_metrics(call->call.servable), examples);
+    SX_TRY(sx_rest_call_run(call, signature, &request.examples, arena, &outputs));
+    SX_TRY(sx_inference_read(method, signature, outputs, examples, &result));
+    return sx_inference_print_json(&result, call->rest->config.float_format,
+                                   sx_http_request_cancel(call->call.exchange), out);
+}
+
+sx_status sx_rest_call_run(sx_rest_call *call, const sx_serve_signature *signature,
+                           const sx_tensor *inputs, sx_arena *arena, sx_tensor **out_outputs)
+{
+    SX_TRY(sx_cancel_check(sx_http_request_cancel(call->call.exchange)));
+    sx_status status = sx_call_run(&call->call, signature, inputs, arena, out_outputs);
+    if (sx_status_code(status) == SX_DATA_LOSS) { /* a corrupt image or example in the request */
+        call->http_status = 400;
     }
-    SX_TRY(status);
-    return sx_predict_print(request.signature, outputs, request.row, job->rest->config.float_format,
-                            cancel, out);
+    return status;
+}
+
+sx_float_format sx_rest_float_format(const sx_rest *rest)
+{
+    return rest->config.float_format;
+}
+
+sx_manager *sx_rest_manager(const sx_rest *rest)
+{
+    return sx_calls_manager(rest->config.calls);
+}
+
+/* Reads the body, lets the method answer. `arena` and `inflated` are used until then. */
+static sx_status answer(sx_rest_call *call, struct context *context, sx_arena *arena,
+                        sx_buf *inflated, sx_buf *out)
+{
+    sx_bytes body;
+    SX_TRY(sx_cancel_check(sx_http_request_cancel(call->call.exchange)));
+    SX_TRY(plain_body(call, inflated, &body));
+    return call->method(call, body, &context->slots, arena, out);
 }
 
 /* The HTTP status of an error; adds the budget's figures to the message. */
-static int explain_error(const struct predict_job *job, sx_status *status)
+static int explain_error(const sx_rest_call *call, sx_status *status)
 {
     const sx_code code = sx_status_code(*status);
-    if (job->http_status) {
-        return job->http_status;
+    if (call->http_status) {
+        return call->http_status;
     }
     if (code == SX_CANCELLED || code == SX_DEADLINE_EXCEEDED) {
         sx_status_free(*status);
@@ -180,37 +231,63 @@ static int explain_error(const struct predict_job *job, sx_status *status)
                                ? "the client closed the connection before the response was ready"
                                : "request timed out");
     }
-    if (!sx_call_explain_budget(&job->call, status)) {
+    if (!sx_call_explain_budget(&call->call, status)) {
         return http_status(code);
     }
-    return sx_budget_never_fits(sx_http_request_budget(job->call.exchange)) ? 413 : 429;
+    return sx_budget_never_fits(sx_http_request_budget(call->call.exchange)) ? 413 : 429;
 }
 
-static void run_predict(sx_executor_job *base, int worker)
+static void run_call(sx_executor_job *base, int worker)
 {
-    struct predict_job *job = (struct predict_job *)base;
-    sx_rest *rest = job->rest;
-    sx_http_exchange *exchange = job->call.exchange;
+    sx_rest_call *call = (sx_rest_call *)base;
+    sx_rest *rest = call->rest;
+    sx_http_exchange *exchange = call->call.exchange;
     struct context *context = &rest->contexts[worker];
     sx_arena arena;
     sx_buf inflated, out;
     sx_arena_init(&arena, 0);
-    sx_buf_init(&inflated, sx_calls_max_body_bytes(job->call.calls) + INFLATE_SLACK);
+    sx_buf_init(&inflated, sx_calls_max_body_bytes(call->call.calls) + INFLATE_SLACK);
     sx_buf_init(&out, SIZE_MAX / 4); /* limited by the budget */
     arena.budget = inflated.budget = out.budget = sx_http_request_budget(exchange);
-    job->call.begun_ns = sx_now_ns();
-    sx_status status = predict(job, context, &arena, &inflated, &out);
-    const int http_status = status == SX_OK ? 200 : explain_error(job, &status);
-    sx_call_end(&job->call, sx_status_code(status));
+    call->call.begun_ns = sx_now_ns();
+    sx_status status = answer(call, context, &arena, &inflated, &out);
+    const int http_status = status == SX_OK ? 200 : explain_error(call, &status);
+    sx_call_end(&call->call, sx_status_code(status));
     sx_arena_deinit(&arena);
     sx_buf_deinit(&inflated);
     sx_predict_slots_trim(&context->slots);
-    if (status == SX_OK) { /* the job must not be used after the response */
-        respond_as(rest, exchange, http_status, json_type, &out);
-    } else {
+    if (status != SX_OK) {
         sx_buf_deinit(&out);
         respond_message(rest, exchange, http_status, sx_status_message(status));
         sx_status_free(status);
+        return;
+    }
+    if (is_cross_origin(rest, exchange)) {
+        snprintf(call->headers + strlen(call->headers),
+                 sizeof(call->headers) - strlen(call->headers), "%s", cors_headers);
+    }
+    respond(exchange, http_status, call->content_type, call->headers, &out);
+}
+
+void sx_rest_call_begin(sx_rest *rest, sx_http_exchange *exchange, const sx_model_spec *spec,
+                        sx_metric_api api, sx_rest_method *method)
+{
+    sx_rest_call *call = sx_http_request_scratch(exchange);
+    *call = (sx_rest_call){.call = {.job = {.fn = run_call},
+                                    .calls = rest->config.calls,
+                                    .exchange = exchange,
+                                    .arrived_ns = sx_now_ns(),
+                                    .api = api,
+                                    .entrypoint = SX_ENTRY_REST},
+                           .rest = rest,
+                           .method = method};
+    snprintf(call->content_type, sizeof(call->content_type), "%s", json_type);
+    sx_status status = sx_call_acquire(&call->call, spec);
+    if (status == SX_OK) {
+        status = sx_call_submit(&call->call);
+    }
+    if (status != SX_OK) {
+        sx_rest_respond_error(rest, exchange, status);
     }
 }
 
@@ -223,20 +300,17 @@ static sx_model_spec spec_of(const sx_route *route)
 
 static void handle_predict(sx_rest *rest, sx_http_exchange *exchange, const sx_route *route)
 {
-    struct predict_job *job = sx_http_request_scratch(exchange);
-    *job = (struct predict_job){.call = {.job = {.fn = run_predict},
-                                         .calls = rest->config.calls,
-                                         .exchange = exchange,
-                                         .arrived_ns = sx_now_ns()},
-                                .rest = rest};
     const sx_model_spec spec = spec_of(route);
-    sx_status status = sx_call_acquire(&job->call, &spec);
-    if (status == SX_OK) {
-        status = sx_call_submit(&job->call);
-    }
-    if (status != SX_OK) {
-        respond_error(rest, exchange, status);
-    }
+    sx_rest_method *other = sx_rest_method_of(sx_http_request_head(exchange));
+    sx_rest_call_begin(rest, exchange, &spec, SX_API_PREDICT, other != NULL ? other : predict);
+}
+
+static void handle_examples(sx_rest *rest, sx_http_exchange *exchange, const sx_route *route)
+{
+    const sx_model_spec spec = spec_of(route);
+    sx_rest_call_begin(rest, exchange, &spec,
+                       route->kind == SX_ROUTE_CLASSIFY ? SX_API_CLASSIFY : SX_API_REGRESS,
+                       infer_examples);
 }
 
 /* ---- The other routes ---- */
@@ -278,10 +352,10 @@ static void handle_page(sx_rest *rest, sx_http_exchange *exchange, const sx_rout
     sx_arena_deinit(&arena);
     if (status != SX_OK) {
         sx_buf_deinit(&body);
-        respond_error(rest, exchange, status);
+        sx_rest_respond_error(rest, exchange, status);
         return;
     }
-    respond_as(rest, exchange, 200, json_type, &body);
+    sx_rest_respond(rest, exchange, 200, json_type, &body);
 }
 
 static void handle_ready(sx_rest *rest, sx_http_exchange *exchange, const sx_route *route)
@@ -292,7 +366,7 @@ static void handle_ready(sx_rest *rest, sx_http_exchange *exchange, const sx_rou
     sx_buf_init(&body, 0);
     sx_buf_printf(&body, "{\"%s\": %s}\n", route->kind == SX_ROUTE_READY ? "ready" : "live",
                   ready ? "true" : "false");
-    respond_as(rest, exchange, ready ? 200 : 503, json_type, &body);
+    sx_rest_respond(rest, exchange, ready ? 200 : 503, json_type, &body);
 }
 
 static void print_server_metrics(const sx_rest *rest, sx_buf *out)
@@ -336,11 +410,11 @@ static void handle_metrics(sx_rest *rest, sx_http_exchange *exchange, const sx_r
     sx_status status = sx_manager_print_metrics(sx_calls_manager(rest->config.calls), &body);
     if (status != SX_OK) {
         sx_buf_deinit(&body);
-        respond_error(rest, exchange, status);
+        sx_rest_respond_error(rest, exchange, status);
         return;
     }
     print_server_metrics(rest, &body);
-    respond_as(rest, exchange, 200, "text/plain; version=0.0.4", &body);
+    sx_rest_respond(rest, exchange, 200, "text/plain; version=0.0.4", &body);
 }
 
 /* A preflight request must have an Origin header. */
@@ -357,17 +431,26 @@ static void handle_options(sx_rest *rest, sx_http_exchange *exchange, const sx_r
         return;
     }
     sx_buf_init(&body, 0);
-    respond_as(rest, exchange, 200, json_type, &body);
+    sx_rest_respond(rest, exchange, 200, json_type, &body);
 }
 
 static void handle_malformed(sx_rest *rest, sx_http_exchange *exchange, const sx_route *route)
 {
     (void)route;
     const sx_http_head *head = sx_http_request_head(exchange);
-    respond_error(rest, exchange,
-                  sx_error(SX_INVALID_ARGUMENT, "Malformed request: %.*s %.*s",
-                           (int)head->method.size, head->method.data, (int)head->path.size,
-                           head->path.data));
+    sx_rest_respond_error(rest, exchange,
+                          sx_error(SX_INVALID_ARGUMENT, "Malformed request: %.*s %.*s",
+                                   (int)head->method.size, head->method.data, (int)head->path.size,
+                                   head->path.data));
+}
+
+static void handle_wrong_method(sx_rest *rest, sx_http_exchange *exchange, const sx_route *route)
+{
+    const sx_http_text method = sx_http_request_head(exchange)->method;
+    const bool got = sx_http_text_is(method, "GET") || sx_http_text_is(method, "HEAD");
+    (void)route;
+    respond_message(rest, exchange, 405,
+                    got ? "method not allowed; use POST" : "method not allowed; use GET");
 }
 
 static void handle_refused(sx_rest *rest, sx_http_exchange *exchange, const sx_route *route)
@@ -378,10 +461,7 @@ static void handle_refused(sx_rest *rest, sx_http_exchange *exchange, const sx_r
         const char *message;
     } rows[] = {
         {SX_ROUTE_NOT_FOUND, 404, "Not found: see /v1/models/NAME, /healthz, /readyz"},
-        {SX_ROUTE_METHOD_NOT_ALLOWED, 405, "method not allowed; use GET"},
         {SX_ROUTE_MISSING_MODEL, 400, "Missing model name in request."},
-        {SX_ROUTE_CLASSIFY, 501, "classify is not supported over REST; use :predict"},
-        {SX_ROUTE_REGRESS, 501, "regress is not supported over REST; use :predict"},
     };
     for (size_t i = 0; i < SX_COUNT(rows); i++) {
         if (rows[i].kind == route->kind) {
@@ -397,17 +477,22 @@ void sx_rest_handle(void *user, sx_http_exchange *exchange)
     static void (*const handlers[])(sx_rest *, sx_http_exchange *, const sx_route *) = {
         [SX_ROUTE_NOT_FOUND] = handle_refused,
         [SX_ROUTE_MALFORMED] = handle_malformed,
-        [SX_ROUTE_METHOD_NOT_ALLOWED] = handle_refused,
+        [SX_ROUTE_METHOD_NOT_ALLOWED] = handle_wrong_method,
         [SX_ROUTE_MISSING_MODEL] = handle_refused,
         [SX_ROUTE_STATUS] = handle_page,
         [SX_ROUTE_METADATA] = handle_page,
         [SX_ROUTE_PREDICT] = handle_predict,
-        [SX_ROUTE_CLASSIFY] = handle_refused,
-        [SX_ROUTE_REGRESS] = handle_refused,
+        [SX_ROUTE_CLASSIFY] = handle_examples,
+        [SX_ROUTE_REGRESS] = handle_examples,
         [SX_ROUTE_LIVE] = handle_ready,
         [SX_ROUTE_READY] = handle_ready,
         [SX_ROUTE_METRICS] = handle_metrics,
         [SX_ROUTE_OPTIONS] = handle_options,
+        [SX_ROUTE_V2_SERVER] = sx_kserve_rest_server,
+        [SX_ROUTE_V2_MODEL] = sx_kserve_rest_model,
+        [SX_ROUTE_V2_MODEL_READY] = sx_kserve_rest_ready,
+        [SX_ROUTE_V2_INFER] = sx_kserve_rest_infer,
+        [SX_ROUTE_V2_INDEX] = sx_kserve_rest_index,
     };
     sx_rest *rest = user;
     sx_route route;

@@ -85,14 +85,27 @@ static const struct {
     {":regress", "POST", SX_ROUTE_REGRESS},
 };
 
+/* Behind /v2/models/NAME[/versions/N]. */
 static const struct {
-    const char *path;
+    const char *suffix, *method;
+    sx_route_kind kind;
+} kserve_routes[] = {
+    {"", "GET", SX_ROUTE_V2_MODEL},
+    {"/ready", "GET", SX_ROUTE_V2_MODEL_READY},
+    {"/infer", "POST", SX_ROUTE_V2_INFER},
+};
+
+static const struct {
+    const char *path, *method;
     sx_route_kind kind;
 } fixed_routes[] = {
-    {"/healthz", SX_ROUTE_LIVE},
-    {"/v2/health/live", SX_ROUTE_LIVE},
-    {"/readyz", SX_ROUTE_READY},
-    {"/v2/health/ready", SX_ROUTE_READY},
+    {"/healthz", "GET", SX_ROUTE_LIVE},
+    {"/v2/health/live", "GET", SX_ROUTE_LIVE},
+    {"/readyz", "GET", SX_ROUTE_READY},
+    {"/v2/health/ready", "GET", SX_ROUTE_READY},
+    {"/v2", "GET", SX_ROUTE_V2_SERVER},
+    {"/v2/", "GET", SX_ROUTE_V2_SERVER},
+    {"/v2/repository/index", "POST", SX_ROUTE_V2_INDEX},
 };
 
 static sx_route_kind parse_model_path(sx_http_text method, sx_http_text rest, sx_route *route)
@@ -117,16 +130,35 @@ static sx_route_kind parse_fixed_path(sx_http_text method, sx_http_text path,
                                       const char *metrics_path)
 {
     sx_route_kind kind = SX_ROUTE_NOT_FOUND;
+    const char *wanted = "GET";
     for (size_t i = 0; i < SX_COUNT(fixed_routes); i++) {
         if (sx_http_text_is(path, fixed_routes[i].path)) {
             kind = fixed_routes[i].kind;
+            wanted = fixed_routes[i].method;
         }
     }
     if (metrics_path != NULL && sx_http_text_is(path, metrics_path)) {
         kind = SX_ROUTE_METRICS;
     }
-    const bool wrong_method = kind != SX_ROUTE_NOT_FOUND && !sx_http_text_is(method, "GET");
+    const bool wrong_method = kind != SX_ROUTE_NOT_FOUND && !sx_http_text_is(method, wanted);
     return wrong_method ? SX_ROUTE_METHOD_NOT_ALLOWED : kind;
+}
+
+/* What follows /v2/models/. */
+static sx_route_kind parse_kserve_path(sx_http_text method, sx_http_text rest, sx_route *route)
+{
+    if (!decode(take_segment(&rest), route->model) ||
+        (sx_http_text_take_nocase(&rest, "/versions/") &&
+         !parse_version(take_segment(&rest), &route->version))) {
+        return SX_ROUTE_NOT_FOUND;
+    }
+    for (size_t i = 0; i < SX_COUNT(kserve_routes); i++) {
+        if (sx_http_text_is_nocase(rest, kserve_routes[i].suffix)) {
+            return sx_http_text_is(method, kserve_routes[i].method) ? kserve_routes[i].kind
+                                                                    : SX_ROUTE_METHOD_NOT_ALLOWED;
+        }
+    }
+    return SX_ROUTE_NOT_FOUND;
 }
 
 void sx_route_parse(sx_http_text method, sx_http_text path, const char *metrics_path,
@@ -138,6 +170,10 @@ void sx_route_parse(sx_http_text method, sx_http_text path, const char *metrics_
         method = (sx_http_text){"GET", 3};
     }
     out_route->kind = parse_fixed_path(method, path, metrics_path);
+    if (out_route->kind == SX_ROUTE_NOT_FOUND && sx_http_text_take_nocase(&rest, "/v2/models/")) {
+        out_route->kind = parse_kserve_path(method, rest, out_route);
+        return;
+    }
     if (out_route->kind != SX_ROUTE_NOT_FOUND || !sx_http_text_take_nocase(&rest, "/v1/")) {
         return;
     }

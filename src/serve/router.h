@@ -1,8 +1,10 @@
-/* Maps method and path to a route. The paths are TensorFlow Serving's:
+/* Maps method and path to a route. The paths are TensorFlow Serving's and KServe's:
  *
  *   GET   /v1/models/NAME[/versions/N | /labels/L]            status
  *   GET   /v1/models/NAME[/versions/N | /labels/L]/metadata   metadata
  *   POST  /v1/models/NAME[/versions/N | /labels/L]:predict    predict (classify, regress)
+ *   GET   /v2, /v2/models/NAME[/versions/N][/ready]           KServe's, see kserve_rest.h
+ *   POST  /v2/models/NAME[/versions/N]/infer, /v2/repository/index
  *   GET   /healthz, /v2/health/live                           liveness
  *   GET   /readyz, /v2/health/ready                           every model has a served version
  *   GET   the monitoring path                                 Prometheus
@@ -22,7 +24,7 @@ typedef enum sx_route_kind {
     SX_ROUTE_NOT_FOUND,          /* unknown path: 404 */
     SX_ROUTE_MALFORMED,          /* under /v1/, but not a route, or not for this method: 400, as in
                                     TensorFlow Serving */
-    SX_ROUTE_METHOD_NOT_ALLOWED, /* any other path with a method other than GET: 405 */
+    SX_ROUTE_METHOD_NOT_ALLOWED, /* any other path with a method that it has not: 405 */
     SX_ROUTE_MISSING_MODEL,      /* /v1/models: 400 */
     SX_ROUTE_STATUS,
     SX_ROUTE_METADATA,
@@ -33,6 +35,11 @@ typedef enum sx_route_kind {
     SX_ROUTE_READY,
     SX_ROUTE_METRICS,
     SX_ROUTE_OPTIONS, /* OPTIONS of any /v1 path */
+    SX_ROUTE_V2_SERVER,
+    SX_ROUTE_V2_MODEL,
+    SX_ROUTE_V2_MODEL_READY,
+    SX_ROUTE_V2_INFER,
+    SX_ROUTE_V2_INDEX,
 } sx_route_kind;
 
 typedef struct sx_route {

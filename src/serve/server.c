@@ -22,17 +22,21 @@
 #include "serve/grpc_services.h"
 #include "serve/manager.h"
 #include "serve/rest.h"
+#include "serve/rest_call.h"
 #include "serve/router.h"
 #include "serve/ssl_config.h"
 
 struct sx_server {
     sx_manager *manager;
     sx_config_watch *config_watch; /* NULL: without a model_config_file */
+    sx_auth *auth;                 /* NULL: everybody may call everything */
     sx_calls *calls;
     sx_rest *rest;
     sx_grpc_services *services;
-    char *ssl_config_file;
-    sx_tls *tls;
+    struct secured {
+        char *config_file; /* NULL: none */
+        sx_tls *tls;
+    } rest_tls, grpc_tls;
     sx_http_server *http;
     sx_budget memory; /* of all requests */
     int drain_grace_ms;
@@ -40,10 +44,47 @@ struct sx_server {
     bool stopped, drained_well;
 };
 
+/* Whether a request may be answered at all. Models that calls of gRPC ask for are known later
+ * (sx_call_acquire). */
+static sx_status admit(sx_server *server, sx_http_exchange *exchange, bool is_grpc)
+{
+    static const char *const open_to_all[] = {"/grpc.health.v1.Health/Check",
+                                              "/grpc.health.v1.Health/Watch",
+                                              "/inference.GRPCInferenceService/ServerLive",
+                                              "/inference.GRPCInferenceService/ServerReady"};
+    static const char reload[] = "/tensorflow.serving.ModelService/HandleReloadConfigRequest";
+    const sx_http_head *head = sx_http_request_head(exchange);
+    sx_route route;
+    if (server->auth == NULL) {
+        return SX_OK;
+    }
+    for (size_t i = 0; i < SX_COUNT(open_to_all); i++) {
+        if (is_grpc && sx_http_text_is(head->path, open_to_all[i])) {
+            return SX_OK;
+        }
+    }
+    if (is_grpc) {
+        return sx_auth_check(server->auth, exchange,
+                             sx_http_text_is(head->path, reload) ? SX_AUTH_ADMIN : NULL);
+    }
+    sx_route_parse(head->method, head->path, NULL, &route);
+    if (route.kind == SX_ROUTE_LIVE || route.kind == SX_ROUTE_READY ||
+        route.kind == SX_ROUTE_OPTIONS) {
+        return SX_OK;
+    }
+    return sx_auth_check(server->auth, exchange, route.model[0] != '\0' ? route.model : NULL);
+}
+
 static void handle(void *user, sx_http_exchange *exchange)
 {
     sx_server *server = user;
-    if (sx_grpc_is_call(sx_http_request_head(exchange))) {
+    const bool is_grpc = sx_grpc_is_call(sx_http_request_head(exchange));
+    sx_status status = admit(server, exchange, is_grpc);
+    if (status != SX_OK && is_grpc) {
+        sx_grpc_respond(exchange, status, (sx_bytes){0}, NULL);
+    } else if (status != SX_OK) {
+        sx_rest_respond_error(server->rest, exchange, status);
+    } else if (is_grpc) {
         sx_grpc_services_handle(server->services, exchange);
     } else {
         sx_rest_handle(server->rest, exchange);
@@ -111,6 +152,17 @@ static sx_status create_models(const sx_server_config *config, sx_server *server
     return sx_manager_set_models(server->manager, &model, 1);
 }
 
+/* TLS as the file says, if one is given. */
+static sx_status secure(const char *config_file, struct secured *out)
+{
+    if (!is_given(config_file)) {
+        return SX_OK;
+    }
+    out->config_file = sx_strdup(config_file);
+    return out->config_file != NULL ? sx_tls_create(sx_ssl_config_load, out->config_file, &out->tls)
+                                    : sx_no_memory("for a server");
+}
+
 sx_status sx_server_create(const sx_server_config *config, sx_server **out_server)
 {
     enum { CONNECTION_BYTES = 40 * 1024 }; /* of memory, with a full read buffer */
@@ -150,7 +202,9 @@ sx_status sx_server_create(const sx_server_config *config, sx_server **out_serve
 
     const size_t max_body_bytes =
         config->max_body_bytes > 0 ? config->max_body_bytes : (size_t)64 * 1024 * 1024;
+    SX_TRY_GOTO(status, sx_auth_create(&config->auth, &server->auth), failed);
     const sx_calls_config calls = {.manager = server->manager,
+                                   .auth = server->auth,
                                    .threads = config->rest_api_num_threads,
                                    .max_queued = config->max_queued_requests,
                                    .max_body_bytes = max_body_bytes};
@@ -166,20 +220,17 @@ sx_status sx_server_create(const sx_server_config *config, sx_server **out_serve
         .float_format = config->json_float_format,
     };
     SX_TRY_GOTO(status, sx_rest_create(&rest, &server->rest), failed);
-    SX_TRY_GOTO(status, sx_grpc_services_create(server->calls, &server->services), failed);
+    const sx_grpc_config grpc = {.calls = server->calls,
+                                 .tensor_content = config->enable_serialization_as_tensor_content};
+    SX_TRY_GOTO(status, sx_grpc_services_create(&grpc, &server->services), failed);
 
     const int port = config->rest_api_port;
     size_t request_bytes = config->max_request_memory_bytes;
     if (request_bytes == 0) {
         request_bytes = SX_MIN(memory_bytes / 2, SX_MIN(max_body_bytes, SIZE_MAX / 8) * 8);
     }
-    if (is_given(config->ssl_config_file)) {
-        server->ssl_config_file = sx_strdup(config->ssl_config_file);
-        status = server->ssl_config_file == NULL
-                     ? sx_no_memory("for a server")
-                     : sx_tls_create(sx_ssl_config_load, server->ssl_config_file, &server->tls);
-        SX_TRY_GOTO(status, status, failed);
-    }
+    SX_TRY_GOTO(status, secure(config->ssl_config_file, &server->grpc_tls), failed);
+    SX_TRY_GOTO(status, secure(config->rest_api_ssl_config_file, &server->rest_tls), failed);
     sx_http_address addresses[3];
     int address_count = 0;
     addresses[address_count++] = (sx_http_address){
@@ -187,16 +238,17 @@ sx_status sx_server_create(const sx_server_config *config, sx_server **out_serve
         .port = port == SX_ANY_PORT ? 0
                 : port == 0         ? 8501
                                     : port,
+        .tls = server->rest_tls.tls,
     };
     if (config->port != 0) {
         addresses[address_count++] =
             (sx_http_address){.host = config->host,
                               .port = config->port == SX_ANY_PORT ? 0 : config->port,
-                              .tls = server->tls};
+                              .tls = server->grpc_tls.tls};
     }
     if (is_given(config->grpc_socket_path)) {
         addresses[address_count++] =
-            (sx_http_address){.path = config->grpc_socket_path, .tls = server->tls};
+            (sx_http_address){.path = config->grpc_socket_path, .tls = server->grpc_tls.tls};
     }
     const sx_http_config http = {
         .addresses = addresses,
@@ -288,8 +340,12 @@ bool sx_server_destroy(sx_server *server)
     sx_grpc_services_destroy(server->services);
     sx_rest_destroy(server->rest);
     sx_calls_destroy(server->calls);
-    sx_tls_destroy(server->tls);
-    sx_free(server->ssl_config_file);
+    sx_auth_destroy(server->auth);
+    const struct secured *secured[] = {&server->rest_tls, &server->grpc_tls};
+    for (size_t i = 0; i < SX_COUNT(secured); i++) {
+        sx_tls_destroy(secured[i]->tls);
+        sx_free(secured[i]->config_file);
+    }
     sx_config_watch_destroy(server->config_watch);
     const bool all_ended = sx_manager_destroy(server->manager);
     sx_free(server);

@@ -15,6 +15,7 @@
 
 #include <sextant/status.h>
 
+#include "serve/auth.h"
 #include "serve/manager.h"
 #include "serve/predict_json.h"
 
@@ -28,9 +29,10 @@ typedef struct sx_server_config {
     const char *grpc_socket_path; /* a UNIX socket for gRPC; NULL or "" = none */
     const char *ssl_config_file;  /* TLS on `port` and the socket, see ssl_config.h; NULL or "" =
                                      none */
-    int rest_api_num_threads;     /* executor threads; as many as processors */
-    int rest_api_num_loops;       /* event loops; half as many as processors */
-    int rest_api_timeout_in_ms;   /* 30000 */
+    const char *rest_api_ssl_config_file; /* the same on rest_api_port */
+    int rest_api_num_threads;             /* executor threads; as many as processors */
+    int rest_api_num_loops;               /* event loops; half as many as processors */
+    int rest_api_timeout_in_ms;           /* 30000 */
     bool rest_api_enable_cors_support;
     const char *model_name;        /* "default" */
     const char *model_base_path;   /* required, unless there is a model_config_file */
@@ -44,6 +46,7 @@ typedef struct sx_server_config {
     double load_retry_interval_seconds;   /* 60: before the first retry; doubles after each */
     double load_timeout_seconds;          /* 300: then a load is abandoned */
     const char *monitoring_path;          /* "/monitoring/prometheus/metrics"; "" = off */
+    sx_auth_config auth;                  /* everybody may call everything */
     size_t max_body_bytes;                /* 64 MiB; see sx_http_config */
     /* Of one request: body, decoded inputs, outputs and response. 8 * max_body_bytes, but at most
      * half of max_in_flight_memory_bytes */
@@ -56,7 +59,8 @@ typedef struct sx_server_config {
     int header_timeout_ms, body_timeout_ms, idle_timeout_ms; /* 10 s, 30 s, 60 s */
     int drain_grace_ms;                /* 30000: how long stop waits for running requests */
     sx_float_format json_float_format; /* shortest */
-    const sx_serve_model_ops *ops;     /* required: the model runtime */
+    bool enable_serialization_as_tensor_content;
+    const sx_serve_model_ops *ops; /* required: the model runtime */
     void *ops_user;
 } sx_server_config;
 

@@ -162,6 +162,13 @@ warns 'warning: --use_alts_credentials has no effect: see --ssl-config-file'
 warns 'warning: --enable_batching has no effect: requests are not combined into batches'
 [ "$(grep -c 'has no effect: ' err)" = 28 ] || fail 'expected one line for each'
 warns_not '--saved_model_tags has'
+
+# An empty file name is none, as scripts pass it.
+start default --model_base_path="$here/models/digits" --model_config_file= --monitoring_config_file= \
+    --ssl_config_file= --rest_api_ssl_config_file= --grpc_socket_path= --batching_parameters_file= \
+    --platform_config_file=
+cp serve.err err
+warns_not 'no effect'
 ok serve --version
 says 'sextant '
 

@@ -1,0 +1,134 @@
+/* gRPC methods that run models; see grpc_call.h. */
+#include "serve/grpc_call.h"
+
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/checked.h"
+#include "base/clock.h"
+#include "net/grpc.h"
+#include "serve/router.h"
+
+_Static_assert(sizeof(sx_grpc_call) <= SX_HTTP_SCRATCH, "it must fit the scratch memory");
+
+/* A view as text; cut if it is longer than any name. */
+static const char *name_text(sx_bytes view, char text[SX_ROUTE_NAME])
+{
+    const size_t size = SX_MIN(view.size, (size_t)SX_ROUTE_NAME - 1);
+    if (size > 0) {
+        memcpy(text, view.data, size);
+    }
+    text[size] = '\0';
+    return text;
+}
+
+static sx_status acquire(sx_call *call, const sx_predict_spec *named)
+{
+    char name[SX_ROUTE_NAME], label[SX_ROUTE_NAME];
+    const sx_model_spec spec = {.name = name_text(named->name, name),
+                                .version = named->version < 0 ? SX_LATEST_VERSION : named->version,
+                                .label = name_text(named->label, label)};
+    return sx_call_acquire(call, &spec);
+}
+
+/* Appends the message of the response to `out`. */
+static sx_status answer(sx_grpc_call *grpc, sx_arena *arena, sx_buf *inflated, sx_buf *out)
+{
+    sx_call *call = &grpc->call;
+    sx_bytes message;
+    sx_predict_spec spec;
+    SX_TRY(sx_cancel_check(sx_http_request_cancel(call->exchange)));
+    SX_TRY(
+        sx_grpc_request(call->exchange, sx_calls_max_body_bytes(call->calls), inflated, &message));
+    SX_TRY(grpc->method->read_spec(message, &spec));
+    if (call->servable == NULL) { /* the message was compressed */
+        SX_TRY(acquire(call, &spec));
+    }
+    const size_t at = sx_grpc_message_begin(out);
+    SX_TRY(grpc->method->answer(grpc, message, &spec, arena, out));
+    sx_grpc_message_end(out, at);
+    return SX_OK;
+}
+
+/* What the client is told instead of `status`. */
+static sx_status explain(const sx_call *call, sx_status status)
+{
+    const sx_code code = sx_status_code(status);
+    sx_status better = SX_OK;
+    if (code == SX_DATA_LOSS) { /* a corrupt image in the request */
+        better = sx_error(SX_INVALID_ARGUMENT, "%s", sx_status_message(status));
+    } else if (code == SX_DEADLINE_EXCEEDED) {
+        better = sx_error(code, "Deadline Exceeded");
+    } else {
+        (void)sx_call_explain_budget(call, &status);
+        return status;
+    }
+    sx_status_free(status);
+    return better;
+}
+
+static void run(sx_executor_job *base, int worker)
+{
+    sx_grpc_call *grpc = (sx_grpc_call *)base;
+    sx_call *call = &grpc->call;
+    sx_http_exchange *exchange = call->exchange;
+    sx_arena arena;
+    sx_buf inflated, out;
+    (void)worker;
+    sx_arena_init(&arena, 0);
+    sx_buf_init(&inflated, 0);
+    sx_buf_init(&out, SIZE_MAX / 4); /* limited by the budget */
+    arena.budget = inflated.budget = out.budget = sx_http_request_budget(exchange);
+    call->begun_ns = sx_now_ns();
+    sx_status status = answer(grpc, &arena, &inflated, &out);
+    if (status != SX_OK) {
+        status = explain(call, status);
+    }
+    if (call->servable != NULL) {
+        sx_call_end(call, sx_status_code(status));
+    }
+    sx_arena_deinit(&arena);
+    sx_buf_deinit(&inflated);
+    sx_grpc_respond(exchange, status, (sx_bytes){0}, &out);
+}
+
+/* Finds the model, unless its name is compressed, and goes on where a REST request would. */
+static sx_status begin(sx_grpc_call *grpc, sx_bytes body)
+{
+    sx_call *call = &grpc->call;
+    sx_bytes message;
+    sx_predict_spec spec;
+    const bool compressed = body.size > 0 && ((const char *)body.data)[0] != 0;
+    if (!compressed) {
+        SX_TRY(sx_grpc_unframe(body, false, sx_calls_max_body_bytes(call->calls), NULL, &message));
+        SX_TRY(grpc->method->read_spec(message, &spec));
+        SX_TRY(acquire(call, &spec));
+    }
+    return sx_call_submit(call);
+}
+
+bool sx_grpc_call_handle(const sx_grpc_config *config, sx_http_exchange *exchange,
+                         const sx_grpc_method *methods, size_t count)
+{
+    sx_grpc_call *grpc = sx_http_request_scratch(exchange);
+    for (size_t i = 0; i < count; i++) {
+        if (!sx_http_text_is(sx_http_request_head(exchange)->path, methods[i].path)) {
+            continue;
+        }
+        *grpc = (sx_grpc_call){.call = {.job = {.fn = run},
+                                        .calls = config->calls,
+                                        .exchange = exchange,
+                                        .arrived_ns = sx_now_ns(),
+                                        .api = methods[i].api,
+                                        .entrypoint = SX_ENTRY_GRPC,
+                                        .uncounted = methods[i].uncounted},
+                               .config = config,
+                               .method = &methods[i]};
+        sx_status status = begin(grpc, sx_http_request_body(exchange));
+        if (status != SX_OK) {
+            sx_grpc_respond(exchange, status, (sx_bytes){0}, NULL);
+        }
+        return true;
+    }
+    return false;
+}

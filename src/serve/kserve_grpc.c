@@ -1,0 +1,192 @@
+/* KServe's gRPC service; see kserve_grpc.h. */
+#include "serve/kserve_grpc.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/checked.h"
+#include "net/grpc.h"
+#include "proto/wire.h"
+#include "serve/grpc_call.h"
+#include "serve/kserve_models.h"
+#include "serve/kserve_proto.h"
+#include "serve/router.h"
+
+#define SERVICE "/inference.GRPCInferenceService/"
+
+/* ---- ModelInfer ---- */
+
+static sx_status answer_infer(sx_grpc_call *grpc, sx_bytes message, const sx_predict_spec *spec,
+                              sx_arena *arena, sx_buf *out)
+{
+    sx_call *call = &grpc->call;
+    sx_kserve_request request;
+    sx_tensor *outputs = NULL;
+    size_t count = 0;
+    const sx_serve_signature *signatures = sx_served_signatures(call->servable, &count);
+    (void)spec;
+    SX_TRY(sx_kserve_proto_read(message, signatures, count, arena, &request));
+    SX_TRY(sx_cancel_check(sx_http_request_cancel(call->exchange)));
+    SX_TRY(sx_call_run(call, request.signature, request.inputs, arena, &outputs));
+    return sx_kserve_proto_print(&request, outputs, sx_served_name(call->servable),
+                                 sx_served_version(call->servable), out);
+}
+
+static const sx_grpc_method calls_of_models[] = {
+    {SERVICE "ModelInfer", SX_API_PREDICT, false, sx_kserve_spec_read, answer_infer},
+};
+
+/* ---- The other methods, which run nothing ---- */
+
+static void put_text(sx_buf *out, uint32_t number, const char *text)
+{
+    sx_wire_append_tag(out, number, SX_WIRE_BYTES);
+    sx_wire_append_varint(out, strlen(text));
+    sx_buf_puts(out, text);
+}
+
+/* The bool of a response, its field 1, which is left out if it is false. */
+static void put_flag(sx_buf *out, bool flag)
+{
+    if (flag) {
+        sx_buf_append(out, "\x08\x01", 2);
+    }
+}
+
+/* What a message asks for; `name` receives the name. */
+static sx_status read_model(sx_bytes message, char name[SX_ROUTE_NAME], sx_model_spec *out)
+{
+    sx_predict_spec spec;
+    SX_TRY(sx_kserve_spec_read(message, &spec));
+    snprintf(name, SX_ROUTE_NAME, "%.*s", (int)SX_MIN(spec.name.size, (size_t)SX_ROUTE_NAME),
+             (const char *)spec.name.data);
+    *out = (sx_model_spec){.name = name,
+                           .version = spec.version < 0 ? SX_LATEST_VERSION : spec.version};
+    return SX_OK;
+}
+
+static sx_status server_live(sx_manager *manager, sx_bytes message, sx_arena *arena, sx_buf *out)
+{
+    (void)manager;
+    (void)message;
+    (void)arena;
+    put_flag(out, true);
+    return SX_OK;
+}
+
+static sx_status server_ready(sx_manager *manager, sx_bytes message, sx_arena *arena, sx_buf *out)
+{
+    (void)message;
+    (void)arena;
+    put_flag(out, sx_manager_ready(manager));
+    return SX_OK;
+}
+
+/* A model that is not there is not ready, as one that is being loaded. */
+static sx_status model_ready(sx_manager *manager, sx_bytes message, sx_arena *arena, sx_buf *out)
+{
+    char name[SX_ROUTE_NAME];
+    sx_model_spec spec;
+    sx_served *servable = NULL;
+    (void)arena;
+    SX_TRY(read_model(message, name, &spec));
+    sx_status status = sx_manager_acquire(manager, &spec, &servable);
+    put_flag(out, status == SX_OK);
+    if (status == SX_OK) {
+        sx_served_release(servable);
+    }
+    sx_status_free(status);
+    return SX_OK;
+}
+
+static sx_status server_metadata(sx_manager *manager, sx_bytes message, sx_arena *arena,
+                                 sx_buf *out)
+{
+    (void)manager;
+    (void)message;
+    (void)arena;
+    put_text(out, 1, SX_KSERVE_NAME);
+    put_text(out, 2, SX_VERSION);
+    for (size_t i = 0; sx_kserve_extensions[i] != NULL; i++) {
+        put_text(out, 3, sx_kserve_extensions[i]);
+    }
+    return SX_OK;
+}
+
+static sx_status model_metadata(sx_manager *manager, sx_bytes message, sx_arena *arena, sx_buf *out)
+{
+    char name[SX_ROUTE_NAME];
+    sx_model_spec spec;
+    sx_kserve_known known;
+    SX_TRY(read_model(message, name, &spec));
+    SX_TRY(sx_kserve_find(manager, &spec, arena, &known));
+    sx_kserve_proto_print_model(name, known.versions, known.version_count, known.signature, out);
+    sx_served_release(known.servable);
+    return SX_OK;
+}
+
+/* A ModelIndex: name 1, version 2, state 3, reason 4. */
+static void put_indexed(void *user, const sx_kserve_indexed *row)
+{
+    char version[24];
+    sx_buf *out = user;
+    snprintf(version, sizeof(version), "%" PRId64, row->version);
+    const char *texts[] = {row->name, version, row->state, row->reason};
+    size_t size = 0;
+    for (size_t i = 0; i < SX_COUNT(texts); i++) {
+        size += 1 + sx_wire_varint_size(strlen(texts[i])) + strlen(texts[i]);
+    }
+    sx_wire_append_tag(out, 1, SX_WIRE_BYTES);
+    sx_wire_append_varint(out, size);
+    for (size_t i = 0; i < SX_COUNT(texts); i++) {
+        put_text(out, (uint32_t)i + 1, texts[i]);
+    }
+}
+
+static sx_status repository_index(sx_manager *manager, sx_bytes message, sx_arena *arena,
+                                  sx_buf *out)
+{
+    (void)message;
+    return sx_kserve_index(manager, arena, put_indexed, out);
+}
+
+static const struct {
+    const char *path;
+    /* Appends the message of the response to `out`. */
+    sx_status (*answer)(sx_manager *manager, sx_bytes message, sx_arena *arena, sx_buf *out);
+} methods[] = {
+    {SERVICE "ServerLive", server_live},       {SERVICE "ServerReady", server_ready},
+    {SERVICE "ModelReady", model_ready},       {SERVICE "ServerMetadata", server_metadata},
+    {SERVICE "ModelMetadata", model_metadata}, {SERVICE "RepositoryIndex", repository_index},
+};
+
+bool sx_kserve_grpc_handle(const sx_grpc_config *config, sx_http_exchange *exchange)
+{
+    enum { MESSAGE_BYTES = 4096, MEMORY_BYTES = 16 * 1024 * 1024 };
+    const sx_http_text path = sx_http_request_head(exchange)->path;
+    size_t method = 0;
+    while (method < SX_COUNT(methods) && !sx_http_text_is(path, methods[method].path)) {
+        method++;
+    }
+    if (method == SX_COUNT(methods)) {
+        return sx_grpc_call_handle(config, exchange, calls_of_models, SX_COUNT(calls_of_models));
+    }
+    sx_arena arena;
+    sx_buf inflated, out;
+    sx_bytes message;
+    sx_arena_init(&arena, MEMORY_BYTES);
+    sx_buf_init(&inflated, 0);
+    sx_buf_init(&out, MEMORY_BYTES);
+    const size_t at = sx_grpc_message_begin(&out);
+    sx_status status = sx_grpc_request(exchange, MESSAGE_BYTES, &inflated, &message);
+    if (status == SX_OK) {
+        status = methods[method].answer(sx_calls_manager(config->calls), message, &arena, &out);
+    }
+    sx_grpc_message_end(&out, at);
+    sx_arena_deinit(&arena);
+    sx_buf_deinit(&inflated);
+    sx_grpc_respond(exchange, status, (sx_bytes){0}, &out);
+    return true;
+}

@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# The files of examples/deploy name options, pages and variables that the server has.
+. "$SEXTANT_SRC/tests/cli/lib.sh"
+. "$SEXTANT_SRC/tests/cli/server.sh"
+deploy=$SEXTANT_SRC/examples/deploy
+ok serve --help
+for option in $(grep -ohE -- '--[a-z_]+[a-z]=' "$deploy"/Dockerfile "$deploy"/kubernetes.yaml | tr -d = | tr _ - | sort -u); do
+    case $option in --from | --from-file | --target) continue ;; esac
+    says "$option"
+done
+ok train linear --data 'generated:digits?n=8' --model-dir run --steps 1
+ok export run --out models/flowers
+echo 'anna secret' >keys
+MODEL_NAME=flowers MODEL_BASE_PATH=$here/models start flowers --drain_grace_ms=30000 --api_keys_file="$here/keys"
+get() { # PATH STATUS
+    ran="GET $1"
+    [ "$(curl -s -o out -w '%{http_code}' "http://localhost:$port$1")" = "$2" ] || fail "expected status $2"
+}
+for page in $(grep -ohE '/v2/health/[a-z]+' "$deploy"/* | sort -u); do get "$page" 200; done
+for page in $(grep -ohE '/monitoring/[a-z/]+' "$deploy"/* | sort -u); do get "$page" 401; done

@@ -7,7 +7,8 @@
  *
  * A signature is written with the nodes of what it calls, branches and loops as functions of
  * TensorFlow's graph; variables with the values that they have now. Strings and unknown shapes stay
- * what they are. TensorFlow's tape goes through it, but not through functions with effects
+ * what they are. Where functions call others again and again, nodes of calls beyond 20,000 are
+ * functions, too. TensorFlow's tape goes through it, but not through these, functions with effects
  * (assignments, asserts, prints) or custom gradients. To load it again: sextant/infer.h, `sextant
  * run`. */
 #ifndef SEXTANT_SAVED_MODEL_H

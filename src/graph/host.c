@@ -1,6 +1,7 @@
 /* See host.h. One row per dtype: how an element is loaded into its carrier and stored back. */
 #include "graph/host.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -30,17 +31,60 @@ typedef struct dtype_row {
         }                                                               \
     }
 
+/* A NaN of 16 bits with `bits` of fraction as a double, and back. The fraction is kept, which a
+ * conversion would make that of a quiet NaN. */
+static double from_nan(uint16_t h, int bits)
+{
+    const uint64_t sign = (uint64_t)(h >> 15) << 63, fraction = h & ((1U << bits) - 1);
+    const uint64_t u = sign | 0x7ffULL << 52 | fraction << (52 - bits);
+    double v;
+    memcpy(&v, &u, sizeof(v));
+    return v;
+}
+
+static uint16_t to_nan(double v, int bits)
+{
+    const unsigned mask = (1U << bits) - 1;
+    uint64_t u;
+    memcpy(&u, &v, sizeof(u));
+    const unsigned fraction = (unsigned)(u >> (52 - bits)) & mask;
+    return (uint16_t)((unsigned)(u >> 63) << 15 | (0x7fffU & ~mask) |
+                      (fraction != 0 ? fraction : 1U << (bits - 1)));
+}
+
+enum { BF16_FRACTION = 7, F16_FRACTION = 10 };
+
+static double from_bf16(uint16_t h)
+{
+    const float v = sx_bf16_to_f32(h);
+    return isnan(v) ? from_nan(h, BF16_FRACTION) : (double)v;
+}
+
+static double from_f16(uint16_t h)
+{
+    const float v = sx_f16_to_f32(h);
+    return isnan(v) ? from_nan(h, F16_FRACTION) : (double)v;
+}
+
+static uint16_t to_bf16(double v)
+{
+    return isnan(v) ? to_nan(v, BF16_FRACTION) : sx_f32_to_bf16((float)v);
+}
+
+static uint16_t to_f16(double v)
+{
+    return isnan(v) ? to_nan(v, F16_FRACTION) : sx_f32_to_f16((float)v);
+}
+
 #define AS_IS(v)   (v)
 #define TO_F32(v)  ((float)(v))
-#define TO_BF16(v) sx_f32_to_bf16((float)(v))
-#define TO_F16(v)  sx_f32_to_f16((float)(v))
 #define IS_TRUE(v) ((v) != 0)
 #define TO_BITS(v) (v) /* the implicit conversion wraps */
 
 DTYPE_LOOPS(f32, float, double, AS_IS, TO_F32)
 DTYPE_LOOPS(f64, double, double, AS_IS, AS_IS)
-DTYPE_LOOPS(bf16, uint16_t, double, sx_bf16_to_f32, TO_BF16)
-DTYPE_LOOPS(f16, uint16_t, double, sx_f16_to_f32, TO_F16)
+DTYPE_LOOPS(bf16, uint16_t, double, from_bf16, to_bf16)
+DTYPE_LOOPS(f16, uint16_t, double, from_f16, to_f16)
 DTYPE_LOOPS(i8, int8_t, int64_t, AS_IS, (int8_t))
 DTYPE_LOOPS(i16, int16_t, int64_t, AS_IS, (int16_t))
 DTYPE_LOOPS(i32, int32_t, int64_t, AS_IS, (int32_t))

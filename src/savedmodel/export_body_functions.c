@@ -24,8 +24,14 @@ sx_export_function *sx_export_state(const sx_tf_exporter *e, const sx_function *
 static sx_status learn_function(sx_tf_exporter *e, const sx_function *function,
                                 sx_export_facts *out);
 
+static void count_nodes(sx_export_facts *f, int64_t more)
+{
+    f->nodes = SX_MIN(f->nodes + more, SX_EXPORT_MOST_IN_PLACE + 1);
+}
+
 sx_status sx_export_learn(sx_tf_exporter *e, const sx_graph *graph, sx_export_facts *out)
 {
+    count_nodes(out, graph->n_nodes);
     for (int i = 0; i < graph->n_nodes; i++) {
         const sx_node *node = &graph->nodes[i];
         if (node->op == &sx_op_variable_handle) {
@@ -82,6 +88,7 @@ static sx_status learn_function(sx_tf_exporter *e, const sx_function *function,
     out->reads = out->reads || f->facts.reads;
     out->effects = out->effects || f->facts.effects;
     out->passes = out->passes || f->facts.passes;
+    count_nodes(out, f->facts.nodes);
     for (int i = 0; i < e->n_handles; i++) {
         out->uses[i] = out->uses[i] || f->facts.uses[i];
     }
@@ -213,7 +220,8 @@ static sx_status write_function(sx_tf_exporter *e, sx_tf_writer *w, const char *
 }
 
 /* The nodes of a body where it is called: in[args], handles[handles], out[results]. TensorFlow
- * has gradients of nodes, and of calls only in models that its own saver wrote. */
+ * has gradients of nodes, and of calls only in models that its own saver wrote: through those that
+ * are left because there are too many nodes its tape does not go. */
 static sx_status write_inline(sx_tf_exporter *e, sx_tf_writer *w, const sx_graph *graph,
                               const sx_tf_value *in, const sx_tf_value *handles, bool by_value,
                               sx_tf_value *out)
@@ -230,6 +238,7 @@ static sx_status write_inline(sx_tf_exporter *e, sx_tf_writer *w, const sx_graph
     for (int i = 0; i < graph->n_args; i++) {
         s.values[graph->args[i].value.id] = in[i];
     }
+    e->n_in_place += graph->n_nodes;
     SX_TRY(sx_export_nodes(&s));
     for (int i = 0; i < graph->n_results; i++) {
         out[i] = s.values[graph->results[i].value.id];
@@ -264,7 +273,7 @@ static void set_outputs(sx_export_body *s, const sx_node *node, sx_tf_value firs
     }
 }
 
-/* A call, of a function that TensorFlow must run in order. */
+/* A call, of a function that TensorFlow must run in order, or that has too many nodes. */
 static sx_status add_call(sx_tf_exporter *e, sx_tf_writer *w, const char *name,
                           const sx_function *function, const args *a, sx_tf_value *out)
 {
@@ -274,12 +283,13 @@ static sx_status add_call(sx_tf_exporter *e, sx_tf_writer *w, const char *name,
     if (types == NULL) {
         return sx_export_no_memory();
     }
-    if (f->written == NULL) {
+    const char **written = &f->written[a->by_value];
+    if (*written == NULL) {
         const char *unique = sx_arena_printf(&e->arena, "inference_%s", function->name);
         if (unique == NULL) {
             return sx_export_no_memory();
         }
-        SX_TRY(write_function(e, w, unique, callee, a, f->facts.effects, -1, &f->written));
+        SX_TRY(write_function(e, w, unique, callee, a, f->facts.effects, -1, written));
     }
     for (int i = 0; i < callee->n_results; i++) {
         types[i] = (int)sx_graph_type(callee, callee->results[i].value)->dtype;
@@ -289,7 +299,7 @@ static sx_status add_call(sx_tf_exporter *e, sx_tf_writer *w, const char *name,
                      (sx_tf_values){a->in, a->n},
                      sx_tf_attrs(sx_tf_attr_types("Tin", a->n, a->types),
                                  sx_tf_attr_types("Tout", callee->n_results, types),
-                                 sx_tf_attr_func("f", f->written)));
+                                 sx_tf_attr_func("f", *written)));
     return SX_OK;
 }
 
@@ -302,7 +312,8 @@ sx_status sx_export_call(sx_export_body *s, const sx_node *node)
     SX_TRY(sx_export_find_function(s->e, node, &called));
     SX_TRY(sx_export_facts_init(s->e, &f));
     SX_TRY(learn_function(s->e, called, &f));
-    if (!f.effects && !(f.reads && s->ordered)) {
+    if (!f.effects && !(f.reads && s->ordered) &&
+        s->e->n_in_place + f.nodes <= SX_EXPORT_MOST_IN_PLACE) {
         sx_tf_value *in = sx_arena_array(&s->e->arena, node->n_inputs + 1, sx_tf_value);
         sx_tf_value *y = sx_arena_array(&s->e->arena, node->n_outputs + 1, sx_tf_value);
         if (in == NULL || y == NULL) {
@@ -315,7 +326,7 @@ sx_status sx_export_call(sx_export_body *s, const sx_node *node)
         memcpy(&s->values[node->first_output.id], y, (size_t)node->n_outputs * sizeof(*y));
         return SX_OK;
     }
-    SX_TRY(collect_args(s, node->inputs, node->n_inputs, 0, false, &f, &a));
+    SX_TRY(collect_args(s, node->inputs, node->n_inputs, 0, s->by_value, &f, &a));
     SX_TRY(add_call(s->e, s->w, NULL, called, &a, &first));
     if (f.reads || f.effects) {
         sx_export_order(s, first, f.effects);

@@ -7,17 +7,24 @@
 #include "graph/ops/common.h"
 #include "savedmodel/export_body.h"
 
+/* Nodes of called functions that are written where they are called. Of functions that call others
+ * more than once there may be very many: what is left are calls. */
+enum { SX_EXPORT_MOST_IN_PLACE = 20000 };
+
 /* What a body does, by itself, in its regions and in what it calls. */
 typedef struct sx_export_facts {
     bool *uses; /* [handles] */
     bool reads, effects;
-    bool passes; /* a handle to something that is neither a read nor an assignment */
+    bool passes;   /* a handle to something that is neither a read nor an assignment */
+    int64_t nodes; /* with calls in place; SX_EXPORT_MOST_IN_PLACE + 1 = or more */
 } sx_export_facts;
 
 typedef struct sx_export_function {
     sx_export_facts facts;
     bool known, visiting, checked;
-    const char *written; /* its name in TensorFlow; NULL = not yet */
+    /* its name in TensorFlow, as it takes handles of variables and as it takes values; NULL = not
+     * yet */
+    const char *written[2];
 } sx_export_function;
 
 struct sx_tf_exporter {
@@ -27,6 +34,7 @@ struct sx_tf_exporter {
     int n_variables, n_vocabularies;
     const sx_node **vocabularies;  /* [n_vocabularies]: vocabulary_lookup nodes of other words */
     sx_export_function *functions; /* [library's functions] */
+    int64_t n_in_place;            /* nodes of calls that are written so */
     sx_buf refused;
 };
 

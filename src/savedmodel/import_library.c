@@ -659,6 +659,53 @@ static sx_status feed(sx_library_importer *im, sx_tf_body *body, const sx_signat
     return SX_OK;
 }
 
+/* An asset's path takes the place of the tensor that is fed with it, and of the variable that keeps
+ * that. */
+static sx_status feed_asset(sx_library_importer *im, sx_tf_body *body, const sx_saved_asset *asset)
+{
+    sx_bytes *path = sx_arena_new(&im->arena, sx_bytes);
+    sx_tf_thing *fed = sx_arena_array(&im->arena, 3, sx_tf_thing);
+    sx_tf_ref ref;
+    const int node = sx_tf_ref_parse(asset->tensor, &ref) ? sx_tf_body_find_node(body, &ref) : -1;
+    if (path == NULL || fed == NULL) {
+        return sx_import_memory();
+    }
+    if (node < 0 || ref.output != 0) {
+        return sx_error(SX_DATA_LOSS, "asset \"%.100s\": the graph has no tensor \"%.100s\"",
+                        asset->path, asset->tensor);
+    }
+    *path = (sx_bytes){asset->path, strlen(asset->path)};
+    const sx_value value = sx_constant(body->b, (sx_tensor){sx_scalar_type(SX_STRING), path});
+    fed[0] = (sx_tf_thing){.kind = SX_TF_VALUE, .value = value};
+    fed[1] = (sx_tf_thing){.kind = SX_TF_READ, .value = value};
+    body->results[node] = &fed[0];
+    body->n_results[node] = 1;
+    for (size_t i = 0; i < body->n_nodes; i++) {
+        const Tensorflow__NodeDef *assign = body->nodes[i];
+        sx_tf_ref from, to;
+        if (strcmp(assign->op, "AssignVariableOp") == 0 && assign->n_input >= 2 &&
+            sx_tf_ref_parse(assign->input[0], &to) && sx_tf_ref_parse(assign->input[1], &from) &&
+            sx_tf_body_find_node(body, &from) == node && sx_tf_body_find_node(body, &to) >= 0) {
+            const int variable = sx_tf_body_find_node(body, &to);
+            body->results[variable] = &fed[1];
+            body->results[i] = &fed[2];
+            body->n_results[variable] = body->n_results[i] = 1;
+        }
+    }
+    return SX_OK;
+}
+
+static sx_status feed_assets(sx_library_importer *im, sx_tf_body *body)
+{
+    sx_saved_asset *assets = NULL;
+    size_t n = 0;
+    SX_TRY(sx_saved_model_assets(im->model, &im->arena, &assets, &n));
+    for (size_t i = 0; i < n; i++) {
+        SX_TRY(feed_asset(im, body, &assets[i]));
+    }
+    return SX_OK;
+}
+
 /* What the signature says about an output, against what the graph computes. */
 static sx_status check_output(const sx_builder *b, const sx_signature_tensor *t,
                               const sx_tf_thing *y)
@@ -701,6 +748,9 @@ static sx_status import_signature(sx_library_importer *im, const sx_signature *s
         roots[i] = s->outputs[i].tensor;
     }
     if (status == SX_OK) {
+        status = feed_assets(im, &body);
+    }
+    if (status == SX_OK) {
         status = import_roots(im, &body, roots, s->n_outputs);
     }
     if (status == SX_OK && im->refused.n > 0) {
@@ -737,53 +787,14 @@ static sx_status import_signature(sx_library_importer *im, const sx_signature *s
 
 /* ---- Initialization ---- */
 
-/* An asset's path takes the place of the tensor that is fed with it, and of the variable that keeps
- * that. */
-static sx_status feed_asset(sx_library_importer *im, sx_tf_body *body, const sx_saved_asset *asset)
-{
-    sx_bytes *path = sx_arena_new(&im->arena, sx_bytes);
-    sx_tf_thing *fed = sx_arena_array(&im->arena, 3, sx_tf_thing);
-    sx_tf_ref ref;
-    const int node = sx_tf_ref_parse(asset->tensor, &ref) ? sx_tf_body_find_node(body, &ref) : -1;
-    if (path == NULL || fed == NULL) {
-        return sx_import_memory();
-    }
-    if (node < 0 || ref.output != 0) {
-        return sx_error(SX_DATA_LOSS, "asset \"%.100s\": the graph has no tensor \"%.100s\"",
-                        asset->path, asset->tensor);
-    }
-    *path = (sx_bytes){asset->path, strlen(asset->path)};
-    const sx_value value = sx_constant(body->b, (sx_tensor){sx_scalar_type(SX_STRING), path});
-    fed[0] = (sx_tf_thing){.kind = SX_TF_VALUE, .value = value};
-    fed[1] = (sx_tf_thing){.kind = SX_TF_READ, .value = value};
-    body->results[node] = &fed[0];
-    body->n_results[node] = 1;
-    for (size_t i = 0; i < body->n_nodes; i++) {
-        const Tensorflow__NodeDef *assign = body->nodes[i];
-        sx_tf_ref from, to;
-        if (strcmp(assign->op, "AssignVariableOp") == 0 && assign->n_input >= 2 &&
-            sx_tf_ref_parse(assign->input[0], &to) && sx_tf_ref_parse(assign->input[1], &from) &&
-            sx_tf_body_find_node(body, &from) == node && sx_tf_body_find_node(body, &to) >= 0) {
-            const int variable = sx_tf_body_find_node(body, &to);
-            body->results[variable] = &fed[1];
-            body->results[i] = &fed[2];
-            body->n_results[variable] = body->n_results[i] = 1;
-        }
-    }
-    return SX_OK;
-}
-
 static sx_status import_initializer(sx_library_importer *im)
 {
     const char *op = sx_saved_model_init_op(im->model);
     sx_tf_body body = {0};
-    sx_saved_asset *assets = NULL;
-    size_t n_assets = 0;
-    SX_TRY(sx_saved_model_assets(im->model, &im->arena, &assets, &n_assets));
     SX_TRY(sx_tf_create_builder(im, &body.b));
     sx_status status = body_init(&body, im->nodes, im->n_graph_nodes);
-    for (size_t i = 0; i < n_assets && status == SX_OK; i++) {
-        status = feed_asset(im, &body, &assets[i]);
+    if (status == SX_OK) {
+        status = feed_assets(im, &body);
     }
     if (status == SX_OK) {
         status = import_roots(im, &body, &op, 1);

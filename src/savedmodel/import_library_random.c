@@ -273,6 +273,62 @@ static sx_status import_stateless_shuffle(sx_tf_op_node *x)
     return SX_OK;
 }
 
+/* A list of two floats as a constant. */
+static sx_status float_pair(const sx_tf_op_node *x, const char *name, const float otherwise[2],
+                            sx_value *out)
+{
+    const Tensorflow__AttrValue *a = sx_tf_node_attr(x->n->node, name);
+    const bool listed =
+        a != NULL && a->value_case == TENSORFLOW__ATTR_VALUE__VALUE_LIST && a->list != NULL;
+    float *pair = sx_arena_array(&x->im->arena, 2, float);
+    if (pair == NULL) {
+        return sx_import_memory();
+    }
+    if (listed && a->list->n_f != 2) {
+        return sx_error(SX_DATA_LOSS, "%s has %zu numbers, expected 2", name, a->list->n_f);
+    }
+    memcpy(pair, listed ? a->list->f : otherwise, 2 * sizeof(*pair));
+    return sx_tf_constant(x, sx_type_of(SX_F32, 2), pair, out);
+}
+
+/* SampleDistortedBoundingBox(image_size, boxes) {min_object_covered}, V2(..., min_object_covered),
+ * Stateless...(..., min_object_covered, seed): a call takes four words for each attempt. */
+static sx_status import_distorted_box(sx_tf_op_node *x)
+{
+    static const float ratios[] = {0.75F, 1.33F}, areas[] = {0.05F, 1};
+    const bool stateless = strncmp(x->n->node->op, "Stateless", 9) == 0;
+    const sx_sample_distorted_bounding_box_attrs attrs = {
+        .max_attempts = sx_tf_read_int(&x->tf.head, "max_attempts", 100),
+        .use_image_if_no_bounding_boxes =
+            sx_tf_read_bool(&x->tf.head, "use_image_if_no_bounding_boxes", false)};
+    sx_value in[7], key[3], counts = SX_NO_VALUE, first = SX_NO_VALUE;
+    int n_out = 0;
+    SX_TRY(sx_tf_operand(x, 0, &in[0]));
+    SX_TRY(sx_tf_operand(x, 1, &in[1]));
+    if (x->n->n_in > 2) {
+        SX_TRY(sx_tf_operand(x, 2, &in[2]));
+    } else {
+        SX_TRY(sx_tf_number(x, SX_F32, sx_tf_read_float(&x->tf.head, "min_object_covered", 0.1),
+                            &in[2]));
+    }
+    if (stateless) {
+        SX_TRY(key_of_seed(x, 3, key));
+    } else {
+        SX_TRY(sx_tf_int64s(x, &(sx_ints){1, {SX_MAX(attrs.max_attempts, 1)}}, &counts));
+        SX_TRY(key_of_state(x, counts, 1, 1, key));
+    }
+    in[3] = key[0];
+    in[4] = key[1];
+    SX_TRY(float_pair(x, "aspect_ratio_range", ratios, &in[5]));
+    SX_TRY(float_pair(x, "area_range", areas, &in[6]));
+    SX_TRY(sx_tf_add_node(x, &sx_op_sample_distorted_bounding_box, &attrs, in, 7, NULL, 0, &first,
+                          &n_out));
+    for (int i = 0; i < 3; i++) {
+        sx_tf_set(x, i, sx_output_of(first, i));
+    }
+    return SX_OK;
+}
+
 /* The algorithm that this processor would choose. */
 static sx_status import_get_alg(sx_tf_op_node *x)
 {
@@ -295,7 +351,7 @@ static sx_status import_key_counter_alg(sx_tf_op_node *x)
 /* (shape, seed, ...) as (shape, key, counter, alg, ...). */
 static sx_status import_seeded(sx_tf_op_node *x, const sx_op_def *op, const void *attrs)
 {
-    sx_value in[6], y = SX_NO_VALUE;
+    sx_value in[8], y = SX_NO_VALUE;
     if (x->n->n_in < 2 || x->n->n_in + 2 != op->n_in) {
         return sx_error(SX_DATA_LOSS, "it has %d inputs, expected %d", x->n->n_in, op->n_in - 2);
     }
@@ -338,6 +394,16 @@ static sx_status import_device_values(sx_tf_op_node *x)
                    sx_tf_read_dtype(&x->tf.head, "dtype", SX_F32) == SX_F32
                ? sx_tf_import_one(x)
                : import_values(x);
+}
+
+/* StatelessParameterizedTruncatedNormal(shape, seed, means, stddevs, minvals, maxvals) */
+static sx_status import_bounded(sx_tf_op_node *x)
+{
+    const sx_dtype dtype = x->n->n_in > 2 ? x->tf.head.types[2].dtype : SX_F32;
+    if (dtype != SX_F32 && dtype != SX_F64) {
+        return sx_tf_unsupported("its numbers are %s", sx_dtype_name(dtype));
+    }
+    return import_seeded(x, &sx_op_random_truncated_normal, NULL);
 }
 
 static sx_status import_integers(sx_tf_op_node *x)
@@ -472,6 +538,10 @@ const sx_tf_op_row sx_tf_random_rows[] = {
     {"StatelessRandomGammaV2", import_gamma, NULL},
     {"StatelessRandomPoisson", import_poisson, NULL},
     {"StatelessRandomBinomial", import_binomial, NULL},
+    {"StatelessParameterizedTruncatedNormal", import_bounded, NULL},
+    {"StatelessSampleDistortedBoundingBox", import_distorted_box, NULL},
+    {"SampleDistortedBoundingBox", import_distorted_box, NULL},
+    {"SampleDistortedBoundingBoxV2", import_distorted_box, NULL},
     {"StatefulUniform", import_of_generator, NULL},
     {"StatefulStandardNormalV2", import_of_generator, NULL},
     {"StatefulTruncatedNormal", import_of_generator, NULL},

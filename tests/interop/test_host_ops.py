@@ -505,6 +505,33 @@ stateful("gamma", tf.float32, lambda n, a: raw.RandomGamma(shape=n, alpha=a, see
 stateful("classes", tf.int64, lambda x, n: raw.Multinomial(logits=x, num_samples=n, seed=3, seed2=4), LOGITS[:1], np.int32(6))
 for key, rows in {"vector": np.arange(11, dtype=np.int32), "matrix": np.arange(18.0).reshape(9, 2), "one": np.float32([[1, 2]]), "texts": strings([b"a", b"b", b"c", b"d", b"e"])}.items():
     stateful(f"shuffle_{key}", tf.string if rows.dtype == object else rows.dtype, lambda x: raw.RandomShuffle(value=x, seed=5, seed2=6), rows)
+# normal numbers within bounds: by each of the three ways, mirrored, of one bound
+BOUNDED = {"normal": (0, 1, -2, 2), "below": (0, 1, -np.inf, 1), "above": (3, 2, 3.5, np.inf), "uniform": (0, 1, 0.1, 0.4), "tail": (0, 1, 3, np.inf), "far": (0, 1, 4, 30),
+           "mirrored": (5, 0.5, 1, 3), "straddles": (0, 1, -0.5, 0.7), "none": (0, 1, 2, 2), "no_bounds": (0, 1, -np.inf, np.inf), "no_deviation": (0, 0, -1, 1)}
+for key, row in BOUNDED.items():
+    for dtype in (np.float32, np.float64):
+        case(f"bounded_{key}_{np.dtype(dtype).name}", lambda n, s, *p: raw.StatelessParameterizedTruncatedNormal(shape=n, seed=s, means=p[0], stddevs=p[1], minvals=p[2], maxvals=p[3]),
+             np.int32([5, 7]), np.int32([3, 9]), *(dtype(p) for p in row))
+case("bounded_broadcast", lambda n, s, *p: raw.StatelessParameterizedTruncatedNormal(shape=n, seed=s, means=p[0], stddevs=p[1], minvals=p[2], maxvals=p[3]),
+     np.int64([4, 2, 3]), np.int64([2**40, 9]), f32([0, 1, -7]), f32([[1], [3]]), f32(-3), f32([[2.5, 2.5, 1], [9, 1.5, 4]]))
+case("bounded_misfit", lambda n, s, m: raw.StatelessParameterizedTruncatedNormal(shape=n, seed=s, means=m, stddevs=1.0, minvals=-1.0, maxvals=1.0), np.int32([3, 2]), np.int32([1, 2]), f32([0, 1, 2]))
+# parts of an image
+OBJECTS = f32([[[0.1, 0.2, 0.5, 0.6], [0.4, 0.4, 0.45, 0.5]], [[0, 0, 1, 1], [0.9, 0.1, 1, 0.3]]])
+for k, (options, covered) in enumerate([({}, 0.1), ({"area_range": [0.3, 0.9], "aspect_ratio_range": [0.5, 2.5]}, 0.5), ({"area_range": [0.99, 1], "max_attempts": 3}, 1.0),
+                                        ({"aspect_ratio_range": [0.01, 0.02]}, 0.0), ({"area_range": [0.01, 0.02], "max_attempts": 7}, 0.9), ({"use_image_if_no_bounding_boxes": True}, 0.3)]):
+    for size in ([60, 80, 3], [7, 5, 1], [1, 9, 3], [640, 479, 3]):
+        boxes = OBJECTS if "use_image_if_no_bounding_boxes" not in options else np.zeros((2, 0, 4), np.float32)
+        case(f"part_{k}_{size[0]}", lambda s, b, c, seed, o=options: tuple(raw.StatelessSampleDistortedBoundingBox(image_size=s, bounding_boxes=b, min_object_covered=c, seed=seed, **o)),
+             np.int32(size), boxes, f32(covered), np.int64([k, 5]))
+    case(f"part_stateful_{k}", lambda s, b, c, o=options: tuple(raw.SampleDistortedBoundingBoxV2(image_size=s, bounding_boxes=b, min_object_covered=c, seed=3, seed2=8, **o)), np.int64([60, 80, 3]), boxes, f32(covered))
+    stateful(f"part_{k}", tf.int64, lambda s, b, c, o=options: raw.SampleDistortedBoundingBoxV2(image_size=s, bounding_boxes=b, min_object_covered=c, seed=3, seed2=8, **o)[0], np.int64([60, 80, 3]), boxes, f32(covered))
+case("part_bad_box", lambda s, b: tuple(raw.StatelessSampleDistortedBoundingBox(image_size=s, bounding_boxes=b, min_object_covered=0.1, seed=[1, 2])), np.int32([9, 9, 3]), OBJECTS + 0.5)
+case("part_no_box", lambda s, b: tuple(raw.StatelessSampleDistortedBoundingBox(image_size=s, bounding_boxes=b, min_object_covered=0.1, seed=[1, 2])), np.int32([9, 9, 3]), OBJECTS[:, :0])
+for dtype in (tf.float32, tf.float64):
+    case(f"sobol_{dtype.name}", lambda d, n, s, t=dtype: raw.SobolSample(dim=d, num_results=n, skip=s, dtype=t), np.int32(64), np.int32(300), np.int32(0))
+    case(f"sobol_skip_{dtype.name}", lambda d, n, s, t=dtype: raw.SobolSample(dim=d, num_results=n, skip=s, dtype=t), np.int32(7), np.int32(9), np.int32(123456))
+case("sobol_one", lambda n: raw.SobolSample(dim=1, num_results=n, skip=3, dtype=tf.float32), np.int32(9))
+case("sobol_no_dim", lambda d: raw.SobolSample(dim=d, num_results=4, skip=3, dtype=tf.float32), np.int32(0))
 # candidates of a sampled loss
 TRUE = np.int64([[0, 3], [9, 9], [5, 1]])
 for unique in (False, True):

@@ -348,6 +348,30 @@ case("csv_required", lambda r: tuple(raw.DecodeCSV(records=r, record_defaults=[n
 case("csv_required_there", lambda r: tuple(raw.DecodeCSV(records=r, record_defaults=[np.zeros(0, np.int32), tf.zeros([0], tf.string)])), strings([b"1,a", b"2,b"]))
 
 
+WORDS = tf.saved_model.Asset(text_file("words.txt", b"one\r\ntwo\x00\xff"))
+TABLES.append(WORDS)
+case("file_asset", lambda x: tf.strings.join([tf.io.read_file(WORDS.asset_path), x]), strings([b"", b"!"]))
+case("file_asset_lines", lambda x: tf.strings.split(tf.io.read_file(WORDS.asset_path), "\n")[x], np.int32(1))
+
+
+def refused_files(tmp):
+    """A file that is none of the model's assets is not read."""
+    outside = Path(tmp, "outside.txt")
+    outside.write_bytes(b"secret")
+    module = tf.Module()
+    module.f = tf.function(named(tf.io.read_file), input_signature=[tf.TensorSpec([], tf.string)])
+    module.asset = WORDS
+    tf.saved_model.save(module, f"{tmp}/files", signatures={"f": module.f})
+    for path in (str(outside), "../outside.txt", "assets/../saved_model.pb", "saved_model.pb", "assets", "assets/", "assets/none.txt", "", "assets/words.txt\0", "/etc/passwd"):
+        Path(tmp, "f.in").write_bytes(function_cases.pack([np.array(path.encode(), object)]))
+        for end in ("out", "error"):
+            Path(tmp, f"f.{end}").unlink(missing_ok=True)
+        subprocess.run([os.path.join(os.environ["SEXTANT_TEST_BIN"], "function_tool"), f"{tmp}/files", tmp], check=True)
+        said = Path(tmp, "f.error").read_text() if Path(tmp, "f.error").exists() else "it is read"
+        if not said.startswith(("INVALID_ARGUMENT", "NOT_FOUND", "PERMISSION_DENIED")):
+            failures.append(f"file {path!r}: {said[:300]}")
+
+
 def refused_at_load(tmp):
     """A file of the model is not what it was when the model was saved."""
     for name, more, changed in (("short", dict(vocab_size=3), b"a\nb\n"), ("empty", {}, b"a\n\nc\n"), ("twice", {}, b"a\na\nb\n"), ("gone", {}, None)):
@@ -374,6 +398,7 @@ if __name__ == "__main__":
     with tempfile.TemporaryDirectory(prefix="sextant-host-tables-") as tmp:
         if not only:
             refused_at_load(tmp)
+            refused_files(tmp)
     failures += function_cases.run(cases, kept=TABLES)
     shutil.rmtree(ASSETS)
     for failure in failures:

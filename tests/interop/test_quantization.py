@@ -201,6 +201,10 @@ for size, dtypes in SIZES.items():
 case("bytes_bfloat16", lambda x: tf.bitcast(tf.cast(x, tf.bfloat16), tf.int16), X)
 case("bytes_from_bfloat16", lambda x: tf.cast(tf.bitcast(x, tf.bfloat16), tf.float32), RNG.integers(0, 2**14, (2, 3)).astype(np.int16))
 case("bytes_edges", lambda x: tf.bitcast(x, tf.int32), f32([0, -0.0, np.inf, -np.inf, 1e-45, np.nan]))
+ALL = np.arange(2**16, dtype=np.uint16)
+case("bytes_all_float16", lambda x: tf.bitcast(x, tf.uint16), ALL.view(np.float16))
+case("bytes_all_float16_there", lambda x: tf.bitcast(tf.reverse(tf.bitcast(x, tf.float16), [0]), tf.uint16), ALL)
+case("bytes_all_bfloat16_there", lambda x: tf.bitcast(tf.reverse(tf.bitcast(x, tf.bfloat16), [0]), tf.uint16), ALL)
 case("bytes_none", lambda x: tf.bitcast(x, tf.uint8), np.zeros((0, 3), f32))
 
 

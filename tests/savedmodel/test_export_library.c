@@ -373,6 +373,63 @@ static void test_savedmodel_export_library__refuses(void **state)
     sx_library_destroy(library);
 }
 
+/* A chain of functions, each of which calls the next twice: of 2^CHAIN nodes, if all were written
+ * where they are called. The last reads a variable. A branch calls the first, too. */
+static void test_savedmodel_export_library__calls_that_double(void **state)
+{
+    static const int lengths[] = {12, 40}; /* the first can be run */
+    static const float x[] = {0.5F, -2};
+    (void)state;
+    for (size_t i = 0; i < SX_COUNT(lengths); i++) {
+        sx_saved_model *model = NULL;
+        sx_buf text;
+        exported e;
+        sx_buf_init(&text, 0);
+        sx_buf_printf(&text, "sextant-library 2\n"
+                             "variable float32[] \"v\" weight normal 0.5\n"
+                             "function \"f0\"\n  input %%1 float32[?] \"x\"\n"
+                             "  %%2 = variable_handle() {name=\"v\"} resource[] \"handle\"\n"
+                             "  %%3 = read_variable(%%2) float32[] \"read\"\n"
+                             "  %%4 = add(%%1, %%3) float32[?] \"add\"\n  output \"y\" %%4\nend\n");
+        for (int k = 1; k <= lengths[i]; k++) {
+            sx_buf_printf(&text,
+                          "function \"f%d\"\n  input %%1 float32[?] \"x\"\n"
+                          "  %%2 = call(%%1) {function=\"f%d\"} float32[?] \"first\"\n"
+                          "  %%3 = call(%%2) {function=\"f%d\"} float32[?] \"second\"\n"
+                          "  output \"y\" %%3\nend\n",
+                          k, k - 1, k - 1);
+        }
+        sx_buf_printf(&text,
+                      "function \"main\"\n  input %%1 float32[?] \"x\"\n"
+                      "  input %%2 bool[] \"more\"\n"
+                      "  %%3 = if(%%2, %%1) float32[?] \"if\"\n"
+                      "    then\n      input %%1 float32[?] \"x\"\n"
+                      "      %%2 = call(%%1) {function=\"f%d\"} float32[?] \"call\"\n"
+                      "      output \"y\" %%2\n    end\n"
+                      "    else\n      input %%1 float32[?] \"x\"\n"
+                      "      %%2 = neg(%%1) float32[?] \"neg\"\n      output \"y\" %%2\n    end\n"
+                      "  %%4 = call(%%3) {function=\"f%d\"} float32[?] \"call\"\n"
+                      "  output \"y\" %%4\nend\n",
+                      lengths[i], lengths[i]);
+        assert_ok(sx_buf_status(&text));
+        assert_ok(export_from(sx_buf_text(&text),
+                              &(sx_signature_function){"serving_default", "main"}, 1, &e));
+        sx_buf_deinit(&text);
+        assert_ok(sx_saved_model_open(e.dir, &model));
+        sx_saved_model_close(model);
+        if (i == 0) {
+            load(&e);
+            for (uint8_t more = 0; more < 2; more++) {
+                check(&e, "main", "serving_default",
+                      (const sx_tensor[]){{sx_type_of(SX_F32, 2), (void *)(uintptr_t)x},
+                                          {sx_scalar_type(SX_BOOL), &more}});
+            }
+        }
+        end(&e);
+        assert_ok(sx_dir_remove(scratch("model")));
+    }
+}
+
 static sx_status export_again(void *user)
 {
     const exported *e = user;
@@ -648,6 +705,7 @@ static const struct CMUnitTest tests[] = {
     scratch_test(test_savedmodel_export_library__bounds_of_loops_come_back),
     scratch_test(test_savedmodel_export_library__a_run_ends_at_its_timeout),
     scratch_test(test_savedmodel_export_library__operators_come_back),
+    scratch_test(test_savedmodel_export_library__calls_that_double),
     scratch_test(test_savedmodel_export_library__refuses),
     scratch_test(test_savedmodel_export_library__torture),
     scratch_test(test_savedmodel_export_library__every_operator),

@@ -364,6 +364,15 @@ typedef struct sx_random_categorical_attrs {
     sx_dtype output_dtype;
 } sx_random_categorical_attrs;
 
+typedef struct sx_sample_distorted_bounding_box_attrs {
+    int64_t max_attempts;
+    bool use_image_if_no_bounding_boxes;
+} sx_sample_distorted_bounding_box_attrs;
+
+typedef struct sx_sobol_sample_attrs {
+    sx_dtype dtype;
+} sx_sobol_sample_attrs;
+
 enum { SX_CANDIDATES_UNIFORM, SX_CANDIDATES_LOG_UNIFORM, SX_CANDIDATES_UNIGRAM };
 typedef struct sx_candidate_sampler_attrs {
     int32_t distribution;

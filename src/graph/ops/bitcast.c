@@ -7,7 +7,7 @@
  *            last dimension of x, which has to count the elements in one of the result
  *
  * Errors   INVALID_ARGUMENT  a string, a bool or a resource; the last dimension of x
- * Numbers  exact; a signalling NaN may become a quiet one
+ * Numbers  exact; a signalling NaN of float32 or float64 may become a quiet one
  * Source   TensorFlow tf.bitcast */
 #ifdef SX_PUBLIC
 /* The bytes of x as elements of another dtype: float32 [N,3] as uint8 is [N,3,4]. */

@@ -93,22 +93,6 @@ typedef struct sampler {
     int64_t *others; /* and the class in its place else */
 } sampler;
 
-/* A number below n, all equally likely, of words of 32 or 64 bits. */
-static uint64_t below(sampler *s, uint64_t n, bool wide)
-{
-    const uint64_t most = wide ? UINT64_MAX : UINT32_MAX, rest = most % n + 1;
-    for (;;) {
-        uint64_t word = sx_random_word(&s->words);
-        word |= wide ? (uint64_t)sx_random_word(&s->words) << 32 : 0;
-        if ((n & (n - 1)) == 0) {
-            return word & (n - 1);
-        }
-        if (word >= rest) {
-            return word % n;
-        }
-    }
-}
-
 /* Whether there are as many classes that may be drawn as are to be unique. */
 static sx_status require_classes(const sx_kernel_call *c, const sampler *s)
 {
@@ -184,7 +168,7 @@ static int64_t draw(sampler *s)
 {
     const int64_t range = s->attrs->range_max;
     if (s->attrs->distribution == SX_CANDIDATES_UNIFORM) {
-        return (int64_t)below(s, (uint64_t)range, true);
+        return (int64_t)sx_random_below(&s->words, (uint64_t)range, true);
     }
     if (s->attrs->distribution == SX_CANDIDATES_LOG_UNIFORM) {
         const uint32_t first = sx_random_word(&s->words), second = sx_random_word(&s->words);
@@ -192,7 +176,7 @@ static int64_t draw(sampler *s)
         return k < (double)range ? (int64_t)k : 0; /* just below range + 1 it may round up to it */
     }
     const double r = sx_random_float(sx_random_word(&s->words));
-    const int64_t k = (int64_t)below(s, (uint64_t)range, false);
+    const int64_t k = (int64_t)sx_random_below(&s->words, (uint64_t)range, false);
     return r < s->keeps[k] ? k : s->others[k];
 }
 

@@ -18,7 +18,6 @@
  *          RESOURCE_EXHAUSTED   (running) the file is too large for the memory limit
  * Source   TensorFlow InitializeTableFromTextFile, InitializeTableFromTextFileV2 */
 #include "graph/ops/lookup_table.h"
-#include "io/file.h"
 
 enum { WHOLE_LINE = -2, LINE_NUMBER = -1, MAX_COLUMN = 1 << 20 };
 
@@ -62,42 +61,6 @@ static sx_status initialize_table_from_text_file_infer(sx_infer_context *c)
     }
     c->outputs[0] = sx_scalar_type(SX_I64);
     return SX_OK;
-}
-
-/* The file's bytes, in the run's arena. */
-static sx_status read_file(const sx_kernel_call *c, const sx_bytes *name, char **out,
-                           size_t *out_size)
-{
-    const char *dir = c->tables != NULL ? sx_tables_dir(c->tables) : NULL;
-    char *path = sx_arena_strndup(c->arena, name->data, name->size);
-    sx_file *file = NULL;
-    if (path == NULL) {
-        return sx_budget_error(c->arena->budget);
-    }
-    /* a model says which file is read: only its own */
-    bool inside = dir != NULL && strlen(path) == name->size && path[0] != '/' && path[0] != '\0';
-    for (const char *at = path; inside && at != NULL; at = strchr(at, '/')) {
-        at += *at == '/';
-        inside = strncmp(at, "..", 2) != 0 || (at[2] != '/' && at[2] != '\0');
-    }
-    if (!inside) {
-        return sx_error(SX_INVALID_ARGUMENT,
-                        "the table's file is %s, expected a file of the model's directory, which "
-                        "its assets name",
-                        SX_QUOTE(name));
-    }
-    path = sx_arena_printf(c->arena, "%s/%s", dir, path);
-    if (path == NULL) {
-        return sx_budget_error(c->arena->budget);
-    }
-    SX_TRY(sx_file_open_below(dir, path, &file));
-    const uint64_t size = sx_file_size(file);
-    *out = size < SIZE_MAX ? sx_arena_alloc(c->arena, (size_t)size + 1, 1) : NULL;
-    sx_status status = *out == NULL ? sx_budget_error(c->arena->budget)
-                                    : sx_file_read_at(file, 0, *out, (size_t)size);
-    *out_size = (size_t)size;
-    sx_file_close(file);
-    return status;
 }
 
 /* Column `index` of a line; -1 columns: it has not so many. */
@@ -160,7 +123,7 @@ static sx_status initialize_table_from_text_file_host(const sx_kernel_call *c)
     int64_t n = 0, at = 0;
     sx_table *t = NULL;
     SX_TRY(sx_require_table(c, &t));
-    SX_TRY(read_file(c, &c->in[0].s[0], &text, &size));
+    SX_TRY(sx_read_asset(c, "the table's file", &c->in[0].s[0], "", &text, &size));
     for (size_t i = 0; i < size; i++) {
         n += text[i] == '\n';
         if (text[i] != '\r') {

@@ -1,6 +1,10 @@
 /* See lookup_table.h. */
 #include "graph/ops/lookup_table.h"
 
+#include <string.h>
+
+#include "io/file.h"
+
 const char *const sx_table_kinds[] = {"static", "mutable", "dense", NULL};
 const sx_attr_def sx_only_table_rows[SX_TABLE_ATTR_COUNT] = {
     SX_TABLE_ATTR_ROWS(sx_only_table_attrs)};
@@ -83,4 +87,39 @@ sx_status sx_require_free_key(const sx_kernel_call *c, int64_t k, int first)
         }
     }
     return SX_OK;
+}
+
+sx_status sx_read_asset(const sx_kernel_call *c, const char *what, const sx_bytes *name,
+                        const char *below, char **out, size_t *out_size)
+{
+    const char *dir = c->tables != NULL ? sx_tables_dir(c->tables) : NULL;
+    char *path = sx_arena_strndup(c->arena, name->data, name->size);
+    sx_file *file = NULL;
+    if (path == NULL) {
+        return sx_budget_error(c->arena->budget);
+    }
+    /* a model says which file is read: only its own */
+    bool inside = dir != NULL && strlen(path) == name->size && path[0] != '/' && path[0] != '\0' &&
+                  strncmp(path, below, strlen(below)) == 0;
+    for (const char *at = path; inside && at != NULL; at = strchr(at, '/')) {
+        at += *at == '/';
+        inside = strncmp(at, "..", 2) != 0 || (at[2] != '/' && at[2] != '\0');
+    }
+    if (!inside) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "%s is %s, expected a file of the model's directory, which its assets name",
+                        what, SX_QUOTE(name));
+    }
+    path = sx_arena_printf(c->arena, "%s/%s", dir, path);
+    if (path == NULL) {
+        return sx_budget_error(c->arena->budget);
+    }
+    SX_TRY(sx_file_open_below(dir, path, &file));
+    const uint64_t size = sx_file_size(file);
+    *out = size < SIZE_MAX ? sx_arena_alloc(c->arena, (size_t)size + 1, 1) : NULL;
+    sx_status status = *out == NULL ? sx_budget_error(c->arena->budget)
+                                    : sx_file_read_at(file, 0, *out, (size_t)size);
+    *out_size = (size_t)size;
+    sx_file_close(file);
+    return status;
 }

@@ -55,6 +55,11 @@ SX_MUST_USE sx_status sx_infer_table(const sx_infer_context *c, int first_reserv
 sx_type sx_table_values_type(const sx_table_attrs *attrs, const sx_type *keys);
 /* NOT_FOUND: the run has no such table. */
 SX_MUST_USE sx_status sx_require_table(const sx_kernel_call *c, sx_table **out);
+
+/* The bytes of a file of the model, in the run's arena; `name` is a path in the model's directory
+ * that begins with `below`. INVALID_ARGUMENT: it leads out of there; `what` says whose it is. */
+SX_MUST_USE sx_status sx_read_asset(const sx_kernel_call *c, const char *what, const sx_bytes *name,
+                                    const char *below, char **out, size_t *out_size);
 /* FAILED_PRECONDITION: nothing has initialized it. */
 SX_MUST_USE sx_status sx_require_initialized(const sx_table *t);
 /* INVALID_ARGUMENT: key k of input 0 is one of the reserved keys, from input `first` on. */

@@ -68,6 +68,21 @@ uint32_t sx_random_word(sx_random_words *r)
     return word;
 }
 
+uint64_t sx_random_below(sx_random_words *r, uint64_t n, bool wide)
+{
+    const uint64_t most = wide ? UINT64_MAX : UINT32_MAX, rest = most % n + 1;
+    for (;;) {
+        uint64_t word = sx_random_word(r);
+        word |= wide ? (uint64_t)sx_random_word(r) << 32 : 0;
+        if ((n & (n - 1)) == 0) {
+            return word & (n - 1);
+        }
+        if (word >= rest) {
+            return word % n;
+        }
+    }
+}
+
 double sx_random_float(uint32_t word)
 {
     return (double)(word & 0x7fffff) * 0x1p-23;

@@ -32,6 +32,8 @@ typedef struct sx_random_words {
     int used; /* of `words`; 0 also before the first four are drawn */
 } sx_random_words;
 uint32_t sx_random_word(sx_random_words *r);
+/* A number below n, all equally likely, of words of 32 or 64 bits. */
+uint64_t sx_random_below(sx_random_words *r, uint64_t n, bool wide);
 
 /* Numbers in [0, 1): of 23 bits, and of 52 bits from two words. */
 double sx_random_float(uint32_t word);

@@ -13,12 +13,13 @@
 #include "io/commit.h"
 #include "io/user_cache.h"
 #include "nn/model_program.h"
+#include "train/trainer.h"
 #include "waiting.h"
 
 typedef struct options {
     const char *target, *mode, *precision, *signature, *save, *plugin, *python, *dump, *svg;
     sx_words param;
-    int64_t batch_size, image_size, iterations;
+    int64_t batch_size, image_size, iterations, memory_limit;
     sx_device_args device_args;
     bool json, find_largest, compile_cache, memory;
 } options;
@@ -57,6 +58,8 @@ static const sx_option rows[] = {
      "print the memory of a program on the CPU: what is alive at once, and how much more the plan "
      "takes",
      .group = "On the CPU"},
+    {"memory-limit", SX_OPTION_SIZE, SX_OPT(options, memory_limit),
+     "plan a training step for so much memory, as `train --memory-limit` does", "SIZE", .min = 1},
     {"svg", SX_OPTION_STRING, SX_OPT(options, svg),
      "write a picture of the plan: what lies where, in which steps", "FILE"},
     SX_THREADS_ROW(options),
@@ -283,7 +286,9 @@ static sx_status plan_on_cpu(job *j)
         .graph = j->model.graph,
         .batch = o->batch_size > 0 ? o->batch_size : CPU_BATCH,
         .threads = (int)o->device_args.threads,
-        .frozen = !train,
+        .frozen = !train && j->model.saved != NULL,
+        .eval_shards = j->model.saved == NULL ? SX_EVAL_SHARDS : 0,
+        .limit = o->memory_limit,
     };
     sx_memory_report report;
     sx_status status = sx_memory_report_make(&request, &report);
@@ -307,11 +312,13 @@ static sx_status run_job(job *j)
         return sx_usage(
             j->inv, sx_error(SX_INVALID_ARGUMENT, "give --target, or --memory for the CPU's plan"));
     }
-    if (o->memory || o->svg != NULL || sx_option_given(j->inv, "threads")) {
-        return sx_usage(j->inv, sx_error(SX_INVALID_ARGUMENT,
-                                         "--memory, --svg and --threads are for the target cpu, "
-                                         "not %s",
-                                         o->target));
+    if (o->memory || o->svg != NULL || o->memory_limit > 0 || sx_option_given(j->inv, "threads")) {
+        return sx_usage(j->inv,
+                        sx_error(SX_INVALID_ARGUMENT,
+                                 "--memory, --memory-limit, --svg and --threads are for the "
+                                 "target cpu, "
+                                 "not %s",
+                                 o->target));
     }
     if (o->save != NULL) {
         SX_TRY(try_save(o->save));

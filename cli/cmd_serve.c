@@ -23,14 +23,14 @@
 typedef struct options {
     const char *host, *model_name, *model_base_path, *saved_model_tags;
     const char *model_config_file, *monitoring_path, *monitoring_config_file, *version_transition;
-    const char *grpc_socket_path, *ssl_config_file;
+    const char *grpc_socket_path, *ssl_config_file, *json_float_format;
     int64_t port, rest_api_port, rest_api_num_threads, rest_api_timeout_in_ms;
     int64_t max_num_load_retries, max_body_bytes, drain_grace_ms, model_memory_limit;
     int64_t max_request_memory_bytes, max_in_flight_memory_bytes, max_connections;
     int64_t load_retry_interval_micros;
     double file_system_poll_wait_seconds, load_retry_interval_seconds, load_timeout_seconds;
     double model_config_file_poll_wait_seconds, version_drain_timeout_seconds;
-    bool cors, allow_labels, version;
+    bool cors, allow_labels, tensor_content, version;
     const char *unused_text; /* of options without effect */
     bool unused_flag;
     sx_device_args device_args;
@@ -127,6 +127,11 @@ static const sx_option rows[] = {
      "maximum time to wait for running requests when stopping", "MS", .min = 1, .max = 1e9},
     {"rest-api-enable-cors-support", SX_OPTION_FLAG, SX_OPT(options, cors),
      "allow requests from pages of other origins"},
+    {"json-float-format", SX_OPTION_CHOICE, SX_OPT(options, json_float_format),
+     "floats in JSON: the fewest digits that read back, or TensorFlow Serving's bytes",
+     .choices = "shortest|tfs"},
+    {"enable-serialization-as-tensor-content", SX_OPTION_FLAG, SX_OPT(options, tensor_content),
+     "Predict over gRPC answers with bytes (tensor_content), not with lists of values"},
     {"monitoring-path", SX_OPTION_STRING, SX_OPT(options, monitoring_path),
      "URL path of the metrics, in Prometheus text format; empty: no metrics", "URL_PATH"},
     {"monitoring-config-file", SX_OPTION_STRING, SX_OPT(options, monitoring_config_file),
@@ -154,7 +159,6 @@ static const sx_option rows[] = {
     FLAG_NO_EFFECT("enable-signature-method-name-check",
                    "each API checks the tensors of the signature instead"),
     FLAG_NO_EFFECT("remove-unused-fields-from-bundle-metagraph", "they are never kept"),
-    FLAG_NO_EFFECT("enable-serialization-as-tensor-content", "outputs are sent as typed values"),
     FLAG_NO_EFFECT("enable-profiler", "`sextant profile` measures a model"),
     NO_EFFECT("tensorflow-inter-op-parallelism", no_tensorflow),
     NO_EFFECT("tensorflow-session-config-file", no_tensorflow),
@@ -181,6 +185,7 @@ static const options defaults = {
     .load_retry_interval_seconds = 60,
     .load_timeout_seconds = 300,
     .version_transition = "availability_preserving",
+    .json_float_format = "shortest",
     .version_drain_timeout_seconds = 60,
     .monitoring_path = "/monitoring/prometheus/metrics",
 };
@@ -216,6 +221,9 @@ static void fill_config(const options *o, sx_server_config *c)
                                            ? (double)o->load_retry_interval_micros * 1e-6
                                            : o->load_retry_interval_seconds,
         .load_timeout_seconds = o->load_timeout_seconds,
+        .json_float_format =
+            strcmp(o->json_float_format, "tfs") == 0 ? SX_FLOAT_TFS : SX_FLOAT_SHORTEST,
+        .enable_serialization_as_tensor_content = o->tensor_content,
         .monitoring_path = o->monitoring_path,
         .max_body_bytes = (size_t)o->max_body_bytes,
         .max_request_memory_bytes = (size_t)o->max_request_memory_bytes,

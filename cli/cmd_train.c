@@ -25,7 +25,7 @@ typedef struct options {
     int64_t steps_per_eval, eval_examples, eval_steps;
     int64_t save_checkpoints_steps, save_checkpoints_secs, keep_checkpoint_max;
     double keep_checkpoint_every_n_hours;
-    int64_t log_step_count_steps, save_summary_steps, shards;
+    int64_t log_step_count_steps, save_summary_steps, shards, memory_limit;
     const char *iterations_per_loop;
     bool fresh, force, shuffle, require_exact, json_log;
     sx_data_args data_args;
@@ -132,6 +132,11 @@ static const sx_option rows[] = {
     {"json-log", SX_OPTION_FLAG, SX_OPT(options, json_log), "log one JSON object per event"},
 
     SX_DEVICE_ARGS_ROWS(options),
+    {"memory-limit", SX_OPTION_SIZE, SX_OPT(options, memory_limit),
+     "maximum memory of a training step on cpu: its variables, batch and temporaries; what would "
+     "take more is computed again, which takes time and changes no bit; see `sextant compile "
+     "--memory`; default: no limit",
+     "SIZE", .min = 1},
     {"iterations-per-loop", SX_OPTION_STRING, SX_OPT(options, iterations_per_loop),
      "steps per launch on a device that can loop: a number, or a time (30s, 5m, 1h); "
      "default: about half a second",
@@ -318,6 +323,7 @@ static sx_status run(sx_invocation *inv)
         .observer = sx_report_event,
         .observer_user = &report,
         .stop = sx_stop_flag(),
+        .memory_limit_bytes = o->memory_limit,
     };
     sx_optimizer optimizer = {0}; /* a zero field means the model's default */
     if (o->optimizer != NULL) {

@@ -28,6 +28,8 @@ sx_status sx_memory_report_make(const sx_memory_request *request, sx_memory_repo
                                          .workers = request->threads > 0 ? request->threads
                                                                          : sx_cpu_count(),
                                          .frozen = request->frozen,
+                                         .eval_shards = request->eval_shards,
+                                         .memory_limit_bytes = request->limit,
                                          .map = true};
     *out = (sx_memory_report){.of = request};
     SX_TRY(sx_cpu_plan_create(g, &options, &out->plan));
@@ -54,6 +56,12 @@ void sx_memory_report_end(sx_memory_report *r)
 double sx_memory_excess(const sx_memory_report *r)
 {
     return r->least > 0 ? 100 * ((double)r->temporaries / (double)r->least - 1) : 0;
+}
+
+double sx_memory_again(const sx_memory_report *r)
+{
+    const double again = r->plan->map->again_flops * r->plan->shards;
+    return r->plan->flops > 0 ? 100 * again / r->plan->flops : 0;
 }
 
 static int by_size(const void *a, const void *b)
@@ -127,8 +135,8 @@ static void put_alive(sx_buf *out, const sx_memory_report *r)
             sx_buf_printf(out, "%d × ", map->shards);
         }
         sx_buf_put_size(out, (double)alive[i]->life.bytes);
-        sx_buf_printf(out, "  %s (steps %d … %d)\n", alive[i]->what, alive[i]->life.first + 1,
-                      alive[i]->life.last + 1);
+        sx_buf_printf(out, "  %s (steps %d … %d)%s\n", alive[i]->what, alive[i]->life.first + 1,
+                      alive[i]->life.last + 1, alive[i]->again ? ", computed again" : "");
     }
     if (n > SHOWN) {
         sx_buf_puts(out, "  ");
@@ -154,6 +162,11 @@ void sx_put_memory_report(sx_buf *out, const sx_memory_report *r)
     sx_buf_printf(out, ", %.1f %% more than the ", sx_memory_excess(r));
     sx_buf_put_size(out, (double)r->least);
     sx_buf_puts(out, " that are alive at once\n");
+    if (r->plan->map->again_steps > 0) {
+        const sx_cpu_memory_map *map = r->plan->map;
+        sx_buf_printf(out, "  again        %d of %d steps, %.1f %% of what the others compute\n",
+                      map->again_steps, map->n_steps, sx_memory_again(r));
+    }
     put_row(out, "total", r->variables + r->inputs + r->outputs + r->constants + r->temporaries);
     sx_buf_putc(out, '\n');
     put_alive(out, r);
@@ -171,21 +184,23 @@ sx_status sx_put_memory_json(sx_buf *out, const sx_memory_report *r)
     const sx_cpu_mapped **alive = sx_memory_at_peak(r, &arena, &n);
     json_t *list = json_array();
     for (int i = 0; i < n; i++) {
-        json_array_append_new(list, json_pack("{s:s, s:s, s:I, s:b, s:i, s:i}", "value",
-                                              alive[i]->what, "layer", alive[i]->layer, "bytes",
-                                              (json_int_t)alive[i]->life.bytes, "of_each_shard",
-                                              !alive[i]->common, "first_step", alive[i]->life.first,
-                                              "last_step", alive[i]->life.last));
+        json_array_append_new(
+            list, json_pack("{s:s, s:s, s:I, s:b, s:b, s:i, s:i}", "value", alive[i]->what, "layer",
+                            alive[i]->layer, "bytes", (json_int_t)alive[i]->life.bytes,
+                            "of_each_shard", !alive[i]->common, "again", alive[i]->again,
+                            "first_step", alive[i]->life.first, "last_step", alive[i]->life.last));
     }
     json_t *object = json_pack(
-        "{s:s, s:s, s:s, s:s, s:I, s:i, s:{s:I, s:I, s:I, s:I, s:I}, s:I, s:f, s:i, s:i, s:s, s:o}",
+        "{s:s, s:s, s:s, s:s, s:I, s:i, s:{s:I, s:I, s:I, s:I, s:I}, s:I, s:f, s:i, s:f, s:i, s:i, "
+        "s:s, s:o}",
         "model", r->of->model, "mode", r->of->mode, "precision", r->of->precision, "target", "cpu",
         "batch", (json_int_t)r->of->batch, "shards", map->shards, "memory", "variable_bytes",
         (json_int_t)r->variables, "input_bytes", (json_int_t)r->inputs, "output_bytes",
         (json_int_t)r->outputs, "constant_bytes", (json_int_t)r->constants, "temporary_bytes",
         (json_int_t)r->temporaries, "least_temporary_bytes", (json_int_t)r->least,
-        "percent_above_least", sx_memory_excess(r), "steps", map->n_steps, "peak_step",
-        map->least_step, "peak_layer", step_layer(r), "alive_at_peak", list);
+        "percent_above_least", sx_memory_excess(r), "again_steps", map->again_steps,
+        "again_percent", sx_memory_again(r), "steps", map->n_steps, "peak_step", map->least_step,
+        "peak_layer", step_layer(r), "alive_at_peak", list);
     sx_status status = sx_json_text(object, JSON_INDENT(2) | JSON_ENSURE_ASCII, &text);
     json_decref(object);
     sx_arena_deinit(&arena);

@@ -11,8 +11,10 @@ typedef struct sx_memory_request {
     const char *model, *mode, *precision;
     const sx_graph *graph;
     int64_t batch;
-    int threads; /* 0 = all */
-    bool frozen; /* variables keep their values: prediction */
+    int threads;     /* 0 = all */
+    bool frozen;     /* variables keep their values: a SavedModel's */
+    int eval_shards; /* sx_cpu_options.eval_shards */
+    int64_t limit;   /* sx_cpu_options.memory_limit_bytes */
 } sx_memory_request;
 
 typedef struct sx_memory_report {
@@ -39,5 +41,7 @@ const sx_cpu_mapped **sx_memory_at_peak(const sx_memory_report *r, sx_arena *are
 void sx_put_memory_title(sx_buf *out, const sx_memory_report *r);
 /* How much the plan takes more than the least, in percent. */
 double sx_memory_excess(const sx_memory_report *r);
+/* How many operations are computed again for the limit, in percent of the others. */
+double sx_memory_again(const sx_memory_report *r);
 
 #endif

@@ -26,13 +26,18 @@ typedef struct kind {
 static const kind forward = {"values of the forward pass", "#9ecae1"},
                   backward = {"gradients and updates", "#fdd28a"},
                   common = {"common to all shards", "#b5dfa0"},
-                  scratch = {"scratch memory of a kernel", "#cfc0e6"};
+                  scratch = {"scratch memory of a kernel", "#cfc0e6"},
+                  again = {"computed again", "#f4a6a0"};
 
 static const kind *kind_of(const sx_cpu_mapped *b)
 {
     const bool back =
         strncmp(b->layer, "gradients/", 10) == 0 || strncmp(b->layer, "training/", 9) == 0;
-    return b->scratch ? &scratch : b->common ? &common : back ? &backward : &forward;
+    return b->scratch  ? &scratch
+           : b->common ? &common
+           : b->again  ? &again
+           : back      ? &backward
+                       : &forward;
 }
 
 typedef struct picture {
@@ -45,8 +50,9 @@ typedef struct picture {
 
 static void put_head(const picture *p)
 {
-    const kind *const kinds[] = {&forward, &backward, &common, &scratch};
+    const kind *const kinds[] = {&forward, &backward, &common, &scratch, &again};
     const sx_memory_report *r = p->r;
+    const int shown = r->plan->map->again_steps > 0 ? 5 : 4;
     sx_buf text;
     double x = LEFT;
     sx_buf_init(&text, 1 << 12);
@@ -61,10 +67,10 @@ static void put_head(const picture *p)
                   r->plan->map->n_steps);
     sx_svg_text(p->out, 24, 60, SX_SVG_NORMAL, "start", SX_SVG_INK, sx_buf_text(&text));
     sx_buf_deinit(&text);
-    for (size_t i = 0; i < SX_COUNT(kinds); i++) {
+    for (int i = 0; i < shown; i++) {
         sx_svg_rect(p->out, x, 76, 12, 12, kinds[i]->color, NULL);
         sx_svg_text(p->out, x + 18, 86, SX_SVG_NORMAL - 1, "start", SX_SVG_INK, kinds[i]->name);
-        x += 230;
+        x += 850.0 / shown;
     }
     sx_svg_line(p->out, x, 82, x + 24, 82, "#c2413b");
     sx_svg_text(p->out, x + 30, 86, SX_SVG_NORMAL - 1, "start", SX_SVG_INK, "where most is alive");

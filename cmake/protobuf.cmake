@@ -22,6 +22,17 @@ function(sx_generate_protobuf out_sources)
         list(APPEND sources ${c_file})
         list(APPEND headers ${h_file})
     endforeach()
+    # src/serve/api/*.proto: what the server tells of its services, as the bytes of a FileDescriptorSet.
+    file(GLOB apis CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/serve/api/*.proto)
+    set(api_dir ${generated_dir}/serve)
+    file(MAKE_DIRECTORY ${api_dir})
+    add_custom_command(OUTPUT ${api_dir}/api_descriptors.inc
+        COMMAND ${PROTOC_C} --descriptor_set_out=${api_dir}/api_descriptors.pb --include_imports
+            --proto_path=${CMAKE_SOURCE_DIR}/src ${apis}
+        COMMAND ${CMAKE_COMMAND} -DINPUT=${api_dir}/api_descriptors.pb
+            -DOUTPUT=${api_dir}/api_descriptors.inc -P ${CMAKE_SOURCE_DIR}/cmake/bytes.cmake
+        DEPENDS ${apis} ${protos} COMMENT "descriptors of the server's services" VERBATIM)
+    list(APPEND headers ${api_dir}/api_descriptors.inc)
     target_include_directories(sextant_flags SYSTEM INTERFACE ${generated_dir})
     add_custom_target(sextant_protobuf DEPENDS ${headers})
     set(${out_sources} ${sources} ${headers} PARENT_SCOPE)

@@ -25,12 +25,12 @@ static const sx_serve_signature signatures[] = {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    sx_model_spec spec;
+    sx_predict_spec spec;
     sx_predict_call call;
     sx_arena arena;
     sx_budget budget;
     sx_buf out;
-    sx_status status = sx_model_spec_read((sx_bytes){data, size}, &spec);
+    sx_status status = sx_predict_spec_read((sx_bytes){data, size}, &spec);
     if (status != SX_OK) {
         sx_status_free(status);
         return 0;
@@ -45,7 +45,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         abort();
     }
     if (status == SX_OK) {
-        status = sx_predict_proto_print(&call, call.inputs, &spec, &out);
+        status = sx_predict_proto_print(&call, call.inputs, &spec, 2, size % 2 == 0, &out);
         if (sx_buf_status(&out) != SX_OK) {
             abort();
         }

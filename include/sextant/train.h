@@ -194,6 +194,11 @@ typedef struct sx_run_config {
     sx_observer_fn *observer; /* NULL = none; warnings go to the log (sextant/log.h) */
     void *observer_user;
     const volatile sig_atomic_t *stop; /* if nonzero: finish the step, save, return CANCELLED */
+
+    /* Of cpu: a training step's variables, batch and temporaries take at most so many bytes: what
+     * would take more is computed again in the backward pass, with the same bits. A step that needs
+     * more is RESOURCE_EXHAUSTED. 0 = no limit. */
+    int64_t memory_limit_bytes;
 } sx_run_config;
 
 #define sx_run_config_of(...) SX_ARGS_(sx_run_config, __VA_ARGS__)

@@ -66,6 +66,8 @@ struct sx_pool {
     worker worker[];
 };
 
+static atomic_int running; /* threads in runs, of all pools */
+
 static void pause_cpu(void)
 {
 #if defined(__x86_64__) || defined(__i386__)
@@ -149,9 +151,16 @@ void sx_pool_run(sx_pool *pool, sx_pool_fn *fn, void *user)
     }
     pool->fn = fn;
     pool->user = user;
+    atomic_fetch_add_explicit(&running, pool->workers, memory_order_relaxed);
     gate_open(&pool->start);
     fn(user, 0);
     sx_pool_barrier(pool);
+    atomic_fetch_sub_explicit(&running, pool->workers, memory_order_relaxed);
+}
+
+int sx_pool_running(void)
+{
+    return atomic_load_explicit(&running, memory_order_relaxed);
 }
 
 /* Pins each worker except the caller's thread to a processor if the pool uses all of them; with

@@ -23,6 +23,9 @@ void sx_pool_run(sx_pool *pool, sx_pool_fn *fn, void *user);
 /* A barrier for the workers of the current run; every worker must reach it. */
 void sx_pool_barrier(sx_pool *pool);
 
+/* The threads of all pools of the process that are in a run now. */
+int sx_pool_running(void);
+
 /* The number of processors that this process may use (affinity, cgroup quota rounded up); >= 1. */
 int sx_cpu_count(void);
 

@@ -9,6 +9,12 @@
  * Workers take chunks of consecutive rows from the dispatch frontier and compute the order while
  * holding the lock, then produce the elements without it, directly in the rows of the slot. So the
  * stream is ordered by addressing, not by waiting, and its content does not depend on the workers.
+ *
+ * Where the caller computes on all processors between two calls of next(), workers would only take
+ * turns with its threads, which wait for one another in every step: the step loses more time than a
+ * worker gains. So workers whose number is tuned yield: they stop when they find the processors
+ * taken, and when the ring is empty the caller waits until all of them have filled it.
+ *
  * All memory is allocated at the start, except for strings. Strings that point into data read by
  * the source are read into memory of the batch, one scratch per chunk; others are copied into
  * buffers of the row. Both grow to the largest size seen. */
@@ -34,6 +40,7 @@ enum {
     STRING_GUESS_BYTES = 64 << 10, /* assumed size of a string, for the budget */
     TUNE_BATCHES = 2,
     TUNE_NS = 20 * 1000 * 1000,
+    FILL_NS = 100 * 1000 * 1000, /* after which a caller with a batch waits no longer for more */
 };
 static const size_t max_string_bytes = (size_t)1 << 30;
 
@@ -89,12 +96,16 @@ struct sx_iterator {
     int64_t next, dispatch;
     bool held; /* batch next - 1 is with the caller */
     bool stop, pause;
+    bool waiting;          /* the caller, for a batch */
+    bool yielding;         /* workers leave the processors to the caller until it waits */
+    int64_t wait_began_ns; /* if waiting */
     int active;    /* workers allowed to work */
     int in_flight; /* chunks being produced */
     int sleeping;  /* workers that wait for work */
 
     struct sx_batch_data batch;
     sx_iterator_stats stats;
+    int64_t cpu_ns; /* the processor time in stats.busy_ns */
     int64_t tune_since_ns, tune_wait_ns, tune_busy_ns, tune_batches;
 };
 
@@ -361,6 +372,12 @@ static bool has_room(const sx_iterator *it)
            it->dispatch < first_in_use + it->slot_count;
 }
 
+static bool batch_ready(const sx_iterator *it)
+{
+    const struct slot *slot = &it->slots[it->next % it->slot_count];
+    return slot->number == it->next && slot_done(slot);
+}
+
 static int64_t chunk_rows(const sx_iterator *it, const struct slot *slot)
 {
     int64_t share = it->active > 0 ? slot->where.size / (4 * it->active) : slot->where.size;
@@ -471,12 +488,13 @@ static void work_once(sx_iterator *it, sx_producer *producer)
     struct chunk chunk = take_chunk(it);
     it->in_flight++;
     pthread_mutex_unlock(&it->lock);
-    int64_t row = 0, begin_ns = sx_now_ns();
+    int64_t row = 0, begin_ns = sx_now_ns(), begin_cpu_ns = sx_thread_cpu_ns();
     sx_status status = make_rows(it, producer, &chunk, &row);
-    int64_t busy_ns = sx_now_ns() - begin_ns;
+    int64_t busy_ns = sx_now_ns() - begin_ns, cpu_ns = sx_thread_cpu_ns() - begin_cpu_ns;
     pthread_mutex_lock(&it->lock);
     it->in_flight--;
     it->stats.busy_ns += busy_ns;
+    it->cpu_ns += cpu_ns;
     if (status != SX_OK) {
         keep_error(chunk.slot, row, status);
     }
@@ -486,13 +504,31 @@ static void work_once(sx_iterator *it, sx_producer *producer)
     }
 }
 
+/* Whether workers may take a chunk. While the caller computes, a worker that finds all processors
+ * taken makes all yield, unless their work is mostly waiting, for files. */
+static bool may_work(sx_iterator *it)
+{
+    if (!has_room(it)) {
+        return false;
+    }
+    if (it->waiting) {
+        return !it->yielding || !batch_ready(it) || sx_now_ns() - it->wait_began_ns < FILL_NS;
+    }
+    if (it->tuned && !it->yielding && it->cpu_ns > it->stats.busy_ns / 4 &&
+        sx_pool_running() + it->in_flight >= it->worker_count) {
+        it->yielding = true;
+        it->active = it->worker_count;
+    }
+    return !it->yielding;
+}
+
 static void *worker_main(void *argument)
 {
     struct worker *worker = argument;
     sx_iterator *it = worker->iterator;
     pthread_mutex_lock(&it->lock);
     while (!it->stop) {
-        if (worker->index < it->active && has_room(it)) {
+        if (worker->index < it->active && may_work(it)) {
             work_once(it, worker->producer);
         } else {
             it->sleeping++;
@@ -520,12 +556,6 @@ static sx_status start_threads(sx_iterator *it)
     return SX_OK;
 }
 
-static bool batch_ready(const sx_iterator *it)
-{
-    const struct slot *slot = &it->slots[it->next % it->slot_count];
-    return slot->number == it->next && slot_done(slot);
-}
-
 static void make_batch_here(sx_iterator *it)
 {
     while (!batch_ready(it)) {
@@ -538,14 +568,19 @@ static void await_batch(sx_iterator *it)
     if (batch_ready(it)) {
         return;
     }
-    int64_t begin_ns = sx_now_ns();
+    it->wait_began_ns = sx_now_ns();
     if (it->worker_count == 0) {
         make_batch_here(it);
     }
-    while (!batch_ready(it)) {
+    it->waiting = true;
+    if (it->yielding) {
+        pthread_cond_broadcast(&it->work);
+    }
+    while (!batch_ready(it) || (it->yielding && (it->in_flight > 0 || may_work(it)))) {
         pthread_cond_wait(&it->ready, &it->lock);
     }
-    it->stats.wait_ns += sx_now_ns() - begin_ns;
+    it->waiting = it->yielding = false;
+    it->stats.wait_ns += sx_now_ns() - it->wait_began_ns;
 }
 
 /* Adds a worker while the caller spends more than a twentieth of its time waiting; takes one away

@@ -84,10 +84,26 @@ sx_status sx_grpc_begin(sx_http_exchange *exchange)
     return SX_OK;
 }
 
-static bool is_gzip(const sx_http_exchange *exchange)
+bool sx_grpc_is_gzip(const sx_http_exchange *exchange)
 {
     return sx_http_text_is(sx_http_header_get(sx_http_request_head(exchange), "grpc-encoding"),
                            "gzip");
+}
+
+static size_t message_size(const uint8_t *prefix)
+{
+    return (size_t)prefix[1] << 24 | (size_t)prefix[2] << 16 | (size_t)prefix[3] << 8 |
+           (size_t)prefix[4];
+}
+
+sx_bytes sx_grpc_take_message(sx_bytes *body)
+{
+    sx_bytes frame = *body;
+    if (body->size >= SX_GRPC_PREFIX) {
+        frame.size = SX_MIN(body->size, SX_GRPC_PREFIX + message_size(body->data));
+    }
+    *body = (sx_bytes){(const uint8_t *)body->data + frame.size, body->size - frame.size};
+    return frame;
 }
 
 sx_status sx_grpc_unframe(sx_bytes body, bool gzip, size_t max_bytes, sx_buf *inflated,
@@ -97,8 +113,7 @@ sx_status sx_grpc_unframe(sx_bytes body, bool gzip, size_t max_bytes, sx_buf *in
     if (body.size < SX_GRPC_PREFIX) {
         return sx_error(SX_INTERNAL, "the request has %zu bytes and no message", body.size);
     }
-    const size_t size = (size_t)prefix[1] << 24 | (size_t)prefix[2] << 16 | (size_t)prefix[3] << 8 |
-                        (size_t)prefix[4];
+    const size_t size = message_size(prefix);
     const sx_bytes message = {prefix + SX_GRPC_PREFIX, size};
     if (size != body.size - SX_GRPC_PREFIX) {
         return sx_error(SX_INTERNAL, "a message of %zu bytes in a request of %zu: expected one",
@@ -132,8 +147,8 @@ sx_status sx_grpc_unframe(sx_bytes body, bool gzip, size_t max_bytes, sx_buf *in
 sx_status sx_grpc_request(const sx_http_exchange *exchange, size_t max_bytes, sx_buf *inflated,
                           sx_bytes *out_message)
 {
-    return sx_grpc_unframe(sx_http_request_body(exchange), is_gzip(exchange), max_bytes, inflated,
-                           out_message);
+    return sx_grpc_unframe(sx_http_request_body(exchange), sx_grpc_is_gzip(exchange), max_bytes,
+                           inflated, out_message);
 }
 
 /* ---- Responses ---- */
@@ -266,7 +281,7 @@ static sx_status compress_message(const sx_buf *plain, sx_buf *out)
 static void respond_well(sx_http_exchange *exchange, sx_buf *out)
 {
     const char *headers = plain_headers;
-    if (out->size >= COMPRESS_BYTES && is_gzip(exchange) && accepts_gzip(exchange)) {
+    if (out->size >= COMPRESS_BYTES && sx_grpc_is_gzip(exchange) && accepts_gzip(exchange)) {
         sx_buf packed;
         sx_buf_init(&packed, out->max_bytes);
         packed.budget = out->budget;

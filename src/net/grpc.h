@@ -41,6 +41,12 @@ SX_MUST_USE sx_status sx_grpc_begin(sx_http_exchange *exchange);
 SX_MUST_USE sx_status sx_grpc_request(const sx_http_exchange *exchange, size_t max_bytes,
                                       sx_buf *inflated, sx_bytes *out_message);
 
+/* Takes the first message of a body that may have several off it, with its prefix, for
+ * sx_grpc_unframe; a truncated one is all the rest. */
+sx_bytes sx_grpc_take_message(sx_bytes *body);
+/* Whether the messages of a request may be compressed. */
+bool sx_grpc_is_gzip(const sx_http_exchange *exchange);
+
 /* Begins a message of a response in `out`; returns where. What is appended then is the message. */
 size_t sx_grpc_message_begin(sx_buf *out);
 void sx_grpc_message_end(sx_buf *out, size_t at);

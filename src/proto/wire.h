@@ -169,4 +169,50 @@ static inline size_t sx_wire_varint_size(uint64_t value)
     return size;
 }
 
+/* A number, which is not written if it is 0, as proto3 has it. */
+static inline void sx_wire_append_number(sx_buf *out, uint32_t number, uint64_t value)
+{
+    if (value != 0) {
+        sx_wire_append_tag(out, number, SX_WIRE_VARINT);
+        sx_wire_append_varint(out, value);
+    }
+}
+
+/* A tag and the size of what follows. */
+static inline void sx_wire_append_head(sx_buf *out, uint32_t number, size_t size)
+{
+    sx_wire_append_tag(out, number, SX_WIRE_BYTES);
+    sx_wire_append_varint(out, size);
+}
+
+static inline void sx_wire_append_bytes(sx_buf *out, uint32_t number, sx_bytes bytes)
+{
+    sx_wire_append_head(out, number, bytes.size);
+    sx_buf_append(out, bytes.data, bytes.size);
+}
+
+/* A field whose size is known only when its contents have been appended: what is appended between
+ * these two calls. */
+static inline size_t sx_wire_begin(sx_buf *out, uint32_t number)
+{
+    sx_wire_append_tag(out, number, SX_WIRE_BYTES);
+    return out->size;
+}
+
+static inline void sx_wire_end(sx_buf *out, size_t at)
+{
+    uint8_t head[SX_WIRE_MAX_VARINT];
+    const size_t size = out->size - at, head_size = sx_wire_put_varint(head, size);
+    if (sx_buf_extend(out, head_size) != NULL) {
+        memmove(out->data + at + head_size, out->data + at, size);
+        memcpy(out->data + at, head, head_size);
+    }
+}
+
+/* Of a field of `size` bytes, with its tag and that size. */
+static inline size_t sx_wire_field_size(uint32_t number, size_t size)
+{
+    return sx_wire_varint_size((uint64_t)number << 3) + sx_wire_varint_size(size) + size;
+}
+
 #endif

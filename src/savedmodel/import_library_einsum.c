@@ -6,7 +6,8 @@
  * A label is stacked (in both operands and the result), summed (in both, not in the result), a row
  * (of the first operand) or a column (of the second); one in a single operand and not in the result
  * is summed beforehand. Stacked labels and all rows but the last are the matrices' dimensions in
- * front; summed labels become one axis, as columns do. */
+ * front; summed labels become one axis, as columns do. What an ellipsis stands for in operands of
+ * unknown rank is one axis until the result is there. */
 #include <string.h>
 
 #include "base/checked.h"
@@ -287,6 +288,132 @@ static sx_status multiply(const sx_tf_op_node *x, const sx_value in[2], const la
     return arrange(x, y, &order_y, result, out);
 }
 
+/* ---- An ellipsis of unknown length ---- */
+
+/* A part of the equation that has an ellipsis, and the shape of its operand in three. */
+typedef struct dotted {
+    int before, behind; /* labels */
+    sx_value shape[3];  /* of those before, of the ellipsis, of those behind */
+} dotted;
+
+/* false: it has none. */
+static bool find_dots(const char *text, const char *end, dotted *out)
+{
+    const char *dots = memchr(text, '.', (size_t)(end - text));
+    if (dots == NULL || end - dots < 3) {
+        return false;
+    }
+    out->before = (int)(dots - text);
+    out->behind = (int)(end - dots) - 3;
+    return true;
+}
+
+static sx_status shape_in_three(const sx_tf_op_node *x, sx_value v, dotted *d)
+{
+    sx_value shape = SX_NO_VALUE, begin = SX_NO_VALUE, size = SX_NO_VALUE, less = SX_NO_VALUE;
+    SX_TF_BUILD(x, &shape, shape, (&(sx_cast_attrs){SX_I64}), v);
+    SX_TRY(sx_tf_rank_of(x, v, &size));
+    SX_TRY(sx_tf_int64s(x, &(sx_ints){1, {d->before + d->behind}}, &less));
+    SX_TF_BUILD(x, &size, sub, NULL, size, less);
+    SX_TRY(sx_tf_int64s(x, &(sx_ints){1, {d->before}}, &begin));
+    SX_TRY(sx_tf_vector_part(x, shape, begin, size, &d->shape[1]));
+    SX_TF_BUILD(x, &size, add, NULL, begin, size);
+    SX_TRY(sx_tf_int64s(x, &(sx_ints){1, {-1}}, &less));
+    SX_TRY(sx_tf_vector_part(x, shape, size, less, &d->shape[2]));
+    SX_TRY(sx_tf_int64s(x, &(sx_ints){1, {0}}, &less));
+    return sx_tf_vector_part(x, shape, less, begin, &d->shape[0]);
+}
+
+/* The shape that both broadcast to. */
+static sx_status common_shape(const sx_tf_op_node *x, sx_value a, sx_value b, sx_value *out)
+{
+    sx_value no = SX_NO_VALUE;
+    SX_TRY(sx_tf_number(x, SX_BOOL, 0, &no));
+    SX_TRY(sx_tf_build_open(x, &sx_op_broadcast_to, NULL, no, "shape", a, &a));
+    SX_TRY(sx_tf_build_open(x, &sx_op_broadcast_to, NULL, no, "shape", b, &b));
+    SX_TF_BUILD(x, &a, logical_or, NULL, a, b);
+    return sx_tf_build(x, &sx_op_shape, &(sx_cast_attrs){SX_I64}, out, 1, &a);
+}
+
+/* v with its ellipsis broadcast to `whole` and then as one axis. */
+static sx_status join_dots(const sx_tf_op_node *x, sx_value v, const dotted *d, sx_value whole,
+                           sx_value *out)
+{
+    static const sx_reduce_attrs over = {.axes = {1, {0}}, .keep_dims = true};
+    const sx_type unknown = sx_tf_unknown_shape(sx_type_of_value(x->b, v).dtype);
+    sx_type type = unknown;
+    sx_value one = SX_NO_VALUE, missing = SX_NO_VALUE, length = SX_NO_VALUE, parts[4];
+    type.rank = d->before + 1 + d->behind;
+    for (int i = 0; i < type.rank; i++) {
+        type.dims[i] = SX_UNKNOWN_DIM;
+    }
+    SX_TRY(sx_tf_number(x, SX_I64, 1, &one));
+    SX_TF_BUILD(x, &missing, shape, (&(sx_cast_attrs){SX_I64}), whole);
+    SX_TF_BUILD(x, &length, shape, (&(sx_cast_attrs){SX_I64}), d->shape[1]);
+    SX_TF_BUILD(x, &missing, sub, NULL, missing, length);
+    parts[0] = d->shape[0];
+    parts[2] = d->shape[1];
+    parts[3] = d->shape[2];
+    SX_TRY(sx_tf_build_open(x, &sx_op_broadcast_to, NULL, one, "shape", missing, &parts[1]));
+    SX_TRY(sx_tf_build(x, &sx_op_concat, &(sx_axis_attrs){0}, &length, 4, parts));
+    SX_TRY(sx_tf_reshape_as(x, v, length, &unknown, &v));
+    SX_TF_BUILD(x, &length, concat, (&(sx_axis_attrs){0}), d->shape[0], whole, d->shape[2]);
+    SX_TRY(sx_tf_build_open(x, &sx_op_broadcast_to, NULL, v, "shape", length, &v));
+    SX_TF_BUILD(x, &whole, reduce_prod, &over, whole);
+    SX_TF_BUILD(x, &length, concat, (&(sx_axis_attrs){0}), d->shape[0], whole, d->shape[2]);
+    return sx_tf_reshape_as(x, v, length, &type, out);
+}
+
+/* Makes the ellipses of the operands one axis each, if the rank of one is unknown; *whole is what
+ * they stand for, else no value. */
+static sx_status join_unknown_dots(const sx_tf_op_node *x, const char *const part[2][2],
+                                   sx_value in[2], sx_value *whole)
+{
+    dotted d[2] = {{0}};
+    bool has[2] = {false, false}, unknown = false;
+    for (int i = 0; i < x->n->n_in; i++) {
+        has[i] = find_dots(part[i][0], part[i][1], &d[i]);
+        unknown = unknown || (has[i] && sx_type_of_value(x->b, in[i]).rank == SX_UNKNOWN_RANK);
+    }
+    for (int i = 0; i < 2 && unknown; i++) {
+        if (has[i]) {
+            SX_TRY(shape_in_three(x, in[i], &d[i]));
+        }
+    }
+    if (!unknown) {
+        return SX_OK;
+    }
+    *whole = d[has[0] ? 0 : 1].shape[1];
+    if (has[0] && has[1]) {
+        SX_TRY(common_shape(x, d[0].shape[1], d[1].shape[1], whole));
+    }
+    for (int i = 0; i < 2; i++) {
+        if (has[i]) {
+            SX_TRY(join_dots(x, in[i], &d[i], *whole, &in[i]));
+        }
+    }
+    return SX_OK;
+}
+
+/* y, of which one axis stands for the ellipsis of the result, in its shape. */
+static sx_status divide_dots(const sx_tf_op_node *x, sx_value y, const char *result, sx_value whole,
+                             sx_value *out)
+{
+    const sx_type unknown = sx_tf_unknown_shape(sx_type_of_value(x->b, y).dtype);
+    dotted d;
+    sx_value axis = SX_NO_VALUE, shape = SX_NO_VALUE;
+    *out = y;
+    if (!find_dots(result, result + strlen(result), &d)) {
+        return SX_OK;
+    }
+    SX_TRY(sx_tf_int64s(x, &(sx_ints){1, {d.before}}, &axis));
+    SX_TF_BUILD(x, &shape, shape, (&(sx_cast_attrs){SX_I64}), y);
+    SX_TRY(sx_tf_replace_dims(x, shape, axis, 1, whole, &shape));
+    return sx_tf_reshape_as(x, y, shape, &unknown, out);
+}
+
+/* ---- The node ---- */
+
 static sx_status import_einsum(sx_tf_op_node *x)
 {
     sx_tf_attr equation;
@@ -304,13 +431,18 @@ static sx_status import_einsum(sx_tf_op_node *x)
             "the result, are supported",
             equation.s, n);
     }
+    const char *const part[2][2] = {{equation.s, n == 2 ? comma : arrow},
+                                    {n == 2 ? comma + 1 : arrow, arrow}};
+    sx_value whole = SX_NO_VALUE;
     int dots = 0;
     for (int i = 0; i < n; i++) {
-        const char *begin = i == 0 ? equation.s : comma + 1,
-                   *end = i == 0 && n == 2 ? comma : arrow;
         SX_TRY(sx_tf_operand(x, i, &in[i]));
+    }
+    SX_TRY(join_unknown_dots(x, part, in, &whole));
+    for (int i = 0; i < n; i++) {
+        const char *begin = part[i][0], *end = part[i][1];
         if (memchr(begin, '.', (size_t)(end - begin)) == NULL && end - begin <= SX_MAX_RANK) {
-            sx_builder_know_rank(x->b, in[i], (int)(end - begin)); /* a label for each axis */
+            SX_TRY(sx_tf_know_rank(x, (int)(end - begin), &in[i])); /* a label for each axis */
         }
         const int rank = sx_type_of_value(x->b, in[i]).rank;
         if (rank == SX_UNKNOWN_RANK) {
@@ -338,6 +470,9 @@ static sx_status import_einsum(sx_tf_op_node *x)
         SX_TRY(arrange(x, in[0], &own[0], &result, &y));
     } else {
         SX_TRY(multiply(x, in, own, &result, &y));
+    }
+    if (sx_value_is(whole)) {
+        SX_TRY(divide_dots(x, y, arrow + 2, whole, &y));
     }
     sx_tf_set(x, 0, y);
     return SX_OK;

@@ -315,15 +315,7 @@ static sx_status import_max_pool(sx_tf_op_node *x)
         SX_TRY(sx_tf_operand(x, i, &in[i]));
     }
     if (x->n->n_in == 5) {
-        sx_ints window = {0}, strides = {0};
-        SX_TRY(sx_tf_operand_ints(x, 3, &window));
-        SX_TRY(sx_tf_operand_ints(x, 4, &strides));
-        if (window.n != 4 || strides.n != 4 || window.v[0] != 1 || window.v[3] != 1 ||
-            strides.v[0] != 1 || strides.v[3] != 1) {
-            return sx_tf_unsupported("its windows are not of height and width");
-        }
-        attrs.window = sx_ints_of(2, window.v + 1);
-        attrs.strides = sx_ints_of(2, strides.v + 1);
+        SX_TRY(sx_tf_operand_windows(x, 3, &attrs.window, &attrs.strides));
         SX_TRY(sx_tf_read_padding(&x->tf.head, &attrs.padding));
     } else {
         SX_TRY(sx_tf_read_pool(&x->tf.head, &attrs));

@@ -147,6 +147,8 @@ SX_MUST_USE sx_status sx_tf_reshape_as(const sx_tf_op_node *x, sx_value v, sx_va
 /* v with dimension k that of from->v[k], or 1 where that is -1; the elements stay. */
 SX_MUST_USE sx_status sx_tf_reshape_dims(const sx_tf_op_node *x, sx_value v, const sx_ints *from,
                                          sx_value *out);
+/* v, which must have that rank, if its rank is unknown. */
+SX_MUST_USE sx_status sx_tf_know_rank(const sx_tf_op_node *x, int rank, sx_value *v);
 /* The rank of v, an int64 [1]. */
 SX_MUST_USE sx_status sx_tf_rank_of(const sx_tf_op_node *x, sx_value v, sx_value *out);
 /* Elements [begin, begin + size) of a vector, both int64 [1]; size -1: to the end. */
@@ -186,6 +188,10 @@ SX_MUST_USE sx_status sx_tf_join_axes(const sx_tf_op_node *x, sx_value v, int ax
 SX_MUST_USE sx_status sx_tf_expand(const sx_tf_op_node *x, sx_value v, int64_t at, sx_value *out);
 
 /* ---- Windows: import_library_patches.c ---- */
+
+/* The height and width of windows that are input `i`, [1,h,w,1], and of strides, the next. */
+SX_MUST_USE sx_status sx_tf_operand_windows(const sx_tf_op_node *x, int i, sx_ints *window,
+                                            sx_ints *strides);
 
 /* The windows along one axis, with the rule of graph/ops/conv_geometry.h. */
 typedef struct sx_tf_windows {

@@ -54,6 +54,20 @@ sx_status sx_tf_window_places(const sx_tf_op_node *x, const sx_tf_windows *w, sx
     return SX_OK;
 }
 
+sx_status sx_tf_operand_windows(const sx_tf_op_node *x, int i, sx_ints *window, sx_ints *strides)
+{
+    sx_ints *const out[] = {window, strides};
+    for (int k = 0; k < 2; k++) {
+        sx_ints of = {0};
+        SX_TRY(sx_tf_operand_ints(x, i + k, &of));
+        if (of.n != 4 || of.v[0] != 1 || of.v[3] != 1) {
+            return sx_tf_unsupported("its windows are not of height and width");
+        }
+        *out[k] = sx_ints_of(2, of.v + 1);
+    }
+    return SX_OK;
+}
+
 /* The windows of a node along each of its spatial axes. */
 typedef struct window_list {
     int n; /* spatial axes */
@@ -75,10 +89,14 @@ static sx_status place_windows(const sx_tf_op_node *x, int n, const char *kernel
                                                     SX_UNKNOWN_DIM, SX_UNKNOWN_DIM, SX_UNKNOWN_DIM);
     sx_ints sizes = {.n = n, .v = {1, 1, 1}}, strides = {0}, dilations = {.n = n, .v = {1, 1, 1}};
     int32_t padding = SX_VALID;
-    if (kernels != NULL) {
-        SX_TRY(sx_tf_read_spatial(node, kernels, true, n, &sizes));
+    if (n == 2 && x->n->n_in == 5) { /* MaxPoolGradGradV2 */
+        SX_TRY(sx_tf_operand_windows(x, 3, &sizes, &strides));
+    } else {
+        if (kernels != NULL) {
+            SX_TRY(sx_tf_read_spatial(node, kernels, true, n, &sizes));
+        }
+        SX_TRY(sx_tf_read_spatial(node, "strides", true, n, &strides));
     }
-    SX_TRY(sx_tf_read_spatial(node, "strides", true, n, &strides));
     if (rates != NULL) {
         SX_TRY(sx_tf_read_spatial(node, rates, strcmp(rates, "rates") == 0, n, &dilations));
     }
@@ -116,16 +134,8 @@ static sx_status read_windows(const sx_tf_op_node *x, int n, const char *kernels
                               window_list *out)
 {
     SX_TRY(sx_tf_operand(x, 0, image));
-    sx_type type = sx_type_of_value(x->b, *image);
-    if (type.rank == SX_UNKNOWN_RANK) { /* the only one there can be */
-        sx_value shape = SX_NO_VALUE;
-        type.rank = n + 2;
-        for (int d = 0; d < type.rank; d++) {
-            type.dims[d] = SX_UNKNOWN_DIM;
-        }
-        SX_TRY(sx_tf_sizes_of(x, *image, 0, type.rank, &shape));
-        SX_TRY(sx_tf_reshape_as(x, *image, shape, &type, image));
-    }
+    SX_TRY(sx_tf_know_rank(x, n + 2, image));
+    const sx_type type = sx_type_of_value(x->b, *image);
     if (type.rank != n + 2) {
         return sx_error(SX_DATA_LOSS, "its input has rank %d, expected %d", type.rank, n + 2);
     }
@@ -360,7 +370,8 @@ static sx_status import_max_pool_places_grad(sx_tf_op_node *x)
     return SX_OK;
 }
 
-/* MaxPoolGradGrad(x, y, g): of each window the g of the element that its maximum is. */
+/* MaxPoolGradGrad(x, y, g), V2: (..., window, strides): of each window the g of the element that
+ * its maximum is. */
 static sx_status import_max_pool_grad_grad(sx_tf_op_node *x)
 {
     static const sx_gather_attrs of_image = {.axis = 1, .batch_dims = 1};
@@ -427,34 +438,61 @@ static sx_status volume_grad_operand(const sx_tf_op_node *x, int i, sx_value *ou
                : sx_tf_unsupported("input %d has rank %d, expected 5", i, x->tf.head.types[i].rank);
 }
 
+/* Whether places w->places[d] of a volume are not in its padding, in a shape that broadcasts with
+ * [N,D',KD,H',KH,W',KW,C]. */
+static sx_status inside_image(const sx_tf_op_node *x, const window_list *w, int d, sx_value *out)
+{
+    static const sx_ints as[3] = {
+        {7, {0, 1, -1, -1, -1, -1, -1}}, {5, {0, 1, -1, -1, -1}}, {3, {0, 1, -1}}};
+    sx_value zero = SX_NO_VALUE, below = SX_NO_VALUE;
+    SX_TRY(sx_tf_number(x, SX_I64, 0, &zero));
+    SX_TF_BUILD(x, out, greater_equal, NULL, w->places[d], zero);
+    SX_TF_BUILD(x, &below, less, NULL, w->places[d], w->sizes[d]);
+    SX_TF_BUILD(x, out, logical_and, NULL, *out, below);
+    return sx_tf_reshape_dims(x, *out, &as[d], out);
+}
+
+/* Of v, windows, the first element of each that equals its y: a bool beside each. */
+static sx_status first_that_equals(const sx_tf_op_node *x, sx_value v, sx_value y,
+                                   const window_list *w, sx_value *out)
+{
+    static const sx_ints as = {6, {0, -1, 1, -1, 2, -1}};
+    static const sx_reduce_attrs within = {.axes = {3, {2, 4, 6}}, .keep_dims = true};
+    const sx_tf_windows *of = w->axes;
+    const int64_t taps = of[0].kernel * of[1].kernel * of[2].kernel;
+    const sx_iota_attrs count = {.shape = {1, {taps}}, .dtype = SX_I32};
+    const sx_shape_attrs box = {.shape = {3, {of[0].kernel, of[1].kernel, of[2].kernel}}};
+    sx_value equal = SX_NO_VALUE, place = SX_NO_VALUE, none = SX_NO_VALUE, first = SX_NO_VALUE;
+    SX_TF_BUILD(x, &equal, equal, NULL, v, y);
+    for (int d = 0; d < w->n; d++) {
+        sx_value inside = SX_NO_VALUE;
+        SX_TRY(inside_image(x, w, d, &inside));
+        SX_TF_BUILD(x, &equal, logical_and, NULL, equal, inside);
+    }
+    SX_TRY(sx_tf_build(x, &sx_op_iota, &count, &place, 0, NULL));
+    SX_TF_BUILD(x, &place, reshape, &box, place);
+    SX_TRY(sx_tf_reshape_dims(x, place, &as, &place));
+    SX_TRY(sx_tf_number(x, SX_I32, (double)taps, &none));
+    SX_TF_BUILD(x, &place, select, NULL, equal, place, none);
+    SX_TF_BUILD(x, &first, reduce_min, &within, place);
+    SX_TF_BUILD(x, &first, equal, NULL, place, first);
+    SX_TF_BUILD(x, out, logical_and, NULL, equal, first);
+    return SX_OK;
+}
+
 /* MaxPool3DGrad(x, y, dy): dy goes to the first element of the window that equals y, as that of
  * oneDNN in TensorFlow's graphs; its other kernel gives it to all of them. */
 static sx_status import_max_pool3d_grad(sx_tf_op_node *x)
 {
-    static const sx_ints as = {6, {0, -1, 1, -1, 2, -1}};
-    static const sx_reduce_attrs within = {.axes = {3, {2, 4, 6}}, .keep_dims = true};
     window_list windows = {0};
-    sx_value v = SX_NO_VALUE, y = SX_NO_VALUE, dy = SX_NO_VALUE, zero = SX_NO_VALUE,
-             place = SX_NO_VALUE, none = SX_NO_VALUE, first = SX_NO_VALUE;
+    sx_value v = SX_NO_VALUE, y = SX_NO_VALUE, dy = SX_NO_VALUE, zero = SX_NO_VALUE;
     SX_TRY(volume_grad_operand(x, 1, &y));
     SX_TRY(volume_grad_operand(x, 2, &dy));
     SX_TRY(read_windows(x, 3, "ksize", NULL, NULL, &v, &windows));
     SX_TRY(cut_windows(x, v, &windows, &v));
     SX_TRY(beside_windows(x, y, &y));
     SX_TRY(beside_windows(x, dy, &dy));
-    SX_TF_BUILD(x, &y, equal, NULL, v, y);
-    const sx_tf_windows *of = windows.axes;
-    const int64_t taps = of[0].kernel * of[1].kernel * of[2].kernel;
-    const sx_iota_attrs count = {.shape = {1, {taps}}, .dtype = SX_I32};
-    const sx_shape_attrs box = {.shape = {3, {of[0].kernel, of[1].kernel, of[2].kernel}}};
-    SX_TRY(sx_tf_build(x, &sx_op_iota, &count, &place, 0, NULL));
-    SX_TF_BUILD(x, &place, reshape, &box, place);
-    SX_TRY(sx_tf_reshape_dims(x, place, &as, &place));
-    SX_TRY(sx_tf_number(x, SX_I32, (double)taps, &none));
-    SX_TF_BUILD(x, &place, select, NULL, y, place, none);
-    SX_TF_BUILD(x, &first, reduce_min, &within, place);
-    SX_TF_BUILD(x, &first, equal, NULL, place, first);
-    SX_TF_BUILD(x, &y, logical_and, NULL, y, first);
+    SX_TRY(first_that_equals(x, v, y, &windows, &y));
     SX_TRY(sx_tf_number(x, x->tf.head.types[2].dtype, 0, &zero));
     SX_TF_BUILD(x, &dy, select, NULL, y, dy, zero);
     SX_TRY(add_windows(x, dy, &windows, &v));
@@ -462,29 +500,44 @@ static sx_status import_max_pool3d_grad(sx_tf_op_node *x)
     return SX_OK;
 }
 
+/* MaxPool3DGradGrad(x, y, g): of each window the g of the first element that equals y; 0 if there
+ * is none. */
+static sx_status import_max_pool3d_grad_grad(sx_tf_op_node *x)
+{
+    static const sx_reduce_attrs within = {.axes = {3, {2, 4, 6}}};
+    window_list windows = {0};
+    sx_value v = SX_NO_VALUE, y = SX_NO_VALUE, g = SX_NO_VALUE, zero = SX_NO_VALUE;
+    SX_TRY(volume_grad_operand(x, 1, &y));
+    SX_TRY(volume_grad_operand(x, 2, &g));
+    SX_TRY(read_windows(x, 3, "ksize", NULL, NULL, &v, &windows));
+    SX_TRY(cut_windows(x, v, &windows, &v));
+    SX_TRY(cut_windows(x, g, &windows, &g));
+    SX_TRY(beside_windows(x, y, &y));
+    SX_TRY(first_that_equals(x, v, y, &windows, &y));
+    SX_TRY(sx_tf_number(x, x->tf.head.types[2].dtype, 0, &zero));
+    SX_TF_BUILD(x, &g, select, NULL, y, g, zero);
+    SX_TF_BUILD(x, &g, reduce_sum, &within, g);
+    sx_tf_set(x, 0, g);
+    return SX_OK;
+}
+
 /* AvgPool3DGrad(sizes, dy): dy divided by how many elements its window has in the volume. */
 static sx_status import_avg_pool3d_grad(sx_tf_op_node *x)
 {
-    static const sx_ints as[3] = {
-        {7, {0, 1, -1, -1, -1, -1, -1}}, {5, {0, 1, -1, -1, -1}}, {3, {0, 1, -1}}};
     static const sx_reduce_attrs within = {.axes = {1, {1}}, .keep_dims = true};
     const sx_dtype dtype = x->tf.head.types[1].dtype;
     window_list windows = {0};
-    sx_value dy = SX_NO_VALUE, sizes = SX_NO_VALUE, zero = SX_NO_VALUE;
+    sx_value dy = SX_NO_VALUE, sizes = SX_NO_VALUE;
     SX_TRY(sx_tf_operand(x, 0, &sizes));
     SX_TRY(volume_grad_operand(x, 1, &dy));
     SX_TRY(place_windows(x, 3, "ksize", NULL, NULL, NULL, sizes, &windows));
     SX_TRY(beside_windows(x, dy, &dy));
-    SX_TRY(sx_tf_number(x, SX_I64, 0, &zero));
     for (int d = 0; d < 3; d++) {
-        sx_value inside = SX_NO_VALUE, below = SX_NO_VALUE, count = SX_NO_VALUE;
-        SX_TF_BUILD(x, &inside, greater_equal, NULL, windows.places[d], zero);
-        SX_TF_BUILD(x, &below, less, NULL, windows.places[d], windows.sizes[d]);
-        SX_TF_BUILD(x, &inside, logical_and, NULL, inside, below);
+        sx_value inside = SX_NO_VALUE, count = SX_NO_VALUE;
+        SX_TRY(inside_image(x, &windows, d, &inside));
         SX_TF_BUILD(x, &inside, cast, (&(sx_cast_attrs){dtype}), inside);
         SX_TF_BUILD(x, &count, reduce_sum, &within, inside);
         SX_TF_BUILD(x, &inside, div, NULL, inside, count);
-        SX_TRY(sx_tf_reshape_dims(x, inside, &as[d], &inside));
         SX_TF_BUILD(x, &dy, mul, NULL, dy, inside);
     }
     SX_TRY(add_windows(x, dy, &windows, &dy));
@@ -533,7 +586,9 @@ const sx_tf_op_row sx_tf_patch_rows[] = {
     {"MaxPoolWithArgmax", import_max_pool_places, NULL},
     {"MaxPoolGradWithArgmax", import_max_pool_places_grad, NULL},
     {"MaxPoolGradGrad", import_max_pool_grad_grad, NULL},
+    {"MaxPoolGradGradV2", import_max_pool_grad_grad, NULL},
     {"MaxPool3DGrad", import_max_pool3d_grad, NULL},
+    {"MaxPool3DGradGrad", import_max_pool3d_grad_grad, NULL},
     {"AvgPool3DGrad", import_avg_pool3d_grad, NULL},
     {"Conv3DBackpropFilterV2", import_conv3d_filter, NULL},
     {NULL, NULL, NULL},

@@ -5,6 +5,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- Expressions ---- */
@@ -453,30 +454,75 @@ static sx_status import_product(sx_tf_op_node *x)
     return at.status;
 }
 
-/* QuantizedBiasAdd(x, bias): both in int32 of a range that has room for 2^17 times the largest,
- * added. */
+/* The range of sums of int32 in which there is room for `room` times the largest of both ranges. */
+static void set_sum_range(sx_tf_op_node *x, expression *e, double room, sx_value range[2])
+{
+    const sx_value most = ZIP(maximum, ZIP(maximum, operand(e, 3), MAP(neg, operand(e, 2))),
+                              ZIP(maximum, operand(e, 5), MAP(neg, operand(e, 4))));
+    range[1] = ZIP(mul, most, NUMBER(room));
+    range[0] = MAP(neg, range[1]);
+    sx_tf_set(x, 1, range[0]);
+    sx_tf_set(x, 2, range[1]);
+}
+
+/* Integers v of a range in that of `to`, int32, as double. */
+static sx_value in_new_range(expression *e, const integers *q, sx_value v, sx_value low,
+                             sx_value high, const integers *to, const sx_value range[2])
+{
+    const sx_value number = number_in_range(e, q, v, low, high);
+    return place_of(e, to, cast_to(e, number, SX_F64), range[0], range[1]);
+}
+
+/* QuantizedBiasAdd(x, bias): both in int32, added. */
 static sx_status import_bias_add(sx_tf_op_node *x)
 {
     enum { ROOM = 1 << 17 };
     expression at = {.x = x}, *e = &at;
     integers to = {0};
+    sx_value range[2], of[2];
     SX_TRY(integers_of(x, "out_type", SX_I32, &to));
-    sx_value most = ZIP(maximum, ZIP(maximum, operand(e, 3), MAP(neg, operand(e, 2))),
-                        ZIP(maximum, operand(e, 5), MAP(neg, operand(e, 4))));
-    most = ZIP(mul, most, NUMBER(ROOM));
-    const sx_value least = MAP(neg, most);
-    sx_value of[2];
+    set_sum_range(x, e, ROOM, range);
     for (int i = 0; i < 2; i++) {
         integers q = {0};
         SX_TRY(integers_of(x, i == 0 ? "T1" : "T2", SX_DTYPE_NONE, &q));
-        const sx_value number =
-            number_in_range(e, &q, operand(e, i), operand(e, 2 + 2 * i), operand(e, 3 + 2 * i));
-        const sx_value place = place_of(e, &to, cast_to(e, number, SX_F64), least, most);
+        const sx_value place = in_new_range(e, &q, operand(e, i), operand(e, 2 + 2 * i),
+                                            operand(e, 3 + 2 * i), &to, range);
         of[i] = cast_to(e, within(e, &to, place), to.dtype);
     }
     sx_tf_set(x, 0, node(e, &sx_op_add, NULL, 2, of));
-    sx_tf_set(x, 1, least);
-    sx_tf_set(x, 2, most);
+    return at.status;
+}
+
+/* QuantizedAdd(x, y): the same, but the step from one integer to the next is that from 0 to 1 for
+ * all, unless a single integer is added to the others. */
+static sx_status import_quantized_add(sx_tf_op_node *x)
+{
+    enum { ROOM = 1 << 14 };
+    expression at = {.x = x}, *e = &at;
+    integers to = {0};
+    sx_value range[2], of[2], single = SX_NO_VALUE;
+    SX_TRY(integers_of(x, "Toutput", SX_I32, &to));
+    set_sum_range(x, e, ROOM, range);
+    for (int i = 0; i < 2; i++) {
+        static const sx_reduce_attrs all = {.axes = {1, {0}}};
+        integers q = {0};
+        SX_TRY(integers_of(x, i == 0 ? "T1" : "T2", SX_DTYPE_NONE, &q));
+        const sx_value v = operand(e, i), low = operand(e, 2 + 2 * i), high = operand(e, 3 + 2 * i);
+        sx_value size = node(e, &sx_op_shape, &(sx_cast_attrs){SX_I64}, 1, &v);
+        size = node(e, &sx_op_reduce_prod, &all, 1, &size);
+        const sx_value one = ZIP(equal, size, number_of(e, SX_I64, 1));
+        /* of two single ones, the first */
+        const sx_value alone = i == 0 ? one : ZIP(logical_and, one, MAP(logical_not, single));
+        single = one;
+        const sx_value exact = in_new_range(e, &q, v, low, high, &to, range);
+        const sx_value first = in_new_range(e, &q, number_of(e, q.dtype, 0), low, high, &to, range);
+        const sx_value second =
+            in_new_range(e, &q, number_of(e, q.dtype, 1), low, high, &to, range);
+        const sx_value even =
+            ZIP(add, first, ZIP(mul, cast_to(e, v, SX_F64), ZIP(sub, second, first)));
+        of[i] = cast_to(e, within(e, &to, CHOOSE(alone, exact, even)), to.dtype);
+    }
+    sx_tf_set(x, 0, node(e, &sx_op_add, NULL, 2, of));
     return at.status;
 }
 
@@ -672,6 +718,11 @@ static sx_status import_quantize_dequantize_grad(sx_tf_op_node *x)
     return at.status;
 }
 
+/* ---- Uniform quantization ----
+ *
+ * Each tensor of integers has a scale and the integer that stands for 0, or those of each index of
+ * an axis. */
+
 /* UniformQuantize(x, scales, zeros): x / scale, rounded half up, + zero, within the bounds */
 static sx_status import_uniform_quantize(sx_tf_op_node *x)
 {
@@ -711,6 +762,249 @@ static sx_status import_uniform_dequantize(sx_tf_op_node *x)
     return at.status;
 }
 
+/* A tensor of integers: which inputs say what they stand for. */
+typedef struct uniform {
+    int scales, zeros;      /* inputs */
+    int64_t axis;           /* -1: one scale and zero */
+    double least, most;     /* of its integers */
+    const sx_tensor *known; /* its scales */
+} uniform;
+
+/* Scales must be known, since the multipliers of integers are made of them. */
+static sx_status read_uniform(const sx_tf_op_node *x, const char *name, int scales, uniform *out)
+{
+    const sx_tf_node *n = &x->tf.head;
+    char attr[64];
+    *out = (uniform){.scales = scales, .zeros = scales + 1};
+    const struct {
+        const char *what;
+        int64_t otherwise;
+    } of[] = {{"axis", -1}, {"min_val", 0}, {"max_val", 0}};
+    int64_t v[3];
+    for (int i = 0; i < 3; i++) {
+        (void)snprintf(attr, sizeof(attr), "%s%squantization_%s", name, *name != 0 ? "_" : "",
+                       of[i].what);
+        v[i] = sx_tf_read_int(n, attr, of[i].otherwise);
+    }
+    out->axis = v[0];
+    out->least = (double)v[1];
+    out->most = (double)v[2];
+    if (scales + 1 >= x->n->n_in) {
+        return sx_error(SX_DATA_LOSS, "it has %d inputs, expected %d or more", x->n->n_in,
+                        scales + 2);
+    }
+    out->known = n->values[scales];
+    if (out->known == NULL || out->known->type.dtype != SX_F32 || out->known->type.rank > 1) {
+        return sx_tf_unsupported("input %d, its scales, is not a constant", scales);
+    }
+    return SX_OK;
+}
+
+/* The zeros of a tensor, beside its `rank` axes. */
+static sx_value zeros_of(expression *e, const uniform *u, int rank, sx_dtype dtype)
+{
+    return along_axis(e, cast_to(e, operand(e, u->zeros), dtype), u->axis, rank);
+}
+
+static int64_t scale_count(const uniform *u)
+{
+    return u->known->type.rank == 0 ? 1 : u->known->type.dims[0];
+}
+
+static double scale_at(const uniform *u, int64_t i)
+{
+    return (double)((const float *)u->known->data)[scale_count(u) == 1 ? 0 : i];
+}
+
+/* sum, an int64 of `rank` axes, times the product of the scales from[n] by that of `to`, rounded
+ * half up: as an integer of 31 bits and a power of two, which TensorFlow's kernels make of it. */
+static sx_value rescale(expression *e, sx_value sum, const uniform *const *from, int n,
+                        const uniform *to, int64_t axis, int rank)
+{
+    enum { BITS = 31 };
+    int64_t count = scale_count(to);
+    for (int i = 0; i < n; i++) {
+        count = SX_MAX(count, scale_count(from[i]));
+    }
+    sx_arena *arena = &e->x->im->arena;
+    int64_t *factor = sx_arena_array(arena, count + 1, int64_t),
+            *half = sx_arena_array(arena, count + 1, int64_t),
+            *unit = sx_arena_array(arena, count + 1, int64_t);
+    if (factor == NULL || half == NULL || unit == NULL) {
+        e->status = e->status == SX_OK ? sx_import_memory() : e->status;
+        return SX_NO_VALUE;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        double ratio = 1;
+        int shift = 0;
+        for (int k = 0; k < n; k++) {
+            ratio *= scale_at(from[k], i);
+        }
+        ratio /= scale_at(to, i);
+        if (!(ratio > 0) || isinf(ratio)) {
+            e->status = e->status == SX_OK
+                            ? sx_error(SX_INVALID_ARGUMENT, "a ratio of scales is %g", ratio)
+                            : e->status;
+            return SX_NO_VALUE;
+        }
+        factor[i] = (int64_t)round(frexp(ratio, &shift) * 0x1p31);
+        if (factor[i] == (int64_t)1 << BITS) {
+            factor[i] /= 2;
+            shift++;
+        }
+        if (shift < -BITS || shift >= BITS) {
+            factor[i] = shift < 0 ? 0 : INT32_MAX;
+            shift = shift < 0 ? 0 : BITS - 1;
+        }
+        unit[i] = (int64_t)1 << (BITS - shift);
+        half[i] = unit[i] / 2;
+    }
+    const bool one = axis < 0 || count == 1;
+    const sx_type type = one ? sx_type_of(SX_I64) : sx_type_of(SX_I64, count);
+    const int64_t *const lists[] = {factor, half, unit};
+    sx_value v[3] = {SX_NO_VALUE, SX_NO_VALUE, SX_NO_VALUE};
+    for (int i = 0; i < 3; i++) {
+        if (e->status == SX_OK) {
+            e->status = sx_tf_constant(e->x, type, lists[i], &v[i]);
+        }
+        v[i] = along_axis(e, v[i], one ? -1 : axis, rank);
+    }
+    return ZIP(floor_div, ZIP(add, ZIP(mul, sum, v[0]), v[1]), v[2]);
+}
+
+/* An int64 within the bounds of a tensor's integers. */
+static sx_value within_bounds(expression *e, const uniform *u, sx_value v)
+{
+    v = ZIP(maximum, v, number_of(e, SX_I64, u->least));
+    return ZIP(minimum, v, number_of(e, SX_I64, u->most));
+}
+
+/* Input i of `u` in the scale of `to`, an int64. */
+static sx_value uniform_in_scale(expression *e, int i, const uniform *u, const uniform *to)
+{
+    const int rank = e->x->tf.head.types[i].rank;
+    const int64_t axis = u->axis >= 0 ? u->axis : to->axis;
+    sx_value v = cast_to(e, operand(e, i), SX_I64);
+    v = ZIP(sub, v, zeros_of(e, u, rank, SX_I64));
+    v = rescale(e, v, (const uniform *const[]){u}, 1, to, axis, rank);
+    return within_bounds(e, to, ZIP(add, v, zeros_of(e, to, rank, SX_I64)));
+}
+
+/* UniformRequantize(x, scales, zeros, to_scales, to_zeros) */
+static sx_status import_uniform_requantize(sx_tf_op_node *x)
+{
+    expression at = {.x = x}, *e = &at;
+    integers q = {0};
+    uniform from, to;
+    SX_TRY(integers_of(x, "Tout", SX_DTYPE_NONE, &q));
+    SX_TRY(read_uniform(x, "input", 1, &from));
+    SX_TRY(read_uniform(x, "output", 3, &to));
+    SX_TRY(sx_tf_require_rank(x, 0));
+    sx_tf_set(x, 0, cast_to(e, uniform_in_scale(e, 0, &from, &to), q.dtype));
+    return at.status;
+}
+
+/* UniformQuantizedAdd(a, b, a_scales, a_zeros, b_scales, b_zeros, to_scales, to_zeros): both in the
+ * scale of the result, added. */
+static sx_status import_uniform_add(sx_tf_op_node *x)
+{
+    expression at = {.x = x}, *e = &at;
+    integers q = {0};
+    uniform of[2], to;
+    sx_value in[2], zero = SX_NO_VALUE;
+    SX_TRY(integers_of(x, "T", SX_DTYPE_NONE, &q));
+    SX_TRY(read_uniform(x, "lhs", 2, &of[0]));
+    SX_TRY(read_uniform(x, "rhs", 4, &of[1]));
+    SX_TRY(read_uniform(x, "output", 6, &to));
+    SX_TRY(sx_tf_require_rank(x, 0));
+    SX_TRY(sx_tf_require_rank(x, 1));
+    const int ranks[2] = {x->tf.head.types[0].rank, x->tf.head.types[1].rank};
+    const int rank = SX_MAX(ranks[0], ranks[1]);
+    for (int i = 0; i < 2; i++) { /* the result's axis, counted from the end, is each operand's */
+        uniform own = to;
+        own.axis = to.axis < 0 ? -1 : to.axis - (rank - ranks[i]);
+        in[i] = uniform_in_scale(e, i, &of[i], &own);
+    }
+    zero = zeros_of(e, &to, rank, SX_I64);
+    sx_tf_set(x, 0,
+              cast_to(e, within_bounds(e, &to, ZIP(sub, ZIP(add, in[0], in[1]), zero)), q.dtype));
+    return at.status;
+}
+
+/* UniformQuantizedDot(a, b, a_scales, a_zeros, b_scales, b_zeros, to_scales, to_zeros): the product
+ * of matrices, in int32, in the scale of the result. */
+static sx_status import_uniform_dot(sx_tf_op_node *x)
+{
+    expression at = {.x = x}, *e = &at;
+    integers q = {0};
+    uniform a, b, to;
+    SX_TRY(integers_of(x, "Tout", SX_DTYPE_NONE, &q));
+    SX_TRY(read_uniform(x, "lhs", 2, &a));
+    SX_TRY(read_uniform(x, "rhs", 4, &b));
+    SX_TRY(read_uniform(x, "output", 6, &to));
+    const sx_value left = ZIP(sub, cast_to(e, operand(e, 0), SX_I32), operand(e, a.zeros)),
+                   right = ZIP(sub, cast_to(e, operand(e, 1), SX_I32), zeros_of(e, &b, 2, SX_I32));
+    const sx_matmul_attrs plain = {.transpose_a = false};
+    const sx_value sum =
+        cast_to(e, node(e, &sx_op_matmul, &plain, 2, (const sx_value[]){left, right}), SX_I64);
+    const sx_value y = rescale(e, sum, (const uniform *const[]){&a, &b}, 2, &to, 1, 2);
+    sx_tf_set(x, 0,
+              cast_to(e, within_bounds(e, &to, ZIP(add, y, zeros_of(e, &to, 2, SX_I64))), q.dtype));
+    return at.status;
+}
+
+/* UniformQuantizedDotHybrid(a, b, scales, zeros): the product of a matrix of floats, of which each
+ * row becomes integers of 8 bits in its own range, and one of integers. */
+static sx_status import_uniform_dot_hybrid(sx_tf_op_node *x)
+{
+    static const sx_reduce_attrs of_row = {.axes = {1, {1}}, .keep_dims = true};
+    static const sx_matmul_attrs plain = {.transpose_a = false};
+    expression at = {.x = x}, *e = &at;
+    uniform b;
+    SX_TRY(read_uniform(x, "rhs", 2, &b));
+    const sx_value v = operand(e, 0), none = NUMBER(0), least = WIDE(-128), most = WIDE(127);
+    const sx_value low =
+        cast_to(e, ZIP(minimum, none, node(e, &sx_op_reduce_min, &of_row, 1, &v)), SX_F64);
+    const sx_value high =
+        cast_to(e, ZIP(maximum, none, node(e, &sx_op_reduce_max, &of_row, 1, &v)), SX_F64);
+    const sx_value span = ZIP(sub, high, low);
+    const sx_value scale = cast_to(e, ZIP(div, span, WIDE(255)), SX_F32),
+                   empty = ZIP(equal, scale, none);
+    const sx_value step = CHOOSE(empty, NUMBER(1), scale), wide = cast_to(e, step, SX_F64);
+    /* The zero is counted from the end of the range that is nearer to it. */
+    const sx_value below = ZIP(div, low, wide), above = ZIP(div, high, wide);
+    const sx_value nearer =
+        ZIP(less, ZIP(add, WIDE(128), MAP(abs, below)), ZIP(add, WIDE(127), MAP(abs, above)));
+    sx_value zero = CHOOSE(nearer, ZIP(sub, least, below), ZIP(sub, most, above));
+    zero = ZIP(minimum, ZIP(maximum, round_away(e, zero, SX_F64), least), most);
+    zero = CHOOSE(empty, WIDE(0), zero);
+    const sx_value steps = cast_to(e, ZIP(div, WIDE(255), span), SX_F32);
+    sx_value q = MAP(floor, ZIP(add, ZIP(mul, v, CHOOSE(empty, none, steps)), NUMBER(0.5)));
+    q = ZIP(add, cast_to(e, q, SX_F64), zero);
+    q = ZIP(sub, ZIP(minimum, ZIP(maximum, q, least), most), zero);
+    const sx_value right = ZIP(sub, cast_to(e, operand(e, 1), SX_I32), zeros_of(e, &b, 2, SX_I32));
+    const sx_value sum =
+        node(e, &sx_op_matmul, &plain, 2, (const sx_value[]){cast_to(e, q, SX_I32), right});
+    const sx_value scales = along_axis(e, operand(e, b.scales), b.axis, 2);
+    sx_tf_set(x, 0, ZIP(mul, cast_to(e, sum, SX_F32), ZIP(mul, step, scales)));
+    return at.status;
+}
+
+/* UniformQuantizedClipByValue(x, low, high, scales, zeros) */
+static sx_status import_uniform_clip(sx_tf_op_node *x)
+{
+    const int64_t axis = sx_tf_read_int(&x->tf.head, "quantization_axis", -1);
+    expression at = {.x = x}, *e = &at;
+    if (axis >= 0) {
+        SX_TRY(sx_tf_require_rank(x, 0));
+    }
+    const int rank = x->tf.head.types[0].rank;
+    const sx_value low = along_axis(e, operand(e, 1), axis, rank),
+                   high = along_axis(e, operand(e, 2), axis, rank);
+    sx_tf_set(x, 0, ZIP(minimum, ZIP(maximum, operand(e, 0), low), high));
+    return at.status;
+}
+
 /* ---- The table ---- */
 
 const sx_tf_op_row sx_tf_quantized_rows[] = {
@@ -722,6 +1016,7 @@ const sx_tf_op_row sx_tf_quantized_rows[] = {
     {"QuantizedMatMul", import_product, NULL},
     {"QuantizedMul", import_product, NULL},
     {"QuantizedConv2D", import_product, NULL},
+    {"QuantizedAdd", import_quantized_add, NULL},
     {"QuantizedBiasAdd", import_bias_add, NULL},
     {"QuantizedRelu", import_quantized_relu, NULL},
     {"QuantizedRelu6", import_quantized_relu, NULL},
@@ -731,6 +1026,11 @@ const sx_tf_op_row sx_tf_quantized_rows[] = {
     {"QuantizedConcat", import_quantized_concat, NULL},
     {"UniformQuantize", import_uniform_quantize, NULL},
     {"UniformDequantize", import_uniform_dequantize, NULL},
+    {"UniformRequantize", import_uniform_requantize, NULL},
+    {"UniformQuantizedAdd", import_uniform_add, NULL},
+    {"UniformQuantizedDot", import_uniform_dot, NULL},
+    {"UniformQuantizedDotHybrid", import_uniform_dot_hybrid, NULL},
+    {"UniformQuantizedClipByValue", import_uniform_clip, NULL},
     {"FakeQuantWithMinMaxArgs", import_fake_quant, NULL},
     {"FakeQuantWithMinMaxArgsGradient", import_fake_quant_grad, NULL},
     {"QuantizeAndDequantizeV2", import_quantize_dequantize, NULL},

@@ -165,7 +165,22 @@ sx_status sx_tf_replace_dims(const sx_tf_op_node *x, sx_value shape, sx_value ax
     return sx_tf_build(x, &sx_op_concat, &(sx_axis_attrs){0}, out, n_parts, parts);
 }
 
-/* The same where the rank is unknown. */
+sx_status sx_tf_know_rank(const sx_tf_op_node *x, int rank, sx_value *v)
+{
+    sx_type type = sx_type_of_value(x->b, *v);
+    sx_value shape = SX_NO_VALUE;
+    if (type.rank != SX_UNKNOWN_RANK) {
+        return SX_OK;
+    }
+    type.rank = rank;
+    for (int d = 0; d < rank; d++) {
+        type.dims[d] = SX_UNKNOWN_DIM;
+    }
+    SX_TRY(sx_tf_sizes_of(x, *v, 0, rank, &shape));
+    return sx_tf_reshape_as(x, *v, shape, &type, v);
+}
+
+/* sx_tf_expand() where the rank is unknown. */
 static sx_status expand_unknown(const sx_tf_op_node *x, sx_value v, int64_t at, sx_value *out)
 {
     sx_value shape = SX_NO_VALUE, one = SX_NO_VALUE, axis = SX_NO_VALUE, rank = SX_NO_VALUE;

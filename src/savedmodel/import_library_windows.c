@@ -245,16 +245,24 @@ static sx_status import_transposed2d(sx_tf_op_node *x)
     return set_image(x, y);
 }
 
-/* MaxPool, AvgPool. Explicit padding is smaller than any element. */
+/* MaxPool, AvgPool; MaxPoolV2(x, window, strides). Explicit padding is smaller than any element. */
 static sx_status import_pool2d(sx_tf_op_node *x)
 {
-    const bool max = strcmp(x->n->node->op, "MaxPool") == 0;
+    const bool max = strncmp(x->n->node->op, "MaxPool", 7) == 0;
     const int first = sx_tf_channels_first(&x->tf.head) ? 4 : 2;
     sx_pool2d_attrs attrs = {0};
     sx_value v = SX_NO_VALUE;
     int64_t pads[8];
     SX_TRY(image_operand(x, 0, &v));
-    SX_TRY(sx_tf_read_pool(&x->tf.head, &attrs));
+    if (x->n->n_in == 3) {
+        if (first != 2) {
+            return sx_tf_unsupported("its channels are in front of the image");
+        }
+        SX_TRY(sx_tf_operand_windows(x, 1, &attrs.window, &attrs.strides));
+        SX_TRY(sx_tf_read_padding(&x->tf.head, &attrs.padding));
+    } else {
+        SX_TRY(sx_tf_read_pool(&x->tf.head, &attrs));
+    }
     if (attrs.padding == SX_EXPLICIT) {
         if (!max || !sx_tf_read_ints(&x->tf.head, "explicit_paddings", 8, pads)) {
             return sx_error(SX_DATA_LOSS, "padding is EXPLICIT, but explicit_paddings is missing");
@@ -766,6 +774,7 @@ const sx_tf_op_row sx_tf_window_rows[] = {
     {"DepthwiseConv2dNative", import_depthwise, NULL},
     {"Conv2DBackpropInput", import_transposed2d, NULL},
     {"MaxPool", import_pool2d, NULL},
+    {"MaxPoolV2", import_pool2d, NULL},
     {"AvgPool", import_pool2d, NULL},
     {"BiasAdd", import_bias, NULL},
     {"BiasAddV1", import_bias, NULL},

@@ -104,11 +104,18 @@ static bool is_quick(const sx_call *call)
            sx_http_request_head(call->exchange)->coding == SX_HTTP_IDENTITY;
 }
 
+static void count(const sx_call *call, sx_code code)
+{
+    if (!call->uncounted) {
+        sx_metrics_count(sx_served_metrics(call->servable), code);
+    }
+}
+
 sx_status sx_call_acquire(sx_call *call, const sx_model_spec *spec)
 {
     sx_manager *manager = call->calls->config.manager;
     sx_status status = sx_manager_acquire(manager, spec, &call->servable);
-    if (status != SX_OK) {
+    if (status != SX_OK && !call->uncounted) {
         sx_manager_count(manager, spec->name, sx_status_code(status));
     }
     return status;
@@ -133,7 +140,7 @@ sx_status sx_call_submit(sx_call *call)
     if (call->on_executor) {
         atomic_fetch_sub_explicit(&sx_served_pace_of(call->servable)->on_executor, 1,
                                   memory_order_relaxed);
-        sx_metrics_count(sx_served_metrics(call->servable), SX_UNAVAILABLE);
+        count(call, SX_UNAVAILABLE);
         sx_served_release(call->servable);
     }
     return sx_error(SX_UNAVAILABLE, "server overloaded: %zu requests are queued; try again later",
@@ -151,7 +158,8 @@ sx_status sx_call_run(sx_call *call, const sx_serve_signature *signature, const 
     const int64_t begin_ns = sx_now_ns();
     SX_TRY(sx_served_run(call->servable, signature, inputs, sx_http_request_cancel(call->exchange),
                          arena, outputs));
-    sx_latency_add(&sx_served_metrics(call->servable)->run_latency, sx_now_ns() - begin_ns);
+    sx_latency_add(&sx_served_metrics(call->servable)->run_latency[call->api],
+                   sx_now_ns() - begin_ns);
     *out_outputs = outputs;
     return SX_OK;
 }
@@ -174,11 +182,12 @@ void sx_call_end(sx_call *call, sx_code code)
     const int64_t end_ns = sx_now_ns();
     sx_served_pace *pace = sx_served_pace_of(call->servable);
     sx_model_metrics *metrics = sx_served_metrics(call->servable);
-    if (code == SX_CODE_OK) {
+    if (code == SX_CODE_OK && !call->uncounted) {
         note_cost(pace, end_ns - call->begun_ns);
-        sx_latency_add(&metrics->request_latency, end_ns - call->arrived_ns);
+        sx_latency_add(&metrics->request_latency[call->api][call->entrypoint],
+                       end_ns - call->arrived_ns);
     }
-    sx_metrics_count(metrics, code);
+    count(call, code);
     if (call->on_executor) {
         atomic_fetch_sub_explicit(&pace->on_executor, 1, memory_order_relaxed);
     }

@@ -46,6 +46,9 @@ typedef struct sx_call {
     sx_served *servable;
     int64_t arrived_ns, begun_ns;
     bool on_executor;
+    sx_metric_api api; /* for the metrics */
+    sx_entrypoint entrypoint;
+    bool uncounted; /* no request in the metrics */
 } sx_call;
 
 /* Acquires a version for the call. Errors: those of sx_manager_acquire; they are counted. */

@@ -649,6 +649,12 @@ const char *sx_version_state_name(sx_version_state state)
     return "UNKNOWN";
 }
 
+const char *sx_version_error_text(sx_code code)
+{
+    return code == SX_CODE_OK ? ""
+                              : "the version cannot be loaded; the reason is in the server's log";
+}
+
 static sx_status copy_rows(sx_lifecycle *lc, sx_arena *arena, sx_version_status **out_rows,
                            size_t *out_count)
 {

@@ -135,6 +135,8 @@ typedef enum sx_version_state {
 } sx_version_state;
 
 const char *sx_version_state_name(sx_version_state state);
+/* What clients are told of a version's status; its own message names paths of the server. */
+const char *sx_version_error_text(sx_code code);
 
 typedef struct sx_version_status {
     int64_t version;

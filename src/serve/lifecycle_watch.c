@@ -247,7 +247,9 @@ static bool load_and_serve(sx_lifecycle *lc, int64_t version, const char *dir)
         sx_lifecycle_set_state(row, SX_VERSION_LOADING, SX_CODE_OK, NULL);
     }
     pthread_mutex_unlock(&lc->mutex);
+    const int64_t begin_ns = sx_now_ns();
     sx_status status = load_servable(lc, version, dir, &servable, &hung);
+    sx_metrics_add_load(&lc->metrics, status == SX_OK, sx_now_ns() - begin_ns);
     if (status == SX_OK) {
         sx_log(SX_LOG_INFO, "Successfully loaded servable version {name: %s version: %" PRId64 "}",
                lc->name, version);

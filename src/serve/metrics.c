@@ -2,6 +2,7 @@
 #include "serve/metrics.h"
 
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/checked.h"
@@ -24,6 +25,23 @@ void sx_latency_add(sx_latency *latency, int64_t duration_ns)
     }
     atomic_fetch_add_explicit(&latency->buckets[bucket], 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&latency->sum_ns, (uint64_t)SX_MAX(duration_ns, (int64_t)0),
+                              memory_order_relaxed);
+}
+
+void sx_metrics_add_examples(sx_model_metrics *metrics, size_t count)
+{
+    int bucket = 0;
+    while (bucket < SX_EXAMPLE_BUCKETS && count > (size_t)1 << bucket) {
+        bucket++;
+    }
+    atomic_fetch_add_explicit(&metrics->example_buckets[bucket], 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&metrics->examples, count, memory_order_relaxed);
+}
+
+void sx_metrics_add_load(sx_model_metrics *metrics, bool succeeded, int64_t duration_ns)
+{
+    atomic_fetch_add_explicit(&metrics->loads[succeeded], 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&metrics->load_us, (uint64_t)SX_MAX(duration_ns, (int64_t)0) / 1000,
                               memory_order_relaxed);
 }
 
@@ -52,10 +70,11 @@ static void print_head(sx_buf *out, const char *name, const char *type, const ch
     sx_buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
-static void print_series(sx_buf *out, const char *name, const char *suffix, const char *model,
-                         const char *more)
+/* NAME_suffix{label="model",more without the closing brace. */
+static void print_series(sx_buf *out, const char *name, const char *suffix, const char *label,
+                         const char *model, const char *more)
 {
-    sx_buf_printf(out, "%s%s{model_name=\"", name, suffix);
+    sx_buf_printf(out, "%s%s{%s=\"", name, suffix, label);
     print_label(out, model);
     sx_buf_printf(out, "\"%s", more);
 }
@@ -65,52 +84,189 @@ static void print_requests(sx_buf *out, const struct sx_metrics_row *row)
     for (int code = 0; code < SX_METRIC_CODES; code++) {
         const uint64_t count = load(&row->metrics->requests[code]);
         if (count > 0) {
-            print_series(out, ":tensorflow:serving:request_count", "", row->model, "");
+            print_series(out, ":tensorflow:serving:request_count", "", "model_name", row->model,
+                         "");
             sx_buf_printf(out, ",status=\"%s\"} %" PRIu64 "\n", sx_code_name((sx_code)code), count);
         }
     }
 }
 
-static void print_latency(sx_buf *out, const char *name, const char *labels, const char *model,
+/* The buckets of a histogram with bounds first * growth^k, then its sum and count. */
+static void print_histogram(sx_buf *out, const char *name, const char *label, const char *model,
+                            const char *more, const atomic_uint_fast64_t *buckets, int bounds,
+                            double first, double growth, double sum)
+{
+    double bound = first;
+    uint64_t below = 0;
+    for (int i = 0; i <= bounds; i++, bound *= growth) {
+        below += load(&buckets[i]);
+        print_series(out, name, "_bucket", label, model, more);
+        if (i < bounds) {
+            sx_buf_printf(out, ",le=\"%g\"} %" PRIu64 "\n", bound, below);
+        } else {
+            sx_buf_printf(out, ",le=\"+Inf\"} %" PRIu64 "\n", below);
+        }
+    }
+    print_series(out, name, "_sum", label, model, more);
+    sx_buf_printf(out, "} %.10g\n", sum);
+    print_series(out, name, "_count", label, model, more);
+    sx_buf_printf(out, "} %" PRIu64 "\n", below);
+}
+
+static bool is_empty(const atomic_uint_fast64_t *buckets, int count)
+{
+    for (int i = 0; i < count; i++) {
+        if (load(&buckets[i]) > 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void print_latency(sx_buf *out, const char *name, const char *more, const char *model,
                           const sx_latency *latency)
 {
-    double bound = first_bound_us;
-    uint64_t below = 0;
-    for (int i = 0; i < SX_LATENCY_BUCKETS; i++, bound *= bound_growth) {
-        below += load(&latency->buckets[i]);
-        print_series(out, name, "_bucket", model, labels);
-        sx_buf_printf(out, ",le=\"%g\"} %" PRIu64 "\n", bound, below);
+    if (!is_empty(latency->buckets, SX_LATENCY_BUCKETS + 1)) {
+        print_histogram(out, name, "model_name", model, more, latency->buckets, SX_LATENCY_BUCKETS,
+                        first_bound_us, bound_growth, (double)load(&latency->sum_ns) / 1000);
     }
-    below += load(&latency->buckets[SX_LATENCY_BUCKETS]);
-    print_series(out, name, "_bucket", model, labels);
-    sx_buf_printf(out, ",le=\"+Inf\"} %" PRIu64 "\n", below);
-    print_series(out, name, "_sum", model, labels);
-    sx_buf_printf(out, "} %.3f\n", (double)load(&latency->sum_ns) / 1000);
-    print_series(out, name, "_count", model, labels);
-    sx_buf_printf(out, "} %" PRIu64 "\n", below);
+}
+
+static void print_request_latency(sx_buf *out, const struct sx_metrics_row *row)
+{
+    /* TensorFlow Serving has them so: capitals from gRPC, none from REST. */
+    static const char *const labels[SX_METRIC_APIS][SX_ENTRYPOINTS] = {
+        [SX_API_PREDICT] = {",API=\"Predict\",entrypoint=\"GRPC\"",
+                            ",API=\"predict\",entrypoint=\"REST\""},
+        [SX_API_CLASSIFY] = {",API=\"Classify\",entrypoint=\"GRPC\"",
+                             ",API=\"classify\",entrypoint=\"REST\""},
+        [SX_API_REGRESS] = {",API=\"Regress\",entrypoint=\"GRPC\"",
+                            ",API=\"regress\",entrypoint=\"REST\""},
+    };
+    for (int api = 0; api < SX_METRIC_APIS; api++) {
+        for (int entry = 0; entry < SX_ENTRYPOINTS; entry++) {
+            print_latency(out, ":tensorflow:serving:request_latency", labels[api][entry],
+                          row->model, &row->metrics->request_latency[api][entry]);
+        }
+    }
+}
+
+static void print_run_latency(sx_buf *out, const struct sx_metrics_row *row)
+{
+    static const char *const labels[SX_METRIC_APIS] = {
+        [SX_API_PREDICT] = ",API=\"Predict\",runtime=\"TF1\"",
+        [SX_API_CLASSIFY] = ",API=\"Classify\",runtime=\"TF1\"",
+        [SX_API_REGRESS] = ",API=\"Regress\",runtime=\"TF1\"",
+    };
+    for (int api = 0; api < SX_METRIC_APIS; api++) {
+        print_latency(out, ":tensorflow:serving:runtime_latency", labels[api], row->model,
+                      &row->metrics->run_latency[api]);
+    }
+}
+
+static void print_example_counts(sx_buf *out, const struct sx_metrics_row *row)
+{
+    if (!is_empty(row->metrics->example_buckets, SX_EXAMPLE_BUCKETS + 1)) {
+        print_histogram(out, ":tensorflow:serving:request_example_counts", "model", row->model, "",
+                        row->metrics->example_buckets, SX_EXAMPLE_BUCKETS, 1, 2,
+                        (double)load(&row->metrics->examples));
+    }
+}
+
+static void print_example_total(sx_buf *out, const struct sx_metrics_row *row)
+{
+    if (load(&row->metrics->examples) > 0) {
+        print_series(out, ":tensorflow:serving:request_example_count_total", "", "model",
+                     row->model, "");
+        sx_buf_printf(out, "} %" PRIu64 "\n", load(&row->metrics->examples));
+    }
+}
+
+static void print_loads(sx_buf *out, const struct sx_metrics_row *row)
+{
+    static const char *const labels[] = {",status=\"fail\"", ",status=\"success\""};
+    for (int i = 0; i < 2; i++) {
+        const uint64_t count = load(&row->metrics->loads[i]);
+        if (count > 0) {
+            print_series(out, ":tensorflow:cc:saved_model:load_attempt_count", "", "model_path",
+                         row->model, labels[i]);
+            sx_buf_printf(out, "} %" PRIu64 "\n", count);
+        }
+    }
+}
+
+static void print_load_latency(sx_buf *out, const struct sx_metrics_row *row)
+{
+    if (load(&row->metrics->load_us) > 0) {
+        print_series(out, ":tensorflow:cc:saved_model:load_latency", "", "model_path", row->model,
+                     "");
+        sx_buf_printf(out, "} %" PRIu64 "\n", load(&row->metrics->load_us));
+    }
+}
+
+/* The runs of all models and the time that they took. */
+static void print_runs(const struct sx_metrics_row *rows, size_t count, sx_buf *out)
+{
+    uint64_t runs = 0, run_ns = 0;
+    for (size_t i = 0; i < count; i++) {
+        for (int api = 0; api < SX_METRIC_APIS; api++) {
+            const sx_latency *latency = &rows[i].metrics->run_latency[api];
+            run_ns += load(&latency->sum_ns);
+            for (int k = 0; k <= SX_LATENCY_BUCKETS; k++) {
+                runs += load(&latency->buckets[k]);
+            }
+        }
+    }
+    sx_metrics_print_value(out, ":tensorflow:core:graph_runs", "counter", "Runs of models.", runs);
+    sx_metrics_print_value(out, ":tensorflow:core:graph_run_time_usecs", "counter",
+                           "Microseconds of these runs together.", run_ns / 1000);
+    sx_metrics_print_value(out, ":tensorflow:core:direct_session_runs", "counter",
+                           "Runs of models.", runs);
 }
 
 void sx_metrics_print(const struct sx_metrics_row *rows, size_t count, sx_buf *out)
 {
-    print_head(out, ":tensorflow:serving:request_count", "counter", "Requests by status.");
-    for (size_t i = 0; i < count; i++) {
-        print_requests(out, &rows[i]);
+    static const struct {
+        const char *name, *type, *help;
+        void (*print)(sx_buf *out, const struct sx_metrics_row *row); /* NULL: has no values */
+    } families[] = {
+        {":tensorflow:serving:request_count", "counter", "Requests by status.", print_requests},
+        {":tensorflow:serving:request_latency", "histogram",
+         "Microseconds from the arrival of a request to its response; successful requests only.",
+         print_request_latency},
+        {":tensorflow:serving:runtime_latency", "histogram",
+         "Microseconds spent running the model.", print_run_latency},
+        {":tensorflow:serving:request_example_counts", "histogram",
+         "tf.Examples per request of Classify, Regress and MultiInference.", print_example_counts},
+        {":tensorflow:serving:request_example_count_total", "counter",
+         "tf.Examples of these requests together.", print_example_total},
+        {":tensorflow:serving:request_log_count", "counter", "Requests that were logged.", NULL},
+        {":tensorflow:serving:model_warmup_latency", "histogram", "Microseconds of warming up.",
+         NULL},
+        {":tensorflow:serving:model_warmup_records_read", "counter", "Warm-up records.", NULL},
+        {":tensorflow:serving:batching_session:queuing_latency", "histogram",
+         "Microseconds of waiting for a batch.", NULL},
+        {":tensorflow:serving:batching_session:wrapped_run_count", "counter", "Runs of batches.",
+         NULL},
+        {":tensorflow:serving:batching_session:padding_size", "histogram", "Padding of batches.",
+         NULL},
+        {":tensorflow:serving:batching_session:input_batch_size", "histogram",
+         "Examples of requests that were batched.", NULL},
+        {":tensorflow:serving:batching_session:processed_batch_size", "histogram",
+         "Examples of batches.", NULL},
+        {":tensorflow:serving:mlmd_map", "gauge", "Identifiers of ML Metadata.", NULL},
+        {":tensorflow:cc:saved_model:load_attempt_count", "counter",
+         "Versions that were loaded, or could not be.", print_loads},
+        {":tensorflow:cc:saved_model:load_latency", "counter",
+         "Microseconds of loading versions, together.", print_load_latency},
+    };
+    for (size_t i = 0; i < SX_COUNT(families); i++) {
+        print_head(out, families[i].name, families[i].type, families[i].help);
+        for (size_t k = 0; k < count && families[i].print != NULL; k++) {
+            families[i].print(out, &rows[k]);
+        }
     }
-    print_head(
-        out, ":tensorflow:serving:request_latency", "histogram",
-        "Microseconds from the arrival of a request to its response; successful requests only.");
-    for (size_t i = 0; i < count; i++) {
-        print_latency(out, ":tensorflow:serving:request_latency",
-                      ",API=\"predict\",entrypoint=\"REST\"", rows[i].model,
-                      &rows[i].metrics->request_latency);
-    }
-    print_head(out, ":tensorflow:serving:runtime_latency", "histogram",
-               "Microseconds spent running the model.");
-    for (size_t i = 0; i < count; i++) {
-        print_latency(out, ":tensorflow:serving:runtime_latency",
-                      ",API=\"predict\",runtime=\"sextant\"", rows[i].model,
-                      &rows[i].metrics->run_latency);
-    }
+    print_runs(rows, count, out);
 }
 
 void sx_metrics_print_value(sx_buf *out, const char *name, const char *type, const char *help,

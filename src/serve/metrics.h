@@ -1,10 +1,12 @@
-/* Counters of the server and their Prometheus text. Names, labels and buckets of the first two
- * families are TensorFlow Serving's, so that its dashboards keep working; label values are only the
- * configured models, so that clients cannot make the page grow. */
+/* Counters of the server and their Prometheus text. Names, labels and bounds of buckets are
+ * TensorFlow Serving's, so that its dashboards keep working; label values are only the configured
+ * models, so that clients cannot make the page grow. A label model_path has the model's name, too:
+ * paths of the server are not told. */
 #ifndef SX_SERVE_METRICS_H
 #define SX_SERVE_METRICS_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <sextant/status.h>
@@ -14,6 +16,7 @@
 enum {
     SX_METRIC_CODES = 17,    /* sx_code */
     SX_LATENCY_BUCKETS = 33, /* 10 us * 1.8^k */
+    SX_EXAMPLE_BUCKETS = 15, /* 2^k */
 };
 
 typedef struct sx_latency {
@@ -21,21 +24,37 @@ typedef struct sx_latency {
     atomic_uint_fast64_t sum_ns;
 } sx_latency;
 
+/* What a request asks for, and how it came. */
+typedef enum sx_metric_api { SX_API_PREDICT, SX_API_CLASSIFY, SX_API_REGRESS } sx_metric_api;
+typedef enum sx_entrypoint { SX_ENTRY_GRPC, SX_ENTRY_REST } sx_entrypoint;
+
+enum { SX_METRIC_APIS = 3, SX_ENTRYPOINTS = 2 };
+
 /* Of one model; zero-initialized. All functions may be called from any thread. */
 typedef struct sx_model_metrics {
-    atomic_uint_fast64_t requests[SX_METRIC_CODES]; /* predict requests by outcome */
-    sx_latency request_latency; /* successful requests: from arrival to response */
-    sx_latency run_latency;     /* running the model only */
+    atomic_uint_fast64_t requests[SX_METRIC_CODES]; /* requests by outcome */
+    /* successful requests: from arrival to response */
+    sx_latency request_latency[SX_METRIC_APIS][SX_ENTRYPOINTS];
+    sx_latency run_latency[SX_METRIC_APIS];                       /* running the model only */
+    atomic_uint_fast64_t example_buckets[SX_EXAMPLE_BUCKETS + 1]; /* the last: above all */
+    atomic_uint_fast64_t examples;
+    atomic_uint_fast64_t loads[2]; /* of versions: failed, succeeded */
+    atomic_uint_fast64_t load_us;  /* of both */
 } sx_model_metrics;
 
 void sx_metrics_count(sx_model_metrics *metrics, sx_code code);
 void sx_latency_add(sx_latency *latency, int64_t duration_ns);
+/* The examples of one request of Classify, Regress or MultiInference. */
+void sx_metrics_add_examples(sx_model_metrics *metrics, size_t count);
+/* A version was loaded, or could not be. */
+void sx_metrics_add_load(sx_model_metrics *metrics, bool succeeded, int64_t duration_ns);
 
 struct sx_metrics_row {
     const char *model;
     const sx_model_metrics *metrics;
 };
-/* Appends the metric families of all models of a page, each family with one HELP and TYPE line. */
+/* Appends TensorFlow Serving's metric families of all models of a page, each with one HELP and TYPE
+ * line; those of what there is not (warm-up records, batches, request logs) have no values. */
 void sx_metrics_print(const struct sx_metrics_row *rows, size_t count, sx_buf *out);
 
 /* One counter or gauge with HELP and TYPE. `type` is "counter" or "gauge". */

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include <sextant/complex.h>
+
 #include "base/checked.h"
 #include "serve/json_scan.h"
 
@@ -29,4 +31,25 @@ sx_status sx_serve_no_signature(sx_bytes name)
     const sx_bytes wanted = sx_serve_signature_name(name);
     return sx_error(SX_FAILED_PRECONDITION, "Serving signature key \"%.*s\" not found.",
                     (int)SX_MIN(wanted.size, (size_t)SHOWN_BYTES), (const char *)wanted.data);
+}
+
+const char *sx_serve_dtype_name(sx_dtype dtype)
+{
+    static const struct {
+        sx_dtype dtype;
+        const char *name;
+    } names[] = {
+        {SX_F32, "DT_FLOAT"},       {SX_F64, "DT_DOUBLE"}, {SX_I32, "DT_INT32"},
+        {SX_U8, "DT_UINT8"},        {SX_I16, "DT_INT16"},  {SX_I8, "DT_INT8"},
+        {SX_STRING, "DT_STRING"},   {SX_I64, "DT_INT64"},  {SX_BOOL, "DT_BOOL"},
+        {SX_BF16, "DT_BFLOAT16"},   {SX_U16, "DT_UINT16"}, {SX_F16, "DT_HALF"},
+        {SX_U32, "DT_UINT32"},      {SX_U64, "DT_UINT64"}, {SX_C64, "DT_COMPLEX64"},
+        {SX_C128, "DT_COMPLEX128"},
+    };
+    for (size_t i = 0; i < SX_COUNT(names); i++) {
+        if (names[i].dtype == dtype) {
+            return names[i].name;
+        }
+    }
+    return "DT_INVALID";
 }

@@ -35,6 +35,9 @@ const sx_serve_signature *sx_serve_find_signature(const sx_serve_signature *sign
 /* FAILED_PRECONDITION, in TensorFlow Serving's words: there is no such signature. */
 SX_MUST_USE sx_status sx_serve_no_signature(sx_bytes name);
 
+/* The name of TensorFlow's DataType: "DT_FLOAT". */
+const char *sx_serve_dtype_name(sx_dtype dtype);
+
 /* The runtime's functions; a static table. `model` is the result of load. */
 typedef struct sx_serve_model_ops {
     /* Loads the version in `version_dir` (absolute). Runs on a loader thread and may take long:

@@ -123,9 +123,12 @@ static sx_status read_model(const config_message *m, sx_arena *arena, sx_model_c
 
 /* ---- All models ---- */
 
-/* "models.config:12: model_config_list.config[1]" */
+/* "models.config:12: model_config_list.config[1]"; without a text, only the latter. */
 static const char *place_of(sx_bytes text, const char *name, size_t index, sx_arena *arena)
 {
+    if (text.data == NULL) {
+        return sx_arena_printf(arena, "%s: model_config_list.config[%zu]", name, index);
+    }
     const size_t line = sx_text_format_line(&tensorflow__serving__model_server_config__descriptor,
                                             &tensorflow__serving__model_config_list__descriptor,
                                             "config", index, text);
@@ -176,6 +179,33 @@ sx_status sx_model_config_parse(sx_bytes text, const char *name, sx_arena *arena
     sx_status status = read_models((const Tensorflow__Serving__ModelServerConfig *)message, text,
                                    name, arena, out_models, out_count);
     sx_proto_free(message);
+    return status;
+}
+
+sx_status sx_model_config_read(sx_bytes bytes, sx_arena *arena, sx_model_config **out_models,
+                               size_t *out_count)
+{
+    static const char name[] = "ReloadConfigRequest.config";
+    ProtobufCMessage *message = NULL;
+    sx_status status = sx_proto_unpack(&tensorflow__serving__model_server_config__descriptor, bytes,
+                                       NULL, name, &message);
+    const Tensorflow__Serving__ModelServerConfig *config =
+        (const Tensorflow__Serving__ModelServerConfig *)message;
+    if (status == SX_OK &&
+        config->config_case != TENSORFLOW__SERVING__MODEL_SERVER_CONFIG__CONFIG_MODEL_CONFIG_LIST) {
+        status = sx_error(SX_INVALID_ARGUMENT,
+                          "ServerModelConfig type not supported by HandleReloadConfigRequest. Only "
+                          "ModelConfigList is currently supported");
+    }
+    if (status == SX_OK) {
+        status = read_models(config, (sx_bytes){0}, name, arena, out_models, out_count);
+    }
+    sx_proto_free(message);
+    if (sx_status_code(status) == SX_DATA_LOSS) { /* of the client's making */
+        sx_status refused = sx_error(SX_INVALID_ARGUMENT, "%s", sx_status_message(status));
+        sx_status_free(status);
+        return refused;
+    }
     return status;
 }
 

@@ -62,6 +62,9 @@ SX_MUST_USE sx_status sx_predict_print(const sx_serve_signature *signature,
                                        const sx_tensor *outputs, bool row, sx_float_format format,
                                        const sx_cancel *cancel, sx_buf *out);
 
+/* Writes a number into SX_NUMBER_TEXT bytes; returns its end. */
+char *sx_json_print_f32(char *at, float value, sx_float_format format);
+
 /* Appends `text` as a JSON string with its quotes; it should be UTF-8; invalid bytes become U+FFFD.
  */
 void sx_json_print_string(sx_buf *out, const char *text, size_t size);

@@ -103,14 +103,18 @@ static char *print_like_tfs(char *at, double value, int digits, bool reads_back)
     return end;
 }
 
-static char *number_f32(const struct printer *p, char *at, size_t index)
+char *sx_json_print_f32(char *at, float value, sx_float_format format)
 {
-    const float value = ((const float *)p->tensor->data)[index];
-    if (p->format == SX_FLOAT_SHORTEST || !isfinite(value)) {
+    if (format == SX_FLOAT_SHORTEST || !isfinite(value)) {
         return sx_print_f32(at, value);
     }
     snprintf(at, SX_NUMBER_TEXT, "%.6g", (double)value);
     return print_like_tfs(at, (double)value, 9, strtof(at, NULL) == value);
+}
+
+static char *number_f32(const struct printer *p, char *at, size_t index)
+{
+    return sx_json_print_f32(at, ((const float *)p->tensor->data)[index], p->format);
 }
 
 static char *number_f64(const struct printer *p, char *at, size_t index)

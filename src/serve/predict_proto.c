@@ -2,6 +2,7 @@
 #include "serve/predict_proto.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -38,6 +39,7 @@ static sx_status read_spec(sx_bytes bytes, sx_predict_spec *out)
             *(field.number == 1   ? &out->name
               : field.number == 3 ? &out->signature
                                   : &out->label) = field.value;
+            out->version = field.number == 4 ? -1 : out->version;
             continue;
         }
         sx_wire value = sx_wire_over(field.value);
@@ -49,6 +51,7 @@ static sx_status read_spec(sx_bytes bytes, sx_predict_spec *out)
             }
         }
         out->version = (int64_t)version;
+        out->label = (sx_bytes){"", 0}; /* of the two, the last counts */
         if (out->version < 0) {
             return sx_error(SX_INVALID_ARGUMENT, "negative model version %" PRId64, out->version);
         }
@@ -346,15 +349,15 @@ static sx_status unknown_alias(const char *kind, sx_bytes name, const sx_serve_t
     }
     sx_status status =
         sx_error(SX_INVALID_ARGUMENT,
-                 "%s tensor alias not found in signature: %.*s. %s expected to be in the set {%s}.",
+                 "%s tensor alias not found in signature: %.*s%s expected to be in the set {%s}.",
                  kind, (int)SX_MIN(name.size, (size_t)SHOWN_BYTES), (const char *)name.data,
-                 kind[0] == 'i' ? "Inputs" : "Outputs", sx_buf_text(&set));
+                 kind[0] == 'i' ? ". Inputs" : " Outputs", sx_buf_text(&set));
     sx_buf_deinit(&set);
     return status;
 }
 
-/* One entry of `inputs`: key 1, value 2. */
-static sx_status read_entry(sx_bytes entry, sx_arena *arena, sx_predict_call *call)
+/* One entry of `inputs`: key 1, value 2. *out_known is false if the signature has no such input. */
+static sx_status read_entry(sx_bytes entry, sx_arena *arena, sx_predict_call *call, bool *out_known)
 {
     const sx_serve_signature *signature = call->signature;
     sx_wire wire = sx_wire_over(entry);
@@ -371,7 +374,8 @@ static sx_status read_entry(sx_bytes entry, sx_arena *arena, sx_predict_call *ca
     }
     const size_t index = find_tensor(key, signature->inputs, signature->input_count);
     if (index == signature->input_count) {
-        return unknown_alias("input", key, signature->inputs, signature->input_count);
+        *out_known = false;
+        return SX_OK;
     }
     reader.info = &signature->inputs[index];
     SX_TRY(read_type(&reader));
@@ -396,17 +400,123 @@ static sx_status read_filter(sx_bytes name, sx_predict_call *call)
     return SX_OK;
 }
 
-static sx_status check_complete(const sx_predict_call *call)
+static int by_bytes(const void *a, const void *b)
 {
-    const sx_serve_signature *signature = call->signature;
-    for (size_t i = 0; i < signature->input_count; i++) {
-        if (call->inputs[i].data == NULL) {
-            return sx_error(SX_INVALID_ARGUMENT,
-                            "input size does not match signature: missing but required: {%s}",
-                            signature->inputs[i].name);
+    return sx_bytes_compare(*(const sx_bytes *)a, *(const sx_bytes *)b);
+}
+
+/* The different names of the request's inputs, sorted; NULL: no memory. */
+static sx_bytes *input_names(sx_bytes message, sx_arena *arena, size_t *out_count)
+{
+    size_t entries = 0, count = 0;
+    for (int pass = 0; pass < 2; pass++) {
+        sx_bytes *names = pass == 0 ? NULL : sx_arena_array(arena, entries + 1, sx_bytes);
+        if (pass == 1 && names == NULL) {
+            return NULL;
+        }
+        sx_wire wire = sx_wire_over(message);
+        sx_wire_field field, part;
+        for (entries = 0; sx_wire_more(&wire) && sx_wire_next(&wire, &field);) {
+            if (field.number != 2 || field.type != SX_WIRE_BYTES) {
+                continue;
+            }
+            sx_bytes name = {"", 0};
+            sx_wire entry = sx_wire_over(field.value);
+            while (pass == 1 && sx_wire_more(&entry) && sx_wire_next(&entry, &part)) {
+                name = part.number == 1 && part.type == SX_WIRE_BYTES ? part.value : name;
+            }
+            if (pass == 1) {
+                names[entries] = name;
+            }
+            entries++;
+        }
+        if (pass == 1) {
+            qsort(names, entries, sizeof(names[0]), by_bytes);
+            for (size_t i = 0; i < entries; i++) {
+                if (i == 0 || by_bytes(&names[i], &names[i - 1]) != 0) {
+                    names[count++] = names[i];
+                }
+            }
+            *out_count = count;
+            return names;
+        }
+    }
+    return NULL;
+}
+
+/* "{a,b}" of the names that the other list does not have; with NULL of all. */
+static void put_set(sx_buf *out, const sx_bytes *names, size_t count, const sx_bytes *others,
+                    size_t other_count)
+{
+    const char *comma = "";
+    sx_buf_putc(out, '{');
+    for (size_t i = 0; i < count; i++) {
+        if (others == NULL ||
+            bsearch(&names[i], others, other_count, sizeof(others[0]), by_bytes) == NULL) {
+            sx_buf_puts(out, comma);
+            sx_buf_put_utf8(out, names[i].data, SX_MIN(names[i].size, (size_t)SHOWN_BYTES));
+            comma = ",";
+        }
+    }
+    sx_buf_putc(out, '}');
+}
+
+/* The inputs of the request are not as many as those of the signature. */
+static sx_status wrong_count(const sx_serve_signature *signature, const sx_bytes *sent,
+                             size_t sent_count, sx_arena *arena)
+{
+    const size_t count = signature->input_count;
+    sx_bytes *wanted = sx_arena_array(arena, count + 1, sx_bytes);
+    if (wanted == NULL) {
+        return sx_no_memory("for a request");
+    }
+    for (size_t i = 0; i < count; i++) {
+        wanted[i] = (sx_bytes){signature->inputs[i].name, strlen(signature->inputs[i].name)};
+    }
+    qsort(wanted, count, sizeof(wanted[0]), by_bytes);
+    sx_buf text;
+    sx_buf_init(&text, 4096); /* a longer text is cut */
+    sx_buf_printf(&text, "input size does not match signature: %zu!=%zu len(", sent_count, count);
+    put_set(&text, sent, sent_count, NULL, 0);
+    sx_buf_puts(&text, ") != len(");
+    put_set(&text, wanted, count, NULL, 0);
+    sx_buf_puts(&text, "). Sent extra: ");
+    put_set(&text, sent, sent_count, wanted, count);
+    sx_buf_puts(&text, ". Missing but required: ");
+    put_set(&text, wanted, count, sent, sent_count);
+    sx_buf_puts(&text, ".");
+    sx_status status = sx_error(SX_INVALID_ARGUMENT, "%s", sx_buf_text(&text));
+    sx_buf_deinit(&text);
+    return status;
+}
+
+/* Which inputs the request has is looked at only if they are not those of the signature. */
+static sx_status check_names(sx_bytes message, const sx_serve_signature *signature, sx_arena *arena)
+{
+    size_t count = 0;
+    const sx_bytes *names = input_names(message, arena, &count);
+    if (names == NULL) {
+        return sx_no_memory("for a request");
+    }
+    if (count != signature->input_count) {
+        return wrong_count(signature, names, count, arena);
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (find_tensor(names[i], signature->inputs, count) == count) {
+            return unknown_alias("input", names[i], signature->inputs, count);
         }
     }
     return SX_OK;
+}
+
+static bool has_all(const sx_predict_call *call)
+{
+    for (size_t i = 0; i < call->signature->input_count; i++) {
+        if (call->inputs[i].data == NULL) {
+            return false;
+        }
+    }
+    return true;
 }
 
 sx_status sx_predict_proto_read(sx_bytes message, const sx_predict_spec *spec,
@@ -428,13 +538,13 @@ sx_status sx_predict_proto_read(sx_bytes message, const sx_predict_spec *spec,
     }
     sx_wire wire = sx_wire_over(message);
     sx_wire_field field;
-    bool filtered = false;
+    bool filtered = false, known = true;
     while (sx_wire_more(&wire)) {
         if (!sx_wire_next(&wire, &field)) {
             return malformed("PredictRequest");
         }
         if (field.type == SX_WIRE_BYTES && field.number == 2) {
-            SX_TRY(read_entry(field.value, arena, out));
+            SX_TRY(read_entry(field.value, arena, out, &known));
         } else if (field.type == SX_WIRE_BYTES && field.number == 3) {
             filtered = true;
             SX_TRY(read_filter(field.value, out));
@@ -443,22 +553,10 @@ sx_status sx_predict_proto_read(sx_bytes message, const sx_predict_spec *spec,
     for (size_t i = 0; !filtered && i < signature->output_count; i++) {
         out->wanted[i] = true;
     }
-    return check_complete(out);
+    return known && has_all(out) ? SX_OK : check_names(message, signature, arena);
 }
 
 /* ---- Responses ---- */
-
-static void put_bytes(sx_buf *out, uint32_t number, sx_bytes bytes)
-{
-    sx_wire_append_tag(out, number, SX_WIRE_BYTES);
-    sx_wire_append_varint(out, bytes.size);
-    sx_buf_append(out, bytes.data, bytes.size);
-}
-
-static sx_bytes text_bytes(const char *text)
-{
-    return (sx_bytes){text, strlen(text)};
-}
 
 /* The integer of an element as its field has it: signed ones extended to 64 bits. */
 static uint64_t integer_at(const sx_tensor *tensor, size_t i)
@@ -484,45 +582,73 @@ static uint64_t integer_at(const sx_tensor *tensor, size_t i)
     }
 }
 
-static size_t bytes_field_size(size_t tag_bytes, size_t size)
-{
-    return tag_bytes + sx_wire_varint_size(size) + size;
-}
-
 /* The sizes of the parts of a TensorProto, which precede them. */
 struct sizes {
     size_t elems, shape, values, tensor;
 };
-
-static size_t tag_size(uint32_t number)
-{
-    return sx_wire_varint_size((uint64_t)number << 3);
-}
 
 static size_t dim_size(int64_t dim)
 {
     return dim == 0 ? 0 : 1 + sx_wire_varint_size((uint64_t)dim);
 }
 
-static struct sizes measure(const sx_tensor *tensor, const struct values_row *row)
+/* The values as tensor_content has them: of strings, all sizes before all bytes. */
+static size_t content_size(const sx_tensor *tensor, size_t elems)
+{
+    size_t size = tensor->type.dtype == SX_STRING ? 0 : elems * sx_dtype_bytes(tensor->type.dtype);
+    for (size_t i = 0; tensor->type.dtype == SX_STRING && i < elems; i++) {
+        const size_t bytes = ((const sx_bytes *)tensor->data)[i].size;
+        size += sx_wire_varint_size(bytes) + bytes;
+    }
+    return size;
+}
+
+static size_t values_size(const sx_tensor *tensor, const struct values_row *row, size_t elems)
+{
+    size_t size = 0;
+    for (size_t i = 0; row->type == SX_WIRE_BYTES && i < elems; i++) {
+        size += sx_wire_field_size(row->field, ((const sx_bytes *)tensor->data)[i].size);
+    }
+    for (size_t i = 0; row->type == SX_WIRE_VARINT && i < elems; i++) {
+        size += sx_wire_varint_size(integer_at(tensor, i));
+    }
+    return row->type == SX_WIRE_FIXED32 || row->type == SX_WIRE_FIXED64
+               ? elems * sx_dtype_bytes(tensor->type.dtype)
+               : size;
+}
+
+static struct sizes measure(const sx_tensor *tensor, const struct values_row *row, bool content)
 {
     struct sizes sizes = {.elems = (size_t)sx_type_elems(&tensor->type)};
     for (int i = 0; i < tensor->type.rank; i++) {
-        sizes.shape += bytes_field_size(1, dim_size(tensor->type.dims[i]));
+        sizes.shape += sx_wire_field_size(2, dim_size(tensor->type.dims[i]));
     }
-    for (size_t i = 0; row->type == SX_WIRE_BYTES && i < sizes.elems; i++) {
-        sizes.values += bytes_field_size(1, ((const sx_bytes *)tensor->data)[i].size);
-    }
-    for (size_t i = 0; row->type == SX_WIRE_VARINT && i < sizes.elems; i++) {
-        sizes.values += sx_wire_varint_size(integer_at(tensor, i));
-    }
-    if (row->type == SX_WIRE_FIXED32 || row->type == SX_WIRE_FIXED64) {
-        sizes.values = sizes.elems * sx_dtype_bytes(tensor->type.dtype);
-    }
-    const bool packed = row->type != SX_WIRE_BYTES && sizes.elems > 0;
-    sizes.tensor = 1 + sx_wire_varint_size(tensor->type.dtype) + bytes_field_size(1, sizes.shape) +
-                   (packed ? bytes_field_size(tag_size(row->field), sizes.values) : sizes.values);
+    sizes.values =
+        content ? content_size(tensor, sizes.elems) : values_size(tensor, row, sizes.elems);
+    const bool one_field = (content || row->type != SX_WIRE_BYTES) && sizes.elems > 0;
+    sizes.tensor =
+        1 + sx_wire_varint_size(tensor->type.dtype) + sx_wire_field_size(2, sizes.shape) +
+        (one_field ? sx_wire_field_size(content ? 4 : row->field, sizes.values) : sizes.values);
     return sizes;
+}
+
+static void put_content(sx_buf *out, const sx_tensor *tensor, const struct sizes *sizes)
+{
+    const sx_bytes *strings = tensor->data;
+    const bool is_text = tensor->type.dtype == SX_STRING;
+    if (sizes->elems == 0) {
+        return;
+    }
+    sx_wire_append_head(out, 4, sizes->values);
+    if (!is_text) {
+        sx_buf_append(out, tensor->data, sizes->values);
+    }
+    for (size_t i = 0; is_text && i < sizes->elems; i++) {
+        sx_wire_append_varint(out, strings[i].size);
+    }
+    for (size_t i = 0; is_text && i < sizes->elems; i++) {
+        sx_buf_append(out, strings[i].data, strings[i].size);
+    }
 }
 
 static void put_values(sx_buf *out, const sx_tensor *tensor, const struct values_row *row,
@@ -530,15 +656,14 @@ static void put_values(sx_buf *out, const sx_tensor *tensor, const struct values
 {
     if (row->type == SX_WIRE_BYTES) {
         for (size_t i = 0; i < sizes->elems; i++) {
-            put_bytes(out, row->field, ((const sx_bytes *)tensor->data)[i]);
+            sx_wire_append_bytes(out, row->field, ((const sx_bytes *)tensor->data)[i]);
         }
         return;
     }
     if (sizes->elems == 0) {
         return;
     }
-    sx_wire_append_tag(out, row->field, SX_WIRE_BYTES);
-    sx_wire_append_varint(out, sizes->values);
+    sx_wire_append_head(out, row->field, sizes->values);
     if (row->type != SX_WIRE_VARINT) {
         sx_buf_append(out, tensor->data, sizes->values);
         return;
@@ -549,52 +674,60 @@ static void put_values(sx_buf *out, const sx_tensor *tensor, const struct values
     }
 }
 
-static sx_status put_output(sx_buf *out, const sx_serve_tensor *info, const sx_tensor *tensor)
+static sx_status put_output(sx_buf *out, const sx_serve_tensor *info, const sx_tensor *tensor,
+                            bool content)
 {
     const struct values_row *row = values_of(tensor->type.dtype);
     if (row == NULL) {
         return sx_error(SX_UNIMPLEMENTED, "output \"%s\" has a type without values", info->name);
     }
-    const struct sizes sizes = measure(tensor, row);
-    const sx_bytes name = text_bytes(info->name);
-    sx_wire_append_tag(out, 1, SX_WIRE_BYTES);
-    sx_wire_append_varint(out, bytes_field_size(1, name.size) + bytes_field_size(1, sizes.tensor));
-    put_bytes(out, 1, name);
-    sx_wire_append_tag(out, 2, SX_WIRE_BYTES);
-    sx_wire_append_varint(out, sizes.tensor);
+    const struct sizes sizes = measure(tensor, row, content);
+    const sx_bytes name = {info->name, strlen(info->name)};
+    sx_wire_append_head(out, 1,
+                        sx_wire_field_size(1, name.size) + sx_wire_field_size(2, sizes.tensor));
+    sx_wire_append_bytes(out, 1, name);
+    sx_wire_append_head(out, 2, sizes.tensor);
     sx_wire_append_tag(out, 1, SX_WIRE_VARINT);
     sx_wire_append_varint(out, tensor->type.dtype);
-    sx_wire_append_tag(out, 2, SX_WIRE_BYTES);
-    sx_wire_append_varint(out, sizes.shape);
+    sx_wire_append_head(out, 2, sizes.shape);
     for (int i = 0; i < tensor->type.rank; i++) {
         const int64_t dim = tensor->type.dims[i];
-        sx_wire_append_tag(out, 2, SX_WIRE_BYTES);
-        sx_wire_append_varint(out, dim_size(dim));
+        sx_wire_append_head(out, 2, dim_size(dim));
         if (dim != 0) {
             sx_wire_append_tag(out, 1, SX_WIRE_VARINT);
             sx_wire_append_varint(out, (uint64_t)dim);
         }
     }
-    put_values(out, tensor, row, &sizes);
+    if (content) {
+        put_content(out, tensor, &sizes);
+    } else {
+        put_values(out, tensor, row, &sizes);
+    }
     return SX_OK;
 }
 
-sx_status sx_predict_proto_print(const sx_predict_call *call, const sx_tensor *outputs,
-                                 const sx_predict_spec *ran, sx_buf *out)
+void sx_predict_spec_print(const sx_predict_spec *spec, uint32_t number, sx_buf *out)
 {
-    uint8_t version[1 + SX_WIRE_MAX_VARINT] = {1 << 3 | SX_WIRE_VARINT};
-    const size_t version_size = 1 + sx_wire_put_varint(version + 1, (uint64_t)ran->version);
+    const size_t at = sx_wire_begin(out, number);
+    sx_wire_append_bytes(out, 1, spec->name);
+    const size_t version = sx_wire_begin(out, 2);
+    sx_wire_append_number(out, 1, (uint64_t)spec->version);
+    sx_wire_end(out, version);
+    if (spec->signature.size > 0) {
+        sx_wire_append_bytes(out, 3, spec->signature);
+    }
+    sx_wire_end(out, at);
+}
+
+sx_status sx_predict_proto_print(const sx_predict_call *call, const sx_tensor *outputs,
+                                 const sx_predict_spec *ran, uint32_t spec_number, bool content,
+                                 sx_buf *out)
+{
     for (size_t i = 0; i < call->signature->output_count; i++) {
         if (call->wanted[i]) {
-            SX_TRY(put_output(out, &call->signature->outputs[i], &outputs[i]));
+            SX_TRY(put_output(out, &call->signature->outputs[i], &outputs[i], content));
         }
     }
-    sx_wire_append_tag(out, 2, SX_WIRE_BYTES);
-    sx_wire_append_varint(out, bytes_field_size(1, ran->name.size) +
-                                   bytes_field_size(1, version_size) +
-                                   bytes_field_size(1, ran->signature.size));
-    put_bytes(out, 1, ran->name);
-    put_bytes(out, 2, (sx_bytes){version, version_size});
-    put_bytes(out, 3, ran->signature);
+    sx_predict_spec_print(ran, spec_number, out);
     return sx_buf_status(out);
 }

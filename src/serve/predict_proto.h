@@ -28,6 +28,9 @@ typedef struct sx_predict_spec {
 /* The spec of any request message, whose field 1 it is. INVALID_ARGUMENT: malformed bytes, no spec,
  * or a negative version. */
 SX_MUST_USE sx_status sx_predict_spec_read(sx_bytes message, sx_predict_spec *out);
+/* Appends the spec as field `number`, with its version, without a label, and without a signature if
+ * that is empty. */
+void sx_predict_spec_print(const sx_predict_spec *spec, uint32_t number, sx_buf *out);
 
 typedef struct sx_predict_call {
     const sx_serve_signature *signature;
@@ -42,8 +45,10 @@ SX_MUST_USE sx_status sx_predict_proto_read(sx_bytes message, const sx_predict_s
                                             const sx_serve_signature *signatures, size_t count,
                                             sx_arena *arena, sx_predict_call *out);
 
-/* Appends the PredictResponse: `outputs` in typed lists, and the spec of what was run. */
+/* Appends the response: `outputs`, in typed lists or, with `content`, as tensor_content, and the
+ * spec of what was run as field `spec_number`: 2 of PredictResponse. */
 SX_MUST_USE sx_status sx_predict_proto_print(const sx_predict_call *call, const sx_tensor *outputs,
-                                             const sx_predict_spec *ran, sx_buf *out);
+                                             const sx_predict_spec *ran, uint32_t spec_number,
+                                             bool content, sx_buf *out);
 
 #endif

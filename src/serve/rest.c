@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "io/compress.h"
+#include "serve/inference_json.h"
 #include "serve/metrics.h"
 #include "serve/rest_pages.h"
 #include "serve/router.h"
@@ -39,7 +40,7 @@ struct sx_rest {
     const sx_http_server *server;
 };
 
-/* A running predict request; stored in the exchange's scratch memory. */
+/* A running request of one of them; stored in the exchange's scratch memory. */
 struct predict_job {
     sx_call call; /* must be first: converted by address */
     sx_rest *rest;
@@ -110,7 +111,7 @@ static void respond_error(const sx_rest *rest, sx_http_exchange *exchange, sx_st
     sx_status_free(status);
 }
 
-/* ---- Predict ---- */
+/* ---- Predict, classify, regress ---- */
 
 /* The body as JSON text: as received, or decompressed into `inflated`. What a client can make the
  * server decompress and parse is bounded by what it sent: deflate expands up to 1028 times. */
@@ -142,28 +143,60 @@ static sx_status plain_body(struct predict_job *job, sx_buf *inflated, sx_bytes 
     return status;
 }
 
-/* Writes the response body to `out`. `arena` and `inflated` are used until then. */
-static sx_status predict(struct predict_job *job, struct context *context, sx_arena *arena,
-                         sx_buf *inflated, sx_buf *out)
+static sx_status run_version(struct predict_job *job, const sx_serve_signature *signature,
+                             const sx_tensor *inputs, sx_arena *arena, sx_tensor **out_outputs)
 {
-    sx_bytes body;
-    sx_predict_request request;
-    sx_tensor *outputs = NULL;
-    size_t signature_count = 0;
-    const sx_serve_signature *signatures =
-        sx_served_signatures(job->call.servable, &signature_count);
-    const sx_cancel *cancel = sx_http_request_cancel(job->call.exchange);
-    SX_TRY(sx_cancel_check(cancel));
-    SX_TRY(plain_body(job, inflated, &body));
-    SX_TRY(sx_predict_parse(body, signatures, signature_count, arena, &context->slots, &request));
-    SX_TRY(sx_cancel_check(cancel));
-    sx_status status = sx_call_run(&job->call, request.signature, request.inputs, arena, &outputs);
-    if (sx_status_code(status) == SX_DATA_LOSS) { /* a corrupt image in the request */
+    SX_TRY(sx_cancel_check(sx_http_request_cancel(job->call.exchange)));
+    sx_status status = sx_call_run(&job->call, signature, inputs, arena, out_outputs);
+    if (sx_status_code(status) == SX_DATA_LOSS) { /* a corrupt image or example in the request */
         job->http_status = 400;
     }
-    SX_TRY(status);
+    return status;
+}
+
+static sx_status answer_predict(struct predict_job *job, sx_bytes body, struct context *context,
+                                sx_arena *arena, sx_buf *out)
+{
+    sx_predict_request request;
+    sx_tensor *outputs = NULL;
+    size_t count = 0;
+    const sx_serve_signature *signatures = sx_served_signatures(job->call.servable, &count);
+    SX_TRY(sx_predict_parse(body, signatures, count, arena, &context->slots, &request));
+    SX_TRY(run_version(job, request.signature, request.inputs, arena, &outputs));
     return sx_predict_print(request.signature, outputs, request.row, job->rest->config.float_format,
-                            cancel, out);
+                            sx_http_request_cancel(job->call.exchange), out);
+}
+
+/* Classify and Regress. */
+static sx_status answer_examples(struct predict_job *job, sx_bytes body, sx_arena *arena,
+                                 sx_buf *out)
+{
+    const sx_inference_method method = job->call.api == SX_API_CLASSIFY ? SX_CLASSIFY : SX_REGRESS;
+    const sx_serve_signature *signature = NULL;
+    sx_inference_request request;
+    sx_inference_result result;
+    sx_tensor *outputs = NULL;
+    size_t count = 0;
+    const sx_serve_signature *signatures = sx_served_signatures(job->call.servable, &count);
+    SX_TRY(sx_inference_parse(body, arena, &request));
+    SX_TRY(sx_inference_find(method, signatures, count, request.signature, &signature));
+    const size_t examples = (size_t)request.examples.type.dims[0];
+    sx_metrics_add_examples(sx_served_metrics(job->call.servable), examples);
+    SX_TRY(run_version(job, signature, &request.examples, arena, &outputs));
+    SX_TRY(sx_inference_read(method, signature, outputs, examples, &result));
+    return sx_inference_print_json(&result, job->rest->config.float_format,
+                                   sx_http_request_cancel(job->call.exchange), out);
+}
+
+/* Writes the response body to `out`. `arena` and `inflated` are used until then. */
+static sx_status answer(struct predict_job *job, struct context *context, sx_arena *arena,
+                        sx_buf *inflated, sx_buf *out)
+{
+    sx_bytes body;
+    SX_TRY(sx_cancel_check(sx_http_request_cancel(job->call.exchange)));
+    SX_TRY(plain_body(job, inflated, &body));
+    return job->call.api == SX_API_PREDICT ? answer_predict(job, body, context, arena, out)
+                                           : answer_examples(job, body, arena, out);
 }
 
 /* The HTTP status of an error; adds the budget's figures to the message. */
@@ -199,7 +232,7 @@ static void run_predict(sx_executor_job *base, int worker)
     sx_buf_init(&out, SIZE_MAX / 4); /* limited by the budget */
     arena.budget = inflated.budget = out.budget = sx_http_request_budget(exchange);
     job->call.begun_ns = sx_now_ns();
-    sx_status status = predict(job, context, &arena, &inflated, &out);
+    sx_status status = answer(job, context, &arena, &inflated, &out);
     const int http_status = status == SX_OK ? 200 : explain_error(job, &status);
     sx_call_end(&job->call, sx_status_code(status));
     sx_arena_deinit(&arena);
@@ -227,7 +260,11 @@ static void handle_predict(sx_rest *rest, sx_http_exchange *exchange, const sx_r
     *job = (struct predict_job){.call = {.job = {.fn = run_predict},
                                          .calls = rest->config.calls,
                                          .exchange = exchange,
-                                         .arrived_ns = sx_now_ns()},
+                                         .arrived_ns = sx_now_ns(),
+                                         .api = route->kind == SX_ROUTE_CLASSIFY  ? SX_API_CLASSIFY
+                                                : route->kind == SX_ROUTE_REGRESS ? SX_API_REGRESS
+                                                                                  : SX_API_PREDICT,
+                                         .entrypoint = SX_ENTRY_REST},
                                 .rest = rest};
     const sx_model_spec spec = spec_of(route);
     sx_status status = sx_call_acquire(&job->call, &spec);
@@ -380,8 +417,6 @@ static void handle_refused(sx_rest *rest, sx_http_exchange *exchange, const sx_r
         {SX_ROUTE_NOT_FOUND, 404, "Not found: see /v1/models/NAME, /healthz, /readyz"},
         {SX_ROUTE_METHOD_NOT_ALLOWED, 405, "method not allowed; use GET"},
         {SX_ROUTE_MISSING_MODEL, 400, "Missing model name in request."},
-        {SX_ROUTE_CLASSIFY, 501, "classify is not supported over REST; use :predict"},
-        {SX_ROUTE_REGRESS, 501, "regress is not supported over REST; use :predict"},
     };
     for (size_t i = 0; i < SX_COUNT(rows); i++) {
         if (rows[i].kind == route->kind) {
@@ -402,8 +437,8 @@ void sx_rest_handle(void *user, sx_http_exchange *exchange)
         [SX_ROUTE_STATUS] = handle_page,
         [SX_ROUTE_METADATA] = handle_page,
         [SX_ROUTE_PREDICT] = handle_predict,
-        [SX_ROUTE_CLASSIFY] = handle_refused,
-        [SX_ROUTE_REGRESS] = handle_refused,
+        [SX_ROUTE_CLASSIFY] = handle_predict,
+        [SX_ROUTE_REGRESS] = handle_predict,
         [SX_ROUTE_LIVE] = handle_ready,
         [SX_ROUTE_READY] = handle_ready,
         [SX_ROUTE_METRICS] = handle_metrics,

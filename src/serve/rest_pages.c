@@ -4,8 +4,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include <sextant/complex.h>
-
 #include "serve/predict_json.h"
 
 static void print_text(sx_buf *out, const char *text)
@@ -28,34 +26,10 @@ void sx_rest_print_status(sx_buf *out, const sx_version_status *rows, size_t cou
                       i > 0 ? "," : "", rows[i].version, sx_version_state_name(rows[i].state));
         sx_buf_printf(out, "   \"status\": {\n    \"error_code\": \"%s\",\n    \"error_message\": ",
                       sx_code_name(rows[i].code));
-        print_text(out, rows[i].code == SX_CODE_OK
-                            ? ""
-                            : "the version cannot be loaded; the reason is in the server's log");
+        print_text(out, sx_version_error_text(rows[i].code));
         sx_buf_puts(out, "\n   }\n  }");
     }
     sx_buf_puts(out, "\n ]\n}\n");
-}
-
-/* The names of TensorFlow's DataType. */
-static const char *proto_dtype(sx_dtype dtype)
-{
-    static const struct {
-        sx_dtype dtype;
-        const char *name;
-    } names[] = {
-        {SX_F32, "DT_FLOAT"},       {SX_F64, "DT_DOUBLE"}, {SX_I32, "DT_INT32"},
-        {SX_U8, "DT_UINT8"},        {SX_I16, "DT_INT16"},  {SX_I8, "DT_INT8"},
-        {SX_STRING, "DT_STRING"},   {SX_I64, "DT_INT64"},  {SX_BOOL, "DT_BOOL"},
-        {SX_BF16, "DT_BFLOAT16"},   {SX_U16, "DT_UINT16"}, {SX_F16, "DT_HALF"},
-        {SX_U32, "DT_UINT32"},      {SX_U64, "DT_UINT64"}, {SX_C64, "DT_COMPLEX64"},
-        {SX_C128, "DT_COMPLEX128"},
-    };
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        if (names[i].dtype == dtype) {
-            return names[i].name;
-        }
-    }
-    return "DT_INVALID";
 }
 
 static void print_shape(sx_buf *out, const sx_serve_tensor *tensor)
@@ -80,7 +54,8 @@ static void print_tensors(sx_buf *out, const char *key, const sx_serve_tensor *t
     for (size_t i = 0; i < count; i++) {
         sx_buf_puts(out, i > 0 ? ",\n     " : "\n     ");
         print_text(out, tensors[i].name);
-        sx_buf_printf(out, ": {\n      \"dtype\": \"%s\",\n", proto_dtype(tensors[i].type.dtype));
+        sx_buf_printf(out, ": {\n      \"dtype\": \"%s\",\n",
+                      sx_serve_dtype_name(tensors[i].type.dtype));
         print_shape(out, &tensors[i]);
         sx_buf_puts(out, "      \"name\": ");
         print_text(out, tensors[i].tensor_name != NULL ? tensors[i].tensor_name : "");
@@ -98,7 +73,7 @@ static void print_signature(sx_buf *out, const sx_serve_signature *signature)
     print_tensors(out, "outputs", signature->outputs, signature->output_count);
     sx_buf_puts(out, "    \"method_name\": ");
     print_text(out, signature->method != NULL ? signature->method : "");
-    sx_buf_puts(out, "\n   }");
+    sx_buf_puts(out, ",\n    \"defaults\": {}\n   }");
 }
 
 void sx_rest_print_metadata(sx_buf *out, const char *model, int64_t version,

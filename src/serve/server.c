@@ -166,7 +166,9 @@ sx_status sx_server_create(const sx_server_config *config, sx_server **out_serve
         .float_format = config->json_float_format,
     };
     SX_TRY_GOTO(status, sx_rest_create(&rest, &server->rest), failed);
-    SX_TRY_GOTO(status, sx_grpc_services_create(server->calls, &server->services), failed);
+    const sx_grpc_config grpc = {.calls = server->calls,
+                                 .tensor_content = config->enable_serialization_as_tensor_content};
+    SX_TRY_GOTO(status, sx_grpc_services_create(&grpc, &server->services), failed);
 
     const int port = config->rest_api_port;
     size_t request_bytes = config->max_request_memory_bytes;

@@ -56,7 +56,8 @@ typedef struct sx_server_config {
     int header_timeout_ms, body_timeout_ms, idle_timeout_ms; /* 10 s, 30 s, 60 s */
     int drain_grace_ms;                /* 30000: how long stop waits for running requests */
     sx_float_format json_float_format; /* shortest */
-    const sx_serve_model_ops *ops;     /* required: the model runtime */
+    bool enable_serialization_as_tensor_content;
+    const sx_serve_model_ops *ops; /* required: the model runtime */
     void *ops_user;
 } sx_server_config;
 

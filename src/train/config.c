@@ -51,6 +51,7 @@ static const field fields[] = {
     FIELD(dump_stablehlo, TEXT, 0, 0, 0),
     FIELD(threads, COUNT, 0, MAX_WORKERS, 0),
     FIELD(shards, COUNT, 0, MAX_WORKERS, 0),
+    FIELD(memory_limit_bytes, INTEGER, 0, INT64_MAX, 0),
     IGNORED(tpu_config.num_shards, COUNT, 0, MAX_WORKERS, 0,
             "the number of replicas is determined by the device"),
     FIELD(tpu_config.num_cores_per_replica, COUNT, 1, 128, 1),

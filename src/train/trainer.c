@@ -16,10 +16,6 @@
 #include "train/misfit.h"
 #include "train/state.h"
 
-/* Of the cpu's execution batch, four examples each: evaluation and prediction give the same bits
- * on any number of threads (sx_cpu_options.eval_shards). */
-enum { EVAL_SHARDS = 8 };
-
 /* ---- An existing run ---- */
 
 static bool same_text(const sx_graph *a, const sx_graph *b)
@@ -233,13 +229,14 @@ sx_status sx_trainer_open_session(const sx_trainer *t, const sx_strategy *strate
 {
     const sx_run_config *c = &t->config;
     char *cache_dir = compile_cache(t);
-    sx_session_options options = {
-        .platform = {.cpu = {.threads = c->threads, .eval_shards = EVAL_SHARDS},
-                     .pjrt = {.cache_dir = cache_dir}},
-        .shards = c->shards,
-        .seed = t->info.seed,
-        .launch_steps = c->iterations_per_loop,
-        .launch_seconds = c->iterations_per_loop_secs};
+    sx_session_options options = {.platform = {.cpu = {.threads = c->threads,
+                                                       .eval_shards = SX_EVAL_SHARDS,
+                                                       .memory_limit_bytes = c->memory_limit_bytes},
+                                               .pjrt = {.cache_dir = cache_dir}},
+                                  .shards = c->shards,
+                                  .seed = t->info.seed,
+                                  .launch_steps = c->iterations_per_loop,
+                                  .launch_seconds = c->iterations_per_loop_secs};
     sx_status status = sx_strategy_apply(strategy, &options);
     if (status == SX_OK) {
         status = sx_session_create(&options, out_session);

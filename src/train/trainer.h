@@ -17,6 +17,10 @@
 #include "runtime/session.h"
 #include "train/run_dir.h"
 
+/* Of the cpu's execution batch, four examples each: evaluation and prediction give the same bits
+ * on any number of threads (sx_cpu_options.eval_shards). */
+enum { SX_EVAL_SHARDS = 8 };
+
 typedef struct sx_trainer sx_trainer;
 
 typedef struct sx_trainer_options {

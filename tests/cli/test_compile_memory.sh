@@ -5,7 +5,7 @@
 fails 2 compile mnist_cnn
 warns 'give --target, or --memory'
 fails 2 compile mnist_cnn --memory --target v5litepod-4
-warns '--memory, --svg and --threads are for the target cpu, not v5litepod-4'
+warns '--memory, --memory-limit, --svg and --threads are for the target cpu, not v5litepod-4'
 fails 2 compile mnist_cnn --target cpu --save x
 warns '--save is not for the target cpu'
 fails 2 compile mnist_cnn --memory --signature tensors
@@ -18,7 +18,7 @@ says_line 'mnist_cnn, train step, float32, batch 32, on the CPU: 2 shards'
 grep -qE '^  temporaries  [0-9.]+ MiB, [0-9.]+ % more than the [0-9.]+ MiB that are alive at once$' out ||
     fail 'the temporaries'
 grep -qE '^most is alive in step [0-9]+ of [0-9]+, ' out || fail 'where most is alive'
-grep -qE '^  2 × 400.0 KiB  float32\[16,10,10,64\] of relu "conv2d_1' out || fail 'the largest value'
+grep -qE '^  2 × 400.0 KiB  float32\[16,10,10,64\] of relu_grad "gradients' out || fail 'the largest value'
 python3 - plan.svg <<'P' || fail 'the picture'
 import sys
 import xml.etree.ElementTree as xml
@@ -67,11 +67,34 @@ for v in r['alive_at_peak']:
 P
 done
 
+# Within a limit, values are computed again; what cannot be is an error with the least.
+ok compile resnet50 --memory --batch-size 8 --threads 2 --memory-limit 700M --svg limit.svg
+grep -qE '^  again        [0-9]+ of [0-9]+ steps, [0-9.]+ % of what the others compute$' out ||
+    fail 'what is computed again'
+grep -q '>computed again<' limit.svg || fail 'the picture of what is computed again'
+ok compile resnet50 --memory --batch-size 8 --threads 2 --memory-limit 700M --json
+python3 - out <<'P' || fail 'the figures within a limit'
+import json, sys
+r = json.load(open(sys.argv[1]))
+assert sum(b for k, b in r['memory'].items() if k != 'least_temporary_bytes') <= 700 << 20, r['memory']
+assert r['again_steps'] > 0 and 0 < r['again_percent'] < 50, r
+P
+fails 5 compile resnet50 --memory --batch-size 8 --threads 2 --memory-limit 100M
+warns 'a training step with batch size 8 takes at least '
+warns 'more than the memory limit of 100.0 MiB; give more, or take a smaller batch'
+
+# Evaluation and prediction of models and runs have 8 shards, whatever the threads.
+ok compile mnist_cnn --memory --mode predict --batch-size 32 --threads 2
+says_line 'mnist_cnn, predict step, float32, batch 32, on the CPU: 8 shards'
+
 # What is stored: runs, SavedModels.
 ok train linear --data 'generated:digits?n=64' --model-dir run1 --steps 1 --batch-size 16
 ok export run1 --out models
 ok compile run1 --target cpu --batch-size 16
 says 'run1, train step, float32, batch 16, on the CPU'
+fails 5 train linear --data 'generated:digits?n=64' --model-dir run2 --steps 1 --memory-limit 64K
+warns 'a training step with batch size 32 takes at least'
+ok train linear --data 'generated:digits?n=64' --model-dir run2 --steps 1 --memory-limit 64M
 ok compile models --memory --mode predict --batch-size 8
 says 'packed weights among them'
 fails 2 compile models --memory

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/checked.h"
+#include "base/clock.h"
 #include "base/memory.h"
 #include "base/pool.h"
 #include <sextant/data.h>
@@ -620,6 +621,74 @@ static void test_data_iterator__workers_follow_the_need(void **state)
     sx_dataset_release(data);
 }
 
+typedef struct rows_made {
+    atomic_int count;
+    atomic_llong ns; /* by the clock */
+} rows_made;
+
+/* Takes 1 ms of a processor. */
+static sx_status busy(const sx_map_call *call, void *user)
+{
+    rows_made *made = user;
+    const int64_t begin_ns = sx_now_ns();
+    for (const int64_t begin = sx_thread_cpu_ns(); sx_thread_cpu_ns() - begin < 1000 * 1000;) {
+    }
+    atomic_fetch_add(&made->ns, sx_now_ns() - begin_ns);
+    atomic_fetch_add(&made->count, 1);
+    *(float *)call->out[0].data = *(const float *)call->in[0].data;
+    memset(call->out[1].data, 0, 16);
+    return SX_OK;
+}
+
+typedef struct step {
+    rows_made *made;
+    int before; /* rows made when no worker can be within a chunk any more */
+} step;
+
+static void long_step(void *user, int worker)
+{
+    step *s = user;
+    if (worker == 0) {
+        usleep(400 * 1000);
+        s->before = atomic_load(&s->made->count);
+        usleep(400 * 1000);
+    }
+}
+
+/* While the caller's pool takes all processors, workers make nothing; when it waits they fill the
+ * ring, and the sequence stays the same. Workers that other processes leave less than a quarter of
+ * a processor look as if they waited for files, and go on. */
+static void test_data_iterator__workers_leave_the_processors_to_a_step(void **state)
+{
+    (void)state;
+    rows_made made = {0};
+    sx_pool *pool;
+    sx_dataset *data = numbers(400);
+    assert_ok(sx_dataset_map(&data, .name = "busy", .fn = busy, .user = &made));
+    assert_ok(sx_dataset_batch(&data, .size = 8));
+    assert_ok(sx_pool_create(0, &pool));
+    sx_iterator *iterator = NULL;
+    const struct sx_batch_data *batch;
+    assert_ok(sx_iterator_create(data, &iterator, .prefetch = 40));
+    for (int i = 0; i < 3; i++) {
+        step s = {.made = &made};
+        assert_ok(sx_iterator_next(iterator, &batch));
+        assert_int_equal(batch->ids[0], 8 * i);
+        sx_pool_run(pool, long_step, &s);
+        const int count = atomic_load(&made.count);
+        const bool gets_processors = atomic_load(&made.ns) < count * (int64_t)3000 * 1000;
+        assert_true(count == s.before || !gets_processors || sx_pool_workers(pool) == 1);
+    }
+    assert_ok(sx_iterator_seek(iterator, 0)); /* while they yield */
+    for (int i = 0; i < 50; i++) {
+        assert_ok(sx_iterator_next(iterator, &batch));
+        assert_int_equal(batch->ids[7], 8 * i + 7);
+    }
+    sx_iterator_destroy(iterator);
+    sx_dataset_release(data);
+    sx_pool_destroy(pool);
+}
+
 static sx_status count_blocked(const sx_map_call *call, void *user)
 {
     sigset_t mask;
@@ -888,6 +957,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_data_iterator__the_first_error_wins_and_stays),
     cmocka_unit_test(test_data_iterator__accounts_for_waiting),
     cmocka_unit_test(test_data_iterator__workers_follow_the_need),
+    cmocka_unit_test(test_data_iterator__workers_leave_the_processors_to_a_step),
     cmocka_unit_test(test_data_iterator__workers_leave_signals_to_the_program),
     cmocka_unit_test(test_data_iterator__steady_state_allocates_nothing),
     cmocka_unit_test(test_data_iterator__survives_failing_allocations),

@@ -63,6 +63,16 @@ def keras_state(model, step):
     return state
 
 
+def put_keras_state(model, state):
+    """The reverse of keras_state()."""
+    for i, variable in enumerate(model.trainable_variables):
+        name = LAYERS[i // 2] + ("/kernel" if i % 2 == 0 else "/bias")
+        variable.assign(state[name])
+        model.optimizer._momentums[i].assign(state[name + "/Adam"])
+        model.optimizer._velocities[i].assign(state[name + "/Adam_1"])
+    model.optimizer.iterations.assign(state["global_step"])
+
+
 def keras_step(model, images, labels):
     """The loss of one step of Keras'."""
     model.reset_metrics()

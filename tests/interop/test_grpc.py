@@ -1,23 +1,11 @@
 """gRPC with clients that are not ours: grpcio with tensorflow-serving-api and grpc_health over TCP, a UNIX socket
 and TLS, and curl over HTTP/2. TensorFlow computes what the answers have to be."""
-import contextlib
-import glob
 import os
 import shutil
-import signal
-import socket
 import subprocess
-import sys
 import tempfile
-from pathlib import Path
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-SRC = Path(os.environ["SEXTANT_SRC"])
-found = subprocess.run([SRC / "tools/peers", "serving"], capture_output=True, text=True)
-if found.returncode != 0:
-    print("SKIP: tensorflow-serving-api could not be installed")
-    sys.exit(77)
-sys.path += glob.glob(str(Path(found.stdout.strip()).parent.parent / "lib/python3*/site-packages"))
+from serving import fails, free_port, server
 
 import grpc
 import numpy as np
@@ -42,28 +30,6 @@ def export(path):
     tf.saved_model.save(module, path, signatures={k: v.get_concrete_function() for k, v in signatures.items()})
 
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
-@contextlib.contextmanager
-def server(*args):
-    port = free_port()
-    process = subprocess.Popen([os.environ["SEXTANT_BIN"], "serve", f"--port={port}", "--rest_api_port=0", "--model_name=m",
-                                f"--model_base_path={os.getcwd()}/m", *args], stdout=subprocess.PIPE, text=True)
-    try:
-        for line in process.stdout:
-            if line.startswith("Serving m at"):
-                break
-        assert process.poll() is None, "the server ended"
-        yield port
-    finally:
-        process.send_signal(signal.SIGTERM)
-        assert process.wait() == 0
-
-
 def request(value, signature="", content=None, **spec):
     message = predict_pb2.PredictRequest()
     message.model_spec.name = spec.get("name", "m")
@@ -73,15 +39,6 @@ def request(value, signature="", content=None, **spec):
         message.inputs["x"].ClearField("float_val")
         message.inputs["x"].tensor_content = np.asarray(value).tobytes()
     return message
-
-
-def fails(code, part, call, *args, **kwargs):
-    try:
-        call(*args, **kwargs)
-    except grpc.RpcError as error:
-        assert error.code() == code and part in error.details(), (error.code(), error.details())
-        return
-    raise AssertionError(f"no error: {code}")
 
 
 def check_predict(channel):

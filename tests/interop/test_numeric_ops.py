@@ -130,6 +130,15 @@ def run(cases):
     return failures
 
 
+# --- Einsum with an ellipsis of unknown rank ----------------------------------------------------------
+
+for key, (equation, *shapes) in {
+    "dense": ("...x,xy->...y", (2, 3, 4), (4, 5)), "dense_vector": ("...x,xy->...y", (4,), (4, 5)), "middle": ("a...x,xy->ya...", (2, 3, 2, 4), (4, 5)),
+    "both": ("...ab,...bc->...ac", (2, 3, 4, 5), (2, 3, 5, 2)), "broadcast": ("...ab,...bc->...ca", (3, 1, 4, 5), (2, 5, 2)), "one": ("a...b->b...a", (2, 3, 4, 5)),
+    "trace": ("...aa->...a", (2, 3, 3)), "second": ("ab,b...->...a", (2, 3), (3, 4, 2)), "none": ("...,...->...", (), (3, 2))}.items():
+    case(f"any_einsum_{key}", lambda *x, e=equation: tf.einsum(e, *x), *(RNG.normal(size=s).astype(np.float32) for s in shapes))
+
+
 def main():
     return function_cases.main(CASES, 100, run, UNKNOWN_RANK)
 

@@ -175,6 +175,9 @@ case("int_bias_signed", lambda x, b, *r: bare(*raw.QuantizedBiasAdd(input=I8(x),
      byte(4, 16).view(np.int8), byte(16).view(np.int8), *RANGE_A, *RANGE_B)
 for key, (x, y) in {"same": (byte(3, 16), byte(3, 16)), "scalar": (byte(3, 16), byte(1)), "vector": (byte(4, 16), byte(16))}.items():
     case(f"int_mul_{key}", lambda x, y, *r: bare(*raw.QuantizedMul(x=U8(x), y=U8(y), min_x=r[0], max_x=r[1], min_y=r[2], max_y=r[3])), x, y, *RANGE_A, *RANGE_B)
+for key, (x, y) in {"same": (byte(3, 16), byte(3, 16)), "scalar": (byte(3, 16), byte(1)), "scalar_first": (byte(1), byte(5)), "vector": (byte(4, 16), byte(16)), "vector_first": (byte(16), byte(4, 16))}.items():
+    for k, (of_x, of_y) in enumerate(((RANGE_A, RANGE_B), ((f32(-0.3), f32(900)), (f32(-1e-3), f32(0.2))))):
+        case(f"int_add_{key}_{k}", lambda x, y, *r: bare(*raw.QuantizedAdd(x=U8(x), y=U8(y), min_x=r[0], max_x=r[1], min_y=r[2], max_y=r[3])), x, y, *of_x, *of_y)
 for k, (low, high) in enumerate([(-6, 6), (0, 3), (-10, 20), (1, 2), (-3, -1)]):
     for op in ("Relu", "Relu6"):
         case(f"int_{op}_{k}", lambda x, a, b, f=getattr(raw, f"Quantized{op}"): bare(*f(features=U8(x), min_features=a, max_features=b)), PICTURE, f32(low), f32(high))
@@ -230,6 +233,54 @@ for scale, zero, axis in ((f32(0.1), 3, -1), (f32(0.37), -7, -1), (f32([0.1, 0.0
         case(f"uniform_{key}", lambda x, f=to_int: tf.cast(f(x), tf.int32), x)
         case(f"uniform_and_back_{key}", lambda x, f=to_int, s=scale, z=zero, a=axis: raw.UniformDequantize(
             input=f(x), scales=s, zero_points=z, quantization_axis=a, Tout=tf.float32, **EIGHT), x)
+
+BOUNDS = {8: (-128, 127), 32: (-(2**31), 2**31 - 1)}
+
+
+def bounds(**bits):
+    """The attributes of tensors by name: the least and most of their integers."""
+    return {f"{name}_quantization_{end}_val": BOUNDS[n][k] for name, n in bits.items() for k, end in enumerate(("min", "max"))}
+
+
+def scales(axis, n):
+    """A scale and a zero, or n of them along an axis."""
+    size = () if axis < 0 else n
+    return RNG.uniform(1e-3, 2, size).astype(f32), RNG.integers(-128, 128, size).astype(np.int32)
+
+
+W32 = lambda q: tf.bitcast(q, tf.qint32)
+for k in range(6):
+    signed = byte(6, 5).view(np.int8)
+    (s, z), (t, zt) = scales(-1, 5), scales(-1, 5)
+    case(f"uniform_again_{k}", lambda q, s=s, z=z, t=t, zt=zt: bare(raw.UniformRequantize(
+        input=I8(q), input_scales=s, input_zero_points=z, output_scales=t, output_zero_points=zt, Tout=tf.qint8, **bounds(input=8, output=8)))[0], signed)
+    for axis, to_axis in ((-1, -1), (1, -1), (-1, 1), (0, 0)):
+        (s, z), (t, zt) = scales(axis, (6, 4)[axis]), scales(to_axis, (6, 4)[to_axis])
+        case(f"uniform_again_wide_{k}_{axis}_{to_axis}", lambda q, s=s * f32(10.0 ** -(k + 4)), z=z, t=t, zt=zt, a=axis, b=to_axis: bare(raw.UniformRequantize(
+            input=W32(q), input_scales=s, input_zero_points=z, output_scales=t, output_zero_points=zt, input_quantization_axis=a, output_quantization_axis=b,
+            Tout=tf.qint8, **bounds(input=32, output=8)))[0], TOTAL)
+    for axis, to_axis in ((-1, -1), (1, -1), (1, 1)):
+        (s, z), (t, zt), (u, zu) = scales(-1, 3), scales(axis, 3), scales(to_axis, 3)
+        case(f"uniform_dot_{k}_{axis}_{to_axis}", lambda a, b, s=s, z=z, t=t, zt=zt, u=u, zu=zu, c=axis, d=to_axis: bare(raw.UniformQuantizedDot(
+            lhs=I8(a), rhs=I8(b), lhs_scales=s, lhs_zero_points=z, rhs_scales=t, rhs_zero_points=zt, output_scales=u, output_zero_points=zu, Tout=tf.qint32,
+            rhs_quantization_axis=c, output_quantization_axis=d, **bounds(lhs=8, rhs=8, output=32)))[0], byte(5, 7).view(np.int8), byte(7, 3).view(np.int8))
+    for axis in (-1, 1):
+        t, zt = scales(axis, 3)
+        rows = RNG.normal(size=(5, 7)).astype(f32) * f32([[1e-5], [0], [1], [30], [-1]])
+        case(f"uniform_hybrid_{k}_{axis}", lambda a, b, t=t, zt=zt, c=axis: raw.UniformQuantizedDotHybrid(
+            lhs=a, rhs=I8(b), rhs_scales=t, rhs_zero_points=zt, Tout=tf.float32, rhs_quantization_axis=c, **bounds(rhs=8)), np.abs(rows) if k == 2 else rows, byte(7, 3).view(np.int8))
+for k, (shape, other, axis) in enumerate([((5, 3), (5, 3), -1), ((5, 3), (3,), 1), ((2, 5, 3), (1, 3), 2), ((2, 1, 3), (2, 5, 1), -1), ((), (2, 3), -1), ((5, 3), (5, 3), 0)]):
+    (s, z), (t, zt), (u, zu) = (scales(axis, (5, 3, 3)[axis]) for _ in range(3))
+    case(f"uniform_add_{k}", lambda a, b, s=s, z=z, t=t, zt=zt, u=u, zu=zu, c=axis, d=axis - (len(shape) - len(other) if axis >= 0 else 0): bare(raw.UniformQuantizedAdd(
+        lhs=W32(a), rhs=W32(b), lhs_scales=s, lhs_zero_points=z, rhs_scales=t, rhs_zero_points=zt, output_scales=u, output_zero_points=zu, lhs_quantization_axis=c,
+        rhs_quantization_axis=d, output_quantization_axis=c, **bounds(lhs=32, rhs=32, output=32)))[0],
+         RNG.integers(-9000, 9000, shape).astype(np.int32), RNG.integers(-9000, 9000, other).astype(np.int32))
+for axis in (-1, 1):
+    low, high = (np.int32(-50), np.int32(70)) if axis < 0 else (np.int32([-50, -5, 0, -9]), np.int32([3, 900, 0, 80]))
+    s, z = scales(axis, 4)
+    case(f"uniform_clip_{axis}", lambda q, low=low, high=high, s=s, z=z, a=axis: bare(raw.UniformQuantizedClipByValue(
+        operand=W32(q), min=W32(low), max=W32(high), scales=s, zero_points=z, quantization_axis=a, **{"quantization_min_val": BOUNDS[32][0], "quantization_max_val": BOUNDS[32][1]}))[0],
+         RNG.integers(-900, 900, (6, 4)).astype(np.int32))
 
 STATIC = set()
 UNKNOWN_RANK = ["fake_vars_8_False_1", "to_quint8_SCALED_1", "from_quint8_MIN_FIRST_1", "sequence_int32_float32", "bytes_edges"]

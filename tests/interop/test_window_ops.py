@@ -195,20 +195,31 @@ for padding in ("SAME", "VALID"):
             y = tf.nn.conv3d(x, tf.fill([3, 2, 2, 3, 4], 0.1), [1, *s, 1], p)
             return raw.Conv3DBackpropFilterV2(input=x, filter_sizes=[3, 2, 2, 3, 4], out_backprop=tf.sin(y), strides=[1, *s, 1], padding=p)
 
+        def max_second(x, g, k=kept):
+            return raw.MaxPool3DGradGrad(orig_input=x, orig_output=raw.MaxPool3D(input=x, **k), grad=g, **k)
+
         case(f"grad_max_pool3d_{key}_{padding}", max_grad, VOLUME_TIES)
+        case(f"grad_grad_max_pool3d_{key}_{padding}", max_second, VOLUME_TIES, data(2, 7, 6, 5, 3))
         case(f"grad_avg_pool3d_{key}_{padding}", average_grad, VOLUME_TIES)
         case(f"grad_conv3d_filter_{key}_{padding}", filter_grad, VOLUME_TIES)
     for stride in ((2, 2), (3, 1)):
         def second(x, g, s=stride, p=padding):
             return raw.MaxPoolGradGrad(orig_input=x, orig_output=tf.nn.max_pool2d(x, [3, 2], s, p), grad=g, ksize=[1, 3, 2, 1], strides=[1, *s, 1], padding=p)
 
+        def second_v2(x, g, s=stride, p=padding):
+            kept = {"ksize": [1, 3, 2, 1], "strides": [1, *s, 1], "padding": p}
+            return raw.MaxPoolGradGradV2(orig_input=x, orig_output=raw.MaxPoolV2(input=x, **kept), grad=g, **kept)
+
         case(f"grad_grad_max_pool_{stride[0]}_{padding}", second, VOLUME_TIES[..., 0], data(2, 7, 6, 5))
+        case(f"grad_grad_max_pool_v2_{stride[0]}_{padding}", second_v2, VOLUME_TIES[..., 0], data(2, 7, 6, 5))
+        case(f"max_pool_v2_{stride[0]}_{padding}", lambda x, s=stride, p=padding: raw.MaxPoolV2(
+            input=x, ksize=[1, 3, 2, 1], strides=[1, *s, 1], padding=p), IMAGE)
 AROUND = rng.uniform(-1, 1, (3, 2)).astype(np.float32)
 for centered in (True, False):
     for normalized in (True, False):
         for op in (raw.ExtractGlimpse, raw.ExtractGlimpseV2):
-            for size in ([3, 4], [4, 3]):
-                case(f"{op.__name__}_{centered}_{normalized}_{size[0]}", lambda x, o, f=op, s=size, c=centered, n=normalized: f(
+            for size in ([3, 4], [4, 3], [12, 4], [3, 9], [11, 10]):  # some larger than the image
+                case(f"{op.__name__}_{centered}_{normalized}_{size[0]}x{size[1]}", lambda x, o, f=op, s=size, c=centered, n=normalized: f(
                     input=x, size=s, offsets=o, centered=c, normalized=n, noise="zero", uniform_noise=False), IMAGE, AROUND * (1 if normalized else 6), sizes=(False,))
 
 

@@ -200,7 +200,9 @@ static void test_serve_grpc_services__answers_errors(void **state)
     expect_status(call(&scene, predict_path, &request), 3, "Missing ModelSpec");
     const struct message spec = spec_of("m");
     put_part(&request, 1, &spec);
-    expect_status(call(&scene, predict_path, &request), 3, "missing but required: {x}");
+    expect_status(call(&scene, predict_path, &request), 3,
+                  "input size does not match signature: 0!=1 len({}) != len({x}). Sent extra: {}. "
+                  "Missing but required: {x}.");
     struct message bad_spec = spec;
     put_field(&bad_spec, 3, "no", 2);
     request = (struct message){.size = 0};
@@ -210,7 +212,10 @@ static void test_serve_grpc_services__answers_errors(void **state)
     /* A type that is not the signature's; a filter. */
     request = request_of("m", "x", false);
     put_field(&request, 3, "nothing", 7);
-    expect_status(call(&scene, predict_path, &request), 3, "output tensor alias not found");
+    expect_status(
+        call(&scene, predict_path, &request), 3,
+        "output tensor alias not found in signature: nothing Outputs expected to be in the set "
+        "{y}.");
     request = request_of("m", "x", false);
     put_field(&request, 3, "y", 1);
     expect_doubled(call(&scene, predict_path, &request));

@@ -43,17 +43,24 @@ static void test_serve_metrics__pages(void **state)
     sx_metrics_count(&first, SX_CODE_OK);
     sx_metrics_count(&first, SX_UNAUTHENTICATED); /* the last code */
     sx_metrics_count(&second, SX_INVALID_ARGUMENT);
-    sx_latency_add(&first.request_latency, 1234567);
-    sx_latency_add(&first.request_latency, 1);
-    sx_latency_add(&second.run_latency, 2000000);
+    sx_latency_add(&first.request_latency[SX_API_PREDICT][SX_ENTRY_REST], 1234567);
+    sx_latency_add(&first.request_latency[SX_API_PREDICT][SX_ENTRY_REST], 1);
+    sx_latency_add(&second.run_latency[SX_API_PREDICT], 2000000);
+    sx_metrics_add_examples(&first, 1); /* each bound has its own value */
+    sx_metrics_add_examples(&first, 2);
+    sx_metrics_add_examples(&first, 16384);
+    sx_metrics_add_examples(&first, 16385);
+    sx_metrics_add_load(&second, true, 3000000);
+    sx_metrics_add_load(&second, false, 1000000);
+    sx_metrics_add_load(&second, false, -1); /* a clock that went back */
     sx_metrics_print(rows, 2, &page);
     const char *start = "# HELP :tensorflow:serving:request_count ";
     assert_memory_equal(sx_buf_text(&page), start, strlen(start));
     assert_line(&page, "# TYPE :tensorflow:serving:request_count counter");
     assert_line(&page, "# TYPE :tensorflow:serving:request_latency histogram");
     assert_line(&page, "# TYPE :tensorflow:serving:runtime_latency histogram");
-    assert_int_equal(count_lines(&page, "# HELP "), 3);
-    assert_int_equal(count_lines(&page, "# TYPE "), 3);
+    assert_int_equal(count_lines(&page, "# HELP "), 19);
+    assert_int_equal(count_lines(&page, "# TYPE "), 19);
     assert_line(&page, ":tensorflow:serving:request_count{model_name=\"m\",status=\"OK\"} 2");
     assert_line(&page,
                 ":tensorflow:serving:request_count{model_name=\"m\",status=\"UNAUTHENTICATED\"} 1");
@@ -61,20 +68,40 @@ static void test_serve_metrics__pages(void **state)
                        "\"INVALID_ARGUMENT\"} 1");
     assert_int_equal(count_lines(&page, ":tensorflow:serving:request_count{"), 3);
 #define REQUEST "{model_name=\"m\",API=\"predict\",entrypoint=\"REST\""
-#define RUN     "{model_name=\"a\\\\b\\\"c\\nd\",API=\"predict\",runtime=\"sextant\""
+#define RUN     "{model_name=\"a\\\\b\\\"c\\nd\",API=\"Predict\",runtime=\"TF1\""
     assert_line(&page, ":tensorflow:serving:request_latency_bucket" REQUEST ",le=\"10\"} 1");
     assert_line(&page, ":tensorflow:serving:request_latency_bucket" REQUEST ",le=\"+Inf\"} 2");
     assert_line(&page, ":tensorflow:serving:request_latency_sum" REQUEST "} 1234.568");
     assert_line(&page, ":tensorflow:serving:request_latency_count" REQUEST "} 2");
-    assert_line(&page, ":tensorflow:serving:runtime_latency_sum" RUN "} 2000.000");
+    assert_line(&page, ":tensorflow:serving:runtime_latency_sum" RUN "} 2000");
     assert_line(&page, ":tensorflow:serving:runtime_latency_count" RUN "} 1");
+#define EXAMPLES ":tensorflow:serving:request_example_counts"
+    assert_line(&page, EXAMPLES "_bucket{model=\"m\",le=\"1\"} 1");
+    assert_line(&page, EXAMPLES "_bucket{model=\"m\",le=\"2\"} 2");
+    assert_line(&page, EXAMPLES "_bucket{model=\"m\",le=\"8192\"} 2");
+    assert_line(&page, EXAMPLES "_bucket{model=\"m\",le=\"16384\"} 3");
+    assert_line(&page, EXAMPLES "_bucket{model=\"m\",le=\"+Inf\"} 4");
+    assert_line(&page, EXAMPLES "_sum{model=\"m\"} 32772");
+    assert_line(&page, EXAMPLES "_count{model=\"m\"} 4");
+    assert_int_equal(count_lines(&page, EXAMPLES "_bucket"), SX_EXAMPLE_BUCKETS + 1);
+    assert_line(&page, ":tensorflow:serving:request_example_count_total{model=\"m\"} 32772");
+#define LOADS(status)                                                                      \
+    ":tensorflow:cc:saved_model:load_attempt_count{model_path=\"a\\\\b\\\"c\\nd\",status=" \
+    "\"" status "\"} "
+    assert_line(&page, LOADS("success") "1");
+    assert_line(&page, LOADS("fail") "2");
+    assert_line(&page,
+                ":tensorflow:cc:saved_model:load_latency{model_path=\"a\\\\b\\\"c\\nd\"} 4000");
+    assert_line(&page, ":tensorflow:core:graph_runs 1");
+    assert_line(&page, ":tensorflow:core:graph_run_time_usecs 2000");
+    assert_line(&page, ":tensorflow:core:direct_session_runs 1");
     assert_int_equal(count_lines(&page, ":tensorflow:serving:request_latency_bucket" REQUEST),
                      SX_LATENCY_BUCKETS + 1);
     assert_int_equal(count_lines(&page, ":tensorflow:serving:runtime_latency_bucket" RUN),
                      SX_LATENCY_BUCKETS + 1);
     sx_buf_reset(&page);
     sx_metrics_print(rows, 0, &page);
-    assert_int_equal(count_lines(&page, ":"), 0);
+    assert_int_equal(count_lines(&page, ":"), 3); /* runs of no models */
     sx_buf_reset(&page);
     sx_metrics_print_value(&page, "x_total", "counter", "What x is.", 18446744073709551615u);
     assert_string_equal(sx_buf_text(&page), "# HELP x_total What x is.\n# TYPE x_total counter\n"

@@ -124,8 +124,10 @@ static void test_serve_server__answers_errors_as_tensorflow_serving(void **state
     assert_says(
         post(&scene, "/v1/models/m:predict", "{\"signature_name\":\"no\",\"instances\":[1]}"), 400,
         "Serving signature name: \\\"no\\\" not found in signature def");
-    assert_says(post(&scene, "/v1/models/m:classify", "{}"), 501, "classify");
-    assert_says(post(&scene, "/v1/models/m:regress", "{}"), 501, "regress");
+    assert_says(post(&scene, "/v1/models/m:classify", "{}"), 400,
+                "key 'examples' is expected and was not found");
+    assert_says(post(&scene, "/v1/models/m:regress", "{\"examples\": [{}]}"), 400,
+                "No regression inputs found in SignatureDef: ");
     assert_says(get(&scene, "/v1/models/m:predict"), 400,
                 "Malformed request: GET /v1/models/m:predict");
     assert_says(get(&scene, "/v1/models"), 400, "Missing model name");

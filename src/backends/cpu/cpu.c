@@ -25,10 +25,11 @@ typedef struct cpu_platform {
     sx_device *devices[1];
     char kind[160];
     int workers;
-    sx_profile *profile; /* the options' */
-    int eval_shards;     /* the options' */
-    bool integers;       /* the options' */
-    bool bfloat16;       /* the options' */
+    sx_profile *profile;        /* the options' */
+    int eval_shards;            /* the options' */
+    bool integers;              /* the options' */
+    bool bfloat16;              /* the options' */
+    int64_t memory_limit_bytes; /* the options' */
     sx_pool *pool;
     pthread_mutex_t running; /* the pool has one run at a time */
     sx_cpu_shared *shared;
@@ -103,6 +104,7 @@ static sx_status cpu_open(const sx_platform_options *options, sx_platform **out)
     p->eval_shards = options->cpu.eval_shards;
     p->integers = options->cpu.integers;
     p->bfloat16 = options->cpu.bfloat16;
+    p->memory_limit_bytes = options->cpu.memory_limit_bytes;
     sx_status status = sx_cpu_shared_create(&p->shared);
     if (status == SX_OK && p->workers > 1) {
         status = sx_pool_create(p->workers, &p->pool);
@@ -284,6 +286,7 @@ static sx_status cpu_compile(sx_platform *platform, const sx_graph *graph,
                              .frozen = options->frozen,
                              .integers = platform_of(&e->head)->integers,
                              .bfloat16 = platform_of(&e->head)->bfloat16,
+                             .memory_limit_bytes = platform_of(&e->head)->memory_limit_bytes,
                              .workers = platform_of(&e->head)->workers,
                              .executable = &e->head,
                              .shared = platform_of(&e->head)->shared};
@@ -361,6 +364,12 @@ static void add_events(cpu_run *r, int first)
     }
 }
 
+/* As a shard runs them: larger shards and smaller ones may take different kernels. */
+static const sx_cpu_step *steps_of(const sx_cpu_plan *p, const sx_cpu_stage *stage, int shard)
+{
+    return p->steps[shard < p->larger || !stage->sharded ? 0 : 1];
+}
+
 static void cpu_run_destroy(sx_run *head)
 {
     cpu_run *r = (cpu_run *)head;
@@ -378,9 +387,16 @@ static void cpu_run_destroy(sx_run *head)
             add_events(r, first);
         }
     }
-    for (int k = 0; r->states != NULL && k < p->shards * p->n_steps; k++) {
-        if (r->states[k] != NULL) {
-            p->steps[0][k % p->n_steps].destroy_state(r->states[k]);
+    for (int k = 0; r->states != NULL && k < p->n_stages; k++) {
+        const sx_cpu_stage *stage = &p->stages[k];
+        for (int s = 0; s < p->shards; s++) {
+            const sx_cpu_step *steps = steps_of(p, stage, s);
+            for (int i = stage->first; i < stage->first + stage->count; i++) {
+                void *state = r->states[s * p->n_steps + i];
+                if (state != NULL) {
+                    steps[i].destroy_state(state);
+                }
+            }
         }
     }
     sx_free(r->states);
@@ -455,7 +471,7 @@ static sx_status allocate(cpu_run *r, cpu_executable *e)
     for (int k = 0; k < p->n_stages; k++) {
         const sx_cpu_stage *stage = &p->stages[k];
         for (int s = 0; s < (stage->sharded ? p->shards : 1); s++) {
-            const sx_cpu_step *steps = p->steps[s < p->larger || !stage->sharded ? 0 : 1];
+            const sx_cpu_step *steps = steps_of(p, stage, s);
             for (int i = stage->first; i < stage->first + stage->count; i++) {
                 if (steps[i].make_state != NULL) {
                     SX_TRY(steps[i].make_state(&steps[i], &r->states[s * p->n_steps + i]));

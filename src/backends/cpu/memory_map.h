@@ -13,6 +13,7 @@ typedef struct sx_cpu_mapped {
     const char *what;  /* "float32[4,5] of matmul \"a\"", "scratch memory of …" */
     const char *layer; /* the node's name; "" if there is none */
     bool scratch;
+    bool again; /* made again, for a memory limit */
 } sx_cpu_mapped;
 
 typedef struct sx_cpu_memory_map {
@@ -25,6 +26,8 @@ typedef struct sx_cpu_memory_map {
     int64_t least_bytes;
     int least_step;           /* where that is */
     const char **step_layers; /* [n_steps] */
+    int again_steps;          /* that compute again, for a memory limit, */
+    double again_flops;       /* of one shard, and what they compute */
 } sx_cpu_memory_map;
 
 #endif

@@ -219,16 +219,15 @@ static sx_status add_twin(sx_cpu_planner *p, int value, int64_t bytes, sx_cpu_fo
                             out);
 }
 
-/* Makes the reader read `twin` instead, through a view if it read a view. */
-static sx_status redirect(sx_cpu_planner *p, const reader *r, int twin)
+sx_status sx_cpu_read_twin(sx_cpu_planner *p, int unit, int operand, int twin)
 {
-    const int read = p->units[r->unit].in[r->operand], root = sx_cpu_root(p, read);
+    const int read = p->units[unit].in[operand];
     int view = twin;
-    if (read != root) {
+    if (read != sx_cpu_root(p, read)) {
         SX_TRY(add_twin(p, read, p->values[twin].bytes, p->values[twin].form, &view));
         p->values[view].root = twin;
     }
-    p->units[r->unit].in[r->operand] = view;
+    p->units[unit].in[operand] = view;
     return SX_OK;
 }
 
@@ -259,14 +258,14 @@ static sx_status narrow_value(insertion *in, int value, const sx_cpu_form *form,
     for (int i = 0; i < n; i++) {
         const reader *r = &readers[i];
         if (r->direct) {
-            SX_TRY(redirect(p, r, packed));
+            SX_TRY(sx_cpu_read_twin(p, r->unit, r->operand, packed));
         } else if (r->step > close) {
             if (r->step > wide_until) {
                 SX_TRY(add_twin(p, value, bytes, (sx_cpu_form){0}, &wide));
                 SX_TRY(add_step(in, SX_CPU_UNIT_UNPACK, packed, wide, &in->before[r->step]));
             }
             wide_until = r->step + NEAR;
-            SX_TRY(redirect(p, r, wide));
+            SX_TRY(sx_cpu_read_twin(p, r->unit, r->operand, wide));
         }
     }
     if (!at_once) {

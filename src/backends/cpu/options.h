@@ -3,6 +3,7 @@
 #define SX_BACKENDS_CPU_OPTIONS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 typedef struct sx_cpu_options {
     int threads; /* workers; 0 = as many as this process may use */
@@ -16,6 +17,10 @@ typedef struct sx_cpu_options {
     /* Frozen graphs (sx_compile_options.frozen): convolutions multiply bfloat16, and what lies
      * between them takes 2 bytes, where the processor is faster at that (sx_cpu_has_bf16). */
     bool bfloat16;
+    /* Of programs that assign variables, training steps: arguments, outputs and temporaries take at
+     * most so many bytes. Values are computed again where this is needed (recompute.c), which costs
+     * time and changes no bits; a program that needs more is RESOURCE_EXHAUSTED. 0 = any number. */
+    int64_t memory_limit_bytes;
     struct sx_profile *profile; /* gets the times of all kernels (profile.h); NULL: none are kept */
 } sx_cpu_options;
 

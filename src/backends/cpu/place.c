@@ -152,7 +152,7 @@ static void live_at(const sx_cpu_planner *p, sx_cpu_pvalue *v, const sx_cpu_unit
     v->last = to > v->last ? to : v->last;
 }
 
-static void lifetimes(sx_cpu_planner *p)
+void sx_cpu_lifetimes(sx_cpu_planner *p)
 {
     for (int i = 0; i < p->n_values; i++) {
         p->values[i].first = INT32_MAX;
@@ -336,6 +336,11 @@ static const char *layer_of(const sx_cpu_planner *p, const block *b)
     return u != NULL && u->n_nodes > 0 ? p->g->nodes[u->nodes[0]].name : "";
 }
 
+static bool maker_is_again(const sx_cpu_planner *p, int value)
+{
+    return p->values[value].maker >= 0 && p->units[p->values[value].maker].again;
+}
+
 static sx_status draw_map(sx_cpu_planner *p, const block *blocks, int n)
 {
     sx_cpu_plan *plan = p->plan;
@@ -357,7 +362,8 @@ static sx_status draw_map(sx_cpu_planner *p, const block *blocks, int n)
                               .common = common,
                               .what = sx_arena_strdup(&plan->arena, describe_block(p, b)),
                               .layer = sx_arena_strdup(&plan->arena, layer_of(p, b)),
-                              .scratch = b->value == 0};
+                              .scratch = b->value == 0,
+                              .again = b->value != 0 && maker_is_again(p, b->value)};
         lives[map->n] = b->life;
         lives[map->n++].bytes *= common ? 1 : plan->shards;
         if (to->what == NULL || to->layer == NULL) {
@@ -365,7 +371,10 @@ static sx_status draw_map(sx_cpu_planner *p, const block *blocks, int n)
         }
     }
     for (int i = 0; i < plan->n_steps; i++) {
+        const bool again = p->units[p->order[i]].again;
         map->step_layers[i] = plan->steps[0][i].node;
+        map->again_steps += again;
+        map->again_flops += again ? plan->steps[0][i].flops : 0;
     }
     map->n_steps = plan->n_steps;
     map->shards = plan->shards;
@@ -605,7 +614,10 @@ sx_status sx_cpu_place_direct(sx_cpu_planner *p)
     drop_steps(p, dropped);
     SX_TRY(sx_cpu_narrow(p));
     find_frozen(p);
-    lifetimes(p);
+    if (p->target > 0) {
+        SX_TRY(sx_cpu_recompute(p, p->target, &p->least));
+    }
+    sx_cpu_lifetimes(p);
     for (int i = 0; i < p->plan->n_steps; i++) {
         try_in_place(p, p->order[i]);
     }

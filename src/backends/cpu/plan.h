@@ -183,15 +183,16 @@ typedef struct sx_cpu_plan {
 
 typedef struct sx_cpu_plan_options {
     int64_t batch;
-    int shards;                /* 0 = choose */
-    int eval_shards;           /* sx_cpu_options.eval_shards */
-    int workers;               /* of the platform */
-    bool frozen;               /* sx_compile_options.frozen */
-    bool integers;             /* sx_cpu_options.integers */
-    bool bfloat16;             /* sx_cpu_options.bfloat16 */
-    sx_executable *executable; /* charged for the plan's memory before it is allocated */
-    sx_cpu_shared *shared;     /* where large blocks are found; NULL: nothing has its own */
-    bool map;                  /* fill the plan's map */
+    int shards;                 /* 0 = choose */
+    int eval_shards;            /* sx_cpu_options.eval_shards */
+    int workers;                /* of the platform */
+    bool frozen;                /* sx_compile_options.frozen */
+    bool integers;              /* sx_cpu_options.integers */
+    bool bfloat16;              /* sx_cpu_options.bfloat16 */
+    int64_t memory_limit_bytes; /* sx_cpu_options.memory_limit_bytes */
+    sx_executable *executable;  /* charged for the plan's memory before it is allocated */
+    sx_cpu_shared *shared;      /* where large blocks are found; NULL: nothing has its own */
+    bool map;                   /* fill the plan's map */
 } sx_cpu_plan_options;
 
 SX_MUST_USE sx_status sx_cpu_plan_create(const sx_graph *graph, const sx_cpu_plan_options *options,

@@ -2,6 +2,7 @@
  *
  *   passes -> one graph per shard size -> units -> schedule -> results, in place
  *          -> prepared steps -> arenas -> operands */
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include "backends/cpu/memory_map.h"
 #include "backends/cpu/options.h"
 #include "backends/cpu/planner.h"
+#include "base/buffer.h"
 #include "base/checked.h"
 #include "base/memory.h"
 #include "base/thread.h"
@@ -603,11 +605,73 @@ static bool keeps_too_much(const sx_cpu_plan *plan, const sx_executable *e)
     return plan->frozen && limit > 0 && bytes > (int64_t)(limit / KEPT_SHARE);
 }
 
-static sx_status plan_all(sx_cpu_planner *p, const sx_cpu_plan_options *o, bool crop)
+/* How to plan: a way that fails is given up, and the graph planned again. */
+typedef struct planning_way {
+    bool crop, frozen;
+    int64_t target; /* bytes of temporaries, scratch memory left out; 0 = any number */
+    bool least;     /* which is the least there is */
+} planning_way;
+
+static int64_t temporary_bytes(const sx_cpu_plan *plan)
+{
+    return plan->shards * plan->shard_bytes + plan->common_bytes;
+}
+
+/* What the plan takes beside temporaries: arguments, outputs, constants. */
+static int64_t other_bytes(const sx_cpu_plan *plan)
+{
+    const sx_graph *g = plan->graph;
+    int64_t sum = plan->const_bytes + plan->large_bytes;
+    for (int i = 0; i < g->n_args + g->n_results; i++) {
+        const bool assigns = i >= g->n_args && g->results[i - g->n_args].arg >= 0;
+        const sx_value v = i < g->n_args ? g->args[i].value : g->results[i - g->n_args].value;
+        const sx_type type = sx_type_with_batch(*sx_graph_type(g, v), plan->batch);
+        sum += assigns ? 0 : SX_MAX(sx_type_bytes(&type), 0);
+    }
+    return sum;
+}
+
+/* Whether the plan keeps to the memory limit; else how to plan, or why that is in vain. */
+static sx_status check_limit(sx_cpu_planner *p, int64_t limit, planning_way *way)
+{
+    const int64_t temporaries = temporary_bytes(p->plan), others = other_bytes(p->plan);
+    const int64_t over = temporaries + others - limit;
+    p->over_limit = limit > 0 && assigns(p->plan->graph) && over > 0;
+    if (!p->over_limit) {
+        return SX_OK;
+    }
+    if (way->least) {
+        sx_buf text;
+        sx_buf_init(&text, 0);
+        sx_buf_puts(&text, "a training step with batch size ");
+        sx_buf_printf(&text, "%" PRId64 " takes at least ", p->plan->batch);
+        sx_buf_put_size(&text, (double)(temporaries + others));
+        sx_buf_puts(&text, " of memory, ");
+        sx_buf_put_size(&text, (double)temporaries);
+        sx_buf_puts(&text, " of them for temporaries when all is computed again that can be: more "
+                           "than the memory limit of ");
+        sx_buf_put_size(&text, (double)limit);
+        sx_buf_puts(&text, "; give more, or take a smaller batch, fewer threads or bfloat16");
+        sx_status status = sx_error(SX_RESOURCE_EXHAUSTED, "%s", sx_buf_text(&text));
+        sx_buf_deinit(&text);
+        return status;
+    }
+    if (way->target == 0) {
+        way->target = SX_MAX(limit - others, 1);
+    } else if (p->least > way->target) {
+        way->target = p->least;
+        way->least = true;
+    } else {
+        way->target = SX_MAX(way->target - over, 1);
+    }
+    return SX_OK;
+}
+
+static sx_status plan_all(sx_cpu_planner *p, const sx_cpu_plan_options *o, planning_way *way)
 {
     SX_TRY(divide(p, o));
     SX_TRY(describe_ends(p->plan));
-    SX_TRY(plan_units(p, crop));
+    SX_TRY(plan_units(p, way->crop));
     if (p->crop_failed) {
         return SX_OK;
     }
@@ -617,8 +681,9 @@ static sx_status plan_all(sx_cpu_planner *p, const sx_cpu_plan_options *o, bool 
     SX_TRY(prepare_steps(p));
     SX_TRY(sx_cpu_place_values(p));
     SX_TRY(set_operands(p));
+    SX_TRY(check_limit(p, o->memory_limit_bytes, way));
     p->keeps_too_much = keeps_too_much(p->plan, o->executable);
-    if (p->keeps_too_much) {
+    if (p->over_limit || p->keeps_too_much) {
         return SX_OK;
     }
     SX_TRY(charge(p, o));
@@ -626,11 +691,6 @@ static sx_status plan_all(sx_cpu_planner *p, const sx_cpu_plan_options *o, bool 
     share_constants(p);
     return SX_OK;
 }
-
-/* How to plan: a way that fails is given up, and the graph planned again. */
-typedef struct planning_way {
-    bool crop, frozen;
-} planning_way;
 
 static sx_status try_plan(const sx_graph *graph, const sx_cpu_plan_options *options,
                           planning_way *way, sx_cpu_plan **out)
@@ -642,7 +702,8 @@ static sx_status try_plan(const sx_graph *graph, const sx_cpu_plan_options *opti
     }
     const sx_executable *e = options->executable;
     sx_arena_init(&plan->arena, 0);
-    sx_cpu_planner p = {.plan = plan, .vec = sx_cpu_vec_best(), .shared = options->shared};
+    sx_cpu_planner p = {
+        .plan = plan, .vec = sx_cpu_vec_best(), .shared = options->shared, .target = way->target};
     sx_arena_init(&p.scratch, 0);
     plan->arena.budget = p.scratch.budget = e != NULL ? e->memory : NULL;
     plan->frozen = way->frozen;
@@ -654,12 +715,12 @@ static sx_status try_plan(const sx_graph *graph, const sx_cpu_plan_options *opti
     }
     sx_status status = run_passes(graph, options, plan->frozen, &plan->graph);
     if (status == SX_OK) {
-        status = plan_all(&p, options, way->crop);
+        status = plan_all(&p, options, way);
     }
     way->crop = way->crop && !p.crop_failed;
     way->frozen = way->frozen && !p.keeps_too_much;
     sx_arena_deinit(&p.scratch);
-    if (status != SX_OK || p.crop_failed || p.keeps_too_much) {
+    if (status != SX_OK || p.crop_failed || p.keeps_too_much || p.over_limit) {
         sx_cpu_plan_destroy(plan);
         return status;
     }
@@ -693,7 +754,7 @@ sx_status sx_cpu_plan_create(const sx_graph *graph, const sx_cpu_plan_options *o
     planning_way way = {.crop = true, .frozen = options->frozen};
     *out = NULL;
     SX_TRY(check_constants(graph, options->executable));
-    while (*out == NULL) { /* at most three times */
+    while (*out == NULL) { /* a few times */
         SX_TRY(try_plan(graph, options, &way, out));
     }
     return SX_OK;

@@ -5,6 +5,7 @@
  *   units.c     graph nodes -> units: rows of kernels.def, fusion, views, combines
  *   schedule.c  units -> stages
  *   narrow.c    values on the grid of bfloat16 or 8 bits -> two bytes, one byte
+ *   recompute.c values that are made again, for a limit of memory
  *   once.c      what follows from frozen arguments -> groups
  *   place.c     values -> operands: results, in-place, lifetimes, arenas
  *   planner.c   calls the steps above in order; prepares the plan's steps */
@@ -19,7 +20,7 @@ typedef struct sx_cpu_pvalue {
     int64_t lesser;   /* and of the smaller */
     bool own;         /* one for each shard, in its arena: a piece of the batch, a partial result */
     bool constant;    /* at CONST, given by `node` */
-    int twin_of;      /* the graph's value that this one holds, too (narrow.c); 0 = none */
+    int twin_of;      /* the graph's value that this one holds, too (narrow.c, recompute.c); or 0 */
     sx_cpu_form form; /* SX_BF16, SX_U8, SX_I8 if it is kept so (narrow.c); else not set */
     bool frozen;      /* the same in every execution */
     int root;         /* view of that one; itself if none */
@@ -52,6 +53,7 @@ typedef struct sx_cpu_unit {
     int state;        /* of the sort */
     bool last_of_all; /* final copies */
     bool once;        /* run by the first execution alone */
+    bool again;       /* makes once more what another unit has made (recompute.c) */
     sx_cpu_operand scratch;
 } sx_cpu_unit;
 
@@ -66,6 +68,7 @@ typedef struct sx_cpu_planner {
     bool *cropped;       /* [n_nodes]: its values' types are parts that infer refuses (crop.c) */
     bool crop_failed;    /* another kernel got such a node: plan again without cropping */
     bool keeps_too_much; /* plan again without frozen variables */
+    bool over_limit;     /* plan again with more values that are made again (recompute.c) */
     sx_cpu_pvalue *values;
     int n_values, max_values;
     sx_cpu_unit *units; /* after sort: in topological order */
@@ -74,6 +77,8 @@ typedef struct sx_cpu_planner {
     int *order;          /* [n_units]: unit of each step */
     const char *largest; /* the largest value placed: "float32[4,5] of matmul \"a\"" */
     int largest_frozen;  /* value: of those made once; 0 = none */
+    int64_t target;      /* bytes alive at once, for recompute.c; 0 = any number */
+    int64_t least;       /* and the fewest that it came to */
 } sx_cpu_planner;
 
 /* shard.c */
@@ -97,11 +102,21 @@ SX_MUST_USE sx_status sx_cpu_schedule(sx_cpu_planner *p);
 
 /* narrow.c: after the copies that it can do without are dropped, before the rest is placed */
 SX_MUST_USE sx_status sx_cpu_narrow(sx_cpu_planner *p);
+/* Makes the unit's operand read `twin`, which holds the value that it read, instead: through a view
+ * if it read a view. */
+SX_MUST_USE sx_status sx_cpu_read_twin(sx_cpu_planner *p, int unit, int operand, int twin);
+
+/* recompute.c: makes values again until at most `target` bytes of temporaries are alive at once, or
+ * no choice is left; *out_least: the fewest that it came to. Kernels' scratch memory is not
+ * counted.
+ */
+SX_MUST_USE sx_status sx_cpu_recompute(sx_cpu_planner *p, int64_t target, int64_t *out_least);
 
 /* place.c */
 SX_MUST_USE sx_status sx_cpu_place_results(sx_cpu_planner *p); /* before the schedule: copies */
 SX_MUST_USE sx_status sx_cpu_place_direct(sx_cpu_planner *p);  /* after it: drops most of them */
 SX_MUST_USE sx_status sx_cpu_place_values(sx_cpu_planner *p);  /* when scratch sizes are known */
+void sx_cpu_lifetimes(sx_cpu_planner *p); /* sets first and last of each value */
 
 /* once.c: the lifetimes of what steps that run once make, and their order */
 SX_MUST_USE sx_status sx_cpu_order_once(sx_cpu_planner *p);

@@ -1,15 +1,22 @@
 /* Groups units into stages (plan.h).
  *
  * Sharded units have even phases, common ones odd: a sharded unit runs in the earliest phase after
- * everything it reads, a common one in the latest before its readers. Within a common phase,
- * dependent units are ordered by levels; consecutive small levels become one stage of one worker,
- * because a barrier would cost more. */
+ * everything it reads, a common one in the latest before its readers. But partial results are
+ * combined as soon as a phase ends, since they take the memory of one for each shard until then,
+ * and where many are waiting, a phase ends for them. Within a common phase, dependent units are
+ * ordered by levels; consecutive small levels become one stage of one worker, because a barrier
+ * would cost more. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "backends/cpu/planner.h"
 
-enum { SMALL_BYTES = 32 * 1024 };
+enum {
+    SMALL_BYTES = 32 * 1024,
+    /* Partial results of all shards that may wait for the end of a phase: enough that the work
+     * which makes them takes far longer than a barrier. */
+    WAITING_BYTES = 128 << 20
+};
 
 /* ---- Topological order ---- */
 
@@ -98,13 +105,28 @@ static sx_cpu_unit *maker_of(sx_cpu_planner *p, int value)
     return maker >= 0 ? &p->units[maker] : NULL;
 }
 
-/* Earliest: sharded phases are 0, 2, ...; common -1, 1, ... */
-static int earliest_phases(sx_cpu_planner *p)
+/* [n_values]: partial results that are combined. */
+static bool *find_partial(sx_cpu_planner *p)
 {
-    int last = -1;
+    bool *partial = sx_arena_array(&p->scratch, p->n_values + 1, bool);
+    for (int k = 0; k < p->n_units && partial != NULL; k++) {
+        const sx_cpu_unit *u = &p->units[k];
+        for (int i = 0; i < u->n_in && u->kind == SX_CPU_UNIT_COMBINE; i++) {
+            partial[sx_cpu_root(p, u->in[i])] = true;
+        }
+    }
+    return partial;
+}
+
+/* Earliest: sharded phases are 0, 2, ...; common -1, 1, ... */
+static int earliest_phases(sx_cpu_planner *p, const bool *partial)
+{
+    int last = -1, first = 0; /* of sharded units */
+    int64_t waiting = 0;      /* bytes that the units of phase `made` make */
+    int made = 0;
     for (int k = 0; k < p->n_units; k++) {
         sx_cpu_unit *u = &p->units[k];
-        u->phase = u->sharded ? 0 : -1;
+        u->phase = u->sharded ? first : -1;
         for (int i = 0; i < u->n_in; i++) {
             const sx_cpu_unit *m = maker_of(p, u->in[i]);
             if (m != NULL) {
@@ -113,11 +135,19 @@ static int earliest_phases(sx_cpu_planner *p)
             }
         }
         last = u->phase > last ? u->phase : last;
+        if (u->sharded && u->phase > made) {
+            made = u->phase;
+            waiting = 0;
+        }
+        for (int i = 0; i < u->n_out && u->sharded; i++) {
+            waiting += partial[u->out[i]] ? p->values[u->out[i]].bytes * p->plan->shards : 0;
+        }
+        first = waiting > WAITING_BYTES ? made + 2 : first;
     }
     return last;
 }
 
-/* Moves common units to just before their first reader. */
+/* Moves common units to just before their first reader, but for those that combine. */
 static void latest_phases(sx_cpu_planner *p, int last)
 {
     int *limit = sx_arena_array(&p->scratch, p->n_units + 1, int);
@@ -130,7 +160,7 @@ static void latest_phases(sx_cpu_planner *p, int last)
     }
     for (int k = p->n_units - 1; k >= 0; k--) {
         sx_cpu_unit *u = &p->units[k];
-        if (!u->sharded) {
+        if (!u->sharded && u->kind != SX_CPU_UNIT_COMBINE) {
             u->phase = limit[k];
         }
         for (int i = 0; i < u->n_in; i++) {
@@ -233,8 +263,11 @@ static sx_status cut_stages(sx_cpu_planner *p)
 sx_status sx_cpu_schedule(sx_cpu_planner *p)
 {
     SX_TRY(sort_units(p));
-    int last = earliest_phases(p);
-    latest_phases(p, last);
+    const bool *partial = find_partial(p);
+    if (partial == NULL) {
+        return sx_cpu_no_memory();
+    }
+    latest_phases(p, earliest_phases(p, partial));
     levels(p);
     p->order = sx_arena_array(&p->scratch, p->n_units + 1, int);
     if (p->order == NULL) {

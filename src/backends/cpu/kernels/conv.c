@@ -1,7 +1,7 @@
 /* Convolutions: oneDNN's primitives over NHWC (onednn2.h), with bias and relu in the forward one
  * and the bias gradient in the filter's; 1x1 backward as matrix products, where oneDNN 2.6 is at a
- * third of the machine's rate over NHWC (README); 3x3 forward with a frozen filter by winograd.c.
- */
+ * third of the machine's rate over NHWC (README); 3x3 by winograd.c where
+ * that is faster. */
 #include "backends/cpu/kernels/conv.h"
 #include "base/checked.h"
 
@@ -401,19 +401,26 @@ static sx_status prepare_dnn(const sx_cpu_site *site, sx_cpu_step *step, sx_dnn_
 
 static sx_status prepare_forward(const sx_cpu_site *site, sx_cpu_step *step)
 {
-    const sx_conv2d_attrs *attrs = conv_node(site)->attrs;
-    const int tile = sx_cpu_winograd_tile(site, attrs);
+    const int tile = sx_cpu_winograd_tile(site, conv_node(site));
     if (tile > 0) {
-        return sx_cpu_prepare_winograd(site, attrs, tile, step);
+        return sx_cpu_prepare_winograd(site, conv_node(site), tile, step);
     }
     return prepare_dnn(site, step, SX_DNN_FORWARD, "conv2d", run_forward);
 }
 static sx_status prepare_grad_input(const sx_cpu_site *site, sx_cpu_step *step)
 {
+    const int tile = sx_cpu_winograd_tile(site, conv_node(site));
+    if (tile > 0) {
+        return sx_cpu_prepare_winograd(site, conv_node(site), tile, step);
+    }
     return prepare_dnn(site, step, SX_DNN_BACKWARD_DATA, "conv2d_grad_input", run_grad_input);
 }
 static sx_status prepare_grad_filter(const sx_cpu_site *site, sx_cpu_step *step)
 {
+    const int tile = sx_cpu_winograd_tile(site, conv_node(site));
+    if (tile > 0) {
+        return sx_cpu_prepare_winograd_filter(site, conv_node(site), tile, step);
+    }
     return prepare_dnn(site, step, SX_DNN_BACKWARD_FILTER, "conv2d_grad_filter", run_grad_filter);
 }
 

@@ -198,6 +198,10 @@ typedef struct sx_cpu_vec {
     void (*winograd)(const sx_vec_winograd *w, const float *x, const float *packed,
                      const float *bias, const float *added, float *y, float *scratch, int64_t begin,
                      int64_t end);
+    int64_t (*winograd_filter_scratch)(const sx_vec_winograd *w); /* floats */
+    /* The gradient of the filter, of x and the gradient of the results (winograd_filter.inc). */
+    void (*winograd_filter)(const sx_vec_winograd *w, const float *x, const float *dy,
+                            float *filter, float *scratch);
 
     void (*adam)(const sx_vec_adam *a, const float *var, const float *m, const float *v,
                  const float *g, float *out_var, float *out_m, float *out_v, int64_t begin,

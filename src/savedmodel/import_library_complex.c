@@ -498,7 +498,7 @@ static sx_status import_determinant(const sx_tf_op_node *x)
 /* Eig(x), of real or complex numbers: the values and the vectors, which are complex. */
 static sx_status import_eig(sx_tf_op_node *x)
 {
-    const sx_eig_attrs attrs = {.compute_v = sx_tf_read_bool(&x->tf.head, "compute_v", true)};
+    sx_eig_attrs attrs = {.compute_v = sx_tf_read_bool(&x->tf.head, "compute_v", true)};
     const Tensorflow__AttrValue *made = sx_tf_node_attr(x->n->node, "Tout");
     parts a = {SX_NO_VALUE, SX_NO_VALUE};
     sx_value y = SX_NO_VALUE;
@@ -506,6 +506,7 @@ static sx_status import_eig(sx_tf_op_node *x)
     if (x->n->n_in > 0 && x->n->in[0].kind == SX_TF_COMPLEX) {
         SX_TRY(read_parts(x, 0, &a));
     } else {
+        attrs.is_real = true;
         SX_TRY(sx_tf_operand(x, 0, &a.re));
         SX_TF_BUILD(x, &a.im, sub, NULL, a.re, a.re);
     }

@@ -11,12 +11,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "mutate.h"
+#include "peak.h"
 
 #include "base/arena.h"
 #include "base/clock.h"
@@ -118,13 +118,6 @@ static int64_t cpu_ns(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-static int64_t peak_bytes(void)
-{
-    struct rusage usage;
-    getrusage(RUSAGE_SELF, &usage);
-    return (int64_t)usage.ru_maxrss * 1024;
-}
-
 int main(int argc, char **argv)
 {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -161,7 +154,7 @@ int main(int argc, char **argv)
         }
     }
     char *bytes = malloc(largest + 1);
-    const int64_t before = peak_bytes();
+    const int64_t before = sx_peak_bytes();
     int64_t slowest = 0;
     for (int i = first; i < first + count; i++) {
         sx_words w = {.key = {17, (uint32_t)i}};
@@ -210,7 +203,7 @@ int main(int argc, char **argv)
             return 2;
         }
     }
-    const int64_t grown = peak_bytes() - before;
+    const int64_t grown = sx_peak_bytes() - before;
     if (!slow && grown > 4 * model_bytes + (64 << 20)) {
         fprintf(stderr, "memory grew by %lld MiB, the model has %lld KiB\n",
                 (long long)(grown >> 20), (long long)(model_bytes >> 10));

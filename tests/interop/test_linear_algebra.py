@@ -186,6 +186,13 @@ for dtype in (np.float32, np.float64):
         case(f"eig_any_{key}_{d}", lambda x: eig(x), a)
         case(f"eig_any_values_{key}_{d}", lambda x: eig(x, False), a)
         case(f"eig_any_complex_{key}_{d}", lambda x, y: eig(tf.complex(x, y)), a, draw(*a.shape, dtype=dtype) * np.abs(a).max())
+# the order is TensorFlow's, and not by size: of matrices far from those whose order hangs on rounding
+for key, a in {"order": draw(8, 4, 4), "order_exact": draw(8, 6, 6, dtype=np.float64), "order_blocks": np.float64(
+        [[0, 1, 0, 0, 0], [0, 0, 1, 0, 0], [0, 0, 0, 1, 0], [0, 0, 0, 0, 1], [3, -2, 0, 5, 1]]), "order_one": np.float32([[3, 1], [1, -2]])}.items():
+    out = tf.complex128 if a.dtype == np.float64 else tf.complex64
+    case(f"eig_any_{key}", lambda x, t=out: both(raw.Eig(input=x, compute_v=False, Tout=t)[0]), a)
+    case(f"eig_any_{key}_vectors", lambda x, t=out: (*both((y := raw.Eig(input=x, Tout=t))[0]), tf.abs(y[1])), a)
+case("eig_any_order_complex", lambda x, y: both(raw.Eig(input=tf.complex(x, y), compute_v=False, Tout=tf.complex64)[0]), draw(8, 4, 4), draw(8, 4, 4))
 case("eig_any_defective", lambda x: both(raw.Eig(input=x, compute_v=False, Tout=tf.complex128)[0]), np.float64([[2, 1, 0], [0, 2, 0], [0, 0, 3]]))
 case("eig_any_zero", lambda x: both(raw.Eig(input=x, compute_v=False, Tout=tf.complex64)[0]), np.zeros((3, 3), np.float32))
 

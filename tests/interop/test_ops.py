@@ -247,7 +247,8 @@ PEERS = {
     "batch_norm_train_grad_input": batch_norm_grad_input,
     "gather_grad": gather_grad,
     "complex_determinant": lambda a, re, im: [tf.math.real(y := tf.linalg.det(tf.complex(re, im))), tf.math.imag(y)],
-    "eig": lambda a, re, im: [tf.math.real(y := tf.linalg.eigvals(tf.complex(re, im))), tf.math.imag(y), tf.zeros([0]), tf.zeros([0])],
+    "eig": lambda a, re, im: [tf.math.real(y := tf.linalg.eigvals(re if a["is_real"] else tf.complex(re, im))), tf.math.imag(y),
+                              tf.zeros([0]), tf.zeros([0])],
     "matrix_logarithm": lambda a, x: tf.cast(tf.math.real(tf.linalg.logm(tf.cast(x, tf.complex128))), x.dtype),
     "ctc_beam_search_decoder": lambda a, x, n: tf.nest.flatten(tf.raw_ops.CTCBeamSearchDecoder(
         inputs=x, sequence_length=n, beam_width=a["beam_width"], top_paths=a["top_paths"], merge_repeated=a["merge_repeated"])),

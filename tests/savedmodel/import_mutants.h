@@ -4,10 +4,10 @@
 #ifndef SX_TESTS_IMPORT_MUTANTS_H
 #define SX_TESTS_IMPORT_MUTANTS_H
 
-#include <sys/resource.h>
 #include <time.h>
 
 #include "graph_mutants.h"
+#include "peak.h"
 
 #include "base/checked.h"
 #include "base/clock.h"
@@ -64,13 +64,6 @@ static inline int64_t cpu_ns(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-static inline int64_t peak_bytes(void)
-{
-    struct rusage usage;
-    getrusage(RUSAGE_SELF, &usage);
-    return (int64_t)usage.ru_maxrss * 1024;
-}
-
 static inline void check_import_mutants(int count)
 {
     static const char *const names[SX_MODEL_SEEDS] = {"functions", "functions", "dense",
@@ -90,7 +83,7 @@ static inline void check_import_mutants(int count)
     }
     assert_ok(sx_platform_open("host", &(sx_platform_options){.cpu.threads = 1}, &platform));
     sx_words w = {.key = {13, 17}};
-    const int64_t before = peak_bytes();
+    const int64_t before = sx_peak_bytes();
     for (int i = 0; i < count; i++) {
         sx_saved_model *model = NULL;
         size_t size = sizes[i % SX_MODEL_SEEDS], n = 0;
@@ -120,7 +113,7 @@ static inline void check_import_mutants(int count)
         sx_saved_model_close(model);
         slowest = SX_MAX(slowest, cpu_ns() - began);
     }
-    const int64_t grown = peak_bytes() - before;
+    const int64_t grown = sx_peak_bytes() - before;
     print_message("%d mutants: %d are models, %d signatures of them import, %d run; the slowest "
                   "took %lld ms, memory grew by %lld MiB\n",
                   count, parsed, imported, done, (long long)(slowest / 1000000),

@@ -4,7 +4,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <sextant/infer.h>
@@ -14,6 +13,7 @@
 #include "savedmodel/saved_model_write.h"
 
 #include "imported.h"
+#include "peak.h"
 
 enum { MIB = 1 << 20 };
 
@@ -91,13 +91,6 @@ static void write_product(int64_t n)
     end(&s);
 }
 
-static long peak_kib(void)
-{
-    struct rusage usage;
-    getrusage(RUSAGE_SELF, &usage);
-    return usage.ru_maxrss;
-}
-
 static sx_status run_rows(sx_predictor *p, int64_t rows, const float *x, float *out_y)
 {
     const sx_signature *s = NULL;
@@ -121,7 +114,7 @@ static void refuses_a_product(const char *device, int64_t limit_bytes, const cha
     sx_predictor *p = NULL;
     sx_predictor_options options = {
         .device = device, .threads = 1, .memory_limit_bytes = limit_bytes};
-    const long before = peak_kib();
+    const int64_t before = sx_peak_bytes();
     assert_ok(sx_predictor_load(scratch("m/1"), &options, &p));
     sx_status status = run_rows(p, 1, &x, &y);
     assert_non_null(strstr(sx_status_message(status), figures));
@@ -129,7 +122,7 @@ static void refuses_a_product(const char *device, int64_t limit_bytes, const cha
     sx_predictor_unload(p);
     options.compile_at_load = true;
     assert_error(sx_predictor_load(scratch("m/1"), &options, &p), SX_RESOURCE_EXHAUSTED, figures);
-    assert_true(peak_kib() - before < 200 * 1024);
+    assert_true(sx_peak_bytes() - before < 200 * MIB);
 }
 
 static void test_savedmodel_model_memory__refuses_before_allocating(void **state)
@@ -433,10 +426,10 @@ static void test_savedmodel_model_memory__files_count(void **state)
     sx_status_free(status);
     assert_int_equal(truncate(scratch("m/1/saved_model.pb"), 64 * MIB), 0);
     options.memory_limit_bytes = 40 * MIB;
-    const long before_kib = peak_kib();
+    const int64_t before = sx_peak_bytes();
     assert_error(sx_predictor_load(scratch("m/1"), &options, &p), SX_RESOURCE_EXHAUSTED,
                  "/saved_model.pb of 64.0 MiB would exceed the memory limit of the model: ");
-    assert_true(peak_kib() - before_kib < 32 * 1024);
+    assert_true(sx_peak_bytes() - before < 32 * MIB);
 }
 
 /* The public interface: a directory of versions, and its limit. */

@@ -286,7 +286,7 @@ typedef struct sx_preprocess_image_attrs {
 } sx_preprocess_image_attrs;
 
 typedef struct sx_eig_attrs {
-    bool compute_v;
+    bool compute_v, is_real;
 } sx_eig_attrs;
 
 typedef struct sx_ragged_gather_attrs {

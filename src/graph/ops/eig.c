@@ -2,6 +2,8 @@
  *
  *   re, im     [...,n,n] of one type, any float: the parts of x
  *   compute_v  otherwise v is [0]
+ *   is_real    im is 0, and e has TensorFlow's order for real matrices: that in which Francis'
+ *              double steps, in the type's precision, leave them
  *   returns    the parts of e, [...,n], and of v, [...,n,n], whose columns have length 1
  *
  * Errors   INVALID_ARGUMENT  no float, not square, types that differ; (running) a matrix whose
@@ -12,7 +14,7 @@
  * Source   TensorFlow tf.linalg.eig; G. Golub, C. Van Loan, Matrix Computations, 7.4, 7.5 */
 #ifdef SX_ATTRS
 typedef struct sx_eig_attrs {
-    bool compute_v;
+    bool compute_v, is_real;
 } sx_eig_attrs;
 #endif
 
@@ -21,7 +23,8 @@ typedef struct sx_eig_attrs {
 
 #include "graph/ops/linear_algebra.h"
 
-static const sx_attr_def eig_attrs[] = {SX_ATTR(sx_eig_attrs, compute_v, SX_ATTR_BOOL)};
+static const sx_attr_def eig_attrs[] = {SX_ATTR(sx_eig_attrs, compute_v, SX_ATTR_BOOL),
+                                        SX_ATTR(sx_eig_attrs, is_real, SX_ATTR_BOOL)};
 
 static sx_status eig_infer(sx_infer_context *c)
 {
@@ -41,6 +44,8 @@ static double size_of(double complex z)
 {
     return fabs(creal(z)) + fabs(cimag(z));
 }
+
+enum { MOST_TRIES = 300 }; /* for one value */
 
 /* ---- To a triangle ---- */
 
@@ -82,7 +87,7 @@ static void rotate(double complex *t, double complex *u, int64_t n, int64_t i, i
     }
 }
 
-/* Zeros below the diagonal next to the main one. */
+/* x, in t, to uᴴ x u, 0 below the diagonal next to the main one; u begins as the identity. */
 static sx_status to_hessenberg(const sx_kernel_call *c, double complex *t, double complex *u,
                                int64_t n)
 {
@@ -127,14 +132,12 @@ static double complex shift_of(const double complex *t, int64_t n, int64_t last,
     return (far == 0 ? d : d - bc / far) * scale;
 }
 
-/* x, in t, to uᴴ x u, upper triangular; u begins as the identity. *out_found: whether it ended. */
+/* t, of to_hessenberg(), to an upper triangle. *out_found: whether it ended. */
 static sx_status to_triangle(const sx_kernel_call *c, double complex *t, double complex *u,
                              int64_t n, bool *out_found)
 {
-    enum { MOST_TRIES = 300 };
     int64_t tries = 0;
     *out_found = true;
-    SX_TRY(to_hessenberg(c, t, u, n));
     for (int64_t last = n - 1; last > 0;) {
         if (vanishes(t, n, last - 1)) {
             last--;
@@ -160,6 +163,134 @@ static sx_status to_triangle(const sx_kernel_call *c, double complex *t, double 
         }
     }
     return SX_OK;
+}
+
+/* ---- The order of the values of a real matrix ---- */
+
+/* One double step on rows and columns first ... last of h, whose shifts have the sum x + y and the
+ * product x y - w. */
+static void francis_step(double *h, int64_t n, int64_t first, int64_t last, double x, double y,
+                         double w, double eps)
+{
+    double v[3];
+    int64_t from = last - 1;
+    do { /* where two small elements in a row let it begin */
+        from--;
+        const double *at = h + from * n + from, r = x - at[0], s = y - at[0];
+        v[0] = (r * s - w) / at[n] + at[1];
+        v[1] = at[n + 1] - at[0] - r - s;
+        v[2] = at[2 * n + 1];
+        if (from > first &&
+            fabs(at[-1]) * (fabs(v[1]) + fabs(v[2])) <
+                eps * fabs(v[0]) * (fabs(at[-n - 1]) + fabs(at[0]) + fabs(at[n + 1]))) {
+            break;
+        }
+    } while (from > first);
+    for (int64_t k = from; k < last; k++) {
+        const int64_t size = SX_MIN(3, last - k + 1);
+        for (int64_t i = 0; i < 3 && k > from; i++) {
+            v[i] = i < size ? h[(k + i) * n + k - 1] : 0;
+        }
+        const double rest = v[1] * v[1] + v[2] * v[2];
+        const double beta = -copysign(sqrt(v[0] * v[0] + rest), v[0]);
+        if (rest == 0) {
+            continue;
+        }
+        for (int64_t i = 0; i < size && k > from; i++) {
+            h[(k + i) * n + k - 1] = i == 0 ? beta : 0;
+        }
+        if (k == from && k > first) {
+            h[k * n + k - 1] = -h[k * n + k - 1];
+        }
+        v[0] -= beta;
+        const double tau = 2 / (v[0] * v[0] + rest);
+        for (int64_t j = k; j <= last; j++) {
+            double sum = 0;
+            for (int64_t i = 0; i < size; i++) {
+                sum += v[i] * h[(k + i) * n + j];
+            }
+            for (int64_t i = 0; i < size; i++) {
+                h[(k + i) * n + j] -= tau * sum * v[i];
+            }
+        }
+        for (int64_t i = first; i <= SX_MIN(last, k + 3); i++) {
+            double sum = 0;
+            for (int64_t j = 0; j < size; j++) {
+                sum += v[j] * h[i * n + k + j];
+            }
+            for (int64_t j = 0; j < size; j++) {
+                h[i * n + k + j] -= tau * sum * v[j];
+            }
+        }
+    }
+}
+
+/* To e[n]: the values of h, whose elements below the diagonal next to the main one are 0, to about
+ * `eps`, each where it ends. */
+static sx_status francis_values(const sx_kernel_call *c, double *h, int64_t n, double eps,
+                                double complex *e)
+{
+    int64_t tries = 0;
+    for (int64_t last = n - 1; last >= 0;) {
+        const double *at = h + last * n + last;
+        int64_t first = last;
+        while (first > 0 &&
+               fabs(h[first * n + first - 1]) >
+                   eps * (fabs(h[(first - 1) * n + first - 1]) + fabs(h[first * n + first]))) {
+            first--;
+        }
+        SX_TRY(sx_cancel_check(c->cancel));
+        if (first == last || tries == MOST_TRIES) {
+            e[last--] = at[0];
+            tries = 0;
+        } else if (first == last - 1) {
+            const double half = (at[-n - 1] - at[0]) / 2, square = half * half + at[-1] * at[-n];
+            const double complex root = csqrt(square), middle = at[0] + half;
+            const double complex turn = square >= 0 && half < 0 ? -root : root;
+            e[last - 1] = middle + turn;
+            e[last] = middle - turn;
+            last -= 2;
+            tries = 0;
+        } else if (++tries % 10 == 0) { /* in case it goes round in circles */
+            const double s = fabs(at[-1]) + fabs(at[-n - 2]), x = at[0] + 0.75 * s;
+            francis_step(h, n, first, last, x, x, -0.4375 * s * s, eps);
+        } else {
+            francis_step(h, n, first, last, at[0], at[-n - 1], at[-1] * at[-n], eps);
+        }
+    }
+    return SX_OK;
+}
+
+/* To order[n]: which of the triangle's values is the one nearest to each of e[n]. */
+static void order_as(const double complex *e, const double complex *t, int64_t n, int64_t *order)
+{
+    for (int64_t i = 0; i < n; i++) {
+        order[i] = i;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        int64_t best = i;
+        const int64_t other = order[i];
+        for (int64_t k = i + 1; k < n; k++) {
+            if (cabs(t[order[k] * n + order[k]] - e[i]) <
+                cabs(t[order[best] * n + order[best]] - e[i])) {
+                best = k;
+            }
+        }
+        order[i] = order[best];
+        order[best] = other;
+    }
+}
+
+static void order_by_size(const double complex *t, int64_t n, int64_t *order)
+{
+    for (int64_t i = 0; i < n; i++) { /* by insertion, ascending */
+        int64_t at = i;
+        const double size = cabs(t[i * n + i]);
+        for (; at > 0 && cabs(t[order[at - 1] * n + order[at - 1]]) > size; at--) {
+            order[at] = order[at - 1];
+        }
+        order[at] = i;
+    }
 }
 
 /* ---- Vectors ---- */
@@ -204,8 +335,10 @@ static sx_status eig_host(const sx_kernel_call *c)
                    *u = sx_arena_array(c->arena, n * n + 1, double complex),
                    *own = sx_arena_array(c->arena, n + 1, double complex),
                    *v = sx_arena_array(c->arena, n + 1, double complex);
+    double *h = sx_arena_array(c->arena, n * n + 1, double);
     int64_t *order = sx_arena_array(c->arena, n + 1, int64_t);
-    if (t == NULL || u == NULL || own == NULL || v == NULL || order == NULL) {
+    const double eps = c->in[0].type.dtype == SX_F64 ? DBL_EPSILON : FLT_EPSILON;
+    if (t == NULL || u == NULL || own == NULL || v == NULL || h == NULL || order == NULL) {
         return sx_budget_error(c->arena->budget);
     }
     for (int64_t m = 0; m < x.count; m++) {
@@ -224,19 +357,21 @@ static sx_status eig_host(const sx_kernel_call *c)
             t[k] /= scale;
         }
         if (finite) {
+            SX_TRY(to_hessenberg(c, t, u, n));
+            for (int64_t k = 0; k < n * n && attrs->is_real; k++) {
+                h[k] = creal(t[k]);
+            }
             SX_TRY(to_triangle(c, t, u, n, &found));
         }
         if (!found) {
             return sx_error(SX_INVALID_ARGUMENT, "the values of matrix %lld are not found",
                             (long long)m);
         }
-        for (int64_t i = 0; i < n; i++) { /* by insertion, ascending */
-            int64_t at = i;
-            const double size = cabs(t[i * n + i]);
-            for (; at > 0 && cabs(t[order[at - 1] * n + order[at - 1]]) > size; at--) {
-                order[at] = order[at - 1];
-            }
-            order[at] = i;
+        if (attrs->is_real && finite) {
+            SX_TRY(francis_values(c, h, n, eps, v));
+            order_as(v, t, n, order);
+        } else {
+            order_by_size(t, n, order);
         }
         for (int64_t i = 0; i < n; i++) {
             const double complex e = finite ? t[order[i] * n + order[i]] * scale : NAN + NAN * I;
@@ -255,10 +390,15 @@ static sx_status eig_host(const sx_kernel_call *c)
     return SX_OK;
 }
 
-static const double numbers[] = {4, 1, 0.5, -1, 3, 0, 2, 0.5, 5};
+static const sx_eig_attrs real = {.is_real = true};
+static const double numbers[] = {4, 1, 0.5, -1, 3, 0, 2, 0.5, 5}, zero[] = {0};
 static const sx_op_sample eig_samples[] = {
     {.name = "values",
      .inputs = {SX_SAMPLE_LIST(SX_F32, numbers, 2, 3, 3), SX_SAMPLE_F32(SX_FILL_NORMAL, 2, 3, 3)},
+     .n_inputs = 2},
+    {.name = "real",
+     .attrs = &real,
+     .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, 2, 6, 6), SX_SAMPLE_LIST(SX_F32, zero, 2, 6, 6)},
      .n_inputs = 2},
 };
 

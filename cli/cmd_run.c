@@ -148,11 +148,12 @@ static sx_status print_classes(const sx_servable *model, const sx_image_files *i
     return SX_OK;
 }
 
-/* In the row form of the server's predict responses. */
+/* As the server's predict responses: by rows, or by outputs if these have no rows in common. */
 static sx_status print_json(sx_arena *arena, const sx_signature_info *s, const sx_outputs *outputs)
 {
     sx_serve_tensor *ports = sx_arena_array(arena, s->n_outputs + 1, sx_serve_tensor);
     sx_tensor *tensors = sx_arena_array(arena, s->n_outputs + 1, sx_tensor);
+    bool by_rows = true;
     sx_buf text;
     if (ports == NULL || tensors == NULL) {
         return sx_no_memory("for the outputs");
@@ -160,11 +161,14 @@ static sx_status print_json(sx_arena *arena, const sx_signature_info *s, const s
     for (int i = 0; i < s->n_outputs; i++) {
         ports[i] = (sx_serve_tensor){.name = s->outputs[i].name, .type = s->outputs[i].type};
         tensors[i] = *sx_outputs_at(outputs, i);
+        by_rows = by_rows && tensors[i].type.rank > 0 &&
+                  tensors[i].type.dims[0] == tensors[0].type.dims[0];
     }
     sx_serve_signature signature = {
         .name = s->name, .output_count = (size_t)s->n_outputs, .outputs = ports};
     sx_buf_init(&text, 0);
-    sx_status status = sx_predict_print(&signature, tensors, true, SX_FLOAT_SHORTEST, NULL, &text);
+    sx_status status =
+        sx_predict_print(&signature, tensors, by_rows, SX_FLOAT_SHORTEST, NULL, &text);
     if (status == SX_OK) {
         printf("%s\n", sx_buf_text(&text));
     }
@@ -212,6 +216,17 @@ static sx_status write_outputs(sx_arena *arena, const char *dir, bool overwrite,
     return sx_buf_status(text);
 }
 
+/* The first of these options that the user gave; NULL if none. */
+static const char *first_given(const sx_invocation *inv, const char *const *names)
+{
+    while (*names != NULL && !sx_option_given(inv, *names)) {
+        names++;
+    }
+    return *names;
+}
+
+static const char *const original_inputs[] = {"inputs", "input-exprs", "input-examples", NULL};
+
 /* saved_model_cli run */
 static sx_status run_as_original(sx_invocation *inv, sx_servable *model)
 {
@@ -220,6 +235,11 @@ static sx_status run_as_original(sx_invocation *inv, sx_servable *model)
     sx_outputs *outputs = NULL;
     sx_buf text;
     SX_TRY(sx_servable_find(model, o->signature, &signature));
+    if (signature->n_inputs > 0 && first_given(inv, original_inputs) == NULL) {
+        return sx_usage(inv, sx_error(SX_INVALID_ARGUMENT, "give --inputs, --%s or --%s",
+                                      sx_option_typed(inv, "input-exprs"),
+                                      sx_option_typed(inv, "input-examples")));
+    }
     sx_tensor *inputs = sx_arena_array(&inv->arena, signature->n_inputs + 1, sx_tensor);
     if (inputs == NULL) {
         return sx_no_memory("for the inputs");
@@ -286,33 +306,23 @@ static sx_status load(sx_invocation *inv, const char *dir, sx_servable **out)
                : status;
 }
 
-/* The first of these options that the user gave; NULL if none. */
-static const char *first_given(const sx_invocation *inv, const char *const *names)
-{
-    while (*names != NULL && !sx_option_given(inv, *names)) {
-        names++;
-    }
-    return *names;
-}
-
 /* Sets *out to whether the model is run as saved_model_cli does, whose options do not mix with our
  * own. */
 static sx_status is_original(sx_invocation *inv, bool *out)
 {
-    static const char *const own[] = {"image", "input", "json", NULL},
-                             *const inputs[] = {"inputs", "input-exprs", "input-examples", NULL},
-                             *const others[] = {"dir", "outdir", "overwrite", NULL};
-    const char *input = first_given(inv, inputs), *ours = first_given(inv, own),
+    static const char *const own[] = {"image", "input", "json", NULL};
+    static const char *const others[] = {"dir", "outdir", "overwrite", NULL};
+    const char *input = first_given(inv, original_inputs), *ours = first_given(inv, own),
                *theirs = input != NULL ? input : first_given(inv, others);
     *out = theirs != NULL;
-    if (theirs != NULL && ours != NULL) {
-        return sx_options_exclusive(inv, (const char *const[]){ours, theirs, NULL});
-    }
-    return theirs == NULL || input != NULL
-               ? SX_OK
-               : sx_error(SX_INVALID_ARGUMENT, "give --inputs, --%s or --%s",
-                          sx_option_typed(inv, "input-exprs"),
-                          sx_option_typed(inv, "input-examples"));
+    return theirs != NULL && ours != NULL
+               ? sx_options_exclusive(inv, (const char *const[]){ours, theirs, NULL})
+               : SX_OK;
+}
+
+static sx_status give_either(sx_invocation *inv)
+{
+    return sx_usage(inv, sx_error(SX_INVALID_ARGUMENT, "give either --image or --input"));
 }
 
 static sx_status run(sx_invocation *inv)
@@ -335,8 +345,8 @@ static sx_status run(sx_invocation *inv)
         sx_servable_release(model);
         return status;
     }
-    if ((o->image.count > 0) == (o->input.count > 0)) {
-        return sx_usage(inv, sx_error(SX_INVALID_ARGUMENT, "give either --image or --input"));
+    if (o->image.count > 0 && o->input.count > 0) {
+        return give_either(inv);
     }
     sx_npy_file *arrays = NULL;
     sx_image_files images = {0};
@@ -349,6 +359,10 @@ static sx_status run(sx_invocation *inv)
     SX_TRY_GOTO(status, sx_image_files_read(&o->image, &images), done);
     SX_TRY_GOTO(status, load(inv, dir, &model), done);
     SX_TRY_GOTO(status, choose_signature(model, o->signature, images.count > 0, &signature), done);
+    if (signature->n_inputs > 0 && o->image.count == 0 && o->input.count == 0) {
+        status = give_either(inv);
+        goto done;
+    }
     if (signature->n_inputs > MAX_INPUTS) {
         status = sx_error(SX_UNIMPLEMENTED, "signature %s has %d inputs; at most %d are supported",
                           signature->name, signature->n_inputs, MAX_INPUTS);

@@ -52,13 +52,15 @@ static bool take_word(struct parser *p, const char *word)
 
 /* ---- Lists ---- */
 
+static sx_status too_many(const struct parser *p)
+{
+    return sx_error(SX_RESOURCE_EXHAUSTED, "\"%.200s\" has more than %d items", p->text, MAX_ITEMS);
+}
+
 static sx_status count_items(struct parser *p, int64_t n)
 {
     p->items += n;
-    return p->items <= MAX_ITEMS
-               ? SX_OK
-               : sx_error(SX_RESOURCE_EXHAUSTED, "\"%.200s\" has more than %d items", p->text,
-                          MAX_ITEMS);
+    return p->items <= MAX_ITEMS ? SX_OK : too_many(p);
 }
 
 /* The items up to `close`; of a dict, with their keys. A parenthesized value without a comma is
@@ -241,11 +243,13 @@ static sx_status fill(struct parser *p, const sx_literal *shape, int axis, int64
         return SX_OK;
     }
     const sx_literal *size = shape->kind == SX_LITERAL_LIST ? &shape->items[axis] : shape;
-    if (n > SX_MAX_RANK || size->kind != SX_LITERAL_INT || size->integer < 0 ||
-        size->integer > MAX_ITEMS) {
+    if (n > SX_MAX_RANK || size->kind != SX_LITERAL_INT || size->integer < 0) {
         return sx_error(SX_INVALID_ARGUMENT,
                         "\"%.200s\": a shape is a size or a list of at most %d sizes", p->text,
                         SX_MAX_RANK);
+    }
+    if (size->integer > MAX_ITEMS) {
+        return too_many(p);
     }
     *out = (sx_literal){.kind = SX_LITERAL_LIST, .n = (int)size->integer};
     SX_TRY(count_items(p, lists * size->integer));
@@ -269,8 +273,11 @@ static sx_status make_range(struct parser *p, const sx_literal *args, int n, sx_
     for (int i = 0; i < n; i++) {
         integers = integers && args[i].kind == SX_LITERAL_INT;
     }
-    if (step == 0 || !(count < MAX_ITEMS)) {
+    if (step == 0 || !isfinite(count)) {
         return sx_error(SX_INVALID_ARGUMENT, "\"%.200s\": np.arange has no end", p->text);
+    }
+    if (count > MAX_ITEMS) {
+        return too_many(p);
     }
     *out = (sx_literal){.kind = SX_LITERAL_LIST, .n = count > 0 ? (int)count : 0};
     SX_TRY(count_items(p, out->n));
@@ -287,7 +294,22 @@ static sx_status make_range(struct parser *p, const sx_literal *args, int n, sx_
     return SX_OK;
 }
 
-/* What follows "np.". A dtype is allowed and has no effect: arrays get the dtype of their input. */
+/* "np.float32", "float" or "'f4'", which has no effect: arrays get the dtype of their input. */
+static sx_status parse_dtype(struct parser *p)
+{
+    sx_literal ignored;
+    const bool numpy = (take_word(p, "np") || take_word(p, "numpy")) && take(p, '.');
+    if (!numpy && (*p->at == '\'' || *p->at == '"')) {
+        return parse_text(p, false, &ignored);
+    }
+    if (!isalpha((unsigned char)*p->at)) {
+        return expected(p, "a dtype or \")\"");
+    }
+    p->at += strspn(p->at, "abcdefghijklmnopqrstuvwxyz0123456789_");
+    return SX_OK;
+}
+
+/* What follows "np.". As for NumPy, a dtype has its name or follows the other arguments. */
 static sx_status parse_constructor(struct parser *p, sx_literal *out)
 {
     static const struct {
@@ -301,19 +323,17 @@ static sx_status parse_constructor(struct parser *p, sx_literal *out)
     if (row == SX_COUNT(rows) || !take(p, '(')) {
         return expected(p, "np.array, np.zeros, np.ones, np.full or np.arange with arguments");
     }
-    sx_literal args[3], ignored;
+    sx_literal args[3];
     int n = 0;
     while (!take(p, ')')) {
-        if (take_word(p, "dtype")) {
-            const bool known = take(p, '=') && (take_word(p, "np") ? take(p, '.') : true);
-            p->at += known ? strspn(p->at, "abcdefghijklmnopqrstuvwxyz0123456789_") : 0;
-            if (known && (*p->at == '\'' || *p->at == '"')) {
-                SX_TRY(parse_text(p, false, &ignored));
-            }
-        } else if (n < rows[row].max) {
-            SX_TRY(parse_value(p, &args[n++]));
+        const bool named = take_word(p, "dtype");
+        if (named && !take(p, '=')) {
+            return expected(p, "\"=\"");
+        }
+        if (named || n == rows[row].max) {
+            SX_TRY(parse_dtype(p));
         } else {
-            return expected(p, "\")\"");
+            SX_TRY(parse_value(p, &args[n++]));
         }
         if (!take(p, ',') && *p->at != ')') {
             return expected(p, "\",\" or \")\"");

@@ -289,7 +289,7 @@ static sx_status read_option(const char *text, read_fn *read, const sx_signature
             continue;
         }
         char *value = strchr(one, '=');
-        if (value == NULL) {
+        if (value == NULL || value[1] == '\0') {
             return sx_error(SX_INVALID_ARGUMENT, "\"%.200s\": expected INPUT=VALUE", one);
         }
         *value++ = '\0';

@@ -152,7 +152,8 @@ static sx_status declare(const sx_tf_op_node *x, const sx_op_def *op, const void
         sx_status_free(status);
         return refused;
     }
-    enum { ODD = 7919 }; /* a size that divides by nothing */
+    /* sizes that divide by nothing, so far apart that no window's stride takes one for the other */
+    enum { ODD = 7919, FAR = 20011 };
     sx_type other[SX_MAX_OUTPUTS];
     bool all = !open, ranks = !open;
     int n_other = 0;
@@ -175,7 +176,7 @@ static sx_status declare(const sx_tf_op_node *x, const sx_op_def *op, const void
     sx_status odd = probe(op, attrs, in, n_in, ODD, true, &x->im->arena, other, &n_other);
     if (status != SX_OK && odd == SX_OK) { /* it takes no 1 there: another guess beside it */
         sx_status_free(status);
-        status = probe(op, attrs, in, n_in, ODD + 12, true, &x->im->arena, out, out_n);
+        status = probe(op, attrs, in, n_in, FAR, true, &x->im->arena, out, out_n);
     }
     sx_status first = SX_OK; /* what is wrong with N */
     if (status != SX_OK && odd != SX_OK && all) {

@@ -892,15 +892,18 @@ static sx_status import_conj(sx_tf_op_node *x)
 
 /* ---- Fourier transforms ---- */
 
+enum { MOST_FACTOR = 2048, MOST_WEIGHTS = MOST_FACTOR * MOST_FACTOR };
+
 /* The [rows, columns] matrix of weight cos(2 pi i k / n), or of the sine; zero from row `most` on.
  */
 static sx_status wave(const sx_tf_op_node *x, sx_dtype dtype, int64_t rows, int64_t columns,
                       int64_t n, int64_t most, bool sine, bool halves, sx_value *out)
 {
-    enum { MOST_WEIGHTS = 1 << 22 };
-    if (rows < 1 || columns < 1 || columns > MOST_WEIGHTS / rows) {
-        return sx_tf_unsupported("a Fourier transform of %lld numbers to %lld is too long",
-                                 (long long)rows, (long long)columns);
+    if (columns > MOST_WEIGHTS / rows) {
+        return sx_tf_unsupported("a Fourier transform of %lld numbers to %lld: above 2048, only a "
+                                 "length of the last axis that is a product of two numbers up to "
+                                 "%d is supported",
+                                 (long long)rows, (long long)columns, MOST_FACTOR);
     }
     const size_t size = sx_dtype_bytes(dtype);
     SX_TRY(sx_tf_charge_constant(x, rows * columns * (int64_t)size));
@@ -1038,6 +1041,152 @@ static sx_status transform(const sx_tf_op_node *x, parts a, int axis, sx_value c
     return sx_tf_build(x, sign > 0 ? &sx_op_add : &sx_op_sub, NULL, &out->im, 2, im);
 }
 
+/* v with its last `n_from` axes as `to`. */
+static sx_status reshape_last(const sx_tf_op_node *x, sx_value v, int n_from, const sx_ints *to,
+                              sx_value *out)
+{
+    const sx_type type = sx_type_of_value(x->b, v);
+    const int kept = type.rank - n_from;
+    sx_shape_attrs attrs = {.shape = {.n = kept + to->n}};
+    sx_type made = {.dtype = type.dtype, .rank = kept + to->n};
+    int n_unknown = 0;
+    if (made.rank > SX_MAX_RANK) {
+        return sx_tf_unsupported("a long Fourier transform of rank %d", type.rank);
+    }
+    for (int d = 0; d < made.rank; d++) {
+        made.dims[d] = attrs.shape.v[d] = d < kept ? type.dims[d] : to->v[d - kept];
+        n_unknown += made.dims[d] < 0 && !sx_dim_is_batch(made.dims[d]);
+    }
+    if (n_unknown == 0) {
+        return sx_tf_build(x, &sx_op_reshape, &attrs, out, 1, &v);
+    }
+    const sx_ints from = {1, {0}}, count = {1, {kept}};
+    sx_value shape, begin, size, ends;
+    SX_TF_BUILD(x, &shape, shape, (&(sx_cast_attrs){SX_I64}), v);
+    SX_TRY(sx_tf_int64s(x, &from, &begin));
+    SX_TRY(sx_tf_int64s(x, &count, &size));
+    SX_TRY(sx_tf_vector_part(x, shape, begin, size, &shape));
+    SX_TRY(sx_tf_int64s(x, to, &ends));
+    SX_TF_BUILD(x, &shape, concat, (&(sx_axis_attrs){0}), shape, ends);
+    return sx_tf_reshape_as(x, v, shape, &made, out);
+}
+
+/* The lesser of the two factors of n that are nearest to each other. */
+static int64_t lesser_factor(int64_t n)
+{
+    int64_t factor = (int64_t)sqrt((double)n);
+    while (n % factor != 0) {
+        factor--;
+    }
+    return factor;
+}
+
+/* Whether one matrix is too large, and two are not. */
+static bool is_long(const axis_sizes *z)
+{
+    return z->known && z->columns > MOST_WEIGHTS / z->has &&
+           z->n <= (int64_t)MOST_FACTOR * MOST_FACTOR && z->n / lesser_factor(z->n) <= MOST_FACTOR;
+}
+
+/* The last axis cut to `want` numbers, or padded with zeros. */
+static sx_status fit_last(const sx_tf_op_node *x, int64_t want, sx_value *v)
+{
+    const sx_type type = sx_type_of_value(x->b, *v);
+    const int64_t has = type.dims[type.rank - 1];
+    if (has > want) {
+        return sx_tf_cut_axis(x, *v, type.rank - 1, 0, want, v);
+    }
+    sx_pad_attrs pad = {.before = {.n = type.rank}, .after = {.n = type.rank}};
+    pad.after.v[type.rank - 1] = want - has;
+    return has == want ? SX_OK : sx_tf_build(x, &sx_op_pad, &pad, v, 1, v);
+}
+
+/* The n numbers of which the first n / 2 + 1 are `v` and the others their mirror image. */
+static sx_status mirrored(const sx_tf_op_node *x, sx_value v, int64_t n, bool negative,
+                          sx_value *out)
+{
+    const int last = sx_type_of_value(x->b, v).rank - 1;
+    const sx_axes_attrs axes = {.axes = {1, {last}}};
+    sx_value rest, zero;
+    SX_TRY(sx_tf_cut_axis(x, v, last, 1, n - (n / 2 + 1), &rest));
+    SX_TF_BUILD(x, &rest, reverse, &axes, rest);
+    if (negative) {
+        SX_TRY(sx_tf_number(x, sx_type_of_value(x->b, v).dtype, 0, &zero));
+        SX_TF_BUILD(x, &rest, sub, NULL, zero, rest);
+    }
+    const sx_value both[] = {v, rest};
+    return sx_tf_build(x, &sx_op_concat, &(sx_axis_attrs){last}, out, 2, both);
+}
+
+/* The transform of the last axis of n = p q numbers, n not prime, by Cooley and Tukey's rule: with
+ * i = i1 q + i2 and k = k1 + p k2, along i1, then each number turned by i2 k1 / n, then along i2.
+ * No a.im: real numbers. */
+static sx_status long_transform(const sx_tf_op_node *x, parts a, int64_t n, int sign, parts *out)
+{
+    const sx_dtype dtype = sx_type_of_value(x->b, a.re).dtype;
+    const int64_t p = lesser_factor(n), q = n / p;
+    const sx_ints square = {2, {p, q}}, line = {1, {n}};
+    sx_value cosine, sine;
+    parts y = {SX_NO_VALUE, SX_NO_VALUE};
+    SX_TRY(reshape_last(x, a.re, 1, &square, &a.re));
+    SX_TRY(wave(x, dtype, p, p, p, p, false, false, &cosine));
+    SX_TRY(wave(x, dtype, p, p, p, p, true, false, &sine));
+    if (sx_value_is(a.im)) {
+        SX_TRY(reshape_last(x, a.im, 1, &square, &a.im));
+        SX_TRY(transform(x, a, 2, cosine, sine, sign, &y));
+    } else {
+        sx_value zero;
+        SX_TRY(along(x, a.re, 2, cosine, &y.re));
+        SX_TRY(along(x, a.re, 2, sine, &y.im));
+        if (sign < 0) {
+            SX_TRY(sx_tf_number(x, dtype, 0, &zero));
+            SX_TF_BUILD(x, &y.im, sub, NULL, zero, y.im);
+        }
+    }
+    SX_TRY(wave(x, dtype, p, q, n, p, false, false, &cosine));
+    SX_TRY(wave(x, dtype, p, q, n, p, true, false, &sine));
+    a = y;
+    SX_TRY(sum_of_products(x, a.re, cosine, -sign, a.im, sine, &y.re));
+    SX_TRY(sum_of_products(x, a.im, cosine, sign, a.re, sine, &y.im));
+    SX_TRY(wave(x, dtype, q, q, q, q, false, false, &cosine));
+    SX_TRY(wave(x, dtype, q, q, q, q, true, false, &sine));
+    SX_TRY(transform(x, y, 1, cosine, sine, sign, &y));
+    sx_transpose_attrs turn = {.perm = {.n = sx_type_of_value(x->b, y.re).rank}};
+    for (int d = 0; d < turn.perm.n; d++) {
+        const int back = turn.perm.n - d;
+        turn.perm.v[d] = back == 2 ? d + 1 : back == 1 ? d - 1 : d;
+    }
+    SX_TF_BUILD(x, &y.re, transpose, &turn, y.re);
+    SX_TF_BUILD(x, &y.im, transpose, &turn, y.im);
+    SX_TRY(reshape_last(x, y.re, 2, &line, &out->re));
+    return reshape_last(x, y.im, 2, &line, &out->im);
+}
+
+/* The transform of the last axis if is_long(); as import_fourier() the others. */
+static sx_status import_long(const sx_tf_op_node *x, parts a, const axis_sizes *z, bool half_out,
+                             bool half_in, int sign, parts *out)
+{
+    SX_TRY(fit_last(x, z->most, &a.re));
+    if (sx_value_is(a.im)) {
+        SX_TRY(fit_last(x, z->most, &a.im));
+    }
+    if (half_in) {
+        SX_TRY(mirrored(x, a.re, z->n, false, &a.re));
+        SX_TRY(mirrored(x, a.im, z->n, true, &a.im));
+    }
+    SX_TRY(long_transform(x, a, z->n, sign, &a));
+    if (half_out) {
+        SX_TRY(fit_last(x, z->columns, &a.re));
+        SX_TRY(fit_last(x, z->columns, &a.im));
+    }
+    if (sign > 0) {
+        SX_TRY(divide_by_n(x, z, a.re, &a.re));
+        SX_TRY(divide_by_n(x, z, a.im, &a.im));
+    }
+    *out = a;
+    return SX_OK;
+}
+
 /* Element i of a vector of integers, as int64 [1]. */
 static sx_status element_of(const sx_tf_op_node *x, sx_value vector, int64_t i, sx_value *out)
 {
@@ -1118,6 +1267,10 @@ static sx_status import_fourier(sx_tf_op_node *x)
         }
         if (!z.known) {
             SX_TRY(open_sizes(x, a.re, axis, open_lengths, axes - axis, half_out, half_in, &z));
+        }
+        if (axis == 1 && is_long(&z)) {
+            SX_TRY(import_long(x, a, &z, half_out, half_in, sign, &a));
+            continue;
         }
         SX_TRY(matrix_of(x, type.dtype, &z, false, half_in, &cosine));
         SX_TRY(matrix_of(x, type.dtype, &z, true, half_in, &sine));

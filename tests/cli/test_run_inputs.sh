@@ -62,10 +62,17 @@ __import__("os")|expected a value
 np.sin(1)|expected np.array, np.zeros, np.ones, np.full or np.arange
 np.arange(1, 2, 0)|np.arange has no end
 np.zeros(-1)|a shape is a size or a list
+np.ones(2, 3)|expected a dtype or ")" at character 12, got "3)"
 1 + 1|expected the end at character 3
 END
 fails 5 $m --input_exprs 'image=np.zeros((99999, 99999))'
 warns 'has more than 16777216 items'
+fails 5 $m --input_exprs 'image=np.zeros(99999999999)'
+warns 'has more than 16777216 items'
+fails 5 $m --input_exprs 'image=np.arange(1e30)'
+warns 'has more than 16777216 items'
+fails 1 $m --inputs 'image='
+warns '"image=": expected INPUT=VALUE'
 fails 5 $m --input_exprs "image=$(printf '[%.0s' {1..33})1"
 warns 'is nested more than 32 deep'
 fails 1 $m --input_examples 'image=[{"a": [1.0]}]'

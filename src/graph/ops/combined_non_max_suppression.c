@@ -90,36 +90,40 @@ static sx_status combined_non_max_suppression_host(const sx_kernel_call *c)
     sx_scored *waiting = sx_arena_array(c->arena, n + 1, sx_scored);
     /* of all classes: `box` is that of [n, classes], in the order of classes */
     sx_scored *selected = sx_arena_array(c->arena, n * classes + 1, sx_scored);
-    if (waiting == NULL || selected == NULL) {
-        return sx_no_memory("for the scores of boxes");
+    sx_box *boxes = sx_arena_array(c->arena, n * q + 1, sx_box), /* of an image */
+        *taken = sx_arena_array(c->arena, n + 1, sx_box);        /* those selected of a class */
+    if (waiting == NULL || selected == NULL || boxes == NULL || taken == NULL) {
+        return sx_no_memory("for boxes and their scores");
     }
     for (int k = 0; k < 3; k++) {
         sx_host_fill(c, k, 0);
     }
     for (int64_t image = 0; image < c->in[0].type.dims[0]; image++) {
-        const double *boxes = c->in[0].f + image * n * q * 4;
+        const double *corners = c->in[0].f + image * n * q * 4;
         int64_t chosen = 0;
+        sx_boxes_of(corners, n * q, boxes);
         for (int64_t class = 0; class < classes; class ++) {
             const int64_t first = chosen;
-            int64_t end = 0;
+            int64_t left = 0;
             SX_TRY(sx_cancel_check(c->cancel));
             for (int64_t k = 0; k < n; k++) {
                 const float score = (float)c->in[1].f[(image * n + k) * classes + class];
                 if (score > least) {
-                    waiting[end++] = (sx_scored){.score = score, .box = k};
+                    waiting[left++] = (sx_scored){.score = score, .box = k};
                 }
             }
-            qsort(waiting, (size_t)end, sizeof(*waiting), sx_scored_order);
-            for (int64_t k = 0; k < end && chosen - first < c->in[2].i[0]; k++) {
-                const int64_t one = q == 1 ? 0 : class;
+            sx_scored_heap_order(waiting, left);
+            while (left > 0 && chosen - first < c->in[2].i[0]) {
+                const sx_scored next = sx_scored_heap_pop(waiting, &left);
+                const sx_box *box = &boxes[next.box * q + (q == 1 ? 0 : class)];
                 bool drops = false;
-                for (int64_t j = first; j < chosen && !drops; j++) {
-                    drops = sx_box_overlap(boxes + (waiting[k].box * q + one) * 4,
-                                           boxes + (selected[j].box % n * q + one) * 4) > threshold;
+                for (int64_t j = 0; j < chosen - first && !drops; j++) {
+                    drops = sx_box_overlap(box, &taken[j]) > threshold;
                 }
                 if (!drops) {
+                    taken[chosen - first] = *box;
                     selected[chosen++] =
-                        (sx_scored){.score = waiting[k].score, .box = class * n + waiting[k].box};
+                        (sx_scored){.score = next.score, .box = class * n + next.box};
                 }
             }
         }
@@ -127,7 +131,7 @@ static sx_status combined_non_max_suppression_host(const sx_kernel_call *c)
         for (int64_t k = 0; k < SX_MIN(chosen, m); k++) {
             const int64_t class = selected[k].box / n, box = selected[k].box % n;
             for (int d = 0; d < 4; d++) {
-                const double at = boxes[(box * q + (q == 1 ? 0 : class)) * 4 + d];
+                const double at = corners[(box * q + (q == 1 ? 0 : class)) * 4 + d];
                 c->out[0].f[(image * m + k) * 4 + d] =
                     attrs->clip_boxes ? fmin(fmax(at, 0), 1) : at;
             }

@@ -25,7 +25,6 @@ typedef struct sx_non_max_suppression_attrs {
 #include "graph/ops/box_overlap.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "base/memory.h"
 
@@ -76,28 +75,31 @@ static sx_status choose(const sx_kernel_call *c, sx_scored **out_selected, int64
                         "and 0 to 1",
                         (long long)c->in[2].i[0], (double)threshold);
     }
+    const int64_t n_boxes = attrs->overlaps ? 0 : n;
+    sx_box *all = sx_arena_array(c->arena, n_boxes + 1, sx_box),
+           *taken = sx_arena_array(c->arena, n_boxes + 1, sx_box); /* the boxes of `selected` */
     sx_scored *waiting = sx_arena_array(c->arena, n + 1, sx_scored),
               *selected = sx_arena_array(c->arena, n + 1, sx_scored);
-    int64_t first = 0, end = 0, chosen = 0;
-    if (waiting == NULL || selected == NULL) {
-        return sx_no_memory("for the scores of boxes");
+    int64_t left = 0, chosen = 0;
+    if (all == NULL || taken == NULL || waiting == NULL || selected == NULL) {
+        return sx_no_memory("for boxes and their scores");
     }
+    sx_boxes_of(c->in[0].f, n_boxes, all);
     for (int64_t k = 0; k < n; k++) {
         if ((float)c->in[1].f[k] > least) {
-            waiting[end++] = (sx_scored){.score = (float)c->in[1].f[k], .box = k};
+            waiting[left++] = (sx_scored){.score = (float)c->in[1].f[k], .box = k};
         }
     }
-    qsort(waiting, (size_t)end, sizeof(*waiting), sx_scored_order);
-    while (chosen < most && first < end) {
-        sx_scored next = waiting[first++];
+    sx_scored_heap_order(waiting, left);
+    while (chosen < most && left > 0) {
+        sx_scored next = sx_scored_heap_pop(waiting, &left);
         const float score = next.score;
         bool drops = false;
         SX_TRY(sx_cancel_check(c->cancel));
         for (int64_t k = chosen - 1; k >= next.checked && !drops; k--) {
-            const float overlap =
-                attrs->overlaps
-                    ? (float)c->in[0].f[next.box * n + selected[k].box]
-                    : sx_box_overlap(c->in[0].f + 4 * next.box, c->in[0].f + 4 * selected[k].box);
+            const float overlap = attrs->overlaps
+                                      ? (float)c->in[0].f[next.box * n + selected[k].box]
+                                      : sx_box_overlap(&all[next.box], &taken[k]);
             if (sigma > 0) {
                 next.score *= expf(-0.5F / sigma * overlap * overlap);
                 drops = next.score <= least;
@@ -106,18 +108,14 @@ static sx_status choose(const sx_kernel_call *c, sx_scored **out_selected, int64
             }
         }
         next.checked = chosen;
-        if (drops) {
-            continue;
-        }
-        if (next.score == score) {
+        if (!drops && next.score == score) {
+            if (!attrs->overlaps) {
+                taken[chosen] = all[next.box];
+            }
             selected[chosen++] = next;
-            continue;
+        } else if (!drops) { /* it waits for its turn again */
+            sx_scored_heap_push(waiting, &left, next);
         }
-        int64_t at = --first; /* its place among those that wait */
-        for (; at + 1 < end && sx_scored_order(&waiting[at + 1], &next) < 0; at++) {
-            waiting[at] = waiting[at + 1];
-        }
-        waiting[at] = next;
     }
     *out_selected = selected;
     *out_n = chosen;

@@ -170,6 +170,20 @@ def sorts(x):
             "m": tf.argmax(x, 1), "n": tf.argmin(x, 0)}
 
 
+def sorts_long(x):
+    """More elements than are sorted at once, with equal ones among them."""
+    r = tf.round(x * 9)
+    values, indices = tf.math.top_k(r, 100)
+    return {"s": tf.sort(x), "a": tf.argsort(r, stable=True), "v": values, "i": indices, "up": tf.math.top_k(tf.sort(r), 70).indices,
+            "n": tf.argsort(tf.cast(r, tf.int32), direction="DESCENDING", stable=True)}
+
+
+def strides_of_unknown(x):
+    """A stride that divides much: no size can be guessed."""
+    y = tf.nn.conv1d(x[:, :, None], tf.ones([127, 1, 2]) / 127, 64, "VALID")
+    return {"y": y, "m": tf.nn.max_pool1d(y, 2, 2, "SAME")}
+
+
 def segments(x):
     ids = tf.constant([0, 0, 1, 3])
     t = tf.transpose(x)
@@ -249,6 +263,15 @@ def fourier_open(x):
     y = tf.signal.rfft(x)
     return {"a": y, "b": tf.signal.irfft(y), "c": tf.signal.rfft(x, [n]), "d": tf.signal.fft(tf.cast(x, tf.complex64)),
             "e": tf.abs(tf.signal.rfft2d(tf.stack([x, x + 1], 2))), "f": tf.signal.irfft(y, [n])}
+
+
+def fourier_long(x):
+    """Lengths above 2048, which two factors transform: as they are, padded, cut, odd, of frames."""
+    y = tf.signal.rfft(x)
+    z = tf.complex(x, x[:, ::-1])
+    frames = tf.signal.stft(x, 600, 300, 4096)
+    return {"a": y, "b": tf.signal.irfft(y), "c": tf.signal.fft(z), "d": tf.signal.ifft(tf.cast(z, tf.complex128)), "e": tf.signal.rfft(x, [6000]),
+            "f": tf.signal.irfft(y, [3000]), "g": tf.signal.irfft(y, [4095]), "h": tf.signal.inverse_stft(frames, 600, 300, 4096)}
 
 
 def complex_numbers(x, y):
@@ -347,6 +370,8 @@ for body in (if_else, if_shapes, while_loop, while_data, while_growing, tensor_a
              wheres, linear_algebra, random, losses, quantized, quantize, ragged, sparse, custom_gradient,
              gradient_inside, recompute, xla, checks):
     function(body.__name__, body, ROWS, sample=body.__name__ in ("while_loop", "if_else", "slices"))
+function("sorts_long", sorts_long, spec(None, 5000), batches=(1, 3), sample=True)
+function("strides_of_unknown", strides_of_unknown, spec(None, None), batches=(1, 3), sizes=[(300,), (2048,)], sample=True)
 function("switch_case_of_32", switch_case_of_32, spec(dtype=tf.int32), spec(), feed=lambda rng, n: {"x": np.int32(n % 32), "y": np.float32(2)}, sample=True)
 function("moments_and_norms", accumulate_doubles, ROWS)
 function("fibonacci", fibonacci, spec(dtype=tf.int32), feed=lambda rng, n: n)
@@ -355,6 +380,7 @@ function("beam_search", beam, spec(None, dtype=tf.int32))
 function("integer_arithmetic", integers, spec(None, 4, dtype=tf.int32))
 function("integer_arithmetic_64", integers, spec(None, 4, dtype=tf.int64))
 function("fourier", fourier, spec(None, 16))
+function("fourier_long", fourier_long, spec(None, 4096), batches=(1, 3), sample=True)
 function("fourier_open", fourier_open, spec(None, None), sizes=[(7,), (12,)], sample=True)
 function("complex_numbers", complex_numbers, spec(None, 4, dtype=tf.complex64), spec(None, None, 2, dtype=tf.complex64),
          sizes=[(3,), (5,)], sample=True)

@@ -108,38 +108,103 @@ static sx_status prepare_extreme(const sx_cpu_site *site, sx_cpu_step *step)
     return SX_OK;
 }
 
-/* The k greatest so far are kept in order; an element that is none of them costs a comparison. */
+/* ---- The k greatest ---- */
+
+enum { FEW_WAITING = 64 };
+
+/* For elements of a type: an element and its place; sort_TYPE() puts n of them in order, the
+ * greatest first and equal ones as they are, in `items` or in `other`, and returns where;
+ * merge_TYPE() adds m in order to the n of y, of which the first k are kept, and returns how many
+ * there are. */
+#define DEFINE_TOP_K(type)                                                                     \
+    typedef struct item_##type {                                                               \
+        type value;                                                                            \
+        int32_t place;                                                                         \
+    } item_##type;                                                                             \
+    static item_##type *sort_##type(item_##type *items, int64_t n, item_##type *other)         \
+    {                                                                                          \
+        for (int64_t width = 1; width < n; width *= 2) {                                       \
+            for (int64_t at = 0; at < n; at += 2 * width) {                                    \
+                const int64_t middle = SX_MIN(at + width, n), end = SX_MIN(at + 2 * width, n); \
+                int64_t a = at, b = middle, i = at;                                            \
+                while (a < middle && b < end) { /* without a branch on what is compared */     \
+                    const bool second = items[b].value > items[a].value;                       \
+                    other[i++] = items[second ? b : a];                                        \
+                    a += !second;                                                              \
+                    b += second;                                                               \
+                }                                                                              \
+                memcpy(other + i, items + a, (size_t)(middle - a) * sizeof(*items));           \
+                memcpy(other + i + middle - a, items + b, (size_t)(end - b) * sizeof(*items)); \
+            }                                                                                  \
+            item_##type *sorted = other;                                                       \
+            other = items;                                                                     \
+            items = sorted;                                                                    \
+        }                                                                                      \
+        return items;                                                                          \
+    }                                                                                          \
+    static int64_t merge_##type(const item_##type *items, int64_t m, type *y, int32_t *places, \
+                                int64_t n, int64_t k)                                          \
+    {                                                                                          \
+        int64_t a = 0, b = 0; /* how many of y and of the items are kept */                    \
+        while (a + b < k && (a < n || b < m)) {                                                \
+            const bool second = a == n || (b < m && items[b].value > y[a]);                    \
+            a += !second;                                                                      \
+            b += second;                                                                       \
+        }                                                                                      \
+        const int64_t kept = a + b;                                                            \
+        while (b > 0) { /* from the last one on */                                             \
+            const int64_t at = a + b - 1;                                                      \
+            const bool second = a == 0 || !(items[b - 1].value > y[a - 1]);                    \
+            y[at] = second ? items[b - 1].value : y[a - 1];                                    \
+            places[at] = second ? items[b - 1].place : places[a - 1];                          \
+            a -= !second;                                                                      \
+            b -= second;                                                                       \
+        }                                                                                      \
+        return kept;                                                                           \
+    }
+
+DEFINE_TOP_K(double)
+DEFINE_TOP_K(float)
+DEFINE_TOP_K(int8_t)
+DEFINE_TOP_K(uint8_t)
+DEFINE_TOP_K(int16_t)
+DEFINE_TOP_K(uint16_t)
+DEFINE_TOP_K(int32_t)
+DEFINE_TOP_K(uint32_t)
+DEFINE_TOP_K(int64_t)
+DEFINE_TOP_K(uint64_t)
+
+/* How many elements wait to be sorted at once. */
+static int64_t most_waiting(const choose_data *d)
+{
+    return SX_MIN(d->count, SX_MAX(d->k, FEW_WAITING));
+}
+
+/* Elements that are greater than the last of the k so far wait, and are sorted and merged in when
+ * they are as many: few pass in most orders, and in none are there more than count log k steps. */
 static void run_top_k(const sx_cpu_step *step, const sx_cpu_call *call)
 {
     const choose_data *d = step->data;
+    const int64_t most = most_waiting(d);
     int32_t *places = sx_cpu_out(step, call, 1);
-#define TOP(type)                                                                                 \
-    {                                                                                             \
-        const type *x = sx_cpu_in(step, call, 0);                                                 \
-        type *y = sx_cpu_out(step, call, 0);                                                      \
-        for (int64_t i = 0; i < d->outer; i++, x += d->count, y += d->k, places += d->k) {        \
-            int64_t n = 0;                                                                        \
-            for (int64_t j = 0; j < d->count && d->k > 0; j++) {                                  \
-                const type v = x[j];                                                              \
-                if (n == d->k && !(v > y[n - 1])) {                                               \
-                    continue;                                                                     \
-                }                                                                                 \
-                int64_t low = 0, high = n; /* behind those that are not less */                   \
-                while (low < high) {                                                              \
-                    const int64_t middle = (low + high) / 2;                                      \
-                    if (v > y[middle]) {                                                          \
-                        high = middle;                                                            \
-                    } else {                                                                      \
-                        low = middle + 1;                                                         \
-                    }                                                                             \
-                }                                                                                 \
-                n += n < d->k;                                                                    \
-                memmove(y + low + 1, y + low, (size_t)(n - 1 - low) * sizeof(type));              \
-                memmove(places + low + 1, places + low, (size_t)(n - 1 - low) * sizeof(*places)); \
-                y[low] = v;                                                                       \
-                places[low] = (int32_t)j;                                                         \
-            }                                                                                     \
-        }                                                                                         \
+#define TOP(type)                                                                               \
+    {                                                                                           \
+        const type *x = sx_cpu_in(step, call, 0);                                               \
+        type *y = sx_cpu_out(step, call, 0);                                                    \
+        item_##type *items = sx_cpu_at(call, step->scratch), *other = items + most;             \
+        for (int64_t i = 0; i < d->outer; i++, x += d->count, y += d->k, places += d->k) {      \
+            int64_t n = 0, waiting = 0;                                                         \
+            for (int64_t j = 0; j < d->count && d->k > 0; j++) {                                \
+                if (n < d->k || x[j] > y[n - 1]) {                                              \
+                    items[waiting++] = (item_##type){x[j], (int32_t)j};                         \
+                }                                                                               \
+                if (waiting == most || (waiting > 0 && j + 1 == d->count)) {                    \
+                    n = merge_##type(sort_##type(items, waiting, other), waiting, y, places, n, \
+                                     d->k);                                                     \
+                    waiting = 0;                                                                \
+                }                                                                               \
+            }                                                                                   \
+        }                                                                                       \
     }
     BY_DTYPE(d->dtype, TOP)
 }
@@ -157,6 +222,8 @@ static sx_status prepare_top_k(const sx_cpu_site *site, sx_cpu_step *step)
                        .k = ((const sx_top_k_attrs *)site->nodes[0]->attrs)->k};
     step->run = run_top_k;
     step->data = d;
+    step->scratch_bytes =
+        sx_cpu_round_up(2 * most_waiting(d) * (int64_t)sizeof(item_int64_t)); /* the widest */
     return SX_OK;
 }
 

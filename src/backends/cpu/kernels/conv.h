@@ -1,4 +1,5 @@
-/* What the kernels of convolutions share: conv.c, conv_round.c, int8.c, winograd.c. */
+/* What the kernels of convolutions share: conv.c, conv_round.c, dense.c, depthwise.c,
+ * int8.c, winograd.c. */
 #ifndef SX_BACKENDS_CPU_KERNELS_CONV_H
 #define SX_BACKENDS_CPU_KERNELS_CONV_H
 
@@ -40,5 +41,17 @@ SX_MUST_USE sx_status sx_cpu_prepare_winograd(const sx_cpu_site *site, const sx_
 /* The same of a filter's gradient. in: x, dy; out: it and, if there is one, the bias'. */
 SX_MUST_USE sx_status sx_cpu_prepare_winograd_filter(const sx_cpu_site *site, const sx_node *n,
                                                      int tile, sx_cpu_step *step);
+
+/* Whether a forward convolution of conv.c is best computed as a product of rows by a frozen matrix
+ * by dense.c. */
+bool sx_cpu_conv_is_dense(const sx_cpu_site *site, const sx_conv2d_attrs *attrs);
+/* The step. in: x, filter, bias and what is added, if there are any. */
+SX_MUST_USE sx_status sx_cpu_prepare_dense(const sx_cpu_site *site, sx_cpu_step *step);
+
+/* Whether it is a depthwise one with bias and swish. */
+bool sx_cpu_conv_is_depthwise(const sx_cpu_site *site, const sx_conv2d_attrs *attrs);
+/* The step. in: x, filter, bias. */
+SX_MUST_USE sx_status sx_cpu_prepare_depthwise(const sx_cpu_site *site,
+                                               const sx_conv2d_attrs *attrs, sx_cpu_step *step);
 
 #endif

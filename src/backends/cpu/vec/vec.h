@@ -115,6 +115,29 @@ typedef struct sx_vec_winograd {
     float low, high;          /* results are clipped to them */
 } sx_vec_winograd;
 
+/* y = act(x[m,k] b[k,n] + bias + added) of a packed matrix b (dense.inc). */
+typedef struct sx_vec_dense {
+    int64_t m, k, n;
+    int64_t panels;  /* dense_panels(n) */
+    int64_t block;   /* rows that go through all panels together */
+    float low, high; /* results are clipped to them, */
+    bool swish;      /* or are x / (1 + e^-x) */
+} sx_vec_dense;
+
+typedef struct sx_vec_dense_args {
+    const float *x, *packed;
+    const float *bias;  /* [n] */
+    const float *added; /* NULL: none; may be y */
+    float *y;
+} sx_vec_dense_args;
+
+/* y = swish(conv(x) + bias), each channel by filters of its own (depthwise.inc). */
+typedef struct sx_vec_depthwise {
+    sx_conv_window h, w;
+    int64_t c;
+    const float *filter, *bias; /* [h.kernel, w.kernel, c], [c] */
+} sx_vec_depthwise;
+
 typedef struct sx_cpu_vec {
     const char *name;
     sx_vec_loop *const *loops; /* [SX_VEC_CODES]; NULL: a word of the row has no vector form */
@@ -164,6 +187,17 @@ typedef struct sx_cpu_vec {
      * of an element depend on its row of a and its column of b alone */
     void (*product)(const float *a, int64_t m, int64_t k, const float *b, int64_t n, float *c,
                     int64_t begin, int64_t end);
+
+    /* Columns are divided into panels, and work into blocks of rows by panels, those of a block
+     * following one another: [begin, end) of them. An element's bits depend on its row of x and its
+     * column of b alone. */
+    int64_t (*dense_panels)(int64_t n);
+    int64_t (*dense_packed)(const sx_vec_dense *d); /* floats of b */
+    void (*dense_pack)(const sx_vec_dense *d, const float *b, float *packed);
+    void (*dense)(const sx_vec_dense *d, const sx_vec_dense_args *a, int64_t begin, int64_t end);
+
+    void (*depthwise)(const sx_vec_depthwise *d, const float *x, float *y, int64_t begin,
+                      int64_t end); /* rows of all images */
 
     /* x [rows, cols] */
     void (*softmax)(const float *x, int64_t rows, int64_t cols, float *y);

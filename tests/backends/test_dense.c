@@ -1,0 +1,355 @@
+/* Convolutions of 1x1 with frozen filters (cpu/kernels/dense.c) and depthwise ones with swish
+ * (depthwise.c): right in every instruction set, over shapes that leave parts of vectors, panels
+ * and blocks, chosen where they should be, and the same bits whatever is computed together. */
+#include "numbers.h"
+
+#include <math.h>
+
+#include <sextant/ops.h>
+
+#include "backends/backend.h"
+#include "backends/cpu/vec/vec.h"
+#include "base/checked.h"
+#include "base/memory.h"
+#include "graph/ir.h"
+
+static const char *const sets[] = {"base", "v3", "v4"};
+
+static const sx_cpu_vec *vec_of(const char *name)
+{
+    setenv("SEXTANT_CPU_VEC", name, 1);
+    const sx_cpu_vec *vec = sx_cpu_vec_best();
+    unsetenv("SEXTANT_CPU_VEC");
+    return vec;
+}
+
+static double swish(double x)
+{
+    return x / (1 + exp(-x));
+}
+
+/* ---- Products ---- */
+
+typedef struct product {
+    int64_t m, k, n, block;
+    bool adds, swish;
+    float low, high;
+} product;
+
+static void check_product(const sx_cpu_vec *vec, const product *p)
+{
+    sx_vec_dense d = {.m = p->m,
+                      .k = p->k,
+                      .n = p->n,
+                      .panels = vec->dense_panels(p->n),
+                      .block = p->block,
+                      .low = p->low,
+                      .high = p->high,
+                      .swish = p->swish};
+    const int64_t units = (p->m + p->block - 1) / p->block * d.panels, elems = p->m * p->n;
+    float *x = numbers(p->m * p->k, 1), *b = numbers(p->k * p->n, 2), *bias = numbers(p->n, 3);
+    float *added = numbers(elems, 4), *y = numbers(elems, 4), *whole = numbers(elems, 4);
+    float *packed = sx_alloc((size_t)vec->dense_packed(&d), sizeof(float));
+    assert_non_null(packed);
+    vec->dense_pack(&d, b, packed);
+    sx_vec_dense_args a = {
+        .x = x, .packed = packed, .bias = bias, .added = p->adds ? y : NULL, .y = y};
+    for (int64_t u = units; u > 0; u--) { /* over what is added, one by one */
+        vec->dense(&d, &a, u - 1, u);
+    }
+    d.block = p->m;
+    a.added = p->adds ? added : NULL;
+    a.y = whole;
+    vec->dense(&d, &a, 0, d.panels);
+    assert_memory_equal(y, whole, (size_t)elems * sizeof(float));
+    for (int64_t i = 0; i < elems; i++) {
+        double sum = bias[i % p->n] + (p->adds ? added[i] : 0);
+        for (int64_t l = 0; l < p->k; l++) {
+            sum += (double)x[i / p->n * p->k + l] * b[l * p->n + i % p->n];
+        }
+        const double right = p->swish ? swish(sum) : fmin(fmax(sum, p->low), p->high);
+        if (!(fabs(y[i] - right) <= 1e-6 * sqrt((double)(p->k + 1)))) {
+            fail_msg("%s: %ld is %g, not %g", vec->name, (long)i, y[i], right);
+        }
+    }
+    sx_free(x);
+    sx_free(b);
+    sx_free(bias);
+    sx_free(added);
+    sx_free(y);
+    sx_free(whole);
+    sx_free(packed);
+}
+
+static void test_backends_dense__multiplies(void **state)
+{
+    (void)state;
+    static const product products[] = {
+        {1, 1, 1, 1, false, false, -INFINITY, INFINITY},
+        {7, 3, 15, 2, true, false, 0, INFINITY},
+        {13, 24, 16, 5, true, false, 0, 1},
+        {50, 17, 40, 11, false, true, 0, 0},
+        {23, 96, 24, 23, true, true, 0, 0},
+        {9, 33, 65, 4, true, false, -INFINITY, INFINITY},
+        {19, 40, 112, 7, false, true, 0, 0},
+        {31, 130, 144, 16, false, false, 0, 6},
+    };
+    for (size_t i = 0; i < SX_COUNT(sets); i++) {
+        for (size_t k = 0; k < SX_COUNT(products); k++) {
+            check_product(vec_of(sets[i]), &products[k]);
+        }
+    }
+}
+
+/* Every size of a number, from a sum of one product and a bias of 0. */
+static void test_backends_dense__swish_is_right_everywhere(void **state)
+{
+    (void)state;
+    enum { ROWS = 4001 };
+    for (size_t i = 0; i < SX_COUNT(sets); i++) {
+        const sx_cpu_vec *vec = vec_of(sets[i]);
+        static float x[ROWS], y[ROWS];
+        const float one = 1, zero = 0;
+        const sx_vec_dense d = {.m = ROWS,
+                                .k = 1,
+                                .n = 1,
+                                .panels = vec->dense_panels(1),
+                                .block = ROWS,
+                                .swish = true};
+        float packed[64] = {0};
+        assert_true(vec->dense_packed(&d) <= (int64_t)SX_COUNT(packed));
+        vec->dense_pack(&d, &one, packed);
+        for (int k = 0; k < ROWS; k++) {
+            x[k] = (float)(k - ROWS / 2) * 0.06F;
+        }
+        x[0] = NAN;
+        x[1] = INFINITY;
+        vec->dense(&d, &(sx_vec_dense_args){.x = x, .packed = packed, .bias = &zero, .y = y}, 0, 1);
+        assert_true(isnan(y[0]));
+        assert_true(isinf(y[1]) && y[1] > 0);
+        for (int k = 2; k < ROWS; k++) {
+            const double right = swish(x[k]);
+            const double most = (4e-7 + 4e-7 * fabs(x[k])) * fabs(right) + 1e-30;
+            if (!(fabs(y[k] - right) <= most)) {
+                fail_msg("%s: swish(%g) is %g, not %g", vec->name, x[k], y[k], right);
+            }
+        }
+    }
+}
+
+/* ---- Depthwise ---- */
+
+static sx_conv_window window(int64_t in, int64_t kernel, int64_t stride, int64_t dilation,
+                             int64_t before, int64_t after)
+{
+    return (sx_conv_window){.in = in,
+                            .out = (in + before + after - (kernel - 1) * dilation - 1) / stride + 1,
+                            .kernel = kernel,
+                            .stride = stride,
+                            .dilation = dilation,
+                            .pad_before = before,
+                            .pad_after = after};
+}
+
+static double expected(const sx_vec_depthwise *d, const float *x, int64_t at)
+{
+    const int64_t c = at % d->c, j = at / d->c % d->w.out, r = at / d->c / d->w.out;
+    double sum = d->bias[c];
+    for (int64_t t = 0; t < d->h.kernel * d->w.kernel; t++) {
+        const int64_t v =
+            r % d->h.out * d->h.stride - d->h.pad_before + t / d->w.kernel * d->h.dilation;
+        const int64_t h = j * d->w.stride - d->w.pad_before + t % d->w.kernel * d->w.dilation;
+        if (v >= 0 && v < d->h.in && h >= 0 && h < d->w.in) {
+            sum += (double)d->filter[t * d->c + c] *
+                   x[((r / d->h.out * d->h.in + v) * d->w.in + h) * d->c + c];
+        }
+    }
+    return swish(sum);
+}
+
+static void check_depthwise(const sx_cpu_vec *vec, int64_t n, sx_conv_window h, sx_conv_window w,
+                            int64_t c)
+{
+    float *x = numbers(n * h.in * w.in * c, 1), *filter = numbers(h.kernel * w.kernel * c, 2);
+    float *bias = numbers(c, 3), *y = numbers(n * h.out * w.out * c, 4);
+    const sx_vec_depthwise d = {h, w, c, filter, bias};
+    for (int64_t r = n * h.out; r > 0; r--) {
+        vec->depthwise(&d, x, y, r - 1, r);
+    }
+    for (int64_t i = 0; i < n * h.out * w.out * c; i++) {
+        const double right = expected(&d, x, i);
+        if (!(fabs(y[i] - right) <= 3e-6)) {
+            fail_msg("%s, %ld channels: %ld is %g, not %g", vec->name, (long)c, (long)i, y[i],
+                     right);
+        }
+    }
+    sx_free(x);
+    sx_free(filter);
+    sx_free(bias);
+    sx_free(y);
+}
+
+static void test_backends_dense__depthwise_convolutions(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SX_COUNT(sets); i++) {
+        const sx_cpu_vec *vec = vec_of(sets[i]);
+        check_depthwise(vec, 1, window(1, 3, 1, 1, 1, 1), window(1, 3, 1, 1, 1, 1), 1);
+        check_depthwise(vec, 2, window(7, 3, 1, 1, 1, 1), window(9, 3, 1, 1, 1, 1), 33);
+        check_depthwise(vec, 1, window(14, 5, 2, 1, 1, 2), window(27, 5, 2, 1, 2, 2), 40);
+        check_depthwise(vec, 1, window(8, 3, 2, 1, 0, 1), window(16, 3, 2, 1, 0, 1), 16);
+        check_depthwise(vec, 1, window(9, 3, 1, 2, 2, 2), window(20, 3, 1, 2, 0, 0), 5);
+        check_depthwise(vec, 1, window(3, 5, 1, 1, 2, 2), window(3, 5, 1, 1, 2, 2), 48);
+        check_depthwise(vec, 1, window(2, 3, 1, 1, 1, 1), window(11, 3, 1, 1, 1, 1), 150);
+        check_depthwise(vec, 1, window(5, 2, 1, 1, 0, 0), window(12, 4, 3, 1, 3, 0), 17);
+    }
+}
+
+/* ---- In programs ---- */
+
+enum { EXAMPLES = 5 };
+
+typedef struct layer {
+    int64_t size, channels, filters;
+    int kernel, stride, groups;
+    char act;                /* s swish, r relu, + a sum, 0 none and no bias */
+    const char *kernel_name; /* a part of it */
+} layer;
+
+static const layer layers[] = {
+    {9, 24, 40, 1, 1, 1, 's', "dense"},       {20, 16, 96, 1, 1, 1, 's', "dense"},
+    {7, 96, 96, 1, 1, 1, '+', "dense"},       {7, 80, 33, 1, 1, 1, 'r', "dense"},
+    {1, 96, 8, 1, 1, 1, 0, "dense"},          {20, 32, 16, 1, 1, 1, 'r', "onednn"},
+    {9, 24, 40, 1, 2, 1, 's', "onednn"},      {9, 40, 40, 3, 1, 40, 's', "depthwise"},
+    {10, 40, 40, 5, 2, 40, 's', "depthwise"}, {9, 40, 40, 3, 1, 40, 'r', "onednn"},
+    {9, 40, 80, 3, 1, 40, 's', "onednn"},     {9, 40, 40, 3, 1, 2, 's', "onednn"},
+};
+
+static sx_graph *graph_of(const layer *l)
+{
+    sx_builder *b;
+    sx_graph *g;
+    assert_ok(sx_builder_create(&b));
+    sx_value x = sx_input(b, "x", sx_type_of(SX_F32, SX_BATCH, l->size, l->size, l->channels));
+    const sx_type filter =
+        sx_type_of(SX_F32, l->kernel, l->kernel, l->channels / l->groups, l->filters);
+    sx_value w = sx_variable(b, &(sx_variable_spec){.name = "w", .type = filter});
+    sx_value bias =
+        sx_variable(b, &(sx_variable_spec){.name = "bias", .type = sx_type_of(SX_F32, l->filters)});
+    sx_value y =
+        sx_nn_conv2d(b, x, w, .padding = SX_SAME, .strides = {l->stride}, .groups = l->groups);
+    y = l->act != 0 ? sx_bias_add(b, y, bias) : y;
+    y = l->act == '+'   ? sx_add(b, x, y)
+        : l->act == 's' ? sx_swish(b, y)
+        : l->act == 'r' ? sx_relu(b, y)
+                        : y;
+    sx_output(b, "y", y);
+    assert_ok(sx_builder_finish(b, &g));
+    sx_builder_destroy(b);
+    return g;
+}
+
+/* Results of examples [first, first + batch) of the same five. `kernel`: part of the name of the
+ * only one; NULL: any. */
+static float *run(const sx_graph *g, const char *backend, int threads, int64_t batch, int64_t first,
+                  const char *kernel, int64_t *elems)
+{
+    sx_platform *platform;
+    sx_executable *e;
+    sx_run *r;
+    sx_device_buffer *args[4], *output;
+    const sx_kernel_time *rows;
+    int n, found = 0;
+    assert_ok(sx_platform_open(backend, &(sx_platform_options){.cpu.threads = threads}, &platform));
+    assert_ok(sx_compile(
+        platform, g, &(sx_compile_options){.batch = batch, .frozen = true, .profile = true}, &e));
+    for (int i = 0; i < e->n_args; i++) {
+        const bool is_input = strcmp(g->args[i].name, "x") == 0;
+        const int64_t size = sx_type_elems(&e->arg_types[i]);
+        float *data = numbers(is_input ? size / batch * EXAMPLES : size, 11 + (uint32_t)i);
+        assert_ok(sx_device_buffer_create(platform->devices[0], &e->arg_types[i], &args[i]));
+        assert_ok(
+            sx_device_buffer_write(args[i], data + (is_input ? size / batch * first : 0), false));
+        sx_free(data);
+    }
+    *elems = sx_type_elems(&e->result_types[0]);
+    assert_ok(sx_device_buffer_create(platform->devices[0], &e->result_types[0], &output));
+    assert_ok(sx_run_create(e, &r));
+    assert_ok(sx_run_execute(r, args, &output));
+    if (kernel != NULL) {
+        assert_ok(sx_run_get_profile(r, &rows, &n));
+        for (int i = 0; i < n; i++) {
+            found += strstr(rows[i].kernel, kernel) != NULL;
+        }
+        assert_int_equal(found, 1);
+    }
+    float *y = sx_alloc((size_t)*elems + 1, sizeof(float));
+    assert_non_null(y);
+    assert_ok(sx_device_buffer_read(output, y));
+    sx_device_buffer_release(output);
+    for (int i = 0; i < e->n_args; i++) {
+        sx_device_buffer_release(args[i]);
+    }
+    sx_run_destroy(r);
+    sx_executable_release(e);
+    sx_platform_close(platform);
+    return y;
+}
+
+static void test_backends_dense__is_chosen_where_it_is_fast(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SX_COUNT(layers); i++) {
+        int64_t n, m;
+        sx_graph *g = graph_of(&layers[i]);
+        float *y = run(g, "cpu", 1, 2, 0, layers[i].kernel_name, &n);
+        float *right = run(g, "host", 1, 2, 0, NULL, &m);
+        double greatest = 0;
+        assert_int_equal(n, m);
+        for (int64_t k = 0; k < n; k++) {
+            greatest = harness_greater(greatest, fabs((double)right[k]));
+        }
+        for (int64_t k = 0; k < n; k++) {
+            assert_true(fabs((double)y[k] - (double)right[k]) <= 5e-6 * greatest);
+        }
+        sx_free(y);
+        sx_free(right);
+        sx_graph_destroy(g);
+    }
+}
+
+/* One example may be shared by a team, a batch by shards: neither they nor the other examples
+ * change a bit. */
+static void test_backends_dense__bits_depend_on_the_example_alone(void **state)
+{
+    (void)state;
+    static const layer large[] = {{56, 24, 144, 1, 1, 1, 's', "dense"},
+                                  {7, 320, 1280, 1, 1, 1, 's', "dense"},
+                                  {56, 144, 144, 3, 1, 144, 's', "depthwise"}};
+    for (size_t i = 0; i < SX_COUNT(large); i++) {
+        sx_graph *g = graph_of(&large[i]);
+        int64_t all, one;
+        float *batch = run(g, "cpu", 1, EXAMPLES, 0, large[i].kernel_name, &all);
+        for (int threads = 1; threads <= 3; threads++) {
+            for (int64_t first = 0; first < EXAMPLES; first += 2) {
+                float *y = run(g, "cpu", threads, 1, first, large[i].kernel_name, &one);
+                assert_memory_equal(y, batch + first * one, (size_t)one * sizeof(float));
+                sx_free(y);
+            }
+            float *y = run(g, "cpu", threads, EXAMPLES, 0, large[i].kernel_name, &all);
+            assert_memory_equal(y, batch, (size_t)all * sizeof(float));
+            sx_free(y);
+        }
+        sx_free(batch);
+        sx_graph_destroy(g);
+    }
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_backends_dense__multiplies),
+    cmocka_unit_test(test_backends_dense__swish_is_right_everywhere),
+    cmocka_unit_test(test_backends_dense__depthwise_convolutions),
+    cmocka_unit_test(test_backends_dense__is_chosen_where_it_is_fast),
+    cmocka_unit_test(test_backends_dense__bits_depend_on_the_example_alone),
+};
+SX_TEST_MAIN(tests)

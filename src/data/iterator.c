@@ -99,9 +99,9 @@ struct sx_iterator {
     bool waiting;          /* the caller, for a batch */
     bool yielding;         /* workers leave the processors to the caller until it waits */
     int64_t wait_began_ns; /* if waiting */
-    int active;    /* workers allowed to work */
-    int in_flight; /* chunks being produced */
-    int sleeping;  /* workers that wait for work */
+    int active;            /* workers allowed to work */
+    int in_flight;         /* chunks being produced */
+    int sleeping;          /* workers that wait for work */
 
     struct sx_batch_data batch;
     sx_iterator_stats stats;

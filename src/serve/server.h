@@ -31,10 +31,10 @@ typedef struct sx_server_config {
     const char *ssl_config_file;  /* TLS on `port` and the socket, see ssl_config.h; NULL or "" =
                                      none */
     const char *rest_api_ssl_config_file; /* the same on rest_api_port */
-    int rest_api_num_threads; /* that parse and answer, and as many that run models; as many as
-                                 processors */
-    int rest_api_num_loops;       /* event loops; half as many as processors */
-    int rest_api_timeout_in_ms;   /* 30000 */
+    int rest_api_num_threads;   /* that parse and answer, and as many that run models; as many as
+                                   processors */
+    int rest_api_num_loops;     /* event loops; half as many as processors */
+    int rest_api_timeout_in_ms; /* 30000 */
     bool rest_api_enable_cors_support;
     const char *model_name;        /* "default" */
     const char *model_base_path;   /* required, unless there is a model_config_file */

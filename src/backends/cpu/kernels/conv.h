@@ -32,10 +32,11 @@ void sx_cpu_use_slots(sx_cpu_step *step);
 /* sx_cpu_own() of a primitive. */
 SX_MUST_USE sx_status sx_cpu_own_conv(const sx_cpu_site *site, sx_dnn_conv *conv);
 
-/* Whether a convolution of conv.c, or a gradient of one, is best computed by Winograd's algorithm, in tiles of how
- * many results along an axis; 0: it is not. */
+/* Whether a convolution of conv.c, or a gradient of one, is best computed by Winograd's algorithm,
+ * in tiles of how many results along an axis; 0: it is not. */
 int sx_cpu_winograd_tile(const sx_cpu_site *site, const sx_node *n);
-/* The step, in such tiles. in: x, filter, bias and what is added, if there are any; or dy, filter. */
+/* The step, in such tiles. in: x, filter, bias and what is added, if there are any; or dy, filter.
+ */
 SX_MUST_USE sx_status sx_cpu_prepare_winograd(const sx_cpu_site *site, const sx_node *n, int tile,
                                               sx_cpu_step *step);
 /* The same of a filter's gradient. in: x, dy; out: it and, if there is one, the bias'. */

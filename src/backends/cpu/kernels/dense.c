@@ -5,7 +5,7 @@
  * b is packed once, [panel][k][column]: a panel is as many columns as give sums that stay in
  * registers, of 6 or 8 rows, over all of k. What is added and the activation are computed from
  * these sums before they are written: swish, of which EfficientNet computes 6 million an image,
- * takes 0.2 to 0.3 ns where oneDNN's takes 0.46.
+ * takes 0.3 ns.
  *
  * Blocking (vec/dense.inc): rows are divided into blocks, whose part of x stays in the second-level
  * cache; each block goes through all panels. The next panel is fetched meanwhile. Blocks and panels

@@ -1,6 +1,5 @@
 /* Depthwise convolutions with bias and swish (vec/depthwise.inc): six results of a row at a time,
- * channels in vectors, the filter read as it lies. Of EfficientNetB0's time with oneDNN's kernels
- * half was their swish. Rows of results are what workers divide. */
+ * channels in vectors, the filter read as it lies. Rows of results are what workers divide. */
 #include "backends/cpu/kernels/conv.h"
 #include "base/checked.h"
 

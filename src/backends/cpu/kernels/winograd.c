@@ -7,8 +7,8 @@
  * m = 4. d is a tile of the image, (m + 2)^2 pixels of which neighbours share two rows; G g G^T is
  * made of the filter, once if it is frozen, else in each execution, and A, B, G hold small
  * constants. The gradient of the image is a convolution, too: of dy by the filter turned by half a
- * turn, whose channels and filters are swapped. vec/winograd_filter.inc has the filter's. Source: Lavin and Gray, "Fast
- * Algorithms for Convolutional Neural Networks", 2015.
+ * turn, whose channels and filters are swapped. vec/winograd_filter.inc has the filter's. Source:
+ * Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", 2015.
  *
  * Blocking (vec/winograd.inc): of a block of tiles, of one image or several, all places are made,
  * [place][tile][channel]; then for each panel of filters, (m + 2)^2 products of matrices and the
@@ -133,7 +133,7 @@ int sx_cpu_winograd_tile(const sx_cpu_site *site, const sx_node *n)
 typedef struct winograd_data {
     sx_vec_winograd shape;
     const sx_cpu_vec *vec;
-    int64_t scratch; /* floats of a part */
+    int64_t scratch;        /* floats of a part */
     int64_t turned, packed; /* floats in scratch before them */
 } winograd_data;
 
@@ -248,8 +248,7 @@ sx_status sx_cpu_prepare_winograd(const sx_cpu_site *site, const sx_node *n, int
     const int64_t panels = (g.o + d->vec->winograd_width - 1) / d->vec->winograd_width;
     const int64_t blocks = blocks_of(tiles, panels, workers);
     d->shape.block = blocks > 0 ? (tiles + blocks - 1) / blocks : 0;
-    d->scratch =
-        sx_cpu_round_up(d->vec->winograd_scratch(&d->shape) * float_bytes) / float_bytes;
+    d->scratch = sx_cpu_round_up(d->vec->winograd_scratch(&d->shape) * float_bytes) / float_bytes;
     const int64_t packed_bytes = d->vec->winograd_packed(&d->shape) * float_bytes;
     step->data = d;
     step->range = blocks * panels * SX_CPU_SPLIT;
@@ -291,7 +290,9 @@ static void run_filter(const sx_cpu_step *step, const sx_cpu_call *call)
 sx_status sx_cpu_prepare_winograd_filter(const sx_cpu_site *site, const sx_node *n, int tile,
                                          sx_cpu_step *step)
 {
-    enum { TILES = 36 }; /* at least; more if the sums, which each block reads and writes, are many */
+    enum {
+        TILES = 36
+    }; /* at least; more if the sums, which each block reads and writes, are many */
     sx_conv_geometry g;
     winograd_data *d = sx_cpu_new(site, winograd_data);
     if (d == NULL) {
@@ -306,7 +307,6 @@ sx_status sx_cpu_prepare_winograd_filter(const sx_cpu_site *site, const sx_node 
     d->shape.block = (tiles + blocks - 1) / blocks;
     step->data = d;
     step->run = run_filter;
-    step->scratch_bytes =
-        d->vec->winograd_filter_scratch(&d->shape) * (int64_t)sizeof(float);
+    step->scratch_bytes = d->vec->winograd_filter_scratch(&d->shape) * (int64_t)sizeof(float);
     return name_step(site, n, &d->shape, step);
 }

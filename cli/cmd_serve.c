@@ -169,7 +169,8 @@ static const sx_option rows[] = {
      "waits for others to arrive. --enable_batching=false: none are merged",
      .group = "Batching"},
     {"batching-parameters-file", SX_OPTION_STRING, SX_OPT(options, batching_parameters_file),
-     "text of a BatchingParameters: the sizes of batches and how many may wait", "FILE"},
+     "text of a BatchingParameters: the sizes of batches and how many may wait", "FILE",
+     .empty_is_none = true},
     {"batch-policy", SX_OPTION_CHOICE, SX_OPT(options, batch_policy),
      "work_conserving: what waits runs as soon as a processor is idle, the earliest deadline "
      "first; "

@@ -63,8 +63,8 @@ check_empty evaluate runs/a --data "$data" --report=
 check_empty predict runs/a --data "$data" --out ''
 check_empty predict runs/a --image runs/a ''
 check_empty run models/flowers --input ''
-check_empty serve --model_name=m --model_base_path=
-warns '--model_base_path: empty path'
+fails 2 serve --model_name=m --model_base_path=
+warns '--model_base_path DIR is required'
 echo '{"model_dir": ""}' >config.json
 check_empty train linear --data "$data" --steps 1 --config config.json
 for words in 'evaluate @ --data x' 'run @ --input x.npy' 'train @ --data x' 'data show @' 'data verify @'; do

@@ -295,7 +295,7 @@ static void test_serve_batcher__merges_strings(void **state)
     open_scene(&scene, (sx_batcher_config){.rules.max_rows = 2}, &echoes);
     sx_bytes texts[5];
     for (int i = 0; i < 5; i++) {
-        texts[i] = (sx_bytes){"abcde" + i, (size_t)(5 - i)};
+        texts[i] = (sx_bytes){&"abcde"[i], (size_t)(5 - i)};
     }
     sx_arena arena;
     sx_arena_init(&arena, 0);

@@ -106,7 +106,7 @@ sx_status sx_cpu_prepare_dense(const sx_cpu_site *site, sx_cpu_step *step)
     step->run = run_dense;
     step->data = d;
     step->range = blocks * d->shape.panels * SX_CPU_SPLIT;
-    step->grain = workers > 1 ? ((int64_t)units + 1) * SX_CPU_SPLIT : step->range + 1;
+    step->grain = workers > 1 ? (int64_t)(units * SX_CPU_SPLIT) + 1 : step->range + 1;
     step->prepare_once = pack_matrix;
     step->kept_bytes = d->vec->dense_packed(&d->shape) * (int64_t)sizeof(float);
     step->read_once = 2;

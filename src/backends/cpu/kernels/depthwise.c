@@ -45,7 +45,7 @@ sx_status sx_cpu_prepare_depthwise(const sx_cpu_site *site, const sx_conv2d_attr
     step->run = run_depthwise;
     step->data = d;
     step->range = g.n * g.h.out * SX_CPU_SPLIT;
-    step->grain = ((int64_t)(GRAIN_FLOPS / SX_MAX(flops, 1)) + 1) * SX_CPU_SPLIT;
+    step->grain = (int64_t)(GRAIN_FLOPS / SX_MAX(flops, 1) * SX_CPU_SPLIT) + 1;
     step->kernel = "conv2d depthwise";
     return SX_OK;
 }

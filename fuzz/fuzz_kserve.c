@@ -5,24 +5,9 @@
 #include "base/checked.h"
 #include "serve/kserve_json.h"
 #include "serve/kserve_proto.h"
+#include "signatures.h"
 
 enum { BUDGET = 1 << 20 };
-
-static const sx_serve_tensor tensors[] = {
-    {.name = "a", .tensor_name = "", .type = {SX_F32, 2, {SX_BATCH, 3}}},
-    {.name = "b", .tensor_name = "", .type = {.dtype = SX_STRING}, .unknown_rank = true},
-    {.name = "c", .tensor_name = "", .type = {.dtype = SX_I16}, .unknown_rank = true},
-    {.name = "d", .tensor_name = "", .type = {SX_F16, 1, {SX_BATCH}}},
-    {.name = "e", .tensor_name = "", .type = {.dtype = SX_BOOL}, .unknown_rank = true},
-};
-/* One input each, so that a request can be complete. */
-static const sx_serve_signature signatures[] = {
-    {"serving_default", "", 1, 1, &tensors[0], &tensors[0], false},
-    {"b", "", 1, 1, &tensors[1], &tensors[1], false},
-    {"c", "", 1, 1, &tensors[2], &tensors[2], false},
-    {"d", "", 1, 1, &tensors[3], &tensors[3], false},
-    {"e", "", 1, 1, &tensors[4], &tensors[4], false},
-};
 
 /* The first byte chooses the form; of JSON, the next two are its size. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -1,7 +1,7 @@
 /* Convolutions of 1x1 with frozen filters (cpu/kernels/dense.c) and depthwise ones with swish
  * (depthwise.c): right in every instruction set, over shapes that leave parts of vectors, panels
  * and blocks, chosen where they should be, and the same bits whatever is computed together. */
-#include "numbers.h"
+#include "example_run.h"
 
 #include <math.h>
 
@@ -207,8 +207,6 @@ static void test_backends_dense__depthwise_convolutions(void **state)
 
 /* ---- In programs ---- */
 
-enum { EXAMPLES = 5 };
-
 typedef struct layer {
     int64_t size, channels, filters;
     int kernel, stride, groups;
@@ -249,71 +247,16 @@ static sx_graph *graph_of(const layer *l)
     return g;
 }
 
-/* Results of examples [first, first + batch) of the same five. `kernel`: part of the name of the
- * only one; NULL: any. */
-static float *run(const sx_graph *g, const char *backend, int threads, int64_t batch, int64_t first,
-                  const char *kernel, int64_t *elems)
-{
-    sx_platform *platform;
-    sx_executable *e;
-    sx_run *r;
-    sx_device_buffer *args[4], *output;
-    const sx_kernel_time *rows;
-    int n, found = 0;
-    assert_ok(sx_platform_open(backend, &(sx_platform_options){.cpu.threads = threads}, &platform));
-    assert_ok(sx_compile(
-        platform, g, &(sx_compile_options){.batch = batch, .frozen = true, .profile = true}, &e));
-    for (int i = 0; i < e->n_args; i++) {
-        const bool is_input = strcmp(g->args[i].name, "x") == 0;
-        const int64_t size = sx_type_elems(&e->arg_types[i]);
-        float *data = numbers(is_input ? size / batch * EXAMPLES : size, 11 + (uint32_t)i);
-        assert_ok(sx_device_buffer_create(platform->devices[0], &e->arg_types[i], &args[i]));
-        assert_ok(
-            sx_device_buffer_write(args[i], data + (is_input ? size / batch * first : 0), false));
-        sx_free(data);
-    }
-    *elems = sx_type_elems(&e->result_types[0]);
-    assert_ok(sx_device_buffer_create(platform->devices[0], &e->result_types[0], &output));
-    assert_ok(sx_run_create(e, &r));
-    assert_ok(sx_run_execute(r, args, &output));
-    if (kernel != NULL) {
-        assert_ok(sx_run_get_profile(r, &rows, &n));
-        for (int i = 0; i < n; i++) {
-            found += strstr(rows[i].kernel, kernel) != NULL;
-        }
-        assert_int_equal(found, 1);
-    }
-    float *y = sx_alloc((size_t)*elems + 1, sizeof(float));
-    assert_non_null(y);
-    assert_ok(sx_device_buffer_read(output, y));
-    sx_device_buffer_release(output);
-    for (int i = 0; i < e->n_args; i++) {
-        sx_device_buffer_release(args[i]);
-    }
-    sx_run_destroy(r);
-    sx_executable_release(e);
-    sx_platform_close(platform);
-    return y;
-}
-
 static void test_backends_dense__is_chosen_where_it_is_fast(void **state)
 {
     (void)state;
     for (size_t i = 0; i < SX_COUNT(layers); i++) {
-        int64_t n, m;
         sx_graph *g = graph_of(&layers[i]);
-        float *y = run(g, "cpu", 1, 2, 0, layers[i].kernel_name, &n);
-        float *right = run(g, "host", 1, 2, 0, NULL, &m);
-        double greatest = 0;
-        assert_int_equal(n, m);
-        for (int64_t k = 0; k < n; k++) {
-            greatest = harness_greater(greatest, fabs((double)right[k]));
-        }
-        for (int64_t k = 0; k < n; k++) {
-            assert_true(fabs((double)y[k] - (double)right[k]) <= 5e-6 * greatest);
-        }
-        sx_free(y);
-        sx_free(right);
+        equals_host(g, &(run_options){.backend = "cpu",
+                                      .threads = 1,
+                                      .batch = 2,
+                                      .frozen = true,
+                                      .kernel = layers[i].kernel_name});
         sx_graph_destroy(g);
     }
 }
@@ -329,14 +272,17 @@ static void test_backends_dense__bits_depend_on_the_example_alone(void **state)
     for (size_t i = 0; i < SX_COUNT(large); i++) {
         sx_graph *g = graph_of(&large[i]);
         int64_t all, one;
-        float *batch = run(g, "cpu", 1, EXAMPLES, 0, large[i].kernel_name, &all);
+        run_options whole = {"cpu", 1, EXAMPLES, 0, true, large[i].kernel_name};
+        float *batch = run(g, &whole, &all);
         for (int threads = 1; threads <= 3; threads++) {
             for (int64_t first = 0; first < EXAMPLES; first += 2) {
-                float *y = run(g, "cpu", threads, 1, first, large[i].kernel_name, &one);
+                const run_options single = {"cpu", threads, 1, first, true, large[i].kernel_name};
+                float *y = run(g, &single, &one);
                 assert_memory_equal(y, batch + first * one, (size_t)one * sizeof(float));
                 sx_free(y);
             }
-            float *y = run(g, "cpu", threads, EXAMPLES, 0, large[i].kernel_name, &all);
+            whole.threads = threads;
+            float *y = run(g, &whole, &all);
             assert_memory_equal(y, batch, (size_t)all * sizeof(float));
             sx_free(y);
         }

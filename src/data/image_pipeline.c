@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/args.h"
+#include "base/integer.h"
 #include "base/map.h"
 #include "base/memory.h"
 #include "data/dataset.h"
@@ -50,30 +51,9 @@ static sx_status run_image(const struct pipeline *self, const sx_map_call *call)
     return sx_preprocess_pixels(&self->pre, &pixels, random, call->worker, call->out[0].data);
 }
 
-/* The value of a scalar of any integer type. */
-static int64_t read_integer(const sx_tensor *tensor)
-{
-    switch (tensor->type.dtype) {
-    case SX_I8:
-        return *(const int8_t *)tensor->data;
-    case SX_U8:
-        return *(const uint8_t *)tensor->data;
-    case SX_I16:
-        return *(const int16_t *)tensor->data;
-    case SX_U16:
-        return *(const uint16_t *)tensor->data;
-    case SX_I32:
-        return *(const int32_t *)tensor->data;
-    case SX_U32:
-        return *(const uint32_t *)tensor->data;
-    default:
-        return *(const int64_t *)tensor->data;
-    }
-}
-
 static sx_status run_label(const struct pipeline *self, const sx_map_call *call)
 {
-    int64_t label = read_integer(&call->in[self->label]);
+    int64_t label = sx_integer_at(&call->in[self->label], 0);
     int64_t end = self->args.num_classes > 0 ? self->args.num_classes : INT32_MAX;
     if (label < 0 || label >= end) {
         return sx_error(

@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "base/checked.h"
+#include "base/integer.h"
 #include "base/memory.h"
 #include "data/sources.h"
 #include "io/idx.h"
@@ -77,28 +78,6 @@ static sx_status read_arrays(struct arrays *a, read_fn *read, const char *featur
     return SX_OK;
 }
 
-/* Element i of an integer array. */
-static int64_t integer_at(const sx_tensor *tensor, int64_t i)
-{
-    const void *data = tensor->data;
-    switch (tensor->type.dtype) {
-    case SX_U8:
-        return ((const uint8_t *)data)[i];
-    case SX_I8:
-        return ((const int8_t *)data)[i];
-    case SX_U16:
-        return ((const uint16_t *)data)[i];
-    case SX_I16:
-        return ((const int16_t *)data)[i];
-    case SX_U32:
-        return ((const uint32_t *)data)[i];
-    case SX_I32:
-        return ((const int32_t *)data)[i];
-    default:
-        return ((const int64_t *)data)[i];
-    }
-}
-
 /* Converts integer labels to int64 counted from 0; keeps others (targets of a regression). */
 static sx_status widen_labels(struct arrays *a, int label_base)
 {
@@ -112,7 +91,7 @@ static sx_status widen_labels(struct arrays *a, int label_base)
         return sx_no_memory("reading %s", a->where);
     }
     for (int64_t i = 0; i < count; i++) {
-        if (!sx_add_i64(integer_at(&a->labels, i), -(int64_t)label_base, &wide[i])) {
+        if (!sx_add_i64(sx_integer_at(&a->labels, (size_t)i), -(int64_t)label_base, &wide[i])) {
             sx_free(wide);
             return sx_error(SX_OUT_OF_RANGE, "%s: the label of example %lld is too small", a->where,
                             (long long)i);

@@ -191,6 +191,11 @@ static inline void sx_wire_append_bytes(sx_buf *out, uint32_t number, sx_bytes b
     sx_buf_append(out, bytes.data, bytes.size);
 }
 
+static inline void sx_wire_append_text(sx_buf *out, uint32_t number, const char *text)
+{
+    sx_wire_append_bytes(out, number, (sx_bytes){text, strlen(text)});
+}
+
 /* A field whose size is known only when its contents have been appended: what is appended between
  * these two calls. */
 static inline size_t sx_wire_begin(sx_buf *out, uint32_t number)

@@ -41,7 +41,7 @@ static void put_status(sx_buf *out, uint32_t number, sx_code code, const char *m
     const size_t at = sx_wire_begin(out, number);
     sx_wire_append_number(out, 1, code);
     if (message[0] != '\0') {
-        sx_wire_append_bytes(out, 2, (sx_bytes){message, strlen(message)});
+        sx_wire_append_text(out, 2, message);
     }
     sx_wire_end(out, at);
 }

@@ -129,7 +129,7 @@ static void put_error(sx_buf *out, sx_code code, const char *text)
 {
     const size_t at = sx_wire_begin(out, 7);
     sx_wire_append_number(out, 1, code);
-    sx_wire_append_bytes(out, 2, (sx_bytes){text, strlen(text)});
+    sx_wire_append_text(out, 2, text);
     sx_wire_end(out, at);
 }
 

@@ -40,13 +40,6 @@ static const sx_grpc_method calls_of_models[] = {
 
 /* ---- The other methods, which run nothing ---- */
 
-static void put_text(sx_buf *out, uint32_t number, const char *text)
-{
-    sx_wire_append_tag(out, number, SX_WIRE_BYTES);
-    sx_wire_append_varint(out, strlen(text));
-    sx_buf_puts(out, text);
-}
-
 /* The bool of a response, its field 1, which is left out if it is false. */
 static void put_flag(sx_buf *out, bool flag)
 {
@@ -107,10 +100,10 @@ static sx_status server_metadata(sx_manager *manager, sx_bytes message, sx_arena
     (void)manager;
     (void)message;
     (void)arena;
-    put_text(out, 1, SX_KSERVE_NAME);
-    put_text(out, 2, SX_VERSION);
+    sx_wire_append_text(out, 1, SX_KSERVE_NAME);
+    sx_wire_append_text(out, 2, SX_VERSION);
     for (size_t i = 0; sx_kserve_extensions[i] != NULL; i++) {
-        put_text(out, 3, sx_kserve_extensions[i]);
+        sx_wire_append_text(out, 3, sx_kserve_extensions[i]);
     }
     return SX_OK;
 }
@@ -134,15 +127,11 @@ static void put_indexed(void *user, const sx_kserve_indexed *row)
     sx_buf *out = user;
     snprintf(version, sizeof(version), "%" PRId64, row->version);
     const char *texts[] = {row->name, version, row->state, row->reason};
-    size_t size = 0;
+    const size_t at = sx_wire_begin(out, 1);
     for (size_t i = 0; i < SX_COUNT(texts); i++) {
-        size += 1 + sx_wire_varint_size(strlen(texts[i])) + strlen(texts[i]);
+        sx_wire_append_text(out, (uint32_t)i + 1, texts[i]);
     }
-    sx_wire_append_tag(out, 1, SX_WIRE_BYTES);
-    sx_wire_append_varint(out, size);
-    for (size_t i = 0; i < SX_COUNT(texts); i++) {
-        put_text(out, (uint32_t)i + 1, texts[i]);
-    }
+    sx_wire_end(out, at);
 }
 
 static sx_status repository_index(sx_manager *manager, sx_bytes message, sx_arena *arena,

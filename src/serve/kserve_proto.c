@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/integer.h"
 #include "base/memory.h"
 #include "proto/wire.h"
 #include "serve/json_scan.h"
@@ -330,102 +331,46 @@ sx_status sx_kserve_proto_read(sx_bytes message, const sx_serve_signature *signa
 
 /* ---- Answers ---- */
 
-static void put_bytes(sx_buf *out, uint32_t number, const void *data, size_t size)
-{
-    sx_wire_append_tag(out, number, SX_WIRE_BYTES);
-    sx_wire_append_varint(out, size);
-    sx_buf_append(out, data, size);
-}
-
-static void put_text(sx_buf *out, uint32_t number, const char *text)
-{
-    put_bytes(out, number, text, strlen(text));
-}
-
 static void put_version(sx_buf *out, uint32_t number, int64_t version)
 {
     char text[24];
     snprintf(text, sizeof(text), "%" PRId64, version);
-    put_text(out, number, text);
-}
-
-/* Begins a part whose size is not known yet, and leaves room for it. */
-static size_t begin_part(sx_buf *out, uint32_t number)
-{
-    sx_wire_append_tag(out, number, SX_WIRE_BYTES);
-    (void)sx_buf_extend(out, SX_WIRE_MAX_VARINT);
-    return out->size;
-}
-
-/* Ends it: writes its size and moves it there. */
-static void end_part(sx_buf *out, size_t begin)
-{
-    if (out->failed) {
-        return;
-    }
-    uint8_t head[SX_WIRE_MAX_VARINT];
-    const size_t size = out->size - begin, head_size = sx_wire_put_varint(head, size);
-    char *to = out->data + begin - SX_WIRE_MAX_VARINT;
-    memcpy(to, head, head_size);
-    memmove(to + head_size, out->data + begin, size);
-    out->size -= SX_WIRE_MAX_VARINT - head_size;
-    out->data[out->size] = '\0';
-}
-
-/* The integer of an element as its field has it: signed ones extended to 64 bits. */
-static uint64_t integer_at(const sx_tensor *tensor, size_t i)
-{
-    switch (tensor->type.dtype) {
-    case SX_I8:
-        return (uint64_t)(int64_t)((const int8_t *)tensor->data)[i];
-    case SX_I16:
-        return (uint64_t)(int64_t)((const int16_t *)tensor->data)[i];
-    case SX_I32:
-        return (uint64_t)(int64_t)((const int32_t *)tensor->data)[i];
-    case SX_U8:
-    case SX_BOOL:
-        return ((const uint8_t *)tensor->data)[i];
-    case SX_U16:
-        return ((const uint16_t *)tensor->data)[i];
-    case SX_U32:
-        return ((const uint32_t *)tensor->data)[i];
-    default: /* of 8 bytes */
-        return ((const uint64_t *)tensor->data)[i];
-    }
+    sx_wire_append_text(out, number, text);
 }
 
 static void put_contents(sx_buf *out, const sx_tensor *tensor, const struct contents_row *row)
 {
     const size_t elems = (size_t)sx_type_elems(&tensor->type);
-    const size_t contents = begin_part(out, 5);
+    const size_t contents = sx_wire_begin(out, 5);
     if (row->type == SX_WIRE_BYTES) {
         for (size_t i = 0; i < elems; i++) {
             const sx_bytes value = ((const sx_bytes *)tensor->data)[i];
-            put_bytes(out, row->field, value.data, value.size);
+            sx_wire_append_bytes(out, row->field, value);
         }
     } else if (row->type != SX_WIRE_VARINT) {
-        put_bytes(out, row->field, tensor->data, elems * sx_dtype_bytes(tensor->type.dtype));
+        sx_wire_append_bytes(out, row->field,
+                             (sx_bytes){tensor->data, elems * sx_dtype_bytes(tensor->type.dtype)});
     } else {
-        const size_t values = begin_part(out, row->field);
+        const size_t values = sx_wire_begin(out, row->field);
         for (size_t i = 0; i < elems; i++) {
-            sx_wire_append_varint(out, integer_at(tensor, i));
+            sx_wire_append_varint(out, (uint64_t)sx_integer_at(tensor, i));
         }
-        end_part(out, values);
+        sx_wire_end(out, values);
     }
-    end_part(out, contents);
+    sx_wire_end(out, contents);
 }
 
 /* TensorMetadata, and the head of an InferOutputTensor: name 1, datatype 2, shape 3. */
 static void put_type(sx_buf *out, const char *name, const char *datatype, const int64_t *dims,
                      int rank)
 {
-    put_text(out, 1, name);
-    put_text(out, 2, datatype);
-    const size_t shape = begin_part(out, 3);
+    sx_wire_append_text(out, 1, name);
+    sx_wire_append_text(out, 2, datatype);
+    const size_t shape = sx_wire_begin(out, 3);
     for (int i = 0; i < rank; i++) {
         sx_wire_append_varint(out, (uint64_t)SX_MAX(dims[i], (int64_t)-1));
     }
-    end_part(out, shape);
+    sx_wire_end(out, shape);
 }
 
 sx_status sx_kserve_proto_print(const sx_kserve_request *request, const sx_tensor *outputs,
@@ -441,24 +386,23 @@ sx_status sx_kserve_proto_print(const sx_kserve_request *request, const sx_tenso
         }
         raw = raw || contents_of(outputs[index].type.dtype) == NULL;
     }
-    put_text(out, 1, model);
+    sx_wire_append_text(out, 1, model);
     put_version(out, 2, version);
-    put_bytes(out, 3, request->id.data, request->id.size);
+    sx_wire_append_bytes(out, 3, request->id);
     for (size_t i = 0; i < request->output_count; i++) {
         const size_t index = request->outputs[i].index;
         const sx_type *type = &outputs[index].type;
-        const size_t output = begin_part(out, 5);
+        const size_t output = sx_wire_begin(out, 5);
         put_type(out, request->signature->outputs[index].name, sx_kserve_datatype(type->dtype),
                  type->dims, type->rank);
         if (!raw) {
             put_contents(out, &outputs[index], contents_of(type->dtype));
         }
-        end_part(out, output);
+        sx_wire_end(out, output);
     }
     for (size_t i = 0; raw && i < request->output_count; i++) {
         const sx_tensor *tensor = &outputs[request->outputs[i].index];
-        sx_wire_append_tag(out, 6, SX_WIRE_BYTES);
-        sx_wire_append_varint(out, sx_kserve_raw_size(tensor));
+        sx_wire_append_head(out, 6, sx_kserve_raw_size(tensor));
         sx_kserve_print_raw(tensor, out);
     }
     return sx_buf_status(out);
@@ -469,22 +413,22 @@ static void put_tensors(sx_buf *out, uint32_t number, const sx_serve_tensor *ten
     const int64_t any = -1; /* of unknown rank: the protocol has no word for it */
     for (size_t i = 0; i < count; i++) {
         const char *datatype = sx_kserve_datatype(tensors[i].type.dtype);
-        const size_t tensor = begin_part(out, number);
+        const size_t tensor = sx_wire_begin(out, number);
         put_type(out, tensors[i].name, datatype != NULL ? datatype : "",
                  tensors[i].unknown_rank ? &any : tensors[i].type.dims,
                  tensors[i].unknown_rank ? 1 : tensors[i].type.rank);
-        end_part(out, tensor);
+        sx_wire_end(out, tensor);
     }
 }
 
 void sx_kserve_proto_print_model(const char *model, const int64_t *versions, size_t version_count,
                                  const sx_serve_signature *signature, sx_buf *out)
 {
-    put_text(out, 1, model);
+    sx_wire_append_text(out, 1, model);
     for (size_t i = 0; i < version_count; i++) {
         put_version(out, 2, versions[i]);
     }
-    put_text(out, 3, "tensorflow_savedmodel");
+    sx_wire_append_text(out, 3, "tensorflow_savedmodel");
     if (signature != NULL) {
         put_tensors(out, 4, signature->inputs, signature->input_count);
         put_tensors(out, 5, signature->outputs, signature->output_count);

@@ -32,7 +32,7 @@ sx_status sx_metadata_request_check(sx_bytes request)
 static void put_text(sx_buf *out, uint32_t number, const char *text)
 {
     if (text != NULL && text[0] != '\0') {
-        sx_wire_append_bytes(out, number, (sx_bytes){text, strlen(text)});
+        sx_wire_append_text(out, number, text);
     }
 }
 

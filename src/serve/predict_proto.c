@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/integer.h"
 #include "base/memory.h"
 #include "proto/tensor_value.h"
 #include "proto/wire.h"
@@ -562,30 +563,6 @@ sx_status sx_predict_proto_read(sx_bytes message, const sx_predict_spec *spec,
 
 /* ---- Responses ---- */
 
-/* The integer of an element as its field has it: signed ones extended to 64 bits. */
-static uint64_t integer_at(const sx_tensor *tensor, size_t i)
-{
-    switch (tensor->type.dtype) {
-    case SX_I8:
-        return (uint64_t)(int64_t)((const int8_t *)tensor->data)[i];
-    case SX_I16:
-        return (uint64_t)(int64_t)((const int16_t *)tensor->data)[i];
-    case SX_I32:
-        return (uint64_t)(int64_t)((const int32_t *)tensor->data)[i];
-    case SX_U8:
-    case SX_BOOL:
-        return ((const uint8_t *)tensor->data)[i];
-    case SX_U16:
-    case SX_F16:
-    case SX_BF16:
-        return ((const uint16_t *)tensor->data)[i];
-    case SX_U32:
-        return ((const uint32_t *)tensor->data)[i];
-    default: /* of 8 bytes */
-        return ((const uint64_t *)tensor->data)[i];
-    }
-}
-
 /* The sizes of the parts of a TensorProto, which precede them. */
 struct sizes {
     size_t elems, shape, values, tensor;
@@ -614,7 +591,7 @@ static size_t values_size(const sx_tensor *tensor, const struct values_row *row,
         size += sx_wire_field_size(row->field, ((const sx_bytes *)tensor->data)[i].size);
     }
     for (size_t i = 0; row->type == SX_WIRE_VARINT && i < elems; i++) {
-        size += sx_wire_varint_size(integer_at(tensor, i));
+        size += sx_wire_varint_size((uint64_t)sx_integer_at(tensor, i));
     }
     return row->type == SX_WIRE_FIXED32 || row->type == SX_WIRE_FIXED64
                ? elems * sx_dtype_bytes(tensor->type.dtype)
@@ -674,7 +651,7 @@ static void put_values(sx_buf *out, const sx_tensor *tensor, const struct values
     }
     uint8_t *at = sx_buf_extend(out, sizes->values);
     for (size_t i = 0; at != NULL && i < sizes->elems; i++) {
-        at += sx_wire_put_varint(at, integer_at(tensor, i));
+        at += sx_wire_put_varint(at, (uint64_t)sx_integer_at(tensor, i));
     }
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/integer.h"
 #include "base/memory.h"
 #include "data/image_pipeline.h"
 #include "data/relabel.h"
@@ -267,18 +268,6 @@ void sx_feed_deinit(sx_feed *input)
 
 /* ---- Running ---- */
 
-int64_t sx_feed_integer(const sx_tensor *t, int64_t i)
-{
-    switch (t->type.dtype) {
-    case SX_U8:
-        return ((const uint8_t *)t->data)[i];
-    case SX_I32:
-        return ((const int32_t *)t->data)[i];
-    default:
-        return ((const int64_t *)t->data)[i];
-    }
-}
-
 static sx_status bad_integer(const sx_feed *input, int i, int64_t value, int64_t record)
 {
     char name[512];
@@ -300,7 +289,7 @@ static sx_status convert(sx_feed *input, int i, const struct sx_batch_data *batc
     int64_t low = column->is_class ? 0 : INT32_MIN;
     int64_t high = column->is_class && input->classes > 0 ? input->classes - 1 : INT32_MAX;
     for (int64_t k = 0; k < batch->size * per_example; k++) {
-        int64_t value = sx_feed_integer(t, k);
+        int64_t value = sx_integer_at(t, (size_t)k);
         if (value < low || value > high) {
             return bad_integer(input, i, value, batch->ids[k / per_example]);
         }

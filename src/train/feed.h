@@ -53,8 +53,6 @@ static inline bool sx_feed_converts(sx_dtype dtype)
 {
     return dtype == SX_I64 || dtype == SX_U8;
 }
-/* Element `i` of integers of these types, or of int32. */
-int64_t sx_feed_integer(const sx_tensor *t, int64_t i);
 
 /* `data` is borrowed (the input retains what it needs).
  * Errors: those of misfit.h. */

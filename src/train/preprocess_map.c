@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/integer.h"
 #include "base/map.h"
 #include "base/memory.h"
 #include "graph/interpret.h"
@@ -39,7 +40,7 @@ static sx_status convert(const sx_map_call *call, const sx_tensor *in, const cha
         return sx_no_memory("for preprocessing");
     }
     for (int64_t i = 0; i < n; i++) {
-        const int64_t value = sx_feed_integer(in, i);
+        const int64_t value = sx_integer_at(in, (size_t)i);
         if (value < INT32_MIN || value > INT32_MAX) {
             return sx_error(SX_INVALID_ARGUMENT, "\"%s\" is %" PRId64 ", which is not an int32",
                             name, value);

@@ -625,7 +625,7 @@ static void run_sharded(cpu_run *r, const sx_cpu_stage *stage, int worker)
     const sx_cpu_plan *p = plan_of(r);
     for (int shard = worker; shard < p->shards; shard += r->workers) {
         sx_cpu_call call = call_of(r, shard);
-        const sx_cpu_step *steps = p->steps[shard < p->larger ? 0 : 1];
+        const sx_cpu_step *steps = steps_of(p, stage, shard);
         for (int i = stage->first; i < stage->first + stage->count; i++) {
             call.end = steps[i].range;
             if (!steps[i].once) {

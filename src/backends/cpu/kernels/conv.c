@@ -491,6 +491,15 @@ int64_t sx_cpu_conv_piece_rows(const sx_conv_geometry *g)
     return SX_MIN(SX_MAX(sx_cpu_conv_piece_bytes(g->c * g->o) / row_bytes, 1), product_rows(g));
 }
 
+int64_t sx_cpu_block_rows(int64_t rows, int64_t most, int64_t panels, int workers)
+{
+    int64_t blocks = SX_MAX((rows + most - 1) / most, 1);
+    while (blocks * panels % workers != 0 && blocks < rows) {
+        blocks++;
+    }
+    return (rows + blocks - 1) / blocks;
+}
+
 /* scratch: a piece of x, then one of dy, in float32 */
 typedef struct product {
     const sx_cpu_vec *vec;

@@ -27,6 +27,9 @@ int64_t sx_cpu_conv_piece_bytes(int64_t filter_elems);
 bool sx_cpu_conv_is_product(const sx_conv_geometry *g);
 /* The rows of that product that are widened and multiplied at a time. */
 int64_t sx_cpu_conv_piece_rows(const sx_conv_geometry *g);
+/* The rows of a block, if `rows` are divided into blocks of at most `most`, as equal as they can
+ * be: as many as give each worker the same number of blocks by panels. */
+int64_t sx_cpu_block_rows(int64_t rows, int64_t most, int64_t panels, int workers);
 /* Sets the step's state, a slot of the primitive that step->data begins with. */
 void sx_cpu_use_slots(sx_cpu_step *step);
 /* sx_cpu_own() of a primitive. */

@@ -62,19 +62,6 @@ static void run_dense(const sx_cpu_step *step, const sx_cpu_call *call)
                   call->begin / SX_CPU_SPLIT, call->end / SX_CPU_SPLIT);
 }
 
-/* As many as leave BLOCK_BYTES to each, and equal parts to the workers. */
-static int64_t blocks_of(const sx_vec_dense *d, int workers)
-{
-    const int64_t row_bytes = d->k * (int64_t)sizeof(float);
-    const int64_t rows = SX_MAX(BLOCK_BYTES / row_bytes, (int64_t)LEAST_ROWS);
-    int64_t blocks = SX_MAX((d->m + rows - 1) / rows, 1);
-    while (blocks * d->panels % workers != 0 && blocks < d->m) {
-        blocks++;
-    }
-    const int64_t each = (d->m + blocks - 1) / blocks;
-    return each > 0 ? (d->m + each - 1) / each : 0;
-}
-
 sx_status sx_cpu_prepare_dense(const sx_cpu_site *site, sx_cpu_step *step)
 {
     const sx_dnn_act act = sx_cpu_act_of(site->nodes[0]);
@@ -93,8 +80,10 @@ sx_status sx_cpu_prepare_dense(const sx_cpu_site *site, sx_cpu_step *step)
                               .low = act == SX_DNN_PLAIN ? -INFINITY : 0,
                               .high = act == SX_DNN_RELU6 ? 6 : INFINITY,
                               .swish = act == SX_DNN_SWISH};
-    const int64_t blocks = blocks_of(&d->shape, workers);
-    d->shape.block = blocks > 0 ? (d->shape.m + blocks - 1) / blocks : 0;
+    const int64_t most = SX_MAX(BLOCK_BYTES / (k * (int64_t)sizeof(float)), (int64_t)LEAST_ROWS);
+    const int64_t block = sx_cpu_block_rows(d->shape.m, most, d->shape.panels, workers);
+    const int64_t blocks = block > 0 ? (d->shape.m + block - 1) / block : 0;
+    d->shape.block = block;
     if (site->n_in < 3) {
         d->zeros = sx_arena_array(&site->plan->arena, n + 1, float);
         if (d->zeros == NULL) {

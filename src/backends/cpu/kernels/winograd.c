@@ -190,17 +190,7 @@ static void run_packing(const sx_cpu_step *step, const sx_cpu_call *call)
 
 /* ---- Preparing ---- */
 
-/* Into blocks of about 32 tiles, as equal as they can be. */
-static int64_t blocks_of(int64_t tiles, int64_t panels, int workers)
-{
-    enum { TILES = 36 };
-    int64_t blocks = SX_MAX((tiles + TILES - 1) / TILES, 1);
-    while (blocks * panels % workers != 0 && blocks < tiles) {
-        blocks++;
-    }
-    const int64_t each = (tiles + blocks - 1) / SX_MAX(blocks, 1);
-    return each > 0 ? (tiles + each - 1) / each : 0;
-}
+enum { BLOCK_TILES = 36 };
 
 static void describe(const sx_conv_geometry *g, int tile, sx_vec_winograd *shape)
 {
@@ -246,8 +236,9 @@ sx_status sx_cpu_prepare_winograd(const sx_cpu_site *site, const sx_node *n, int
     d->shape.high = act == SX_DNN_RELU6 ? 6 : INFINITY;
     const int64_t tiles = g.n * d->shape.tiles_h * d->shape.tiles_w;
     const int64_t panels = (g.o + d->vec->winograd_width - 1) / d->vec->winograd_width;
-    const int64_t blocks = blocks_of(tiles, panels, workers);
-    d->shape.block = blocks > 0 ? (tiles + blocks - 1) / blocks : 0;
+    const int64_t block = sx_cpu_block_rows(tiles, BLOCK_TILES, panels, workers);
+    const int64_t blocks = block > 0 ? (tiles + block - 1) / block : 0;
+    d->shape.block = block;
     d->scratch = sx_cpu_round_up(d->vec->winograd_scratch(&d->shape) * float_bytes) / float_bytes;
     const int64_t packed_bytes = d->vec->winograd_packed(&d->shape) * float_bytes;
     step->data = d;
@@ -290,9 +281,6 @@ static void run_filter(const sx_cpu_step *step, const sx_cpu_call *call)
 sx_status sx_cpu_prepare_winograd_filter(const sx_cpu_site *site, const sx_node *n, int tile,
                                          sx_cpu_step *step)
 {
-    enum {
-        TILES = 36
-    }; /* at least; more if the sums, which each block reads and writes, are many */
     sx_conv_geometry g;
     winograd_data *d = sx_cpu_new(site, winograd_data);
     if (d == NULL) {
@@ -302,9 +290,9 @@ sx_status sx_cpu_prepare_winograd_filter(const sx_cpu_site *site, const sx_node 
     d->vec = site->vec;
     describe(&g, tile, &d->shape);
     const int64_t tiles = SX_MAX(g.n * d->shape.tiles_h * d->shape.tiles_w, 1);
-    const int64_t most = SX_MAX(g.c * g.o / (g.c + g.o), (int64_t)TILES);
-    const int64_t blocks = (tiles + most - 1) / most;
-    d->shape.block = (tiles + blocks - 1) / blocks;
+    /* Larger blocks if the sums, which each block reads and writes, are many. */
+    const int64_t most = SX_MAX(g.c * g.o / (g.c + g.o), (int64_t)BLOCK_TILES);
+    d->shape.block = sx_cpu_block_rows(tiles, most, 1, 1);
     step->data = d;
     step->run = run_filter;
     step->scratch_bytes = d->vec->winograd_filter_scratch(&d->shape) * (int64_t)sizeof(float);

@@ -1,17 +1,11 @@
-/* Imports complex numbers as two tensors, the real and the imaginary parts, and Fourier transforms
- * as products with matrices: a graph has no complex values. What moves, adds or sums is imported
- * once for each part. */
+/* Imports complex numbers as two tensors, the real and the imaginary parts: a graph has no complex
+ * values. What moves, adds or sums is imported once for each part. */
 #include <math.h>
 #include <string.h>
 
 #include <sextant/complex.h>
 
-#include "graph/host.h"
-#include "savedmodel/import_library_ops.h"
-
-typedef struct parts {
-    sx_value re, im;
-} parts;
+#include "savedmodel/import_library_complex.h"
 
 static bool is_complex_type(int64_t dtype)
 {
@@ -23,17 +17,17 @@ static sx_dtype part_of(int64_t dtype)
     return dtype == SX_C64 ? SX_F32 : SX_F64;
 }
 
-static void set_parts(const sx_tf_op_node *x, int output, parts y)
+void sx_tf_set_parts(const sx_tf_op_node *x, int output, sx_tf_parts y)
 {
     x->n->out[output] = (sx_tf_thing){.kind = SX_TF_COMPLEX, .parts = {y.re, y.im}};
 }
 
-static sx_status read_parts(const sx_tf_op_node *x, int i, parts *out)
+sx_status sx_tf_read_parts(const sx_tf_op_node *x, int i, sx_tf_parts *out)
 {
     if (i >= x->n->n_in || x->n->in[i].kind != SX_TF_COMPLEX) {
         return sx_error(SX_DATA_LOSS, "input %d is not complex", i);
     }
-    *out = (parts){x->n->in[i].parts[0], x->n->in[i].parts[1]};
+    *out = (sx_tf_parts){x->n->in[i].parts[0], x->n->in[i].parts[1]};
     return SX_OK;
 }
 
@@ -75,7 +69,7 @@ static sx_status import_each_part(const sx_tf_op_node *x)
     }
     for (int k = 0; k < x->n->n_out; k++) {
         if (of[0].out[k].kind == SX_TF_VALUE && of[1].out[k].kind == SX_TF_VALUE) {
-            set_parts(x, k, (parts){of[0].out[k].value, of[1].out[k].value});
+            sx_tf_set_parts(x, k, (sx_tf_parts){of[0].out[k].value, of[1].out[k].value});
         }
     }
     return SX_OK;
@@ -90,9 +84,8 @@ static sx_status import_same(const sx_tf_op_node *x)
 
 /* ---- Arithmetic ---- */
 
-/* a b + sign c d */
-static sx_status sum_of_products(const sx_tf_op_node *x, sx_value a, sx_value b, int sign,
-                                 sx_value c, sx_value d, sx_value *out)
+sx_status sx_tf_sum_of_products(const sx_tf_op_node *x, sx_value a, sx_value b, int sign,
+                                sx_value c, sx_value d, sx_value *out)
 {
     sx_value first = SX_NO_VALUE, second = SX_NO_VALUE;
     SX_TF_BUILD(x, &first, mul, NULL, a, b);
@@ -101,48 +94,49 @@ static sx_status sum_of_products(const sx_tf_op_node *x, sx_value a, sx_value b,
     return sx_tf_build(x, sign > 0 ? &sx_op_add : &sx_op_sub, NULL, out, 2, both);
 }
 
-static sx_status multiply(const sx_tf_op_node *x, parts a, parts b, parts *out)
+static sx_status multiply(const sx_tf_op_node *x, sx_tf_parts a, sx_tf_parts b, sx_tf_parts *out)
 {
-    SX_TRY(sum_of_products(x, a.re, b.re, -1, a.im, b.im, &out->re));
-    return sum_of_products(x, a.re, b.im, 1, a.im, b.re, &out->im);
+    SX_TRY(sx_tf_sum_of_products(x, a.re, b.re, -1, a.im, b.im, &out->re));
+    return sx_tf_sum_of_products(x, a.re, b.im, 1, a.im, b.re, &out->im);
 }
 
 static sx_status import_mul(const sx_tf_op_node *x)
 {
     const bool square = strcmp(x->n->node->op, "Square") == 0;
-    parts a = {SX_NO_VALUE, SX_NO_VALUE}, b = a, y = a;
-    SX_TRY(read_parts(x, 0, &a));
-    SX_TRY(read_parts(x, square ? 0 : 1, &b));
+    sx_tf_parts a = {SX_NO_VALUE, SX_NO_VALUE}, b = a, y = a;
+    SX_TRY(sx_tf_read_parts(x, 0, &a));
+    SX_TRY(sx_tf_read_parts(x, square ? 0 : 1, &b));
     SX_TRY(multiply(x, a, b, &y));
-    set_parts(x, 0, y);
+    sx_tf_set_parts(x, 0, y);
     return SX_OK;
 }
 
 /* a conj(b) / |b|^2; DivNoNan: 0 where b is 0 */
-static sx_status divide(const sx_tf_op_node *x, parts a, parts b, bool no_nan, parts *out)
+static sx_status divide(const sx_tf_op_node *x, sx_tf_parts a, sx_tf_parts b, bool no_nan,
+                        sx_tf_parts *out)
 {
     const sx_op_def *div = no_nan ? &sx_op_div_no_nan : &sx_op_div;
     sx_value norm = SX_NO_VALUE;
-    SX_TRY(sum_of_products(x, b.re, b.re, 1, b.im, b.im, &norm));
-    SX_TRY(sum_of_products(x, a.re, b.re, 1, a.im, b.im, &out->re));
-    SX_TRY(sum_of_products(x, a.im, b.re, -1, a.re, b.im, &out->im));
+    SX_TRY(sx_tf_sum_of_products(x, b.re, b.re, 1, b.im, b.im, &norm));
+    SX_TRY(sx_tf_sum_of_products(x, a.re, b.re, 1, a.im, b.im, &out->re));
+    SX_TRY(sx_tf_sum_of_products(x, a.im, b.re, -1, a.re, b.im, &out->im));
     SX_TRY(two(x, div, out->re, norm, &out->re));
     return two(x, div, out->im, norm, &out->im);
 }
 
 static sx_status import_div(const sx_tf_op_node *x)
 {
-    parts a = {SX_NO_VALUE, SX_NO_VALUE}, b = a, y = a;
-    SX_TRY(read_parts(x, 0, &a));
-    SX_TRY(read_parts(x, 1, &b));
+    sx_tf_parts a = {SX_NO_VALUE, SX_NO_VALUE}, b = a, y = a;
+    SX_TRY(sx_tf_read_parts(x, 0, &a));
+    SX_TRY(sx_tf_read_parts(x, 1, &b));
     SX_TRY(divide(x, a, b, strcmp(x->n->node->op, "DivNoNan") == 0, &y));
-    set_parts(x, 0, y);
+    sx_tf_set_parts(x, 0, y);
     return SX_OK;
 }
 
-static sx_status reciprocal(const sx_tf_op_node *x, parts a, parts *out)
+static sx_status reciprocal(const sx_tf_op_node *x, sx_tf_parts a, sx_tf_parts *out)
 {
-    parts unit = {SX_NO_VALUE, SX_NO_VALUE};
+    sx_tf_parts unit = {SX_NO_VALUE, SX_NO_VALUE};
     const sx_dtype dtype = sx_type_of_value(x->b, a.re).dtype;
     SX_TRY(sx_tf_number(x, dtype, 1, &unit.re));
     SX_TRY(sx_tf_number(x, dtype, 0, &unit.im));
@@ -152,10 +146,10 @@ static sx_status reciprocal(const sx_tf_op_node *x, parts a, parts *out)
 /* Both parts are equal. */
 static sx_status import_equal(const sx_tf_op_node *x)
 {
-    parts a = {SX_NO_VALUE, SX_NO_VALUE}, b = a;
+    sx_tf_parts a = {SX_NO_VALUE, SX_NO_VALUE}, b = a;
     sx_value re = SX_NO_VALUE, im = SX_NO_VALUE, y = SX_NO_VALUE;
-    SX_TRY(read_parts(x, 0, &a));
-    SX_TRY(read_parts(x, 1, &b));
+    SX_TRY(sx_tf_read_parts(x, 0, &a));
+    SX_TRY(sx_tf_read_parts(x, 1, &b));
     SX_TF_BUILD(x, &re, equal, NULL, a.re, b.re);
     SX_TF_BUILD(x, &im, equal, NULL, a.im, b.im);
     SX_TF_BUILD(x, &y, logical_and, NULL, re, im);
@@ -169,7 +163,7 @@ static sx_status import_equal(const sx_tf_op_node *x)
 /* ---- Functions ---- */
 
 /* e^re (cos im + i sin im) */
-static sx_status exponential(const sx_tf_op_node *x, parts a, parts *out)
+static sx_status exponential(const sx_tf_op_node *x, sx_tf_parts a, sx_tf_parts *out)
 {
     sx_value size = SX_NO_VALUE;
     SX_TF_BUILD(x, &size, exp, NULL, a.re);
@@ -181,19 +175,19 @@ static sx_status exponential(const sx_tf_op_node *x, parts a, parts *out)
 }
 
 /* log |a| + i angle */
-static sx_status logarithm(const sx_tf_op_node *x, parts a, parts *out)
+static sx_status logarithm(const sx_tf_op_node *x, sx_tf_parts a, sx_tf_parts *out)
 {
-    SX_TRY(sum_of_products(x, a.re, a.re, 1, a.im, a.im, &out->re));
+    SX_TRY(sx_tf_sum_of_products(x, a.re, a.re, 1, a.im, a.im, &out->re));
     SX_TF_BUILD(x, &out->re, log, NULL, out->re);
     SX_TRY(sx_tf_with_number(x, &sx_op_mul, out->re, 0.5, &out->re));
     return two(x, &sx_op_atan2, a.im, a.re, &out->im);
 }
 
 /* With t = sqrt((|a| + |re|) / 2): t + i im/2t to the right of 0, |im|/2t +- i t to its left. */
-static sx_status square_root(const sx_tf_op_node *x, parts a, parts *out)
+static sx_status square_root(const sx_tf_op_node *x, sx_tf_parts a, sx_tf_parts *out)
 {
     sx_value size, t, u, both, minus, left, below;
-    SX_TRY(sum_of_products(x, a.re, a.re, 1, a.im, a.im, &size));
+    SX_TRY(sx_tf_sum_of_products(x, a.re, a.re, 1, a.im, a.im, &size));
     SX_TF_BUILD(x, &size, sqrt, NULL, size);
     SX_TF_BUILD(x, &t, abs, NULL, a.re);
     SX_TF_BUILD(x, &t, add, NULL, size, t);
@@ -212,8 +206,8 @@ static sx_status square_root(const sx_tf_op_node *x, parts a, parts *out)
 }
 
 /* (f(re) g(im)) + i sign (h(re) k(im)) */
-static sx_status product_of_functions(const sx_tf_op_node *x, parts a, const sx_op_def *const f[4],
-                                      int sign, parts *out)
+static sx_status product_of_functions(const sx_tf_op_node *x, sx_tf_parts a,
+                                      const sx_op_def *const f[4], int sign, sx_tf_parts *out)
 {
     sx_value v[4];
     for (int i = 0; i < 4; i++) {
@@ -225,7 +219,7 @@ static sx_status product_of_functions(const sx_tf_op_node *x, parts a, const sx_
 }
 
 /* (sinh 2re + i sin 2im) / (cosh 2re + cos 2im); it is +-1 long before re is 20. */
-static sx_status hyperbolic_tangent(const sx_tf_op_node *x, parts a, parts *out)
+static sx_status hyperbolic_tangent(const sx_tf_op_node *x, sx_tf_parts a, sx_tf_parts *out)
 {
     sx_value re, im, over, cosine;
     SX_TRY(sx_tf_with_number(x, &sx_op_minimum, a.re, 20, &re));
@@ -252,8 +246,8 @@ static sx_status import_function(const sx_tf_op_node *x)
                                   *const cosh[] = {&sx_op_cosh, &sx_op_cos, &sx_op_sinh,
                                                    &sx_op_sin};
     const char *op = x->n->node->op;
-    parts a = {SX_NO_VALUE, SX_NO_VALUE}, y = a;
-    SX_TRY(read_parts(x, 0, &a));
+    sx_tf_parts a = {SX_NO_VALUE, SX_NO_VALUE}, y = a;
+    SX_TRY(sx_tf_read_parts(x, 0, &a));
     if (strcmp(op, "Exp") == 0) {
         SX_TRY(exponential(x, a, &y));
     } else if (strcmp(op, "Expm1") == 0) {
@@ -282,7 +276,7 @@ static sx_status import_function(const sx_tf_op_node *x)
     } else if (strcmp(op, "Tanh") == 0) {
         SX_TRY(hyperbolic_tangent(x, a, &y));
     } else if (strcmp(op, "Tan") == 0) { /* -i tanh(i a) */
-        parts turned = {SX_NO_VALUE, a.re};
+        sx_tf_parts turned = {SX_NO_VALUE, a.re};
         SX_TF_BUILD(x, &turned.re, neg, NULL, a.im);
         SX_TRY(hyperbolic_tangent(x, turned, &turned));
         y.re = turned.im;
@@ -297,20 +291,20 @@ static sx_status import_function(const sx_tf_op_node *x)
     } else {
         return sx_tf_unsupported("it reads complex numbers");
     }
-    set_parts(x, 0, y);
+    sx_tf_set_parts(x, 0, y);
     return SX_OK;
 }
 
 /* e^(b log a); of a = 0 it is 1 if b is 0, else 0. */
 static sx_status import_pow(const sx_tf_op_node *x)
 {
-    parts a = {SX_NO_VALUE, SX_NO_VALUE}, b = a, y = a;
+    sx_tf_parts a = {SX_NO_VALUE, SX_NO_VALUE}, b = a, y = a;
     sx_value is_zero, b_size, b_zero, unit, zero;
-    SX_TRY(read_parts(x, 0, &a));
-    SX_TRY(read_parts(x, 1, &b));
-    SX_TRY(sum_of_products(x, a.re, a.re, 1, a.im, a.im, &is_zero));
+    SX_TRY(sx_tf_read_parts(x, 0, &a));
+    SX_TRY(sx_tf_read_parts(x, 1, &b));
+    SX_TRY(sx_tf_sum_of_products(x, a.re, a.re, 1, a.im, a.im, &is_zero));
     SX_TRY(sx_tf_with_number(x, &sx_op_equal, is_zero, 0, &is_zero));
-    SX_TRY(sum_of_products(x, b.re, b.re, 1, b.im, b.im, &b_size));
+    SX_TRY(sx_tf_sum_of_products(x, b.re, b.re, 1, b.im, b.im, &b_size));
     SX_TRY(sx_tf_with_number(x, &sx_op_equal, b_size, 0, &b_zero));
     SX_TRY(sx_tf_number(x, sx_type_of_value(x->b, a.re).dtype, 0, &zero));
     SX_TF_BUILD(x, &unit, cast, (&(sx_cast_attrs){sx_type_of_value(x->b, a.re).dtype}), b_zero);
@@ -319,7 +313,7 @@ static sx_status import_pow(const sx_tf_op_node *x)
     SX_TRY(exponential(x, y, &y));
     SX_TF_BUILD(x, &y.re, select, NULL, is_zero, unit, y.re);
     SX_TF_BUILD(x, &y.im, select, NULL, is_zero, zero, y.im);
-    set_parts(x, 0, y);
+    sx_tf_set_parts(x, 0, y);
     return SX_OK;
 }
 
@@ -328,13 +322,13 @@ static sx_status import_pow(const sx_tf_op_node *x)
 /* The product of the sizes, and the sum of the angles. */
 static sx_status import_prod(const sx_tf_op_node *x)
 {
-    parts a = {SX_NO_VALUE, SX_NO_VALUE}, y = a;
+    sx_tf_parts a = {SX_NO_VALUE, SX_NO_VALUE}, y = a;
     sx_value size, angle;
-    SX_TRY(read_parts(x, 0, &a));
+    SX_TRY(sx_tf_read_parts(x, 0, &a));
     const sx_cast_attrs wide = {SX_F64}, back = {sx_type_of_value(x->b, a.re).dtype};
     SX_TF_BUILD(x, &a.re, cast, &wide, a.re);
     SX_TF_BUILD(x, &a.im, cast, &wide, a.im);
-    SX_TRY(sum_of_products(x, a.re, a.re, 1, a.im, a.im, &size));
+    SX_TRY(sx_tf_sum_of_products(x, a.re, a.re, 1, a.im, a.im, &size));
     SX_TF_BUILD(x, &size, sqrt, NULL, size);
     SX_TF_BUILD(x, &angle, atan2, NULL, a.im, a.re);
     SX_TRY(sx_tf_import_as(x, "Prod", &size, 1, &size));
@@ -345,7 +339,7 @@ static sx_status import_prod(const sx_tf_op_node *x)
     SX_TF_BUILD(x, &y.im, mul, NULL, y.im, size);
     SX_TF_BUILD(x, &y.re, cast, &back, y.re);
     SX_TF_BUILD(x, &y.im, cast, &back, y.im);
-    set_parts(x, 0, y);
+    sx_tf_set_parts(x, 0, y);
     return SX_OK;
 }
 
@@ -354,13 +348,13 @@ static sx_status import_prod(const sx_tf_op_node *x)
 static sx_status import_matmul(const sx_tf_op_node *x)
 {
     const char *op = x->n->node->op;
-    parts a = {SX_NO_VALUE, SX_NO_VALUE}, b = a, y = a;
+    sx_tf_parts a = {SX_NO_VALUE, SX_NO_VALUE}, b = a, y = a;
     sx_value both[4];
     if (x->n->n_in == 1) {
         return import_each_part(x);
     }
-    SX_TRY(read_parts(x, 0, &a));
-    SX_TRY(read_parts(x, 1, &b));
+    SX_TRY(sx_tf_read_parts(x, 0, &a));
+    SX_TRY(sx_tf_read_parts(x, 1, &b));
     if (sx_tf_read_bool(&x->tf.head, "adj_x", false)) {
         SX_TF_BUILD(x, &a.im, neg, NULL, a.im);
     }
@@ -373,18 +367,18 @@ static sx_status import_matmul(const sx_tf_op_node *x)
     }
     SX_TF_BUILD(x, &y.re, sub, NULL, both[0], both[3]);
     SX_TF_BUILD(x, &y.im, add, NULL, both[1], both[2]);
-    set_parts(x, 0, y);
+    sx_tf_set_parts(x, 0, y);
     return SX_OK;
 }
 
 static sx_status import_conjugate_transpose(const sx_tf_op_node *x)
 {
-    parts a = {SX_NO_VALUE, SX_NO_VALUE};
-    SX_TRY(read_parts(x, 0, &a));
+    sx_tf_parts a = {SX_NO_VALUE, SX_NO_VALUE};
+    SX_TRY(sx_tf_read_parts(x, 0, &a));
     SX_TF_BUILD(x, &a.im, neg, NULL, a.im);
     SX_TRY(sx_tf_import_as(x, "Transpose", &a.re, 1, &a.re));
     SX_TRY(sx_tf_import_as(x, "Transpose", &a.im, 1, &a.im));
-    set_parts(x, 0, a);
+    sx_tf_set_parts(x, 0, a);
     return SX_OK;
 }
 
@@ -409,9 +403,9 @@ static sx_status half_of_rows(const sx_tf_op_node *x, sx_value v, int half, sx_v
 static sx_status import_inverse(const sx_tf_op_node *x)
 {
     const bool solves = x->n->n_in == 2;
-    parts a = {SX_NO_VALUE, SX_NO_VALUE}, b = a, y = a;
+    sx_tf_parts a = {SX_NO_VALUE, SX_NO_VALUE}, b = a, y = a;
     sx_value minus, rows[2], in[2], all;
-    SX_TRY(read_parts(x, 0, &a));
+    SX_TRY(sx_tf_read_parts(x, 0, &a));
     const int rank = sx_type_of_value(x->b, a.re).rank;
     if (rank < 2 || rank >= SX_MAX_RANK) {
         return sx_tf_unsupported("complex matrices of unknown rank, or of rank %d", rank);
@@ -422,7 +416,7 @@ static sx_status import_inverse(const sx_tf_op_node *x)
     SX_TF_BUILD(x, &rows[1], concat, &beside, a.im, a.re);
     SX_TRY(sx_tf_build(x, &sx_op_concat, &below, &in[0], 2, rows));
     if (solves) {
-        SX_TRY(read_parts(x, 1, &b));
+        SX_TRY(sx_tf_read_parts(x, 1, &b));
         SX_TF_BUILD(x, &in[1], concat, &below, b.re, b.im);
     }
     SX_TRY(sx_tf_import_as(x, x->n->node->op, in, solves ? 2 : 1, &all));
@@ -437,7 +431,7 @@ static sx_status import_inverse(const sx_tf_op_node *x)
     }
     SX_TRY(half_of_rows(x, all, 0, &y.re));
     SX_TRY(half_of_rows(x, all, 1, &y.im));
-    set_parts(x, 0, y);
+    sx_tf_set_parts(x, 0, y);
     return SX_OK;
 }
 
@@ -455,9 +449,9 @@ static sx_status pair_of(const sx_tf_op_node *x, int axis, sx_value v, sx_value 
  * blocks, too. */
 static sx_status import_cholesky(const sx_tf_op_node *x)
 {
-    parts a = {SX_NO_VALUE, SX_NO_VALUE}, y = a;
+    sx_tf_parts a = {SX_NO_VALUE, SX_NO_VALUE}, y = a;
     sx_value minus, rows[2], all;
-    SX_TRY(read_parts(x, 0, &a));
+    SX_TRY(sx_tf_read_parts(x, 0, &a));
     const int rank = sx_type_of_value(x->b, a.re).rank;
     if (rank < 2 || rank + 2 > SX_MAX_RANK) {
         return sx_tf_unsupported("complex matrices of unknown rank, or of rank %d", rank);
@@ -479,19 +473,19 @@ static sx_status import_cholesky(const sx_tf_op_node *x)
         SX_TRY(sx_tf_cut_axis(x, all, rank - 1, i, 1, part));
         SX_TRY(sx_tf_join_axes(x, *part, rank - 1, part));
     }
-    set_parts(x, 0, y);
+    sx_tf_set_parts(x, 0, y);
     return SX_OK;
 }
 
 static sx_status import_determinant(const sx_tf_op_node *x)
 {
-    parts a = {SX_NO_VALUE, SX_NO_VALUE};
+    sx_tf_parts a = {SX_NO_VALUE, SX_NO_VALUE};
     sx_value y = SX_NO_VALUE;
     int n_out = 0;
-    SX_TRY(read_parts(x, 0, &a));
+    SX_TRY(sx_tf_read_parts(x, 0, &a));
     const sx_value in[2] = {a.re, a.im};
     SX_TRY(sx_tf_add_node(x, &sx_op_complex_determinant, NULL, in, 2, NULL, 0, &y, &n_out));
-    set_parts(x, 0, (parts){y, sx_output_of(y, 1)});
+    sx_tf_set_parts(x, 0, (sx_tf_parts){y, sx_output_of(y, 1)});
     return SX_OK;
 }
 
@@ -500,11 +494,11 @@ static sx_status import_eig(sx_tf_op_node *x)
 {
     sx_eig_attrs attrs = {.compute_v = sx_tf_read_bool(&x->tf.head, "compute_v", true)};
     const Tensorflow__AttrValue *made = sx_tf_node_attr(x->n->node, "Tout");
-    parts a = {SX_NO_VALUE, SX_NO_VALUE};
+    sx_tf_parts a = {SX_NO_VALUE, SX_NO_VALUE};
     sx_value y = SX_NO_VALUE;
     int n_out = 0;
     if (x->n->n_in > 0 && x->n->in[0].kind == SX_TF_COMPLEX) {
-        SX_TRY(read_parts(x, 0, &a));
+        SX_TRY(sx_tf_read_parts(x, 0, &a));
     } else {
         attrs.is_real = true;
         SX_TRY(sx_tf_operand(x, 0, &a.re));
@@ -513,7 +507,7 @@ static sx_status import_eig(sx_tf_op_node *x)
     const sx_value in[2] = {a.re, a.im};
     SX_TRY(sx_tf_add_node(x, &sx_op_eig, &attrs, in, 2, NULL, 0, &y, &n_out));
     for (int i = 0; i < 2; i++) {
-        parts of = {sx_output_of(y, 2 * i), sx_output_of(y, 2 * i + 1)};
+        sx_tf_parts of = {sx_output_of(y, 2 * i), sx_output_of(y, 2 * i + 1)};
         const sx_dtype dtype = made != NULL && is_complex_type((int64_t)made->type)
                                    ? part_of((int64_t)made->type)
                                    : sx_type_of_value(x->b, a.re).dtype;
@@ -521,7 +515,7 @@ static sx_status import_eig(sx_tf_op_node *x)
             SX_TF_BUILD(x, &of.re, cast, (&(sx_cast_attrs){dtype}), of.re);
             SX_TF_BUILD(x, &of.im, cast, (&(sx_cast_attrs){dtype}), of.im);
         }
-        set_parts(x, i, of);
+        sx_tf_set_parts(x, i, of);
     }
     return SX_OK;
 }
@@ -529,11 +523,11 @@ static sx_status import_eig(sx_tf_op_node *x)
 /* 1 + 0i */
 static sx_status import_ones_like(const sx_tf_op_node *x)
 {
-    parts a = {SX_NO_VALUE, SX_NO_VALUE};
-    SX_TRY(read_parts(x, 0, &a));
+    sx_tf_parts a = {SX_NO_VALUE, SX_NO_VALUE};
+    SX_TRY(sx_tf_read_parts(x, 0, &a));
     SX_TRY(sx_tf_import_as(x, "ZerosLike", &a.im, 1, &a.im));
     SX_TRY(sx_tf_import_as(x, "OnesLike", &a.re, 1, &a.re));
-    set_parts(x, 0, a);
+    sx_tf_set_parts(x, 0, a);
     return SX_OK;
 }
 
@@ -666,8 +660,8 @@ sx_status sx_tf_import_complex(sx_tf_op_node *x)
     if (strcmp(op, "Shape") == 0 || strcmp(op, "Size") == 0 || strcmp(op, "Rank") == 0) {
         return import_shape(x);
     }
-    static const sx_tf_op_row *const of_both[] = {sx_tf_complex_rows, sx_tf_control_rows,
-                                                  sx_tf_list_rows};
+    static const sx_tf_op_row *const of_both[] = {sx_tf_complex_rows, sx_tf_fourier_rows,
+                                                  sx_tf_control_rows, sx_tf_list_rows};
     for (size_t t = 0; t < SX_COUNT(of_both); t++) {
         for (const sx_tf_op_row *row = of_both[t]; row->tf_op != NULL; row++) {
             if (strcmp(row->tf_op, op) == 0) {
@@ -758,7 +752,7 @@ sx_status sx_tf_import_complex_const(sx_tf_op_node *x, bool *out_done)
     shape.dtype = (Tensorflow__DataType)dtype;
     shape.tensor_content.len = 0;
     shape.n_float_val = shape.n_double_val = 0;
-    parts y = {SX_NO_VALUE, SX_NO_VALUE};
+    sx_tf_parts y = {SX_NO_VALUE, SX_NO_VALUE};
     for (int p = 0; p < 2; p++) {
         sx_tensor t;
         SX_TRY(sx_tf_tensor_value(&shape, &x->im->arena, &t));
@@ -776,7 +770,7 @@ sx_status sx_tf_import_complex_const(sx_tf_op_node *x, bool *out_done)
         SX_TRY(sx_tf_charge_constant(x, sx_type_bytes(&t.type)));
         SX_TRY(sx_tf_constant(x, t.type, t.data, p == 0 ? &y.re : &y.im));
     }
-    set_parts(x, 0, y);
+    sx_tf_set_parts(x, 0, y);
     return SX_OK;
 }
 
@@ -787,7 +781,7 @@ sx_status sx_tf_import_complex_variable(sx_tf_op_node *x, const char *key, const
     const int64_t elems = sx_type_elems(type);
     SX_TRY(sx_tf_charge_constant(x, sx_type_bytes(type)));
     char *both = sx_arena_alloc(&x->im->arena, (size_t)elems * 2 + 1, size);
-    parts y = {SX_NO_VALUE, SX_NO_VALUE};
+    sx_tf_parts y = {SX_NO_VALUE, SX_NO_VALUE};
     if (both == NULL) {
         return sx_import_memory();
     }
@@ -804,7 +798,7 @@ sx_status sx_tf_import_complex_variable(sx_tf_op_node *x, const char *key, const
         }
         SX_TRY(sx_tf_constant(x, part, data, p == 0 ? &y.re : &y.im));
     }
-    set_parts(x, 0, y);
+    sx_tf_set_parts(x, 0, y);
     return SX_OK;
 }
 
@@ -820,9 +814,9 @@ static sx_status import_cast(sx_tf_op_node *x)
         return sx_tf_import_one(x);
     }
     const sx_cast_attrs attrs = {is_complex_type(to) ? part_of(to) : (sx_dtype)to};
-    parts y = {SX_NO_VALUE, SX_NO_VALUE};
+    sx_tf_parts y = {SX_NO_VALUE, SX_NO_VALUE};
     if (from_complex) {
-        SX_TRY(read_parts(x, 0, &y));
+        SX_TRY(sx_tf_read_parts(x, 0, &y));
     } else {
         SX_TRY(sx_tf_operand(x, 0, &y.re));
     }
@@ -838,13 +832,13 @@ static sx_status import_cast(sx_tf_op_node *x)
     } else if (!from_complex) {
         SX_TF_BUILD(x, &y.im, sub, NULL, y.re, y.re);
     }
-    set_parts(x, 0, y);
+    sx_tf_set_parts(x, 0, y);
     return SX_OK;
 }
 
 static sx_status import_complex(sx_tf_op_node *x)
 {
-    parts y = {SX_NO_VALUE, SX_NO_VALUE};
+    sx_tf_parts y = {SX_NO_VALUE, SX_NO_VALUE};
     sx_value sum = SX_NO_VALUE, shape = SX_NO_VALUE;
     SX_TRY(sx_tf_operand(x, 0, &y.re));
     SX_TRY(sx_tf_operand(x, 1, &y.im));
@@ -859,18 +853,18 @@ static sx_status import_complex(sx_tf_op_node *x)
         SX_TRY(sx_tf_build_open(x, &sx_op_broadcast_to, NULL, y.re, "shape", shape, &y.re));
         SX_TRY(sx_tf_build_open(x, &sx_op_broadcast_to, NULL, y.im, "shape", shape, &y.im));
     }
-    set_parts(x, 0, y);
+    sx_tf_set_parts(x, 0, y);
     return SX_OK;
 }
 
 static sx_status import_part(sx_tf_op_node *x)
 {
     const char *op = x->n->node->op;
-    parts a = {SX_NO_VALUE, SX_NO_VALUE};
+    sx_tf_parts a = {SX_NO_VALUE, SX_NO_VALUE};
     sx_value y = SX_NO_VALUE;
-    SX_TRY(read_parts(x, 0, &a));
+    SX_TRY(sx_tf_read_parts(x, 0, &a));
     if (strcmp(op, "ComplexAbs") == 0) {
-        SX_TRY(sum_of_products(x, a.re, a.re, 1, a.im, a.im, &y));
+        SX_TRY(sx_tf_sum_of_products(x, a.re, a.re, 1, a.im, a.im, &y));
         SX_TF_BUILD(x, &y, sqrt, NULL, y);
     } else if (strcmp(op, "Angle") == 0) {
         SX_TF_BUILD(x, &y, atan2, NULL, a.im, a.re);
@@ -883,448 +877,17 @@ static sx_status import_part(sx_tf_op_node *x)
 
 static sx_status import_conj(sx_tf_op_node *x)
 {
-    parts y = {SX_NO_VALUE, SX_NO_VALUE};
-    SX_TRY(read_parts(x, 0, &y));
+    sx_tf_parts y = {SX_NO_VALUE, SX_NO_VALUE};
+    SX_TRY(sx_tf_read_parts(x, 0, &y));
     SX_TF_BUILD(x, &y.im, neg, NULL, y.im);
-    set_parts(x, 0, y);
-    return SX_OK;
-}
-
-/* ---- Fourier transforms ---- */
-
-enum { MOST_FACTOR = 2048, MOST_WEIGHTS = MOST_FACTOR * MOST_FACTOR };
-
-/* The [rows, columns] matrix of weight cos(2 pi i k / n), or of the sine; zero from row `most` on.
- */
-static sx_status wave(const sx_tf_op_node *x, sx_dtype dtype, int64_t rows, int64_t columns,
-                      int64_t n, int64_t most, bool sine, bool halves, sx_value *out)
-{
-    if (columns > MOST_WEIGHTS / rows) {
-        return sx_tf_unsupported("a Fourier transform of %lld numbers to %lld: above 2048, only a "
-                                 "length of the last axis that is a product of two numbers up to "
-                                 "%d is supported",
-                                 (long long)rows, (long long)columns, MOST_FACTOR);
-    }
-    const size_t size = sx_dtype_bytes(dtype);
-    SX_TRY(sx_tf_charge_constant(x, rows * columns * (int64_t)size));
-    char *data = sx_arena_alloc(&x->im->arena, (size_t)(rows * columns), size);
-    if (data == NULL) {
-        return sx_import_memory();
-    }
-    for (int64_t i = 0; i < rows; i++) {
-        /* of half of the frequencies: each but the first, and the last if n is even, stands for two
-         */
-        const double weight = i >= most ? 0 : halves && i > 0 && 2 * i != n ? 2 : 1;
-        for (int64_t k = 0; k < columns; k++) {
-            /* exact at quarters of a turn */
-            const int64_t turn = i * k % n, quarter = 4 * turn % n == 0 ? 4 * turn / n : -1;
-            const double angle = 2 * M_PI * (double)turn / (double)n,
-                         value = quarter < 0 ? (sine ? sin(angle) : cos(angle))
-                                 : sine      ? (double)((quarter == 1) - (quarter == 3))
-                                             : (double)((quarter == 0) - (quarter == 2));
-            sx_host_store_element(dtype, weight * value, data + (size_t)(i * columns + k) * size);
-        }
-    }
-    return sx_tf_constant(x, sx_type_of(dtype, rows, columns), data, out);
-}
-
-/* How a transform goes along one axis: `has` numbers of the input give `columns`, of a length of n;
- * numbers of the input from `most` on do not count. As numbers, or, where one is computed, as int64
- * [1]. */
-typedef struct axis_sizes {
-    bool known;
-    int64_t has, columns, n, most;
-    sx_value v_has, v_columns, v_n, v_most;
-} axis_sizes;
-
-/* 0, 1, ... n - 1 as a column or as a row. */
-static sx_status counting(const sx_tf_op_node *x, sx_value n, bool column, sx_value *out)
-{
-    SX_TRY(sx_tf_count_to(x, n, SX_I64, out));
-    return sx_tf_expand(x, *out, column ? 1 : 0, out);
-}
-
-/* The same matrix as wave()'s, of sizes that are computed. */
-static sx_status open_wave(const sx_tf_op_node *x, sx_dtype dtype, const axis_sizes *z, bool sine,
-                           bool halves, sx_value *out)
-{
-    sx_value i, k, turn, n, circle, y, zero;
-    SX_TRY(counting(x, z->v_has, true, &i));
-    SX_TRY(counting(x, z->v_columns, false, &k));
-    SX_TF_BUILD(x, &turn, mul, NULL, i, k);
-    SX_TF_BUILD(x, &turn, floor_mod, NULL, turn, z->v_n);
-    SX_TF_BUILD(x, &turn, cast, (&(sx_cast_attrs){SX_F64}), turn);
-    SX_TF_BUILD(x, &n, cast, (&(sx_cast_attrs){SX_F64}), z->v_n);
-    SX_TRY(sx_tf_number(x, SX_F64, 2 * M_PI, &circle));
-    SX_TF_BUILD(x, &turn, mul, NULL, turn, circle);
-    SX_TF_BUILD(x, &turn, div, NULL, turn, n);
-    SX_TRY(sx_tf_build(x, sine ? &sx_op_sin : &sx_op_cos, NULL, &y, 1, &turn));
-    if (halves) {
-        sx_value first, twice, last, both, weight, one;
-        SX_TRY(sx_tf_number(x, SX_I64, 0, &first));
-        SX_TF_BUILD(x, &first, greater, NULL, i, first);
-        SX_TF_BUILD(x, &twice, add, NULL, i, i);
-        SX_TF_BUILD(x, &last, not_equal, NULL, twice, z->v_n);
-        SX_TF_BUILD(x, &both, logical_and, NULL, first, last);
-        SX_TF_BUILD(x, &weight, cast, (&(sx_cast_attrs){SX_F64}), both);
-        SX_TRY(sx_tf_number(x, SX_F64, 1, &one));
-        SX_TF_BUILD(x, &weight, add, NULL, weight, one);
-        SX_TF_BUILD(x, &y, mul, NULL, y, weight);
-    }
-    SX_TRY(sx_tf_number(x, SX_F64, 0, &zero));
-    SX_TF_BUILD(x, &i, less, NULL, i, z->v_most);
-    SX_TF_BUILD(x, &y, select, NULL, i, y, zero);
-    SX_TF_BUILD(x, out, cast, (&(sx_cast_attrs){dtype}), y);
-    return SX_OK;
-}
-
-static sx_status matrix_of(const sx_tf_op_node *x, sx_dtype dtype, const axis_sizes *z, bool sine,
-                           bool halves, sx_value *out)
-{
-    return z->known ? wave(x, dtype, z->has, z->columns, z->n, z->most, sine, halves, out)
-                    : open_wave(x, dtype, z, sine, halves, out);
-}
-
-/* v divided by n. */
-static sx_status divide_by_n(const sx_tf_op_node *x, const axis_sizes *z, sx_value v, sx_value *out)
-{
-    const sx_dtype dtype = sx_type_of_value(x->b, v).dtype;
-    sx_value by;
-    if (z->known) {
-        SX_TRY(sx_tf_number(x, dtype, 1 / (double)z->n, &by));
-        SX_TF_BUILD(x, out, mul, NULL, v, by);
-    } else {
-        SX_TF_BUILD(x, &by, cast, (&(sx_cast_attrs){dtype}), z->v_n);
-        SX_TF_BUILD(x, out, div, NULL, v, by);
-    }
-    return SX_OK;
-}
-
-/* v, whose axis `axis` from the end, 1 or more, is multiplied with a matrix. */
-static sx_status along(const sx_tf_op_node *x, sx_value v, int axis, sx_value matrix, sx_value *out)
-{
-    const sx_type type = sx_type_of_value(x->b, v);
-    if (axis == 1 && type.rank == 1) {
-        const sx_ints flat = {1, {1}};
-        SX_TRY(sx_tf_expand(x, v, 0, &v));
-        SX_TF_BUILD(x, &v, matmul, NULL, v, matrix);
-        SX_TRY(sx_tf_reshape_dims(x, v, &flat, out));
-    } else if (axis == 1) {
-        SX_TF_BUILD(x, out, matmul, NULL, v, matrix);
-    } else if (axis == 2) {
-        const sx_matmul_attrs turned = {.transpose_a = true};
-        SX_TF_BUILD(x, out, matmul, &turned, matrix, v);
-    } else { /* the last but two changes places with the last but one */
-        sx_transpose_attrs swap = {.perm = {.n = type.rank}};
-        for (int d = 0; d < type.rank; d++) {
-            const int back = type.rank - d;
-            swap.perm.v[d] = back == 3 ? d + 1 : back == 2 ? d - 1 : d;
-        }
-        SX_TF_BUILD(x, &v, transpose, &swap, v);
-        SX_TRY(along(x, v, 2, matrix, &v));
-        SX_TF_BUILD(x, out, transpose, &swap, v);
-    }
-    return SX_OK;
-}
-
-/* The product of a complex tensor and the matrix cos + i sign sin along an axis. */
-static sx_status transform(const sx_tf_op_node *x, parts a, int axis, sx_value cosine,
-                           sx_value sine, int sign, parts *out)
-{
-    sx_value rc, rs, ic, is;
-    SX_TRY(along(x, a.re, axis, cosine, &rc));
-    SX_TRY(along(x, a.re, axis, sine, &rs));
-    SX_TRY(along(x, a.im, axis, cosine, &ic));
-    SX_TRY(along(x, a.im, axis, sine, &is));
-    const sx_value re[] = {rc, is}, im[] = {ic, rs};
-    SX_TRY(sx_tf_build(x, sign > 0 ? &sx_op_sub : &sx_op_add, NULL, &out->re, 2, re));
-    return sx_tf_build(x, sign > 0 ? &sx_op_add : &sx_op_sub, NULL, &out->im, 2, im);
-}
-
-/* v with its last `n_from` axes as `to`. */
-static sx_status reshape_last(const sx_tf_op_node *x, sx_value v, int n_from, const sx_ints *to,
-                              sx_value *out)
-{
-    const sx_type type = sx_type_of_value(x->b, v);
-    const int kept = type.rank - n_from;
-    sx_shape_attrs attrs = {.shape = {.n = kept + to->n}};
-    sx_type made = {.dtype = type.dtype, .rank = kept + to->n};
-    int n_unknown = 0;
-    if (made.rank > SX_MAX_RANK) {
-        return sx_tf_unsupported("a long Fourier transform of rank %d", type.rank);
-    }
-    for (int d = 0; d < made.rank; d++) {
-        made.dims[d] = attrs.shape.v[d] = d < kept ? type.dims[d] : to->v[d - kept];
-        n_unknown += made.dims[d] < 0 && !sx_dim_is_batch(made.dims[d]);
-    }
-    if (n_unknown == 0) {
-        return sx_tf_build(x, &sx_op_reshape, &attrs, out, 1, &v);
-    }
-    const sx_ints from = {1, {0}}, count = {1, {kept}};
-    sx_value shape, begin, size, ends;
-    SX_TF_BUILD(x, &shape, shape, (&(sx_cast_attrs){SX_I64}), v);
-    SX_TRY(sx_tf_int64s(x, &from, &begin));
-    SX_TRY(sx_tf_int64s(x, &count, &size));
-    SX_TRY(sx_tf_vector_part(x, shape, begin, size, &shape));
-    SX_TRY(sx_tf_int64s(x, to, &ends));
-    SX_TF_BUILD(x, &shape, concat, (&(sx_axis_attrs){0}), shape, ends);
-    return sx_tf_reshape_as(x, v, shape, &made, out);
-}
-
-/* The lesser of the two factors of n that are nearest to each other. */
-static int64_t lesser_factor(int64_t n)
-{
-    int64_t factor = (int64_t)sqrt((double)n);
-    while (n % factor != 0) {
-        factor--;
-    }
-    return factor;
-}
-
-/* Whether one matrix is too large, and two are not. */
-static bool is_long(const axis_sizes *z)
-{
-    return z->known && z->columns > MOST_WEIGHTS / z->has &&
-           z->n <= (int64_t)MOST_FACTOR * MOST_FACTOR && z->n / lesser_factor(z->n) <= MOST_FACTOR;
-}
-
-/* The last axis cut to `want` numbers, or padded with zeros. */
-static sx_status fit_last(const sx_tf_op_node *x, int64_t want, sx_value *v)
-{
-    const sx_type type = sx_type_of_value(x->b, *v);
-    const int64_t has = type.dims[type.rank - 1];
-    if (has > want) {
-        return sx_tf_cut_axis(x, *v, type.rank - 1, 0, want, v);
-    }
-    sx_pad_attrs pad = {.before = {.n = type.rank}, .after = {.n = type.rank}};
-    pad.after.v[type.rank - 1] = want - has;
-    return has == want ? SX_OK : sx_tf_build(x, &sx_op_pad, &pad, v, 1, v);
-}
-
-/* The n numbers of which the first n / 2 + 1 are `v` and the others their mirror image. */
-static sx_status mirrored(const sx_tf_op_node *x, sx_value v, int64_t n, bool negative,
-                          sx_value *out)
-{
-    const int last = sx_type_of_value(x->b, v).rank - 1;
-    const sx_axes_attrs axes = {.axes = {1, {last}}};
-    sx_value rest, zero;
-    SX_TRY(sx_tf_cut_axis(x, v, last, 1, n - (n / 2 + 1), &rest));
-    SX_TF_BUILD(x, &rest, reverse, &axes, rest);
-    if (negative) {
-        SX_TRY(sx_tf_number(x, sx_type_of_value(x->b, v).dtype, 0, &zero));
-        SX_TF_BUILD(x, &rest, sub, NULL, zero, rest);
-    }
-    const sx_value both[] = {v, rest};
-    return sx_tf_build(x, &sx_op_concat, &(sx_axis_attrs){last}, out, 2, both);
-}
-
-/* The transform of the last axis of n = p q numbers, n not prime, by Cooley and Tukey's rule: with
- * i = i1 q + i2 and k = k1 + p k2, along i1, then each number turned by i2 k1 / n, then along i2.
- * No a.im: real numbers. */
-static sx_status long_transform(const sx_tf_op_node *x, parts a, int64_t n, int sign, parts *out)
-{
-    const sx_dtype dtype = sx_type_of_value(x->b, a.re).dtype;
-    const int64_t p = lesser_factor(n), q = n / p;
-    const sx_ints square = {2, {p, q}}, line = {1, {n}};
-    sx_value cosine, sine;
-    parts y = {SX_NO_VALUE, SX_NO_VALUE};
-    SX_TRY(reshape_last(x, a.re, 1, &square, &a.re));
-    SX_TRY(wave(x, dtype, p, p, p, p, false, false, &cosine));
-    SX_TRY(wave(x, dtype, p, p, p, p, true, false, &sine));
-    if (sx_value_is(a.im)) {
-        SX_TRY(reshape_last(x, a.im, 1, &square, &a.im));
-        SX_TRY(transform(x, a, 2, cosine, sine, sign, &y));
-    } else {
-        sx_value zero;
-        SX_TRY(along(x, a.re, 2, cosine, &y.re));
-        SX_TRY(along(x, a.re, 2, sine, &y.im));
-        if (sign < 0) {
-            SX_TRY(sx_tf_number(x, dtype, 0, &zero));
-            SX_TF_BUILD(x, &y.im, sub, NULL, zero, y.im);
-        }
-    }
-    SX_TRY(wave(x, dtype, p, q, n, p, false, false, &cosine));
-    SX_TRY(wave(x, dtype, p, q, n, p, true, false, &sine));
-    a = y;
-    SX_TRY(sum_of_products(x, a.re, cosine, -sign, a.im, sine, &y.re));
-    SX_TRY(sum_of_products(x, a.im, cosine, sign, a.re, sine, &y.im));
-    SX_TRY(wave(x, dtype, q, q, q, q, false, false, &cosine));
-    SX_TRY(wave(x, dtype, q, q, q, q, true, false, &sine));
-    SX_TRY(transform(x, y, 1, cosine, sine, sign, &y));
-    sx_transpose_attrs turn = {.perm = {.n = sx_type_of_value(x->b, y.re).rank}};
-    for (int d = 0; d < turn.perm.n; d++) {
-        const int back = turn.perm.n - d;
-        turn.perm.v[d] = back == 2 ? d + 1 : back == 1 ? d - 1 : d;
-    }
-    SX_TF_BUILD(x, &y.re, transpose, &turn, y.re);
-    SX_TF_BUILD(x, &y.im, transpose, &turn, y.im);
-    SX_TRY(reshape_last(x, y.re, 2, &line, &out->re));
-    return reshape_last(x, y.im, 2, &line, &out->im);
-}
-
-/* The transform of the last axis if is_long(); as import_fourier() the others. */
-static sx_status import_long(const sx_tf_op_node *x, parts a, const axis_sizes *z, bool half_out,
-                             bool half_in, int sign, parts *out)
-{
-    SX_TRY(fit_last(x, z->most, &a.re));
-    if (sx_value_is(a.im)) {
-        SX_TRY(fit_last(x, z->most, &a.im));
-    }
-    if (half_in) {
-        SX_TRY(mirrored(x, a.re, z->n, false, &a.re));
-        SX_TRY(mirrored(x, a.im, z->n, true, &a.im));
-    }
-    SX_TRY(long_transform(x, a, z->n, sign, &a));
-    if (half_out) {
-        SX_TRY(fit_last(x, z->columns, &a.re));
-        SX_TRY(fit_last(x, z->columns, &a.im));
-    }
-    if (sign > 0) {
-        SX_TRY(divide_by_n(x, z, a.re, &a.re));
-        SX_TRY(divide_by_n(x, z, a.im, &a.im));
-    }
-    *out = a;
-    return SX_OK;
-}
-
-/* Element i of a vector of integers, as int64 [1]. */
-static sx_status element_of(const sx_tf_op_node *x, sx_value vector, int64_t i, sx_value *out)
-{
-    const sx_ints at = {1, {i}}, one = {1, {1}};
-    sx_value begin, size;
-    SX_TRY(sx_tf_int64s(x, &at, &begin));
-    SX_TRY(sx_tf_int64s(x, &one, &size));
-    SX_TRY(sx_tf_vector_part(x, vector, begin, size, out));
-    SX_TF_BUILD(x, out, cast, (&(sx_cast_attrs){SX_I64}), *out);
-    return SX_OK;
-}
-
-/* Sets z->v_* where a size is computed: of `v` along `axis` from the end, of `lengths` if that is a
- * value. */
-static sx_status open_sizes(const sx_tf_op_node *x, sx_value v, int axis, sx_value lengths,
-                            int64_t length, bool half_out, bool half_in, axis_sizes *z)
-{
-    const int rank = sx_type_of_value(x->b, v).rank;
-    sx_value shape, two, one, half;
-    SX_TF_BUILD(x, &shape, shape, (&(sx_cast_attrs){SX_I64}), v);
-    SX_TRY(element_of(x, shape, rank - axis, &z->v_has));
-    z->v_n = z->v_has;
-    if (sx_value_is(lengths)) {
-        SX_TRY(element_of(x, lengths, length, &z->v_n));
-    }
-    SX_TRY(sx_tf_number(x, SX_I64, 2, &two));
-    SX_TRY(sx_tf_number(x, SX_I64, 1, &one));
-    SX_TF_BUILD(x, &half, floor_div, NULL, z->v_n, two);
-    SX_TF_BUILD(x, &half, add, NULL, half, one);
-    z->v_columns = half_out ? half : z->v_n;
-    z->v_most = half_in ? half : z->v_n;
-    return SX_OK;
-}
-
-/* FFT, IFFT, RFFT, IRFFT of the last axis, or, with 2D and 3D, of the last two and three. */
-static sx_status import_fourier(sx_tf_op_node *x)
-{
-    const char *op = x->n->node->op;
-    const bool inverse = op[0] == 'I', real = op[inverse] == 'R';
-    const int axes = strstr(op, "3D") != NULL ? 3 : strstr(op, "2D") != NULL ? 2 : 1;
-    const int sign = inverse ? 1 : -1;
-    parts a = {SX_NO_VALUE, SX_NO_VALUE};
-    sx_value open_lengths = SX_NO_VALUE;
-    sx_ints lengths = {0};
-    if (real && !inverse) {
-        SX_TRY(sx_tf_operand(x, 0, &a.re));
-    } else {
-        SX_TRY(read_parts(x, 0, &a));
-    }
-    const sx_type type = sx_type_of_value(x->b, a.re);
-    if (type.rank < axes) {
-        return sx_tf_unsupported("the rank of its input is unknown, or below %d", axes);
-    }
-    const bool lengths_known = !real || (x->tf.head.n_in > 1 && x->tf.head.values[1] != NULL);
-    if (real) {
-        SX_TRY(sx_tf_operand(x, 1, &open_lengths));
-    }
-    if (real && lengths_known) {
-        SX_TRY(sx_tf_operand_ints(x, 1, &lengths));
-        if (lengths.n != axes) {
-            return sx_error(SX_DATA_LOSS, "it has %d lengths, expected %d", lengths.n, axes);
-        }
-    }
-    /* a real transform begins with the last axis, its inverse ends with it */
-    for (int k = 0; k < axes; k++) {
-        const int axis = inverse ? axes - k : k + 1;
-        const bool half_out = real && !inverse && axis == 1, half_in = real && inverse && axis == 1;
-        const int64_t has = type.dims[type.rank - axis], n = real ? lengths.v[axes - axis] : has,
-                      half = n / 2 + 1;
-        axis_sizes z = {.known = lengths_known && has >= 0,
-                        .has = has,
-                        .n = n,
-                        .columns = half_out ? half : n,
-                        .most = half_in ? half : n};
-        sx_value cosine, sine;
-        if (z.known && (has < 1 || n < 1)) {
-            return sx_tf_unsupported("the size of its input, or its length, is 0");
-        }
-        if (!z.known) {
-            SX_TRY(open_sizes(x, a.re, axis, open_lengths, axes - axis, half_out, half_in, &z));
-        }
-        if (axis == 1 && is_long(&z)) {
-            SX_TRY(import_long(x, a, &z, half_out, half_in, sign, &a));
-            continue;
-        }
-        SX_TRY(matrix_of(x, type.dtype, &z, false, half_in, &cosine));
-        SX_TRY(matrix_of(x, type.dtype, &z, true, half_in, &sine));
-        if (half_out) {
-            sx_value re, zero;
-            SX_TRY(along(x, a.re, 1, cosine, &re));
-            SX_TRY(along(x, a.re, 1, sine, &a.im));
-            SX_TRY(sx_tf_number(x, type.dtype, 0, &zero));
-            SX_TF_BUILD(x, &a.im, sub, NULL, zero, a.im); /* not neg: -0 has another angle */
-            a.re = re;
-        } else if (half_in) {
-            sx_value re, im;
-            SX_TRY(along(x, a.re, 1, cosine, &re));
-            SX_TRY(along(x, a.im, 1, sine, &im));
-            SX_TF_BUILD(x, &re, sub, NULL, re, im);
-            SX_TRY(divide_by_n(x, &z, re, &a.re));
-        } else {
-            SX_TRY(transform(x, a, axis, cosine, sine, sign, &a));
-            if (inverse) {
-                SX_TRY(divide_by_n(x, &z, a.re, &a.re));
-                SX_TRY(divide_by_n(x, &z, a.im, &a.im));
-            }
-        }
-    }
-    if (real && inverse) {
-        sx_tf_set(x, 0, a.re);
-    } else {
-        set_parts(x, 0, a);
-    }
+    sx_tf_set_parts(x, 0, y);
     return SX_OK;
 }
 
 /* ---- The table ---- */
 
 const sx_tf_op_row sx_tf_complex_rows[] = {
-    {"Cast", import_cast, NULL},
-    {"Complex", import_complex, NULL},
-    {"Real", import_part, NULL},
-    {"Imag", import_part, NULL},
-    {"ComplexAbs", import_part, NULL},
-    {"Angle", import_part, NULL},
-    {"Conj", import_conj, NULL},
-    {"FFT", import_fourier, NULL},
-    {"IFFT", import_fourier, NULL},
-    {"RFFT", import_fourier, NULL},
-    {"IRFFT", import_fourier, NULL},
-    {"FFT2D", import_fourier, NULL},
-    {"IFFT2D", import_fourier, NULL},
-    {"RFFT2D", import_fourier, NULL},
-    {"IRFFT2D", import_fourier, NULL},
-    {"FFT3D", import_fourier, NULL},
-    {"IFFT3D", import_fourier, NULL},
-    {"RFFT3D", import_fourier, NULL},
-    {"IRFFT3D", import_fourier, NULL},
-    {"Eig", import_eig, NULL},
-    {NULL, NULL, NULL},
+    {"Cast", import_cast, NULL}, {"Complex", import_complex, NULL}, {"Real", import_part, NULL},
+    {"Imag", import_part, NULL}, {"ComplexAbs", import_part, NULL}, {"Angle", import_part, NULL},
+    {"Conj", import_conj, NULL}, {"Eig", import_eig, NULL},         {NULL, NULL, NULL},
 };

@@ -516,7 +516,7 @@ static sx_status run(sx_invocation *inv)
 
 const sx_command sx_command_serve = {
     .name = "serve",
-    .summary = "serve models over TensorFlow Serving's REST and gRPC APIs and KServe's v2 protocol",
+    .summary = "serve models over TensorFlow Serving's and KServe's APIs",
     .words = "",
     .about =
         "A new version directory is loaded while the old version still serves, and replaces it "

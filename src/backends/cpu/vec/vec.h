@@ -131,6 +131,17 @@ typedef struct sx_vec_dense_args {
     float *y;
 } sx_vec_dense_args;
 
+/* c[m,n] = a[m,k] b[k,n] of doubles, k > 0: rows [first, last), columns [begin, end)
+ * (product_f64.inc). */
+typedef struct sx_vec_product_f64 {
+    const double *a, *b;
+    double *c;
+    int64_t n, k;
+    int64_t row_a, inner_a; /* from a row of a, and from a column, to the next */
+    bool transpose_b;       /* b is [n,k] */
+    int64_t first, last, begin, end;
+} sx_vec_product_f64;
+
 /* y = swish(conv(x) + bias), each channel by filters of its own (depthwise.inc). */
 typedef struct sx_vec_depthwise {
     sx_conv_window h, w;
@@ -187,6 +198,8 @@ typedef struct sx_cpu_vec {
      * of an element depend on its row of a and its column of b alone */
     void (*product)(const float *a, int64_t m, int64_t k, const float *b, int64_t n, float *c,
                     int64_t begin, int64_t end);
+
+    void (*product_f64)(const sx_vec_product_f64 *p);
 
     /* Columns are divided into panels, and work into blocks of rows by panels, those of a block
      * following one another: [begin, end) of them. An element's bits depend on its row of x and its

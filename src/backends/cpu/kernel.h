@@ -48,8 +48,9 @@ typedef struct sx_cpu_match {
     const int *hidden;     /* [n_nodes]: extra values that a gradient needs from a node, 0 = none */
     const sx_cpu_vec *vec;
     int shards;
-    bool frozen;   /* variables keep their values: a kernel may prepare them once */
-    bool integers; /* products of quantized operands may multiply integers */
+    int64_t examples; /* of the larger shard */
+    bool frozen;      /* variables keep their values: a kernel may prepare them once */
+    bool integers;    /* products of quantized operands may multiply integers */
     /* The result; initially only the root with its inputs and outputs. */
     int nodes[SX_CPU_MAX_NODES]; /* root first, then the claimed ones */
     int n_nodes;
@@ -67,6 +68,8 @@ typedef struct sx_cpu_match {
  * once, sharded as the root is. -1 otherwise. */
 int sx_cpu_claimable(const sx_cpu_match *m, sx_value v, int op);
 void sx_cpu_claim(sx_cpu_match *m, int node);
+/* What a value is a view of, of its dtype: views that only the next one reads. */
+sx_value sx_cpu_behind_views(const sx_cpu_match *m, sx_value v);
 /* Any node whose result is of a dtype of a fixed size. */
 bool sx_cpu_match_sized(sx_cpu_match *m);
 

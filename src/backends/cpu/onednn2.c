@@ -667,12 +667,15 @@ void sx_dnn_conv_pack_in(const sx_dnn_conv *c, const sx_dnn_slot *s, void *filte
 void sx_dnn_gemm_part(const sx_dnn_product *p, int64_t row, int64_t rows, int64_t column,
                       int64_t columns)
 {
+    const int64_t a_row = p->a_row > 0 ? p->a_row : p->ta ? p->m : p->k;
+    const int64_t b_row = p->b_row > 0 ? p->b_row : p->tb ? p->k : p->n;
+    const int64_t c_row = p->c_row > 0 ? p->c_row : p->n;
     sigset_t before;
     const bool blocked = block_signals(p->k > MAX_K_ON_STACK, &before);
-    dnnl_sgemm(p->ta ? 'T' : 'N', p->tb ? 'T' : 'N', rows, columns, p->k, 1.0F,
-               p->a + row * (p->ta ? 1 : p->k), p->ta ? p->m : p->k,
-               p->b + column * (p->tb ? p->k : 1), p->tb ? p->k : p->n, p->beta,
-               p->c + row * p->n + column, p->n);
+    dnnl_sgemm(p->ta ? 'T' : 'N', p->tb ? 'T' : 'N', rows, columns, p->k,
+               p->alpha != NULL ? *p->alpha : 1.0F, p->a + row * (p->ta ? 1 : a_row), a_row,
+               p->b + column * (p->tb ? b_row : 1), b_row, p->beta, p->c + row * c_row + column,
+               c_row);
     if (blocked) {
         pthread_sigmask(SIG_SETMASK, &before, NULL);
     }
@@ -681,7 +684,9 @@ void sx_dnn_gemm_part(const sx_dnn_product *p, int64_t row, int64_t rows, int64_
 void sx_dnn_gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float *a, const float *b,
                  float beta, float *c)
 {
-    sx_dnn_gemm_part(&(sx_dnn_product){ta, tb, m, n, k, a, b, beta, c}, 0, m, 0, n);
+    const sx_dnn_product p = {
+        .ta = ta, .tb = tb, .m = m, .n = n, .k = k, .a = a, .b = b, .beta = beta, .c = c};
+    sx_dnn_gemm_part(&p, 0, m, 0, n);
 }
 
 void sx_dnn_gemm_int8(int64_t m, int64_t n, int64_t k, const uint8_t *a, const int8_t *b,

@@ -110,8 +110,11 @@ typedef struct sx_dnn_product {
     bool ta, tb;
     int64_t m, n, k;
     const float *a, *b;
+    const float *alpha; /* a factor of the product; NULL: 1 */
     float beta;
     float *c;
+    int64_t a_row, b_row, c_row; /* elements from a row, as it lies there, to the next; 0: as many
+                                    as it has */
 } sx_dnn_product;
 /* Some rows and columns of c. */
 void sx_dnn_gemm_part(const sx_dnn_product *p, int64_t row, int64_t rows, int64_t column,

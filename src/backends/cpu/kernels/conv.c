@@ -411,7 +411,7 @@ static sx_status prepare_forward(const sx_cpu_site *site, sx_cpu_step *step)
         return sx_cpu_prepare_winograd(site, conv_node(site), tile, step);
     }
     if (sx_cpu_conv_is_dense(site, attrs)) {
-        return sx_cpu_prepare_dense(site, step);
+        return sx_cpu_prepare_dense_conv(site, step);
     }
     if (sx_cpu_conv_is_depthwise(site, attrs)) {
         return sx_cpu_prepare_depthwise(site, attrs, step);

@@ -50,7 +50,7 @@ SX_MUST_USE sx_status sx_cpu_prepare_winograd_filter(const sx_cpu_site *site, co
  * by dense.c. */
 bool sx_cpu_conv_is_dense(const sx_cpu_site *site, const sx_conv2d_attrs *attrs);
 /* The step. in: x, filter, bias and what is added, if there are any. */
-SX_MUST_USE sx_status sx_cpu_prepare_dense(const sx_cpu_site *site, sx_cpu_step *step);
+SX_MUST_USE sx_status sx_cpu_prepare_dense_conv(const sx_cpu_site *site, sx_cpu_step *step);
 
 /* Whether it is a depthwise one with bias and swish. */
 bool sx_cpu_conv_is_depthwise(const sx_cpu_site *site, const sx_conv2d_attrs *attrs);

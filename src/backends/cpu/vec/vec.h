@@ -120,6 +120,7 @@ typedef struct sx_vec_dense {
     int64_t m, k, n;
     int64_t panels;  /* dense_panels(n) */
     int64_t block;   /* rows that go through all panels together */
+    bool transposed; /* b is [n,k] before it is packed */
     float low, high; /* results are clipped to them, */
     bool swish;      /* or are x / (1 + e^-x) */
 } sx_vec_dense;
@@ -129,6 +130,7 @@ typedef struct sx_vec_dense_args {
     const float *bias;  /* [n] */
     const float *added; /* NULL: none; may be y */
     float *y;
+    float *scratch; /* dense_scratch(), of this call alone */
 } sx_vec_dense_args;
 
 /* c[m,n] = a[m,k] b[k,n] of doubles, k > 0: rows [first, last), columns [begin, end)
@@ -205,7 +207,8 @@ typedef struct sx_cpu_vec {
      * following one another: [begin, end) of them. An element's bits depend on its row of x and its
      * column of b alone. */
     int64_t (*dense_panels)(int64_t n);
-    int64_t (*dense_packed)(const sx_vec_dense *d); /* floats of b */
+    int64_t (*dense_packed)(const sx_vec_dense *d);  /* floats of b */
+    int64_t (*dense_scratch)(const sx_vec_dense *d); /* floats */
     void (*dense_pack)(const sx_vec_dense *d, const float *b, float *packed);
     void (*dense)(const sx_vec_dense *d, const sx_vec_dense_args *a, int64_t begin, int64_t end);
 

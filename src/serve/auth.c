@@ -386,7 +386,20 @@ static sx_status identify(const sx_auth *auth, const struct set *set, const sx_a
                     "no identity: send Authorization: Bearer KEY_OR_TOKEN, or X-API-Key: KEY");
 }
 
-static bool is_allowed(const struct set *set, const char *identity, const char *model)
+/* Whether a rule's MODEL, MODEL:predict, * or *:predict gives a right to `model`. */
+static bool covers(const char *rule, const char *model, bool predicts)
+{
+    static const char only[] = ":predict";
+    const size_t size = strlen(rule), end = sizeof(only) - 1;
+    const bool limited = size > end && strcmp(rule + size - end, only) == 0;
+    const size_t name = limited ? size - end : size;
+    const bool any = name == 1 && rule[0] == '*' && strcmp(model, SX_AUTH_ADMIN) != 0;
+    return (predicts || !limited) &&
+           (any || (strncmp(rule, model, name) == 0 && model[name] == '\0'));
+}
+
+static bool is_allowed(const struct set *set, const char *identity, const char *model,
+                       bool predicts)
 {
     const bool admin = strcmp(model, SX_AUTH_ADMIN) == 0;
     bool allowed = !set->has_rules && !admin;
@@ -396,8 +409,7 @@ static bool is_allowed(const struct set *set, const char *identity, const char *
             continue;
         }
         for (size_t k = 0; k < rule->model_count && !allowed; k++) {
-            allowed = strcmp(rule->models[k], model) == 0 ||
-                      (!admin && strcmp(rule->models[k], "*") == 0);
+            allowed = covers(rule->models[k], model, predicts);
         }
     }
     return allowed;
@@ -411,7 +423,8 @@ sx_status sx_auth_check_proof(sx_auth *auth, const sx_auth_proof *proof, const c
     }
     pthread_rwlock_rdlock(&auth->lock);
     sx_status status = identify(auth, auth->set, proof, identity);
-    if (status == SX_OK && model != NULL && !is_allowed(auth->set, identity, model)) {
+    if (status == SX_OK && model != NULL &&
+        !is_allowed(auth->set, identity, model, proof->predicts)) {
         status =
             strcmp(model, SX_AUTH_ADMIN) == 0
                 ? sx_error(SX_PERMISSION_DENIED, "%s may not change the configuration", identity)
@@ -421,11 +434,13 @@ sx_status sx_auth_check_proof(sx_auth *auth, const sx_auth_proof *proof, const c
     return status;
 }
 
-sx_status sx_auth_check(sx_auth *auth, const sx_http_exchange *exchange, const char *model)
+sx_status sx_auth_check(sx_auth *auth, const sx_http_exchange *exchange, const char *model,
+                        bool predicts)
 {
     const sx_http_head *head = sx_http_request_head(exchange);
     const sx_auth_proof proof = {.authorization = sx_http_header_get(head, "Authorization"),
                                  .api_key = sx_http_header_get(head, "X-API-Key"),
-                                 .certificate = sx_http_request_peer(exchange)};
+                                 .certificate = sx_http_request_peer(exchange),
+                                 .predicts = predicts};
     return sx_auth_check_proof(auth, &proof, model);
 }

@@ -12,11 +12,13 @@
 #include "io/compress.h"
 #include "serve/inference_json.h"
 #include "serve/kserve_rest.h"
+#include "serve/managed_rest.h"
 #include "serve/metrics.h"
 #include "serve/rest_bodies.h"
 #include "serve/rest_call.h"
 #include "serve/rest_pages.h"
 #include "serve/router.h"
+#include "serve/status_page.h"
 
 enum {
     INFLATE_SLACK = 8 * 1024 * 1024,  /* reserved by sx_inflate_all */
@@ -41,6 +43,7 @@ struct sx_rest {
     struct context *contexts; /* [n_contexts]: of the executor's threads, then of the loops */
     int n_contexts;
     const sx_http_server *server;
+    int64_t began_ns;
 };
 
 _Static_assert(sizeof(sx_rest_call) <= SX_HTTP_SCRATCH, "the call must fit the scratch memory");
@@ -112,7 +115,26 @@ static void respond_message(const sx_rest *rest, sx_http_exchange *exchange, int
 
 void sx_rest_respond_error(const sx_rest *rest, sx_http_exchange *exchange, sx_status status)
 {
+    sx_http_text path = sx_http_request_head(exchange)->path;
+    if (sx_http_text_take_nocase(&path, "/v1/projects/")) {
+        sx_rest_respond_google_error(rest, exchange, 0, status);
+        return;
+    }
     respond_message(rest, exchange, http_status(sx_status_code(status)), sx_status_message(status));
+    sx_status_free(status);
+}
+
+void sx_rest_respond_google_error(const sx_rest *rest, sx_http_exchange *exchange, int code,
+                                  sx_status status)
+{
+    const char *message = sx_status_message(status);
+    sx_buf body;
+    code = code != 0 ? code : http_status(sx_status_code(status));
+    sx_buf_init(&body, 64 * 1024);
+    sx_buf_printf(&body, "{\"error\": {\"code\": %d, \"message\": ", code);
+    sx_json_print_string(&body, message, strlen(message));
+    sx_buf_printf(&body, ", \"status\": \"%s\"}}\n", sx_code_name(sx_status_code(status)));
+    sx_rest_respond(rest, exchange, code, json_type, &body);
     sx_status_free(status);
 }
 
@@ -159,7 +181,7 @@ static sx_status predict(sx_rest_call *call, sx_bytes body, sx_predict_slots *sl
         sx_served_signatures(call->call.servable, &signature_count);
     SX_TRY(sx_predict_parse(body, signatures, signature_count, arena, slots, &request));
     SX_TRY(sx_rest_call_run(call, request.signature, request.inputs, arena, &outputs));
-    return sx_predict_print(request.signature, outputs, request.row,
+    return sx_predict_print(request.signature, outputs, request.row ? SX_ROWS : SX_COLUMNS,
                             call->rest->config.float_format,
                             sx_http_request_cancel(call->call.exchange), out);
 }
@@ -202,6 +224,21 @@ sx_float_format sx_rest_float_format(const sx_rest *rest)
     return rest->config.float_format;
 }
 
+sx_calls *sx_rest_calls(const sx_rest *rest)
+{
+    return rest->config.calls;
+}
+
+sx_managed *sx_rest_managed(const sx_rest *rest)
+{
+    return rest->config.managed;
+}
+
+bool sx_rest_is_secure(const sx_rest *rest)
+{
+    return rest->config.secure;
+}
+
 sx_manager *sx_rest_manager(const sx_rest *rest)
 {
     return sx_calls_manager(rest->config.calls);
@@ -213,6 +250,7 @@ static sx_status answer(sx_rest_call *call, struct context *context, sx_arena *a
 {
     sx_bytes body;
     SX_TRY(sx_cancel_check(sx_http_request_cancel(call->call.exchange)));
+    SX_TRY(sx_call_await(&call->call));
     SX_TRY(plain_body(call, inflated, &body));
     return call->method(call, body, &context->slots, arena, out);
 }
@@ -417,6 +455,28 @@ static void handle_metrics(sx_rest *rest, sx_http_exchange *exchange, const sx_r
     sx_rest_respond(rest, exchange, 200, "text/plain; version=0.0.4", &body);
 }
 
+static void handle_status_page(sx_rest *rest, sx_http_exchange *exchange, const sx_route *route)
+{
+    sx_buf body;
+    (void)route;
+    sx_buf_init(&body, 0);
+    const sx_status_page_config page = {
+        .manager = sx_rest_manager(rest),
+        .metrics_path = rest->metrics_path,
+        .queued = sx_calls_queued(rest->config.calls),
+        .memory = rest->config.memory,
+        .http = rest->server != NULL ? sx_http_server_stats(rest->server) : (sx_http_stats){0},
+        .running_ns = sx_now_ns() - rest->began_ns,
+    };
+    sx_status status = sx_status_page_print(&page, &body);
+    if (status != SX_OK) {
+        sx_buf_deinit(&body);
+        sx_rest_respond_error(rest, exchange, status);
+        return;
+    }
+    respond(exchange, 200, "text/html; charset=utf-8", sx_status_page_headers, &body);
+}
+
 /* A preflight request must have an Origin header. */
 static void handle_options(sx_rest *rest, sx_http_exchange *exchange, const sx_route *route)
 {
@@ -487,12 +547,25 @@ void sx_rest_handle(void *user, sx_http_exchange *exchange)
         [SX_ROUTE_LIVE] = handle_ready,
         [SX_ROUTE_READY] = handle_ready,
         [SX_ROUTE_METRICS] = handle_metrics,
+        [SX_ROUTE_STATUS_PAGE] = handle_status_page,
         [SX_ROUTE_OPTIONS] = handle_options,
         [SX_ROUTE_V2_SERVER] = sx_kserve_rest_server,
         [SX_ROUTE_V2_MODEL] = sx_kserve_rest_model,
         [SX_ROUTE_V2_MODEL_READY] = sx_kserve_rest_ready,
         [SX_ROUTE_V2_INFER] = sx_kserve_rest_infer,
         [SX_ROUTE_V2_INDEX] = sx_kserve_rest_index,
+        [SX_ROUTE_ML_DISCOVERY] = sx_managed_rest_handle,
+        [SX_ROUTE_ML_PREDICT] = sx_managed_rest_predict,
+        [SX_ROUTE_ML_MODELS] = sx_managed_rest_handle,
+        [SX_ROUTE_ML_MODEL] = sx_managed_rest_handle,
+        [SX_ROUTE_ML_VERSIONS] = sx_managed_rest_handle,
+        [SX_ROUTE_ML_VERSION] = sx_managed_rest_handle,
+        [SX_ROUTE_ML_OPERATION] = sx_managed_rest_handle,
+        [SX_ROUTE_ML_CREATE_MODEL] = sx_managed_rest_handle,
+        [SX_ROUTE_ML_DELETE_MODEL] = sx_managed_rest_handle,
+        [SX_ROUTE_ML_CREATE_VERSION] = sx_managed_rest_handle,
+        [SX_ROUTE_ML_DELETE_VERSION] = sx_managed_rest_handle,
+        [SX_ROUTE_ML_SET_DEFAULT] = sx_managed_rest_handle,
     };
     sx_rest *rest = user;
     sx_route route;
@@ -510,6 +583,7 @@ sx_status sx_rest_create(const sx_rest_config *config, sx_rest **out_rest)
         return sx_no_memory("for the REST API");
     }
     rest->config = *config;
+    rest->began_ns = sx_now_ns();
     rest->n_contexts = sx_calls_threads(config->calls) + SX_MAX(config->loops, 1);
     rest->contexts = sx_alloc((size_t)rest->n_contexts, sizeof(rest->contexts[0]));
     rest->metrics_path = config->metrics_path != NULL ? sx_strdup(config->metrics_path) : NULL;

@@ -7,6 +7,7 @@
  * destroy the HTTP server, and last the models. */
 #include "serve/server.h"
 
+#include <malloc.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -20,6 +21,7 @@
 #include "serve/call.h"
 #include "serve/config_watch.h"
 #include "serve/grpc_services.h"
+#include "serve/managed.h"
 #include "serve/manager.h"
 #include "serve/rest.h"
 #include "serve/rest_call.h"
@@ -29,8 +31,9 @@
 struct sx_server {
     sx_batcher *batcher;
     sx_manager *manager;
-    sx_config_watch *config_watch; /* NULL: without a model_config_file */
-    sx_auth *auth;                 /* NULL: everybody may call everything */
+    sx_config_watch *config_watch, *traffic_watch; /* NULL: without the file */
+    sx_managed *managed;                           /* NULL: clients create no models */
+    sx_auth *auth;                                 /* NULL: everybody may call everything */
     sx_calls *calls;
     sx_rest *rest;
     sx_grpc_services *services;
@@ -66,14 +69,18 @@ static sx_status admit(sx_server *server, sx_http_exchange *exchange, bool is_gr
     }
     if (is_grpc) {
         return sx_auth_check(server->auth, exchange,
-                             sx_http_text_is(head->path, reload) ? SX_AUTH_ADMIN : NULL);
+                             sx_http_text_is(head->path, reload) ? SX_AUTH_ADMIN : NULL, false);
     }
     sx_route_parse(head->method, head->path, NULL, &route);
     if (route.kind == SX_ROUTE_LIVE || route.kind == SX_ROUTE_READY ||
         route.kind == SX_ROUTE_OPTIONS) {
         return SX_OK;
     }
-    return sx_auth_check(server->auth, exchange, route.model[0] != '\0' ? route.model : NULL);
+    return sx_auth_check(server->auth, exchange,
+                         sx_route_is_change(route.kind) ? SX_AUTH_ADMIN
+                         : route.model[0] != '\0'       ? route.model
+                                                        : NULL,
+                         sx_route_is_predict(route.kind));
 }
 
 static void handle(void *user, sx_http_exchange *exchange)
@@ -127,7 +134,25 @@ sx_status sx_server_check_metrics_path(const char *path)
     return SX_OK;
 }
 
-/* The models: those of the configuration file, or the one that is named. */
+/* Those that clients create, those of the configuration file, or the one that is named. */
+static sx_status set_models(const sx_server_config *config, sx_server *server)
+{
+    if (is_given(config->managed_models_dir)) {
+        return sx_managed_create(config->managed_models_dir,
+                                 is_given(config->managed_storage) ? config->managed_storage : NULL,
+                                 server->manager, &server->managed);
+    }
+    if (config->model_config_file != NULL) {
+        return sx_config_watch_create(&sx_config_models, config->model_config_file,
+                                      config->model_config_file_poll_wait_seconds, server->manager,
+                                      &server->config_watch);
+    }
+    const sx_model_config model = {.name = is_given(config->model_name) ? config->model_name
+                                                                        : "default",
+                                   .base_path = config->model_base_path};
+    return sx_manager_set_models(server->manager, &model, 1);
+}
+
 static sx_status create_models(const sx_server_config *config, int64_t max_rows, sx_server *server)
 {
     const sx_manager_config manager = {
@@ -142,18 +167,16 @@ static sx_status create_models(const sx_server_config *config, int64_t max_rows,
                       .max_load_retries = config->max_num_load_retries,
                       .load_retry_seconds = config->load_retry_interval_seconds,
                       .load_timeout_seconds = config->load_timeout_seconds},
+        .max_loaded_memory_bytes = config->max_loaded_memory_bytes,
         .allow_labels_for_unavailable_models = config->allow_version_labels_for_unavailable_models,
     };
     SX_TRY(sx_manager_create(&manager, &server->manager));
-    if (config->model_config_file != NULL) {
-        return sx_config_watch_create(config->model_config_file,
-                                      config->model_config_file_poll_wait_seconds, server->manager,
-                                      &server->config_watch);
-    }
-    const sx_model_config model = {.name = is_given(config->model_name) ? config->model_name
-                                                                        : "default",
-                                   .base_path = config->model_base_path};
-    return sx_manager_set_models(server->manager, &model, 1);
+    SX_TRY(set_models(config, server));
+    return is_given(config->model_traffic_file)
+               ? sx_config_watch_create(&sx_config_traffic, config->model_traffic_file,
+                                        config->model_config_file_poll_wait_seconds,
+                                        server->manager, &server->traffic_watch)
+               : SX_OK;
 }
 
 /* TLS as the file says, if one is given. */
@@ -165,6 +188,15 @@ static sx_status secure(const char *config_file, struct secured *out)
     out->config_file = sx_strdup(config_file);
     return out->config_file != NULL ? sx_tls_create(sx_ssl_config_load, out->config_file, &out->tls)
                                     : sx_no_memory("for a server");
+}
+
+/* Weights go back to the system when they are freed. By default glibc takes ever larger blocks from
+ * its heaps, of which those of other threads than the first are never trimmed. */
+static void return_large_blocks(void)
+{
+    enum { LARGE_BYTES = 2 << 20, KEPT_BYTES = 8 << 20 };
+    mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
+    mallopt(M_TRIM_THRESHOLD, KEPT_BYTES);
 }
 
 sx_status sx_server_create(const sx_server_config *config, sx_server **out_server)
@@ -195,6 +227,7 @@ sx_status sx_server_create(const sx_server_config *config, sx_server **out_serve
     if (server == NULL) {
         return sx_no_memory("for a server");
     }
+    return_large_blocks();
     size_t memory_bytes = config->max_in_flight_memory_bytes;
     if (memory_bytes == 0) {
         memory_bytes = (size_t)SX_MIN(sx_ram_bytes() / 4, (int64_t)1 << 30);
@@ -221,6 +254,8 @@ sx_status sx_server_create(const sx_server_config *config, sx_server **out_serve
     SX_TRY_GOTO(status, sx_calls_create(&calls, &server->calls), failed);
     const sx_rest_config rest = {
         .calls = server->calls,
+        .managed = server->managed,
+        .secure = is_given(config->rest_api_ssl_config_file),
         .loops = loops,
         .cors = config->rest_api_enable_cors_support,
         .memory = &server->memory,
@@ -304,6 +339,9 @@ sx_status sx_server_start(sx_server *server)
     if (server->config_watch != NULL) {
         SX_TRY(sx_config_watch_start(server->config_watch));
     }
+    if (server->traffic_watch != NULL) {
+        SX_TRY(sx_config_watch_start(server->traffic_watch));
+    }
     SX_TRY(sx_http_server_start(server->http));
     sx_log(SX_LOG_INFO, "Exporting HTTP/REST API at:localhost:%d ...", server->port);
     return SX_OK;
@@ -313,6 +351,9 @@ void sx_server_reload(sx_server *server)
 {
     if (server->config_watch != NULL) {
         sx_config_watch_reload(server->config_watch);
+    }
+    if (server->traffic_watch != NULL) {
+        sx_config_watch_reload(server->traffic_watch);
     }
 }
 
@@ -356,7 +397,9 @@ bool sx_server_destroy(sx_server *server)
         sx_tls_destroy(secured[i]->tls);
         sx_free(secured[i]->config_file);
     }
+    sx_config_watch_destroy(server->traffic_watch);
     sx_config_watch_destroy(server->config_watch);
+    sx_managed_destroy(server->managed);
     const bool all_ended = sx_manager_destroy(server->manager);
     sx_batcher_destroy(server->batcher);
     sx_free(server);

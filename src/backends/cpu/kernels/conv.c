@@ -58,12 +58,16 @@ bool sx_cpu_tried(sx_cpu_match *m, sx_status status, sx_dnn_conv *conv)
     return ok;
 }
 
-/* Whether oneDNN has an efficient primitive; creates and discards it. */
+/* Whether oneDNN has an efficient primitive. */
 static bool dnn_has(sx_cpu_match *m, const sx_node *n, sx_dnn_conv_kind kind, bool bias,
                     sx_dnn_act act, bool add)
 {
-    sx_dnn_conv_spec spec = {
-        .kind = kind, .bias = bias, .act = act, .add = add, .bf16 = sx_cpu_conv_in_bf16(n)};
+    sx_dnn_conv_spec spec = {.kind = kind,
+                             .bias = bias,
+                             .act = act,
+                             .add = add,
+                             .bf16 = sx_cpu_conv_in_bf16(n),
+                             .asks = true};
     sx_dnn_conv *conv = NULL;
     sx_status status = sx_cpu_conv_geometry(m->graph, n, &spec.geometry);
     if (status == SX_OK) {
@@ -527,7 +531,8 @@ static sx_status pack_filter(const sx_cpu_site *site, sx_cpu_packed *out, sx_cpu
                              .bias = site->nodes[0] != n,
                              .act = sx_cpu_act_of(site->nodes[0]),
                              .bf16 = sx_cpu_conv_in_bf16(n),
-                             .team = 1};
+                             .team = 1,
+                             .asks = true};
     sx_dnn_conv *conv;
     SX_TRY(sx_cpu_conv_geometry(site->graph, n, &spec.geometry));
     SX_TRY(sx_cpu_create_conv(&spec, &conv));

@@ -78,7 +78,8 @@ static bool dnn_has(sx_cpu_match *m, const pattern *p, sx_dnn_conv_kind kind)
                              .add = p->add != NULL,
                              .act = p->act != NULL ? sx_cpu_act_of(p->act) : SX_DNN_PLAIN,
                              .bf16 = sx_cpu_conv_in_bf16(n),
-                             .bf16_result = true};
+                             .bf16_result = true,
+                             .asks = true};
     sx_dnn_conv *conv = NULL;
     sx_status status = sx_cpu_conv_geometry(m->graph, n, &spec.geometry);
     if (status == SX_OK) {
@@ -408,6 +409,7 @@ static sx_status pack_filter(const sx_cpu_site *site, sx_cpu_packed *out, sx_cpu
     if (is_product(&spec)) {
         return SX_OK;
     }
+    spec.asks = true;
     SX_TRY(create(&spec, &d));
     return sx_cpu_pack_for(site, d.conv, out, step);
 }

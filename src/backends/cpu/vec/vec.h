@@ -242,7 +242,9 @@ typedef struct sx_cpu_vec {
     int winograd_width; /* filters of a panel; work is divided into blocks of tiles, by panels */
     int64_t (*winograd_packed)(const sx_vec_winograd *w);  /* floats of packed filters */
     int64_t (*winograd_scratch)(const sx_vec_winograd *w); /* floats */
-    void (*winograd_pack)(const sx_vec_winograd *w, const float *filter, float *packed);
+    /* The filters' channels [begin, end). */
+    void (*winograd_pack)(const sx_vec_winograd *w, const float *filter, float *packed,
+                          int64_t begin, int64_t end);
     /* Blocks and panels [begin, end) of y = clip(conv(x, filter) + bias + added); panels of a block
      * follow one another. bias, added: NULL without; added may be y. */
     void (*winograd)(const sx_vec_winograd *w, const float *x, const float *packed,

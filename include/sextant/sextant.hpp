@@ -657,6 +657,8 @@ inline void destroy(sx_library *p) { sx_library_destroy(p); }
 inline void destroy(sx_functions *p) { sx_functions_close(p); }
 inline void destroy(sx_results *p) { sx_results_free(p); }
 inline void destroy(sx_outputs *p) { sx_outputs_free(p); }
+inline void destroy(sx_client *p) { sx_client_close(p); }
+inline void destroy(sx_client_answer *p) { sx_client_answer_free(p); }
 inline void destroy(char *p) { sx_text_free(p); }
 
 } // namespace detail

@@ -1,6 +1,8 @@
 /* Calls; see call.h. */
 #include "serve/call.h"
 
+#include <string.h>
+
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/memory.h"
@@ -71,6 +73,11 @@ int sx_calls_threads(const sx_calls *calls)
     return calls->config.threads + calls->config.max_waiting;
 }
 
+sx_request_log *sx_calls_log(const sx_calls *calls)
+{
+    return calls->config.log;
+}
+
 size_t sx_calls_queued(const sx_calls *calls)
 {
     return sx_executor_queued(calls->executor);
@@ -127,6 +134,11 @@ sx_status sx_call_acquire(sx_call *call, const sx_model_spec *spec)
     sx_status status = sx_manager_acquire(manager, spec, &call->servable);
     if (status != SX_OK && !call->uncounted) {
         sx_manager_count(manager, spec->name, sx_status_code(status));
+    }
+    if (status == SX_OK) {
+        sx_http_request_set_subject(call->exchange, sx_served_name(call->servable),
+                                    sx_served_version(call->servable));
+        call->logged = sx_request_log_sample(call->calls->config.log, spec->name);
     }
     return status;
 }
@@ -195,8 +207,21 @@ sx_status sx_call_run(sx_call *call, const sx_serve_signature *signature, const 
                : run_batched(call, signature, &request));
     sx_latency_add(&sx_served_metrics(call->servable)->run_latency[call->api],
                    sx_now_ns() - begin_ns);
+    if (call->logged != NULL && !call->logs_itself) {
+        const sx_predict_spec ran = sx_call_spec(call, signature->name);
+        sx_log_run(call->logged, &ran, signature, inputs, outputs);
+    }
     *out_outputs = outputs;
     return SX_OK;
+}
+
+sx_predict_spec sx_call_spec(const sx_call *call, const char *signature)
+{
+    const char *name = sx_served_name(call->servable);
+    return (sx_predict_spec){.name = {name, strlen(name)},
+                             .label = {"", 0},
+                             .version = sx_served_version(call->servable),
+                             .signature = {signature, strlen(signature)}};
 }
 
 bool sx_call_explain_budget(const sx_call *call, sx_status *status)

@@ -1,5 +1,5 @@
 /* sextant serve: runs the model server until SIGTERM or Ctrl-C. SIGHUP reads the model
- * configuration file again; without one, it ends the server, too. The table has every option of
+ * configuration files again; without any, it ends the server, too. The table has every option of
  * tensorflow_model_server; those that cannot have an effect here say why.
  *
  * The signals are blocked before the server's threads start, so that only this thread receives
@@ -22,13 +22,14 @@
 
 typedef struct options {
     const char *host, *model_name, *model_base_path, *saved_model_tags;
-    const char *model_config_file, *monitoring_path, *monitoring_config_file, *version_transition;
+    const char *model_traffic_file, *model_config_file, *monitoring_path, *monitoring_config_file,
+        *version_transition;
     const char *api_keys_file, *jwks_file, *auth_rules_file, *jwt_issuer, *jwt_audience;
     const char *grpc_socket_path, *ssl_config_file, *rest_api_ssl_config_file, *json_float_format;
     int64_t port, rest_api_port, rest_api_num_threads, rest_api_timeout_in_ms;
     int64_t max_num_load_retries, max_body_bytes, drain_grace_ms, model_memory_limit;
     int64_t max_request_memory_bytes, max_in_flight_memory_bytes, max_connections;
-    int64_t load_retry_interval_micros;
+    int64_t load_retry_interval_micros, max_loaded_memory_bytes;
     double file_system_poll_wait_seconds, load_retry_interval_seconds, load_timeout_seconds;
     double model_config_file_poll_wait_seconds, version_drain_timeout_seconds;
     const char *batching_parameters_file, *batch_policy, *model_weights;
@@ -67,7 +68,12 @@ static const sx_option rows[] = {
      "FILE", .empty_is_none = true},
     {"model-config-file-poll-wait-seconds", SX_OPTION_FLOAT,
      SX_OPT(options, model_config_file_poll_wait_seconds),
-     "seconds between looks at that file; 0: none", "SECONDS", .max = 1e6},
+     "seconds between looks at that file and the next one; 0: none", "SECONDS", .max = 1e6},
+    {"model-traffic-file", SX_OPTION_STRING, SX_OPT(options, model_traffic_file),
+     "text of a ModelTrafficConfig: which share of a model's requests goes to a canary, and of "
+     "which "
+     "a copy goes to a shadow; read again on SIGHUP",
+     "FILE", .empty_is_none = true},
     {"allow-version-labels-for-unavailable-models", SX_OPTION_FLAG, SX_OPT(options, allow_labels),
      "when that file is read again: allow new labels of versions that are not available yet"},
     {"saved-model-tags", SX_OPTION_STRING, SX_OPT(options, saved_model_tags),
@@ -117,6 +123,12 @@ static const sx_option rows[] = {
      "load a new version before the old one is unloaded, or after, which needs less memory: until "
      "it is loaded, the model is not served",
      .choices = "availability_preserving|resource_preserving"},
+    {"max-loaded-memory-bytes", SX_OPTION_SIZE, SX_OPT(options, max_loaded_memory_bytes),
+     "load a model when a request first asks for it, and unload those that no request uses, the "
+     "one "
+     "used longest ago first, so that all models together take at most this; requests wait for "
+     "their model. Default: every model is loaded, at once",
+     "SIZE", .min = 1, .max = 0x1p60},
     {"version-drain-timeout-seconds", SX_OPTION_FLOAT,
      SX_OPT(options, version_drain_timeout_seconds),
      "stop the requests that an old version still runs after this time", "SECONDS", .min = 0.001,
@@ -289,9 +301,11 @@ static void fill_config(const options *o, const sx_batch_config *batching, sx_se
         .model_name = o->model_name,
         .model_base_path = o->model_base_path,
         .model_config_file = o->model_config_file,
+        .model_traffic_file = o->model_traffic_file,
         .model_config_file_poll_wait_seconds = o->model_config_file_poll_wait_seconds,
         .allow_version_labels_for_unavailable_models = o->allow_labels,
         .resource_preserving = strcmp(o->version_transition, "resource_preserving") == 0,
+        .max_loaded_memory_bytes = (size_t)o->max_loaded_memory_bytes,
         .version_drain_timeout_seconds = o->version_drain_timeout_seconds,
         .file_system_poll_wait_seconds =
             o->file_system_poll_wait_seconds > 0 ? o->file_system_poll_wait_seconds : -1,
@@ -530,7 +544,7 @@ static sx_status run(sx_invocation *inv)
     sigaddset(&blocked, SIGTERM);
     sigaddset(&blocked, SIGHUP);
     pthread_sigmask(SIG_BLOCK, &blocked, &unblocked);
-    if (o->model_config_file != NULL) {
+    if (o->model_config_file != NULL || o->model_traffic_file != NULL) {
         const struct sigaction action = {.sa_handler = on_hangup};
         sigaction(SIGHUP, &action, NULL);
     }
@@ -553,7 +567,9 @@ const sx_command sx_command_serve = {
         "$MODEL_BASE_PATH (default: /models) say which model: the directory "
         "$MODEL_BASE_PATH/$MODEL_NAME. "
         "On SIGTERM or Ctrl-C, the server finishes running requests and exits with 0; on SIGHUP, "
-        "it reads the model configuration file again, or, without one, ends as well.",
+        "it reads the files of models and traffic again, or, without any, ends as well. "
+        "The traffic file is one of Sextant's own; the model configuration file stays one that "
+        "tensorflow_model_server reads.",
     .examples = "  sextant serve --model_name=flowers --model_base_path=$PWD/models/flowers "
                 "--port=8500 --rest_api_port=8501\n"
                 "  sextant serve --model_name=flowers --model_base_path=$PWD/models/flowers "
@@ -571,7 +587,16 @@ const sx_command sx_command_serve = {
                 "        config { name: \"digits\"  base_path: \"/models/digits\" }\n"
                 "      }\n"
                 "  curl -d @request.json "
-                "http://localhost:8501/v1/models/flowers/labels/stable:predict",
+                "http://localhost:8501/v1/models/flowers/labels/stable:predict\n"
+                "  sextant serve --model_config_file=models.config "
+                "--model_traffic_file=traffic.config\n"
+                "    where traffic.config is (percentages of requests; both parts may be left "
+                "out):\n"
+                "      model {\n"
+                "        name: \"flowers\"\n"
+                "        canary { version: 42 percent: 5 sticky_header: \"x-user\" }\n"
+                "        shadow { version: 42 percent: 10 tolerance: 0.001 }\n"
+                "      }",
     .stops_itself = true,
     SX_COMMAND_OPTIONS(rows, options),
     SX_COMMAND_HINTS(hints),

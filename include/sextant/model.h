@@ -58,6 +58,7 @@ typedef struct sx_batch {
     sx_value features, labels;
     const sx_named_value *feature_map, *label_map;
     int n_features, n_labels;
+    sx_value example_weights; /* in SX_TRAIN, float32 [N]; empty if the model has none */
 } sx_batch;
 
 /* The feature or label of that name; of a model without named ones, "features" and "labels". The
@@ -141,6 +142,10 @@ SX_API sx_spec sx_classifier_spec_at(sx_builder *b, sx_value logits, sx_value la
                           SX_HERE_)
 
 /* ---- The descriptor ---- */
+
+/* A step of the caller's (sextant/runtime.h): from a batch, that of all replicas together, to
+ * outputs; a training step calls sx_minimize(). */
+typedef void sx_step_build_fn(sx_builder *b, const sx_batch *in, const sx_params *p);
 
 typedef sx_spec sx_build_fn(sx_builder *b, const sx_batch *in, const sx_params *p);
 

@@ -220,6 +220,39 @@ SX_API sx_optimizer sx_cross_shard_optimizer_at(sx_optimizer optimizer,
  * Errors: NOT_FOUND, listing the names. */
 SX_API SX_MUST_USE sx_status sx_optimizer_by_name(const char *name, sx_optimizer *out_optimizer);
 
+/* ---- Training steps of your own (sextant/runtime.h) ---- */
+
+typedef struct sx_average_loss_args {
+    size_t struct_size;
+    sx_value sample_weight;    /* float32 [N]; default: 1 for each example */
+    int64_t global_batch_size; /* to divide by; default: N, the examples of all replicas */
+} sx_average_loss_args;
+/* Σ per_example_loss · sample_weight / N, a float32 scalar, over the batch of all replicas: each of
+ * them gets the same number. per_example_loss [N], float32 or bfloat16. As in TensorFlow, N is the
+ * number of examples, not the sum of their weights. Errors: another shape or dtype, a negative
+ * global_batch_size. Source: tf.nn.compute_average_loss. */
+SX_API sx_value sx_compute_average_loss_at(sx_builder *b, sx_value per_example_loss,
+                                           const sx_average_loss_args *args, const char *file,
+                                           int line);
+#define sx_compute_average_loss(b, per_example_loss, ...) \
+    sx_compute_average_loss_at((b), (per_example_loss),   \
+                               SX_ARGS_(sx_average_loss_args, __VA_ARGS__), SX_HERE_)
+
+typedef struct sx_minimize_args {
+    size_t struct_size;
+    sx_optimizer optimizer; /* Adam */
+} sx_minimize_args;
+/* Adds the gradients of the loss, float32 [], with respect to all weights of the program so far,
+ * the optimizer's updates of those that it depends on, and the step, global_step. Outputs
+ * "learning_rate" and "ok", a bool: if the loss or a gradient is not finite, it is false, and no
+ * variable changes, those assigned before included. The optimizer's l2 is added to the loss. Once
+ * in a program, in SX_TRAIN; the last of what the step adds. Errors: those; an invalid optimizer;
+ * an operator without a gradient. Source: tf.keras.optimizers.Optimizer.minimize. */
+SX_API void sx_minimize_at(sx_builder *b, sx_value loss, const sx_minimize_args *args,
+                           const char *file, int line);
+#define sx_minimize(b, loss, ...) \
+    sx_minimize_at((b), (loss), SX_ARGS_(sx_minimize_args, __VA_ARGS__), SX_HERE_)
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,27 +1,35 @@
 /* Below Estimator and Model: a training loop of your own.
  *
- * A training session has the variables of a model on devices, its programs (train, eval, predict),
- * and its checkpoints. Estimator and Model train through the same one, so a loop that feeds the
- * same batches with the same seed computes the same bits, and either continues the other's runs.
+ * A training session has the variables of a model on the devices of a strategy, its programs
+ * (train, eval, predict, and steps of the caller's), and its checkpoints. Estimator and Model train
+ * through the same one, so a loop that feeds the same batches with the same seed computes the same
+ * bits, and either continues the other's runs.
  *
  *     sx_training *t;
- *     sx_iterator *batches;
- *     sx_training_step step;
- *     SX_TRY(sx_training_open(&my_model, &t, .data = data,
- *                             .config = sx_run_config_of(.model_dir = "run1", .threads = 2)));
- *     SX_TRY(sx_training_preprocess(t, SX_TRAIN, &data));
- *     SX_TRY(sx_dataset_shuffle(&data, .seed = 7));
- *     SX_TRY(sx_dataset_batch(&data, .size = 32));
- *     SX_TRY(sx_dataset_repeat(&data, 0));
- *     SX_TRY(sx_iterator_create(data, &batches));
- *     SX_TRY(sx_training_begin(t, batches));
+ *     sx_distributed *data;
+ *     sx_metric_object *loss;
+ *     bool more;
+ *     SX_TRY(sx_training_open(&my_model, &t, .train_step = my_step,
+ *                             .config = sx_run_config_of(.model_dir = "run1",
+ *                                                        .train_distribute = strategy)));
+ *     SX_TRY(sx_distribute_dataset(strategy, elements, &data, .global_batch_size = 128));
+ *     SX_TRY(sx_metric_create(&loss, .name = "loss"));
+ *     SX_TRY(sx_training_begin_distributed(t, data));
  *     while (sx_training_global_step(t) < 1000) {
- *         SX_TRY(sx_training_run(t, 1, &step));
+ *         SX_TRY(sx_step_run(sx_training_train_step(t), data, &more));
+ *         SX_TRY(sx_metric_update_step(loss, sx_training_train_step(t)));
  *         ...
  *     }
  *     SX_TRY(sx_training_save(t));
+ *     sx_metric_free(loss);
  *     sx_training_free(t);
- *     sx_iterator_destroy(batches);
+ *     sx_distributed_free(data);
+ *
+ * A step is a graph on the batch of all replicas. Each replica computes its part of it, and what
+ * depends on the whole batch, such as a mean or a gradient, is combined where the graph needs it:
+ * the function that builds a step is the same for one device and for many. Mistakes of such a loop
+ * (data of another strategy, an output that the step does not have, a batch of another shape) are
+ * errors that begin with the line of the call, "loop.c:41: …".
  *
  * Devices, buffers and graphs compiled for them are in sextant/device.h, strategies in
  * sextant/distribute.h, functions of unknown shapes in sextant/functions.h. */
@@ -51,6 +59,10 @@ typedef struct sx_training_args {
      * depend on the length of an epoch; not kept. NULL = the model declares its inputs. */
     sx_dataset *data;
     sx_optimizer optimizer; /* default: the model's own */
+    /* Builds the training program instead of the model's .build, which then evaluates and predicts.
+     * Its first output is "loss", and it calls sx_minimize(); of a run on disk, the stored program
+     * is used. NULL = the model's. */
+    sx_step_build_fn *train_step;
 } sx_training_args;
 
 /* Opens the devices and builds the model's programs, or, if config->model_dir holds a run, reads
@@ -124,6 +136,152 @@ SX_API SX_MUST_USE sx_status sx_training_run_batch(sx_training *t, int count,
 
 /* Steps since the beginning of the run; 0 if `t` is closed. */
 SX_API int64_t sx_training_global_step(const sx_training *t);
+/* That of the configuration, or made from its device fields; borrowed. NULL if `t` is closed. */
+SX_API sx_strategy *sx_training_strategy(const sx_training *t);
+
+/* ---- Data of a strategy ----
+ *
+ * A data set of elements is preprocessed, shuffled and batched as the model and the configuration
+ * say, as in sx_input_fn; one of batches is used as it is. In training it is repeated, an epoch is
+ * one pass. */
+
+typedef struct sx_distributed sx_distributed;
+
+typedef struct sx_distribute_args {
+    size_t struct_size;
+    int64_t global_batch_size; /* examples of a step on all replicas; 0 = the batches', or
+                                  config->train_batch_size */
+    sx_mode mode;              /* SX_TRAIN */
+    /* Of a function: how often it is called, and for which batch size. Default: SX_PER_HOST_V2,
+     * once, for the batch of one replica, of which a step takes one for each. */
+    sx_input_config input;
+} sx_distribute_args;
+
+/* Global batches, of which each replica computes an equal part. `dataset` is retained; the caller
+ * frees *out_distributed, after the training that reads it. Errors: INVALID_ARGUMENT: a training
+ * batch that the replicas do not divide (names the nearest that they do), batches that are not of
+ * global_batch_size. Source: tf.distribute.Strategy.experimental_distribute_dataset. */
+#define sx_distribute_dataset(strategy, dataset, out_distributed, ...)                         \
+    sx_distribute_dataset_at((strategy), (dataset), SX_ARGS_(sx_distribute_args, __VA_ARGS__), \
+                             (out_distributed), SX_HERE_)
+SX_API SX_MUST_USE sx_status sx_distribute_dataset_at(sx_strategy *strategy, sx_dataset *dataset,
+                                                      const sx_distribute_args *args,
+                                                      sx_distributed **out_distributed,
+                                                      const char *file, int line);
+/* The data sets that `fn` makes of its context (sx_input_context): batches of context->batch_size,
+ * for each input its own part of the data. global_batch_size is required. A function that ignores
+ * its context, so that a step takes another number of examples or several inputs read the same
+ * ones, is a warning in the log. Errors: as above, and those of `fn`. Source:
+ * tf.distribute.Strategy.distribute_datasets_from_function. */
+#define sx_distribute_datasets_from_function(strategy, fn, user, out_distributed, ...) \
+    sx_distribute_datasets_from_function_at((strategy), (fn), (user),                  \
+                                            SX_ARGS_(sx_distribute_args, __VA_ARGS__), \
+                                            (out_distributed), SX_HERE_)
+SX_API SX_MUST_USE sx_status sx_distribute_datasets_from_function_at(
+    sx_strategy *strategy, sx_input_fn *fn, void *user, const sx_distribute_args *args,
+    sx_distributed **out_distributed, const char *file, int line);
+SX_API void sx_distributed_free(sx_distributed *data); /* NULL is fine */
+
+/* As sx_training_begin(), on distributed data, which are borrowed until the training is closed or
+ * begins on others. Errors: also INVALID_ARGUMENT: the data are of another strategy. */
+SX_API SX_MUST_USE sx_status sx_training_begin_distributed_at(sx_training *t,
+                                                              const sx_distributed *data,
+                                                              const char *file, int line);
+#define sx_training_begin_distributed(t, data) \
+    sx_training_begin_distributed_at((t), (data), SX_HERE_)
+
+/* ---- Steps on all replicas ---- */
+
+/* A program on batches: the training program, or one of the caller's. One thread at a time. */
+typedef struct sx_step_program sx_step_program;
+
+typedef struct sx_step_args {
+    size_t struct_size;
+    const char *name; /* for messages; "step" */
+    sx_mode mode;     /* SX_TRAIN: `in` has labels and example weights, dropout drops; SX_EVAL: with
+                         labels; SX_PREDICT: without */
+} sx_step_args;
+
+/* The training program; owned by `t`. NULL if `t` is closed. */
+SX_API sx_step_program *sx_training_train_step(sx_training *t);
+/* Builds another program, such as a test step, or the second of two that train in turns. It shares
+ * the session's variables by name; new ones get their initial values, or, in a run on disk, those
+ * of its checkpoint, and are saved with the others. *out_step is owned by `t`. Errors: those of
+ * building; INVALID_ARGUMENT: it has no outputs; FAILED_PRECONDITION: a variable of another type.
+ */
+#define sx_training_add_step(t, build, out_step, ...) \
+    sx_training_add_step_at((t), (build), SX_ARGS_(sx_step_args, __VA_ARGS__), (out_step), SX_HERE_)
+SX_API SX_MUST_USE sx_status sx_training_add_step_at(sx_training *t, sx_step_build_fn *build,
+                                                     const sx_step_args *args,
+                                                     sx_step_program **out_step, const char *file,
+                                                     int line);
+
+/* Runs a step on all replicas, on the next batch of `data`. At the end of the data, nothing is run
+ * and *out_more is false; the next call begins again with the first batch. (Of training data, which
+ * are repeated, that end does not come: sx_training_run() tells where an epoch ends.) Errors: as
+ * sx_training_run(); INVALID_ARGUMENT: data of another strategy, or that do not fit the step
+ * (component, both types); FAILED_PRECONDITION: neither begun nor restored. */
+SX_API SX_MUST_USE sx_status sx_step_run_at(sx_step_program *step, const sx_distributed *data,
+                                            bool *out_more, const char *file, int line);
+#define sx_step_run(step, data, out_more) sx_step_run_at((step), (data), (out_more), SX_HERE_)
+
+typedef enum sx_reduce_op { SX_REDUCE_SUM = 0, SX_REDUCE_MEAN } sx_reduce_op;
+/* One number of an output of the step's last run: the sum or the mean of its elements, added in
+ * double, in the order of the examples of all replicas, so that the number of replicas changes no
+ * bit of it. A scalar is the same on all replicas, and is given as it is. Errors: NOT_FOUND: the
+ * step has no such output (lists those that it has); FAILED_PRECONDITION: it has not run. */
+SX_API SX_MUST_USE sx_status sx_step_reduce_at(sx_step_program *step, sx_reduce_op op,
+                                               const char *output, double *out_value,
+                                               const char *file, int line);
+#define sx_step_reduce(step, op, output, out_value) \
+    sx_step_reduce_at((step), (op), (output), (out_value), SX_HERE_)
+/* Copies an output of the last run, row-major, the rows of all replicas in the order of the batch;
+ * `bytes` as its type says. Errors: as above; INVALID_ARGUMENT: another number of bytes. */
+SX_API SX_MUST_USE sx_status sx_step_read_at(sx_step_program *step, const char *output, void *data,
+                                             size_t bytes, const char *file, int line);
+#define sx_step_read(step, output, data, bytes) \
+    sx_step_read_at((step), (output), (data), (bytes), SX_HERE_)
+
+/* ---- Metrics ---- */
+
+/* A metric over many batches. One thread at a time. */
+typedef struct sx_metric_object sx_metric_object;
+
+typedef enum sx_metric_kind { SX_METRIC_MEAN = 0, SX_METRIC_SUM } sx_metric_kind;
+
+typedef struct sx_metric_args {
+    size_t struct_size;
+    const char *name; /* of the output that sx_metric_update_step() reads; required; copied */
+    sx_metric_kind kind;
+    /* A metric of the caller's instead, computed from outputs of a step with a row for each
+     * example: its `add` is called for each, in order, with the values of `outputs`, up to NULL.
+     * Both are copied. */
+    const sx_host_metric *host;
+    const char *outputs[SX_MAX_HOST_TENSORS];
+} sx_metric_args;
+
+/* The caller frees *out_metric. INVALID_ARGUMENT: no name; a host metric without add, result or
+ * outputs. Source: tf.keras.metrics.Metric. */
+#define sx_metric_create(out_metric, ...) \
+    sx_metric_create_at(SX_ARGS_(sx_metric_args, __VA_ARGS__), (out_metric))
+SX_API SX_MUST_USE sx_status sx_metric_create_at(const sx_metric_args *args,
+                                                 sx_metric_object **out_metric);
+SX_API void sx_metric_free(sx_metric_object *metric); /* NULL is fine */
+SX_API void sx_metric_reset(sx_metric_object *metric);
+/* Adds [n] values, times their weights (NULL = 1 each), in double, in order. Not of host metrics.
+ */
+SX_API void sx_metric_update(sx_metric_object *metric, int64_t n, const float *values,
+                             const float *weights);
+/* Adds what the step's last run gives. A scalar output is a mean over the batch, and counts in a
+ * mean as often as that has examples, or by the output "weight_sum", if there is one. Errors: as
+ * sx_step_reduce(); INVALID_ARGUMENT: of a host metric, an output without a row for each example.
+ */
+SX_API SX_MUST_USE sx_status sx_metric_update_step_at(sx_metric_object *metric,
+                                                      sx_step_program *step, const char *file,
+                                                      int line);
+#define sx_metric_update_step(metric, step) sx_metric_update_step_at((metric), (step), SX_HERE_)
+/* Of what was added since the last reset. A mean of nothing is 0. */
+SX_API double sx_metric_result(const sx_metric_object *metric);
 
 /* ---- Checkpoints ---- */
 

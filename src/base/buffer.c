@@ -111,12 +111,17 @@ void sx_buf_printf(sx_buf *buf, const char *format, ...)
     va_list args, again;
     va_start(args, format);
     va_copy(again, args);
-    int length = vsnprintf(NULL, 0, format, args);
+    /* Most texts fit into the room that is there; a longer one is formatted once more. */
+    const size_t room = buf->failed == 0 && buf->data != NULL ? buf->capacity - buf->size : 0;
+    int length = vsnprintf(room == 0 ? NULL : buf->data + buf->size, room, format, args);
     char *at = length < 0 ? NULL : sx_buf_extend(buf, (size_t)length);
-    if (at != NULL) {
+    if (at != NULL && (size_t)length >= room) {
         vsnprintf(at, (size_t)length + 1, format, again);
-    } else if (buf->failed == 0) {
-        buf->failed = SX_INVALID_ARGUMENT;
+    } else if (at == NULL) {
+        buf->failed = buf->failed == 0 ? SX_INVALID_ARGUMENT : buf->failed;
+        if (room != 0) {
+            buf->data[buf->size] = '\0';
+        }
     }
     va_end(again);
     va_end(args);

@@ -6,6 +6,7 @@
 
 #include "base/checked.h"
 #include "base/memory.h"
+#include "base/shortest.h"
 
 typedef struct dtype_row {
     sx_dtype dtype;
@@ -178,39 +179,50 @@ int64_t sx_type_bytes(const sx_type *type)
     return bytes;
 }
 
-static int format_dim(int64_t dim, char *text, size_t capacity)
+static char *print_dim(char *at, int64_t dim)
 {
     if (dim == SX_BATCH) {
-        return snprintf(text, capacity, "N");
+        *at++ = 'N';
+    } else if (sx_dim_is_batch(dim)) {
+        at = sx_print_i64(at, -dim);
+        *at++ = '*';
+        *at++ = 'N';
+    } else if (dim == SX_UNKNOWN_DIM) {
+        *at++ = '?';
+    } else if (sx_dim_is_symbol(dim)) {
+        *at++ = '?';
+        at = sx_print_i64(at, dim - SX_UNKNOWN_DIM - 1);
+    } else {
+        at = sx_print_i64(at, dim);
     }
-    if (sx_dim_is_batch(dim)) {
-        return snprintf(text, capacity, "%lld*N", -(long long)dim);
-    }
-    if (dim == SX_UNKNOWN_DIM) {
-        return snprintf(text, capacity, "?");
-    }
-    if (sx_dim_is_symbol(dim)) {
-        return snprintf(text, capacity, "?%lld", (long long)(dim - SX_UNKNOWN_DIM - 1));
-    }
-    return snprintf(text, capacity, "%lld", (long long)dim);
+    return at;
 }
 
-/* The longest text is 8 + 2 + 8 × 22 bytes, less than SX_TYPE_TEXT. */
+/* The longest text is 10 + 2 + 8 × 22 bytes, less than SX_TYPE_TEXT. Not printf: the digests of a
+ * large model print some ten thousand types. */
 char *sx_type_format(const sx_type *type, char *buffer, size_t capacity)
 {
-    char text[SX_TYPE_TEXT];
-    int at = snprintf(text, sizeof(text), "%s[%s", sx_dtype_name(type->dtype),
-                      type->rank == SX_UNKNOWN_RANK ? "*" : "");
     if (type->rank < SX_UNKNOWN_RANK || type->rank > SX_MAX_RANK) {
-        snprintf(buffer, capacity, "%srank %d]", text, type->rank);
+        snprintf(buffer, capacity, "%s[rank %d]", sx_dtype_name(type->dtype), type->rank);
         return buffer;
     }
-    for (int i = 0; i < type->rank; i++) {
-        at += snprintf(text + at, sizeof(text) - (size_t)at, "%s", i == 0 ? "" : ",");
-        at += format_dim(type->dims[i], text + at, sizeof(text) - (size_t)at);
+    char text[SX_TYPE_TEXT], *at = stpcpy(text, sx_dtype_name(type->dtype));
+    *at++ = '[';
+    if (type->rank == SX_UNKNOWN_RANK) {
+        *at++ = '*';
     }
-    snprintf(text + at, sizeof(text) - (size_t)at, "]");
-    snprintf(buffer, capacity, "%s", text);
+    for (int i = 0; i < type->rank; i++) {
+        if (i > 0) {
+            *at++ = ',';
+        }
+        at = print_dim(at, type->dims[i]);
+    }
+    *at++ = ']';
+    if (capacity > 0) {
+        const size_t size = SX_MIN((size_t)(at - text), capacity - 1);
+        memcpy(buffer, text, size);
+        buffer[size] = '\0';
+    }
     return buffer;
 }
 

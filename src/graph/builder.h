@@ -27,7 +27,9 @@ struct sx_builder {
     int depth;
     const char *device, *file;
     int line;
-    int mode;         /* sx_mode of nn.h: train, eval, predict; not used by the graph itself */
+    /* Not used by the graph itself: */
+    int mode;                                 /* sx_mode of nn.h: train, eval, predict */
+    const struct sx_program_request *request; /* of nn, while it builds a program; NULL = none */
     sx_dtype compute; /* compute type of layers, SX_BF16; 0 = float32 (ops/precision.h) */
 };
 

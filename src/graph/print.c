@@ -33,6 +33,7 @@
 #include "base/args.h"
 #include "base/buffer.h"
 #include "base/memory.h"
+#include "base/shortest.h"
 #include "graph/attr_rows.h"
 #include "graph/ir.h"
 #include "graph/text.h"
@@ -61,10 +62,17 @@ static void indent(int depth, sx_buf *out)
     }
 }
 
+static void print_value(uint32_t id, sx_buf *out)
+{
+    char text[1 + SX_NUMBER_TEXT] = "%";
+    sx_buf_append(out, text, (size_t)(sx_print_u64(text + 1, id) - text));
+}
+
 static void print_arg(const sx_graph *g, const sx_arg *arg, bool names, sx_buf *out)
 {
-    sx_buf_printf(out, "%s %%%u ", arg->kind == SX_ARG_VARIABLE ? "variable" : "input",
-                  arg->value.id);
+    sx_buf_puts(out, arg->kind == SX_ARG_VARIABLE ? "variable " : "input ");
+    print_value(arg->value.id, out);
+    sx_buf_putc(out, ' ');
     sx_type_print(sx_graph_type(g, arg->value), out);
     sx_buf_putc(out, ' ');
     if (names || arg->kind == SX_ARG_VARIABLE) {
@@ -94,11 +102,15 @@ static void print_lines(const sx_graph *g, int depth, bool names, sx_buf *out);
 static void print_node(const sx_graph *g, const sx_node *n, int depth, bool names, sx_buf *out)
 {
     for (int i = 0; i < n->n_outputs; i++) {
-        sx_buf_printf(out, "%s%%%u", i > 0 ? ", " : "", sx_node_output(n, i).id);
+        sx_buf_puts(out, i > 0 ? ", " : "");
+        print_value(sx_node_output(n, i).id, out);
     }
-    sx_buf_printf(out, " = %s(", n->op->name);
+    sx_buf_puts(out, " = ");
+    sx_buf_puts(out, n->op->name);
+    sx_buf_putc(out, '(');
     for (int i = 0; i < n->n_inputs; i++) {
-        sx_buf_printf(out, "%s%%%u", i > 0 ? ", " : "", n->inputs[i].id);
+        sx_buf_puts(out, i > 0 ? ", " : "");
+        print_value(n->inputs[i].id, out);
     }
     sx_buf_putc(out, ')');
     sx_attrs_print(n->op, n->attrs, n->attr_operands, n->n_attr_operands, out);
@@ -132,7 +144,9 @@ static void print_results(const sx_graph *g, int depth, bool names, sx_buf *out)
         if (names || r->arg != SX_RESULT_IS_OUTPUT) {
             sx_quoted_print(r->name, out);
         }
-        sx_buf_printf(out, " %%%u\n", r->value.id);
+        sx_buf_putc(out, ' ');
+        print_value(r->value.id, out);
+        sx_buf_putc(out, '\n');
     }
 }
 

@@ -10,9 +10,9 @@
 #include "graph/ops/attrs.h"
 #include "graph/passes/passes.h"
 #include "nn/layer.h"
-#include "nn/optimizer.h"
 #include "nn/params.h"
 #include "nn/preprocess_graph.h"
+#include "nn/train_step.h"
 #include "runtime/session.h"
 
 /* ---- What the model returned, checked ---- */
@@ -74,156 +74,7 @@ static void check_spec(sx_builder *b, sx_mode mode, const sx_spec *spec)
     }
 }
 
-/* ---- Training ---- */
-
-/* How examples count in means over the batch. */
-typedef struct weighting {
-    sx_value weights;     /* float32 [N]; empty = all the same */
-    sx_value sum;         /* of the weights */
-    sx_value denominator; /* the sum, or 1 if it is 0: then all terms are 0, and so is the mean */
-} weighting;
-
-static sx_value batch_sum(sx_builder *b, sx_value per_example)
-{
-    return sx_build_op(b, reduce_sum, (&(sx_reduce_attrs){.axes = {1, {0}}}), per_example);
-}
-
-static weighting weigh(sx_builder *b, sx_value weights)
-{
-    weighting w = {.weights = weights};
-    if (sx_value_is(weights)) {
-        sx_scope_begin(b, "weighting", NULL);
-        w.sum = batch_sum(b, weights);
-        sx_value none = sx_build_op(b, equal, NULL, w.sum, sx_constant_f32(b, 0));
-        w.denominator = sx_build_op(b, select, NULL, none, sx_constant_f32(b, 1), w.sum);
-        sx_scope_end(b);
-    }
-    return w;
-}
-
-static sx_value batch_mean(sx_builder *b, const weighting *w, sx_value per_example)
-{
-    if (sx_value_is(w->weights)) {
-        sx_value weighted = sx_build_op(b, mul, NULL, per_example, w->weights);
-        return sx_build_op(b, div, NULL, batch_sum(b, weighted), w->denominator);
-    }
-    sx_value sum = batch_sum(b, per_example);
-    sx_value count = sx_build_op(b, size, (&(sx_axes_attrs){.axes = {1, {0}}}), per_example);
-    return sx_build_op(b, div, NULL, sum, count);
-}
-
-/* ok: the loss and every gradient are finite. */
-static sx_value build_ok(sx_builder *b, sx_value loss, const sx_value *gradients, int n)
-{
-    sx_value *all = sx_arena_array(sx_builder_arena(b), n + 1, sx_value);
-    int count = 0;
-    if (all == NULL) {
-        sx_builder_fail(b, sx_no_memory("building a model"));
-        return SX_NO_VALUE;
-    }
-    all[count++] = loss;
-    for (int i = 0; i < n; i++) {
-        if (sx_value_is(gradients[i])) {
-            all[count++] = gradients[i];
-        }
-    }
-    return sx_build(b, &sx_op_all_finite, NULL, all, count);
-}
-
-/* Moving averages and the step change only together with the weights: makes each assignment so far
- * conditional on `ok`. */
-static void guard_state(sx_builder *b, sx_value ok)
-{
-    for (int i = 0; i < b->graph->n_results && !sx_builder_failed(b); i++) {
-        sx_result r = b->graph->results[i];
-        if (r.arg != SX_RESULT_IS_OUTPUT) {
-            sx_value old = b->graph->args[r.arg].value;
-            sx_assign(b, r.name, sx_build_op(b, select, NULL, ok, r.value, old));
-        }
-    }
-}
-
-static void advance_step(sx_builder *b, sx_value step, sx_value ok)
-{
-    int64_t one = 1;
-    sx_value next =
-        sx_build_op(b, add, NULL, step, sx_constant(b, (sx_tensor){sx_scalar_type(SX_I64), &one}));
-    sx_assign(b, "global_step", sx_build_op(b, select, NULL, ok, next, step));
-}
-
-/* The value to differentiate: with SUM, the sum of the replicas' losses. */
-static sx_value reduced(sx_builder *b, const sx_optimizer *o, sx_value total, int replicas)
-{
-    if (o->reduction == SX_REDUCTION_MEAN || replicas <= 1) {
-        return total;
-    }
-    return sx_build_op(b, mul, NULL, total, sx_constant_f32(b, replicas));
-}
-
-/* The graph's weights and their gradients, all [n]. */
-typedef struct weight_list {
-    sx_value *values, *gradients;
-    const char **names;
-    int n;
-} weight_list;
-
-static bool list_weights(sx_builder *b, weight_list *out)
-{
-    int capacity = b->graph->n_args + 1;
-    sx_arena *arena = sx_builder_arena(b);
-    *out = (weight_list){.values = sx_arena_array(arena, capacity, sx_value),
-                         .gradients = sx_arena_array(arena, capacity, sx_value),
-                         .names = sx_arena_array(arena, capacity, const char *)};
-    if (out->values == NULL || out->gradients == NULL || out->names == NULL) {
-        sx_builder_fail(b, sx_no_memory("building a model"));
-        return false;
-    }
-    for (int i = 0; i < b->graph->n_args; i++) {
-        const sx_arg *arg = &b->graph->args[i];
-        if (arg->kind == SX_ARG_VARIABLE && arg->role == SX_ROLE_WEIGHT) {
-            out->values[out->n] = arg->value;
-            out->names[out->n++] = arg->name;
-        }
-    }
-    return true;
-}
-
-static void build_updates(sx_builder *b, const sx_optimizer *o, sx_value total,
-                          const weight_list *weights)
-{
-    sx_gradients(b, total, weights->values, weights->n, weights->gradients);
-    sx_value step = sx_global_step(b);
-    sx_scope_begin(b, "training", NULL);
-    sx_value ok = build_ok(b, total, weights->gradients, weights->n);
-    guard_state(b, ok);
-    sx_value rate = sx_build_learning_rate(b, o->learning_rate, &o->schedule, step);
-    for (int i = 0; i < weights->n; i++) {
-        if (sx_value_is(weights->gradients[i])) {
-            sx_build_update(b, o, weights->names[i], weights->values[i], weights->gradients[i],
-                            rate, step, ok);
-        }
-    }
-    advance_step(b, step, ok);
-    sx_scope_end(b);
-    sx_output(b, SX_LEARNING_RATE, rate);
-    sx_output(b, SX_OK_OUTPUT, ok);
-}
-
-static sx_value plus(sx_builder *b, sx_value total, sx_value term)
-{
-    return sx_value_is(term) ? sx_build_op(b, add, NULL, total, term) : total;
-}
-
-/* The mean loss plus the terms that the model and the optimizer add. */
-static sx_value total_loss(sx_builder *b, const sx_spec *spec, const sx_optimizer *o,
-                           const weighting *w, const weight_list *weights)
-{
-    sx_value total = plus(b, batch_mean(b, w, spec->loss), spec->regularization);
-    if (o->l2 > 0 && o->kind != SX_OPTIMIZER_LARS) { /* LARS decays weights itself */
-        total = plus(b, total, sx_build_l2(b, o->l2, weights->values, weights->names, weights->n));
-    }
-    return total;
-}
+/* ---- What the programs give ---- */
 
 /* Outputs for host functions, named with the prefix; in evaluation they must have one row per
  * example, because batches are padded. */
@@ -249,28 +100,6 @@ static void put_host_tensors(sx_builder *b, sx_mode mode, const char *prefix,
     }
 }
 
-static void build_train(sx_builder *b, const sx_spec *spec, const sx_optimizer *o,
-                        sx_value example_weights, int replicas)
-{
-    weight_list weights;
-    if (sx_builder_failed(b) || !list_weights(b, &weights)) {
-        return;
-    }
-    const weighting w = weigh(b, example_weights);
-    sx_value total = total_loss(b, spec, o, &w, &weights);
-    sx_output(b, SX_LOSS, total);
-    for (int i = 0; i < SX_MAX_METRICS && sx_value_is(spec->metrics[i].value); i++) {
-        sx_output(b, spec->metrics[i].name, batch_mean(b, &w, spec->metrics[i].value));
-    }
-    build_updates(b, o, reduced(b, o, total, replicas), &weights);
-    if (sx_value_is(w.sum)) {
-        sx_output(b, SX_WEIGHT_SUM, w.sum);
-    }
-    put_host_tensors(b, SX_TRAIN, SX_HOST_CALL_PREFIX, spec->host_call.tensors);
-}
-
-/* ---- Evaluation and prediction ---- */
-
 static void build_eval(sx_builder *b, const sx_spec *spec)
 {
     sx_output(b, SX_LOSS, spec->loss);
@@ -286,44 +115,6 @@ static void build_predict(sx_builder *b, const sx_spec *spec)
     for (int i = 0; i < SX_MAX_PREDICTIONS && sx_value_is(spec->predictions[i].value); i++) {
         sx_output(b, spec->predictions[i].name, spec->predictions[i].value);
     }
-}
-
-/* ---- All together ---- */
-
-static void put_wishes(const sx_optimizer *wish, sx_optimizer *out)
-{
-    if (wish->learning_rate != 0) {
-        out->learning_rate = wish->learning_rate;
-    }
-    if (wish->base_batch_size != 0) {
-        out->base_batch_size = wish->base_batch_size;
-    }
-    if (wish->l2 != 0) {
-        out->l2 = wish->l2;
-    }
-    if (wish->schedule.warmup_steps != 0 || wish->schedule.warmup_epochs != 0) {
-        out->schedule.warmup_steps = wish->schedule.warmup_steps;
-        out->schedule.warmup_epochs = wish->schedule.warmup_epochs;
-    }
-}
-
-/* The model's optimizer, overridden by the request, with the learning rate resolved to numbers. */
-static sx_status choose_optimizer(const sx_spec *spec, const sx_program_request *r,
-                                  sx_optimizer *out)
-{
-    const sx_optimizer *wish = r->optimizer;
-    *out = spec->optimizer;
-    if (wish != NULL && wish->kind != SX_OPTIMIZER_DEFAULT) {
-        *out = *wish;
-        out->reduction = spec->optimizer.reduction;
-    } else if (wish != NULL) {
-        put_wishes(wish, out);
-    }
-    SX_TRY(sx_optimizer_resolve(out));
-    if (r->out_optimizer != NULL) {
-        *r->out_optimizer = *out;
-    }
-    return sx_optimizer_settle_rate(out, r->batch, r->steps_per_epoch);
 }
 
 /* ---- Functions on the host ---- */
@@ -462,13 +253,39 @@ sx_status sx_program_check_inputs(const sx_graph *g, sx_mode mode, const sx_mode
     return SX_OK;
 }
 
+/* ---- All together ---- */
+
+static void end_of_user_code(sx_builder *b, sx_mode mode, const sx_model_inputs *inputs)
+{
+    sx_builder_at(b, "", 0);
+    if (!sx_builder_failed(b)) {
+        sx_builder_fail(b, sx_program_check_inputs(b->graph, mode, inputs));
+    }
+}
+
+/* A step function instead of the model's. */
+static void build_step(sx_builder *b, const sx_program_request *r, const sx_batch *in,
+                       const sx_model_inputs *inputs)
+{
+    r->step(b, in, r->params);
+    end_of_user_code(b, r->mode, inputs);
+    check_device_values(b);
+    if (r->step_trains_run) {
+        sx_check_train_step(b);
+    } else if (!sx_builder_failed(b) && b->graph->n_results == 0) {
+        sx_builder_fail(b, sx_error(SX_INVALID_ARGUMENT,
+                                    "the step has no outputs, so that nothing of it can be "
+                                    "fetched: call sx_output(b, \"name\", value)"));
+    }
+}
+
 static void build_all(sx_builder *b, const sx_program_request *r, const sx_model_inputs *inputs)
 {
     sx_named_value features[SX_MAX_MODEL_INPUTS], labels[SX_MAX_MODEL_INPUTS];
-    sx_value example_weights = SX_NO_VALUE;
     sx_batch in = {.mode = r->mode, .feature_map = features, .label_map = labels};
     sx_builder_set_mode(b, r->mode);
     sx_builder_set_precision(b, r->precision);
+    b->request = r;
     for (int i = 0; i < inputs->n; i++) {
         const sx_model_input *input = &inputs->items[i];
         if (sx_mode_takes(r->mode, input)) {
@@ -478,31 +295,29 @@ static void build_all(sx_builder *b, const sx_program_request *r, const sx_model
             } else if (input->kind == SX_INPUT_LABEL) {
                 labels[in.n_labels++] = v;
             } else {
-                example_weights = v.value;
+                in.example_weights = v.value;
             }
         }
     }
     in.features = in.n_features > 0 ? features[0].value : SX_NO_VALUE;
     in.labels = in.n_labels > 0 ? labels[0].value : SX_NO_VALUE;
-    sx_spec spec = r->def->build(b, &in, r->params);
-    sx_builder_at(b, "", 0);
-    if (!sx_builder_failed(b)) {
-        sx_builder_fail(b, sx_program_check_inputs(b->graph, r->mode, inputs));
+    if (r->step != NULL) {
+        build_step(b, r, &in, inputs);
+        return;
     }
+    sx_spec spec = r->def->build(b, &in, r->params);
+    end_of_user_code(b, r->mode, inputs);
     widen_spec(b, &spec);
     check_spec(b, r->mode, &spec);
-    sx_optimizer optimizer;
     sx_status status = take_host(r, &spec);
-    if (status == SX_OK && r->mode == SX_TRAIN) {
-        status = choose_optimizer(&spec, r, &optimizer);
-    }
     if (status != SX_OK) {
         sx_builder_fail(b, status);
         return;
     }
     check_device_values(b);
     if (r->mode == SX_TRAIN) {
-        build_train(b, &spec, &optimizer, example_weights, r->replicas);
+        sx_build_train(b, &spec, in.example_weights);
+        put_host_tensors(b, SX_TRAIN, SX_HOST_CALL_PREFIX, spec.host_call.tensors);
     } else if (r->mode == SX_EVAL) {
         build_eval(b, &spec);
     } else {

@@ -33,6 +33,7 @@ typedef struct sx_host_functions {
     sx_host_call calls[2]; /* by sx_mode, of train and eval; fn NULL = none */
 } sx_host_functions;
 
+/* A builder of a program has its request, for sx_minimize(). */
 typedef struct sx_program_request {
     const sx_model_def *def;
     const sx_params *params;
@@ -44,7 +45,11 @@ typedef struct sx_program_request {
     /* Needed by some learning rates (train): the global batch size, and the steps per epoch. 0 =
      * unknown. */
     int64_t batch, steps_per_epoch;
-    int replicas;                /* 0 = 1 */
+    int replicas; /* 0 = 1 */
+    /* Builds the program instead of the model's function, from the inputs of the mode; NULL = none.
+     * `step_trains_run`: it is the run's training program, with what train_step.h checks. */
+    sx_step_build_fn *step;
+    bool step_trains_run;
     sx_optimizer *out_optimizer; /* train: the optimizer before its rate is resolved; may be NULL */
     sx_host_functions *out_host; /* train: its call; eval: its call and metrics; may be NULL */
 } sx_program_request;

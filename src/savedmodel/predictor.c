@@ -320,6 +320,11 @@ size_t sx_predictor_memory_limit(const sx_predictor *p)
     return p->memory.limit_bytes;
 }
 
+size_t sx_predictor_memory_used(const sx_predictor *p)
+{
+    return sx_budget_used(&p->memory);
+}
+
 /* Opens the device, which is one: programs that run whole have no replicas. */
 static sx_status open_device(sx_predictor *p, const sx_predictor_options *options)
 {

@@ -61,6 +61,8 @@ void sx_predictor_unload(sx_predictor *p); /* NULL is allowed; no run may be in 
 
 /* The limit in force; 0 = none. */
 size_t sx_predictor_memory_limit(const sx_predictor *p);
+/* Of graphs, variables and programs, now; not of runs. */
+size_t sx_predictor_memory_used(const sx_predictor *p);
 /* The model: signatures, variables. Borrowed. */
 const sx_saved_model *sx_predictor_model(const sx_predictor *p);
 

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/pool.h"
 #include "serve/metrics.h"
+#include "serve/shadow.h"
 
 enum {
     INLINE_BODY_BYTES = 16 * 1024, /* larger calls always go to the executor */
@@ -24,6 +25,7 @@ struct sx_call_batch {
 struct sx_calls {
     sx_calls_config config;
     sx_executor *executor;
+    sx_shadow *shadow;
 };
 
 /* ---- Creation and destruction ---- */
@@ -40,6 +42,7 @@ sx_status sx_calls_create(const sx_calls_config *config, sx_calls **out_calls)
     calls->config.max_queued = config->max_queued > 0 ? config->max_queued : 1024;
     sx_status status = sx_executor_create(calls->config.threads, sx_calls_threads(calls),
                                           calls->config.max_queued, &calls->executor);
+    status = status == SX_OK ? sx_shadow_create(&calls->shadow) : status;
     if (status != SX_OK) {
         sx_calls_destroy(calls);
         return status;
@@ -52,6 +55,7 @@ void sx_calls_stop(sx_calls *calls)
 {
     if (calls != NULL) {
         sx_executor_stop(calls->executor);
+        sx_shadow_stop(calls->shadow);
     }
 }
 
@@ -59,6 +63,7 @@ void sx_calls_destroy(sx_calls *calls)
 {
     if (calls != NULL) {
         sx_executor_destroy(calls->executor);
+        sx_shadow_destroy(calls->shadow);
         sx_free(calls);
     }
 }
@@ -127,18 +132,27 @@ static void count(const sx_call *call, sx_code code)
     }
 }
 
+/* The call has its version: for the logs. */
+static void note_version(sx_call *call)
+{
+    const char *name = sx_served_name(call->servable);
+    sx_http_request_set_subject(call->exchange, name, sx_served_version(call->servable));
+    call->logged = sx_request_log_sample(call->calls->config.log, name);
+}
+
 sx_status sx_call_acquire(sx_call *call, const sx_model_spec *spec)
 {
     sx_manager *manager = call->calls->config.manager;
+    sx_model_spec asked = *spec;
+    asked.head = sx_http_request_head(call->exchange);
     SX_TRY(sx_auth_check(call->calls->config.auth, call->exchange, spec->name));
-    sx_status status = sx_manager_acquire(manager, spec, &call->servable);
+    sx_status status =
+        sx_manager_acquire_or_await(manager, &asked, &call->servable, &call->awaited);
     if (status != SX_OK && !call->uncounted) {
         sx_manager_count(manager, spec->name, sx_status_code(status));
     }
-    if (status == SX_OK) {
-        sx_http_request_set_subject(call->exchange, sx_served_name(call->servable),
-                                    sx_served_version(call->servable));
-        call->logged = sx_request_log_sample(call->calls->config.log, spec->name);
+    if (call->servable != NULL) {
+        note_version(call);
     }
     return status;
 }
@@ -166,8 +180,31 @@ sx_status sx_call_submit(sx_call *call)
         count(call, SX_UNAVAILABLE);
         sx_served_release(call->servable);
     }
+    if (call->awaited.lifecycle != NULL) {
+        sx_lifecycle_end_await(&call->awaited);
+    }
     return sx_error(SX_UNAVAILABLE, "server overloaded: %zu requests are queued; try again later",
                     calls->config.max_queued);
+}
+
+sx_status sx_call_await(sx_call *call)
+{
+    if (call->awaited.lifecycle == NULL) {
+        return SX_OK;
+    }
+    sx_model_metrics *metrics = sx_lifecycle_metrics(call->awaited.lifecycle);
+    sx_executor_leave(call->calls->executor);
+    sx_status status =
+        sx_lifecycle_await(&call->awaited, sx_http_request_cancel(call->exchange), &call->servable);
+    sx_executor_return(call->calls->executor);
+    if (status != SX_OK && !call->uncounted) {
+        sx_metrics_count(metrics, sx_status_code(status));
+    }
+    sx_lifecycle_end_await(&call->awaited);
+    if (status == SX_OK) {
+        note_version(call);
+    }
+    return status;
 }
 
 /* On the executor, whose thread others replace meanwhile. */
@@ -211,6 +248,12 @@ sx_status sx_call_run(sx_call *call, const sx_serve_signature *signature, const 
         const sx_predict_spec ran = sx_call_spec(call, signature->name);
         sx_log_run(call->logged, &ran, signature, inputs, outputs);
     }
+    double tolerance;
+    sx_served *shadow =
+        sx_manager_acquire_shadow(call->calls->config.manager, call->servable, &tolerance);
+    if (shadow != NULL) {
+        sx_shadow_run(call->calls->shadow, shadow, tolerance, signature, inputs, outputs);
+    }
     *out_outputs = outputs;
     return SX_OK;
 }
@@ -239,6 +282,12 @@ bool sx_call_explain_budget(const sx_call *call, sx_status *status)
 
 void sx_call_end(sx_call *call, sx_code code)
 {
+    if (call->awaited.lifecycle != NULL) {
+        sx_lifecycle_end_await(&call->awaited);
+    }
+    if (call->servable == NULL) { /* it waited in vain, which has been counted */
+        return;
+    }
     const int64_t end_ns = sx_now_ns();
     sx_served_pace *pace = sx_served_pace_of(call->servable);
     sx_model_metrics *metrics = sx_served_metrics(call->servable);
@@ -248,6 +297,9 @@ void sx_call_end(sx_call *call, sx_code code)
                        end_ns - call->arrived_ns);
     }
     count(call, code);
+    if (!call->uncounted) {
+        sx_served_count(call->servable, code == SX_CODE_OK, end_ns - call->arrived_ns);
+    }
     for (const struct sx_call_batch *held = call->batches; held != NULL; held = held->next) {
         sx_merged_release(held->batch);
     }

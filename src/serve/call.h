@@ -51,7 +51,8 @@ typedef struct sx_call {
     sx_executor_job job; /* its function runs the call */
     sx_calls *calls;
     sx_http_exchange *exchange;
-    sx_served *servable;
+    sx_served *servable; /* NULL: see `awaited` */
+    sx_awaited awaited;
     int64_t arrived_ns, begun_ns;
     struct sx_call_batch *batches; /* in which its outputs lie, until sx_call_end() */
     bool on_executor, on_loop;
@@ -62,13 +63,16 @@ typedef struct sx_call {
     bool logs_itself;  /* the front end logs it, not sx_call_run() */
 } sx_call;
 
-/* Acquires a version for the call. Errors: those of sx_auth_check and sx_manager_acquire; the
- * latter are counted. */
+/* Acquires a version for the call, or what it has to wait for. Errors: those of sx_auth_check and
+ * sx_manager_acquire; the latter are counted. */
 SX_MUST_USE sx_status sx_call_acquire(sx_call *call, const sx_model_spec *spec);
 /* Runs the call's function: at once, on the loop's thread, or on the executor; `worker` is its
  * thread, or sx_calls_threads() + loop. Without a version, which the function then acquires: always
  * on the executor. UNAVAILABLE: the queue is full, and the version was released. */
 SX_MUST_USE sx_status sx_call_submit(sx_call *call);
+/* In the call's function, on the executor, before its version is used: waits until it is loaded, if
+ * it has to be. */
+SX_MUST_USE sx_status sx_call_await(sx_call *call);
 /* sx_served_run_batched, which is timed. The outputs' data is valid until sx_call_end(). */
 SX_MUST_USE sx_status sx_call_run(sx_call *call, const sx_serve_signature *signature,
                                   const sx_tensor *inputs, sx_arena *arena,
@@ -78,7 +82,8 @@ SX_MUST_USE sx_status sx_call_run(sx_call *call, const sx_serve_signature *signa
 bool sx_call_explain_budget(const sx_call *call, sx_status *status);
 /* The spec of what a call runs; borrowed as long as it has its version. */
 sx_predict_spec sx_call_spec(const sx_call *call, const char *signature);
-/* Ends a call: counts its outcome and time, and releases its version. Before its response. */
+/* Ends a call: counts its outcome and time, and releases its version, or what it waits for. Before
+ * its response. */
 void sx_call_end(sx_call *call, sx_code code);
 
 #endif

@@ -16,12 +16,13 @@
 enum { MAX_CONFIG_BYTES = 16 << 20 };
 
 struct sx_config_watch {
+    const sx_config_kind *kind;
     char *path;
     double poll_seconds;
     sx_manager *manager;
     pthread_t thread;
     bool started;
-    uint64_t applied; /* hash of the text that the models are of */
+    uint64_t applied; /* hash of the text that is in effect */
     uint64_t said;    /* hash of the mistake that was logged last; 0 = none since a good text */
 
     pthread_mutex_t mutex; /* guards the fields below */
@@ -29,26 +30,44 @@ struct sx_config_watch {
     bool reload, stop;
 };
 
-/* Gives the manager the models of the file, if its text is another one, or `always`. */
+static sx_status apply_models(sx_manager *manager, sx_bytes text, const char *path)
+{
+    size_t count = 0;
+    sx_model_config *models = NULL;
+    sx_arena arena;
+    sx_arena_init(&arena, 0);
+    sx_status status = sx_model_config_parse(text, path, &arena, &models, &count);
+    status = status == SX_OK ? sx_manager_set_models(manager, models, count) : status;
+    sx_arena_deinit(&arena);
+    return status;
+}
+
+static sx_status apply_traffic(sx_manager *manager, sx_bytes text, const char *path)
+{
+    size_t count = 0;
+    sx_traffic *rows = NULL;
+    sx_arena arena;
+    sx_arena_init(&arena, 0);
+    sx_status status = sx_traffic_parse(text, path, &arena, &rows, &count);
+    status = status == SX_OK ? sx_manager_set_traffic(manager, rows, count) : status;
+    sx_arena_deinit(&arena);
+    return status;
+}
+
+const sx_config_kind sx_config_models = {"models", apply_models};
+const sx_config_kind sx_config_traffic = {"shares of their versions", apply_traffic};
+
+/* Gives the manager what the file says, if its text is another one, or `always`. */
 static sx_status apply(sx_config_watch *watch, bool always, bool *out_applied)
 {
     char *text = NULL;
-    size_t size = 0, count = 0;
-    sx_model_config *models = NULL;
-    sx_arena arena;
+    size_t size = 0;
     SX_TRY(sx_file_read(watch->path, MAX_CONFIG_BYTES, &text, &size));
     const uint64_t hash = sx_hash64(text, size);
     *out_applied = always || hash != watch->applied;
-    sx_status status = SX_OK;
-    if (*out_applied) {
-        sx_arena_init(&arena, 0);
-        status =
-            sx_model_config_parse((sx_bytes){text, size}, watch->path, &arena, &models, &count);
-        if (status == SX_OK) {
-            status = sx_manager_set_models(watch->manager, models, count);
-        }
-        sx_arena_deinit(&arena);
-    }
+    sx_status status = *out_applied
+                           ? watch->kind->apply(watch->manager, (sx_bytes){text, size}, watch->path)
+                           : SX_OK;
     sx_free(text);
     watch->applied = status == SX_OK ? hash : watch->applied;
     return status;
@@ -62,9 +81,9 @@ static void reload(sx_config_watch *watch, bool asked)
     const char *message = sx_status_message(status);
     const uint64_t hash = sx_hash64(message, strlen(message));
     if (status == SX_OK && applied) {
-        sx_log(SX_LOG_INFO, "the models are now those of %s", watch->path);
+        sx_log(SX_LOG_INFO, "the %s are now those of %s", watch->kind->what, watch->path);
     } else if (status != SX_OK && (asked || hash != watch->said)) {
-        sx_log(SX_LOG_ERROR, "%s; the models stay as they are", message);
+        sx_log(SX_LOG_ERROR, "%s; the %s stay as they are", message, watch->kind->what);
     }
     watch->said = status == SX_OK ? 0 : hash;
     sx_status_free(status);
@@ -95,8 +114,8 @@ static void *run_watch(void *user)
     return NULL;
 }
 
-sx_status sx_config_watch_create(const char *path, double poll_seconds, sx_manager *manager,
-                                 sx_config_watch **out_watch)
+sx_status sx_config_watch_create(const sx_config_kind *kind, const char *path, double poll_seconds,
+                                 sx_manager *manager, sx_config_watch **out_watch)
 {
     bool applied;
     sx_config_watch *watch = sx_alloc(1, sizeof(*watch));
@@ -105,6 +124,7 @@ sx_status sx_config_watch_create(const char *path, double poll_seconds, sx_manag
     }
     pthread_mutex_init(&watch->mutex, NULL);
     pthread_cond_init(&watch->changed, NULL);
+    watch->kind = kind;
     watch->path = sx_strdup(path);
     watch->poll_seconds = poll_seconds;
     watch->manager = manager;

@@ -27,8 +27,13 @@ static uint64_t hash_entry(uint64_t parent, const char *name, const struct stat 
     return sx_hash64(&facts, sizeof(facts));
 }
 
+struct walk {
+    int left; /* entries that may still be looked at */
+    uint64_t bytes;
+};
+
 /* Adds the hashes of the entries of directory `fd`, which it closes. */
-static uint64_t hash_directory(int fd, uint64_t parent, int level, int *left)
+static uint64_t hash_directory(int fd, uint64_t parent, int level, struct walk *walk)
 {
     uint64_t sum = 0;
     DIR *dir = fdopendir(fd);
@@ -36,31 +41,35 @@ static uint64_t hash_directory(int fd, uint64_t parent, int level, int *left)
         close(fd);
         return 0;
     }
-    for (struct dirent *entry; (entry = readdir(dir)) != NULL && *left > 0;) {
+    for (struct dirent *entry; (entry = readdir(dir)) != NULL && walk->left > 0;) {
         struct stat info;
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
             fstatat(fd, entry->d_name, &info, 0) != 0) {
             continue;
         }
-        --*left;
+        walk->left--;
+        walk->bytes += S_ISREG(info.st_mode) ? (uint64_t)info.st_size : 0;
         const uint64_t hash = hash_entry(parent, entry->d_name, &info);
         sum += hash;
         if (S_ISDIR(info.st_mode) && level < MAX_LEVELS) {
             const int child = openat(fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-            sum += child >= 0 ? hash_directory(child, hash, level + 1, left) : 0;
+            sum += child >= 0 ? hash_directory(child, hash, level + 1, walk) : 0;
         }
     }
     closedir(dir);
     return sum;
 }
 
-uint64_t sx_dir_fingerprint(const char *dir)
+uint64_t sx_dir_fingerprint(const char *dir, uint64_t *out_bytes)
 {
-    int left = MAX_ENTRIES;
+    struct walk walk = {.left = MAX_ENTRIES};
     const int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) {
         return 0;
     }
-    const uint64_t sum = hash_directory(fd, 1, 0, &left);
+    const uint64_t sum = hash_directory(fd, 1, 0, &walk);
+    if (out_bytes != NULL) {
+        *out_bytes = walk.bytes;
+    }
     return sum ? sum : 1;
 }

@@ -7,7 +7,7 @@
 
 /* A hash of the names, sizes and times of all files under `dir` (bounded: 8 levels, 65536 entries);
  * 0 if it cannot be read. Equal fingerprints at two times mean that nothing was written in between.
- */
-uint64_t sx_dir_fingerprint(const char *dir);
+ * `*out_bytes` is the size of these files together; it may be NULL. */
+uint64_t sx_dir_fingerprint(const char *dir, uint64_t *out_bytes);
 
 #endif

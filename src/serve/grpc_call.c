@@ -41,9 +41,10 @@ static sx_status answer(sx_grpc_call *grpc, sx_arena *arena, sx_buf *inflated, s
     SX_TRY(
         sx_grpc_request(call->exchange, sx_calls_max_body_bytes(call->calls), inflated, &message));
     SX_TRY(grpc->method->read_spec(message, &spec));
-    if (call->servable == NULL) { /* the message was compressed */
+    if (call->servable == NULL && call->awaited.lifecycle == NULL) { /* it was compressed */
         SX_TRY(acquire(call, &spec));
     }
+    SX_TRY(sx_call_await(call));
     const size_t at = sx_grpc_message_begin(out);
     SX_TRY(grpc->method->answer(grpc, message, &spec, arena, out));
     sx_grpc_message_end(out, at);
@@ -92,9 +93,7 @@ static void run(sx_executor_job *base, int worker)
     if (status != SX_OK) {
         status = explain(call, status);
     }
-    if (call->servable != NULL) {
-        sx_call_end(call, sx_status_code(status));
-    }
+    sx_call_end(call, sx_status_code(status));
     sx_arena_deinit(&arena);
     sx_buf_deinit(&inflated);
     sx_grpc_respond(exchange, status, (sx_bytes){0}, &out);

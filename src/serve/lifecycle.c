@@ -36,6 +36,36 @@ static void remove_row(sx_lifecycle *lc, size_t index)
             (--lc->row_count - index) * sizeof(lc->rows[0]));
 }
 
+/* ---- As a resident (residency.h) ---- */
+
+/* With the mutex held: whether a request uses a version, or waits for one. */
+static bool is_in_use(const sx_lifecycle *lc)
+{
+    bool in_use = lc->waiting > 0 || lc->draining != NULL || lc->served == NULL;
+    for (const sx_served *s = lc->served; s != NULL; s = s->next) {
+        in_use |= atomic_load(&s->users) > 1;
+    }
+    return in_use;
+}
+
+static int64_t used_ns(void *user)
+{
+    sx_lifecycle *lc = user;
+    pthread_mutex_lock(&lc->mutex);
+    const int64_t used_ns = is_in_use(lc) ? INT64_MAX : lc->used_ns;
+    pthread_mutex_unlock(&lc->mutex);
+    return used_ns;
+}
+
+static void wake_resident(void *user, bool leave)
+{
+    sx_lifecycle *lc = user;
+    if (leave) {
+        atomic_store(&lc->leave, true);
+    }
+    wake(lc);
+}
+
 /* ---- Create ---- */
 
 /* Without empty and "." components, so that the last component is the directory's name. Symbolic
@@ -188,12 +218,16 @@ sx_status sx_lifecycle_create(const sx_lifecycle_config *config, sx_lifecycle **
     lc->path_code = SX_UNAVAILABLE;
     sx_status_free(
         sx_path_format(&lc->path_message, "%s has not been listed yet", config->base_path));
+    lc->resident = (sx_resident){.user = lc, .used_ns = used_ns, .wake = wake_resident};
     sx_status status = copy_policy(&config->policy, &lc->policy);
     if (lc->name == NULL || lc->base_path == NULL || lc->path_message == NULL || lc->wake_fd < 0 ||
         status != SX_OK) {
         sx_status_free(status);
         sx_lifecycle_destroy(lc);
         return sx_no_memory("or file descriptors for model \"%s\"", config->name);
+    }
+    if (config->residency != NULL) {
+        sx_residency_join(config->residency, &lc->resident);
     }
     *out = lc;
     return SX_OK;
@@ -330,19 +364,103 @@ sx_served *sx_lifecycle_find_served(sx_lifecycle *lc, int64_t version)
     return s;
 }
 
-sx_status sx_lifecycle_acquire(sx_lifecycle *lc, int64_t version, sx_served **out_servable)
+/* With the mutex held; NULL: none is served. */
+static sx_served *find_chosen(sx_lifecycle *lc, sx_version_choice choice)
 {
-    sx_status status = SX_OK;
+    sx_served *chosen = sx_lifecycle_find_served(lc, choice.version), *other = lc->served;
+    if (choice.kind == SX_THIS_VERSION || other == NULL) {
+        return chosen;
+    }
+    if (other == chosen) {
+        other = other->next;
+    }
+    const bool canary = choice.kind == SX_THE_CANARY && chosen != NULL;
+    atomic_fetch_add_explicit(&lc->metrics.shared_out[canary], 1, memory_order_relaxed);
+    return canary || other == NULL ? chosen : other;
+}
+
+/* With the mutex held: whether a version that is not served will be if it is asked for. */
+static bool may_be_loaded(const sx_lifecycle *lc, sx_version_choice choice)
+{
+    const bool any = choice.kind != SX_THIS_VERSION || choice.version == SX_LATEST_VERSION;
+    bool found = false;
+    for (size_t i = 0; i < lc->row_count && !found; i++) {
+        const struct sx_version_row *row = &lc->rows[i];
+        found = (any || row->version == choice.version) && row->state < SX_VERSION_AVAILABLE;
+    }
+    return found && lc->config.residency != NULL && !atomic_load(&lc->stopping);
+}
+
+/* With the mutex held. */
+static sx_status choose(sx_lifecycle *lc, sx_version_choice choice, sx_served **out_servable)
+{
+    sx_served *chosen = find_chosen(lc, choice);
+    lc->used_ns = lc->config.residency != NULL ? sx_now_ns() : 0;
+    if (chosen == NULL) {
+        if (may_be_loaded(lc, choice) && !lc->demanded) {
+            lc->demanded = true;
+            wake(lc);
+        }
+        return not_served(lc, choice.kind == SX_THIS_VERSION ? choice.version : SX_LATEST_VERSION);
+    }
+    atomic_fetch_add_explicit(&chosen->users, 1, memory_order_relaxed);
+    *out_servable = chosen;
+    return SX_OK;
+}
+
+sx_status sx_lifecycle_choose(sx_lifecycle *lc, sx_version_choice choice, sx_served **out_servable,
+                              sx_awaited *out_awaited)
+{
     pthread_mutex_lock(&lc->mutex);
-    sx_served *servable = sx_lifecycle_find_served(lc, version);
-    if (servable != NULL) {
-        *out_servable = servable;
-        atomic_fetch_add_explicit(&servable->users, 1, memory_order_relaxed);
-    } else {
-        status = not_served(lc, version);
+    sx_status status = choose(lc, choice, out_servable);
+    if (status != SX_OK && out_awaited != NULL && may_be_loaded(lc, choice)) {
+        sx_status_free(status);
+        status = SX_OK;
+        lc->waiting++;
+        *out_servable = NULL;
+        *out_awaited = (sx_awaited){lc, choice};
     }
     pthread_mutex_unlock(&lc->mutex);
     return status;
+}
+
+sx_status sx_lifecycle_acquire(sx_lifecycle *lc, int64_t version, sx_served **out_servable)
+{
+    return sx_lifecycle_choose(lc, (sx_version_choice){SX_THIS_VERSION, version}, out_servable,
+                               NULL);
+}
+
+sx_status sx_lifecycle_await(const sx_awaited *awaited, const sx_cancel *cancel,
+                             sx_served **out_servable)
+{
+    enum { LOOK_MS = 50 }; /* whether the request is to stop */
+    sx_lifecycle *lc = awaited->lifecycle;
+    pthread_mutex_lock(&lc->mutex);
+    const int attempts = lc->attempts;
+    sx_status status = choose(lc, awaited->choice, out_servable);
+    while (status != SX_OK && lc->attempts == attempts && may_be_loaded(lc, awaited->choice)) {
+        sx_status stopped = sx_cancel_check(cancel);
+        sx_status_free(status);
+        if (stopped != SX_OK) {
+            status = stopped;
+            break;
+        }
+        const struct timespec until = sx_timespec_of(sx_now_ns() + LOOK_MS * (int64_t)1000000);
+        pthread_cond_clockwait(&lc->changed, &lc->mutex, CLOCK_MONOTONIC, &until);
+        status = choose(lc, awaited->choice, out_servable);
+    }
+    pthread_mutex_unlock(&lc->mutex);
+    return status;
+}
+
+void sx_lifecycle_end_await(sx_awaited *awaited)
+{
+    sx_lifecycle *lc = awaited->lifecycle;
+    pthread_mutex_lock(&lc->mutex);
+    lc->waiting--;
+    wake(lc);
+    pthread_mutex_unlock(&lc->mutex);
+    awaited->lifecycle = NULL;
 }
 
 static void unlink_from(sx_served **list, const sx_served *servable)
@@ -385,6 +503,17 @@ sx_model_metrics *sx_served_metrics(const sx_served *servable)
 sx_served_pace *sx_served_pace_of(sx_served *servable)
 {
     return &servable->pace;
+}
+
+void sx_served_count(sx_served *servable, bool succeeded, int64_t duration_ns)
+{
+    atomic_fetch_add_explicit(&servable->requests, 1, memory_order_relaxed);
+    sx_rate_add(&servable->rate, sx_now_ns());
+    if (succeeded) {
+        sx_latency_add(&servable->latency, duration_ns);
+    } else {
+        atomic_fetch_add_explicit(&servable->failed, 1, memory_order_relaxed);
+    }
 }
 
 const sx_serve_signature *sx_served_signatures(const sx_served *servable, size_t *out_count)
@@ -488,6 +617,9 @@ static void unload(sx_served *servable)
            servable->version);
     lc->config.ops->unload(servable->model);
     malloc_trim(0); /* the weights' memory belongs to other programs now */
+    if (lc->config.residency != NULL) {
+        sx_residency_correct(lc->config.residency, &lc->resident, servable->bytes, 0);
+    }
     sx_log(SX_LOG_INFO, "Done unloading servable version {name: %s version: %" PRId64 "}", lc->name,
            servable->version);
     pthread_mutex_lock(&lc->mutex);
@@ -499,6 +631,13 @@ static void unload(sx_served *servable)
     pthread_cond_broadcast(&lc->changed);
     pthread_mutex_unlock(&lc->mutex);
     sx_free(servable);
+}
+
+void sx_lifecycle_discard(sx_served *servable)
+{
+    if (servable != NULL) {
+        unload(servable);
+    }
 }
 
 /* Stops the runs of the versions that drain for too long. */
@@ -609,6 +748,40 @@ void sx_lifecycle_retire(sx_lifecycle *lc, sx_served *servable)
     sx_served_release(servable);
 }
 
+/* ---- Making room for other models ---- */
+
+void sx_lifecycle_leave_if_asked(sx_lifecycle *lc)
+{
+    if (!atomic_exchange(&lc->leave, false)) {
+        return;
+    }
+    sx_served *left = NULL;
+    pthread_mutex_lock(&lc->mutex);
+    const bool leaves = !is_in_use(lc);
+    while (leaves && lc->served != NULL) {
+        sx_served *servable = lc->served;
+        start_drain(lc, servable);
+        struct sx_version_row *row = sx_lifecycle_find_row(lc, servable->version);
+        if (row != NULL) { /* to be loaded again */
+            sx_lifecycle_set_state(row, SX_VERSION_START, SX_CODE_OK, NULL);
+        }
+        left = servable;
+    }
+    lc->demanded = lc->demanded && !leaves;
+    pthread_mutex_unlock(&lc->mutex);
+    sx_residency_answer(lc->config.residency, &lc->resident, leaves);
+    if (leaves) {
+        sx_log(SX_LOG_INFO,
+               "model %s: unloaded until a request asks for it: others need its memory", lc->name);
+    }
+    while (left != NULL) { /* they are the first ones of the list */
+        sx_served *next = left->next;
+        sx_served_release(left);
+        left = next;
+    }
+    sx_lifecycle_unload_idle(lc);
+}
+
 void sx_lifecycle_retire_all(sx_lifecycle *lc)
 {
     while (lc->served != NULL) {
@@ -634,6 +807,9 @@ bool sx_lifecycle_destroy(sx_lifecycle *lc)
     }
     sx_lifecycle_retire_all(lc);
     sx_lifecycle_unload_idle(lc);
+    if (lc->config.residency != NULL) {
+        sx_residency_go(lc->config.residency, &lc->resident);
+    }
     for (size_t i = 0; i < lc->row_count; i++) {
         sx_lifecycle_give_up(lc, lc->rows[i].hung);
         sx_free(lc->rows[i].message);
@@ -665,7 +841,7 @@ bool sx_lifecycle_destroy(sx_lifecycle *lc)
 bool sx_lifecycle_ready(sx_lifecycle *lc)
 {
     pthread_mutex_lock(&lc->mutex);
-    const bool ready = lc->served != NULL;
+    const bool ready = lc->served != NULL || lc->loadable;
     pthread_mutex_unlock(&lc->mutex);
     return ready;
 }
@@ -679,7 +855,7 @@ bool sx_lifecycle_wait_ready(sx_lifecycle *lc, int timeout_ms)
     while (lc->served == NULL && !lc->tried && error == 0) {
         error = pthread_cond_clockwait(&lc->changed, &lc->mutex, CLOCK_MONOTONIC, &deadline);
     }
-    const bool ready = lc->served != NULL;
+    const bool ready = lc->served != NULL || lc->loadable;
     pthread_mutex_unlock(&lc->mutex);
     return ready;
 }
@@ -707,6 +883,18 @@ const char *sx_version_error_text(sx_code code)
                               : "the version cannot be loaded; the reason is in the server's log";
 }
 
+/* With the mutex held: what a served version has done. */
+static void describe_served(sx_lifecycle *lc, const sx_served *servable, sx_version_status *out)
+{
+    size_t (*const memory_bytes)(void *model) = lc->config.ops->memory_bytes;
+    out->requests = atomic_load_explicit(&servable->requests, memory_order_relaxed);
+    out->failed = atomic_load_explicit(&servable->failed, memory_order_relaxed);
+    out->per_second = sx_rate_per_second(&servable->rate, sx_now_ns());
+    out->median_ms = sx_latency_quantile_ms(&servable->latency, 0.5);
+    out->p99_ms = sx_latency_quantile_ms(&servable->latency, 0.99);
+    out->memory_bytes = memory_bytes != NULL ? memory_bytes(servable->model) : 0;
+}
+
 static sx_status copy_rows(sx_lifecycle *lc, sx_arena *arena, sx_version_status **out_rows,
                            size_t *out_count)
 {
@@ -718,8 +906,15 @@ static sx_status copy_rows(sx_lifecycle *lc, sx_arena *arena, sx_version_status 
     for (size_t i = 0; i < lc->row_count; i++) {
         const struct sx_version_row *row = &lc->rows[i];
         const char *message = row->message != NULL ? sx_arena_strdup(arena, row->message) : "";
-        rows[i] = (sx_version_status){row->version, row->state, row->code,
-                                      message != NULL ? message : ""};
+        rows[i] = (sx_version_status){.version = row->version,
+                                      .state = row->state,
+                                      .code = row->code,
+                                      .message = message != NULL ? message : ""};
+        const sx_served *servable =
+            row->state == SX_VERSION_AVAILABLE ? sx_lifecycle_find_served(lc, row->version) : NULL;
+        if (servable != NULL) {
+            describe_served(lc, servable, &rows[i]);
+        }
     }
     *out_rows = rows;
     *out_count = lc->row_count;

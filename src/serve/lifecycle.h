@@ -22,6 +22,8 @@
  *   - A load that exceeds its deadline is abandoned, and a directory that does not respond is
  *     skipped; neither delays other versions or the end of the process.
  *   - A version that was never served is forgotten when its directory is removed.
+ *   - With a residency, versions are loaded when a request asks for the model (START until then),
+ *     and unloaded when others need the room and no request uses it; requests wait meanwhile.
  *
  * Differs from TensorFlow Serving in cases that it handles badly: half-copied versions, one bad
  * version, an empty directory. */
@@ -37,6 +39,7 @@
 #include "serve/batcher.h"
 #include "serve/metrics.h"
 #include "serve/model.h"
+#include "serve/residency.h"
 #include "serve/warmup.h"
 
 typedef struct sx_lifecycle sx_lifecycle;
@@ -58,9 +61,11 @@ typedef struct sx_lifecycle_config {
     bool resource_preserving;      /* unload what is not wanted before loading, not after */
     const sx_serve_model_ops *ops; /* required */
     void *ops_user;                /* must outlive the lifecycle and every abandoned load */
-    sx_batcher *batcher; /* through which versions run; NULL: they run at once. Outlives it
-                          */
-    bool warm_up;        /* replay a version's records before it is served: warmup.h */
+    sx_batcher *batcher;     /* through which versions run; NULL: they run at once. Outlives it
+                              */
+    sx_residency *residency; /* whose memory it shares; NULL: versions are loaded at once. Outlives
+                                it */
+    bool warm_up;            /* replay a version's records before it is served: warmup.h */
     sx_warmup_options warmup;
     double poll_wait_seconds;     /* 1; negative: never poll */
     int max_load_retries;         /* 5; negative: none */
@@ -100,10 +105,10 @@ void sx_lifecycle_close(sx_lifecycle *lifecycle);
 /* Whether that has happened; sx_lifecycle_destroy() then does not wait. */
 bool sx_lifecycle_closed(sx_lifecycle *lifecycle);
 
-/* Whether a version is being served. */
+/* Whether a version is being served, or would be at a request. */
 bool sx_lifecycle_ready(sx_lifecycle *lifecycle);
 /* Waits until a version is served, or a scan of the base path has found nothing to load or wait
- * for, or `timeout_ms` have passed; returns whether a version is served. */
+ * for, or `timeout_ms` have passed; returns whether the model is ready. */
 bool sx_lifecycle_wait_ready(sx_lifecycle *lifecycle, int timeout_ms);
 
 enum { SX_LATEST_VERSION = -1 };
@@ -113,6 +118,31 @@ enum { SX_LATEST_VERSION = -1 };
  * being loaded. Any thread; never waits for loading. */
 SX_MUST_USE sx_status sx_lifecycle_acquire(sx_lifecycle *lifecycle, int64_t version,
                                            sx_served **out_servable);
+/* Which version a request gets. */
+typedef struct sx_version_choice {
+    enum {
+        SX_THIS_VERSION,
+        SX_THE_CANARY, /* `version`, if it is served; else the newest */
+        SX_NO_CANARY,  /* the newest other than `version`, or that, if there is no other */
+    } kind;
+    int64_t version; /* SX_LATEST_VERSION: the newest */
+} sx_version_choice;
+
+/* What a request waits for; `lifecycle` NULL: nothing. */
+typedef struct sx_awaited {
+    sx_lifecycle *lifecycle;
+    sx_version_choice choice;
+} sx_awaited;
+
+/* The same of a choice. If the model is to be loaded for it and `out_awaited` is not NULL: OK, no
+ * servable, and *out_awaited, which is ended below. */
+SX_MUST_USE sx_status sx_lifecycle_choose(sx_lifecycle *lifecycle, sx_version_choice choice,
+                                          sx_served **out_servable, sx_awaited *out_awaited);
+/* Waits until that is loaded, or cannot be (UNAVAILABLE), or `cancel` says so. */
+SX_MUST_USE sx_status sx_lifecycle_await(const sx_awaited *awaited, const sx_cancel *cancel,
+                                         sx_served **out_servable);
+/* Ends the wait; the lifecycle may go. */
+void sx_lifecycle_end_await(sx_awaited *awaited);
 void sx_served_release(sx_served *servable);
 
 int64_t sx_served_version(const sx_served *servable);
@@ -124,6 +154,8 @@ typedef struct sx_served_pace {
     atomic_int on_executor;      /* requests that may use the device */
 } sx_served_pace;
 sx_served_pace *sx_served_pace_of(sx_served *servable);
+/* Counts a request that this version has answered. Any thread. */
+void sx_served_count(sx_served *servable, bool succeeded, int64_t duration_ns);
 /* Borrowed from the servable. */
 const sx_serve_signature *sx_served_signatures(const sx_served *servable, size_t *out_count);
 /* Runs at once, on its own. UNAVAILABLE if it was stopped because the version is unloaded. */
@@ -153,6 +185,11 @@ typedef struct sx_version_status {
     sx_version_state state;
     sx_code code;
     const char *message;
+    /* Of a version that is served, since it was loaded: */
+    uint64_t requests, failed;
+    double per_second;        /* in the last minute */
+    double median_ms, p99_ms; /* of those that succeeded */
+    size_t memory_bytes;      /* that it holds; 0: unknown */
 } sx_version_status;
 
 /* The known versions, highest first, in `arena`; including the latest 32 that were unloaded.

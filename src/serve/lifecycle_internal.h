@@ -25,6 +25,10 @@ struct sx_served {
     size_t signature_count;
     sx_batch_line **lines; /* [signature_count]; NULL: there is no batcher */
     sx_served_pace pace;
+    size_t bytes; /* taken of the residency */
+    atomic_uint_fast64_t requests, failed;
+    sx_rate rate;
+    sx_latency latency;
     struct sx_served *next;     /* in one of lifecycle's lists */
     struct sx_served_run *runs; /* guarded by the lifecycle's mutex, as are the fields below */
     int64_t drain_until_ns;     /* in lifecycle->draining */
@@ -38,6 +42,8 @@ struct sx_version_row {
     sx_code code;
     char *message; /* heap; NULL = "" */
     uint64_t fingerprint;
+    uint64_t file_bytes;         /* at that fingerprint */
+    size_t loaded_bytes;         /* when it was loaded last; 0: unknown */
     int64_t stable_since_ns;     /* the fingerprint has not changed since, */
     int64_t unstable_since_ns;   /* and has changed again and again since this moment before it */
     uint64_t failed_fingerprint; /* of the files that failed to load; 0 = none */
@@ -58,6 +64,8 @@ struct sx_lifecycle {
     bool started;
     int wake_fd, inotify_fd;
     atomic_bool stopping;
+    sx_resident resident;
+    atomic_bool leave; /* asked to make room for others */
 
     /* Used only by the lifecycle's thread. */
     char *base_path;
@@ -85,9 +93,15 @@ struct sx_lifecycle {
     sx_served *draining; /* retired, still in use */
     sx_served *idle;     /* retired and unused: to be unloaded */
     bool tried;          /* the latest scan has ended, with nothing to wait for */
-    sx_code path_code;   /* of the latest listing; OK once one of its versions has a row */
-    char *path_message;  /* heap */
-    char *path_advice;   /* heap; NULL = "": advice for the user */
+    /* With a residency: */
+    bool loadable;      /* a version is there to be loaded at a request */
+    bool demanded;      /* by a request; until it leaves */
+    int attempts;       /* to load what was demanded, that have ended */
+    int waiting;        /* requests */
+    int64_t used_ns;    /* by the latest request */
+    sx_code path_code;  /* of the latest listing; OK once one of its versions has a row */
+    char *path_message; /* heap */
+    char *path_advice;  /* heap; NULL = "": advice for the user */
 };
 
 /* ---- With the mutex held ---- */
@@ -119,6 +133,10 @@ void sx_lifecycle_retire(sx_lifecycle *lc, sx_served *servable);
 void sx_lifecycle_retire_all(sx_lifecycle *lc);
 /* Unloads retired versions without users, and stops the runs of those that drain for too long. */
 void sx_lifecycle_unload_idle(sx_lifecycle *lc);
+/* Unloads one that has never been served; NULL is allowed. */
+void sx_lifecycle_discard(sx_served *servable);
+/* Retires everything, if others need the room and no request uses it. */
+void sx_lifecycle_leave_if_asked(sx_lifecycle *lc);
 /* When the next drain's time is over; INT64_MAX: there is none. */
 int64_t sx_lifecycle_drain_until(sx_lifecycle *lc);
 /* Begins with the source that sx_lifecycle_set_source() has set, if any. */

@@ -30,7 +30,8 @@ enum {
     BUSY_WAIT_MS = 1000,      /* maximum time between scans while a version settles or drains */
     MAX_RETRY_DOUBLINGS = 10, /* of the wait before a retry */
     STOP_GRACE_MS = 1000,     /* how long stopping waits for a running call */
-    SLOW_LOOKS = 10, /* a version that never settles is looked at for a tenth of the time */
+    SLOW_LOOKS = 10,   /* a version that never settles is looked at for a tenth of the time */
+    ROOM_LOOK_MS = 50, /* whether another model has become idle */
 };
 
 /* ---- Waiting for calls ---- */
@@ -62,6 +63,7 @@ static bool wait_for_call(sx_lifecycle *lc, sx_timed_call *call, double timeout_
                                 {.fd = call->done_fd, .events = POLLIN}};
         poll(fds, 2, (int)SX_MIN(left_ms, (int64_t)INT_MAX));
         clear_wakeups(lc);
+        sx_lifecycle_leave_if_asked(lc);
         sx_lifecycle_unload_idle(lc);
     }
     return true;
@@ -248,10 +250,93 @@ static void end_outage(sx_lifecycle *lc)
     }
 }
 
+/* What a version will hold, or probably: its files, and as much again of what is made of them. */
+static size_t expected_bytes(sx_lifecycle *lc, int64_t version)
+{
+    const size_t limit = sx_residency_limit(lc->config.residency);
+    size_t bytes = 0;
+    pthread_mutex_lock(&lc->mutex);
+    const struct sx_version_row *row = sx_lifecycle_find_row(lc, version);
+    if (row != NULL) {
+        bytes = row->loaded_bytes > 0     ? row->loaded_bytes
+                : row->file_bytes < limit ? (size_t)SX_MIN(2 * row->file_bytes, (uint64_t)limit)
+                                          : (size_t)row->file_bytes;
+    }
+    pthread_mutex_unlock(&lc->mutex);
+    return bytes;
+}
+
+/* Takes room for a version of the residency, if there is one; waits for others to leave.
+ * UNAVAILABLE: they have not. */
+static sx_status take_room(sx_lifecycle *lc, int64_t version, size_t *out_bytes)
+{
+    sx_residency *residency = lc->config.residency;
+    *out_bytes = 0;
+    if (residency == NULL) {
+        return SX_OK;
+    }
+    const size_t limit = sx_residency_limit(residency), bytes = expected_bytes(lc, version);
+    const int64_t deadline_ns = sx_now_ns() + (int64_t)(lc->config.load_timeout_seconds * 1e9);
+    if (bytes > limit) {
+        return sx_error(SX_RESOURCE_EXHAUSTED,
+                        "version %" PRId64 " needs %zu bytes of memory; the models may take %zu "
+                        "together",
+                        version, bytes, limit);
+    }
+    bool taken = sx_residency_take(residency, &lc->resident, bytes);
+    while (!taken && !atomic_load(&lc->stopping) && sx_now_ns() < deadline_ns) {
+        struct pollfd wakeup = {.fd = lc->wake_fd, .events = POLLIN};
+        poll(&wakeup, 1, ROOM_LOOK_MS);
+        clear_wakeups(lc);
+        sx_lifecycle_leave_if_asked(lc);
+        sx_lifecycle_unload_idle(lc);
+        taken = sx_residency_take(residency, &lc->resident, bytes);
+    }
+    if (taken) {
+        *out_bytes = bytes;
+        return SX_OK;
+    }
+    sx_residency_give_up(residency, &lc->resident);
+    return sx_error(SX_UNAVAILABLE,
+                    "version %" PRId64 " needs %zu bytes of memory, which other models use",
+                    version, bytes);
+}
+
+/* The version has been loaded, or could not be: it has taken what it holds. An error if that is
+ * more than all models may take. */
+static sx_status settle_room(sx_lifecycle *lc, int64_t version, size_t taken, sx_served *servable)
+{
+    if (lc->config.residency == NULL) {
+        return SX_OK;
+    }
+    size_t bytes = servable == NULL ? 0
+                   : lc->config.ops->memory_bytes == NULL
+                       ? taken
+                       : lc->config.ops->memory_bytes(servable->model);
+    pthread_mutex_lock(&lc->mutex);
+    struct sx_version_row *row = sx_lifecycle_find_row(lc, version);
+    if (row != NULL && servable != NULL) {
+        row->loaded_bytes = bytes;
+    }
+    pthread_mutex_unlock(&lc->mutex);
+    const size_t limit = sx_residency_limit(lc->config.residency);
+    sx_residency_correct(lc->config.residency, &lc->resident, taken, bytes);
+    if (servable != NULL) {
+        servable->bytes = bytes;
+    }
+    return bytes <= limit
+               ? SX_OK
+               : sx_error(SX_RESOURCE_EXHAUSTED,
+                          "version %" PRId64 " takes %zu bytes of memory; the models may take %zu "
+                          "together",
+                          version, bytes, limit);
+}
+
 static bool load_and_serve(sx_lifecycle *lc, int64_t version, const char *dir)
 {
     sx_served *servable = NULL;
     sx_timed_call *hung = NULL;
+    size_t taken = 0;
     pthread_mutex_lock(&lc->mutex);
     struct sx_version_row *row = sx_lifecycle_find_row(lc, version);
     if (row != NULL) {
@@ -259,7 +344,15 @@ static bool load_and_serve(sx_lifecycle *lc, int64_t version, const char *dir)
     }
     pthread_mutex_unlock(&lc->mutex);
     const int64_t begin_ns = sx_now_ns();
-    sx_status status = load_servable(lc, version, dir, &servable, &hung);
+    sx_status status = take_room(lc, version, &taken);
+    if (status == SX_OK) {
+        status = load_servable(lc, version, dir, &servable, &hung);
+        sx_status room = settle_room(lc, version, taken, servable);
+        if (room != SX_OK) {
+            sx_lifecycle_discard(servable);
+            status = room;
+        }
+    }
     sx_metrics_add_load(&lc->metrics, status == SX_OK, sx_now_ns() - begin_ns);
     if (status == SX_OK) {
         sx_log(SX_LOG_INFO, "Successfully loaded servable version {name: %s version: %" PRId64 "}",
@@ -267,6 +360,19 @@ static bool load_and_serve(sx_lifecycle *lc, int64_t version, const char *dir)
         sx_lifecycle_add(lc, servable);
         end_outage(lc);
         return true;
+    }
+    if (servable == NULL && taken == 0 && sx_status_code(status) == SX_UNAVAILABLE) {
+        if (!atomic_load(&lc->stopping)) {
+            sx_log(SX_LOG_WARN, "model %s: %s", lc->name, sx_status_message(status));
+        }
+        pthread_mutex_lock(&lc->mutex);
+        row = sx_lifecycle_find_row(lc, version);
+        if (row != NULL) {
+            sx_lifecycle_set_state(row, SX_VERSION_START, SX_CODE_OK, NULL);
+        }
+        pthread_mutex_unlock(&lc->mutex);
+        sx_status_free(status);
+        return false;
     }
     if (hung != NULL && atomic_load(&lc->stopping)) { /* interrupted by the stop, not failed */
         sx_status_free(status);
@@ -284,13 +390,14 @@ struct print {
     char *dir;
     bool is_dir;
     uint64_t fingerprint; /* 0: cannot be read */
+    uint64_t bytes;
 };
 
 static void run_print(sx_timed_call *call)
 {
     struct print *p = (struct print *)call;
     p->is_dir = sx_path_is_dir(p->dir);
-    p->fingerprint = p->is_dir ? sx_dir_fingerprint(p->dir) : 0;
+    p->fingerprint = p->is_dir ? sx_dir_fingerprint(p->dir, &p->bytes) : 0;
 }
 
 static void destroy_print(sx_timed_call *call)
@@ -303,7 +410,7 @@ static void destroy_print(sx_timed_call *call)
 /* The fingerprint of a version's directory; false if it is not a directory, or after an error,
  * which is recorded. */
 static bool take_fingerprint(sx_lifecycle *lc, int64_t version, const char *dir,
-                             uint64_t *out_fingerprint)
+                             uint64_t *out_fingerprint, uint64_t *out_bytes)
 {
     const double timeout_seconds = lc->config.look_timeout_seconds;
     struct print *p = sx_alloc(1, sizeof(*p));
@@ -323,6 +430,7 @@ static bool take_fingerprint(sx_lifecycle *lc, int64_t version, const char *dir,
     if (wait_for_call(lc, &p->call, timeout_seconds)) {
         const bool is_dir = p->is_dir;
         *out_fingerprint = p->fingerprint;
+        *out_bytes = p->bytes;
         sx_timed_call_release(&p->call);
         return is_dir;
     }
@@ -344,7 +452,7 @@ static enum verdict judge(sx_lifecycle *lc, int64_t version, const char *dir, in
 {
     const int64_t settle_ns = lc->config.settle_ms * (int64_t)1000000;
     const int64_t begin_ns = sx_now_ns();
-    uint64_t fingerprint = 0;
+    uint64_t fingerprint = 0, file_bytes = 0;
     pthread_mutex_lock(&lc->mutex);
     struct sx_version_row *row = sx_lifecycle_find_row(lc, version);
     const int64_t look_at_ns = row != NULL ? row->look_again_at_ns : 0;
@@ -353,7 +461,7 @@ static enum verdict judge(sx_lifecycle *lc, int64_t version, const char *dir, in
         *soonest_ns = SX_MIN(*soonest_ns, look_at_ns);
         return FAILED;
     }
-    if (!may_look(lc, version) || !take_fingerprint(lc, version, dir, &fingerprint)) {
+    if (!may_look(lc, version) || !take_fingerprint(lc, version, dir, &fingerprint, &file_bytes)) {
         return FAILED;
     }
     const int64_t now_ns = sx_now_ns();
@@ -373,6 +481,8 @@ static enum verdict judge(sx_lifecycle *lc, int64_t version, const char *dir, in
             row->unstable_since_ns = now_ns;
         }
         row->fingerprint = fingerprint;
+        row->file_bytes = file_bytes;
+        row->loaded_bytes = 0;
         row->stable_since_ns = now_ns;
     }
     row->settled = now_ns - row->stable_since_ns >= settle_ns;
@@ -471,9 +581,10 @@ static void make_room(sx_lifecycle *lc, const sx_version *found, size_t count, i
     retire_unwanted(lc, found, count, loading);
     if (serving && lc->served == NULL) {
         sx_log(SX_LOG_WARN,
-               "model %s: is not served until version %" PRId64
-               " has been loaded (--version_transition=resource_preserving)",
-               lc->name, loading);
+               "model %s: is not served until version %" PRId64 " has been loaded (%s)", lc->name,
+               loading,
+               lc->config.resource_preserving ? "--version_transition=resource_preserving"
+                                              : "both do not fit into the memory of all models");
         lc->outage_since_ns = sx_now_ns();
     }
     sx_lifecycle_unload_idle(lc);
@@ -486,11 +597,28 @@ static void make_room(sx_lifecycle *lc, const sx_version *found, size_t count, i
     }
 }
 
+/* Whether a version does not fit beside those of the model that are served. */
+static bool fits_alone_only(sx_lifecycle *lc, int64_t version)
+{
+    size_t served = 0;
+    if (lc->config.residency == NULL) {
+        return false;
+    }
+    for (const sx_served *s = lc->served; s != NULL; s = s->next) {
+        served += s->bytes;
+    }
+    return served > 0 &&
+           served + expected_bytes(lc, version) > sx_residency_limit(lc->config.residency);
+}
+
 /* Loads the wanted versions that can be, from the highest down. */
 static void consider(sx_lifecycle *lc, const sx_version *found, size_t count, int64_t *soonest_ns)
 {
     size_t left = wanted_count(lc), passed = 0;
-    bool settling = false;
+    bool settling = false, loadable = false;
+    pthread_mutex_lock(&lc->mutex);
+    const bool demanded = lc->config.residency == NULL || lc->demanded;
+    pthread_mutex_unlock(&lc->mutex);
     for (size_t i = 0; i < count && left > 0; i++) {
         char dir[PATH_MAX];
         const int64_t version = found[i].number;
@@ -518,12 +646,16 @@ static void consider(sx_lifecycle *lc, const sx_version *found, size_t count, in
             break;
         }
         const enum verdict verdict = judge(lc, version, dir, soonest_ns);
-        if (verdict == LOADABLE && lc->config.resource_preserving) {
+        if (verdict == LOADABLE && demanded &&
+            (lc->config.resource_preserving || fits_alone_only(lc, version))) {
             make_room(lc, found, count, version);
         }
         if (verdict == SETTLING) {
             settling = true;
             left--; /* its place is kept for it */
+        } else if (verdict == LOADABLE && !demanded) {
+            loadable = true;
+            left--;
         } else if (verdict == LOADABLE && load_and_serve(lc, version, dir)) {
             left--;
             retire_unwanted(lc, found, count, -1);
@@ -534,6 +666,13 @@ static void consider(sx_lifecycle *lc, const sx_version *found, size_t count, in
     retire_unwanted(lc, found, count, -1);
     pthread_mutex_lock(&lc->mutex);
     lc->tried = !settling;
+    lc->loadable = loadable;
+    if (demanded && !settling) {
+        lc->attempts++;
+        lc->demanded = lc->served != NULL;
+    } else if (lc->demanded && !demanded) { /* meanwhile */
+        *soonest_ns = 0;
+    }
     pthread_cond_broadcast(&lc->changed);
     pthread_mutex_unlock(&lc->mutex);
 }
@@ -738,7 +877,7 @@ static void remind(sx_lifecycle *lc)
 {
     const int64_t now_ns = sx_now_ns();
     char reason[1024] = "";
-    if (now_ns < lc->remind_at_ns || lc->served != NULL) {
+    if (now_ns < lc->remind_at_ns || lc->served != NULL || sx_lifecycle_ready(lc)) {
         return;
     }
     lc->remind_at_ns = now_ns + (int64_t)(lc->config.remind_seconds * 1e9);
@@ -821,7 +960,7 @@ static void wait_for_change(sx_lifecycle *lc, int64_t soonest_ns)
         const int64_t busy_ms = SX_MIN(until_ms, (int64_t)BUSY_WAIT_MS);
         wait_ms = wait_ms < 0 ? busy_ms : SX_MIN(wait_ms, busy_ms);
     }
-    if (lc->served == NULL) {
+    if (lc->served == NULL && !sx_lifecycle_ready(lc)) {
         const int64_t until_ms = SX_MAX((lc->remind_at_ns - sx_now_ns()) / 1000000 + 1, (int64_t)1);
         wait_ms = wait_ms < 0 ? until_ms : SX_MIN(wait_ms, until_ms);
     }
@@ -837,7 +976,7 @@ static void close_down(sx_lifecycle *lc)
     while (busy) {
         sx_lifecycle_unload_idle(lc);
         pthread_mutex_lock(&lc->mutex);
-        busy = lc->draining != NULL || lc->idle != NULL;
+        busy = lc->draining != NULL || lc->idle != NULL || lc->waiting > 0;
         lc->closed = !busy;
         pthread_mutex_unlock(&lc->mutex);
         if (busy) {
@@ -853,6 +992,7 @@ static void *run_lifecycle(void *user)
     while (!atomic_load(&lc->stopping)) {
         int64_t soonest_ns = INT64_MAX;
         sx_lifecycle_take_source(lc);
+        sx_lifecycle_leave_if_asked(lc);
         sx_lifecycle_unload_idle(lc);
         release_returned(lc);
         look(lc, &soonest_ns);

@@ -6,6 +6,7 @@
 
 #include <inttypes.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -27,8 +28,20 @@ struct set {
     sx_map by_name; /* to the models */
 };
 
+/* How a model's requests are shared out. */
+struct share {
+    sx_traffic traffic; /* its texts are in the arena */
+    atomic_uint_fast64_t turn, shadow_turn;
+};
+
+struct shares {
+    sx_arena arena;
+    sx_map by_name; /* to a struct share */
+};
+
 struct sx_manager {
     sx_manager_config config;
+    sx_residency *residency; /* NULL: all models are loaded */
     pthread_mutex_t change;
     bool started;
     bool left_behind;       /* as sx_lifecycle_destroy() says */
@@ -37,7 +50,21 @@ struct sx_manager {
 
     pthread_rwlock_t lock;
     struct set set;
+    struct shares shares;
+    atomic_bool has_shadows;
 };
+
+static void init_shares(struct shares *shares)
+{
+    sx_arena_init(&shares->arena, 0);
+    sx_map_init(&shares->by_name);
+}
+
+static void free_shares(struct shares *shares)
+{
+    sx_map_deinit(&shares->by_name);
+    sx_arena_deinit(&shares->arena);
+}
 
 sx_status sx_manager_create(const sx_manager_config *config, sx_manager **out_manager)
 {
@@ -49,6 +76,15 @@ sx_status sx_manager_create(const sx_manager_config *config, sx_manager **out_ma
     pthread_mutex_init(&manager->change, NULL);
     pthread_rwlock_init(&manager->lock, NULL);
     sx_map_init(&manager->set.by_name);
+    init_shares(&manager->shares);
+    sx_status status =
+        config->max_loaded_memory_bytes > 0
+            ? sx_residency_create(config->max_loaded_memory_bytes, &manager->residency)
+            : SX_OK;
+    if (status != SX_OK) {
+        sx_manager_destroy(manager);
+        return status;
+    }
     *out_manager = manager;
     return SX_OK;
 }
@@ -138,6 +174,7 @@ static sx_status create_lifecycle(const sx_manager *manager, const sx_model_conf
     lifecycle.name = config->name;
     lifecycle.base_path = config->base_path;
     lifecycle.policy = config->policy;
+    lifecycle.residency = manager->residency;
     SX_TRY(sx_lifecycle_create(&lifecycle, out));
     return manager->started ? sx_lifecycle_start(*out) : SX_OK;
 }
@@ -270,6 +307,41 @@ sx_status sx_manager_set_models(sx_manager *manager, const sx_model_config *mode
     return status;
 }
 
+static sx_status add_share(struct shares *shares, const sx_traffic *row)
+{
+    struct share *share = sx_arena_new(&shares->arena, struct share);
+    const char *sticky = sx_arena_strdup(&shares->arena, row->sticky_header);
+    if (share == NULL || sticky == NULL) {
+        return sx_no_memory("for the traffic of model %s", row->model);
+    }
+    share->traffic = *row;
+    share->traffic.sticky_header = sticky;
+    share->traffic.model = NULL; /* the map's key */
+    return sx_map_put(&shares->by_name, row->model, share);
+}
+
+sx_status sx_manager_set_traffic(sx_manager *manager, const sx_traffic *rows, size_t count)
+{
+    struct shares next;
+    sx_status status = SX_OK;
+    bool shadows = false;
+    init_shares(&next);
+    for (size_t i = 0; i < count && status == SX_OK; i++) {
+        status = add_share(&next, &rows[i]);
+        shadows |= rows[i].shadow_share > 0;
+    }
+    if (status == SX_OK) {
+        pthread_rwlock_wrlock(&manager->lock);
+        const struct shares before = manager->shares;
+        manager->shares = next;
+        next = before;
+        pthread_rwlock_unlock(&manager->lock);
+        atomic_store(&manager->has_shadows, shadows);
+    }
+    free_shares(&next);
+    return status;
+}
+
 sx_status sx_manager_start(sx_manager *manager)
 {
     sx_status status = SX_OK;
@@ -296,6 +368,8 @@ bool sx_manager_destroy(sx_manager *manager)
     reap(manager, true);
     const bool all_ended = !manager->left_behind;
     free_set(&manager->set);
+    free_shares(&manager->shares);
+    sx_residency_destroy(manager->residency);
     sx_free(manager->closing);
     pthread_rwlock_destroy(&manager->lock);
     pthread_mutex_destroy(&manager->change);
@@ -305,9 +379,24 @@ bool sx_manager_destroy(sx_manager *manager)
 
 /* ---- Requests ---- */
 
+/* With the lock held: the canary, or another version. */
+static sx_version_choice share_out(struct share *share, const sx_model_spec *spec)
+{
+    const sx_traffic *traffic = &share->traffic;
+    const bool sticky = traffic->sticky_header[0] != '\0' && spec->head != NULL;
+    const sx_http_text value =
+        sticky ? sx_http_header_get(spec->head, traffic->sticky_header) : (sx_http_text){NULL, 0};
+    const bool canary =
+        value.data != NULL
+            ? sx_share_has_value(traffic->canary_share, spec->name, value)
+            : sx_share_has_turn(traffic->canary_share,
+                                atomic_fetch_add_explicit(&share->turn, 1, memory_order_relaxed));
+    return (sx_version_choice){canary ? SX_THE_CANARY : SX_NO_CANARY, traffic->canary_version};
+}
+
 /* With the lock held. */
 static sx_status acquire(const sx_manager *manager, const sx_model_spec *spec,
-                         sx_served **out_servable)
+                         sx_served **out_servable, sx_awaited *out_awaited)
 {
     const struct model *model = sx_map_get(&manager->set.by_name, spec->name);
     int64_t version = spec->version;
@@ -326,18 +415,30 @@ static sx_status acquire(const sx_manager *manager, const sx_model_spec *spec,
         return sx_error(SX_NOT_FOUND, "Servable not found for request: Specific(%s, %" PRId64 ")",
                         spec->name, version);
     }
-    return sx_lifecycle_acquire(model->lifecycle, version, out_servable);
+    struct share *share =
+        version == SX_LATEST_VERSION ? sx_map_get(&manager->shares.by_name, spec->name) : NULL;
+    const sx_version_choice choice = share != NULL && share->traffic.canary_share > 0
+                                         ? share_out(share, spec)
+                                         : (sx_version_choice){SX_THIS_VERSION, version};
+    return sx_lifecycle_choose(model->lifecycle, choice, out_servable, out_awaited);
 }
 
-sx_status sx_manager_acquire(sx_manager *manager, const sx_model_spec *spec,
-                             sx_served **out_servable)
+sx_status sx_manager_acquire_or_await(sx_manager *manager, const sx_model_spec *spec,
+                                      sx_served **out_servable, sx_awaited *out_awaited)
 {
     if (spec->name == NULL || spec->name[0] == '\0') {
         return sx_error(SX_INVALID_ARGUMENT, "ModelSpec has no name specified.");
     }
     pthread_rwlock_rdlock(&manager->lock);
-    sx_status status = acquire(manager, spec, out_servable);
+    sx_status status = acquire(manager, spec, out_servable, out_awaited);
     pthread_rwlock_unlock(&manager->lock);
+    return status;
+}
+
+sx_status sx_manager_acquire(sx_manager *manager, const sx_model_spec *spec,
+                             sx_served **out_servable)
+{
+    sx_status status = sx_manager_acquire_or_await(manager, spec, out_servable, NULL);
     if (status == SX_OK && spec->signature != NULL) {
         size_t count = 0;
         const sx_serve_signature *signatures = sx_served_signatures(*out_servable, &count);
@@ -348,6 +449,30 @@ sx_status sx_manager_acquire(sx_manager *manager, const sx_model_spec *spec,
         }
     }
     return status;
+}
+
+sx_served *sx_manager_acquire_shadow(sx_manager *manager, const sx_served *servable,
+                                     double *out_tolerance)
+{
+    const char *name = sx_served_name(servable);
+    sx_served *shadow = NULL;
+    if (!atomic_load_explicit(&manager->has_shadows, memory_order_relaxed)) {
+        return NULL;
+    }
+    pthread_rwlock_rdlock(&manager->lock);
+    const struct model *model = sx_map_get(&manager->set.by_name, name);
+    struct share *share = sx_map_get(&manager->shares.by_name, name);
+    if (model != NULL && share != NULL &&
+        share->traffic.shadow_version != sx_served_version(servable) &&
+        sx_share_has_turn(
+            share->traffic.shadow_share,
+            atomic_fetch_add_explicit(&share->shadow_turn, 1, memory_order_relaxed))) {
+        *out_tolerance = share->traffic.shadow_tolerance;
+        sx_status_free(
+            sx_lifecycle_acquire(model->lifecycle, share->traffic.shadow_version, &shadow));
+    }
+    pthread_rwlock_unlock(&manager->lock);
+    return shadow;
 }
 
 void sx_manager_count(sx_manager *manager, const char *name, sx_code code)
@@ -409,6 +534,25 @@ sx_status sx_manager_names(sx_manager *manager, sx_arena *arena, const char ***o
     *out_names = names;
     *out_count = count;
     return complete ? SX_OK : sx_no_memory("for the names of %zu models", count);
+}
+
+sx_status sx_manager_labels(sx_manager *manager, const char *name, sx_arena *arena,
+                            sx_model_label **out_labels, size_t *out_count)
+{
+    pthread_rwlock_rdlock(&manager->lock);
+    const struct model *model = sx_map_get(&manager->set.by_name, name);
+    const size_t count = model != NULL ? model->label_count : 0;
+    sx_model_label *labels = sx_arena_array(arena, count + 1, sx_model_label);
+    bool complete = labels != NULL;
+    for (size_t i = 0; complete && i < count; i++) {
+        labels[i].label = sx_arena_strdup(arena, model->labels[i].label);
+        labels[i].version = model->labels[i].version;
+        complete = labels[i].label != NULL;
+    }
+    pthread_rwlock_unlock(&manager->lock);
+    *out_labels = labels;
+    *out_count = count;
+    return complete ? SX_OK : sx_no_memory("for %zu labels", count);
 }
 
 bool sx_manager_ready(sx_manager *manager)
@@ -479,6 +623,9 @@ sx_status sx_manager_print_metrics(sx_manager *manager, sx_buf *out)
         sx_metrics_print(rows, count, out);
     }
     pthread_rwlock_unlock(&manager->lock);
+    if (manager->residency != NULL) {
+        sx_residency_print_metrics(manager->residency, out);
+    }
     const sx_status status = rows != NULL ? SX_OK : sx_no_memory("for %zu models", count);
     sx_free(rows);
     return status;

@@ -13,12 +13,17 @@
 #define SX_SERVE_MANAGER_H
 
 #include "serve/lifecycle.h"
+#include "serve/traffic.h"
 
 typedef struct sx_manager sx_manager;
 struct sx_model_config;
 
 typedef struct sx_manager_config {
-    sx_lifecycle_config lifecycle; /* of each model; its name, base_path and policy are not used */
+    /* Of each model; its name, base_path, policy and residency are not used. */
+    sx_lifecycle_config lifecycle;
+    /* Models are loaded at their first request, and together take at most this; 0: all are loaded.
+     */
+    size_t max_loaded_memory_bytes;
     /* Whether a label that is not in use may be given to a version that is not available. */
     bool allow_labels_for_unavailable_models;
     /* Called with a set that is about to be served; an error refuses it. NULL: none */
@@ -50,6 +55,10 @@ SX_MUST_USE sx_status sx_manager_create(const sx_manager_config *config, sx_mana
  * available: they are as soon as their versions are. */
 SX_MUST_USE sx_status sx_manager_set_models(sx_manager *manager, const sx_model_config *models,
                                             size_t count);
+/* How requests are shared out between versions; models that are not there (yet) have no effect.
+ * INVALID_ARGUMENT, RESOURCE_EXHAUSTED: everything is as it was. */
+SX_MUST_USE sx_status sx_manager_set_traffic(sx_manager *manager, const sx_traffic *rows,
+                                             size_t count);
 SX_MUST_USE sx_status sx_manager_start(sx_manager *manager);
 /* No servable may be held any more. False as from sx_lifecycle_destroy(). NULL is allowed. */
 bool sx_manager_destroy(sx_manager *manager);
@@ -57,9 +66,10 @@ bool sx_manager_destroy(sx_manager *manager);
 /* What a request asks for: ModelSpec. */
 typedef struct sx_model_spec {
     const char *name;
-    int64_t version;       /* SX_LATEST_VERSION, */
-    const char *label;     /* or a label; NULL or "" = none */
-    const char *signature; /* that the version must have; "" = serving_default; NULL = any */
+    int64_t version;          /* SX_LATEST_VERSION, */
+    const char *label;        /* or a label; NULL or "" = none */
+    const char *signature;    /* that the version must have; "" = serving_default; NULL = any */
+    const sx_http_head *head; /* of the request: for sticky headers; NULL = none */
 } sx_model_spec;
 
 /* The version to run a request on; release it afterwards. Any thread; never waits for loading. The
@@ -67,6 +77,16 @@ typedef struct sx_model_spec {
  * FAILED_PRECONDITION (unknown signature); UNAVAILABLE while the version is being loaded. */
 SX_MUST_USE sx_status sx_manager_acquire(sx_manager *manager, const sx_model_spec *spec,
                                          sx_served **out_servable);
+/* The same, but what is loaded at its first request may be awaited: sx_lifecycle_choose(). The
+ * signature of `spec` is not looked at. */
+SX_MUST_USE sx_status sx_manager_acquire_or_await(sx_manager *manager, const sx_model_spec *spec,
+                                                  sx_served **out_servable,
+                                                  sx_awaited *out_awaited);
+
+/* The version that gets a copy of this request, which `servable` answers; release it afterwards.
+ * NULL: none does. */
+sx_served *sx_manager_acquire_shadow(sx_manager *manager, const sx_served *servable,
+                                     double *out_tolerance);
 
 /* The known versions of a model, or one of them: sx_lifecycle_status(). Error texts name no paths.
  */
@@ -77,6 +97,10 @@ SX_MUST_USE sx_status sx_manager_status(sx_manager *manager, const char *name, i
 /* The names of the models, in the order of the set, in `arena`. */
 SX_MUST_USE sx_status sx_manager_names(sx_manager *manager, sx_arena *arena,
                                        const char ***out_names, size_t *out_count);
+
+/* The labels of a model, and their versions, in `arena`; none of an unknown model. */
+SX_MUST_USE sx_status sx_manager_labels(sx_manager *manager, const char *name, sx_arena *arena,
+                                        sx_model_label **out_labels, size_t *out_count);
 
 /* Whether a version of every model is served. */
 bool sx_manager_ready(sx_manager *manager);

@@ -28,6 +28,49 @@ void sx_latency_add(sx_latency *latency, int64_t duration_ns)
                               memory_order_relaxed);
 }
 
+double sx_latency_quantile_ms(const sx_latency *latency, double share)
+{
+    uint64_t total = 0;
+    for (int i = 0; i <= SX_LATENCY_BUCKETS; i++) {
+        total += atomic_load_explicit(&latency->buckets[i], memory_order_relaxed);
+    }
+    double below = 0, low_us = 0, high_us = first_bound_us;
+    for (int i = 0; i <= SX_LATENCY_BUCKETS && total > 0; i++) {
+        const double count =
+            (double)atomic_load_explicit(&latency->buckets[i], memory_order_relaxed);
+        if (count > 0 && below + count >= share * (double)total) {
+            return (low_us + (high_us - low_us) * (share * (double)total - below) / count) / 1000;
+        }
+        below += count;
+        low_us = high_us;
+        high_us *= bound_growth;
+    }
+    return 0;
+}
+
+void sx_rate_add(sx_rate *rate, int64_t now_ns)
+{
+    const uint64_t second = (uint64_t)now_ns / 1000000000;
+    atomic_uint_fast64_t *slot = &rate->slots[second % SX_COUNT(rate->slots)];
+    uint_fast64_t before = atomic_load_explicit(slot, memory_order_relaxed), after;
+    do {
+        after = before >> 32 == second ? before + 1 : second << 32 | 1;
+    } while (!atomic_compare_exchange_weak_explicit(slot, &before, after, memory_order_relaxed,
+                                                    memory_order_relaxed));
+}
+
+double sx_rate_per_second(const sx_rate *rate, int64_t now_ns)
+{
+    const uint64_t now = (uint64_t)now_ns / 1000000000;
+    uint64_t count = 0;
+    for (size_t i = 0; i < SX_COUNT(rate->slots); i++) {
+        const uint64_t slot = atomic_load_explicit(&rate->slots[i], memory_order_relaxed);
+        const uint64_t second = slot >> 32;
+        count += second < now && now - second <= SX_RATE_SECONDS ? slot & UINT32_MAX : 0;
+    }
+    return (double)count / SX_RATE_SECONDS;
+}
+
 void sx_metrics_add_examples(sx_model_metrics *metrics, size_t count)
 {
     int bucket = 0;
@@ -203,6 +246,37 @@ static void print_load_latency(sx_buf *out, const struct sx_metrics_row *row)
     }
 }
 
+static void print_shared_out(sx_buf *out, const struct sx_metrics_row *row)
+{
+    static const char *const labels[] = {",to=\"stable\"", ",to=\"canary\""};
+    for (int i = 0; i < 2; i++) {
+        const uint64_t count = load(&row->metrics->shared_out[i]);
+        if (count > 0) {
+            sx_metrics_print_series(out, "sextant_canary_requests_total", "", "model_name",
+                                    row->model, labels[i]);
+            sx_buf_printf(out, "} %" PRIu64 "\n", count);
+        }
+    }
+}
+
+static void print_shadowed(sx_buf *out, const struct sx_metrics_row *row)
+{
+    static const char *const labels[SX_SHADOW_RESULTS] = {
+        [SX_SHADOW_EQUAL] = ",result=\"equal\"",
+        [SX_SHADOW_DIFFERENT] = ",result=\"different\"",
+        [SX_SHADOW_FAILED] = ",result=\"failed\"",
+        [SX_SHADOW_DROPPED] = ",result=\"dropped\"",
+    };
+    for (int i = 0; i < SX_SHADOW_RESULTS; i++) {
+        const uint64_t count = load(&row->metrics->shadowed[i]);
+        if (count > 0) {
+            sx_metrics_print_series(out, "sextant_shadow_requests_total", "", "model_name",
+                                    row->model, labels[i]);
+            sx_buf_printf(out, "} %" PRIu64 "\n", count);
+        }
+    }
+}
+
 /* The runs of all models and the time that they took. */
 static void print_runs(const struct sx_metrics_row *rows, size_t count, sx_buf *out)
 {
@@ -247,6 +321,11 @@ void sx_metrics_print(const struct sx_metrics_row *rows, size_t count, sx_buf *o
          "Versions that were loaded, or could not be.", print_loads},
         {":tensorflow:cc:saved_model:load_latency", "counter",
          "Microseconds of loading versions, together.", print_load_latency},
+        {"sextant_canary_requests_total", "counter",
+         "Requests without a version that were shared out between the canary and others.",
+         print_shared_out},
+        {"sextant_shadow_requests_total", "counter",
+         "Copies of requests for the shadow, by how its answers compare.", print_shadowed},
     };
     for (size_t i = 0; i < SX_COUNT(families); i++) {
         sx_metrics_print_head(out, families[i].name, families[i].type, families[i].help);

@@ -24,11 +24,26 @@ typedef struct sx_latency {
     atomic_uint_fast64_t sum_ns;
 } sx_latency;
 
+/* How many requests ended in each of the last seconds. */
+enum { SX_RATE_SECONDS = 60 };
+typedef struct sx_rate {
+    atomic_uint_fast64_t slots[SX_RATE_SECONDS + 1]; /* second << 32 | count */
+} sx_rate;
+
 /* What a request asks for, and how it came. */
 typedef enum sx_metric_api { SX_API_PREDICT, SX_API_CLASSIFY, SX_API_REGRESS } sx_metric_api;
 typedef enum sx_entrypoint { SX_ENTRY_GRPC, SX_ENTRY_REST } sx_entrypoint;
 
 enum { SX_METRIC_APIS = 3, SX_ENTRYPOINTS = 2 };
+
+/* What became of a copy of a request for another version. */
+typedef enum sx_shadow_result {
+    SX_SHADOW_EQUAL,
+    SX_SHADOW_DIFFERENT,
+    SX_SHADOW_FAILED,
+    SX_SHADOW_DROPPED, /* there was no room */
+    SX_SHADOW_RESULTS,
+} sx_shadow_result;
 
 /* Of one model; zero-initialized. All functions may be called from any thread. */
 typedef struct sx_model_metrics {
@@ -40,10 +55,19 @@ typedef struct sx_model_metrics {
     atomic_uint_fast64_t examples;
     atomic_uint_fast64_t loads[2]; /* of versions: failed, succeeded */
     atomic_uint_fast64_t load_us;  /* of both */
+    /* Of a model with a canary: requests that named no version, to others and to the canary. */
+    atomic_uint_fast64_t shared_out[2];
+    atomic_uint_fast64_t shadowed[SX_SHADOW_RESULTS];
 } sx_model_metrics;
 
 void sx_metrics_count(sx_model_metrics *metrics, sx_code code);
 void sx_latency_add(sx_latency *latency, int64_t duration_ns);
+/* Below which a share of them lies, about: 0.5 = the median. 0: there are none. */
+double sx_latency_quantile_ms(const sx_latency *latency, double share);
+/* `now_ns`: of sx_now_ns(). */
+void sx_rate_add(sx_rate *rate, int64_t now_ns);
+/* A second, over the last SX_RATE_SECONDS whole ones. */
+double sx_rate_per_second(const sx_rate *rate, int64_t now_ns);
 /* The examples of one request of Classify, Regress or MultiInference. */
 void sx_metrics_add_examples(sx_model_metrics *metrics, size_t count);
 /* A version was loaded, or could not be. */

@@ -63,6 +63,8 @@ typedef struct sx_serve_model_ops {
     void (*unload)(void *model);
     /* Whether a run of so many rows uses all processors; NULL: none does. Any thread. */
     bool (*is_wide)(void *model, const sx_serve_signature *signature, int64_t rows);
+    /* What it holds, when it has been loaded; NULL: unknown. Any thread. */
+    size_t (*memory_bytes)(void *model);
 } sx_serve_model_ops;
 
 #endif

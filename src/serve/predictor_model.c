@@ -102,10 +102,17 @@ static bool is_wide(void *loaded, const sx_serve_signature *signature, int64_t r
     return sx_predictor_is_wide(m->predictor, &m->signatures[signature - m->described], rows);
 }
 
+static size_t memory_bytes(void *loaded)
+{
+    const model *m = loaded;
+    return sx_predictor_memory_used(m->predictor);
+}
+
 const sx_serve_model_ops sx_predictor_model_ops = {
     .load = load,
     .signatures = signatures,
     .run = run,
     .unload = unload,
     .is_wide = is_wide,
+    .memory_bytes = memory_bytes,
 };

@@ -17,6 +17,7 @@
 #include "serve/rest_call.h"
 #include "serve/rest_pages.h"
 #include "serve/router.h"
+#include "serve/status_page.h"
 
 enum {
     INFLATE_SLACK = 8 * 1024 * 1024,  /* reserved by sx_inflate_all */
@@ -46,6 +47,7 @@ struct sx_rest {
     struct context *contexts; /* [n_contexts]: of the executor's threads, then of the loops */
     int n_contexts;
     const sx_http_server *server;
+    int64_t began_ns;
 };
 
 _Static_assert(sizeof(sx_rest_call) <= SX_HTTP_SCRATCH, "the call must fit the scratch memory");
@@ -224,6 +226,7 @@ static sx_status answer(sx_rest_call *call, struct context *context, sx_arena *a
 {
     sx_bytes body;
     SX_TRY(sx_cancel_check(sx_http_request_cancel(call->call.exchange)));
+    SX_TRY(sx_call_await(&call->call));
     SX_TRY(plain_body(call, inflated, &body));
     return call->method(call, body, &context->slots, arena, out);
 }
@@ -359,6 +362,7 @@ static void handle_page(sx_rest *rest, sx_http_exchange *exchange, const sx_rout
     sx_buf body;
     sx_arena_init(&arena, 1024 * 1024);
     sx_buf_init(&body, 0);
+    body.budget = sx_http_request_budget(exchange);
     sx_status status = route->kind == SX_ROUTE_STATUS
                            ? print_model_status(rest, route, &arena, &body)
                            : print_metadata(rest, route, &body);
@@ -377,6 +381,7 @@ static void handle_ready(sx_rest *rest, sx_http_exchange *exchange, const sx_rou
     const bool ready =
         route->kind != SX_ROUTE_READY || sx_manager_ready(sx_calls_manager(rest->config.calls));
     sx_buf_init(&body, 0);
+    body.budget = sx_http_request_budget(exchange);
     sx_buf_printf(&body, "{\"%s\": %s}\n", route->kind == SX_ROUTE_READY ? "ready" : "live",
                   ready ? "true" : "false");
     sx_rest_respond(rest, exchange, ready ? 200 : 503, json_type, &body);
@@ -445,6 +450,7 @@ static void handle_metrics(sx_rest *rest, sx_http_exchange *exchange, const sx_r
     (void)route;
     sx_buf body;
     sx_buf_init(&body, 0);
+    body.budget = sx_http_request_budget(exchange);
     sx_status status = sx_manager_print_metrics(sx_calls_manager(rest->config.calls), &body);
     if (status != SX_OK) {
         sx_buf_deinit(&body);
@@ -454,6 +460,29 @@ static void handle_metrics(sx_rest *rest, sx_http_exchange *exchange, const sx_r
     sx_request_log_print_metrics(sx_calls_log(rest->config.calls), &body);
     print_server_metrics(rest, &body);
     sx_rest_respond(rest, exchange, 200, "text/plain; version=0.0.4", &body);
+}
+
+static void handle_status_page(sx_rest *rest, sx_http_exchange *exchange, const sx_route *route)
+{
+    sx_buf body;
+    (void)route;
+    sx_buf_init(&body, 0);
+    body.budget = sx_http_request_budget(exchange);
+    const sx_status_page_config page = {
+        .manager = sx_rest_manager(rest),
+        .metrics_path = rest->metrics_path,
+        .queued = sx_calls_queued(rest->config.calls),
+        .memory = rest->config.memory,
+        .http = rest->server != NULL ? sx_http_server_stats(rest->server) : (sx_http_stats){0},
+        .running_ns = sx_now_ns() - rest->began_ns,
+    };
+    sx_status status = sx_status_page_print(&page, &body);
+    if (status != SX_OK) {
+        sx_buf_deinit(&body);
+        sx_rest_respond_error(rest, exchange, status);
+        return;
+    }
+    respond(exchange, 200, "text/html; charset=utf-8", sx_status_page_headers, &body);
 }
 
 /* A preflight request must have an Origin header. */
@@ -470,6 +499,7 @@ static void handle_options(sx_rest *rest, sx_http_exchange *exchange, const sx_r
         return;
     }
     sx_buf_init(&body, 0);
+    body.budget = sx_http_request_budget(exchange);
     sx_rest_respond(rest, exchange, 200, json_type, &body);
 }
 
@@ -526,6 +556,7 @@ void sx_rest_handle(void *user, sx_http_exchange *exchange)
         [SX_ROUTE_LIVE] = handle_ready,
         [SX_ROUTE_READY] = handle_ready,
         [SX_ROUTE_METRICS] = handle_metrics,
+        [SX_ROUTE_STATUS_PAGE] = handle_status_page,
         [SX_ROUTE_OPTIONS] = handle_options,
         [SX_ROUTE_V2_SERVER] = sx_kserve_rest_server,
         [SX_ROUTE_V2_MODEL] = sx_kserve_rest_model,
@@ -549,6 +580,7 @@ sx_status sx_rest_create(const sx_rest_config *config, sx_rest **out_rest)
         return sx_no_memory("for the REST API");
     }
     rest->config = *config;
+    rest->began_ns = sx_now_ns();
     rest->n_contexts = sx_calls_threads(config->calls) + SX_MAX(config->loops, 1);
     rest->contexts = sx_alloc((size_t)rest->n_contexts, sizeof(rest->contexts[0]));
     rest->metrics_path = config->metrics_path != NULL ? sx_strdup(config->metrics_path) : NULL;

@@ -99,6 +99,7 @@ static const struct {
     const char *path, *method;
     sx_route_kind kind;
 } fixed_routes[] = {
+    {"/", "GET", SX_ROUTE_STATUS_PAGE},
     {"/healthz", "GET", SX_ROUTE_LIVE},
     {"/v2/health/live", "GET", SX_ROUTE_LIVE},
     {"/readyz", "GET", SX_ROUTE_READY},

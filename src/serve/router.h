@@ -5,6 +5,7 @@
  *   POST  /v1/models/NAME[/versions/N | /labels/L]:predict    predict (classify, regress)
  *   GET   /v2, /v2/models/NAME[/versions/N][/ready]           KServe's, see kserve_rest.h
  *   POST  /v2/models/NAME[/versions/N]/infer, /v2/repository/index
+ *   GET   /                                                   a page for people
  *   GET   /healthz, /v2/health/live                           liveness
  *   GET   /readyz, /v2/health/ready                           every model has a served version
  *   GET   the monitoring path                                 Prometheus
@@ -34,6 +35,7 @@ typedef enum sx_route_kind {
     SX_ROUTE_LIVE,
     SX_ROUTE_READY,
     SX_ROUTE_METRICS,
+    SX_ROUTE_STATUS_PAGE,
     SX_ROUTE_OPTIONS, /* OPTIONS of any /v1 path */
     SX_ROUTE_V2_SERVER,
     SX_ROUTE_V2_MODEL,

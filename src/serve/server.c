@@ -7,6 +7,7 @@
  * destroy the HTTP server, and last the models. */
 #include "serve/server.h"
 
+#include <malloc.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -35,8 +36,8 @@ struct sx_server {
     sx_access_log *access_log; /* NULL: none */
     sx_batcher *batcher;
     sx_manager *manager;
-    sx_config_watch *config_watch; /* NULL: without a model_config_file */
-    sx_auth *auth;                 /* NULL: everybody may call everything */
+    sx_config_watch *config_watch, *traffic_watch; /* NULL: without the file */
+    sx_auth *auth;                                 /* NULL: everybody may call everything */
     sx_calls *calls;
     sx_rest *rest;
     sx_grpc_services *services;
@@ -184,7 +185,20 @@ static sx_status create_logs(const sx_server_config *config, sx_server *server)
                : SX_OK;
 }
 
-/* The models: those of the configuration file, or the one that is named. */
+/* Those of the configuration file, or the one that is named. */
+static sx_status set_models(const sx_server_config *config, sx_server *server)
+{
+    if (config->model_config_file != NULL) {
+        return sx_config_watch_create(&sx_config_models, config->model_config_file,
+                                      config->model_config_file_poll_wait_seconds, server->manager,
+                                      &server->config_watch);
+    }
+    const sx_model_config model = {.name = is_given(config->model_name) ? config->model_name
+                                                                        : "default",
+                                   .base_path = config->model_base_path};
+    return sx_manager_set_models(server->manager, &model, 1);
+}
+
 static sx_status create_models(const sx_server_config *config, int64_t max_rows, sx_server *server)
 {
     const sx_manager_config manager = {
@@ -199,20 +213,18 @@ static sx_status create_models(const sx_server_config *config, int64_t max_rows,
                       .max_load_retries = config->max_num_load_retries,
                       .load_retry_seconds = config->load_retry_interval_seconds,
                       .load_timeout_seconds = config->load_timeout_seconds},
+        .max_loaded_memory_bytes = config->max_loaded_memory_bytes,
         .allow_labels_for_unavailable_models = config->allow_version_labels_for_unavailable_models,
         .on_models = server->request_log != NULL ? set_log_rules : NULL,
         .user = server,
     };
     SX_TRY(sx_manager_create(&manager, &server->manager));
-    if (config->model_config_file != NULL) {
-        return sx_config_watch_create(config->model_config_file,
-                                      config->model_config_file_poll_wait_seconds, server->manager,
-                                      &server->config_watch);
-    }
-    const sx_model_config model = {.name = is_given(config->model_name) ? config->model_name
-                                                                        : "default",
-                                   .base_path = config->model_base_path};
-    return sx_manager_set_models(server->manager, &model, 1);
+    SX_TRY(set_models(config, server));
+    return is_given(config->model_traffic_file)
+               ? sx_config_watch_create(&sx_config_traffic, config->model_traffic_file,
+                                        config->model_config_file_poll_wait_seconds,
+                                        server->manager, &server->traffic_watch)
+               : SX_OK;
 }
 
 /* TLS as the file says, if one is given. */
@@ -224,6 +236,15 @@ static sx_status secure(const char *config_file, struct secured *out)
     out->config_file = sx_strdup(config_file);
     return out->config_file != NULL ? sx_tls_create(sx_ssl_config_load, out->config_file, &out->tls)
                                     : sx_no_memory("for a server");
+}
+
+/* Weights go back to the system when they are freed. By default glibc takes ever larger blocks from
+ * its heaps, of which those of other threads than the first are never trimmed. */
+static void return_large_blocks(void)
+{
+    enum { LARGE_BYTES = 2 << 20, KEPT_BYTES = 8 << 20 };
+    mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
+    mallopt(M_TRIM_THRESHOLD, KEPT_BYTES);
 }
 
 sx_status sx_server_create(const sx_server_config *config, sx_server **out_server)
@@ -254,6 +275,7 @@ sx_status sx_server_create(const sx_server_config *config, sx_server **out_serve
     if (server == NULL) {
         return sx_no_memory("for a server");
     }
+    return_large_blocks();
     size_t memory_bytes = config->max_in_flight_memory_bytes;
     if (memory_bytes == 0) {
         memory_bytes = (size_t)SX_MIN(sx_ram_bytes() / 4, (int64_t)1 << 30);
@@ -369,6 +391,9 @@ sx_status sx_server_start(sx_server *server)
     if (server->config_watch != NULL) {
         SX_TRY(sx_config_watch_start(server->config_watch));
     }
+    if (server->traffic_watch != NULL) {
+        SX_TRY(sx_config_watch_start(server->traffic_watch));
+    }
     SX_TRY(sx_http_server_start(server->http));
     sx_log(SX_LOG_INFO, "Exporting HTTP/REST API at:localhost:%d ...", server->port);
     return SX_OK;
@@ -378,6 +403,9 @@ void sx_server_reload(sx_server *server)
 {
     if (server->config_watch != NULL) {
         sx_config_watch_reload(server->config_watch);
+    }
+    if (server->traffic_watch != NULL) {
+        sx_config_watch_reload(server->traffic_watch);
     }
 }
 
@@ -421,6 +449,7 @@ bool sx_server_destroy(sx_server *server)
         sx_tls_destroy(secured[i]->tls);
         sx_free(secured[i]->config_file);
     }
+    sx_config_watch_destroy(server->traffic_watch);
     sx_config_watch_destroy(server->config_watch);
     const bool all_ended = sx_manager_destroy(server->manager);
     sx_batcher_destroy(server->batcher);

@@ -36,12 +36,16 @@ typedef struct sx_server_config {
     int rest_api_num_loops;     /* event loops; half as many as processors */
     int rest_api_timeout_in_ms; /* 30000 */
     bool rest_api_enable_cors_support;
-    const char *model_name;        /* "default" */
-    const char *model_base_path;   /* required, unless there is a model_config_file */
-    const char *model_config_file; /* text of a ModelServerConfig, instead of these two */
-    double model_config_file_poll_wait_seconds; /* 0: only on sx_server_reload() */
+    const char *model_name;         /* "default" */
+    const char *model_base_path;    /* required, unless there is a model_config_file */
+    const char *model_config_file;  /* text of a ModelServerConfig, instead of these two */
+    const char *model_traffic_file; /* how requests are shared out: traffic.h; NULL or "" = none */
+    double model_config_file_poll_wait_seconds; /* of both; 0: only on sx_server_reload() */
     bool allow_version_labels_for_unavailable_models;
-    bool resource_preserving;             /* --version_transition; see lifecycle.h */
+    bool resource_preserving; /* --version_transition; see lifecycle.h */
+    /* Models are loaded at their first request, and idle ones unloaded, so that together they take
+     * at most this; 0: all are loaded */
+    size_t max_loaded_memory_bytes;
     double version_drain_timeout_seconds; /* 60 */
     double file_system_poll_wait_seconds; /* 1; negative: never poll */
     int max_num_load_retries;             /* 5; negative: none */
@@ -97,8 +101,8 @@ int sx_server_rest_port(const sx_server *server);
 int sx_server_grpc_port(const sx_server *server); /* 0 = none */
 
 SX_MUST_USE sx_status sx_server_start(sx_server *server);
-/* Reads the model_config_file again, soon and on another thread; if it has a mistake, that is
- * logged, and everything stays as it is. Without such a file, nothing happens. */
+/* Reads the model_config_file and the model_traffic_file again, soon and on other threads; if one
+ * has a mistake, that is logged, and what it says stays as it is. Without them, nothing happens. */
 void sx_server_reload(sx_server *server);
 /* Waits for a version of every model to be served; false if one failed or took too long. The server
  * keeps running; sx_server_model_error() has the reason. */

@@ -218,7 +218,7 @@ static sx_status keep_rate_text(sx_trainer *t, const sx_program_request *r)
 static sx_status build_graphs(sx_trainer *t, const sx_trainer_options *o, const sx_params *params,
                               sx_run_graphs *out)
 {
-    sx_optimizer optimizer;
+    sx_optimizer optimizer = {0};
     sx_program_request request = {.def = o->def,
                                   .params = params,
                                   .inputs = &t->info.inputs,
@@ -234,14 +234,15 @@ static sx_status build_graphs(sx_trainer *t, const sx_trainer_options *o, const 
     }
     for (int mode = 0; mode < 3; mode++) {
         request.mode = (sx_mode)mode;
+        request.step = mode == SX_TRAIN ? o->train_step : NULL;
+        request.step_trains_run = request.step != NULL;
         SX_TRY(sx_build_program(&request, &out->by_mode[mode]));
     }
     t->info.learning_rate = optimizer.learning_rate;
     return keep_rate_text(t, &request);
 }
 
-/* The parameters that the run was started with. */
-static sx_status stored_params(const sx_trainer *t, sx_params *params)
+sx_status sx_trainer_stored_params(const sx_trainer *t, sx_params *params)
 {
     for (int i = 0; i < t->info.n_params; i++) {
         SX_TRY(sx_params_set(params, t->info.param_names[i], t->info.param_values[i]));
@@ -254,7 +255,7 @@ sx_status sx_trainer_know_model(sx_trainer *t, const sx_model_def *def)
     sx_params *params = NULL;
     sx_graph *graph = NULL;
     SX_TRY(sx_params_create(&params));
-    sx_status status = stored_params(t, params);
+    sx_status status = sx_trainer_stored_params(t, params);
     if (status == SX_OK) {
         status = sx_build_program(&(sx_program_request){.def = def,
                                                         .params = params,

@@ -44,6 +44,9 @@ struct sx_trainer {
  * not fit. */
 SX_MUST_USE sx_status sx_trainer_build(sx_trainer *t, const sx_trainer_options *options);
 
+/* Sets the parameters that the run was started with. */
+SX_MUST_USE sx_status sx_trainer_stored_params(const sx_trainer *t, sx_params *params);
+
 /* Fills in the times and notifies observer and callbacks. */
 void sx_trainer_emit(sx_trainer *t, sx_train_event *event);
 /* An sx_warn_fn; `trainer` is an sx_trainer. A warning that no observer receives is logged. */

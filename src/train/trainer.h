@@ -29,6 +29,7 @@ typedef struct sx_trainer_options {
     const char *source;            /* "zoo", or the path of the .c; NULL = "function" */
     const sx_params *params;       /* may be NULL */
     const sx_optimizer *optimizer; /* overrides of the model's (sx_program_request); may be NULL */
+    sx_step_build_fn *train_step;  /* builds the training program; NULL = the model's */
     const char *recipe;            /* for preprocessing; NULL = the model's */
     const char *augment;           /* augmentations as a list; NULL = the model's */
     /* The training data, for class names and shapes. Elements or batches. */

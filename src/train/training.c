@@ -11,19 +11,12 @@
 #include "base/nearest.h"
 #include "graph/ir.h"
 #include "io/dir_lock.h"
+#include "io/path.h"
 #include "train/face.h"
-#include "train/fit.h"
+#include "train/step.h"
+#include "train/training.h"
 
-struct sx_training {
-    sx_trainer *trainer;    /* NULL = closed */
-    sx_iterator *batches;   /* borrowed; NULL = none */
-    sx_fit_request request; /* of the fit */
-    sx_fit fit;
-    bool begun;
-    bool numerics_known; /* compared with those of the checkpoint */
-};
-
-static sx_status check_open(const sx_training *t)
+sx_status sx_training_check_open(const sx_training *t)
 {
     return t->trainer != NULL ? SX_OK
                               : sx_error(SX_FAILED_PRECONDITION, "the training session is closed");
@@ -31,14 +24,15 @@ static sx_status check_open(const sx_training *t)
 
 static sx_status check_begun(const sx_training *t)
 {
-    SX_TRY(check_open(t));
+    SX_TRY(sx_training_check_open(t));
     return t->begun ? SX_OK
                     : sx_error(SX_FAILED_PRECONDITION,
                                "the training has not begun; call sx_training_begin() first");
 }
 
-static sx_feed_args feed_args(const sx_trainer *trainer, sx_mode mode)
+sx_feed_args sx_training_feed_args(const sx_training *t, sx_mode mode)
 {
+    const sx_trainer *trainer = t->trainer;
     return (sx_feed_args){.mode = mode,
                           .classes = sx_trainer_classes(trainer),
                           .program = trainer->graphs.by_mode[mode],
@@ -68,6 +62,7 @@ sx_status sx_training_open_at(const sx_model_def *model, const sx_training_args 
                                                          .def = has_model ? model : NULL,
                                                          .params = params,
                                                          .optimizer = &args->optimizer,
+                                                         .train_step = args->train_step,
                                                          .data = args->data},
                                    &t->trainer);
     }
@@ -88,6 +83,7 @@ sx_status sx_training_open_at(const sx_model_def *model, const sx_training_args 
                       .saved_step = -1,
                       .partial_step = -1,
                       .lock = SX_NO_LOCK};
+    t->train_step = (sx_step_program){.t = t, .name = "train", .mode = SX_TRAIN};
     *out_training = t;
     return SX_OK;
 }
@@ -97,12 +93,14 @@ void sx_training_close(sx_training *t)
     if (t->trainer == NULL) {
         return;
     }
+    sx_steps_destroy(t);
     sx_batch_gather_deinit(&t->fit.input);
+    sx_batch_gather_deinit(&t->kept);
     sx_host_caller_deinit(&t->fit.host);
     sx_free(t->fit.fed);
     sx_dir_unlock(t->fit.lock);
     sx_trainer_destroy(t->trainer);
-    *t = (sx_training){0};
+    *t = (sx_training){.train_step = {.t = t, .name = "train", .mode = SX_TRAIN}};
 }
 
 void sx_training_free(sx_training *t)
@@ -119,12 +117,12 @@ sx_status sx_training_preprocess(sx_training *t, sx_mode mode, sx_dataset **data
 {
     SX_NEED(t);
     SX_NEED(data);
-    SX_TRY(check_open(t));
+    SX_TRY(sx_training_check_open(t));
     if (sx_dataset_batch_size(*data) > 0) {
         return sx_error(SX_INVALID_ARGUMENT,
                         "the data is batched; preprocess it before sx_dataset_batch()");
     }
-    const sx_feed_args args = feed_args(t->trainer, mode);
+    const sx_feed_args args = sx_training_feed_args(t, mode);
     sx_dataset *mapped = sx_dataset_retain(*data);
     sx_status status = sx_feed_preprocess(&mapped, &t->trainer->info, &args);
     if (status != SX_OK) {
@@ -139,7 +137,7 @@ sx_status sx_training_preprocess(sx_training *t, sx_mode mode, sx_dataset **data
 /* Lets the fit read an iterator. */
 static sx_status bind(sx_training *t, sx_iterator *batches)
 {
-    const sx_feed_args args = feed_args(t->trainer, SX_TRAIN);
+    const sx_feed_args args = sx_training_feed_args(t, SX_TRAIN);
     sx_batch_gather_deinit(&t->fit.input);
     sx_host_caller_deinit(&t->fit.host);
     SX_TRY(sx_batch_gather_borrow(&t->fit.input, &t->trainer->info, batches, &args));
@@ -147,14 +145,47 @@ static sx_status bind(sx_training *t, sx_iterator *batches)
     return sx_fit_open_program(&t->fit);
 }
 
+/* ---- Distributed data ---- */
+
+static sx_status other_strategy(const sx_training *t, const sx_distributed *data)
+{
+    return sx_error(SX_INVALID_ARGUMENT,
+                    "the data were distributed at %s:%d over \"%s\", but the training runs under "
+                    "\"%s\": distribute them over sx_training_strategy()",
+                    sx_path_basename(data->file), data->line, sx_strategy_text(data->strategy),
+                    sx_strategy_text(t->trainer->strategy));
+}
+
+sx_status sx_training_open_data(sx_training *t, const sx_distributed *data, sx_mode mode,
+                                sx_batch_gather *out)
+{
+    const sx_run_config *c = &t->trainer->config;
+    const sx_inputs *in = &data->inputs;
+    const int64_t usual = mode == SX_TRAIN ? c->train_batch_size : c->eval_batch_size;
+    if (strcmp(sx_strategy_text(data->strategy), sx_strategy_text(t->trainer->strategy)) != 0) {
+        return other_strategy(t, data);
+    }
+    sx_feed_args args = sx_training_feed_args(t, mode);
+    args.batch_size = (data->batch > 0 ? data->batch : usual) / in->n;
+    args.no_shuffle = c->no_shuffle;
+    args.repeat = mode == SX_TRAIN;
+    SX_TRY(sx_batch_gather_init(out, &t->trainer->info, in->data, in->n, in->pulls, &args),
+           "the data distributed at %s:%d", sx_path_basename(data->file), data->line);
+    sx_status status = mode == SX_TRAIN ? sx_check_batch_divides(c, out->max_batch) : SX_OK;
+    if (status != SX_OK) {
+        sx_batch_gather_deinit(out);
+    }
+    return status;
+}
+
 /* ---- Steps ---- */
 
-/* Begins for the first time, with t->batches or without. */
-static sx_status begin(sx_training *t)
+/* Begins for the first time. */
+static sx_status begin_first(sx_training *t, bool has_input)
 {
     sx_fit *f = &t->fit;
     bool found;
-    if (t->batches == NULL) {
+    if (!has_input) {
         SX_TRY(sx_fit_open_program(f));
     }
     if (t->trainer->on_disk) {
@@ -166,29 +197,68 @@ static sx_status begin(sx_training *t)
     return found ? SX_OK : sx_fit_save(f);
 }
 
-sx_status sx_training_begin(sx_training *t, sx_iterator *batches)
+/* Begins on what is bound, if anything is. */
+static sx_status begin(sx_training *t, bool has_input)
 {
-    SX_NEED(t);
-    SX_TRY(check_open(t));
     sx_fit *f = &t->fit;
-    if (batches != NULL) {
-        SX_TRY(bind(t, batches), "training data");
-        SX_TRY(sx_check_batch_divides(&t->trainer->config, f->input.max_batch));
-    }
-    t->batches = batches;
-    f->no_position = batches == NULL;
+    f->no_position = !has_input;
     if (!t->begun) {
-        SX_TRY(begin(t));
+        SX_TRY(begin_first(t, has_input));
         t->begun = true;
-        t->numerics_known = batches != NULL;
+        t->numerics_known = has_input;
         return SX_OK;
     }
     sx_fit_begin_epoch(f);
-    if (batches == NULL) {
+    if (!has_input) {
         return SX_OK;
     }
     SX_TRY(sx_fit_compile(f, f->input.max_batch));
     return sx_fit_make_queue(f);
+}
+
+sx_status sx_training_begin(sx_training *t, sx_iterator *batches)
+{
+    SX_NEED(t);
+    SX_TRY(sx_training_check_open(t));
+    if (batches != NULL) {
+        SX_TRY(bind(t, batches), "training data");
+        SX_TRY(sx_check_batch_divides(&t->trainer->config, t->fit.input.max_batch));
+    }
+    t->batches = batches;
+    t->data = NULL;
+    sx_batch_gather_deinit(&t->kept);
+    return begin(t, batches != NULL);
+}
+
+/* Lets the fit read `input`, which it takes. */
+static sx_status take_input(sx_training *t, sx_batch_gather *input)
+{
+    sx_batch_gather_deinit(&t->fit.input);
+    sx_host_caller_deinit(&t->fit.host);
+    t->fit.input = *input;
+    *input = (sx_batch_gather){0};
+    t->request.train = t->fit.input.feeds[0].data;
+    return sx_fit_open_program(&t->fit);
+}
+
+sx_status sx_training_begin_on(sx_training *t, const sx_distributed *data)
+{
+    sx_batch_gather input;
+    SX_TRY(sx_training_check_open(t));
+    SX_TRY(sx_training_open_data(t, data, SX_TRAIN, &input));
+    t->batches = NULL;
+    t->data = data;
+    sx_batch_gather_deinit(&t->kept);
+    SX_TRY(take_input(t, &input));
+    return begin(t, true);
+}
+
+sx_status sx_training_begin_distributed_at(sx_training *t, const sx_distributed *data,
+                                           const char *file, int line)
+{
+    SX_NEED(t);
+    SX_NEED(data);
+    return sx_at_user_line(sx_training_begin_on(t, data), file, line);
 }
 
 static void describe_step(sx_fit *f, sx_training_step *out)
@@ -237,13 +307,13 @@ sx_status sx_training_run(sx_training *t, int64_t steps, sx_training_step *out_s
     if (steps < 1) {
         return sx_error(SX_INVALID_ARGUMENT, "steps is %" PRId64 ", expected at least 1", steps);
     }
-    if (t->batches == NULL) {
+    if (t->batches == NULL && t->data == NULL) {
         return sx_error(SX_FAILED_PRECONDITION,
                         "the training has no iterator; give one to sx_training_begin(), or call "
                         "sx_training_run_batch()");
     }
     if (t->fit.no_position) { /* after a batch of the caller's */
-        SX_TRY(bind(t, t->batches));
+        SX_TRY(t->data != NULL ? take_input(t, &t->kept) : bind(t, t->batches));
         t->fit.no_position = false;
     }
     return run(t, steps, out_step);
@@ -315,6 +385,10 @@ sx_status sx_training_run_batch(sx_training *t, int count, const char *const *na
         status = sx_iterator_create(data, &batch, .workers = -1, .prefetch = 1);
     }
     if (status == SX_OK) {
+        if (t->data != NULL && !f->no_position) { /* their position */
+            t->kept = f->input;
+            f->input = (sx_batch_gather){0};
+        }
         status = bind(t, batch);
         f->no_position = true;
     }
@@ -340,6 +414,11 @@ int64_t sx_training_global_step(const sx_training *t)
     return t->begun ? t->fit.step : sx_trainer_step(t->trainer);
 }
 
+sx_strategy *sx_training_strategy(const sx_training *t)
+{
+    return t == NULL || t->trainer == NULL ? NULL : t->trainer->strategy;
+}
+
 /* ---- Checkpoints ---- */
 
 sx_status sx_training_save(sx_training *t)
@@ -355,7 +434,7 @@ sx_status sx_training_save(sx_training *t)
 sx_status sx_training_restore(sx_training *t, const char *checkpoint)
 {
     SX_NEED(t);
-    SX_TRY(check_open(t));
+    SX_TRY(sx_training_check_open(t));
     return !t->begun ? sx_trainer_restore(t->trainer, checkpoint)
                      : sx_error(SX_FAILED_PRECONDITION,
                                 "the training has begun; open another session to restore "
@@ -370,7 +449,7 @@ sx_status sx_training_evaluate(sx_training *t, sx_dataset *data, sx_eval_result 
     SX_NEED(t);
     SX_NEED(data);
     SX_NEED(out_result);
-    SX_TRY(check_open(t));
+    SX_TRY(sx_training_check_open(t));
     return sx_trainer_evaluate(t->trainer, data, 0, out_result);
 }
 
@@ -380,7 +459,7 @@ sx_status sx_training_predict(sx_training *t, sx_dataset *data, sx_prediction_fn
     SX_NEED(t);
     SX_NEED(data);
     SX_NEED(row);
-    SX_TRY(check_open(t));
+    SX_TRY(sx_training_check_open(t));
     return sx_trainer_predict(t->trainer, data, 0, row, row_user);
 }
 
@@ -392,7 +471,7 @@ sx_status sx_training_predict_batch(sx_training *t, int count, const char *const
     SX_NEED(names);
     SX_NEED(tensors);
     SX_NEED(row);
-    SX_TRY(check_open(t));
+    SX_TRY(sx_training_check_open(t));
     SX_TRY(sx_dataset_from_tensors(count, names, tensors, NULL, NULL, &data));
     sx_status status = sx_trainer_predict(t->trainer, data, 0, row, row_user);
     sx_dataset_release(data);
@@ -403,7 +482,7 @@ sx_status sx_training_export(sx_training *t, const char *base, const char *versi
 {
     SX_NEED(t);
     SX_NEED(base);
-    SX_TRY(check_open(t));
+    SX_TRY(sx_training_check_open(t));
     return sx_trainer_export(t->trainer, base, version, NULL, out_dir);
 }
 
@@ -418,7 +497,7 @@ sx_status sx_training_variable_at(const sx_training *t, int i, sx_variable_info 
 {
     SX_NEED(t);
     SX_NEED(out_info);
-    SX_TRY(check_open(t));
+    SX_TRY(sx_training_check_open(t));
     const int n = sx_session_variable_count(t->trainer->session);
     if (i < 0 || i >= n) {
         return sx_error(SX_OUT_OF_RANGE, "variable %d of %d", i, n);
@@ -463,7 +542,7 @@ sx_status sx_training_read_variable(sx_training *t, const char *name, void *data
     SX_NEED(t);
     SX_NEED(name);
     SX_NEED(data);
-    SX_TRY(check_open(t));
+    SX_TRY(sx_training_check_open(t));
     SX_TRY(find_variable(t, name, bytes, &i));
     return sx_session_read_variable(t->trainer->session, i, data);
 }
@@ -475,7 +554,7 @@ sx_status sx_training_write_variable(sx_training *t, const char *name, const voi
     SX_NEED(t);
     SX_NEED(name);
     SX_NEED(data);
-    SX_TRY(check_open(t));
+    SX_TRY(sx_training_check_open(t));
     SX_TRY(find_variable(t, name, bytes, &i));
     t->fit.saved_step = -1; /* the checkpoint of this step has the old value */
     SX_TRY(sx_session_write_variable(t->trainer->session, i, data));
@@ -487,7 +566,7 @@ sx_status sx_training_graph(const sx_training *t, sx_mode mode, const sx_graph *
 {
     SX_NEED(t);
     SX_NEED(out_graph);
-    SX_TRY(check_open(t));
+    SX_TRY(sx_training_check_open(t));
     SX_TRY(sx_run_graph_lost(&t->trainer->graphs, mode));
     *out_graph = t->trainer->graphs.by_mode[mode];
     return SX_OK;

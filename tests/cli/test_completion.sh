@@ -57,7 +57,7 @@ complete 'train' sextant help tr
 complete 'resnet50' sextant zoo resn
 complete '' sextant nothing "''"
 complete '--quiet' sextant data show --qui
-complete '--model_name --model_base_path --model_config_file --model_config_file_poll_wait_seconds --model_memory_limit --model_weights' sextant serve --model_
+complete '--model_name --model_base_path --model_config_file --model_config_file_poll_wait_seconds --model_traffic_file --model_memory_limit --model_weights' sextant serve --model_
 complete '--no_shuffle' sextant train --no_sh
 complete 'fetch from-images from-idx' sextant help data f
 complete 'mnist_cnn mlp model.c' sextant zoo m

@@ -22,6 +22,7 @@
 struct fake_runtime {
     atomic_int loads, unloads, runs, running;
     atomic_int most_loaded;   /* models that were in memory at once */
+    size_t model_bytes;       /* that each takes, with fake_sized_ops */
     bool may_take_long;       /* what its one signature says */
     bool batched;             /* its one signature may be merged */
     atomic_int thread;        /* of the latest run */
@@ -36,6 +37,7 @@ struct fake_runtime {
 struct fake_model {
     struct fake_runtime *runtime;
     int scale, run_ms;
+    char *block; /* of model_bytes */
 };
 
 static inline void fake_sleep(int ms)
@@ -80,7 +82,11 @@ static sx_status fake_load(void *user, const char *version_dir, const sx_cancel 
         return sx_cancel_check(cancel);
     }
     struct fake_model *model = sx_alloc(1, sizeof(*model));
-    *model = (struct fake_model){runtime, scale, run_ms};
+    *model = (struct fake_model){runtime, scale, run_ms, NULL};
+    if (runtime->model_bytes > 0) {
+        model->block = sx_alloc(runtime->model_bytes, 1);
+        memset(model->block, 1, runtime->model_bytes);
+    }
     const int loaded = atomic_fetch_add(&runtime->loads, 1) + 1 - atomic_load(&runtime->unloads);
     if (loaded > atomic_load(&runtime->most_loaded)) {
         atomic_store(&runtime->most_loaded, loaded);
@@ -171,11 +177,24 @@ static void fake_unload(void *model)
 {
     struct fake_model *fake = model;
     atomic_fetch_add(&fake->runtime->unloads, 1);
+    sx_free(fake->block);
     sx_free(fake);
 }
 
 static const sx_serve_model_ops fake_ops = {
     .load = fake_load, .signatures = fake_signatures, .run = fake_run, .unload = fake_unload};
+
+static inline size_t fake_memory_bytes(void *model)
+{
+    return ((const struct fake_model *)model)->runtime->model_bytes;
+}
+
+static inline sx_serve_model_ops fake_sized_ops(void)
+{
+    sx_serve_model_ops ops = fake_ops;
+    ops.memory_bytes = fake_memory_bytes;
+    return ops;
+}
 
 /* ---- Directories ---- */
 

@@ -59,8 +59,8 @@ static void test_serve_metrics__pages(void **state)
     assert_line(&page, "# TYPE :tensorflow:serving:request_count counter");
     assert_line(&page, "# TYPE :tensorflow:serving:request_latency histogram");
     assert_line(&page, "# TYPE :tensorflow:serving:runtime_latency histogram");
-    assert_int_equal(count_lines(&page, "# HELP "), 13);
-    assert_int_equal(count_lines(&page, "# TYPE "), 13);
+    assert_int_equal(count_lines(&page, "# HELP "), 15);
+    assert_int_equal(count_lines(&page, "# TYPE "), 15);
     assert_line(&page, ":tensorflow:serving:request_count{model_name=\"m\",status=\"OK\"} 2");
     assert_line(&page,
                 ":tensorflow:serving:request_count{model_name=\"m\",status=\"UNAUTHENTICATED\"} 1");
@@ -132,8 +132,38 @@ static void test_serve_metrics__bounds_of_buckets(void **state)
     assert_int_equal(atomic_load(&latency.sum_ns), 0);
 }
 
+static void test_serve_metrics__quantiles_and_rates(void **state)
+{
+    (void)state;
+    static sx_latency latency;
+    static sx_rate rate;
+    const int64_t second = 1000000000;
+    memset(&latency, 0, sizeof(latency));
+    memset(&rate, 0, sizeof(rate));
+    assert_true(sx_latency_quantile_ms(&latency, 0.5) == 0);
+    for (int i = 1; i <= 1000; i++) { /* 0.1 to 100 ms, evenly */
+        sx_latency_add(&latency, i * (int64_t)100000);
+    }
+    const double median = sx_latency_quantile_ms(&latency, 0.5);
+    const double p99 = sx_latency_quantile_ms(&latency, 0.99);
+    assert_true(median > 45 && median < 55);
+    assert_true(p99 > 95 && p99 < 125); /* the bucket ends at 119 */
+    for (int s = 100; s < 130; s++) {
+        for (int i = 0; i < 4; i++) {
+            sx_rate_add(&rate, s * second);
+        }
+    }
+    assert_true(sx_rate_per_second(&rate, 130 * second) == 2); /* 120 in 60 seconds */
+    assert_true(sx_rate_per_second(&rate, 129 * second) < 2);  /* the current second is not over */
+    assert_true(sx_rate_per_second(&rate, 175 * second) == 1);
+    assert_true(sx_rate_per_second(&rate, 1000 * second) == 0);
+    sx_rate_add(&rate, 1000 * second); /* in a place that was used before */
+    assert_true(sx_rate_per_second(&rate, 1001 * second) * SX_RATE_SECONDS == 1);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_serve_metrics__pages),
+    cmocka_unit_test(test_serve_metrics__quantiles_and_rates),
     cmocka_unit_test(test_serve_metrics__bounds_of_buckets),
 };
 SX_TEST_MAIN(tests)

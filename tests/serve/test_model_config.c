@@ -207,7 +207,8 @@ static void open_scene(struct scene *scene, double poll_seconds)
                                                     .settle_ms = 20}};
     assert_ok(sx_manager_create(&config, &scene->manager));
     write_models(scene, "a");
-    assert_ok(sx_config_watch_create(scene->path, poll_seconds, scene->manager, &scene->watch));
+    assert_ok(sx_config_watch_create(&sx_config_models, scene->path, poll_seconds, scene->manager,
+                                     &scene->watch));
     assert_ok(sx_manager_start(scene->manager));
     assert_ok(sx_config_watch_start(scene->watch));
     wait_code(scene, "a", SX_CODE_OK);
@@ -270,8 +271,9 @@ static void test_serve_model_config__reloads_when_asked(void **state)
     wait_code(&scene, "b", SX_CODE_OK);
     wait_code(&scene, "a", SX_NOT_FOUND);
     sx_config_watch *other = NULL;
-    assert_error(sx_config_watch_create("/nonexistent.config", 0, scene.manager, &other),
-                 SX_NOT_FOUND, "/nonexistent.config");
+    assert_error(
+        sx_config_watch_create(&sx_config_models, "/nonexistent.config", 0, scene.manager, &other),
+        SX_NOT_FOUND, "/nonexistent.config");
     close_scene(&scene);
 }
 

@@ -165,6 +165,19 @@ static void build_everything(void)
     sx_graph_destroy(g);
     sx_builder_destroy(b);
 
+    CHECK(sx_builder_create(&b));
+    sx_value z = sx_input(b, "z", sx_type_of(SX_F32, SX_BATCH, 4));
+    sx_value each = sx_reshape(b, sx_dense(b, z, 1), SX_BATCH);
+    sx_value mean = sx_compute_average_loss(b, sx_square(b, each), O(sample_weight) = each);
+    sx_output(b, "loss", mean);
+    sx_minimize(b, mean);
+    CHECK(sx_builder_finish(b, &g));
+    CHECK(sx_graph_print(g, &text));
+    puts(text);
+    sx_text_free(text);
+    sx_graph_destroy(g);
+    sx_builder_destroy(b);
+
     /* An error quotes the line of the call. */
     CHECK(sx_builder_create(&b));
     (void)sx_dense(b, sx_input(b, "x", sx_type_of(SX_F32, SX_BATCH, 2, 2)), 3, O(no_bias) = true);
@@ -226,6 +239,12 @@ static sx_status print_row(void *user, const sx_prediction *row)
     printf("row %lld: class %d, probability %.6f\n", (long long)row->number, row->classid,
            (double)row->probability);
     return SX_OK;
+}
+
+static void mean_step(sx_builder *b, const sx_batch *in, const sx_params *p)
+{
+    (void)p;
+    sx_output(b, "mean", sx_square(b, in->features));
 }
 
 static void train_everything(const char *dir)
@@ -314,6 +333,22 @@ static void train_everything(const char *dir)
     CHECK(sx_training_run(t, 2, &last));
     printf("step %lld, loss %.6f\n", (long long)last.step, last.metrics[0].value);
 
+    sx_distributed *parts = NULL, *made = NULL;
+    sx_metric_object *metric = NULL;
+    sx_step_program *step = NULL;
+    bool more = false;
+    strategy = sx_training_strategy(t);
+    CHECK(sx_distribute_dataset(strategy, data, &parts, O(global_batch_size) = 4));
+    CHECK(sx_distribute_datasets_from_function(strategy, rows_input, NULL, &made,
+                                               O(global_batch_size) = 4));
+    CHECK(sx_training_add_step(t, mean_step, &step, O(name) = "mean"));
+    CHECK(sx_metric_create(&metric, O(name) = "mean"));
+    CHECK(sx_step_run(step, parts, &more));
+    CHECK(sx_metric_update_step(metric, step));
+    printf("mean %.6f\n", sx_metric_result(metric));
+    sx_metric_free(metric);
+    sx_distributed_free(made);
+
     sx_devices *opened = NULL;
     sx_compiled_graph *program = NULL;
     const sx_graph *graph = NULL;
@@ -324,6 +359,7 @@ static void train_everything(const char *dir)
     sx_compiled_graph_free(program);
     sx_devices_close(opened);
     sx_training_free(t);
+    sx_distributed_free(parts);
     sx_iterator_destroy(batches);
     sx_dataset_release(data);
 }

@@ -36,6 +36,15 @@ for compiler in "${compilers[@]}"; do
     ! "$dir/digits" 1 "$dir/nothing" 2>"$dir/out" || fail 'data that do not exist are accepted'
     grep -q 'digits: .*nothing' "$dir/out" || fail 'no message' "$dir/out"
 
+    $compiler -std=c++17 "${warnings[@]}" "${include[@]}" "$SEXTANT_SRC/examples/custom_loop.cpp" -o "$dir/custom_loop" "${link[@]}"
+    rm -rf "$dir/loop"
+    "$dir/custom_loop" "$dir/loop" 7 'generated:digits?n=150&seed=1' 2 >"$dir/out"
+    grep -qE '^step 5: accuracy [01]\.[0-9]+$' "$dir/out" || fail 'no accuracy' "$dir/out"
+    "$SEXTANT_BUILD/examples/custom_loop" "$dir/loop_of_c" 7 'generated:digits?n=150&seed=1' \
+        'generated:digits?n=40&seed=2' 2 >"$dir/out"
+    cmp "$dir"/loop{,_of_c}/model.ckpt-7.data-00000-of-00001 || fail 'other bits than from C'
+    rm -r "$dir/loop_of_c"
+
     # A model with named features.
     cat >"$dir/named.cpp" <<'CPP'
 #include <sextant/sextant.hpp>

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# examples/training_loop.c: a loop of one's own writes the checkpoints that `sextant train` writes, to the
+# examples/training_loop.c and custom_loop.c: a loop of one's own writes the checkpoints that `sextant train` writes, to the
 # byte, on any number of threads and in strict mode; each continues the other's runs.
 set -euo pipefail
 dir=$(mktemp -d)
@@ -52,3 +52,27 @@ loop strict2 11 2 4
 same strict1 strict2
 same strict1 strict_fit
 ! cmp -s "$dir"/{strict1,loop1}/model.ckpt-$steps.data-00000-of-00001
+
+custom() { # RUN STEPS VIRTUAL_DEVICES
+    "$SEXTANT_BUILD/examples/custom_loop" "$dir/$1" "$2" "$data" "$test" "$3" >"$dir/out" 2>"$dir/err"
+}
+for devices in 1 4; do
+    echo "a step function under a strategy of $devices"
+    program "custom_fit$devices" 11 2 $devices
+    custom "custom$devices" 11 $devices
+    same "custom_fit$devices" "custom$devices"
+    grep -qE "^mirrored: $devices virtual devices? on cpu$" "$dir/out"
+    grep -qE '^step 10: loss [0-9.]+, accuracy of the last 5 steps [01]\.[0-9]+$' "$dir/out"
+    accuracy=$(sed -n 's/^test: accuracy //p' "$dir/out")
+    "$SEXTANT_BIN" evaluate "$dir/custom$devices" --data "$test" --json --quiet >"$dir/out"
+    python3 -c "import json, sys; sys.exit(round(json.load(open(sys.argv[1]))[\"accuracy\"], 4) != float(sys.argv[2]))" \
+        "$dir/out" "$accuracy"
+
+    echo "it continues its run, and the program continues it"
+    custom "again$devices" 7 $devices
+    custom "again$devices" 11 $devices
+    custom "half$devices" 7 $devices
+    program "half$devices" 11 2 $devices
+    same "again$devices" "half$devices"
+done
+[ ! -s "$dir/err" ]

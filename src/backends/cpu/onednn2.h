@@ -60,6 +60,7 @@ typedef struct sx_dnn_conv_spec {
     int team;
     bool packs_alone; /* the filter is packed by sx_dnn_conv_pack() on a thread among others: that
                          uses no team */
+    bool asks; /* only whether oneDNN has it: no machine code is made, and it cannot be run */
 } sx_dnn_conv_spec;
 
 /* Whether this processor multiplies bfloat16 faster than float32 (AMX; AVX512_BF16 of most).

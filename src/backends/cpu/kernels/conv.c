@@ -64,12 +64,16 @@ bool sx_cpu_tried(sx_cpu_match *m, sx_status status, sx_dnn_conv *conv)
     return ok;
 }
 
-/* Whether oneDNN has an efficient primitive; creates and discards it. */
+/* Whether oneDNN has an efficient primitive. */
 static bool dnn_has(sx_cpu_match *m, const sx_node *n, sx_dnn_conv_kind kind, bool bias,
                     sx_dnn_act act, bool add)
 {
-    sx_dnn_conv_spec spec = {
-        .kind = kind, .bias = bias, .act = act, .add = add, .bf16 = sx_cpu_conv_in_bf16(n)};
+    sx_dnn_conv_spec spec = {.kind = kind,
+                             .bias = bias,
+                             .act = act,
+                             .add = add,
+                             .bf16 = sx_cpu_conv_in_bf16(n),
+                             .asks = true};
     sx_dnn_conv *conv = NULL;
     sx_status status = match_geometry(m, n, &spec.geometry);
     if (status == SX_OK) {

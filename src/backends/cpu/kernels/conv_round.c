@@ -80,7 +80,8 @@ static bool dnn_has(sx_cpu_match *m, const pattern *p, sx_dnn_conv_kind kind)
                              .add = p->add != NULL,
                              .act = p->act != NULL ? sx_cpu_act_of(p->act) : SX_DNN_PLAIN,
                              .bf16 = sx_cpu_conv_in_bf16(n),
-                             .bf16_result = true};
+                             .bf16_result = true,
+                             .asks = true};
     sx_dnn_conv *conv = NULL;
     sx_status status =
         sx_cpu_conv_geometry(n, in, sx_graph_type(m->graph, n->first_output), &spec.geometry);

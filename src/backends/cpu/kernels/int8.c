@@ -209,14 +209,14 @@ static sx_status create(const sx_graph *g, const pattern *p, const sx_type *x,
     return status;
 }
 
-/* Whether oneDNN has an efficient primitive; creates and discards it. */
+/* Whether oneDNN has an efficient primitive. */
 static bool dnn_has(sx_cpu_match *m, const pattern *p)
 {
     const sx_type *x = sx_graph_type(m->graph, p->product->inputs[0]),
                   *filter = sx_graph_type(m->graph, p->product->inputs[1]);
     float *scales = sx_alloc((size_t)filter->dims[filter->rank - 1] + 1, sizeof(*scales));
     sx_dnn_conv *conv = NULL;
-    sx_dnn_conv_spec spec = {0};
+    sx_dnn_conv_spec spec = {.asks = true};
     sx_status status =
         scales == NULL ? sx_cpu_no_memory() : create(m->graph, p, x, filter, &spec, scales, &conv);
     sx_free(scales);

@@ -745,7 +745,8 @@ static bool send_rest(struct http2 *conn)
     return true;
 }
 
-/* The session has nothing more to read or write. */
+/* The session has nothing more to read or write. Its memory is not kept as long as the connection
+ * lingers: who floods and connects again has many that do. */
 static void finish(struct http2 *conn)
 {
     struct stream *next;
@@ -753,6 +754,8 @@ static void finish(struct http2 *conn)
         next = stream->next;
         end_stream(stream);
     }
+    nghttp2_session_del(conn->session);
+    conn->session = NULL;
     sx_http_conn_linger(&conn->base);
 }
 
@@ -1015,6 +1018,7 @@ void sx_http2_open(sx_http_worker *worker, sx_transport transport, sx_bytes firs
     conn->credit = CREDIT;
     conn->credit_ns = conn->heard_ns = sx_loop_now_ns(worker->loop);
     sx_buf_init(&conn->out, 0);
+    conn->out.budget = worker->config->memory; /* of peers that do not read there may be many */
     sx_http_conn_begin(&conn->base, worker, transport);
     if (conn->base.closed) {
         return;

@@ -114,8 +114,7 @@ static const sx_option rows[] = {
     {"auth-rules-file", SX_OPTION_STRING, SX_OPT(options, auth_rules_file),
      "lines of IDENTITY MODEL...: who may call which models, where an identity is key:NAME, "
      "jwt:SUBJECT, cert:NAME of a client's certificate, or *, and * stands for every model; "
-     "MODEL:predict: may only run "
-     "it; read "
+     "MODEL:predict: may only run it; rate=N: so often a second, each identity each model; read "
      "again when it changes",
      "FILE", .empty_is_none = true},
     {"host", SX_OPTION_STRING, SX_OPT(options, host), "address to listen on; default: all",

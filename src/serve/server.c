@@ -75,7 +75,8 @@ static sx_status admit(sx_server *server, sx_http_exchange *exchange, bool is_gr
     }
     if (is_grpc) {
         return sx_auth_check(server->auth, exchange,
-                             sx_http_text_is(head->path, reload) ? SX_AUTH_ADMIN : NULL, false);
+                             sx_http_text_is(head->path, reload) ? SX_AUTH_ADMIN : NULL,
+                             SX_AUTH_LOOK);
     }
     sx_route_parse(head->method, head->path, NULL, &route);
     if (route.kind == SX_ROUTE_LIVE || route.kind == SX_ROUTE_READY ||
@@ -86,7 +87,7 @@ static sx_status admit(sx_server *server, sx_http_exchange *exchange, bool is_gr
                          sx_route_is_change(route.kind) ? SX_AUTH_ADMIN
                          : route.model[0] != '\0'       ? route.model
                                                         : NULL,
-                         sx_route_is_predict(route.kind));
+                         sx_route_is_predict(route.kind) ? SX_AUTH_PREDICT : SX_AUTH_LOOK);
 }
 
 static void handle(void *user, sx_http_exchange *exchange)

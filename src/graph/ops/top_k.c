@@ -120,6 +120,9 @@ static sx_status top_k_host(const sx_kernel_call *c)
 static void top_k_grad(sx_grad *g)
 {
     const sx_type x = sx_type_of_value(g->b, g->x[0]);
+    if (sx_builder_failed(g->b)) {
+        return;
+    }
     const sx_gather_grad_attrs back = {
         .rows = x.dims[x.rank - 1], .axis = x.rank - 1, .batch_dims = x.rank - 1};
     if (sx_value_is(g->dy[0])) {

@@ -47,8 +47,8 @@ typedef enum sx_train_event_kind {
     SX_EVENT_COMPILE_END,   /* the same; seconds, from_cache */
     SX_EVENT_PROGRESS,      /* metrics: means of this epoch so far; rates; at_cadence */
     SX_EVENT_EPOCH,         /* an epoch has ended; metrics: its means; seconds */
-    SX_EVENT_CHECKPOINT,    /* saved: path, seconds */
-    SX_EVENT_EVAL_BEGIN,    /* examples: the total, 0 = unknown */
+    SX_EVENT_CHECKPOINT, /* saved: path, seconds; step: its own, training has gone on meanwhile */
+    SX_EVENT_EVAL_BEGIN, /* examples: the total, 0 = unknown */
     SX_EVENT_EVAL_PROGRESS, /* examples: evaluated so far */
     SX_EVENT_EVAL,          /* metrics: the results; examples, seconds, is_best; available and
                                eval_steps as in sx_eval_result */

@@ -47,8 +47,8 @@ typedef enum sx_train_event_kind {
     SX_EVENT_COMPILE_END,   /* the same; seconds, from_cache */
     SX_EVENT_PROGRESS,      /* metrics: means of this epoch so far; rates; at_cadence */
     SX_EVENT_EPOCH,         /* an epoch has ended; metrics: its means; seconds */
-    SX_EVENT_CHECKPOINT,    /* saved: path, seconds */
-    SX_EVENT_EVAL_BEGIN,    /* examples: the total, 0 = unknown */
+    SX_EVENT_CHECKPOINT, /* saved: path, seconds; step: its own, training has gone on meanwhile */
+    SX_EVENT_EVAL_BEGIN, /* examples: the total, 0 = unknown */
     SX_EVENT_EVAL_PROGRESS, /* examples: evaluated so far */
     SX_EVENT_EVAL,          /* metrics: the results; examples, seconds, is_best; available and
                                eval_steps as in sx_eval_result */
@@ -342,7 +342,9 @@ typedef struct sx_train_args {
  * Errors: CANCELLED: config.stop was set, everything is saved; ABORTED: a non-finite loss or
  * gradient (the message names the step and the first such value; the step is not saved);
  * FAILED_PRECONDITION: model_dir holds another model (names the first differing variable and both
- * shapes); INVALID_ARGUMENT: the data do not fit the model; errors of reading data and saving. */
+ * shapes); INVALID_ARGUMENT: the data do not fit the model; errors of reading data and saving.
+ * Checkpoints are written while training goes on: one that cannot be is a warning at once, and the
+ * error at the end; those before it are kept. */
 #define sx_estimator_train(e, input, user, ...) \
     sx_estimator_train_at((e), (input), (user), SX_ARGS_(sx_train_args, __VA_ARGS__))
 SX_API SX_MUST_USE sx_status sx_estimator_train_at(sx_estimator *e, sx_input_fn *input, void *user,

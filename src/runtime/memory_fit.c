@@ -18,10 +18,16 @@ int64_t sx_batch_within(int64_t batch_a, int64_t bytes_a, int64_t batch_b, int64
 }
 
 /* Bytes of one device. */
-static int64_t bytes_of(const sx_executable_info *info, const sx_program *program, int64_t batch)
+static int64_t bytes_of(const sx_executable_info *info)
 {
     return info->argument_bytes + info->output_bytes - info->alias_bytes + info->temporary_bytes +
-           info->code_bytes + sx_program_ahead_bytes(program, batch);
+           info->code_bytes;
+}
+
+/* With the launch that is fed ahead. */
+static int64_t loop_bytes(const sx_executable_info *info, const sx_program *program, int64_t batch)
+{
+    return bytes_of(info) + sx_program_ahead_bytes(program, batch);
 }
 
 /* Of one replica; 0 = unknown. A backend that splits the batch into shards itself does not report
@@ -50,8 +56,8 @@ int64_t sx_program_suggest_batch(sx_session *session, sx_program *program, int64
     }
     bool known = status == SX_OK && limit > 0;
     sx_status_free(status);
-    return known ? sx_batch_within(half, bytes_of(&a, program, half), quarter,
-                                   bytes_of(&b, program, quarter), limit, replicas)
+    return known ? sx_batch_within(half, loop_bytes(&a, program, half), quarter,
+                                   loop_bytes(&b, program, quarter), limit, replicas)
                  : 0;
 }
 
@@ -64,7 +70,7 @@ static sx_status measure(sx_session *s, sx_program *program, int64_t batch, need
 {
     sx_executable_info info;
     SX_TRY(sx_program_info(program, batch, &info));
-    *out = (need){.bytes = bytes_of(&info, program, batch)};
+    *out = (need){.bytes = bytes_of(&info)};
     return limit_of(s, &info, &out->limit);
 }
 
@@ -94,6 +100,7 @@ sx_status sx_program_prove_fit(sx_session *session, sx_program *program, int64_t
     need n;
     char what[40], advice[80] = "";
     SX_TRY(measure(session, program, batch, &n));
+    n.bytes += sx_program_ahead_bytes(program, batch);
     if (fits(&n)) {
         return SX_OK;
     }

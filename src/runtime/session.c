@@ -150,6 +150,20 @@ sx_status sx_session_read_variable(sx_session *s, int i, void *data)
     return sx_device_buffer_read(s->variables[i].buffer, data);
 }
 
+sx_status sx_session_read_variables(sx_session *s, void *const *data)
+{
+    sx_device_buffer **buffers = sx_alloc((size_t)s->n_variables + 1, sizeof(sx_device_buffer *));
+    if (buffers == NULL) {
+        return sx_no_memory("for variables");
+    }
+    for (int i = 0; i < s->n_variables; i++) {
+        buffers[i] = s->variables[i].buffer;
+    }
+    sx_status status = sx_device_buffers_read(s->n_variables, buffers, data);
+    sx_free(buffers);
+    return status;
+}
+
 sx_status sx_session_write_variable(sx_session *s, int i, const void *data)
 {
     return sx_device_buffer_write(s->variables[i].buffer, data, false);

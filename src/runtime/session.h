@@ -89,6 +89,8 @@ const sx_session_variable *sx_session_variable_at(const sx_session *session, int
 int sx_session_find_variable(const sx_session *session, const char *name); /* −1 if absent */
 /* Row-major host bytes of the variable's type. */
 SX_MUST_USE sx_status sx_session_read_variable(sx_session *session, int i, void *data);
+/* All variables, data[i] for each; the copies of several overlap where the device can. */
+SX_MUST_USE sx_status sx_session_read_variables(sx_session *session, void *const *data);
 SX_MUST_USE sx_status sx_session_write_variable(sx_session *session, int i, const void *data);
 /* global_step; 0 if no program has it. */
 SX_MUST_USE sx_status sx_session_read_step(sx_session *session, int64_t *out_step);

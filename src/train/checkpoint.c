@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/memory.h"
 #include "checkpoint/checkpoint_state.h"
 #include "checkpoint/object_graph.h"
@@ -120,37 +121,146 @@ static bool is_finite(const sx_type *type, const void *data)
     }
 }
 
-static sx_status save_variable(sx_bundle_writer *w, sx_session *session, int i)
+static sx_status add_item(sx_snapshot *s, const char *key, const sx_type *type, size_t *total)
 {
-    const sx_session_variable *v = sx_session_variable_at(session, i);
-    void *data = sx_alloc_aligned((size_t)sx_type_bytes(&v->type) + 1, 64);
+    s->items[s->n].type = *type;
+    s->items[s->n].at = *total;
+    s->items[s->n].key = sx_arena_strdup(&s->arena, key);
+    const size_t bytes = (size_t)sx_type_bytes(type);
+    return s->items[s->n++].key != NULL && sx_add_size(*total, (bytes + 63) / 64 * 64, total)
+               ? SX_OK
+               : sx_no_memory("for a checkpoint");
+}
+
+static bool has_state(const sx_callback *c)
+{
+    return c->state != NULL && c->state_bytes > 0;
+}
+
+/* What there is, and where it will be in the snapshot's memory. */
+static sx_status list_items(sx_snapshot *s, const sx_session *session,
+                            const sx_checkpoint_contents *c, size_t *total)
+{
+    const int n = sx_session_variable_count(session);
+    s->items = sx_arena_array(&s->arena, n + c->n_callbacks + 1, sx_snapshot_item);
+    if (s->items == NULL) {
+        return sx_no_memory("for a checkpoint");
+    }
+    for (int i = 0; i < n; i++) {
+        const sx_session_variable *v = sx_session_variable_at(session, i);
+        SX_TRY(add_item(s, v->name, &v->type, total));
+    }
+    s->n_variables = s->n;
+    if (c->state->n_cursors > 0) {
+        const sx_type type = sx_type_of(SX_U8, (int64_t)c->state->n_cursors * SX_CURSOR_BYTES);
+        SX_TRY(add_item(s, CURSOR_KEY, &type, total));
+    }
+    s->n_cursors = s->n - s->n_variables;
+    for (int i = 0; i < c->n_callbacks; i++) {
+        const sx_callback *callback = &c->callbacks[i];
+        if (has_state(callback)) {
+            const sx_type type = sx_type_of(SX_U8, (int64_t)callback->state_bytes);
+            const char *key = sx_arena_printf(&s->arena, CALLBACKS_KEY "%s", callback->name);
+            SX_TRY(key != NULL ? add_item(s, key, &type, total) : sx_no_memory("for a checkpoint"));
+        }
+    }
+    return SX_OK;
+}
+
+static sx_status make_room(sx_snapshot *s, size_t bytes)
+{
+    if (bytes > s->room) {
+        sx_free_aligned(s->data);
+        s->room = 0;
+        s->data = sx_alloc_aligned(bytes, 64);
+        s->room = s->data != NULL ? bytes : 0;
+    }
+    return bytes <= s->room ? SX_OK : sx_no_memory("for a checkpoint");
+}
+
+static sx_status copy_variables(sx_snapshot *s, sx_session *session)
+{
+    void **data = sx_arena_array(&s->arena, s->n_variables + 1, void *);
     if (data == NULL) {
         return sx_no_memory("for a checkpoint");
     }
-    sx_status status = sx_session_read_variable(session, i, data);
-    if (status == SX_OK && !is_finite(&v->type, data)) {
-        status = sx_error(SX_DATA_LOSS, "variable \"%s\" has a non-finite value; nothing was saved",
-                          v->name);
+    for (int i = 0; i < s->n_variables; i++) {
+        data[i] = s->data + s->items[i].at;
     }
-    if (status == SX_OK) {
-        status = sx_bundle_add(w, v->name, &(sx_tensor){v->type, data});
+    SX_TRY(sx_session_read_variables(session, data));
+    for (int i = 0; i < s->n_variables; i++) {
+        if (!is_finite(&s->items[i].type, data[i])) {
+            return sx_error(SX_DATA_LOSS,
+                            "variable \"%s\" has a non-finite value; nothing was saved",
+                            s->items[i].key);
+        }
     }
-    sx_free_aligned(data);
-    return status;
+    return SX_OK;
 }
 
-static sx_status save_variables(sx_bundle_writer *w, sx_session *session, int64_t saves)
+static void copy_states(sx_snapshot *s, const sx_checkpoint_contents *c)
 {
-    int n = sx_session_variable_count(session);
-    const char **names = sx_alloc((size_t)n + 1, sizeof(*names));
-    sx_status status = names != NULL ? SX_OK : sx_no_memory("for a checkpoint");
-    for (int i = 0; i < n && status == SX_OK; i++) {
-        names[i] = sx_session_variable_at(session, i)->name;
-        status = save_variable(w, session, i);
+    int item = s->n_variables;
+    if (s->n_cursors > 0) {
+        memcpy(s->data + s->items[item++].at, c->state->cursors,
+               (size_t)c->state->n_cursors * SX_CURSOR_BYTES);
     }
-    if (status == SX_OK) {
-        status = sx_object_graph_add(w, names, (size_t)n, saves);
+    for (int i = 0; i < c->n_callbacks; i++) {
+        if (has_state(&c->callbacks[i])) {
+            memcpy(s->data + s->items[item++].at, c->callbacks[i].state,
+                   c->callbacks[i].state_bytes);
+        }
     }
+}
+
+static sx_status copy_texts(sx_snapshot *s, const sx_train_state *state)
+{
+    char *progress = NULL;
+    SX_TRY(progress_to_text(&state->progress, &progress));
+    s->progress = sx_arena_strdup(&s->arena, progress);
+    s->numerics = sx_arena_strdup(&s->arena, state->numerics != NULL ? state->numerics : "");
+    sx_free(progress);
+    return s->progress != NULL && s->numerics != NULL ? SX_OK : sx_no_memory("for a checkpoint");
+}
+
+sx_status sx_snapshot_take(sx_snapshot *s, sx_session *session,
+                           const sx_checkpoint_contents *contents)
+{
+    size_t total = 0;
+    sx_arena_deinit(&s->arena);
+    sx_arena_init(&s->arena, 0);
+    s->n = 0;
+    s->saves = contents->state->progress.saves;
+    SX_TRY(list_items(s, session, contents, &total));
+    SX_TRY(make_room(s, total + 1));
+    SX_TRY(copy_variables(s, session));
+    copy_states(s, contents);
+    return copy_texts(s, contents->state);
+}
+
+void sx_snapshot_deinit(sx_snapshot *s)
+{
+    sx_arena_deinit(&s->arena);
+    sx_free_aligned(s->data);
+    *s = (sx_snapshot){0};
+}
+
+static sx_status save_item(sx_bundle_writer *w, const sx_snapshot *s, int i)
+{
+    const sx_snapshot_item *item = &s->items[i];
+    return sx_bundle_add(w, item->key, &(sx_tensor){item->type, s->data + item->at});
+}
+
+static sx_status save_object_graph(sx_bundle_writer *w, const sx_snapshot *s)
+{
+    const char **names = sx_alloc((size_t)s->n_variables + 1, sizeof(*names));
+    if (names == NULL) {
+        return sx_no_memory("for a checkpoint");
+    }
+    for (int i = 0; i < s->n_variables; i++) {
+        names[i] = s->items[i].key;
+    }
+    sx_status status = sx_object_graph_add(w, names, (size_t)s->n_variables, s->saves);
     sx_free(names);
     return status;
 }
@@ -161,59 +271,43 @@ static sx_status save_text(sx_bundle_writer *w, const char *key, const char *tex
     return sx_bundle_add(w, key, &(sx_tensor){sx_scalar_type(SX_STRING), &bytes});
 }
 
-static sx_status save_bytes(sx_bundle_writer *w, const char *key, const void *data, size_t size)
+/* The order is that of the bytes in the file. */
+static sx_status save_all(sx_bundle_writer *w, const sx_snapshot *s)
 {
-    return sx_bundle_add(w, key,
-                         &(sx_tensor){sx_type_of(SX_U8, (int64_t)size), (void *)(uintptr_t)data});
-}
-
-static sx_status save_callbacks(sx_bundle_writer *w, const sx_callback *callbacks, int n)
-{
-    for (int i = 0; i < n; i++) {
-        const sx_callback *c = &callbacks[i];
-        char *key = NULL;
-        if (c->state == NULL || c->state_bytes == 0) {
-            continue;
-        }
-        SX_TRY(sx_path_format(&key, CALLBACKS_KEY "%s", c->name));
-        sx_status status = save_bytes(w, key, c->state, c->state_bytes);
-        sx_free(key);
-        SX_TRY(status);
+    const int callbacks = s->n_variables + s->n_cursors;
+    for (int i = 0; i < s->n_variables; i++) {
+        SX_TRY(save_item(w, s, i));
     }
-    return SX_OK;
-}
-
-static sx_status save_state(sx_bundle_writer *w, const sx_train_state *state)
-{
-    char *progress = NULL;
-    if (state->n_cursors > 0) {
-        SX_TRY(
-            save_bytes(w, CURSOR_KEY, state->cursors, (size_t)state->n_cursors * SX_CURSOR_BYTES));
+    SX_TRY(save_object_graph(w, s));
+    for (int i = s->n_variables; i < callbacks; i++) {
+        SX_TRY(save_item(w, s, i));
     }
-    SX_TRY(save_text(w, NUMERICS_KEY, state->numerics != NULL ? state->numerics : ""));
-    SX_TRY(progress_to_text(&state->progress, &progress));
-    sx_status status = save_text(w, PROGRESS_KEY, progress);
-    sx_free(progress);
-    return status;
+    SX_TRY(save_text(w, NUMERICS_KEY, s->numerics));
+    SX_TRY(save_text(w, PROGRESS_KEY, s->progress));
+    for (int i = callbacks; i < s->n; i++) {
+        SX_TRY(save_item(w, s, i));
+    }
+    return sx_bundle_writer_finish(w);
 }
 
-sx_status sx_checkpoint_save(sx_session *session, const char *prefix, const sx_train_state *state,
-                             const sx_callback *callbacks, int n_callbacks)
+sx_status sx_snapshot_write(const sx_snapshot *s, const char *prefix)
 {
     sx_bundle_writer *w = NULL;
     SX_TRY(sx_bundle_writer_create(prefix, &w));
-    sx_status status = save_variables(w, session, state->progress.saves);
-    if (status == SX_OK) {
-        status = save_state(w, state);
-    }
-    if (status == SX_OK) {
-        status = save_callbacks(w, callbacks, n_callbacks);
-    }
-    if (status == SX_OK) {
-        status = sx_bundle_writer_finish(w);
-    }
+    sx_status status = save_all(w, s);
     sx_bundle_writer_destroy(w);
     return sx_status_annotate(status, __FILE__, __LINE__, "saving %s", prefix);
+}
+
+sx_status sx_checkpoint_save(sx_session *session, const char *prefix,
+                             const sx_checkpoint_contents *contents)
+{
+    sx_snapshot s = {0};
+    sx_status status = sx_snapshot_take(&s, session, contents);
+    status = status == SX_OK ? sx_snapshot_write(&s, prefix)
+                             : sx_status_annotate(status, __FILE__, __LINE__, "saving %s", prefix);
+    sx_snapshot_deinit(&s);
+    return status;
 }
 
 /* ---- Loading ---- */

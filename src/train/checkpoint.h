@@ -36,11 +36,41 @@ typedef struct sx_train_state {
     sx_progress progress;
 } sx_train_state;
 
-/* Saves the session as `prefix`, whose directory must exist.
- * Errors: DATA_LOSS: a variable has a non-finite value (it is named); those of writing. */
+/* What a checkpoint has beside the variables. */
+typedef struct sx_checkpoint_contents {
+    const sx_train_state *state;
+    const sx_callback *callbacks;
+    int n_callbacks;
+} sx_checkpoint_contents;
+
+/* One tensor of a checkpoint; its bytes are at `at` of the snapshot's. */
+typedef struct sx_snapshot_item {
+    const char *key;
+    sx_type type;
+    size_t at;
+} sx_snapshot_item;
+
+/* A checkpoint before it is written: copies of everything, on the host. {0} is empty. */
+typedef struct sx_snapshot {
+    sx_arena arena;          /* keys and texts */
+    sx_snapshot_item *items; /* [n]: [n_variables], then cursors, then states of callbacks */
+    int n, n_variables, n_cursors;
+    char *data; /* [room]; kept for the next */
+    size_t room;
+    const char *numerics, *progress;
+    int64_t saves;
+} sx_snapshot;
+
+/* Copies the session's variables, and the contents. DATA_LOSS: a variable has a non-finite value
+ * (it is named). */
+SX_MUST_USE sx_status sx_snapshot_take(sx_snapshot *s, sx_session *session,
+                                       const sx_checkpoint_contents *contents);
+/* Writes it as `prefix`, whose directory must exist. From any thread. */
+SX_MUST_USE sx_status sx_snapshot_write(const sx_snapshot *s, const char *prefix);
+void sx_snapshot_deinit(sx_snapshot *s);
+/* Both, at once. */
 SX_MUST_USE sx_status sx_checkpoint_save(sx_session *session, const char *prefix,
-                                         const sx_train_state *state, const sx_callback *callbacks,
-                                         int n_callbacks);
+                                         const sx_checkpoint_contents *contents);
 
 /* Loads the session's variables, starting at index `first`. FAILED_PRECONDITION: a variable is
  * missing or has another shape. */

@@ -221,6 +221,7 @@ static sx_status fit(sx_fit *f)
 
     SX_TRY(sx_fit_run(f));
     sx_fit_keep_cursor(f); /* for another fit in this process */
+    sx_trainer_end_save(t, true);
     bool cut = f->cut_short || (sx_trainer_stopped(t) && f->step < f->target);
     const char *reason = f->control.stop        ? f->control.reason
                          : cut                  ? "stopped"
@@ -238,6 +239,13 @@ sx_status sx_trainer_fit(sx_trainer *t, const sx_fit_request *request)
     t->n_callbacks = request->n_callbacks;
     t->times = (sx_train_times){0};
     sx_status status = fit(&f);
+    sx_trainer_end_save(t, true);
+    if (status == SX_OK) {
+        status = t->save_failed;
+    } else {
+        sx_status_free(t->save_failed);
+    }
+    t->save_failed = SX_OK;
     t->callbacks = NULL;
     t->n_callbacks = 0;
     sx_batch_gather_deinit(&f.input);

@@ -40,7 +40,7 @@ typedef struct sx_fit {
 
     int64_t step, target; /* target INT64_MAX = until the data end */
     int64_t epochs;       /* total; 0 = unknown */
-    int64_t saved_step;   /* of the last checkpoint; -1 = none */
+    int64_t saved_step;   /* of the last checkpoint, which may still be written; -1 = none */
     int64_t partial_step; /* resumed in the middle of an epoch, at this step; -1 = not */
     int64_t saved_ns;     /* when */
 

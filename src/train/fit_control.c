@@ -91,7 +91,8 @@ static sx_status save_history(sx_fit *f)
     return status;
 }
 
-sx_status sx_fit_save(sx_fit *f)
+/* With `wait`, the checkpoint is written when this returns. */
+static sx_status save(sx_fit *f, bool wait)
 {
     SX_TRY(save_history(f));
     if (f->t->config.model_dir == NULL || f->saved_step == f->step) {
@@ -99,10 +100,15 @@ sx_status sx_fit_save(sx_fit *f)
     }
     sx_fit_progress(f)->eval_due = regular_eval(f);
     sx_fit_keep_cursor(f);
-    SX_TRY(sx_trainer_save(f->t));
+    SX_TRY(wait ? sx_trainer_save(f->t) : sx_trainer_begin_save(f->t));
     f->saved_step = f->step;
     f->saved_ns = sx_now_ns();
     return SX_OK;
+}
+
+sx_status sx_fit_save(sx_fit *f)
+{
+    return save(f, true);
 }
 
 static void tell_eval(sx_fit *f, const sx_eval_result *result, double seconds, bool is_best,
@@ -189,9 +195,10 @@ sx_status sx_fit_control_point(sx_fit *f)
     bool last = at_end && f->r->eval != NULL && sx_history_find(&f->t->history, f->step) == NULL;
     bool evaluate = regular || last;
     SX_TRY(sx_fit_record(f, f->epoch_ended || evaluate || at_end));
-    if (at_end || regular || sx_trainer_stopped(f->t) || sx_fit_time_to_save(f, sx_now_ns()) ||
+    const bool last_save = at_end || sx_trainer_stopped(f->t);
+    if (last_save || regular || sx_fit_time_to_save(f, sx_now_ns()) ||
         sx_is_multiple(f->step, c->save_checkpoints_steps)) {
-        SX_TRY(sx_fit_save(f));
+        SX_TRY(save(f, last_save));
     } else if (sx_now_ns() >= f->history_due_ns) {
         SX_TRY(save_history(f));
     }

@@ -20,6 +20,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "train/fit.h"
+#include "train/save.h"
 
 static const int64_t TELL_NS = 100000000; /* interval of a progress bar */
 
@@ -124,6 +125,7 @@ static bool see_step(void *user, const sx_step_scalars *s)
     if (at_cadence || f->epoch_ended || s->ended_ns - f->told_ns >= TELL_NS) {
         sx_fit_tell_progress(f, s->ended_ns, at_cadence || f->epoch_ended);
     }
+    sx_trainer_end_save(f->t, false);
     if (f->failed == SX_OK) {
         f->failed = sx_host_caller_step(&f->host, s);
     }
@@ -173,16 +175,17 @@ static sx_status explain_nonfinite(sx_fit *f, sx_status withheld)
 }
 
 /* Adds to a device's error in which steps it happened and which checkpoint is left. */
-static sx_status explain_failure(const sx_fit *f, int64_t failed, sx_status status)
+static sx_status explain_failure(sx_fit *f, int64_t failed, sx_status status)
 {
     char steps[64], kept[96] = "nothing is saved";
     snprintf(steps, sizeof(steps),
              failed > 1 ? "one of steps %" PRId64 " to %" PRId64 : "step %" PRId64, f->step + 1,
              f->step + failed);
-    if (f->saved_step >= 0) {
+    sx_trainer_end_save(f->t, true);
+    if (f->t->saved_step >= 0) {
         snprintf(kept, sizeof(kept),
                  "the checkpoint of step %" PRId64 " is kept; the run can be resumed from it",
-                 f->saved_step);
+                 f->t->saved_step);
     }
     return sx_status_annotate(status, __FILE__, __LINE__, "%s failed (%s)", steps, kept);
 }

@@ -40,7 +40,7 @@ sx_status sx_fit_restore(sx_fit *f, bool *out_found)
     sx_history_cut(&t->history, f->step);
     const sx_progress *p = sx_fit_progress(f);
     f->partial_step = p->step_in_epoch > 0 && !p->eval_due ? f->step : -1;
-    f->saved_step = *out_found ? f->step : -1;
+    f->saved_step = t->saved_step = *out_found ? f->step : -1;
     return SX_OK;
 }
 

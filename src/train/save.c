@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/buffer.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "checkpoint/checkpoint_state.h"
@@ -62,46 +63,112 @@ void sx_trainer_repair(sx_trainer *t)
     }
 }
 
-static sx_status save_to(sx_trainer *t, const char *dir, const char *name, char **out_prefix)
+/* ---- Checkpoints ---- */
+
+static sx_checkpoint_contents contents_of(const sx_trainer *t)
 {
+    return (sx_checkpoint_contents){
+        .state = &t->state, .callbacks = t->callbacks, .n_callbacks = t->n_callbacks};
+}
+
+static void name_checkpoint(sx_trainer *t, char name[64])
+{
+    snprintf(name, 64, SX_CHECKPOINT_BASENAME "-%" PRId64, sx_trainer_step(t));
+}
+
+static sx_status begin(sx_trainer *t)
+{
+    char name[64];
     const sx_checkpoint_retention keep = retention_of(&t->config);
-    char *prefix = NULL;
-    SX_TRY(sx_path_join(dir, name, &prefix));
+    const sx_checkpoint_contents contents = contents_of(t);
+    name_checkpoint(t, name);
     t->state.progress.saves++;
     sx_status status =
-        sx_checkpoint_save(t->session, prefix, &t->state, t->callbacks, t->n_callbacks);
-    if (status == SX_OK) {
-        status = sx_checkpoint_register(dir, name, sx_wall_seconds(), &keep);
-    }
-    if (status != SX_OK) {
-        t->state.progress.saves--;
-        sx_free(prefix);
-        return status;
-    }
-    *out_prefix = prefix;
+        sx_saver_begin(&t->saver, t->session, t->config.model_dir, name, &contents, &keep);
+    t->state.progress.saves -= status != SX_OK;
+    return status;
+}
+
+/* Waits for the write in progress; if it went well, tells the observers. */
+static sx_status end(sx_trainer *t)
+{
+    sx_saver *s = &t->saver;
+    sx_status status = sx_saver_end(s);
+    t->state.progress.saves -= status != SX_OK;
+    SX_TRY(status);
+    sx_free(t->prefix);
+    t->prefix = s->prefix;
+    s->prefix = NULL;
+    t->saved_step = s->step;
+    sx_trainer_emit(t, &(sx_train_event){.kind = SX_EVENT_CHECKPOINT,
+                                         .step = s->step,
+                                         .path = t->prefix,
+                                         .seconds = (double)(s->ended_ns - s->began_ns) * 1e-9});
     return SX_OK;
+}
+
+static void warn_of_failure(sx_trainer *t, sx_status failed)
+{
+    sx_buf text;
+    sx_buf_init(&text, 1 << 14);
+    sx_buf_printf(
+        &text,
+        "%s; training goes on, and its end will be this error; the checkpoints before are "
+        "kept",
+        sx_status_message(failed));
+    sx_trainer_warn(t, sx_buf_text(&text));
+    sx_buf_deinit(&text);
+}
+
+void sx_trainer_end_save(sx_trainer *t, bool wait)
+{
+    if (!t->saver.running || (!wait && sx_saver_is_busy(&t->saver))) {
+        return;
+    }
+    const int64_t start = sx_now_ns();
+    sx_status status = end(t);
+    t->times.save_ns += sx_now_ns() - start;
+    if (status == SX_OK) {
+        return;
+    }
+    warn_of_failure(t, status);
+    if (t->save_failed == SX_OK) {
+        t->save_failed = status;
+    } else {
+        sx_status_free(status);
+    }
+}
+
+sx_status sx_trainer_begin_save(sx_trainer *t)
+{
+    sx_trainer_end_save(t, true);
+    const int64_t start = sx_now_ns();
+    sx_status status = begin(t);
+    t->times.save_ns += sx_now_ns() - start;
+    return status;
 }
 
 sx_status sx_trainer_save(sx_trainer *t)
 {
-    char name[64], *prefix = NULL;
-    int64_t start = sx_now_ns(), step = sx_trainer_step(t);
-    snprintf(name, sizeof(name), SX_CHECKPOINT_BASENAME "-%" PRId64, step);
-    SX_TRY(save_to(t, t->config.model_dir, name, &prefix));
-    sx_free(t->prefix);
-    t->prefix = prefix;
-    int64_t ns = sx_now_ns() - start;
-    t->times.save_ns += ns;
-    sx_trainer_emit(t, &(sx_train_event){.kind = SX_EVENT_CHECKPOINT,
-                                         .step = step,
-                                         .path = prefix,
-                                         .seconds = (double)ns * 1e-9});
-    return SX_OK;
+    const int64_t start = sx_now_ns();
+    sx_trainer_end_save(t, true);
+    sx_status status = begin(t);
+    if (status == SX_OK) {
+        status = end(t);
+    }
+    t->times.save_ns += sx_now_ns() - start;
+    return status;
 }
 
 sx_status sx_trainer_save_history(sx_trainer *t, bool is_best)
 {
     char *best = NULL;
+    sx_trainer_end_save(t, is_best);
+    if (is_best && t->save_failed != SX_OK) { /* there may be nothing to keep */
+        sx_status failed = t->save_failed;
+        t->save_failed = SX_OK;
+        return failed;
+    }
     SX_TRY(sx_trainer_path(t, "best", &best));
     sx_status status = is_best ? sx_checkpoint_keep(t->prefix, best) : SX_OK;
     if (status == SX_OK) {
@@ -127,8 +194,16 @@ sx_status sx_trainer_save_as(sx_trainer *t, const char *dir)
     SX_TRY(sx_trainer_program(t, SX_TRAIN,
                               &p)); /* with slots and step, so that training can continue */
     SX_TRY(write_run(t, dir));
-    snprintf(name, sizeof(name), SX_CHECKPOINT_BASENAME "-%" PRId64, sx_trainer_step(t));
-    SX_TRY(save_to(t, dir, name, &prefix));
+    name_checkpoint(t, name);
+    SX_TRY(sx_path_join(dir, name, &prefix));
+    const sx_checkpoint_retention keep = retention_of(&t->config);
+    const sx_checkpoint_contents contents = contents_of(t);
+    t->state.progress.saves++;
+    sx_status status = sx_checkpoint_save(t->session, prefix, &contents);
+    if (status == SX_OK) {
+        status = sx_checkpoint_register(dir, name, sx_wall_seconds(), &keep);
+    }
+    t->state.progress.saves -= status != SX_OK;
     sx_free(prefix);
-    return SX_OK;
+    return status;
 }

@@ -6,6 +6,7 @@
 #include "train/checkpoint.h"
 #include "train/feed.h"
 #include "train/history.h"
+#include "train/saver.h"
 #include "train/trainer.h"
 
 /* How the time of a call was spent. */
@@ -34,6 +35,9 @@ struct sx_trainer {
     const char *warned;      /* warnings of creation, emitted at the first fit; NULL = none */
     sx_history history;
     bool history_damaged;         /* history.json and its copy; `history` is empty */
+    sx_saver saver;               /* of the checkpoints of a fit */
+    int64_t saved_step;           /* of the newest that is written or was restored; -1 = none */
+    sx_status save_failed;        /* the first write that failed: the fit ends with it */
     const sx_callback *callbacks; /* of the fit in progress */
     int n_callbacks;
     sx_train_times times;

@@ -281,6 +281,8 @@ void sx_trainer_destroy(sx_trainer *t)
     if (t == NULL) {
         return;
     }
+    sx_saver_deinit(&t->saver);
+    sx_status_free(t->save_failed);
     sx_session_destroy(t->eval_session);
     sx_session_destroy(t->session);
     sx_strategy_release(t->eval_strategy);

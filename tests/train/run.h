@@ -61,7 +61,9 @@ static inline void see(void *user, const sx_train_event *e)
 {
     seen *s = user;
     s->count[e->kind]++;
-    s->last_step = e->step;
+    if (e->kind != SX_EVENT_CHECKPOINT) { /* of an earlier step, perhaps */
+        s->last_step = e->step;
+    }
     if (e->kind == SX_EVENT_BEGIN) {
         s->total_steps = e->total_steps;
         s->epochs = e->epochs;

@@ -69,14 +69,14 @@ static void test_train_failures__any_allocation_may_fail(void **state)
     assert_true(hash == expected);
 }
 
-static sx_status run_on_disk(const char *dir, uint64_t *out_hash)
+static sx_status run_on_disk(const char *dir, seen *s, bool evaluate, uint64_t *out_hash)
 {
-    sx_run_config config = tiny_config(dir, NULL);
+    sx_run_config config = tiny_config(dir, s);
     config.save_checkpoints_secs = 0;
     config.save_checkpoints_steps = 2;
     config.keep_checkpoint_max = 2;
     sx_trainer *t = open_tiny(&config);
-    sx_status status = fit_tiny(t, STEPS, true);
+    sx_status status = fit_tiny(t, STEPS, evaluate);
     if (status == SX_OK) {
         *out_hash = hash_variables(t);
     }
@@ -92,20 +92,55 @@ static void test_train_failures__the_disk_may_fail_at_any_call(void **state)
     static const sx_fail_mode modes[] = {SX_FAIL_ENOSPC, SX_FAIL_EIO};
     const char *dir = scratch("run");
     uint64_t expected, hash = 0;
+    seen s = {.stop_at = 0};
     sx_failpoint_arm(0, SX_FAIL_EIO);
-    assert_ok(run_on_disk(scratch("straight"), &expected));
+    assert_ok(run_on_disk(scratch("straight"), &s, true, &expected));
     long calls = sx_failpoint_count();
     for (long n = 1, k = 0; n <= calls; n += 3, k++) {
         sx_failpoint_arm(n, modes[k % 2]);
-        sx_status status = run_on_disk(dir, &hash);
+        sx_status status = run_on_disk(dir, &s, true, &hash);
         sx_failpoint_arm(0, SX_FAIL_EIO);
         sx_code code = sx_status_code(status);
         assert_true(code == SX_CODE_OK || code == SX_RESOURCE_EXHAUSTED || code == SX_DATA_LOSS);
         sx_status_free(status);
-        assert_ok(run_on_disk(dir, &hash));
+        assert_ok(run_on_disk(dir, &s, true, &hash));
         assert_true(hash == expected);
         assert_ok(sx_run_delete(dir));
     }
+}
+
+/* A checkpoint is written while training goes on. If that fails, it is said at once, the steps
+ * after it are trained and saved, and the fit ends with the error. (If an evaluation finds that
+ * checkpoint to be the best, it ends there: it could not be kept.) */
+static void test_train_failures__a_failed_write_ends_the_fit_at_its_end(void **state)
+{
+    (void)state;
+    uint64_t expected, hash = 0;
+    seen straight = {.stop_at = 0}, s = {.stop_at = 0};
+    const char *dir = scratch("run");
+    assert_ok(run_on_disk(scratch("straight"), &straight, false, &expected));
+    bool found = false;
+    sx_failpoint_arm(0, SX_FAIL_EIO);
+    assert_ok(run_on_disk(scratch("count"), &s, false, &hash));
+    const long calls = sx_failpoint_count();
+    for (long n = calls / 3; n < calls && !found; n++) {
+        s = (seen){.stop_at = 0};
+        sx_failpoint_arm(n, SX_FAIL_ENOSPC);
+        sx_status status = run_on_disk(dir, &s, false, &hash);
+        sx_failpoint_arm(0, SX_FAIL_EIO);
+        found = strstr(s.warning, "training goes on") != NULL;
+        assert_true(!found || (sx_status_code(status) == SX_RESOURCE_EXHAUSTED &&
+                               strstr(s.warning, sx_status_message(status)) != NULL));
+        if (found) {
+            assert_int_equal(s.last_step, STEPS);
+            assert_true(s.count[SX_EVENT_CHECKPOINT] >= straight.count[SX_EVENT_CHECKPOINT] - 1);
+        }
+        sx_status_free(status);
+        assert_ok(run_on_disk(dir, &s, false, &hash));
+        assert_true(hash == expected);
+        assert_ok(sx_run_delete(dir));
+    }
+    assert_true(found);
 }
 
 /* ---- Data that vanish ---- */
@@ -256,6 +291,7 @@ static void test_train_failures__steady_state_allocates_nothing(void **state)
 static const struct CMUnitTest tests[] = {
     scratch_test(test_train_failures__any_allocation_may_fail),
     scratch_test(test_train_failures__the_disk_may_fail_at_any_call),
+    scratch_test(test_train_failures__a_failed_write_ends_the_fit_at_its_end),
     scratch_test(test_train_failures__truncated_data_cost_no_step),
     cmocka_unit_test(test_train_failures__steady_state_allocates_nothing),
 };

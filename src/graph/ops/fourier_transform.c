@@ -70,12 +70,12 @@ static void transform(const double complex *turns, int64_t n, int64_t stride,
                       const double complex *x, double complex *y)
 {
     const int64_t p = n > 1 ? radix_of(n) : 1, m = n / p, whole = n * stride;
-    if (n == 1) {
-        y[0] = x[0];
-        return;
-    }
     for (int64_t r = 0; r < p; r++) {
-        transform(turns, m, stride * p, x + r * stride, y + r * m);
+        if (m == 1) {
+            y[r] = x[r * stride];
+        } else {
+            transform(turns, m, stride * p, x + r * stride, y + r * m);
+        }
     }
     for (int64_t k = 0; k < m; k++) {
         double complex part[MOST_RADIX];

@@ -38,11 +38,20 @@ static sx_status fourier_transform_infer(sx_infer_context *c)
 
 enum { MOST_RADIX = 32, BLOCK = 128 };
 
+/* CMPLX, which clang has not. */
+static inline double complex of_parts(double re, double im)
+{
+    const double parts[2] = {re, im};
+    double complex z;
+    memcpy(&z, parts, sizeof(z));
+    return z;
+}
+
 /* Without the checks for infinities of C's operators. */
 static inline double complex times(double complex a, double complex b)
 {
-    return CMPLX(creal(a) * creal(b) - cimag(a) * cimag(b),
-                 creal(a) * cimag(b) + cimag(a) * creal(b));
+    return of_parts(creal(a) * creal(b) - cimag(a) * cimag(b),
+                    creal(a) * cimag(b) + cimag(a) * creal(b));
 }
 
 /* The factor by which n is divided: 4, or the least. */
@@ -89,7 +98,7 @@ static void transform(const double complex *turns, int64_t n, int64_t stride,
         } else if (p == 4) {
             const double complex a = part[0] + part[2], b = part[0] - part[2],
                                  c = part[1] + part[3], d = part[1] - part[3],
-                                 turned = CMPLX(cimag(d), -creal(d));
+                                 turned = of_parts(cimag(d), -creal(d));
             y[k] = a + c;
             y[k + m] = b + turned;
             y[k + 2 * m] = a - c;
@@ -110,7 +119,7 @@ static void transform(const double complex *turns, int64_t n, int64_t stride,
 static double complex turn(int64_t at, int64_t n)
 {
     const double angle = 2 * M_PI * (double)at / (double)n;
-    return CMPLX(cos(angle), -sin(angle));
+    return of_parts(cos(angle), -sin(angle));
 }
 
 /* A length's tables and room. */
@@ -188,7 +197,7 @@ static sx_status fourier_transform_host(const sx_kernel_call *c)
     for (int64_t at = 0; at < count; at += n) {
         SX_TRY(sx_cancel_check(c->cancel));
         for (int64_t k = 0; k < n; k++) {
-            p.x[k] = CMPLX(c->in[0].f[at + k], c->in[1].f[at + k]);
+            p.x[k] = of_parts(c->in[0].f[at + k], c->in[1].f[at + k]);
         }
         run_plan(&p);
         for (int64_t k = 0; k < n; k++) {

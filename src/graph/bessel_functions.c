@@ -1,6 +1,7 @@
 /* Bessel functions of special_functions.h. Those with a scale are sums of Chebyshev polynomials
  * (their coefficients were computed with 45 digits), K up to 2 is a series of Abramowitz and
  * Stegun's Handbook of Mathematical Functions, J and Y are the C library's. */
+#include "graph/chebyshev.h"
 #include "graph/special_functions.h"
 
 #include <float.h>
@@ -77,19 +78,6 @@ static const double k1_large[] = {
     1.8380935752428421e-16,  -5.6894628491887834e-17,
 };
 
-/* The sum of c[k] T_k(t), by Clenshaw's rule. */
-static double chebyshev(const double *c, int n, double t)
-{
-    double a = 0, b = 0;
-    for (int k = n - 1; k > 0; k--) {
-        const double next = 2 * t * a - b + c[k];
-        b = a;
-        a = next;
-    }
-    return t * a - b + c[0];
-}
-#define CHEBYSHEV(c, t) chebyshev(c, (int)(sizeof(c) / sizeof((c)[0])), t)
-
 /* e^-x I_n(x) for n = 0, 1 and x >= 0. */
 static double scaled_i(int n, double x)
 {
@@ -98,10 +86,10 @@ static double scaled_i(int n, double x)
     }
     if (x <= 8) {
         const double t = x / 4 - 1;
-        return n == 0 ? CHEBYSHEV(i0_small, t) : x * CHEBYSHEV(i1_small, t);
+        return n == 0 ? SX_CHEBYSHEV(i0_small, t) : x * SX_CHEBYSHEV(i1_small, t);
     }
     const double t = 16 / x - 1;
-    return (n == 0 ? CHEBYSHEV(i0_large, t) : CHEBYSHEV(i1_large, t)) / sqrt(x);
+    return (n == 0 ? SX_CHEBYSHEV(i0_large, t) : SX_CHEBYSHEV(i1_large, t)) / sqrt(x);
 }
 
 double sx_bessel_i0e(double x)
@@ -132,7 +120,7 @@ static double scaled_k(int n, double x)
     }
     if (x > 2) {
         const double t = 4 / x - 1;
-        return (n == 0 ? CHEBYSHEV(k0_large, t) : CHEBYSHEV(k1_large, t)) / sqrt(x);
+        return (n == 0 ? SX_CHEBYSHEV(k0_large, t) : SX_CHEBYSHEV(k1_large, t)) / sqrt(x);
     }
     const double z = x * x / 4;
     double term = 1, psi = n == 0 ? -EULER : (1 - 2 * EULER) / 2, sum = psi, i = 1;

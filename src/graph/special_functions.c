@@ -2,10 +2,11 @@
  * Functions, unless a function says otherwise. */
 #include "graph/special_functions.h"
 
-#include <complex.h>
 #include <float.h>
 #include <math.h>
 #include <stdbool.h>
+
+#include "graph/chebyshev.h"
 
 static const double EULER = 0.57721566490153286061;
 
@@ -384,15 +385,20 @@ double sx_dawsn(double x)
 /* 5.1.10, and 5.1.51 from 40 on. */
 double sx_expint(double x)
 {
+#define INVERSES(k)    1.0 / (k), 1.0 / ((k) + 1), 1.0 / ((k) + 2), 1.0 / ((k) + 3), 1.0 / ((k) + 4)
+#define INVERSES_20(k) INVERSES(k), INVERSES((k) + 5), INVERSES((k) + 10), INVERSES((k) + 15)
+    static const double inverse[] = {INVERSES_20(1),   INVERSES_20(21),  INVERSES_20(41),
+                                     INVERSES_20(61),  INVERSES_20(81),  INVERSES_20(101),
+                                     INVERSES_20(121), INVERSES_20(141), INVERSES_20(161)};
     double sum = 0, term = 1;
     if (!(x > 0) || isinf(x)) {
         return x == 0 ? -INFINITY : NAN;
     }
     if (x < 40) {
-        for (int k = 1; k < 200; k++) {
-            term *= x / k;
-            sum += term / k;
-            if (term / k < DBL_EPSILON / 4 * sum) {
+        for (int k = 0; k < (int)(sizeof(inverse) / sizeof(inverse[0])); k++) {
+            term *= x * inverse[k];
+            sum += term * inverse[k];
+            if (term * inverse[k] < DBL_EPSILON / 4 * sum) {
                 break;
             }
         }
@@ -405,59 +411,73 @@ double sx_expint(double x)
     return exp(x) / x * sum;
 }
 
-/* Without the checks for infinities of C's operators. */
-static inline double complex times(double complex a, double complex b)
-{
-    return CMPLX(creal(a) * creal(b) - cimag(a) * cimag(b),
-                 creal(a) * cimag(b) + cimag(a) * creal(b));
-}
+/* x f(x) and x^3 g(x) of 7.3.5 and 7.3.6, from 1.5 on by 2 (1.5 / x)^2 - 1, computed with 45
+ * digits.
+ */
+static const double fresnel_f[] = {
+    0.31293897068373144,     -0.006798227045215416,   -0.0012085130865683853,
+    0.00021048089939317563,  -1.3038282896087684e-05, -3.1166320057639414e-06,
+    1.3333440433250449e-06,  -2.6802705203438901e-07, 1.940807757430812e-08,
+    9.5778394879207393e-09,  -5.3112530316299539e-09, 1.5798131131211369e-09,
+    -2.8071063190127414e-10, -8.1694889553312921e-12, 3.1739461666282226e-11,
+    -1.5989633148107043e-11, 5.2974988128029417e-12,  -1.1587985233354489e-12,
+    3.6455853634061637e-14,  1.2445865942388602e-13,  -8.1551305487700572e-14,
+    3.4542485694213801e-14,  -1.080383975729774e-14,  2.0936734284689962e-15,
+    2.1239330407972777e-16,  -4.6747085223555354e-16, 2.9126149443457162e-16,
+    -1.2987303464990397e-16, 4.4747771328875423e-17,  -1.0489666741789788e-17,
+};
+static const double fresnel_g[] = {
+    0.094107849891623144,    -0.0088434936213619298,  -0.0011976200012080577,
+    0.00039079755832944547,  -4.9137999165679814e-05, -2.8575770522248798e-06,
+    3.3864430197004609e-06,  -1.0218690735155697e-06, 1.6519908843721681e-07,
+    8.3485211000321248e-09,  -1.7455315236577101e-08, 7.4875232944289891e-09,
+    -2.023371453149026e-09,  2.7546350661661832e-10,  7.2894512680216519e-11,
+    -7.2491944887785781e-11, 3.3013829075520147e-11,  -1.0460015121424085e-11,
+    2.0438317393910342e-12,  1.4866656692959615e-13,  -3.8398899603752061e-13,
+    2.295092591645695e-13,   -9.540930534802723e-14,  2.9354637026958773e-14,
+    -5.1454234146265155e-15, -1.1669318527363787e-15, 1.6936163574287126e-15,
+    -1.0290753807042175e-15, 4.6121632775187234e-16,  -1.603512030355419e-16,
+    3.7195986400167051e-17,  1.2886884117478668e-18,  -8.0141313065077816e-18,
+    6.0168358793816411e-18,  -3.1888875084000216e-18,
+};
 
-static inline double complex inverse(double complex a)
-{
-    const double scale = 1 / (creal(a) * creal(a) + cimag(a) * cimag(a));
-    return CMPLX(creal(a) * scale, -cimag(a) * scale);
-}
+typedef struct fresnel {
+    double c, s;
+} fresnel;
 
-/* C(x) + i S(x): 7.3.11 and 7.3.13, and from 1.5 on the error function's continued fraction. */
-static double complex fresnel(double x)
+/* C(x) and S(x): 7.3.11 and 7.3.13, from 1.5 on 7.3.9 and 7.3.10. */
+static fresnel fresnel_of(double x)
 {
     const double a = fabs(x), half = M_PI / 2 * a * a;
-    double complex y = 0.5 + 0.5 * I;
+    fresnel y = {0.5, 0.5};
+    if (isnan(x)) {
+        return (fresnel){x, x};
+    }
     if (a < 1.5) {
-        double term = a, part[2] = {a, 0}; /* the terms are real and imaginary in turn */
+        double term = a, part[2] = {a, 0}; /* terms are those of C and of S in turn */
         for (int k = 1; k < 60 && fabs(term) > DBL_EPSILON / 8 * a; k++) {
             term *= half / k;
             part[k % 2] += (k % 4 < 2 ? term : -term) / (2 * k + 1);
         }
-        y = CMPLX(part[0], part[1]);
+        y = (fresnel){part[0], part[1]};
     } else if (a < 1e15) {
-        double complex b = 1 - 2 * half * I, d = inverse(b), h = d, inverse_c = 0;
-        for (int k = 1; k < MOST_TERMS; k++) {
-            const double factor = -(2 * k - 1) * (2.0 * k);
-            b += 4;
-            const double complex c = b + factor * inverse_c;
-            d = inverse(factor * d + b);
-            inverse_c = inverse(c);
-            const double complex both = times(c, d);
-            h = times(h, both);
-            if (fabs(creal(both) - 1) + fabs(cimag(both)) < DBL_EPSILON) {
-                break;
-            }
-        }
-        h *= a * (1 - I);
-        y *= 1 - (cos(half) + sin(half) * I) * h;
+        const double t = 4.5 / (a * a) - 1;
+        const double f = SX_CHEBYSHEV(fresnel_f, t) / a,
+                     g = SX_CHEBYSHEV(fresnel_g, t) / (a * a * a);
+        const double sine = sin(half), cosine = cos(half);
+        y = (fresnel){0.5 + f * sine - g * cosine, 0.5 - f * cosine - g * sine};
     }
-    return x < 0 ? -y : y;
+    return x < 0 ? (fresnel){-y.c, -y.s} : y;
 }
 
 double sx_fresnel_cos(double x)
 {
-    return isnan(x) ? x : creal(fresnel(x));
+    return fresnel_of(x).c;
 }
 
 double sx_fresnel_sin(double x)
 {
-    return isnan(x) ? x : cimag(fresnel(x));
+    return fresnel_of(x).s;
 }
 
 /* The dilogarithm of z in [-1, 1/2]: Debye's series in -ln(1 - z). */

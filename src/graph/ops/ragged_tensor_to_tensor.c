@@ -228,8 +228,12 @@ static sx_status ragged_tensor_to_tensor_host(const sx_kernel_call *c)
         return sx_error(SX_INVALID_ARGUMENT, "default is %s, and an item %s",
                         SX_TEXT(&c->in[2].type), SX_TEXT(&element));
     }
-    for (int64_t k = 0; k < total; k++) {
-        sx_host_move(c, k, 2, sx_broadcast_offset(&element, &c->in[2].type, k % inner), 1);
+    for (int64_t k = 0; k < inner && k < total; k++) { /* an item of defaults, then as many again */
+        sx_host_move(c, k, 2, sx_broadcast_offset(&element, &c->in[2].type, k), 1);
+    }
+    for (int64_t done = inner; done > 0 && done < total; done *= 2) {
+        memcpy((char *)c->out[0].data + (size_t)done * c->elem_bytes, c->out[0].data,
+               (size_t)SX_MIN(done, total - done) * c->elem_bytes);
     }
     /* where each item of a partition goes, in items of the result; -1: nowhere */
     int64_t n = p.rows;
@@ -259,9 +263,12 @@ static sx_status ragged_tensor_to_tensor_host(const sx_kernel_call *c)
     if (to == NULL) {
         return sx_budget_error(c->arena->budget);
     }
-    for (int64_t k = 0; k < n; k++) {
+    for (int64_t k = 0, run = 1; k < n; k += run) { /* items that stay beside one another */
+        for (run = 1; to[k] >= 0 && k + run < n && to[k + run] == to[k] + run;) {
+            run++;
+        }
         if (to[k] >= 0) {
-            sx_host_move(c, to[k] * inner, 1, k * inner, inner);
+            sx_host_move(c, to[k] * inner, 1, k * inner, run * inner);
         }
     }
     return SX_OK;

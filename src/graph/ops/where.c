@@ -23,9 +23,17 @@ static sx_status where_infer(sx_infer_context *c)
 
 static sx_status where_host_types(const sx_kernel_call *c, sx_type *out_types)
 {
+    const sx_type *x = &c->in[0].type;
+    const int64_t n = sx_type_elems(x);
     int64_t count = 0;
-    for (int64_t k = 0, n = sx_type_elems(&c->in[0].type); k < n; k++) {
-        count += sx_host_get(&c->in[0], k) != 0;
+#define COUNT(type, field)               \
+    for (int64_t k = 0; k < n; k++) {    \
+        count += c->in[0].field[k] != 0; \
+    }
+    if (sx_carrier_of(x->dtype) == SX_CARRIER_B) {
+        COUNT(uint8_t, b)
+    } else {
+        SX_HOST_BY_NUMBER(x->dtype, COUNT)
     }
     out_types[0] = sx_type_make(SX_I64, 2, (const int64_t[]){count, c->in[0].type.rank});
     return SX_OK;
@@ -34,12 +42,22 @@ static sx_status where_host_types(const sx_kernel_call *c, sx_type *out_types)
 static sx_status where_host(const sx_kernel_call *c)
 {
     const sx_type *x = &c->in[0].type;
-    int64_t *row = c->out[0].i;
-    for (int64_t k = 0, n = sx_type_elems(x); k < n; k++) {
-        if (sx_host_get(&c->in[0], k) != 0) {
-            sx_unravel(x, k, row);
-            row += x->rank;
-        }
+    const int64_t n = sx_type_elems(x);
+    int64_t *row = c->out[0].i, at[SX_MAX_RANK] = {0};
+#define LIST(type, field)                                                          \
+    for (int64_t k = 0; k < n; k++) {                                              \
+        if (c->in[0].field[k] != 0) {                                              \
+            memcpy(row, at, (size_t)x->rank * sizeof(*at));                        \
+            row += x->rank;                                                        \
+        }                                                                          \
+        for (int d = x->rank - 1; d >= 0 && ++at[d] == x->dims[d] && d > 0; d--) { \
+            at[d] = 0;                                                             \
+        }                                                                          \
+    }
+    if (sx_carrier_of(x->dtype) == SX_CARRIER_B) {
+        LIST(uint8_t, b)
+    } else {
+        SX_HOST_BY_NUMBER(x->dtype, LIST)
     }
     return SX_OK;
 }

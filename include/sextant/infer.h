@@ -101,10 +101,10 @@ typedef struct sx_servable_options {
      * refuses, none at all, or values that are not finite; FAILED_PRECONDITION: the signature has
      * nothing to quantize, or couples its examples. */
     const sx_int8_calibration *int8;
-    /* On the CPU, convolutions multiply bfloat16 and what lies between them takes 2 bytes, where
-     * the processor multiplies it faster than float32 (AMX, AVX512_BF16 of most); elsewhere nothing
-     * is gained, and everything stays in float32. Sums, inputs, outputs and all other operators are
-     * float32. Not together with int8. */
+    /* On the CPU, convolutions and products by matrices of the model multiply bfloat16, and what
+     * lies between them takes 2 bytes, where the processor multiplies it faster than float32 (AMX,
+     * AVX512_BF16 of most); elsewhere nothing is gained, and everything stays in float32. Sums,
+     * inputs, outputs and all other operators are float32. Not together with int8. */
     bool bfloat16;
 } sx_servable_options;
 

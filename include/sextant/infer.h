@@ -86,8 +86,8 @@ typedef struct sx_servable_options {
      * exceeds the memory limit is an error of the load then, and of the run if lazy.
      *
      * Of variables that a program has packed for itself, no other copy is kept: the model's file of
-     * variables stays open, and a program for more rows reads and checks them again. The directory
-     * may be deleted; if the file is overwritten meanwhile, such a run is DATA_LOSS. */
+     * variables stays open, and a program for more rows, or if lazy the first, reads and checks it.
+     * The directory may be deleted; if the file is overwritten meanwhile, a run is DATA_LOSS. */
     bool lazy;
     /* As in sx_strategy_args: the plugin library of a PJRT device, where its plugin is searched. */
     const char *pjrt_plugin, *python;

@@ -86,8 +86,8 @@ typedef struct sx_servable_options {
      * exceeds the memory limit is an error of the load then, and of the run if lazy.
      *
      * Of variables that a program has packed for itself, no other copy is kept: the model's file of
-     * variables stays open, and a program for more rows reads and checks them again. The directory
-     * may be deleted; if the file is overwritten meanwhile, such a run is DATA_LOSS. */
+     * variables stays open, and a program for more rows, or if lazy the first, reads and checks it.
+     * The directory may be deleted; if the file is overwritten meanwhile, a run is DATA_LOSS. */
     bool lazy;
     /* As in sx_strategy_args: the plugin library of a PJRT device, where its plugin is searched. */
     const char *pjrt_plugin, *python;
@@ -101,10 +101,10 @@ typedef struct sx_servable_options {
      * refuses, none at all, or values that are not finite; FAILED_PRECONDITION: the signature has
      * nothing to quantize, or couples its examples. */
     const sx_int8_calibration *int8;
-    /* On the CPU, convolutions multiply bfloat16 and what lies between them takes 2 bytes, where
-     * the processor multiplies it faster than float32 (AMX, AVX512_BF16 of most); elsewhere nothing
-     * is gained, and everything stays in float32. Sums, inputs, outputs and all other operators are
-     * float32. Not together with int8. */
+    /* On the CPU, convolutions and products by matrices of the model multiply bfloat16, and what
+     * lies between them takes 2 bytes, where the processor multiplies it faster than float32 (AMX,
+     * AVX512_BF16 of most); elsewhere nothing is gained, and everything stays in float32. Sums,
+     * inputs, outputs and all other operators are float32. Not together with int8. */
     bool bfloat16;
 } sx_servable_options;
 

@@ -341,12 +341,15 @@ static sx_status open_device(sx_predictor *p, const sx_predictor_options *option
 }
 
 /* Compiles, and reads the variables meanwhile; or, if the device reads those that it needs when it
- * prepares its programs, the others after that. */
+ * prepares its programs, the others after that. What is compiled later reads them itself. */
 static sx_status make_ready(sx_predictor *p, const sx_predictor_options *options)
 {
     reading r = {.p = p, .cancel = options->cancel};
-    if (options->compile_at_load && sx_session_is_frozen(p->session)) {
+    if (sx_session_is_frozen(p->session)) {
         SX_TRY(leave_stored(p));
+    }
+    if (p->stored != NULL && !options->compile_at_load) {
+        return check_any(p);
     }
     if (p->stored == NULL) {
         start_reading(&r, options->threads);

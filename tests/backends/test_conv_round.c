@@ -1,6 +1,6 @@
 /* Convolutions whose result is rounded to bfloat16 (cpu/kernels/conv_round.c): a network of them,
- * forward and backward, against the host kernels; and frozen ones of a float32 graph. Each with the
- * processor's products of bfloat16, if it has them, and in float32. */
+ * forward and backward, against the host kernels; and frozen products of a float32 graph. Each with
+ * the processor's products of bfloat16, if it has them, and in float32. */
 #include "harness.h"
 
 #include <math.h>
@@ -62,6 +62,25 @@ static sx_graph *served(void)
     assert_ok(sx_builder_create(&b));
     const sx_value in = sx_input(b, "x", sx_type_of(SX_F32, SX_BATCH, 20, 20, 16));
     sx_output(b, "y", block(b, in, SX_F32));
+    assert_ok(sx_builder_finish(b, &g));
+    sx_builder_destroy(b);
+    return g;
+}
+
+/* Two products of rows by matrices, with a gelu between them. */
+static sx_graph *multiplied(void)
+{
+    enum { ROWS = 24, SIDE = 64, WIDE = 96 };
+    sx_builder *b;
+    sx_graph *g;
+    sx_variable_spec wide = {.name = "wide", .type = sx_type_of(SX_F32, SIDE, WIDE)},
+                     side = {.name = "side", .type = sx_type_of(SX_F32, WIDE, SIDE)},
+                     bias = {.name = "bias", .type = sx_type_of(SX_F32, WIDE)};
+    assert_ok(sx_builder_create(&b));
+    const sx_value x = sx_input(b, "x", sx_type_of(SX_F32, SX_BATCH, ROWS, SIDE));
+    sx_value y = sx_matmul(b, sx_reshape(b, x, -ROWS, SIDE), sx_variable(b, &wide));
+    y = sx_gelu(b, sx_bias_add(b, y, sx_variable(b, &bias)));
+    sx_output(b, "y", sx_matmul(b, y, sx_variable(b, &side)));
     assert_ok(sx_builder_finish(b, &g));
     sx_builder_destroy(b);
     return g;
@@ -198,10 +217,9 @@ static void test_backends_conv_round__training_equals_the_host(void **state)
     unsetenv("SEXTANT_CPU_BF16");
 }
 
-/* In bfloat16 where that is fast, else the bits of float32. */
-static void check_serving(void)
+/* In bfloat16 where that is fast, else the bits of float32; `products` of it. */
+static void check_serving(sx_graph *g, int products)
 {
-    sx_graph *g = served();
     const sx_compile_options how = {.batch = BATCH, .frozen = true, .shards = 1, .profile = true};
     results plain = run("cpu", g, &(sx_platform_options){.cpu.threads = 1}, &how),
             narrow = run("cpu", g, &(sx_platform_options){.cpu = {.threads = 1, .bfloat16 = true}},
@@ -212,7 +230,7 @@ static void check_serving(void)
     assert_true(d < 0.02);
     assert_int_equal(d > 0, sx_cpu_has_bf16());
     assert_int_equal(plain.narrow, 0);
-    assert_int_equal(narrow.narrow, sx_cpu_has_bf16() ? 3 : 0); /* not the depthwise one */
+    assert_int_equal(narrow.narrow, sx_cpu_has_bf16() ? products : 0);
     assert_int_equal(narrow.conversions, 0);
     expect_equal(&narrow, &team);
     drop(&plain);
@@ -221,18 +239,22 @@ static void check_serving(void)
     sx_graph_destroy(g);
 }
 
-static void test_backends_conv_round__frozen_convolutions(void **state)
+static void test_backends_conv_round__frozen_products(void **state)
 {
     (void)state;
-    check_serving();
-    setenv("SEXTANT_CPU_BF16", "1", 1);
-    check_serving();
+    for (int i = 0; i < 2; i++) {
+        if (i > 0) {
+            setenv("SEXTANT_CPU_BF16", "1", 1);
+        }
+        check_serving(served(), 3); /* not the depthwise one */
+        check_serving(multiplied(), 2);
+    }
     unsetenv("SEXTANT_CPU_BF16");
 }
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_backends_conv_round__training_equals_the_host),
-    cmocka_unit_test(test_backends_conv_round__frozen_convolutions),
+    cmocka_unit_test(test_backends_conv_round__frozen_products),
 };
 
 SX_TEST_MAIN(tests)

@@ -14,8 +14,9 @@ typedef struct sx_cpu_options {
     /* Products of quantized operands multiply integers (kernels/int8.c): faster, and one step of
      * the grid may lie between a result and that of float32. */
     bool integers;
-    /* Frozen graphs (sx_compile_options.frozen): convolutions multiply bfloat16, and what lies
-     * between them takes 2 bytes, where the processor is faster at that (sx_cpu_has_bf16). */
+    /* Frozen graphs (sx_compile_options.frozen): products by frozen filters and matrices multiply
+     * bfloat16, and what lies between them takes 2 bytes, where the processor is faster at that
+     * (sx_cpu_has_bf16). */
     bool bfloat16;
     /* Of programs that assign variables, training steps: arguments, outputs and temporaries take at
      * most so many bytes. Values are computed again where this is needed (recompute.c), which costs

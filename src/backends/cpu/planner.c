@@ -71,23 +71,23 @@ static sx_status hoist_products(const sx_graph *g, const sx_cpu_plan_options *o,
     return sx_pass_hoist_products(g, SX_MAX(o->batch, 1), out);
 }
 
-static sx_status round_convolutions(const sx_graph *g, const sx_cpu_plan_options *o, sx_graph **out)
+static sx_status round_products(const sx_graph *g, const sx_cpu_plan_options *o, sx_graph **out)
 {
     (void)o;
-    return sx_pass_round_convolutions(g, out);
+    return sx_pass_round_products(g, out);
 }
 
 static sx_status run_passes(const sx_graph *graph, const sx_cpu_plan_options *o, bool frozen,
                             sx_graph **out)
 {
-    static pass_fn *const passes[] = {
-        widen_bf16,     widen_f16, simplify,           fold_constants, merge_equal,
-        freeze,         simplify,  round_convolutions, join_loops,     keep_products,
-        hoist_products, drop_dead, drop_state,         drop_dead,      split_checks};
+    static pass_fn *const passes[] = {widen_bf16,  widen_f16,     simplify,       fold_constants,
+                                      merge_equal, freeze,        simplify,       round_products,
+                                      join_loops,  keep_products, hoist_products, drop_dead,
+                                      drop_state,  drop_dead,     split_checks};
     const bool rounds = frozen && o->bfloat16 && sx_cpu_has_bf16();
     sx_graph *g = NULL;
     for (size_t i = 0; i < sizeof(passes) / sizeof(passes[0]); i++) {
-        if ((passes[i] == freeze && !frozen) || (passes[i] == round_convolutions && !rounds) ||
+        if ((passes[i] == freeze && !frozen) || (passes[i] == round_products && !rounds) ||
             (passes[i] == split_checks && o->workers < 2)) {
             continue;
         }

@@ -31,7 +31,7 @@ sx_status sx_quantize_prepare(const sx_graph *g, sx_graph **out)
 
 typedef struct finding {
     const sx_graph *g;
-    bool rounds;     /* to bfloat16: all convolutions are chosen, and they alone */
+    bool rounds;     /* to bfloat16: all products are chosen */
     bool *frozen;    /* [n_values]: follows from variables and constants alone */
     bool *after;     /* [n_values]: follows from a product */
     bool *before;    /* [n_nodes]: a product follows from its results */
@@ -43,7 +43,7 @@ typedef struct finding {
 static bool is_product(const finding *f, const sx_node *n)
 {
     const sx_graph *g = f->g;
-    if (n->op->id != SX_OPID_conv2d && (n->op->id != SX_OPID_matmul || f->rounds)) {
+    if (n->op->id != SX_OPID_conv2d && n->op->id != SX_OPID_matmul) {
         return false;
     }
     const sx_type *filter = sx_graph_type(g, n->inputs[1]);
@@ -144,11 +144,22 @@ static int product_of_sum(const finding *f, const sx_node *sum)
     return -1;
 }
 
+/* What `v` is a view of. */
+static sx_value behind_views(const sx_graph *g, sx_value v)
+{
+    while ((sx_graph_maker(g, v)->op->flags & SX_OP_VIEW) != 0) {
+        v = sx_graph_maker(g, v)->inputs[0];
+    }
+    return v;
+}
+
 /* Quantizes an image; if that is the maximum of what a quantized product makes, then rather that;
- * and if it is a sum with a quantized product, then what is added to that, too. */
+ * and if it is a sum with a quantized product, then what is added to that, too. Numbers of bfloat16
+ * are the same in a view. */
 static void add_image(finding *f, sx_value v)
 {
     const sx_graph *g = f->g;
+    v = f->rounds ? behind_views(g, v) : v;
     sx_value pooled = v;
     while (sx_graph_maker(g, pooled)->op->id == SX_OPID_max_pool2d) {
         pooled = sx_graph_maker(g, pooled)->inputs[0];
@@ -308,22 +319,29 @@ static sx_value add_rounding(sx_rewrite *rw, const sx_quantize_point *p)
                                                  .line = n->line});
 }
 
-/* A convolution whose operands are rounded is marked with that: they are points, or the maxima of
- * one. */
+/* Whether the image that a convolution reads is rounded: a point, a view of one, or its maxima. */
+static bool is_rounded(const sx_graph *g, sx_value image, const sx_value *plain)
+{
+    for (;;) {
+        const sx_node *n = sx_graph_maker(g, image);
+        if (sx_value_is(plain[image.id])) {
+            return true;
+        }
+        if (n->op->id != SX_OPID_max_pool2d && (n->op->flags & SX_OP_VIEW) == 0) {
+            return false;
+        }
+        image = n->inputs[0];
+    }
+}
+
+/* A convolution whose operands are rounded is marked with that. */
 static const void *marked_attrs(const sx_rewrite *rw, const sx_node *n, const sx_value *plain)
 {
-    if (n->op->id != SX_OPID_conv2d || !sx_value_is(plain[n->inputs[1].id])) {
+    if (n->op->id != SX_OPID_conv2d || !sx_value_is(plain[n->inputs[1].id]) ||
+        !is_rounded(rw->from, n->inputs[0], plain)) {
         return NULL;
     }
-    sx_value image = n->inputs[0];
-    while (!sx_value_is(plain[image.id]) &&
-           sx_graph_maker(rw->from, image)->op->id == SX_OPID_max_pool2d) {
-        image = sx_graph_maker(rw->from, image)->inputs[0];
-    }
-    sx_conv2d_attrs *attrs =
-        sx_value_is(plain[image.id])
-            ? sx_arena_memdup(sx_builder_arena(rw->to), n->attrs, sizeof(*attrs))
-            : NULL;
+    sx_conv2d_attrs *attrs = sx_arena_memdup(sx_builder_arena(rw->to), n->attrs, sizeof(*attrs));
     if (attrs != NULL) { /* if out of memory, the builder fails later */
         attrs->bf16_operands = true;
     }
@@ -415,7 +433,7 @@ sx_status sx_pass_quantize(const sx_graph *g, const sx_quantize_points *points, 
     return write_graph(g, points, QUANTIZED, out);
 }
 
-sx_status sx_pass_round_convolutions(const sx_graph *g, sx_graph **out)
+sx_status sx_pass_round_products(const sx_graph *g, sx_graph **out)
 {
     sx_quantize_points points;
     sx_arena arena;

@@ -1,7 +1,8 @@
-/* Convolutions: oneDNN's primitives over NHWC (onednn2.h), with bias and relu in the forward one
- * and the bias gradient in the filter's; 1x1 backward as matrix products, where oneDNN 2.6 is at a
- * third of the machine's rate over NHWC (README); 3x3 by winograd.c where that is faster, of frozen
- * filters 1x1 by dense.c and depthwise ones with swish by depthwise.c. */
+/* Convolutions, and products of bfloat16 rows by a frozen matrix, which are convolutions of 1x1
+ * over an image of one row: oneDNN's primitives over NHWC (onednn2.h), with bias and relu in the
+ * forward one and the bias gradient in the filter's; 1x1 backward as matrix products, where
+ * oneDNN 2.6 is at a third of the machine's rate over NHWC (README); 3x3 by winograd.c where that
+ * is faster, of frozen filters 1x1 by dense.c and depthwise ones with swish by depthwise.c. */
 #include "backends/cpu/kernels/conv.h"
 #include "base/checked.h"
 #include "base/memory.h"
@@ -350,29 +351,25 @@ void sx_cpu_use_slots(sx_cpu_step *step)
     step->destroy_state = destroy_slot;
 }
 
-static sx_status prepare_dnn(const sx_cpu_site *site, sx_cpu_step *step, sx_dnn_conv_kind kind,
-                             const char *what, sx_cpu_run_fn *run)
+/* Of the geometry, the kind, the sum and the activation of `spec`. */
+static sx_status prepare_spec(const sx_cpu_site *site, sx_cpu_step *step, sx_dnn_conv_spec *spec,
+                              const char *what, sx_cpu_run_fn *run)
 {
-    const sx_node *n = conv_node(site);
-    sx_dnn_conv_spec spec = {.kind = kind,
-                             .bias = kind == SX_DNN_FORWARD ? site->n_in > 2 : site->n_out > 1,
-                             .add = kind == SX_DNN_FORWARD && site->n_in > 3,
-                             .act = sx_cpu_act_of(site->nodes[0]),
-                             .bf16 = sx_cpu_conv_in_bf16(n),
-                             .team = site->plan->team ? site->plan->workers : 1};
+    const sx_dnn_conv_kind kind = spec->kind;
     const bool frozen = kind == SX_DNN_FORWARD && (site->frozen_in & 2) != 0;
-    spec.bf16_filter = kind != SX_DNN_BACKWARD_FILTER && (site->narrow_in & 2) != 0;
-    spec.packs_alone = frozen;
+    spec->bias = kind == SX_DNN_FORWARD ? site->n_in > 2 : site->n_out > 1;
+    spec->team = site->plan->team ? site->plan->workers : 1;
+    spec->bf16_filter = kind != SX_DNN_BACKWARD_FILTER && (site->narrow_in & 2) != 0;
+    spec->packs_alone = frozen;
     conv_data *d = sx_cpu_new(site, conv_data);
     if (d == NULL) {
         return sx_cpu_no_memory();
     }
-    SX_TRY(sx_cpu_conv_geometry(site->graph, n, &spec.geometry));
-    SX_TRY(sx_cpu_create_conv(&spec, &d->conv));
+    SX_TRY(sx_cpu_create_conv(spec, &d->conv));
     SX_TRY(sx_cpu_own_conv(site, d->conv));
     d->vec = site->vec;
-    site->plan->bf16 = site->plan->bf16 || spec.bf16;
-    step->bf16 = spec.bf16;
+    site->plan->bf16 = site->plan->bf16 || spec->bf16;
+    step->bf16 = spec->bf16;
     step->onednn = true;
     step->run = run;
     step->data = d;
@@ -385,17 +382,29 @@ static sx_status prepare_dnn(const sx_cpu_site *site, sx_cpu_step *step, sx_dnn_
         step->kept_bytes = sx_dnn_conv_packed_bytes(d->conv);
         step->read_once = 2;
     }
-    const sx_conv_geometry *g = &spec.geometry;
+    const sx_conv_geometry *g = &spec->geometry;
     const int64_t src = g->n * g->h.in * g->w.in * g->groups * g->c;
     const int64_t dst = g->n * g->h.out * g->w.out * g->groups * g->o;
     const int dst_operand = kind == SX_DNN_BACKWARD_DATA ? 0 : 1;
-    d->src = convert(&spec, kind != SX_DNN_BACKWARD_DATA, site->narrow_in & 1, src,
-                     &step->scratch_bytes);
-    d->dst = convert(&spec, kind != SX_DNN_FORWARD, site->narrow_in >> dst_operand & 1, dst,
+    d->src =
+        convert(spec, kind != SX_DNN_BACKWARD_DATA, site->narrow_in & 1, src, &step->scratch_bytes);
+    d->dst = convert(spec, kind != SX_DNN_FORWARD, site->narrow_in >> dst_operand & 1, dst,
                      &step->scratch_bytes);
     step->kernel =
         sx_arena_printf(&site->plan->arena, "%s onednn %s", what, sx_dnn_conv_name(d->conv));
     return step->kernel != NULL ? SX_OK : sx_cpu_no_memory();
+}
+
+static sx_status prepare_dnn(const sx_cpu_site *site, sx_cpu_step *step, sx_dnn_conv_kind kind,
+                             const char *what, sx_cpu_run_fn *run)
+{
+    const sx_node *n = conv_node(site);
+    sx_dnn_conv_spec spec = {.kind = kind,
+                             .add = kind == SX_DNN_FORWARD && site->n_in > 3,
+                             .act = sx_cpu_act_of(site->nodes[0]),
+                             .bf16 = sx_cpu_conv_in_bf16(n)};
+    SX_TRY(sx_cpu_conv_geometry(site->graph, n, &spec.geometry));
+    return prepare_spec(site, step, &spec, what, run);
 }
 
 static sx_status prepare_forward(const sx_cpu_site *site, sx_cpu_step *step)
@@ -572,6 +581,60 @@ const sx_cpu_kernel sx_cpu_kernel_conv_grad_filter = {.name = "conv_grad_filter"
                                                       .match = match_grad_filter,
                                                       .prepare = prepare_grad_filter,
                                                       .narrow_in = 3};
+
+/* ---- Products of bfloat16 as 1x1 ---- */
+
+static sx_dnn_conv_spec rows_by_matrix(const sx_type *a, const sx_type *b)
+{
+    const int64_t k = b->dims[0], rows = sx_type_elems(a) / SX_MAX(k, 1);
+    return (sx_dnn_conv_spec){
+        .kind = SX_DNN_FORWARD,
+        .bf16 = true,
+        .geometry = {.n = 1,
+                     .c = k,
+                     .o = b->dims[1],
+                     .groups = 1,
+                     .h = {.in = 1, .out = 1, .kernel = 1, .stride = 1, .dilation = 1},
+                     .w = {.in = rows, .out = rows, .kernel = 1, .stride = 1, .dilation = 1}}};
+}
+
+static bool is_rounded(const sx_graph *g, sx_value v)
+{
+    while ((sx_graph_maker(g, v)->op->flags & SX_OP_VIEW) != 0) {
+        v = sx_graph_maker(g, v)->inputs[0];
+    }
+    return sx_graph_maker(g, v)->op->id == SX_OPID_round_bf16;
+}
+
+/* In frozen graphs, where sx_pass_round_products() has rounded the operands. */
+static bool match_matmul_bf16(sx_cpu_match *m)
+{
+    const sx_graph *g = m->graph;
+    const sx_matmul_attrs *attrs = g->nodes[m->root].attrs;
+    const sx_type *a = sx_graph_type(g, m->in[0]), *b = sx_graph_type(g, m->in[1]);
+    if (!m->frozen || !sx_dnn_has_bf16() || attrs->transpose_a || attrs->transpose_b ||
+        b->rank != 2 || !all_f32(m) || !is_rounded(g, m->in[0]) || !is_rounded(g, m->in[1]) ||
+        sx_type_elems(a) == 0 || sx_type_elems(b) == 0) {
+        return false;
+    }
+    sx_dnn_conv_spec spec = rows_by_matrix(a, b);
+    sx_dnn_conv *conv = NULL;
+    spec.asks = true;
+    const bool tried = sx_cpu_tried(m, sx_cpu_create_conv(&spec, &conv), conv);
+    return tried && spec.bf16;
+}
+
+static sx_status prepare_matmul_bf16(const sx_cpu_site *site, sx_cpu_step *step)
+{
+    sx_dnn_conv_spec spec = rows_by_matrix(&site->in[0], &site->in[1]);
+    return prepare_spec(site, step, &spec, "matmul", run_forward);
+}
+
+const sx_cpu_kernel sx_cpu_kernel_matmul_bf16 = {.name = "matmul_bf16",
+                                                 .op = SX_OPID_matmul,
+                                                 .match = match_matmul_bf16,
+                                                 .prepare = prepare_matmul_bf16,
+                                                 .narrow_in = 3};
 
 /* ---- 1x1 as matrix products ---- */
 

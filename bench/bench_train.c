@@ -60,7 +60,7 @@ static const sx_model_def empty_model = {
  * and gives each example's loss. The weights become variables, drawn by Glorot's rule. */
 static sx_library *imported;
 
-enum { MAX_IMPORTED_ARGS = 64 };
+enum { MAX_IMPORTED_ARGS = 512 };
 
 static const sx_graph *imported_loss(void)
 {

@@ -1,5 +1,5 @@
 """Training steps of networks that Keras describes, beside Keras on TensorFlow: an LSTM and a GRU classifier of
-sequences, a small transformer, an embedding. Keras' loss is exported as a function of inputs and weights; Sextant
+sequences, a small transformer, an embedding, MobileNetV2 and EfficientNetB0 at 224x224. Keras' loss is exported as a function of inputs and weights; Sextant
 imports that (bench_train saved:DIR), differentiates it and updates the weights with Adam. Keras is taken at its best of train steps as
 a tf.function, with and without XLA. Rounds alternate; ratios are Keras' time / Sextant's, median (least).
 
@@ -26,7 +26,9 @@ SECONDS = float(os.environ.get("SECONDS", "0.5"))
 BATCH = int(os.environ.get("BATCH", "32"))
 layers = keras.layers
 MODELS = {"lstm": lambda: networks.recurrent(layers.LSTM), "gru": lambda: networks.recurrent(layers.GRU),
-          "transformer": lambda: networks.transformer(128, 4, 64), "embedding": networks.bag_of_words}
+          "transformer": lambda: networks.transformer(128, 4, 64), "embedding": networks.bag_of_words,
+          "mobilenetv2": lambda: keras.applications.MobileNetV2(weights=None, classifier_activation=None),
+          "efficientnetb0": lambda: keras.applications.EfficientNetB0(weights=None, classifier_activation=None)}
 
 
 def loss_of(model, x, y, weights, rest):

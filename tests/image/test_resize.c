@@ -105,6 +105,30 @@ static void test_image_resize__equals_its_definition(void **state)
     }
 }
 
+/* Rows of which sixteen results are made of few or of many bytes. */
+static void test_image_resize__wide_sources(void **state)
+{
+    (void)state;
+    static const int widths[] = {19, 31, 45, 90, 199, 260};
+    for (int channels = 1; channels <= 4; channels++) {
+        sx_image made = sample_image(5, 200, channels);
+        uint8_t *exact = malloc(sx_image_elems(&made));
+        memcpy(exact, made.pixels, sx_image_elems(&made));
+        sx_image image = sx_image_view(exact, 5, 200, channels);
+        for (size_t i = 0; i < 2 * sizeof(widths) / sizeof(widths[0]); i++) {
+            const int width = widths[i / 2];
+            check(&image, &(sx_resize_args){.rule = SX_RESIZE_BILINEAR,
+                                            .height = 4,
+                                            .width = width,
+                                            .window_height = 4,
+                                            .window_width = width,
+                                            .flip = i % 2 != 0});
+        }
+        free(exact);
+        sx_image_deinit(&made);
+    }
+}
+
 static void test_image_resize__float_source(void **state)
 {
     (void)state;
@@ -205,6 +229,7 @@ static void test_image_resize__names(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_image_resize__equals_its_definition),
+    cmocka_unit_test(test_image_resize__wide_sources),
     cmocka_unit_test(test_image_resize__float_source),
     cmocka_unit_test(test_image_resize__known_values),
     cmocka_unit_test(test_image_resize__steady_state_allocates_nothing),

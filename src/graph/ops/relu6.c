@@ -9,14 +9,12 @@
 #include "graph/elementwise.h"
 #include "graph/ops/common.h"
 
-/* dx = dy where 0 < y < 6 */
+/* dx = dy where 0 < y and 0 < 6 - y: elementwise operators of one dtype, which backends fuse */
 static void relu6_grad(sx_grad *g)
 {
-    sx_value zero = sx_scalar_like(g->b, g->y[0], 0);
-    sx_value above = sx_build_op(g->b, greater, NULL, g->y[0], zero);
-    sx_value below = sx_build_op(g->b, less, NULL, g->y[0], sx_scalar_like(g->b, g->y[0], 6));
-    sx_value inside = sx_build_op(g->b, logical_and, NULL, above, below);
-    g->dx[0] = sx_build_op(g->b, select, NULL, inside, g->dy[0], zero);
+    sx_value left = sx_build_op(g->b, sub, NULL, sx_scalar_like(g->b, g->y[0], 6), g->y[0]);
+    sx_value below = sx_build_op(g->b, relu_grad, NULL, g->dy[0], left);
+    g->dx[0] = sx_build_op(g->b, relu_grad, NULL, below, g->y[0]);
 }
 
 static const sx_op_sample relu6_samples[] = {

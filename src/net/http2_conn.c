@@ -478,7 +478,7 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
         return 0;
     }
     stream->exchange.answered = (sx_loop_task){.fn = on_answered, .user = stream};
-    sx_http_exchange_init(&stream->exchange, conn->base.worker, conn->base.transport.peer);
+    sx_http_exchange_init(&stream->exchange, conn->base.worker, &conn->base.transport);
     sx_buf_init(&stream->body, config->max_body_bytes);
     stream->body.budget = &stream->exchange.budget;
     nghttp2_session_set_stream_user_data(session, frame->hd.stream_id, stream);

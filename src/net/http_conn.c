@@ -223,10 +223,11 @@ void sx_http_conn_linger(sx_http_conn *conn)
 
 /* ---- Requests ---- */
 
-void sx_http_exchange_init(sx_http_exchange *exchange, sx_http_worker *worker, const char *peer)
+void sx_http_exchange_init(sx_http_exchange *exchange, sx_http_worker *worker,
+                           const sx_transport *transport)
 {
     exchange->worker = worker;
-    exchange->peer = peer;
+    exchange->transport = transport;
     sx_budget_init(&exchange->budget, "one request", worker->config->max_request_bytes,
                    worker->config->memory);
 }
@@ -328,7 +329,12 @@ void *sx_http_request_scratch(sx_http_exchange *exchange)
 
 const char *sx_http_request_peer(const sx_http_exchange *exchange)
 {
-    return exchange->peer[0] != '\0' ? exchange->peer : NULL;
+    return exchange->transport->peer[0] != '\0' ? exchange->transport->peer : NULL;
+}
+
+int sx_http_request_address(const sx_http_exchange *exchange)
+{
+    return exchange->transport->address;
 }
 
 void sx_http_respond(sx_http_exchange *exchange, const sx_http_response *response)

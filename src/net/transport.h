@@ -16,6 +16,7 @@ typedef struct sx_transport {
     struct ssl_st *tls; /* NULL = plain */
     /* The common name in the peer's certificate, once that has been verified; "": none. */
     char peer[SX_TRANSPORT_PEER];
+    int address; /* of the server's, at which it was accepted */
 } sx_transport;
 
 typedef enum sx_handshake {

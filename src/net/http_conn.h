@@ -82,7 +82,13 @@ struct sx_http_exchange {
     sx_http_response response; /* the handler's until `answered` is posted */
     sx_loop_task answered;     /* the protocol's */
     sx_http_worker *worker;
-    const sx_transport *transport; /* the connection's */
+    const char *peer, *remote; /* the transport's */
+    const int *address;        /* likewise */
+    int64_t begun_ns;
+    sx_http_subject subject;
+    bool partial;                              /* more of the request may come */
+    size_t taken;                              /* of the body */
+    void (*await)(sx_http_exchange *exchange); /* of a request that is taken in parts */
     _Alignas(16) unsigned char scratch[SX_HTTP_SCRATCH];
 };
 

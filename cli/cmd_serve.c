@@ -26,7 +26,8 @@ typedef struct options {
         *monitoring_path, *monitoring_config_file, *version_transition;
     const char *api_keys_file, *jwks_file, *auth_rules_file, *jwt_issuer, *jwt_audience;
     const char *grpc_socket_path, *ssl_config_file, *rest_api_ssl_config_file, *json_float_format;
-    int64_t port, rest_api_port, rest_api_num_threads, rest_api_timeout_in_ms;
+    const char *admin_host;
+    int64_t admin_port, port, rest_api_port, rest_api_num_threads, rest_api_timeout_in_ms;
     int64_t max_num_load_retries, max_body_bytes, drain_grace_ms, model_memory_limit;
     int64_t max_request_memory_bytes, max_in_flight_memory_bytes, max_connections;
     int64_t load_retry_interval_micros, max_loaded_memory_bytes;
@@ -89,6 +90,13 @@ static const sx_option rows[] = {
      .max = 65535},
     {"rest-api-port", SX_OPTION_INT, SX_OPT(options, rest_api_port),
      "port of the REST API; 0: any free port", "PORT", .min = 0, .max = 65535},
+    {"admin-port", SX_OPTION_INT, SX_OPT(options, admin_port),
+     "port for administration: metrics, the page at /, and changes of the models by clients are "
+     "then "
+     "there alone; default: at every port",
+     "PORT", .min = 1, .max = 65535},
+    {"admin-host", SX_OPTION_STRING, SX_OPT(options, admin_host),
+     "address of that port; default: 127.0.0.1", "ADDRESS"},
     {"grpc-socket-path", SX_OPTION_STRING, SX_OPT(options, grpc_socket_path),
      "UNIX socket for gRPC", "FILE", .empty_is_none = true},
     {"ssl-config-file", SX_OPTION_STRING, SX_OPT(options, ssl_config_file),
@@ -295,6 +303,8 @@ static void fill_config(const options *o, const sx_batch_config *batching, sx_se
         .host = o->host,
         .rest_api_port = o->rest_api_port == 0 ? SX_ANY_PORT : (int)o->rest_api_port,
         .port = (int)o->port,
+        .admin_port = (int)o->admin_port,
+        .admin_host = o->admin_host,
         .grpc_socket_path = o->grpc_socket_path,
         .ssl_config_file = o->ssl_config_file,
         .rest_api_ssl_config_file = o->rest_api_ssl_config_file,

@@ -230,6 +230,7 @@ void sx_http_exchange_init(sx_http_exchange *exchange, sx_http_worker *worker,
     exchange->worker = worker;
     exchange->peer = transport->peer;
     exchange->remote = transport->remote;
+    exchange->address = &transport->address;
     sx_budget_init(&exchange->budget, "one request", worker->config->max_request_bytes,
                    worker->config->memory);
 }
@@ -349,6 +350,11 @@ void sx_http_request_await(sx_http_exchange *exchange)
 const char *sx_http_request_peer(const sx_http_exchange *exchange)
 {
     return exchange->peer[0] != '\0' ? exchange->peer : NULL;
+}
+
+int sx_http_request_address(const sx_http_exchange *exchange)
+{
+    return *exchange->address;
 }
 
 const char *sx_http_request_remote(const sx_http_exchange *exchange)

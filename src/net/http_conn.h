@@ -83,6 +83,7 @@ struct sx_http_exchange {
     sx_loop_task answered;     /* the protocol's */
     sx_http_worker *worker;
     const char *peer, *remote; /* the transport's */
+    const int *address;        /* likewise */
     int64_t begun_ns;
     sx_http_subject subject;
     bool partial;                              /* more of the request may come */

@@ -34,6 +34,7 @@ struct acceptor {
     sx_loop_timer resume;
     sx_tls *tls;
     bool tcp;
+    int address; /* its number */
 };
 
 /* A worker with its listening sockets and thread. */
@@ -129,7 +130,7 @@ static void welcome(const struct acceptor *acceptor, int fd, const struct sockad
     struct listener *listener = acceptor->listener;
     const sx_http_config *config = listener->worker.config;
     const int on = 1;
-    sx_transport transport = {.fd = fd};
+    sx_transport transport = {.fd = fd, .address = acceptor->address};
     atomic_fetch_add_explicit(&listener->worker.accepted, 1, memory_order_relaxed);
     if (atomic_fetch_add(listener->worker.open_connections, 1) >= config->max_connections ||
         (acceptor->tls != NULL && !sx_tls_accept(acceptor->tls, &transport))) {
@@ -355,6 +356,7 @@ static sx_status bind_address(sx_http_server *server, const sx_http_address *add
         acceptor->io.fd = fds[i];
         acceptor->tls = address->tls;
         acceptor->tcp = address->path == NULL;
+        acceptor->address = index;
     }
     return SX_OK;
 }

@@ -112,6 +112,8 @@ sx_bytes sx_http_request_body(const sx_http_exchange *exchange); /* still conten
 int64_t sx_http_request_turn_ns(const sx_http_exchange *exchange);
 /* The number of the loop whose thread runs the handler, in [0, loops): for per-thread state. */
 int sx_http_request_loop(const sx_http_exchange *exchange);
+/* The number of the address at which the connection was accepted. */
+int sx_http_request_address(const sx_http_exchange *exchange);
 /* The common name in the client's certificate, which the TLS port has verified; NULL: none. */
 const char *sx_http_request_peer(const sx_http_exchange *exchange);
 /* The address and port of the peer, as text; "": a UNIX socket. */

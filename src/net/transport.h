@@ -17,6 +17,7 @@ typedef struct sx_transport {
     /* The common name in the peer's certificate, once that has been verified; "": none. */
     char peer[SX_TRANSPORT_PEER];
     char remote[SX_TRANSPORT_REMOTE]; /* the peer's address and port; "": a UNIX socket */
+    int address;                      /* of the server's, at which it was accepted */
 } sx_transport;
 
 typedef enum sx_handshake {

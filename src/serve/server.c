@@ -48,11 +48,15 @@ struct sx_server {
         sx_tls *tls;
     } rest_tls, grpc_tls;
     sx_http_server *http;
-    sx_budget memory; /* of all requests */
+    sx_budget memory;   /* of all requests */
+    char *metrics_path; /* NULL = none */
     int drain_grace_ms;
-    int port, grpc_port;
+    int port, grpc_port, admin_port;
+    int admin_address; /* -1: none */
     bool stopped, drained_well;
 };
+
+static const char reload_path[] = "/tensorflow.serving.ModelService/HandleReloadConfigRequest";
 
 /* Whether a request may be answered at all. Models that calls of gRPC ask for are known later
  * (sx_call_acquire). */
@@ -62,7 +66,6 @@ static sx_status admit(sx_server *server, sx_http_exchange *exchange, bool is_gr
                                               "/grpc.health.v1.Health/Watch",
                                               "/inference.GRPCInferenceService/ServerLive",
                                               "/inference.GRPCInferenceService/ServerReady"};
-    static const char reload[] = "/tensorflow.serving.ModelService/HandleReloadConfigRequest";
     const sx_http_head *head = sx_http_request_head(exchange);
     sx_route route;
     if (server->auth == NULL) {
@@ -75,7 +78,7 @@ static sx_status admit(sx_server *server, sx_http_exchange *exchange, bool is_gr
     }
     if (is_grpc) {
         return sx_auth_check(server->auth, exchange,
-                             sx_http_text_is(head->path, reload) ? SX_AUTH_ADMIN : NULL,
+                             sx_http_text_is(head->path, reload_path) ? SX_AUTH_ADMIN : NULL,
                              SX_AUTH_LOOK);
     }
     sx_route_parse(head->method, head->path, NULL, &route);
@@ -90,11 +93,32 @@ static sx_status admit(sx_server *server, sx_http_exchange *exchange, bool is_gr
                          sx_route_is_predict(route.kind) ? SX_AUTH_PREDICT : SX_AUTH_LOOK);
 }
 
+/* Whether a request may be answered at this address: if there is one for administration, some may
+ * only there. */
+static sx_status check_address(const sx_server *server, const sx_http_exchange *exchange,
+                               bool is_grpc)
+{
+    const sx_http_head *head = sx_http_request_head(exchange);
+    sx_route route;
+    if (server->admin_address < 0 || sx_http_request_address(exchange) == server->admin_address) {
+        return SX_OK;
+    }
+    sx_route_parse(head->method, head->path, server->metrics_path, &route);
+    const bool is_admin = is_grpc ? sx_http_text_is(head->path, reload_path)
+                                  : route.kind == SX_ROUTE_METRICS ||
+                                        route.kind == SX_ROUTE_STATUS_PAGE ||
+                                        sx_route_is_change(route.kind);
+    return is_admin ? sx_error(SX_PERMISSION_DENIED,
+                               "this is answered at the server's address for administration only")
+                    : SX_OK;
+}
+
 static void handle(void *user, sx_http_exchange *exchange)
 {
     sx_server *server = user;
     const bool is_grpc = sx_grpc_is_call(sx_http_request_head(exchange));
-    sx_status status = admit(server, exchange, is_grpc);
+    sx_status status = check_address(server, exchange, is_grpc);
+    status = status == SX_OK ? admit(server, exchange, is_grpc) : status;
     if (status != SX_OK && is_grpc) {
         sx_grpc_respond(exchange, status, (sx_bytes){0}, NULL);
     } else if (status != SX_OK) {
@@ -314,6 +338,14 @@ sx_status sx_server_create(const sx_server_config *config, sx_server **out_serve
                                    .max_queued = config->max_queued_requests,
                                    .max_body_bytes = max_body_bytes};
     SX_TRY_GOTO(status, sx_calls_create(&calls, &server->calls), failed);
+    const char *metrics_path = metrics == NULL      ? "/monitoring/prometheus/metrics"
+                               : metrics[0] != '\0' ? metrics
+                                                    : NULL;
+    server->metrics_path = metrics_path != NULL ? sx_strdup(metrics_path) : NULL;
+    if (metrics_path != NULL && server->metrics_path == NULL) {
+        status = sx_no_memory("for a server");
+        goto failed;
+    }
     const sx_rest_config rest = {
         .calls = server->calls,
         .managed = server->managed,
@@ -323,9 +355,7 @@ sx_status sx_server_create(const sx_server_config *config, sx_server **out_serve
         .identities = server->auth != NULL,
         .memory = &server->memory,
         .batcher = server->batcher,
-        .metrics_path = metrics == NULL      ? "/monitoring/prometheus/metrics"
-                        : metrics[0] != '\0' ? metrics
-                                             : NULL,
+        .metrics_path = server->metrics_path,
         .float_format = config->json_float_format,
     };
     SX_TRY_GOTO(status, sx_rest_create(&rest, &server->rest), failed);
@@ -340,7 +370,7 @@ sx_status sx_server_create(const sx_server_config *config, sx_server **out_serve
     }
     SX_TRY_GOTO(status, secure(config->ssl_config_file, &server->grpc_tls), failed);
     SX_TRY_GOTO(status, secure(config->rest_api_ssl_config_file, &server->rest_tls), failed);
-    sx_http_address addresses[3];
+    sx_http_address addresses[4];
     int address_count = 0;
     addresses[address_count++] = (sx_http_address){
         .host = config->host,
@@ -358,6 +388,13 @@ sx_status sx_server_create(const sx_server_config *config, sx_server **out_serve
     if (is_given(config->grpc_socket_path)) {
         addresses[address_count++] =
             (sx_http_address){.path = config->grpc_socket_path, .tls = server->grpc_tls.tls};
+    }
+    server->admin_address = config->admin_port != 0 ? address_count : -1;
+    if (config->admin_port != 0) {
+        addresses[address_count++] = (sx_http_address){
+            .host = is_given(config->admin_host) ? config->admin_host : "127.0.0.1",
+            .port = config->admin_port == SX_ANY_PORT ? 0 : config->admin_port,
+            .tls = server->rest_tls.tls};
     }
     const sx_http_config http = {
         .addresses = addresses,
@@ -382,6 +419,8 @@ sx_status sx_server_create(const sx_server_config *config, sx_server **out_serve
     sx_rest_set_server(server->rest, server->http);
     server->port = sx_http_server_port(server->http, 0);
     server->grpc_port = config->port != 0 ? sx_http_server_port(server->http, 1) : 0;
+    server->admin_port =
+        server->admin_address >= 0 ? sx_http_server_port(server->http, server->admin_address) : 0;
     *out_server = server;
     return SX_OK;
 failed:
@@ -397,6 +436,11 @@ int sx_server_rest_port(const sx_server *server)
 int sx_server_grpc_port(const sx_server *server)
 {
     return server->grpc_port;
+}
+
+int sx_server_admin_port(const sx_server *server)
+{
+    return server->admin_port;
 }
 
 sx_status sx_server_start(sx_server *server)
@@ -471,6 +515,7 @@ bool sx_server_destroy(sx_server *server)
     sx_log_writer_destroy(server->log_writer); /* writes what waits */
     sx_request_log_destroy(server->request_log);
     sx_access_log_destroy(server->access_log);
+    sx_free(server->metrics_path);
     sx_free(server);
     return all_ended;
 }

@@ -24,9 +24,12 @@ typedef struct sx_server sx_server;
 
 /* A zero takes the default in the comment. */
 typedef struct sx_server_config {
-    const char *host;             /* every address; --rest_api_host */
-    int rest_api_port;            /* 8501; SX_ANY_PORT lets the kernel choose */
-    int port;                     /* of gRPC: 0 = none; SX_ANY_PORT lets the kernel choose */
+    const char *host;  /* every address; --rest_api_host */
+    int rest_api_port; /* 8501; SX_ANY_PORT lets the kernel choose */
+    int port;          /* of gRPC: 0 = none; SX_ANY_PORT lets the kernel choose */
+    /* Where alone the metrics, the page for people and changes of the models are then served: */
+    int admin_port;               /* 0 = none: they are at every address; SX_ANY_PORT */
+    const char *admin_host;       /* 127.0.0.1 */
     const char *grpc_socket_path; /* a UNIX socket for gRPC; NULL or "" = none */
     const char *ssl_config_file;  /* TLS on `port` and the socket, see ssl_config.h; NULL or "" =
                                      none */
@@ -101,7 +104,8 @@ enum {
 SX_MUST_USE sx_status sx_server_check_metrics_path(const char *path); /* those of monitoring_path */
 SX_MUST_USE sx_status sx_server_create(const sx_server_config *config, sx_server **out_server);
 int sx_server_rest_port(const sx_server *server);
-int sx_server_grpc_port(const sx_server *server); /* 0 = none */
+int sx_server_grpc_port(const sx_server *server);  /* 0 = none */
+int sx_server_admin_port(const sx_server *server); /* 0 = none */
 
 SX_MUST_USE sx_status sx_server_start(sx_server *server);
 /* Reads the model_config_file and the model_traffic_file again, soon and on other threads; if one

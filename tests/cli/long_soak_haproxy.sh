@@ -7,7 +7,7 @@ ok train linear --data 'generated:digits?n=8' --model-dir run --steps 1
 ok export run --out models/digits
 declare -a servers ports
 haproxy=
-trap 'for p in ${servers[@]} $haproxy; do kill -9 $p 2>/dev/null || true; done; rm -rf "$here"' EXIT
+trap 'for p in "${servers[@]}" $haproxy; do kill -9 $p 2>/dev/null || true; done; rm -rf "$here"' EXIT
 serve() { # INDEX PORT, or 0
     rm -f serve.$1
     "$sextant" serve --port=0 --rest_api_port=$2 --model_name=digits --model_base_path="$here/models/digits" \

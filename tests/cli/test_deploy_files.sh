@@ -4,8 +4,9 @@
 . "$SEXTANT_SRC/tests/cli/server.sh"
 deploy=$SEXTANT_SRC/examples/deploy
 ok serve --help
-for option in $(grep -ohE -- '--[a-z_]+[a-z]=' "$deploy"/Dockerfile "$deploy"/kubernetes.yaml | tr -d = | tr _ - | sort -u); do
-    case $option in --from | --from-file | --target) continue ;; esac
+for option in $(grep -ohE -- '--[a-z_]+[a-z]=' "$deploy"/Dockerfile "$deploy"/kubernetes.yaml "$deploy"/sextant.service \
+    "$deploy"/image-root | tr -d = | tr _ - | sort -u); do
+    case $option in --from | --from-file | --target | --user | --name | --env | --entrypoint) continue ;; esac
     says "$option"
 done
 ok train linear --data 'generated:digits?n=8' --model-dir run --steps 1
@@ -18,3 +19,15 @@ get() { # PATH STATUS
 }
 for page in $(grep -ohE '/v2/health/[a-z]+' "$deploy"/* | sort -u); do get "$page" 200; done
 for page in $(grep -ohE '/monitoring/[a-z/]+' "$deploy"/* | sort -u); do get "$page" 401; done
+
+# The root of an image has all that the program needs.
+"$deploy/image-root" "$sextant" root
+if [ "$(id -u)" = 0 ]; then
+    ran='version, in a root of its own'
+    chroot root /usr/bin/sextant --version >out 2>err || { cat err; fail 'chroot'; }
+    says 'sextant '
+fi
+if command -v systemd-analyze >/dev/null; then
+    sed "s|/usr/local/bin/sextant|$sextant|" "$deploy/sextant.service" >sextant.service
+    systemd-analyze verify ./sextant.service >out 2>err || { cat err; fail 'the unit'; }
+fi

@@ -99,7 +99,51 @@ static void test_serve_status_page__shows_the_models(void **state)
     rmdir(base[1]);
 }
 
+static int status_of(int port, const char *method, const char *path)
+{
+    char request[300];
+    const int size =
+        snprintf(request, sizeof(request), "%s %s HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n",
+                 method, path);
+    return client_exchange(port, request, (size_t)size).status;
+}
+
+/* With an address for administration, what is for operators is there alone. */
+static void test_serve_status_page__has_an_address_of_its_own(void **state)
+{
+    (void)state;
+    char base[64];
+    static struct fake_runtime runtime;
+    sx_server *server = NULL;
+    fake_base_path(base);
+    fake_publish(base, "3", 2, 0, 0, 0);
+    const sx_server_config config = {.host = "127.0.0.1",
+                                     .rest_api_port = SX_ANY_PORT,
+                                     .admin_port = SX_ANY_PORT,
+                                     .model_name = "m",
+                                     .model_base_path = base,
+                                     .ops = &fake_ops,
+                                     .ops_user = &runtime};
+    assert_ok(sx_server_create(&config, &server));
+    assert_ok(sx_server_start(server));
+    assert_true(sx_server_wait_ready(server, 5000));
+    const int port = sx_server_rest_port(server), admin = sx_server_admin_port(server);
+    static const char *const pages[] = {"/", "/monitoring/prometheus/metrics"};
+    for (size_t i = 0; i < SX_COUNT(pages); i++) {
+        assert_int_equal(status_of(port, "GET", pages[i]), 403);
+        assert_int_equal(status_of(admin, "GET", pages[i]), 200);
+    }
+    assert_int_equal(status_of(port, "POST", "/v1/projects/p/models"), 403);
+    assert_int_equal(status_of(admin, "POST", "/v1/projects/p/models"), 400);
+    assert_int_equal(status_of(port, "GET", "/v1/models/m"), 200);
+    assert_int_equal(status_of(port, "GET", "/v2/health/ready"), 200);
+    sx_server_destroy(server);
+    fake_remove_version(base, "3");
+    rmdir(base);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_serve_status_page__shows_the_models),
+    cmocka_unit_test(test_serve_status_page__has_an_address_of_its_own),
 };
 SX_TEST_MAIN(tests)

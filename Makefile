@@ -7,7 +7,7 @@ FUZZ_SECONDS ?= 10
 BUILD := build/release
 
 .DEFAULT_GOAL := build
-.PHONY: help deps build test test-long test-tpu test-gpu demo check bench asan ubsan tsan fuzz \
+.PHONY: help deps build test test-long soak test-tpu test-gpu demo check bench asan ubsan tsan fuzz \
 	mutants install clean
 
 help: ## show this list
@@ -27,6 +27,10 @@ test-long: build ## run everything: long tests, checks, sanitizers, fuzzing (hou
 	@TEST_JOBS=$(TEST_JOBS) tools/test release --long
 	@$(MAKE) --no-print-directory check asan ubsan tsan
 	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=60
+
+soak: build ## the model server under load: swaps, overload, ten thousand connections, floods (minutes)
+	@ctest --test-dir $(BUILD) -R '^serve::(soak|swaps|floods)::|^cli::soak' --output-on-failure -V | \
+		grep -E '^[0-9]+: [^[]|tests (passed|failed)|Failed'
 
 test-tpu: build ## compile for TPUs with libtpu (downloads 575 MB; tens of minutes)
 	@tools/test-tpu

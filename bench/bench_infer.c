@@ -6,7 +6,8 @@
  *                                      seconds by the clock and of processors
  *
  * Inputs are drawn from a fixed seed, floats in [0, 1). With PRECISION=int8, products multiply
- * integers, calibrated with such inputs. Without arguments it does nothing: it needs a model. */
+ * integers, calibrated with such inputs; with PRECISION=bfloat16, bfloat16 where that is fast.
+ * Without arguments it does nothing: it needs a model. */
 #include "bench.h"
 
 #include <string.h>
@@ -79,12 +80,13 @@ static void load_int8(model *m, const char *dir, const sx_predictor_options *opt
 static void load(model *m, const char *dir, int64_t batch, sx_profile *profile)
 {
     const char *threads = getenv("THREADS"); /* of the device; default: all */
+    const char *precision = getenv("PRECISION") != NULL ? getenv("PRECISION") : "float32";
     const sx_predictor_options options = {.device = "cpu",
                                           .threads = threads != NULL ? atoi(threads) : 0,
                                           .compile_at_load = true,
+                                          .bfloat16 = strcmp(precision, "bfloat16") == 0,
                                           .profile = profile};
-    const char *precision = getenv("PRECISION");
-    if (precision != NULL && strcmp(precision, "int8") == 0) {
+    if (strcmp(precision, "int8") == 0) {
         load_int8(m, dir, &options);
     } else {
         bench_check(sx_predictor_load(dir, &options, &m->predictor));

@@ -6,6 +6,8 @@ by the clock and of processors, which a busy machine hurts least, and the median
 All processors, or THREADS=1. MODELS="MobileNetV2 lstm", ENGINES="TensorFlow", BATCHES="1 16": those alone. KEEP=DIR
 keeps the models there. PRECISION=int8: in 8-bit integers, calibrated with a few random inputs; ONNX Runtime's
 quantize_static makes the model of both peers, since OpenVINO's own quantizer (nncf) is not among the requirements.
+PRECISION=bfloat16: Sextant's and OpenVINO's (the others have none on the CPU); a second OpenVINO, in float32, shows what
+its bfloat16 gains on this processor.
 
 Bound by the convolutions and products (see bench/README.md); goal: 1.0 of the best of the three for each model."""
 
@@ -27,6 +29,7 @@ SECONDS = 0.5  # of a round, for each side
 APPLICATIONS = ["MobileNetV2", "EfficientNetB0", "ResNet50", "DenseNet121", "InceptionV3", "Xception", "NASNetMobile"]
 MODELS = [*APPLICATIONS, "lstm", "gru", "transformer", "bert"]
 INT8 = os.environ.get("PRECISION") == "int8"
+BFLOAT16 = os.environ.get("PRECISION") == "bfloat16"
 
 
 def make(name, path):
@@ -76,13 +79,13 @@ def feed_of(shape, batch):
     return np.random.rand(batch, *shape[1:]).astype("float32")
 
 
-def openvino(path, batch):
+def openvino(path, batch, precision="bf16" if BFLOAT16 else "f32"):
     import openvino as ov
     core = ov.Core()
     model = core.read_model(path + ".int8.onnx" if INT8 else path)
     feed = feed_of([d.get_max_length() for d in model.inputs[0].partial_shape], batch)
     model.reshape({model.inputs[0]: feed.shape})
-    options = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32"}
+    options = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": precision}
     if THREADS:
         options["INFERENCE_NUM_THREADS"] = THREADS
     request = core.compile_model(model, "CPU", options).create_infer_request()
@@ -110,7 +113,16 @@ def tensorflow(path, batch):
     return lambda: (model, [y.numpy() for y in signature(**feed).values()])
 
 
-ENGINES = {"OpenVINO": openvino, "ONNXRuntime": onnxruntime, "TensorFlow": tensorflow}
+def openvino_f32(path, batch):
+    return openvino(path, batch, "f32")
+
+
+if BFLOAT16:
+    ENGINES = {"OpenVINO": openvino, "OpenVINO-f32": openvino_f32}
+elif INT8:
+    ENGINES = {"OpenVINO": openvino, "ONNXRuntime": onnxruntime}
+else:
+    ENGINES = {"OpenVINO": openvino, "ONNXRuntime": onnxruntime, "TensorFlow": tensorflow}
 
 
 # ---- The comparison ----
@@ -130,8 +142,7 @@ class Side:
 
 def compare(name, path, batch):
     ours, peers = Side(sides.ours("bench_infer", path, batch, "--serve")), {}
-    engines = [engine for engine in ENGINES if not INT8 or engine != "TensorFlow"]
-    for engine in os.environ.get("ENGINES", " ".join(engines)).split():
+    for engine in os.environ.get("ENGINES", " ".join(ENGINES)).split():
         try:
             peers[engine] = Side(sides.Process(sys.executable, __file__, "--peer", engine, path, batch))
         except RuntimeError as error:

@@ -22,8 +22,8 @@
 
 typedef struct options {
     const char *host, *model_name, *model_base_path, *saved_model_tags;
-    const char *model_traffic_file, *model_config_file, *monitoring_path, *monitoring_config_file,
-        *version_transition;
+    const char *managed_models_dir, *managed_storage, *model_traffic_file, *model_config_file,
+        *monitoring_path, *monitoring_config_file, *version_transition;
     const char *api_keys_file, *jwks_file, *auth_rules_file, *jwt_issuer, *jwt_audience;
     const char *grpc_socket_path, *ssl_config_file, *rest_api_ssl_config_file, *json_float_format;
     int64_t port, rest_api_port, rest_api_num_threads, rest_api_timeout_in_ms;
@@ -74,6 +74,13 @@ static const sx_option rows[] = {
      "which "
      "a copy goes to a shadow; read again on SIGHUP",
      "FILE", .empty_is_none = true},
+    {"managed-models-dir", SX_OPTION_STRING, SX_OPT(options, managed_models_dir),
+     "directory of models that clients create and delete over managed prediction's routes "
+     "(/v1/projects/P/models), instead of the options above",
+     "DIR", .empty_is_none = true},
+    {"managed-storage", SX_OPTION_STRING, SX_OPT(options, managed_storage),
+     "directory below which their versions' SavedModels are; without it, none can be created",
+     "DIR", .empty_is_none = true},
     {"allow-version-labels-for-unavailable-models", SX_OPTION_FLAG, SX_OPT(options, allow_labels),
      "when that file is read again: allow new labels of versions that are not available yet"},
     {"saved-model-tags", SX_OPTION_STRING, SX_OPT(options, saved_model_tags),
@@ -106,7 +113,8 @@ static const sx_option rows[] = {
      "what a token's aud has to be, or have", "NAME", .empty_is_none = true},
     {"auth-rules-file", SX_OPTION_STRING, SX_OPT(options, auth_rules_file),
      "lines of IDENTITY MODEL...: who may call which models, where an identity is key:NAME, "
-     "jwt:SUBJECT, cert:NAME of a client's certificate, or *, and * stands for every model; read "
+     "jwt:SUBJECT, cert:NAME of a client's certificate, or *, and * stands for every model; "
+     "MODEL:predict: may only run it; rate=N: so often a second, each identity each model; read "
      "again when it changes",
      "FILE", .empty_is_none = true},
     {"host", SX_OPTION_STRING, SX_OPT(options, host), "address to listen on; default: all",
@@ -303,6 +311,8 @@ static void fill_config(const options *o, const sx_batch_config *batching, sx_se
         .model_base_path = o->model_base_path,
         .model_config_file = o->model_config_file,
         .model_traffic_file = o->model_traffic_file,
+        .managed_models_dir = o->managed_models_dir,
+        .managed_storage = o->managed_storage,
         .model_config_file_poll_wait_seconds = o->model_config_file_poll_wait_seconds,
         .allow_version_labels_for_unavailable_models = o->allow_labels,
         .resource_preserving = strcmp(o->version_transition, "resource_preserving") == 0,
@@ -348,7 +358,10 @@ static void on_hangup(int number)
 static void print_url(sx_server *server, const options *o)
 {
     const char *scheme = o->rest_api_ssl_config_file != NULL ? "https" : "http";
-    if (o->model_config_file != NULL) {
+    if (o->managed_models_dir != NULL) {
+        printf("Serving the models of %s at %s://localhost:%d/v1/projects/P/models\n",
+               o->managed_models_dir, scheme, sx_server_rest_port(server));
+    } else if (o->model_config_file != NULL) {
         printf("Serving the models of %s at %s://localhost:%d/v1/models/NAME\n",
                o->model_config_file, scheme, sx_server_rest_port(server));
     } else {
@@ -410,14 +423,21 @@ static void warn_of_no_effect(sx_invocation *inv)
 /* Which models: of the options or, as in tensorflow_model_server's image, of the environment. */
 static sx_status choose_models(sx_invocation *inv, options *o)
 {
-    static const char *const one_or_many[] = {"model-base-path", "model-config-file", NULL};
+    static const char *const one_or_many[] = {"model-base-path", "model-config-file",
+                                              "managed-models-dir", NULL};
     const char *name = getenv("MODEL_NAME"), *base = getenv("MODEL_BASE_PATH");
     SX_TRY(sx_options_exclusive(inv, one_or_many));
-    if (o->model_config_file != NULL && o->precision_args.calibration.count > 0) {
+    if ((o->model_config_file != NULL || o->managed_models_dir != NULL) &&
+        o->precision_args.calibration.count > 0) {
         return sx_error(SX_INVALID_ARGUMENT, "--precision int8 is for one model: give --%s",
                         sx_option_typed(inv, "model-base-path"));
     }
-    if (o->model_base_path != NULL || o->model_config_file != NULL) {
+    if (o->managed_models_dir == NULL && o->managed_storage != NULL) {
+        return sx_error(SX_INVALID_ARGUMENT, "--%s needs --managed_models_dir",
+                        sx_option_typed(inv, "managed-storage"));
+    }
+    if (o->model_base_path != NULL || o->model_config_file != NULL ||
+        o->managed_models_dir != NULL) {
         return SX_OK;
     }
     if (name == NULL && base == NULL) {
@@ -597,7 +617,8 @@ const sx_command sx_command_serve = {
                 "        name: \"flowers\"\n"
                 "        canary { version: 42 percent: 5 sticky_header: \"x-user\" }\n"
                 "        shadow { version: 42 percent: 10 tolerance: 0.001 }\n"
-                "      }",
+                "      }\n"
+                "  sextant serve --managed_models_dir=managed/ --managed_storage=/exports",
     .stops_itself = true,
     SX_COMMAND_OPTIONS(rows, options),
     SX_COMMAND_HINTS(hints),

@@ -1,9 +1,17 @@
-/* The step loop (session.h): collect, launch, replay.
+/* The step loop (session.h): stage, launch, replay.
  *
  *   staged[input]   [steps, batch, …] on the host, row i is step i of the launch
  *   rings[output]   [steps, …]        written by the device, row i by step i
  *
- * Both are allocated once, by sx_program_prepare_loop(). */
+ *   device   launch 1 ────────│ launch 2 ────────│ launch 3 ────
+ *   copies   launch 2 ──      │ launch 3 ──      │
+ *   host     stage 2          │ show 1, stage 3  │ show 2, stage 4
+ *
+ * There are two launches, each with buffers of its own: while the device computes one, the other is
+ * fed and copied to the device, and the steps of the one before are shown. The device waits for the
+ * host only from the end of a launch until the next is submitted, and where no step may follow
+ * before the caller has seen the last (sx_step_input.ends_launch). Both are allocated once, by
+ * sx_program_prepare_loop(). */
 #include <inttypes.h>
 #include <string.h>
 
@@ -13,24 +21,31 @@
 #include "graph/host.h"
 #include "runtime/program.h"
 
-enum { MOST_STEPS = 1024 };
+enum { MOST_STEPS = 1024, LAUNCHES = 2 };
 /* A launch transfers the whole superbatch, even if only a few rows are used; half a second of small
  * steps must justify the cost. */
 static const int64_t STAGED_BYTES = (int64_t)16 << 20, STAGED_BYTES_ASKED = (int64_t)1 << 30;
 static const double LAUNCH_SECONDS = 0.5;
 
-struct sx_launches {
-    sx_compiled *c;
+typedef struct sx_launch {
+    sx_compiled *c;     /* its buffers; of the second launch its own, of the first the program's */
     char **staged;      /* [n_inputs] */
-    size_t *input_rows; /* [n_inputs]: bytes of one step */
     char **rings;       /* [n_outputs] */
-    size_t *ring_rows;  /* [n_outputs] */
-    bool *ring_is_read; /* [n_outputs]: of the last launch */
-    int64_t ran;        /* steps run by the last launch */
-    int n_reads;        /* read after each launch: `ran` and the rings of the scalars */
+    bool *ring_is_read; /* [n_outputs] */
+    int64_t rows;       /* steps staged */
+    bool is_last;       /* the caller sees its steps before another is staged */
+    int64_t ran;        /* steps run */
+    int64_t row;        /* the step shown last */
+    int64_t submitted_ns, ended_ns;
+    int n_reads; /* read at its end: `ran` and the rings of the scalars */
     sx_device_buffer *read_from[SX_MAX_SCALARS + 1];
     void *read_into[SX_MAX_SCALARS + 1];
-    int64_t row;         /* the step shown last */
+} sx_launch;
+
+struct sx_launches {
+    sx_launch all[LAUNCHES];
+    size_t *input_rows;  /* [n_inputs]: bytes of one step */
+    size_t *ring_rows;   /* [n_outputs] */
     int64_t step_ns;     /* of the last launch; 0 = none yet */
     sx_compiled *failed; /* bound to the withheld step; NULL = none */
 };
@@ -58,18 +73,40 @@ static bool can_stack(const sx_program *p)
     return can;
 }
 
-static int64_t choose_steps(const sx_program *p, int64_t batch)
+/* Of one step's inputs and outputs. */
+static int64_t step_bytes(const sx_program *p, int64_t batch)
 {
-    int64_t wish = sx_session_get_options(p->session)->launch_steps, bytes = 1;
+    int64_t bytes = 1;
     for (int i = 0; i < p->n_inputs; i++) {
         bytes += (int64_t)bytes_at(sx_program_input_type(p, i), batch);
     }
     for (int i = 0; i < p->n_outputs; i++) {
         bytes += (int64_t)bytes_at(sx_program_output_type(p, i), batch);
     }
+    return bytes;
+}
+
+static int64_t choose_steps(const sx_program *p, int64_t batch)
+{
+    const int64_t wish = sx_session_get_options(p->session)->launch_steps,
+                  bytes = step_bytes(p, batch);
     int64_t steps = (wish > 0 ? STAGED_BYTES_ASKED : STAGED_BYTES) / bytes;
     steps = SX_MIN(steps, wish > 0 ? SX_MIN(wish, MOST_STEPS) : MOST_STEPS);
     return can_stack(p) && steps > 1 ? steps : 1;
+}
+
+static void free_launch(const sx_program *p, sx_launch *l, bool owns)
+{
+    for (int i = 0; l->staged != NULL && i < p->n_inputs; i++) {
+        sx_free_aligned(l->staged[i]);
+    }
+    for (int i = 0; l->rings != NULL && i < p->n_outputs; i++) {
+        sx_free_aligned(l->rings[i]);
+    }
+    sx_compiled_destroy(p, owns ? l->c : NULL);
+    sx_free(l->staged);
+    sx_free(l->rings);
+    sx_free(l->ring_is_read);
 }
 
 void sx_launches_destroy(sx_program *p)
@@ -78,20 +115,15 @@ void sx_launches_destroy(sx_program *p)
     if (l == NULL) {
         return;
     }
-    for (int i = 0; l->staged != NULL && i < p->n_inputs; i++) {
-        sx_free_aligned(l->staged[i]);
-    }
-    for (int i = 0; l->rings != NULL && i < p->n_outputs; i++) {
-        sx_free_aligned(l->rings[i]);
+    for (int k = 0; k < LAUNCHES; k++) {
+        free_launch(p, &l->all[k], k > 0);
     }
     sx_compiled_destroy(p, l->failed);
-    sx_free(l->staged);
     sx_free(l->input_rows);
-    sx_free(l->rings);
     sx_free(l->ring_rows);
-    sx_free(l->ring_is_read);
     sx_free(l);
     p->launches = NULL;
+    p->shown = NULL;
 }
 
 /* choose_steps() has bounded the product. */
@@ -103,33 +135,46 @@ static sx_status make_rows(const sx_type *symbolic, const sx_compiled *c, size_t
     return *out_rows != NULL ? SX_OK : sx_no_memory("for the step loop");
 }
 
-static void add_read(sx_launches *l, sx_device_buffer *from, void *into)
+static void add_read(sx_launch *l, sx_device_buffer *from, void *into)
 {
     l->read_from[l->n_reads] = from;
     l->read_into[l->n_reads++] = into;
 }
 
-static sx_status fill_launches(sx_program *p, sx_launches *l)
+static sx_status fill_launch(const sx_program *p, sx_launches *all, sx_launch *l)
 {
-    size_t n_inputs = (size_t)p->n_inputs + 1, n_outputs = (size_t)p->n_outputs + 1;
-    l->staged = sx_alloc(n_inputs, sizeof(*l->staged));
-    l->input_rows = sx_alloc(n_inputs, sizeof(*l->input_rows));
-    l->rings = sx_alloc(n_outputs, sizeof(*l->rings));
-    l->ring_rows = sx_alloc(n_outputs, sizeof(*l->ring_rows));
-    l->ring_is_read = sx_alloc(n_outputs, sizeof(*l->ring_is_read));
-    if (l->staged == NULL || l->input_rows == NULL || l->rings == NULL || l->ring_rows == NULL ||
-        l->ring_is_read == NULL) {
+    l->staged = sx_alloc((size_t)p->n_inputs + 1, sizeof(*l->staged));
+    l->rings = sx_alloc((size_t)p->n_outputs + 1, sizeof(*l->rings));
+    l->ring_is_read = sx_alloc((size_t)p->n_outputs + 1, sizeof(*l->ring_is_read));
+    if (l->staged == NULL || l->rings == NULL || l->ring_is_read == NULL) {
         return sx_no_memory("for the step loop");
     }
     for (int i = 0; i < p->n_inputs; i++) {
-        SX_TRY(make_rows(sx_program_input_type(p, i), l->c, &l->input_rows[i], &l->staged[i]));
+        SX_TRY(make_rows(sx_program_input_type(p, i), l->c, &all->input_rows[i], &l->staged[i]));
     }
     for (int i = 0; i < p->n_outputs; i++) {
-        SX_TRY(make_rows(sx_program_output_type(p, i), l->c, &l->ring_rows[i], &l->rings[i]));
+        SX_TRY(make_rows(sx_program_output_type(p, i), l->c, &all->ring_rows[i], &l->rings[i]));
     }
-    add_read(l, l->c->outputs[p->graph->n_results], &l->ran);
+    if (l->c->steps > 1) {
+        add_read(l, l->c->outputs[p->graph->n_results], &l->ran);
+    }
     for (int k = 0; k < p->n_scalars; k++) {
         add_read(l, l->c->outputs[p->outputs[p->scalars[k]]], l->rings[p->scalars[k]]);
+    }
+    return SX_OK;
+}
+
+static sx_status fill_launches(sx_program *p, sx_launches *l, sx_compiled *c)
+{
+    l->input_rows = sx_alloc((size_t)p->n_inputs + 1, sizeof(*l->input_rows));
+    l->ring_rows = sx_alloc((size_t)p->n_outputs + 1, sizeof(*l->ring_rows));
+    if (l->input_rows == NULL || l->ring_rows == NULL) {
+        return sx_no_memory("for the step loop");
+    }
+    l->all[0].c = c;
+    SX_TRY(sx_program_bind(p, c->executable, c->batch, c->steps, &l->all[1].c));
+    for (int k = 0; k < LAUNCHES; k++) {
+        SX_TRY(fill_launch(p, l, &l->all[k]));
     }
     return SX_OK;
 }
@@ -141,8 +186,7 @@ static sx_status make_launches(sx_program *p, sx_compiled *c)
     if (p->launches == NULL) {
         return sx_no_memory("for the step loop");
     }
-    p->launches->c = c;
-    sx_status status = fill_launches(p, p->launches);
+    sx_status status = fill_launches(p, p->launches, c);
     if (status != SX_OK) {
         sx_launches_destroy(p);
     }
@@ -173,7 +217,7 @@ sx_status sx_program_prepare_loop(sx_program *p, int64_t batch, int ok_output, i
     sx_compiled *c = NULL;
     SX_TRY(check_batch(p, batch));
     SX_TRY(sx_program_compiled(p, batch, steps, ok_output, &c));
-    if (steps > 1 && (p->launches == NULL || p->launches->c != c)) {
+    if (can_stack(p) && (p->launches == NULL || p->launches->all[0].c != c)) {
         SX_TRY(make_launches(p, c));
     }
     if (out_ns != NULL) {
@@ -190,40 +234,59 @@ sx_status sx_program_loop_info(sx_program *p, int64_t batch, int ok_output, sx_e
     return sx_executable_get_info(c->executable, out);
 }
 
+int64_t sx_program_ahead_bytes(const sx_program *p, int64_t batch)
+{
+    return can_stack(p) ? step_bytes(p, batch) * choose_steps(p, batch) * (LAUNCHES - 1) /
+                              sx_session_replicas(p->session)
+                        : 0;
+}
+
 int64_t sx_program_launch_steps(const sx_program *p)
 {
-    return p->launches != NULL ? p->launches->c->steps : 1;
+    return p->launches != NULL ? p->launches->all[0].c->steps : 1;
+}
+
+int64_t sx_program_launches(const sx_program *p)
+{
+    return p->launches != NULL ? LAUNCHES : 1;
 }
 
 sx_compiled *sx_launches_compiled(const sx_program *p, int64_t batch)
 {
-    bool prepared = p->launches != NULL && p->launches->c->batch == batch;
-    return prepared ? p->launches->c : NULL;
+    bool prepared = p->launches != NULL && p->launches->all[0].c->batch == batch;
+    return prepared ? p->launches->all[0].c : NULL;
 }
 
-/* ---- One turn: collect, launch, replay ---- */
+/* ---- Feeding ---- */
 
 typedef struct turn {
     sx_program *p;
     const sx_loop_args *args;
     sx_step_scalars scalars;
     int64_t began_ns;    /* start of the steps shown next: the end of the previous ones */
-    int64_t rows;        /* staged for a launch */
+    int64_t fed;         /* steps */
     sx_step_input input; /* the last input from feed */
-    bool is_alone;       /* it is not staged but runs on its own, after the launch */
-    bool is_over;        /* this is the last turn */
+    bool is_alone;       /* it is not staged but runs on its own, after the launches */
+    bool is_over;        /* nothing is fed any more */
     sx_status feed_error;
 } turn;
+
+/* The next input; false if there is none. */
+static bool feed(turn *t)
+{
+    t->input = (sx_step_input){.inputs = t->p->fed};
+    t->feed_error = t->args->feed(t->args->user, &t->input);
+    t->is_over = t->feed_error != SX_OK;
+    t->fed += !t->is_over;
+    return !t->is_over;
+}
 
 /* The length of a launch. */
 static int64_t launch_steps(const sx_program *p, int64_t left)
 {
     const sx_session_options *o = sx_session_get_options(p->session);
     const sx_launches *l = p->launches;
-    if (l == NULL) {
-        return 1;
-    }
-    int64_t most = SX_MIN(l->c->steps, left);
+    int64_t most = SX_MIN(l->all[0].c->steps, left);
     if (o->launch_steps > 0) {
         return most;
     }
@@ -232,37 +295,36 @@ static int64_t launch_steps(const sx_program *p, int64_t left)
     return steps < 1 ? 1 : steps > (double)most ? most : (int64_t)steps;
 }
 
-static void stage(turn *t)
+/* Feeds a launch, and starts to copy it to the device. */
+static sx_status stage(turn *t, sx_launch *l)
 {
-    const sx_launches *l = t->p->launches;
-    for (int i = 0; i < t->p->n_inputs; i++) {
-        memcpy(l->staged[i] + (size_t)t->rows * l->input_rows[i], t->input.inputs[i],
-               l->input_rows[i]);
+    const sx_program *p = t->p;
+    const sx_launches *all = p->launches;
+    const int64_t most = launch_steps(p, t->args->steps - t->fed);
+    l->rows = 0;
+    l->is_last = false;
+    while (l->rows < most && !l->is_last && feed(t)) {
+        if (t->input.batch != l->c->batch) {
+            t->is_alone = l->is_last = true;
+            break;
+        }
+        for (int i = 0; i < p->n_inputs; i++) {
+            memcpy(l->staged[i] + (size_t)l->rows * all->input_rows[i], t->input.inputs[i],
+                   all->input_rows[i]);
+        }
+        l->rows++;
+        l->is_last = t->input.ends_launch;
     }
-    t->rows++;
+    l->is_last = l->is_last || t->is_over || t->fed >= t->args->steps;
+    for (int i = 0; i < p->n_inputs && l->rows > 0; i++) {
+        SX_TRY(sx_device_buffer_write(l->c->args[p->inputs[i]], l->staged[i], true));
+    }
+    return l->rows > 0 && l->c->steps > 1
+               ? sx_device_buffer_write(l->c->args[p->graph->n_args], &l->rows, false)
+               : SX_OK;
 }
 
-static void collect(turn *t, int64_t left)
-{
-    const int64_t most = launch_steps(t->p, left);
-    const sx_launches *l = t->p->launches;
-    t->rows = 0;
-    t->is_alone = false;
-    while (t->rows < most && !t->is_alone && !t->is_over) {
-        t->input = (sx_step_input){.inputs = t->p->fed};
-        t->feed_error = t->args->feed(t->args->user, &t->input);
-        if (t->feed_error != SX_OK) {
-            t->is_over = true;
-        } else if (l == NULL || t->input.batch != l->c->batch) {
-            t->is_alone = true;
-        } else {
-            stage(t);
-            if (t->input.ends_launch) {
-                return;
-            }
-        }
-    }
-}
+/* ---- Showing ---- */
 
 static sx_status withheld(int64_t step)
 {
@@ -276,6 +338,15 @@ static void load_scalar(turn *t, int k, const void *element)
 {
     const sx_type *type = sx_program_output_type(t->p, t->p->scalars[k]);
     t->scalars.values[k] = sx_host_load_element(type->dtype, element);
+}
+
+/* The scalars of a launch's step. */
+static void load_row(turn *t, const sx_launch *l, int64_t row)
+{
+    for (int k = 0; k < t->p->n_scalars; k++) {
+        int output = t->p->scalars[k];
+        load_scalar(t, k, l->rings[output] + (size_t)row * t->p->launches->ring_rows[output]);
+    }
 }
 
 static bool is_withheld(const turn *t)
@@ -303,6 +374,9 @@ static void show(turn *t, int64_t batch, int64_t ended_ns, int64_t *done)
 static sx_status run_alone(turn *t, int64_t *done)
 {
     sx_program *p = t->p;
+    if (t->args->failed_steps != NULL) {
+        *t->args->failed_steps = 1;
+    }
     SX_TRY(sx_program_run(p, t->input.batch, t->input.inputs));
     for (int k = 0; k < p->n_scalars; k++) {
         uint64_t element = 0;
@@ -317,107 +391,144 @@ static sx_status run_alone(turn *t, int64_t *done)
     return SX_OK;
 }
 
-/* ---- A launch ---- */
-
-static sx_status read_ring(sx_program *p, int output)
-{
-    sx_launches *l = p->launches;
-    if (!l->ring_is_read[output]) {
-        SX_TRY(sx_device_buffer_read(l->c->outputs[p->outputs[output]], l->rings[output]));
-        l->ring_is_read[output] = true;
-    }
-    return SX_OK;
-}
-
 sx_status sx_launches_read(sx_program *p, int i, void *data, bool *out_done)
 {
-    sx_launches *l = p->launches;
-    *out_done = l != NULL && p->last == l->c;
-    if (*out_done) {
-        SX_TRY(read_ring(p, i));
-        memcpy(data, l->rings[i] + (size_t)l->row * l->ring_rows[i], l->ring_rows[i]);
+    sx_launch *l = p->shown;
+    *out_done = l != NULL;
+    if (l == NULL) {
+        return SX_OK;
     }
+    if (!l->ring_is_read[i]) {
+        SX_TRY(sx_device_buffer_read(l->c->outputs[p->outputs[i]], l->rings[i]));
+        l->ring_is_read[i] = true;
+    }
+    const size_t row = p->launches->ring_rows[i];
+    memcpy(data, l->rings[i] + (size_t)l->row * row, row);
     return SX_OK;
 }
 
-static sx_status execute(turn *t)
+/* ---- Launches ---- */
+
+static sx_status submit(const turn *t, sx_launch *l)
 {
-    sx_program *p = t->p;
-    sx_launches *l = p->launches;
-    int64_t start = sx_now_ns();
-    for (int i = 0; i < p->n_inputs; i++) {
-        SX_TRY(sx_device_buffer_write(l->c->args[p->inputs[i]], l->staged[i], true));
-    }
-    SX_TRY(sx_device_buffer_write(l->c->args[p->graph->n_args], &t->rows, false));
-    p->last = l->c;
-    memset(l->ring_is_read, 0, (size_t)p->n_outputs * sizeof(*l->ring_is_read));
-    SX_TRY(sx_run_execute(l->c->run, l->c->args, l->c->outputs));
+    memset(l->ring_is_read, 0, (size_t)t->p->n_outputs * sizeof(*l->ring_is_read));
+    l->ran = l->rows;
+    l->submitted_ns = sx_now_ns();
+    return sx_run_submit(l->c->run, l->c->args, l->c->outputs);
+}
+
+/* Waits for a launch, and reads its scalars. */
+static sx_status await(turn *t, sx_launch *l)
+{
+    sx_launches *all = t->p->launches;
+    SX_TRY(sx_run_await(l->c->run, SX_NO_DEADLINE));
     SX_TRY(sx_device_buffers_read(l->n_reads, l->read_from, l->read_into));
-    for (int k = 0; k < p->n_scalars; k++) {
-        l->ring_is_read[p->scalars[k]] = true;
+    l->ended_ns = sx_now_ns();
+    for (int k = 0; k < t->p->n_scalars; k++) {
+        l->ring_is_read[t->p->scalars[k]] = true;
     }
-    l->step_ns = (sx_now_ns() - start) / t->rows + 1;
+    if (l->ran < 1 || l->ran > l->rows) {
+        return sx_error(SX_INTERNAL,
+                        "the device reported that it ran %" PRId64 " of %" PRId64 " steps", l->ran,
+                        l->rows);
+    }
+    all->step_ns = (l->ended_ns - l->submitted_ns) / l->rows + 1;
     return SX_OK;
+}
+
+/* Whether all steps of a launch were run, and their updates applied. */
+static bool is_whole(turn *t, const sx_launch *l)
+{
+    load_row(t, l, l->ran - 1);
+    return l->ran == l->rows && !is_withheld(t);
 }
 
 /* Binds the inputs of the withheld step instead of the superbatch. */
-static sx_status bind_failed(turn *t, int64_t row)
+static sx_status bind_failed(turn *t, const sx_launch *l, int64_t row)
 {
     sx_program *p = t->p;
-    sx_launches *l = p->launches;
+    sx_launches *all = p->launches;
     for (int i = 0; i < p->n_inputs; i++) {
-        p->fed[i] = l->staged[i] + (size_t)row * l->input_rows[i];
+        p->fed[i] = l->staged[i] + (size_t)row * all->input_rows[i];
     }
-    sx_compiled_destroy(p, l->failed);
-    l->failed = NULL;
-    SX_TRY(sx_program_bind_step(p, l->c->batch, p->fed, &l->failed));
-    p->last = l->failed;
+    sx_compiled_destroy(p, all->failed);
+    all->failed = NULL;
+    p->shown = NULL;
+    SX_TRY(sx_program_bind_step(p, l->c->batch, p->fed, &all->failed));
+    p->last = all->failed;
     return withheld(t->scalars.step + 1);
 }
 
-static sx_status replay(turn *t, int64_t *done)
+static sx_status replay(turn *t, sx_launch *l, int64_t *done)
 {
-    sx_program *p = t->p;
-    sx_launches *l = p->launches;
-    int64_t began = t->began_ns, ended = sx_now_ns(), ran = l->ran;
-    t->began_ns = ended;
+    const int64_t began = t->began_ns, ran = l->ran;
+    t->began_ns = l->ended_ns;
+    t->p->shown = l;
     for (l->row = 0; l->row < ran; l->row++) {
-        for (int k = 0; k < p->n_scalars; k++) {
-            int output = p->scalars[k];
-            load_scalar(t, k, l->rings[output] + (size_t)l->row * l->ring_rows[output]);
-        }
+        load_row(t, l, l->row);
         if (is_withheld(t)) {
-            return bind_failed(t, l->row);
+            return bind_failed(t, l, l->row);
         }
-        show(t, l->c->batch, began + (ended - began) / ran * (l->row + 1), done);
+        show(t, l->c->batch, began + (l->ended_ns - began) / ran * (l->row + 1), done);
     }
     l->row = ran - 1;
-    return SX_OK;
-}
-
-static sx_status launch(turn *t, int64_t *done)
-{
-    SX_TRY(execute(t));
-    int64_t ran = t->p->launches->ran;
-    if (ran < 1 || ran > t->rows) {
-        return sx_error(SX_INTERNAL,
-                        "the device reported that it ran %" PRId64 " of %" PRId64 " steps", ran,
-                        t->rows);
-    }
-    SX_TRY(replay(t, done));
-    return ran == t->rows
+    return ran == l->rows
                ? SX_OK
                : sx_error(SX_INTERNAL,
                           "the device left its loop after %" PRId64 " of %" PRId64 " steps", ran,
-                          t->rows);
+                          l->rows);
+}
+
+/* Says how many steps an error is of. */
+static sx_status of_launch(const turn *t, const sx_launch *l, sx_status status)
+{
+    if (status != SX_OK && t->args->failed_steps != NULL) {
+        *t->args->failed_steps = l->rows;
+    }
+    return status;
+}
+
+/* Runs launches until no other may be staged before the caller has seen all steps. */
+static sx_status run_launches(turn *t, int64_t *done)
+{
+    sx_launch *all = t->p->launches->all, *now = &all[0];
+    SX_TRY(of_launch(t, now, stage(t, now)));
+    SX_TRY(now->rows > 0 ? of_launch(t, now, submit(t, now)) : SX_OK);
+    for (bool running = now->rows > 0; running;) {
+        sx_launch *next = &all[now == all];
+        sx_status staged = SX_OK, status;
+        next->rows = 0;
+        if (!now->is_last && !t->is_over) {
+            staged = of_launch(t, next, stage(t, next));
+        }
+        status = of_launch(t, now, await(t, now));
+        running = status == SX_OK && staged == SX_OK && next->rows > 0 && is_whole(t, now);
+        if (running) {
+            staged = of_launch(t, next, submit(t, next));
+            running = staged == SX_OK;
+        }
+        if (status == SX_OK) {
+            status = replay(t, now, done);
+        }
+        if (status != SX_OK) {
+            sx_status_free(staged);
+            return status;
+        }
+        SX_TRY(staged);
+        now = next;
+    }
+    return SX_OK;
 }
 
 /* Runs the inputs fed so far; then the status of feed() is returned. */
-static sx_status finish_turn(turn *t, int64_t *done)
+static sx_status run_turn(turn *t, int64_t *done)
 {
     sx_status status = SX_OK;
-    if (t->rows > 0) {
-        status = launch(t, done);
+    t->is_alone = false;
+    if (t->p->launches != NULL) {
+        status = run_launches(t, done);
+    } else { /* one step, in the memory of the caller */
+        t->is_alone = feed(t);
     }
     if (status == SX_OK && t->is_alone) {
         status = run_alone(t, done);
@@ -435,8 +546,7 @@ sx_status sx_program_loop(sx_program *p, const sx_loop_args *args, int64_t *out_
     *out_done = 0;
     SX_TRY(sx_session_read_step(p->session, &t.scalars.step));
     while (*out_done < args->steps && !t.is_over) {
-        collect(&t, args->steps - *out_done);
-        SX_TRY(finish_turn(&t, out_done));
+        SX_TRY(run_turn(&t, out_done));
     }
     return SX_OK;
 }

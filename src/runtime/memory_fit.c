@@ -18,10 +18,10 @@ int64_t sx_batch_within(int64_t batch_a, int64_t bytes_a, int64_t batch_b, int64
 }
 
 /* Bytes of one device. */
-static int64_t bytes_of(const sx_executable_info *info)
+static int64_t bytes_of(const sx_executable_info *info, const sx_program *program, int64_t batch)
 {
     return info->argument_bytes + info->output_bytes - info->alias_bytes + info->temporary_bytes +
-           info->code_bytes;
+           info->code_bytes + sx_program_ahead_bytes(program, batch);
 }
 
 /* Of one replica; 0 = unknown. A backend that splits the batch into shards itself does not report
@@ -50,7 +50,9 @@ int64_t sx_program_suggest_batch(sx_session *session, sx_program *program, int64
     }
     bool known = status == SX_OK && limit > 0;
     sx_status_free(status);
-    return known ? sx_batch_within(half, bytes_of(&a), quarter, bytes_of(&b), limit, replicas) : 0;
+    return known ? sx_batch_within(half, bytes_of(&a, program, half), quarter,
+                                   bytes_of(&b, program, quarter), limit, replicas)
+                 : 0;
 }
 
 /* The memory that a batch needs on a device, and that the device has; 0 = unknown. */
@@ -62,7 +64,7 @@ static sx_status measure(sx_session *s, sx_program *program, int64_t batch, need
 {
     sx_executable_info info;
     SX_TRY(sx_program_info(program, batch, &info));
-    *out = (need){.bytes = bytes_of(&info)};
+    *out = (need){.bytes = bytes_of(&info, program, batch)};
     return limit_of(s, &info, &out->limit);
 }
 

@@ -355,6 +355,7 @@ sx_status sx_program_run(sx_program *p, int64_t batch, const void *const *inputs
         SX_TRY(sx_device_buffer_write(c->args[p->inputs[i]], inputs[i], true));
     }
     p->last = c;
+    p->shown = NULL;
     return sx_run_execute(c->run, c->args, c->outputs);
 }
 

@@ -29,10 +29,12 @@ struct sx_program {
     int *outputs;          /* [n_outputs]: results that are not assignments */
     int *scalars;          /* [n_scalars]: indices into outputs */
     int n_inputs, n_outputs, n_scalars;
-    const void **fed;          /* [n_inputs] of the loop */
-    sx_compiled *compiled;     /* newest first */
-    sx_compiled *last;         /* of the last run, or of the step to replay; NULL before */
-    sx_launches *launches;     /* NULL = one step at a time */
+    const void **fed;      /* [n_inputs] of the loop */
+    sx_compiled *compiled; /* newest first */
+    sx_compiled *last;     /* of the last run, or of the step to replay; NULL before */
+    sx_launches *launches; /* NULL = one step at a time */
+    struct sx_launch
+        *shown; /* the launch whose step the loop shows; NULL: `last` has the outputs */
     _Atomic(sx_slots *) slots; /* of a program shared by threads: newest first */
     const sx_digest *digest;   /* sx_program_set_digest(); NULL = unknown */
     struct sx_program *next;

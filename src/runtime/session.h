@@ -107,8 +107,14 @@ SX_MUST_USE sx_status sx_program_prepare_loop(sx_program *program, int64_t batch
                                               int64_t *out_ns);
 /* The maximum steps of one launch; 1 without this preparation. Depends only on the session's
  * options and the program's types (so that a restart computes the same bits): at most 1024, and at
- * most 16 MiB of staged batches and outputs (1 GiB if launch_steps is set). */
+ * most 16 MiB of staged batches and outputs (1 GiB if launch_steps is set), but one step of any
+ * size. */
 int64_t sx_program_launch_steps(const sx_program *program);
+/* Bytes on each device of the launches that are fed ahead, beside what the executable itself needs.
+ */
+int64_t sx_program_ahead_bytes(const sx_program *program, int64_t batch);
+/* How many launches' steps may have been fed and not shown yet. */
+int64_t sx_program_launches(const sx_program *program);
 
 /* The inputs that the caller feeds, in graph order, without the session's own (the seed): their
  * names and symbolic types. The same for outputs. */
@@ -168,16 +174,18 @@ SX_MUST_USE sx_status sx_program_profile(sx_program *program, int64_t batch,
 
 /* ---- The step loop ----
  *
- *   collect   feed, feed, feed …      into one staged superbatch, until the launch is full or ends
+ *   stage     feed, feed, feed …      into a superbatch, until the launch is full or ends; it is
+ *                                     copied to the device, while the launch before computes
  *   launch    one execution           the device runs the steps, and stops after a bad one
- *   replay    step, step, step …      the rings' rows, in order
+ *   replay    step, step, step …      the rings' rows, in order, while the next launch computes
  *
- * A launch is one step if the device cannot loop or the program was not prepared for it. A batch of
- * another size ends a launch and runs on its own. Everything that was fed is run: if `step` returns
- * true in the middle of a launch, the steps after it are already done; they are reported as well,
+ * A device that cannot loop, or a program that was not prepared for it, runs one step after
+ * another. A batch of another size ends a launch and runs on its own. Everything that was fed is
+ * run, but for what was fed after a step that was withheld or failed: if `step` returns true, the
+ * steps of its launch, and of the one that is being computed, are done; they are reported as well,
  * and then the loop ends. So callers end a launch themselves (`ends_launch`) if no step may follow,
- * as at the end of an epoch; a stop by a clock or a signal takes effect after the launch (half a
- * second by default). */
+ * as at the end of an epoch: nothing is fed then before its last step has been reported. A stop by
+ * a clock or a signal takes effect after the launches (half a second by default). */
 
 /* The scalars of one step, as doubles, in the order of the program's scalar outputs. */
 enum { SX_MAX_SCALARS = 24 };
@@ -193,7 +201,7 @@ typedef struct sx_step_input {
     int64_t batch;
     const void *
         *inputs;      /* [inputs], in the program's order; borrowed until the next call of feed */
-    bool ends_launch; /* no step after this one in the same launch */
+    bool ends_launch; /* nothing is fed before `step` has been called for this one */
 } sx_step_input;
 
 /* Provides the next batch: fills batch, inputs[…], ends_launch. */
@@ -208,6 +216,7 @@ typedef struct sx_loop_args {
         *feed; /* OUT_OF_RANGE ends the loop without error, after running what was fed before */
     sx_step_fn *step; /* may be NULL */
     void *user;
+    int64_t *failed_steps; /* may be NULL: of how many steps the error of the device is */
     int ok_output; /* index of the output "ok" (bool scalar): false = a non-finite update was
                       withheld, and the loop ends with ABORTED; −1 = none */
 } sx_loop_args;

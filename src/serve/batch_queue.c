@@ -92,14 +92,15 @@ static bool is_past(const sx_batch_call *call, int64_t now_ns)
     return sx_cancel_requested(call->cancel) || now_ns >= deadline_of(call);
 }
 
-/* Whether not even a run of this call alone would end in time. What a run takes is a guess: it is
- * lowered each time, so that a wrong one is tried again. */
-static bool is_hopeless(sx_batch_queue *queue, const sx_batch_call *call, int64_t now_ns)
+/* Whether not even a run of this call alone would end in time. What a run takes is a guess; while
+ * others wait that have more time, a call needs half as much again, or else a server that is
+ * overloaded would always begin the one that is just too late. */
+static bool is_hopeless(const sx_batch_queue *queue, const sx_batch_call *call, int64_t now_ns)
 {
-    int64_t *run_ns = &queue->run_ns[size_index(&queue->rules, call->rows)];
-    const bool hopeless = deadline_of(call) != INT64_MAX && deadline_of(call) - now_ns < *run_ns;
-    *run_ns -= hopeless ? *run_ns / 8 : 0;
-    return hopeless;
+    const int64_t run_ns = queue->run_ns[size_index(&queue->rules, call->rows)];
+    const int64_t left_ns = deadline_of(call) - now_ns;
+    return deadline_of(call) != INT64_MAX &&
+           left_ns < (call->next != NULL ? run_ns + run_ns / 2 : run_ns);
 }
 
 static size_t batch_of_tfs(const sx_batch_queue *queue);
@@ -108,6 +109,7 @@ sx_batch_call *sx_batch_queue_drop(sx_batch_queue *queue, int64_t now_ns)
 {
     sx_batch_call *dropped = NULL, **last = &dropped, *before = NULL;
     size_t of_batch = queue->calls;
+    int64_t *wrong_ns = NULL;                  /* what a hopeless call would take, perhaps */
     if (queue->rules.policy == SX_BATCH_TFS) { /* the first batch, or none */
         of_batch = batch_of_tfs(queue);
         const sx_batch_call *call = queue->first;
@@ -116,14 +118,20 @@ sx_batch_call *sx_batch_queue_drop(sx_batch_queue *queue, int64_t now_ns)
         }
     }
     for (sx_batch_call **at = &queue->first; *at != NULL && of_batch > 0; of_batch--) {
-        if (is_past(*at, now_ns) ||
-            (queue->rules.policy == SX_BATCH_CONSERVE && is_hopeless(queue, *at, now_ns))) {
+        const bool past = is_past(*at, now_ns);
+        if (past || (queue->rules.policy == SX_BATCH_CONSERVE && is_hopeless(queue, *at, now_ns))) {
+            if (!past) {
+                wrong_ns = &queue->run_ns[size_index(&queue->rules, (*at)->rows)];
+            }
             *last = unlink_call(queue, at, before);
             last = &(*last)->next;
         } else {
             before = *at;
             at = &(*at)->next;
         }
+    }
+    if (wrong_ns != NULL && queue->calls == 0) { /* a guess that nothing passes is tried again */
+        *wrong_ns -= *wrong_ns / 8;
     }
     return dropped;
 }

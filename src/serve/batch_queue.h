@@ -3,8 +3,9 @@
  *
  * SX_BATCH_CONSERVE: whoever can run takes what waits, at once. The call with the earliest deadline
  * is first; one without a deadline counts as due after 30 s. A call whose client is gone, whose
- * deadline has passed, or that would take longer than what is left of it, is dropped. If the calls
- * do not fill an allowed size to three quarters, the next smaller size runs, full.
+ * deadline has passed, or that would take longer than what is left of it, is dropped (while others
+ * wait, one that might not make it, too). If the calls do not fill an allowed size to three
+ * quarters, the next smaller size runs, full.
  *
  * SX_BATCH_TFS: TensorFlow Serving's policy, as a yardstick. Calls in the order of arrival; a batch
  * runs when the next call does not fit, or when its first call has waited for the timeout; it is

@@ -55,12 +55,17 @@ typedef enum sx_float_format {
     SX_FLOAT_TFS, /* TensorFlow Serving's bytes: %.6g if that reads back, else 9 or 17 digits */
 } sx_float_format;
 
+/* Of the response: "outputs"; "predictions", each the value of the one output, or an object of
+ * several; "predictions", each an object. */
+typedef enum sx_predict_form { SX_COLUMNS, SX_ROWS, SX_NAMED_ROWS } sx_predict_form;
+
 /* Appends the response to `out`. `cancel` (may be NULL) is checked periodically. INVALID_ARGUMENT
  * if the row form is impossible: an output without dimensions, or outputs that differ in dimension
  * 0; UNIMPLEMENTED for dtypes without JSON form; CANCELLED. */
 SX_MUST_USE sx_status sx_predict_print(const sx_serve_signature *signature,
-                                       const sx_tensor *outputs, bool row, sx_float_format format,
-                                       const sx_cancel *cancel, sx_buf *out);
+                                       const sx_tensor *outputs, sx_predict_form form,
+                                       sx_float_format format, const sx_cancel *cancel,
+                                       sx_buf *out);
 
 /* Appends the elements of a tensor of numbers or booleans as one flat list. Errors: as
  * sx_predict_print. */

@@ -300,7 +300,7 @@ static void print_rows(const struct printer *printer, size_t rows, sx_buf *out)
     }
 }
 
-/* "predictions" of several outputs: an object for each row. */
+/* "predictions" with names: an object for each row. */
 static void print_row_objects(const sx_serve_signature *signature, const struct printer *printers,
                               size_t rows, sx_buf *out)
 {
@@ -340,9 +340,11 @@ static void print_columns(const sx_serve_signature *signature, const struct prin
 
 enum { MAX_OUTPUTS = 256 };
 
-sx_status sx_predict_print(const sx_serve_signature *signature, const sx_tensor *outputs, bool row,
-                           sx_float_format format, const sx_cancel *cancel, sx_buf *out)
+sx_status sx_predict_print(const sx_serve_signature *signature, const sx_tensor *outputs,
+                           sx_predict_form form, sx_float_format format, const sx_cancel *cancel,
+                           sx_buf *out)
 {
+    const bool row = form != SX_COLUMNS;
     struct printer printers[MAX_OUTPUTS];
     size_t rows = 0;
     if (signature->output_count == 0 || signature->output_count > MAX_OUTPUTS) {
@@ -359,7 +361,7 @@ sx_status sx_predict_print(const sx_serve_signature *signature, const sx_tensor 
     sx_buf_puts(out, row ? "{\n    \"predictions\": [" : "{\n    \"outputs\": ");
     if (!row) {
         print_columns(signature, printers, out);
-    } else if (signature->output_count == 1) {
+    } else if (signature->output_count == 1 && form == SX_ROWS) {
         print_rows(&printers[0], rows, out);
     } else {
         print_row_objects(signature, printers, rows, out);

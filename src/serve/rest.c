@@ -12,6 +12,7 @@
 #include "io/compress.h"
 #include "serve/inference_json.h"
 #include "serve/kserve_rest.h"
+#include "serve/managed_rest.h"
 #include "serve/metrics.h"
 #include "serve/rest_bodies.h"
 #include "serve/rest_call.h"
@@ -121,7 +122,26 @@ static void respond_message(const sx_rest *rest, sx_http_exchange *exchange, int
 
 void sx_rest_respond_error(const sx_rest *rest, sx_http_exchange *exchange, sx_status status)
 {
+    sx_http_text path = sx_http_request_head(exchange)->path;
+    if (sx_http_text_take_nocase(&path, "/v1/projects/")) {
+        sx_rest_respond_google_error(rest, exchange, 0, status);
+        return;
+    }
     respond_message(rest, exchange, http_status(sx_status_code(status)), sx_status_message(status));
+    sx_status_free(status);
+}
+
+void sx_rest_respond_google_error(const sx_rest *rest, sx_http_exchange *exchange, int code,
+                                  sx_status status)
+{
+    const char *message = sx_status_message(status);
+    sx_buf body;
+    code = code != 0 ? code : http_status(sx_status_code(status));
+    sx_buf_init(&body, 64 * 1024);
+    sx_buf_printf(&body, "{\"error\": {\"code\": %d, \"message\": ", code);
+    sx_json_print_string(&body, message, strlen(message));
+    sx_buf_printf(&body, ", \"status\": \"%s\"}}\n", sx_code_name(sx_status_code(status)));
+    sx_rest_respond(rest, exchange, code, json_type, &body);
     sx_status_free(status);
 }
 
@@ -168,7 +188,7 @@ static sx_status predict(sx_rest_call *call, sx_bytes body, sx_predict_slots *sl
         sx_served_signatures(call->call.servable, &signature_count);
     SX_TRY(sx_predict_parse(body, signatures, signature_count, arena, slots, &request));
     SX_TRY(sx_rest_call_run(call, request.signature, request.inputs, arena, &outputs));
-    return sx_predict_print(request.signature, outputs, request.row,
+    return sx_predict_print(request.signature, outputs, request.row ? SX_ROWS : SX_COLUMNS,
                             call->rest->config.float_format,
                             sx_http_request_cancel(call->call.exchange), out);
 }
@@ -213,6 +233,21 @@ sx_status sx_rest_call_run(sx_rest_call *call, const sx_serve_signature *signatu
 sx_float_format sx_rest_float_format(const sx_rest *rest)
 {
     return rest->config.float_format;
+}
+
+sx_calls *sx_rest_calls(const sx_rest *rest)
+{
+    return rest->config.calls;
+}
+
+sx_managed *sx_rest_managed(const sx_rest *rest)
+{
+    return rest->config.managed;
+}
+
+bool sx_rest_is_secure(const sx_rest *rest)
+{
+    return rest->config.secure;
 }
 
 sx_manager *sx_rest_manager(const sx_rest *rest)
@@ -567,6 +602,18 @@ void sx_rest_handle(void *user, sx_http_exchange *exchange)
         [SX_ROUTE_V2_MODEL_READY] = sx_kserve_rest_ready,
         [SX_ROUTE_V2_INFER] = sx_kserve_rest_infer,
         [SX_ROUTE_V2_INDEX] = sx_kserve_rest_index,
+        [SX_ROUTE_ML_DISCOVERY] = sx_managed_rest_handle,
+        [SX_ROUTE_ML_PREDICT] = sx_managed_rest_predict,
+        [SX_ROUTE_ML_MODELS] = sx_managed_rest_handle,
+        [SX_ROUTE_ML_MODEL] = sx_managed_rest_handle,
+        [SX_ROUTE_ML_VERSIONS] = sx_managed_rest_handle,
+        [SX_ROUTE_ML_VERSION] = sx_managed_rest_handle,
+        [SX_ROUTE_ML_OPERATION] = sx_managed_rest_handle,
+        [SX_ROUTE_ML_CREATE_MODEL] = sx_managed_rest_handle,
+        [SX_ROUTE_ML_DELETE_MODEL] = sx_managed_rest_handle,
+        [SX_ROUTE_ML_CREATE_VERSION] = sx_managed_rest_handle,
+        [SX_ROUTE_ML_DELETE_VERSION] = sx_managed_rest_handle,
+        [SX_ROUTE_ML_SET_DEFAULT] = sx_managed_rest_handle,
     };
     sx_rest *rest = user;
     sx_route route;

@@ -15,14 +15,17 @@
 
 #include "net/http_server.h"
 #include "serve/call.h"
+#include "serve/managed.h"
 #include "serve/predict_json.h"
 
 typedef struct sx_rest sx_rest;
 
 /* A zero takes the default in the comment. */
 typedef struct sx_rest_config {
-    sx_calls *calls; /* required; borrowed until destroy */
-    int loops;       /* of the HTTP server; 1 */
+    sx_calls *calls;     /* required; borrowed until destroy */
+    sx_managed *managed; /* models that clients create; likewise; NULL = none */
+    bool secure;         /* the address of REST has TLS */
+    int loops;           /* of the HTTP server; 1 */
     bool cors;
     bool identities;          /* requests need one: pages of other origins may send theirs */
     const char *metrics_path; /* NULL = none */

@@ -37,12 +37,19 @@ SX_MUST_USE sx_status sx_rest_call_run(sx_rest_call *call, const sx_serve_signat
                                        sx_tensor **out_outputs);
 
 sx_manager *sx_rest_manager(const sx_rest *rest);
+sx_managed *sx_rest_managed(const sx_rest *rest); /* NULL = none */
+sx_calls *sx_rest_calls(const sx_rest *rest);
+bool sx_rest_is_secure(const sx_rest *rest);
 sx_float_format sx_rest_float_format(const sx_rest *rest);
 
 /* Sends `body` and empties it. */
 void sx_rest_respond(const sx_rest *rest, sx_http_exchange *exchange, int http_status,
                      const char *content_type, sx_buf *body);
-/* Takes the status. */
+/* Takes the status. Answers {"error": "..."}; to managed prediction as the next function does. */
 void sx_rest_respond_error(const sx_rest *rest, sx_http_exchange *exchange, sx_status status);
+/* The same as {"error": {"code": 404, "message": "...", "status": "NOT_FOUND"}}. `http_status`: 0 =
+ * derived from its code. */
+void sx_rest_respond_google_error(const sx_rest *rest, sx_http_exchange *exchange, int http_status,
+                                  sx_status status);
 
 #endif

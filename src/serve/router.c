@@ -107,7 +107,82 @@ static const struct {
     {"/v2", "GET", SX_ROUTE_V2_SERVER},
     {"/v2/", "GET", SX_ROUTE_V2_SERVER},
     {"/v2/repository/index", "POST", SX_ROUTE_V2_INDEX},
+    {"/discovery/v1/apis/ml/v1/rest", "GET", SX_ROUTE_ML_DISCOVERY},
 };
+
+/* Behind /v1/projects/P/models, of the collection, of a model, of its versions, of a version. */
+enum { ML_MODELS, ML_MODEL, ML_VERSIONS, ML_VERSION };
+static const struct {
+    int level;
+    const char *suffix, *method;
+    sx_route_kind kind;
+} ml_routes[] = {
+    {ML_MODELS, "", "GET", SX_ROUTE_ML_MODELS},
+    {ML_MODELS, "", "POST", SX_ROUTE_ML_CREATE_MODEL},
+    {ML_MODEL, "", "GET", SX_ROUTE_ML_MODEL},
+    {ML_MODEL, "", "DELETE", SX_ROUTE_ML_DELETE_MODEL},
+    {ML_MODEL, ":predict", "POST", SX_ROUTE_ML_PREDICT},
+    {ML_VERSIONS, "", "GET", SX_ROUTE_ML_VERSIONS},
+    {ML_VERSIONS, "", "POST", SX_ROUTE_ML_CREATE_VERSION},
+    {ML_VERSION, "", "GET", SX_ROUTE_ML_VERSION},
+    {ML_VERSION, "", "DELETE", SX_ROUTE_ML_DELETE_VERSION},
+    {ML_VERSION, ":predict", "POST", SX_ROUTE_ML_PREDICT},
+    {ML_VERSION, ":setDefault", "POST", SX_ROUTE_ML_SET_DEFAULT},
+};
+
+/* v12 is version 12; other names are labels. */
+static bool parse_ml_version(sx_http_text text, sx_route *route)
+{
+    sx_http_text digits = text;
+    (void)sx_http_text_take_nocase(&digits, "v");
+    return parse_version(digits, &route->version) || decode(text, route->label);
+}
+
+/* What follows /v1/projects/. */
+static sx_route_kind parse_ml_path(sx_http_text method, sx_http_text rest, sx_route *route)
+{
+    int level = ML_MODELS;
+    if (!decode(take_segment(&rest), route->project)) {
+        return SX_ROUTE_MALFORMED;
+    }
+    if (sx_http_text_take_nocase(&rest, "/operations/")) {
+        return decode(take_segment(&rest), route->label) && rest.size == 0 &&
+                       sx_http_text_is(method, "GET")
+                   ? SX_ROUTE_ML_OPERATION
+                   : SX_ROUTE_MALFORMED;
+    }
+    if (!sx_http_text_take_nocase(&rest, "/models")) {
+        return SX_ROUTE_MALFORMED;
+    }
+    if (sx_http_text_take_nocase(&rest, "/")) {
+        level = ML_MODEL;
+        if (!decode(take_segment(&rest), route->model)) {
+            return SX_ROUTE_MALFORMED;
+        }
+    }
+    if (level == ML_MODEL && sx_http_text_take_nocase(&rest, "/versions")) {
+        level = ML_VERSIONS;
+        if (sx_http_text_take_nocase(&rest, "/")) {
+            level = ML_VERSION;
+            if (!parse_ml_version(take_segment(&rest), route)) {
+                return SX_ROUTE_MALFORMED;
+            }
+        }
+    }
+    for (size_t i = 0; i < SX_COUNT(ml_routes); i++) {
+        if (ml_routes[i].level == level && sx_http_text_is(method, ml_routes[i].method) &&
+            sx_http_text_is_nocase(rest, ml_routes[i].suffix)) {
+            return ml_routes[i].kind;
+        }
+    }
+    return SX_ROUTE_MALFORMED;
+}
+
+bool sx_route_is_predict(sx_route_kind kind)
+{
+    return kind == SX_ROUTE_PREDICT || kind == SX_ROUTE_CLASSIFY || kind == SX_ROUTE_REGRESS ||
+           kind == SX_ROUTE_V2_INFER || kind == SX_ROUTE_ML_PREDICT;
+}
 
 static sx_route_kind parse_model_path(sx_http_text method, sx_http_text rest, sx_route *route)
 {
@@ -180,6 +255,8 @@ void sx_route_parse(sx_http_text method, sx_http_text path, const char *metrics_
     }
     if (sx_http_text_is(method, "OPTIONS")) {
         out_route->kind = SX_ROUTE_OPTIONS;
+    } else if (sx_http_text_take_nocase(&rest, "projects/")) {
+        out_route->kind = parse_ml_path(method, rest, out_route);
     } else if (sx_http_text_take_nocase(&rest, "models")) {
         out_route->kind = parse_model_path(method, rest, out_route);
     } else {

@@ -23,6 +23,7 @@
 #include "serve/config_watch.h"
 #include "serve/grpc_reflection.h"
 #include "serve/grpc_services.h"
+#include "serve/managed.h"
 #include "serve/manager.h"
 #include "serve/request_log.h"
 #include "serve/rest.h"
@@ -37,6 +38,7 @@ struct sx_server {
     sx_batcher *batcher;
     sx_manager *manager;
     sx_config_watch *config_watch, *traffic_watch; /* NULL: without the file */
+    sx_managed *managed;                           /* NULL: clients create no models */
     sx_auth *auth;                                 /* NULL: everybody may call everything */
     sx_calls *calls;
     sx_rest *rest;
@@ -73,14 +75,19 @@ static sx_status admit(sx_server *server, sx_http_exchange *exchange, bool is_gr
     }
     if (is_grpc) {
         return sx_auth_check(server->auth, exchange,
-                             sx_http_text_is(head->path, reload) ? SX_AUTH_ADMIN : NULL);
+                             sx_http_text_is(head->path, reload) ? SX_AUTH_ADMIN : NULL,
+                             SX_AUTH_LOOK);
     }
     sx_route_parse(head->method, head->path, NULL, &route);
     if (route.kind == SX_ROUTE_LIVE || route.kind == SX_ROUTE_READY ||
         route.kind == SX_ROUTE_OPTIONS) {
         return SX_OK;
     }
-    return sx_auth_check(server->auth, exchange, route.model[0] != '\0' ? route.model : NULL);
+    return sx_auth_check(server->auth, exchange,
+                         sx_route_is_change(route.kind) ? SX_AUTH_ADMIN
+                         : route.model[0] != '\0'       ? route.model
+                                                        : NULL,
+                         sx_route_is_predict(route.kind) ? SX_AUTH_PREDICT : SX_AUTH_LOOK);
 }
 
 static void handle(void *user, sx_http_exchange *exchange)
@@ -185,9 +192,14 @@ static sx_status create_logs(const sx_server_config *config, sx_server *server)
                : SX_OK;
 }
 
-/* Those of the configuration file, or the one that is named. */
+/* Those that clients create, those of the configuration file, or the one that is named. */
 static sx_status set_models(const sx_server_config *config, sx_server *server)
 {
+    if (is_given(config->managed_models_dir)) {
+        return sx_managed_create(config->managed_models_dir,
+                                 is_given(config->managed_storage) ? config->managed_storage : NULL,
+                                 server->manager, &server->managed);
+    }
     if (config->model_config_file != NULL) {
         return sx_config_watch_create(&sx_config_models, config->model_config_file,
                                       config->model_config_file_poll_wait_seconds, server->manager,
@@ -304,6 +316,8 @@ sx_status sx_server_create(const sx_server_config *config, sx_server **out_serve
     SX_TRY_GOTO(status, sx_calls_create(&calls, &server->calls), failed);
     const sx_rest_config rest = {
         .calls = server->calls,
+        .managed = server->managed,
+        .secure = is_given(config->rest_api_ssl_config_file),
         .loops = loops,
         .cors = config->rest_api_enable_cors_support,
         .identities = server->auth != NULL,
@@ -453,6 +467,7 @@ bool sx_server_destroy(sx_server *server)
     }
     sx_config_watch_destroy(server->traffic_watch);
     sx_config_watch_destroy(server->config_watch);
+    sx_managed_destroy(server->managed);
     const bool all_ended = sx_manager_destroy(server->manager);
     sx_batcher_destroy(server->batcher);
     sx_log_writer_destroy(server->log_writer); /* writes what waits */

@@ -38,6 +38,9 @@ typedef struct sx_server_config {
     bool rest_api_enable_cors_support;
     const char *model_name;         /* "default" */
     const char *model_base_path;    /* required, unless there is a model_config_file */
+    const char *managed_models_dir; /* of models that clients create, instead of the others:
+                                       managed.h; NULL or "" = none */
+    const char *managed_storage;    /* below which their versions come from; NULL or "" = none */
     const char *model_config_file;  /* text of a ModelServerConfig, instead of these two */
     const char *model_traffic_file; /* how requests are shared out: traffic.h; NULL or "" = none */
     double model_config_file_poll_wait_seconds; /* of both; 0: only on sx_server_reload() */

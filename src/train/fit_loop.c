@@ -6,10 +6,11 @@
  *
  *   sx_fit_control_point()   epoch ends ─ controls ─ save ─ evaluate ─ controls
  *
- * A device may run many batches in one launch and return the results of their steps afterwards;
- * until then, what is known of each batch waits in a queue. A launch never goes beyond a control
- * point (segment(), the end of an epoch). Timers and stop requests are checked while feeding, and
- * when the results arrive, after the whole launch has run: all its steps are saved. */
+ * A device may run many batches in one launch and return the results of their steps afterwards,
+ * while it runs the next; until then, what is known of each batch waits in a queue. A launch never
+ * goes beyond a control point (segment(), the end of an epoch). Timers and stop requests are
+ * checked while feeding, and when the results arrive, after the whole launch has run: all its
+ * steps, and those of a launch that is running by then, are saved. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -45,10 +46,10 @@ sx_status sx_fit_compile(sx_fit *f, int64_t batch)
     return SX_OK;
 }
 
-/* Room for a launch and the batch of another size that may end it. */
+/* Room for the launches on their way, and the batch of another size that may end them. */
 sx_status sx_fit_make_queue(sx_fit *f)
 {
-    f->fed_room = sx_program_launch_steps(f->program) + 1;
+    f->fed_room = sx_program_launch_steps(f->program) * sx_program_launches(f->program) + 1;
     sx_free(f->fed);
     f->fed = sx_alloc((size_t)f->fed_room, sizeof(*f->fed));
     return f->fed != NULL ? SX_OK : sx_no_memory("for the step loop");
@@ -172,13 +173,12 @@ static sx_status explain_nonfinite(sx_fit *f, sx_status withheld)
 }
 
 /* Adds to a device's error in which steps it happened and which checkpoint is left. */
-static sx_status explain_failure(const sx_fit *f, sx_status status)
+static sx_status explain_failure(const sx_fit *f, int64_t failed, sx_status status)
 {
     char steps[64], kept[96] = "nothing is saved";
-    int64_t fed = SX_MAX(f->n_fed - f->n_shown, 1);
     snprintf(steps, sizeof(steps),
-             fed > 1 ? "one of steps %" PRId64 " to %" PRId64 : "step %" PRId64, f->step + 1,
-             f->step + fed);
+             failed > 1 ? "one of steps %" PRId64 " to %" PRId64 : "step %" PRId64, f->step + 1,
+             f->step + failed);
     if (f->saved_step >= 0) {
         snprintf(kept, sizeof(kept),
                  "the checkpoint of step %" PRId64 " is kept; the run can be resumed from it",
@@ -189,10 +189,12 @@ static sx_status explain_failure(const sx_fit *f, sx_status status)
 
 sx_status sx_fit_run_segment(sx_fit *f, int64_t steps)
 {
+    int64_t failed = 1;
     const sx_loop_args args = {.steps = SX_MIN(steps, segment(f)),
                                .feed = feed,
                                .step = see_step,
                                .user = f,
+                               .failed_steps = &failed,
                                .ok_output = sx_program_find_output(f->program, SX_OK_OUTPUT)};
     int64_t done = 0, compiling = f->t->times.compile_ns, start = sx_now_ns();
     f->epoch_ended = false;
@@ -213,7 +215,7 @@ sx_status sx_fit_run_segment(sx_fit *f, int64_t steps)
     if (sx_status_code(status) == SX_ABORTED) {
         return explain_nonfinite(f, status);
     }
-    return status != SX_OK && !f->feed_failed ? explain_failure(f, status) : status;
+    return status != SX_OK && !f->feed_failed ? explain_failure(f, failed, status) : status;
 }
 
 /* The input failed: saves the steps so far, so that the run can be resumed once the data are

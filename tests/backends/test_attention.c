@@ -14,7 +14,21 @@ typedef struct form {
     int64_t mask[4]; /* its shape; the first 0: none */
     bool scaled, keys_by_depth, reshaped, masked_first;
     int attention; /* kernels that are */
+    bool moved;    /* operands and result are [n, tokens, heads, depth] */
 } form;
+
+static sx_value operand(sx_builder *b, const form *f, const char *name, int64_t tokens,
+                        int64_t depth, bool columns)
+{
+    const int64_t h = f->heads;
+    if (f->moved) {
+        sx_value x = sx_input(b, name, sx_type_of(SX_F32, SX_BATCH, tokens, h, depth));
+        return columns ? sx_transpose(b, x, 0, 2, 3, 1) : sx_transpose(b, x, 0, 2, 1, 3);
+    }
+    return sx_input(b, name,
+                    columns ? sx_type_of(SX_F32, SX_BATCH, h, depth, tokens)
+                            : sx_type_of(SX_F32, SX_BATCH, h, tokens, depth));
+}
 
 static sx_graph *graph_of(const form *f)
 {
@@ -22,11 +36,9 @@ static sx_graph *graph_of(const form *f)
     sx_graph *g;
     const int64_t h = f->heads;
     assert_ok(sx_builder_create(&b));
-    sx_value q = sx_input(b, "q", sx_type_of(SX_F32, SX_BATCH, h, f->rows, f->depth));
-    sx_value k = sx_input(b, "k",
-                          f->keys_by_depth ? sx_type_of(SX_F32, SX_BATCH, h, f->keys, f->depth)
-                                           : sx_type_of(SX_F32, SX_BATCH, h, f->depth, f->keys));
-    sx_value v = sx_input(b, "v", sx_type_of(SX_F32, SX_BATCH, h, f->keys, f->width));
+    sx_value q = operand(b, f, "q", f->rows, f->depth, false);
+    sx_value k = operand(b, f, "k", f->keys, f->depth, !f->keys_by_depth);
+    sx_value v = operand(b, f, "v", f->keys, f->width, false);
     sx_value s = sx_matmul(b, q, k, .transpose_b = f->keys_by_depth);
     if (f->scaled) {
         s = sx_mul(b, s, sx_constant_f32(b, 0.3));
@@ -42,7 +54,8 @@ static sx_graph *graph_of(const form *f)
     if (f->reshaped) {
         s = sx_reshape(b, s, SX_BATCH, h, f->rows, f->keys);
     }
-    sx_output(b, "y", sx_matmul(b, s, v));
+    s = sx_matmul(b, s, v);
+    sx_output(b, "y", f->moved ? sx_transpose(b, s, 0, 2, 1, 3) : s);
     assert_ok(sx_builder_finish(b, &g));
     sx_builder_destroy(b);
     return g;
@@ -84,16 +97,18 @@ static float *run(sx_platform *platform, const form *f, int64_t batch, int shard
 }
 
 static const form forms[] = {
-    {"plain", 2, 50, 60, 8, 12, {0}, false, false, false, false, 1},
-    {"keys by depth", 2, 64, 64, 16, 16, {0}, false, true, false, false, 1},
-    {"scaled", 3, 70, 45, 8, 8, {0}, true, false, false, false, 1},
-    {"causal", 2, 48, 48, 8, 8, {1, 1, 48, 48}, true, false, false, false, 1},
-    {"padded", 2, 48, 48, 8, 8, {SX_BATCH, 1, 1, 48}, false, false, false, true, 1},
-    {"by row", 2, 48, 48, 8, 8, {1, 2, 48, 1}, false, false, false, false, 1},
-    {"whole", 2, 48, 50, 8, 8, {SX_BATCH, 2, 48, 50}, true, true, false, true, 1},
-    {"reshaped", 2, 48, 50, 8, 8, {1, 1, 48, 50}, false, false, true, false, 1},
-    {"blocks", 1, 100, 700, 4, 4, {0}, true, false, false, false, 1},
-    {"few", 2, 8, 9, 8, 8, {0}, false, false, false, false, 0},
+    {"plain", 2, 50, 60, 8, 12, {0}, false, false, false, false, 1, false},
+    {"keys by depth", 2, 64, 64, 16, 16, {0}, false, true, false, false, 1, false},
+    {"scaled", 3, 70, 45, 8, 8, {0}, true, false, false, false, 1, false},
+    {"causal", 2, 48, 48, 8, 8, {1, 1, 48, 48}, true, false, false, false, 1, false},
+    {"padded", 2, 48, 48, 8, 8, {SX_BATCH, 1, 1, 48}, false, false, false, true, 1, false},
+    {"by row", 2, 48, 48, 8, 8, {1, 2, 48, 1}, false, false, false, false, 1, false},
+    {"whole", 2, 48, 50, 8, 8, {SX_BATCH, 2, 48, 50}, true, true, false, true, 1, false},
+    {"reshaped", 2, 48, 50, 8, 8, {1, 1, 48, 50}, false, false, true, false, 1, false},
+    {"blocks", 1, 100, 700, 4, 4, {0}, true, false, false, false, 1, false},
+    {"moved", 3, 50, 60, 8, 12, {0}, true, false, false, false, 1, true},
+    {"moved, keys by depth", 3, 60, 50, 8, 12, {1, 1, 60, 50}, true, true, false, false, 1, true},
+    {"few", 2, 8, 9, 8, 8, {0}, false, false, false, false, 0, false},
 };
 
 static void test_backends_attention__equals_its_parts(void **state)
@@ -123,11 +138,27 @@ static void test_backends_attention__equals_its_parts(void **state)
     sx_platform_close(host);
 }
 
+/* Operands that transpositions bring into place are read where they lie. */
+static void test_backends_attention__moves_nothing(void **state)
+{
+    (void)state;
+    static const form f = {"moved", 3, 50, 60, 8, 12, {0}, true, false, false, false, 1, true};
+    sx_graph *g = graph_of(&f);
+    sx_platform *cpu;
+    numbers n = {g, 11};
+    float_run r = {.number = number, .user = &n, .batch = 2, .shards = 1, .kernel = "transpose"};
+    assert_ok(sx_platform_open("cpu", &(sx_platform_options){.cpu.threads = 1}, &cpu));
+    sx_free(run_floats(cpu, g, &r));
+    assert_int_equal(r.kernels, 0);
+    sx_platform_close(cpu);
+    sx_graph_destroy(g);
+}
+
 /* The scores of 1,024 tokens are 4 MiB for each head, and are never whole. */
 static void test_backends_attention__does_not_store_the_scores(void **state)
 {
     (void)state;
-    static const form f = {"long", 4, 1024, 1024, 4, 4, {0}, false, false, false, false, 1};
+    static const form f = {"long", 4, 1024, 1024, 4, 4, {0}, false, false, false, false, 1, false};
     sx_platform *cpu;
     int kernels;
     int64_t bytes;
@@ -138,25 +169,40 @@ static void test_backends_attention__does_not_store_the_scores(void **state)
     sx_platform_close(cpu);
 }
 
-/* The same bits for two shards whatever runs them. */
+/* The same bits for two shards whatever runs them, and for one example that a team shares. */
 static void test_backends_attention__threads_change_no_bit(void **state)
 {
     (void)state;
-    static const form f = {"shards", 2, 64, 64, 8, 8, {1, 1, 64, 64}, true, false, false, false, 1};
-    float *y[2];
-    for (int i = 0; i < 2; i++) {
-        sx_platform *cpu;
-        assert_ok(sx_platform_open("cpu", &(sx_platform_options){.cpu.threads = 1 + i}, &cpu));
-        y[i] = run(cpu, &f, 5, 2, NULL, NULL);
-        sx_platform_close(cpu);
+    static const struct {
+        form form;
+        int64_t batch;
+        int shards;
+    } cases[] = {
+        {{"shards", 2, 64, 64, 8, 8, {1, 1, 64, 64}, true, false, false, false, 1, false}, 5, 2},
+        {{"team", 5, 300, 200, 32, 24, {0}, true, true, false, false, 1, false}, 1, 0},
+        {{"moved", 5, 300, 200, 32, 24, {0}, true, true, false, false, 1, true}, 1, 0},
+    };
+    enum { THREADS = 3 };
+    for (size_t i = 0; i < SX_COUNT(cases); i++) {
+        const form *f = &cases[i].form;
+        const int64_t elems = cases[i].batch * f->heads * f->rows * f->width;
+        float *y[THREADS];
+        for (int t = 0; t < THREADS; t++) {
+            sx_platform *cpu;
+            assert_ok(sx_platform_open("cpu", &(sx_platform_options){.cpu.threads = 1 + t}, &cpu));
+            y[t] = run(cpu, f, cases[i].batch, cases[i].shards, NULL, NULL);
+            sx_platform_close(cpu);
+            assert_memory_equal(y[0], y[t], (size_t)elems * sizeof(float));
+        }
+        for (int t = 0; t < THREADS; t++) {
+            sx_free(y[t]);
+        }
     }
-    assert_memory_equal(y[0], y[1], 5 * 2 * 64 * 8 * sizeof(float));
-    sx_free(y[0]);
-    sx_free(y[1]);
 }
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_backends_attention__equals_its_parts),
+    cmocka_unit_test(test_backends_attention__moves_nothing),
     cmocka_unit_test(test_backends_attention__does_not_store_the_scores),
     cmocka_unit_test(test_backends_attention__threads_change_no_bit),
 };

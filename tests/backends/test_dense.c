@@ -1,6 +1,7 @@
-/* Convolutions of 1x1 with frozen filters (cpu/kernels/dense.c) and depthwise ones with swish
- * (depthwise.c): right in every instruction set, over shapes that leave parts of vectors, panels
- * and blocks, chosen where they should be, and the same bits whatever is computed together. */
+/* Products by frozen matrices, of matmuls and convolutions of 1x1 (cpu/kernels/dense.c), and
+ * depthwise convolutions with swish (depthwise.c): right in every instruction set, over shapes that
+ * leave parts of vectors, panels and blocks, chosen where they should be, and the same bits
+ * whatever is computed together. */
 #include "example_run.h"
 
 #include <math.h>
@@ -34,6 +35,7 @@ typedef struct product {
     int64_t m, k, n, block;
     bool adds, swish;
     float low, high;
+    bool transposed;
 } product;
 
 static void check_product(const sx_cpu_vec *vec, const product *p)
@@ -43,17 +45,25 @@ static void check_product(const sx_cpu_vec *vec, const product *p)
                       .n = p->n,
                       .panels = vec->dense_panels(p->n),
                       .block = p->block,
+                      .transposed = p->transposed,
                       .low = p->low,
                       .high = p->high,
                       .swish = p->swish};
     const int64_t units = (p->m + p->block - 1) / p->block * d.panels, elems = p->m * p->n;
     float *x = numbers(p->m * p->k, 1), *b = numbers(p->k * p->n, 2), *bias = numbers(p->n, 3);
     float *added = numbers(elems, 4), *y = numbers(elems, 4), *whole = numbers(elems, 4);
+    const sx_vec_dense all = {.m = p->m, .k = p->k, .n = p->n, .panels = d.panels, .block = p->m};
     float *packed = sx_alloc((size_t)vec->dense_packed(&d), sizeof(float));
+    float *scratch = sx_alloc((size_t)vec->dense_scratch(&all) + 1, sizeof(float));
     assert_non_null(packed);
+    assert_non_null(scratch);
     vec->dense_pack(&d, b, packed);
-    sx_vec_dense_args a = {
-        .x = x, .packed = packed, .bias = bias, .added = p->adds ? y : NULL, .y = y};
+    sx_vec_dense_args a = {.x = x,
+                           .packed = packed,
+                           .bias = bias,
+                           .added = p->adds ? y : NULL,
+                           .y = y,
+                           .scratch = scratch};
     for (int64_t u = units; u > 0; u--) { /* over what is added, one by one */
         vec->dense(&d, &a, u - 1, u);
     }
@@ -65,7 +75,8 @@ static void check_product(const sx_cpu_vec *vec, const product *p)
     for (int64_t i = 0; i < elems; i++) {
         double sum = bias[i % p->n] + (p->adds ? added[i] : 0);
         for (int64_t l = 0; l < p->k; l++) {
-            sum += (double)x[i / p->n * p->k + l] * b[l * p->n + i % p->n];
+            const int64_t at = p->transposed ? i % p->n * p->k + l : l * p->n + i % p->n;
+            sum += (double)x[i / p->n * p->k + l] * b[at];
         }
         const double right = p->swish ? swish(sum) : fmin(fmax(sum, p->low), p->high);
         if (!(fabs(y[i] - right) <= 1e-6 * sqrt((double)(p->k + 1)))) {
@@ -79,20 +90,23 @@ static void check_product(const sx_cpu_vec *vec, const product *p)
     sx_free(y);
     sx_free(whole);
     sx_free(packed);
+    sx_free(scratch);
 }
 
 static void test_backends_dense__multiplies(void **state)
 {
     (void)state;
     static const product products[] = {
-        {1, 1, 1, 1, false, false, -INFINITY, INFINITY},
-        {7, 3, 15, 2, true, false, 0, INFINITY},
-        {13, 24, 16, 5, true, false, 0, 1},
-        {50, 17, 40, 11, false, true, 0, 0},
-        {23, 96, 24, 23, true, true, 0, 0},
-        {9, 33, 65, 4, true, false, -INFINITY, INFINITY},
-        {19, 40, 112, 7, false, true, 0, 0},
-        {31, 130, 144, 16, false, false, 0, 6},
+        {1, 1, 1, 1, false, false, -INFINITY, INFINITY, false},
+        {7, 3, 15, 2, true, false, 0, INFINITY, false},
+        {13, 24, 16, 5, true, false, 0, 1, true},
+        {50, 17, 40, 11, false, true, 0, 0, false},
+        {23, 96, 24, 23, true, true, 0, 0, false},
+        {9, 33, 65, 4, true, false, -INFINITY, INFINITY, true},
+        {19, 40, 112, 7, false, true, 0, 0, false},
+        {31, 130, 144, 16, false, false, 0, 6, false},
+        {21, 1700, 100, 9, true, false, -INFINITY, INFINITY, false},
+        {10, 769, 33, 10, false, true, 0, 0, true},
     };
     for (size_t i = 0; i < SX_COUNT(sets); i++) {
         for (size_t k = 0; k < SX_COUNT(products); k++) {
@@ -247,6 +261,83 @@ static sx_graph *graph_of(const layer *l)
     return g;
 }
 
+/* Rows of each example by a matrix, transposed or not. */
+static sx_graph *matmul_of(int64_t rows, int64_t k, int64_t n, bool transposed)
+{
+    sx_builder *b;
+    sx_graph *g;
+    assert_ok(sx_builder_create(&b));
+    sx_value x = sx_input(b, "x", sx_type_of(SX_F32, SX_BATCH, rows, k));
+    const sx_type type = transposed ? sx_type_of(SX_F32, n, k) : sx_type_of(SX_F32, k, n);
+    sx_value w = sx_variable(b, &(sx_variable_spec){.name = "w", .type = type});
+    sx_output(b, "y", sx_matmul(b, x, w, .transpose_b = transposed));
+    assert_ok(sx_builder_finish(b, &g));
+    sx_builder_destroy(b);
+    return g;
+}
+
+static void test_backends_dense__multiplies_rows_of_frozen_matmuls(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t rows, k, n;
+        bool transposed, frozen;
+        const char *kernel;
+    } cases[] = {{12, 40, 72, false, true, "matmul dense"},
+                 {9, 900, 50, true, true, "matmul dense"},
+                 {7, 40, 72, false, true, "matmul onednn"}, /* at any batch */
+                 {12, 40, 72, false, false, "matmul onednn"}};
+    for (size_t i = 0; i < SX_COUNT(cases); i++) {
+        sx_graph *g = matmul_of(cases[i].rows, cases[i].k, cases[i].n, cases[i].transposed);
+        equals_host(g, &(run_options){.backend = "cpu",
+                                      .threads = 1,
+                                      .batch = 2,
+                                      .frozen = cases[i].frozen,
+                                      .kernel = cases[i].kernel});
+        sx_graph_destroy(g);
+    }
+}
+
+/* What follows a product: b a bias of heads, behind a view; r bias and relu; + bias and a sum; s
+ * the same and swish. */
+static sx_graph *fused_of(char form)
+{
+    enum { ROWS = 20, SIDE = 48, HEADS = 4 };
+    sx_builder *b;
+    sx_graph *g;
+    assert_ok(sx_builder_create(&b));
+    sx_value x = sx_input(b, "x", sx_type_of(SX_F32, SX_BATCH, ROWS, SIDE));
+    sx_value w =
+        sx_variable(b, &(sx_variable_spec){.name = "w", .type = sx_type_of(SX_F32, SIDE, SIDE)});
+    const sx_type many = sx_type_of(SX_F32, HEADS, SIDE / HEADS);
+    sx_value bias =
+        sx_variable(b, &(sx_variable_spec){.name = "bias",
+                                           .type = form == 'b' ? many : sx_type_of(SX_F32, SIDE)});
+    sx_value y = sx_matmul(b, x, w);
+    y = form == 'b' ? sx_reshape(b, y, SX_BATCH, ROWS, HEADS, SIDE / HEADS) : y;
+    y = sx_add(b, y, bias);
+    y = form == '+' || form == 's' ? sx_add(b, x, y) : y;
+    y = form == 'r' ? sx_relu(b, y) : form == 's' ? sx_swish(b, y) : y;
+    sx_output(b, "y", y);
+    assert_ok(sx_builder_finish(b, &g));
+    sx_builder_destroy(b);
+    return g;
+}
+
+static void test_backends_dense__computes_what_follows_a_matmul(void **state)
+{
+    (void)state;
+    for (const char *form = "br+s"; *form != 0; form++) {
+        sx_graph *g = fused_of(*form);
+        equals_host(g, &(run_options){.backend = "cpu",
+                                      .threads = 1,
+                                      .batch = 3,
+                                      .frozen = true,
+                                      .kernel = "matmul dense fused"});
+        sx_graph_destroy(g);
+    }
+}
+
 static void test_backends_dense__is_chosen_where_it_is_fast(void **state)
 {
     (void)state;
@@ -263,6 +354,26 @@ static void test_backends_dense__is_chosen_where_it_is_fast(void **state)
 
 /* One example may be shared by a team, a batch by shards: neither they nor the other examples
  * change a bit. */
+static void check_bits(const sx_graph *g, const char *kernel)
+{
+    int64_t all, one;
+    run_options whole = {"cpu", 1, EXAMPLES, 0, true, kernel};
+    float *batch = run(g, &whole, &all);
+    for (int threads = 1; threads <= 3; threads++) {
+        for (int64_t first = 0; first < EXAMPLES; first += 2) {
+            const run_options single = {"cpu", threads, 1, first, true, kernel};
+            float *y = run(g, &single, &one);
+            assert_memory_equal(y, batch + first * one, (size_t)one * sizeof(float));
+            sx_free(y);
+        }
+        whole.threads = threads;
+        float *y = run(g, &whole, &all);
+        assert_memory_equal(y, batch, (size_t)all * sizeof(float));
+        sx_free(y);
+    }
+    sx_free(batch);
+}
+
 static void test_backends_dense__bits_depend_on_the_example_alone(void **state)
 {
     (void)state;
@@ -271,30 +382,20 @@ static void test_backends_dense__bits_depend_on_the_example_alone(void **state)
                                   {56, 144, 144, 3, 1, 144, 's', "depthwise"}};
     for (size_t i = 0; i < SX_COUNT(large); i++) {
         sx_graph *g = graph_of(&large[i]);
-        int64_t all, one;
-        run_options whole = {"cpu", 1, EXAMPLES, 0, true, large[i].kernel_name};
-        float *batch = run(g, &whole, &all);
-        for (int threads = 1; threads <= 3; threads++) {
-            for (int64_t first = 0; first < EXAMPLES; first += 2) {
-                const run_options single = {"cpu", threads, 1, first, true, large[i].kernel_name};
-                float *y = run(g, &single, &one);
-                assert_memory_equal(y, batch + first * one, (size_t)one * sizeof(float));
-                sx_free(y);
-            }
-            whole.threads = threads;
-            float *y = run(g, &whole, &all);
-            assert_memory_equal(y, batch, (size_t)all * sizeof(float));
-            sx_free(y);
-        }
-        sx_free(batch);
+        check_bits(g, large[i].kernel_name);
         sx_graph_destroy(g);
     }
+    sx_graph *g = matmul_of(130, 1000, 300, false);
+    check_bits(g, "matmul dense");
+    sx_graph_destroy(g);
 }
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_backends_dense__multiplies),
     cmocka_unit_test(test_backends_dense__swish_is_right_everywhere),
     cmocka_unit_test(test_backends_dense__depthwise_convolutions),
+    cmocka_unit_test(test_backends_dense__multiplies_rows_of_frozen_matmuls),
+    cmocka_unit_test(test_backends_dense__computes_what_follows_a_matmul),
     cmocka_unit_test(test_backends_dense__is_chosen_where_it_is_fast),
     cmocka_unit_test(test_backends_dense__bits_depend_on_the_example_alone),
 };

@@ -54,6 +54,9 @@ static sx_status loop(ref_run *r, const ref_op *op, ref_array **state, ref_array
         if (!go) {
             return SX_OK;
         }
+        if (r->program->values[op->out[0]]->block == &r->program->main) {
+            ref_take_time((double)r->step_us);
+        }
         *out_owned = false; /* the body takes them over */
         SX_TRY(ref_run_block(r, &op->regions[1], state, next));
         *out_owned = true;

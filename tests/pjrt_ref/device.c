@@ -16,7 +16,7 @@ typedef struct ref_job {
 /* ---- The thread ---- */
 
 /* The next piece of work; NULL = it is over. */
-static ref_job *next_job(ref_device *d)
+static ref_job *next_job(ref_engine *d)
 {
     pthread_mutex_lock(&d->lock);
     while (d->first == NULL && !d->is_over) {
@@ -33,7 +33,7 @@ static ref_job *next_job(ref_device *d)
 
 static void *work(void *user)
 {
-    ref_device *d = user;
+    ref_engine *d = user;
     ref_job *job;
     while ((job = next_job(d)) != NULL) {
         if (d->client->delay_us > 0) {
@@ -45,8 +45,9 @@ static void *work(void *user)
     return NULL;
 }
 
-sx_status ref_device_do(ref_device *d, ref_job_fn *fn, void *user)
+sx_status ref_device_do(ref_device *device, ref_engine_kind kind, ref_job_fn *fn, void *user)
 {
+    ref_engine *d = &device->engines[kind];
     ref_job *job = sx_alloc(1, sizeof(*job));
     if (job == NULL) {
         return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for work of a device");
@@ -90,27 +91,50 @@ static void describe(ref_device *d, ref_client *c, int index)
                                        .value_size = 1};
 }
 
-static bool start(ref_device *d)
+static bool start(ref_engine *e, ref_client *c)
 {
-    pthread_mutex_init(&d->lock, NULL);
-    pthread_cond_init(&d->changed, NULL);
-    if (pthread_create(&d->thread, NULL, work, d) == 0) {
+    e->client = c;
+    pthread_mutex_init(&e->lock, NULL);
+    pthread_cond_init(&e->changed, NULL);
+    if (pthread_create(&e->thread, NULL, work, e) == 0) {
         return true;
     }
-    pthread_cond_destroy(&d->changed);
-    pthread_mutex_destroy(&d->lock);
+    pthread_cond_destroy(&e->changed);
+    pthread_mutex_destroy(&e->lock);
     return false;
 }
 
-static void end(ref_device *d)
+static void end(ref_engine *e)
 {
-    pthread_mutex_lock(&d->lock);
-    d->is_over = true;
-    pthread_cond_signal(&d->changed);
-    pthread_mutex_unlock(&d->lock);
-    pthread_join(d->thread, NULL);
-    pthread_cond_destroy(&d->changed);
-    pthread_mutex_destroy(&d->lock);
+    pthread_mutex_lock(&e->lock);
+    e->is_over = true;
+    pthread_cond_signal(&e->changed);
+    pthread_mutex_unlock(&e->lock);
+    pthread_join(e->thread, NULL);
+    pthread_cond_destroy(&e->changed);
+    pthread_mutex_destroy(&e->lock);
+}
+
+/* The engines that have been started end in order: what is computed waits for what is copied in. */
+static void end_engines(ref_device *d, int n)
+{
+    static const ref_engine_kind order[REF_ENGINES] = {REF_COPIES_IN, REF_COMPUTES, REF_COPIES_OUT};
+    for (int i = 0; i < REF_ENGINES; i++) {
+        if ((int)order[i] < n) {
+            end(&d->engines[order[i]]);
+        }
+    }
+}
+
+static bool start_engines(ref_device *d, ref_client *c)
+{
+    for (int i = 0; i < REF_ENGINES; i++) {
+        if (!start(&d->engines[i], c)) {
+            end_engines(d, i);
+            return false;
+        }
+    }
+    return true;
 }
 
 /* ---- Clients ---- */
@@ -126,7 +150,7 @@ static void client_free(ref_client *c)
 void ref_client_destroy(ref_client *c)
 {
     for (int i = 0; i < c->n_devices; i++) {
-        end(&c->devices[i]);
+        end_engines(&c->devices[i], REF_ENGINES);
     }
     client_free(c);
 }
@@ -146,12 +170,14 @@ sx_status ref_client_create(int n_devices, ref_client **out)
         return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for %d devices", n_devices);
     }
     c->delay_us = ref_setting("delay", 20);
+    c->step_us = ref_setting("step", 0);
+    c->mib_us = ref_setting("mib", 0);
     snprintf(c->platform, sizeof(c->platform), "%s", ref_setting_text("platform", "cpu", text));
     snprintf(c->version, sizeof(c->version), "pjrt_ref %s", SX_VERSION);
     for (int i = 0; i < n_devices; i++) {
         describe(&c->devices[i], c, i);
         c->list[i] = &c->devices[i];
-        if (!start(&c->devices[i])) {
+        if (!start_engines(&c->devices[i], c)) {
             ref_client_destroy(c);
             return sx_error(SX_RESOURCE_EXHAUSTED, "no thread for device %d", i);
         }

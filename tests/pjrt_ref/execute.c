@@ -137,7 +137,8 @@ static sx_status run_replica(replica_run *run, int replica, ref_array **args, re
     ref_run options = {.program = x->code->program,
                        .memory = &x->devices[replica]->memory,
                        .meeting = x->meeting,
-                       .replica = replica};
+                       .replica = replica,
+                       .step_us = x->devices[replica]->client->step_us};
     while (x->is_stuck) {
         pause();
     }
@@ -258,8 +259,9 @@ static void queue(execution *x, ref_client *client)
     }
     pthread_mutex_lock(&client->submitting);
     for (int r = 0; r < n; r++) {
-        sx_status status =
-            devices == NULL ? no_memory() : ref_device_do(devices[r], run_job, &runs[r]);
+        sx_status status = devices == NULL
+                               ? no_memory()
+                               : ref_device_do(devices[r], REF_COMPUTES, run_job, &runs[r]);
         if (status != SX_OK) {
             finish(&runs[r], status, NULL);
         }

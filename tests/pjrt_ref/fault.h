@@ -2,7 +2,9 @@
  *
  * SX_PJRT_REF, settings: "devices=8,limit=1000000,delay=100,platform=tpu,kind=TPU v5 lite" (how
  * many devices, 4; bytes of memory of each, no limit; microseconds before each piece of work, 20;
- * what it says that it is, "cpu"); "compile=1500": milliseconds that a compile takes, 0
+ * what it says that it is, "cpu"); "compile=1500": milliseconds that a compile takes, 0;
+ * "step=20000,mib=5000": microseconds that each iteration of a program's own loop takes at least,
+ * or the program if it has none, and each copy to a device per MiB, 0
  *
  * SX_PJRT_REF_FAULT, how it misbehaves: "POINT[:N[:WORDS]]", several divided by ";". N is which
  * call of that kind since the client was made: the seventh for 7, every one for 0 or nothing. WORDS

@@ -1,6 +1,7 @@
 /* What stands behind the handles of the C API.
  *
- *   client     its devices, each with a memory and a thread that does its work in order
+ *   client     its devices, each with a memory and threads that do its work in order: one computes,
+ *              two copy
  *   event      something that will have happened: shared, ends once, well or with an error
  *   cell       an array that will be there when its event has ended: what buffers hold
  *   buffer     a handle on a cell; deleted when it is donated
@@ -50,6 +51,23 @@ void *ref_error_of(sx_status status);
 
 typedef void ref_job_fn(void *user);
 
+/* What a device does at once: one thread each, which does its work in order. */
+typedef enum ref_engine_kind {
+    REF_COMPUTES,
+    REF_COPIES_IN,
+    REF_COPIES_OUT,
+    REF_ENGINES
+} ref_engine_kind;
+
+typedef struct ref_engine {
+    struct ref_client *client;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    struct ref_job *first, *last; /* work to be done */
+    bool is_over;
+} ref_engine;
+
 typedef struct ref_device {
     struct ref_client *client;
     int index;
@@ -58,11 +76,7 @@ typedef struct ref_device {
     sx_pjrt_named attributes[REF_ATTRIBUTES];
     struct ref_device *self; /* for lists of one */
     ref_memory memory;
-    pthread_t thread;
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    struct ref_job *first, *last; /* work to be done */
-    bool is_over;
+    ref_engine engines[REF_ENGINES];
 } ref_device;
 
 typedef struct ref_client {
@@ -71,14 +85,16 @@ typedef struct ref_client {
     int n_devices;
     char platform[REF_TEXT], version[REF_TEXT];
     long delay_us;                   /* before each piece of work */
+    long step_us, mib_us;            /* that a step takes, and a copy to the device per MiB */
     atomic_int buffers, executables; /* alive */
     pthread_mutex_t submitting;      /* executions of several devices are queued whole */
 } ref_client;
 
 SX_MUST_USE sx_status ref_client_create(int n_devices, ref_client **out);
 void ref_client_destroy(ref_client *c); /* does what is queued first */
-/* Queues work; on failure nothing is queued. */
-SX_MUST_USE sx_status ref_device_do(ref_device *d, ref_job_fn *fn, void *user);
+/* Queues work of one of its engines; on failure nothing is queued. */
+SX_MUST_USE sx_status ref_device_do(ref_device *d, ref_engine_kind kind, ref_job_fn *fn,
+                                    void *user);
 
 /* ---- Arrays on devices ---- */
 

@@ -2,6 +2,7 @@
 #include "pjrt_ref/run.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 #include "pjrt_ref/ops.h"
@@ -71,6 +72,22 @@ sx_status ref_run_block(ref_run *r, const ref_block *block, ref_array *const *ar
     return SX_OK;
 }
 
+void ref_take_time(double us)
+{
+    if (us >= 1) {
+        usleep((useconds_t)us);
+    }
+}
+
+static bool has_loop(const ref_block *block)
+{
+    const ref_op *op = block->first;
+    while (op != NULL && strcmp(op->row->name, "while") != 0) {
+        op = op->next;
+    }
+    return op != NULL;
+}
+
 sx_status ref_execute(const ref_run *options, ref_array *const *args, ref_array **out_results)
 {
     ref_run r = *options;
@@ -81,6 +98,9 @@ sx_status ref_execute(const ref_run *options, ref_array *const *args, ref_array 
             ref_array_release(args[i]);
         }
         return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for an execution");
+    }
+    if (!has_loop(main)) {
+        ref_take_time((double)r.step_us);
     }
     sx_status status = ref_run_block(&r, main, args, out_results);
     for (int i = 0; i < r.program->n_values; i++) {

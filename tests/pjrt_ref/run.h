@@ -13,6 +13,7 @@ typedef struct ref_run {
     ref_memory *memory;   /* of the device */
     ref_meeting *meeting; /* NULL with one replica */
     int replica;
+    long step_us; /* that each iteration of a loop of the function itself takes, or the function */
     uint64_t budget; /* operations left; 0 = no bound (fuzzing has one) */
     bool is_bounded;
     ref_array **env; /* [n_values] */
@@ -22,6 +23,9 @@ typedef struct ref_run {
  * for the caller. `options` gives program, memory, meeting, replica, budget. */
 SX_MUST_USE sx_status ref_execute(const ref_run *options, ref_array *const *args,
                                   ref_array **out_results);
+
+/* Sleeps so many microseconds. */
+void ref_take_time(double us);
 
 /* ---- For operations ---- */
 

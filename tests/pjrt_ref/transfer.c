@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "pjrt_ref/fault.h"
+#include "pjrt_ref/run.h"
 
 /* A copy that waits for its turn on a device's thread. */
 typedef struct transfer {
@@ -52,6 +53,7 @@ static sx_status copy_in(transfer *t)
 {
     ref_array *a;
     SX_TRY(ref_array_create(&t->device->memory, &t->type, &a));
+    ref_take_time((double)t->device->client->mib_us * (double)a->bytes / (1 << 20));
     copy_strided(t, a->data, false);
     ref_cell_fill(t->to, a);
     return SX_OK;
@@ -127,7 +129,8 @@ static sx_status copy_now(transfer *t)
 static sx_status start(transfer *t, ref_event **out_done)
 {
     ref_event *done = ref_event_retain(t->done);
-    sx_status status = ref_device_do(t->device, transfer_job, t);
+    const ref_engine_kind kind = t->from == NULL ? REF_COPIES_IN : REF_COPIES_OUT;
+    sx_status status = ref_device_do(t->device, kind, transfer_job, t);
     if (status != SX_OK || out_done == NULL) {
         ref_event_release(done);
     }

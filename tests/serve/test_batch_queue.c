@@ -133,6 +133,44 @@ static void test_serve_batch_queue__drops_what_nobody_waits_for(void **state)
     assert_calls(&s, sx_batch_queue_take(&s.queue), "5");
 }
 
+/* Three times as many calls as can be run, each with 100 ms: most of the time goes to calls that
+ * are in time, although runs take longer now and then. */
+static void test_serve_batch_queue__overload_leaves_goodput(void **state)
+{
+    (void)state;
+    enum { MANY = 3000 };
+    static sx_batch_call calls[MANY];
+    static sx_cancel cancels[MANY];
+    struct scene s;
+    int64_t now_us = 0, good_us = 0;
+    int arrived = 0;
+    open_scene(&s, SX_BATCH_CONSERVE, 1);
+    s.queue.rules.max_queued_rows = MANY;
+    for (int run = 0; arrived < MANY; run++) {
+        for (; arrived < MANY && arrived * 3500 <= now_us; arrived++) {
+            sx_cancel_init(&cancels[arrived], (arrived * (int64_t)3500 + 100000) * 1000);
+            calls[arrived] = (sx_batch_call){.inputs = s.inputs,
+                                             .rows = 1,
+                                             .arrived_ns = now_us * 1000,
+                                             .cancel = &cancels[arrived]};
+            assert_ok(sx_batch_queue_add(&s.queue, &calls[arrived]));
+        }
+        sx_batch_queue_drop(&s.queue, now_us * 1000);
+        const sx_batch_call *call = sx_batch_queue_take(&s.queue);
+        if (call == NULL) {
+            now_us += 100;
+            continue;
+        }
+        const int64_t run_us = 10000 + run * 7 % 5 * 800; /* 10 to 13.2 ms */
+        now_us += run_us;
+        if (now_us * 1000 <= call->cancel->deadline_ns) {
+            good_us += run_us;
+            sx_batch_queue_note_run(&s.queue, 1, run_us * 1000);
+        }
+    }
+    assert_true(good_us > now_us * 9 / 10);
+}
+
 static void test_serve_batch_queue__is_bounded(void **state)
 {
     (void)state;
@@ -176,6 +214,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_serve_batch_queue__fills_sizes),
     cmocka_unit_test(test_serve_batch_queue__merges_only_what_fits),
     cmocka_unit_test(test_serve_batch_queue__drops_what_nobody_waits_for),
+    cmocka_unit_test(test_serve_batch_queue__overload_leaves_goodput),
     cmocka_unit_test(test_serve_batch_queue__is_bounded),
     cmocka_unit_test(test_serve_batch_queue__tfs_waits),
 };

@@ -48,8 +48,9 @@ typedef struct sx_cpu_match {
     const int *hidden;     /* [n_nodes]: extra values that a gradient needs from a node, 0 = none */
     const sx_cpu_vec *vec;
     int shards;
-    bool frozen;   /* variables keep their values: a kernel may prepare them once */
-    bool integers; /* products of quantized operands may multiply integers */
+    int64_t examples; /* of the larger shard */
+    bool frozen;      /* variables keep their values: a kernel may prepare them once */
+    bool integers;    /* products of quantized operands may multiply integers */
     /* The result; initially only the root with its inputs and outputs. */
     int nodes[SX_CPU_MAX_NODES]; /* root first, then the claimed ones */
     int n_nodes;
@@ -67,6 +68,8 @@ typedef struct sx_cpu_match {
  * once, sharded as the root is. -1 otherwise. */
 int sx_cpu_claimable(const sx_cpu_match *m, sx_value v, int op);
 void sx_cpu_claim(sx_cpu_match *m, int node);
+/* What a value is a view of, of its dtype: views that only the next one reads. */
+sx_value sx_cpu_behind_views(const sx_cpu_match *m, sx_value v);
 /* Any node whose result is of a dtype of a fixed size. */
 bool sx_cpu_match_sized(sx_cpu_match *m);
 
@@ -81,6 +84,12 @@ static inline bool sx_cpu_is_f32(const sx_cpu_match *m, sx_value v)
 
 /* ---- Preparing ---- */
 
+/* A filter, in[1] of a kernel, in the form that it multiplies. */
+typedef struct sx_cpu_packed {
+    int64_t bytes;   /* 0: it is read as it lies there */
+    uint64_t layout; /* two forms of one filter are the same if this is */
+} sx_cpu_packed;
+
 typedef struct sx_cpu_site {
     sx_cpu_plan *plan;
     const sx_graph *graph; /* of this variant */
@@ -92,7 +101,8 @@ typedef struct sx_cpu_site {
     const sx_cpu_form *forms; /* [n_in + n_out]: only what the kernel's row allows */
     unsigned narrow_in;       /* bit i: in[i] lies there as bfloat16 or bytes */
     bool narrow_out;          /* out[0] is to be written so */
-    unsigned frozen_in; /* bit i: in[i] is the same in every execution (sx_cpu_step.read_once) */
+    unsigned frozen_in;   /* bit i: in[i] is the same in every execution (sx_cpu_step.read_once) */
+    sx_cpu_packed packed; /* what lies in the step's kept memory: a step before has packed in[1] */
     const sx_cpu_vec *vec;
 } sx_cpu_site;
 
@@ -102,6 +112,10 @@ struct sx_cpu_kernel {
     bool (*match)(sx_cpu_match *m);
     /* Fills step: run, data (from the plan's arena), scratch_bytes, range, flops. */
     sx_status (*prepare)(const sx_cpu_site *site, sx_cpu_step *step);
+    /* What it packs in[1] to, if that is the same for all shards, so that one step does it for all
+     * of them (filters.c); fills `step` if that is not NULL. in: in[1]; out: the packed form. The
+     * site has no operands. */
+    sx_status (*pack)(const sx_cpu_site *site, sx_cpu_packed *out, sx_cpu_step *step);
     unsigned narrow_in;   /* bit i: in[i] may also be bfloat16, */
     bool narrow_in_place; /* and those of in_place, */
     bool narrow_out;      /* and out[0], the only output */
@@ -131,7 +145,7 @@ extern const sx_cpu_kernel sx_cpu_kernel_strided, sx_cpu_kernel_host;
 /* Whether nodes of the operator are computed by a kernel, or need none: constants, and views of
  * their input. */
 bool sx_cpu_has_kernel(const sx_op_def *op);
-enum { SX_CPU_KERNEL_TABLE_VERSION = 18 };
+enum { SX_CPU_KERNEL_TABLE_VERSION = 19 };
 
 /* ---- Running ---- */
 

@@ -144,6 +144,18 @@ void sx_cpu_claim(sx_cpu_match *m, int node)
     m->nodes[m->n_nodes++] = node;
 }
 
+sx_value sx_cpu_behind_views(const sx_cpu_match *m, sx_value v)
+{
+    for (;;) {
+        const sx_node *n = sx_graph_maker(m->graph, v);
+        if ((n->op->flags & SX_OP_VIEW) == 0 || m->uses[v.id] != 1 ||
+            sx_graph_type(m->graph, n->inputs[0])->dtype != sx_graph_type(m->graph, v)->dtype) {
+            return v;
+        }
+        v = n->inputs[0];
+    }
+}
+
 bool sx_cpu_match_sized(sx_cpu_match *m)
 {
     return sx_dtype_bytes(sx_graph_type(m->graph, m->out[0])->dtype) > 0;
@@ -310,6 +322,7 @@ sx_status sx_cpu_make_units(sx_cpu_planner *p)
                       .hidden = p->hidden,
                       .vec = p->vec,
                       .shards = p->plan->shards,
+                      .examples = p->plan->shard_max,
                       .frozen = p->plan->frozen,
                       .integers = p->plan->integers};
     for (int k = g->n_nodes - 1; k >= 0; k--) {

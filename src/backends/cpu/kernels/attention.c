@@ -1,6 +1,10 @@
 /* Attention: softmax(q k * scale + mask) v, where scale and mask may be absent. A block of rows of
  * scores at a time, which stays in the second-level cache, so that the matrix of all scores, whose
- * size is quadratic in the length of the text, is never stored. */
+ * size is quadratic in the length of the text, is never stored.
+ *
+ * q, k, v and the result may lie there as projections make and read them, [n, tokens, heads,
+ * depth], and be transposed for the products: then they are read and written there, and nothing is
+ * moved. */
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/onednn2.h"
 #include "base/checked.h"
@@ -10,37 +14,46 @@ enum {
     BLOCK_SCORES = 32 * 1024, /* of one block, twice: before and after softmax */
     BLOCK_ROWS = 16,          /* at least */
     FEW_SCORES = 2048,        /* simpler kernels take as long */
+    GRAIN_FLOPS = 1 << 19,    /* for each worker */
 };
+
+enum { Q, K, V, Y, MATRICES };
 
 /* The parts of a match, from the result back. */
 typedef struct parts {
     const sx_node *values, *softmax, *add, *scale, *scores; /* add, scale: or NULL */
+    const sx_node *moves[MATRICES];                         /* transpositions, or NULL */
     sx_value mask, factor;
 } parts;
 
-/* scratch: scores and probabilities of a block */
+/* A stack of matrices. */
+typedef struct stack {
+    const int64_t *at; /* [products]: where each begins */
+    int64_t row;       /* elements from a row to the next */
+} stack;
+
+/* scratch: scores and probabilities of a block, for each part of a call */
 typedef struct attention_data {
     const sx_cpu_vec *vec;
     bool tk, tv; /* k is [keys, depth]; v is [width, keys] */
     int64_t rows, keys, depth, width, block, products;
-    const int64_t *q, *k, *v, *mask; /* [products]: where operands begin; mask NULL: none */
-    int64_t mask_row, mask_col;      /* strides of the mask; 0 = repeated */
-    int scale;                       /* operand, 0 = none */
+    stack stacks[MATRICES];
+    const int64_t *mask;        /* [products]: where it begins; NULL: none */
+    int64_t mask_row, mask_col; /* strides of the mask; 0 = repeated */
+    int scale;                  /* operand, 0 = none */
 } attention_data;
 
-/* ---- Matching ---- */
+typedef struct operands {
+    const float *q, *k, *v, *mask, *scale; /* mask, scale: or NULL */
+    float *y;
+} operands;
 
-/* What a value is a view of: nodes that only that view reads. */
-static sx_value behind_views(const sx_cpu_match *m, sx_value v)
+static int64_t blocks_of(const attention_data *d)
 {
-    for (;;) {
-        const sx_node *n = sx_graph_maker(m->graph, v);
-        if ((n->op->id != SX_OPID_reshape && n->op->id != SX_OPID_identity) || m->uses[v.id] != 1) {
-            return v;
-        }
-        v = n->inputs[0];
-    }
+    return (d->rows + d->block - 1) / d->block;
 }
+
+/* ---- Matching ---- */
 
 static const sx_node *claim(sx_cpu_match *m, sx_value v, int op)
 {
@@ -75,12 +88,14 @@ static int beside_scores(const sx_graph *g, const sx_node *n)
     return id == SX_OPID_matmul || (id == SX_OPID_mul && n->op->id == SX_OPID_add) ? 0 : 1;
 }
 
-/* The parts among the nodes, which the match has claimed. */
+/* The parts among the nodes, which the match has claimed in this order: the products of values and
+ * of scores, with what is between them, and transpositions. */
 static void parts_of(const sx_node *const *nodes, int n_nodes, const sx_graph *g, parts *out)
 {
-    *out = (parts){.values = nodes[0]};
-    for (int i = 1; i < n_nodes; i++) {
+    *out = (parts){0};
+    for (int i = 0; i < n_nodes; i++) {
         const sx_node *n = nodes[i];
+        const sx_value y = n->first_output;
         if (n->op->id == SX_OPID_softmax) {
             out->softmax = n;
         } else if (n->op->id == SX_OPID_add) {
@@ -89,29 +104,77 @@ static void parts_of(const sx_node *const *nodes, int n_nodes, const sx_graph *g
         } else if (n->op->id == SX_OPID_mul) {
             out->scale = n;
             out->factor = n->inputs[beside_scores(g, n)];
+        } else if (n->op->id == SX_OPID_matmul) {
+            *(out->values == NULL ? &out->values : &out->scores) = n;
+        } else if (out->values == NULL) {
+            out->moves[Y] = n;
         } else {
-            out->scores = n;
+            const int what = y.id == out->values->inputs[1].id   ? V
+                             : y.id == out->scores->inputs[0].id ? Q
+                                                                 : K;
+            out->moves[what] = n;
         }
     }
 }
 
-static bool match_attention(sx_cpu_match *m)
+/* Whether `n` is a transposition by which heads and tokens change places: [n, a, b, c] becomes
+ * [n, b, a, c], or [n, b, c, a] if `columns`. */
+static bool moves_heads(const sx_node *n, bool columns)
+{
+    const sx_transpose_attrs *attrs = n->attrs;
+    const int64_t *p = attrs->perm.v;
+    return n->op->id == SX_OPID_transpose && attrs->perm.n == 4 && p[0] == 0 && p[1] == 2 &&
+           p[2] == (columns ? 3 : 1) && p[3] == (columns ? 1 : 3);
+}
+
+/* Claims the transposition that makes operand `i` of a product; *operand becomes what it reads. */
+static void claim_move(sx_cpu_match *m, const sx_node *product, int i, sx_value *operand)
+{
+    const sx_matmul_attrs *attrs = product->attrs;
+    const int k = sx_cpu_claimable(m, product->inputs[i], SX_OPID_transpose);
+    const sx_node *n = k < 0 ? NULL : &m->graph->nodes[k];
+    *operand = product->inputs[i];
+    if (n != NULL &&
+        (moves_heads(n, false) || (i == 1 && !attrs->transpose_b && moves_heads(n, true)))) {
+        sx_cpu_claim(m, k);
+        *operand = n->inputs[0];
+    }
+}
+
+/* Whether both products are of as many matrices as they make, so that none is read for several. */
+static bool one_by_one(const sx_graph *g, const parts *x)
+{
+    const sx_node *products[] = {x->values, x->scores};
+    bool all = true;
+    for (int i = 0; i < 2; i++) {
+        const sx_type *y = sx_graph_type(g, products[i]->first_output);
+        for (int k = 0; k < 2; k++) {
+            const sx_type *in = sx_graph_type(g, products[i]->inputs[k]);
+            all = all && y->rank == 4 && in->rank == 4 && in->dims[0] == y->dims[0] &&
+                  in->dims[1] == y->dims[1];
+        }
+    }
+    return all;
+}
+
+/* The product of `values`, a node of the match, and what makes its scores. */
+static bool match_product(sx_cpu_match *m, const sx_node *values)
 {
     const sx_graph *g = m->graph;
-    const sx_node *root = &g->nodes[m->root], *n;
-    const sx_matmul_attrs *attrs = root->attrs;
-    const sx_type *p = sx_graph_type(g, root->inputs[0]);
+    const sx_node *n;
+    const sx_matmul_attrs *attrs = values->attrs;
+    const sx_type *p = sx_graph_type(g, values->inputs[0]);
     const sx_node *claimed[SX_CPU_MAX_NODES];
     parts x;
     if (attrs->transpose_a || !sx_cpu_is_f32(m, m->out[0]) ||
-        (n = claim(m, behind_views(m, root->inputs[0]), SX_OPID_softmax)) == NULL) {
+        (n = claim(m, sx_cpu_behind_views(m, values->inputs[0]), SX_OPID_softmax)) == NULL) {
         return false;
     }
     static const int optional[] = {SX_OPID_add, SX_OPID_mul};
-    sx_value v = behind_views(m, n->inputs[0]);
+    sx_value v = sx_cpu_behind_views(m, n->inputs[0]);
     for (int i = 0; i < 2; i++) {
         if ((n = claim(m, v, optional[i])) != NULL) {
-            v = behind_views(m, n->inputs[1 - beside_scores(g, n)]);
+            v = sx_cpu_behind_views(m, n->inputs[1 - beside_scores(g, n)]);
         }
     }
     if (claim(m, v, SX_OPID_matmul) == NULL) {
@@ -123,7 +186,7 @@ static bool match_attention(sx_cpu_match *m)
     parts_of(claimed, m->n_nodes, g, &x);
     const sx_type *s = sx_graph_type(g, x.scores->first_output);
     const sx_type *q = sx_graph_type(g, x.scores->inputs[0]);
-    const sx_type *y = sx_graph_type(g, root->first_output);
+    const sx_type *y = sx_graph_type(g, values->first_output);
     bool fits = !((const sx_matmul_attrs *)x.scores->attrs)->transpose_a && same_matrices(s, p) &&
                 same_matrices(s, sx_graph_type(g, x.softmax->first_output)) &&
                 sx_type_elems(y) > 0 && sx_type_elems(q) > 0 &&
@@ -137,9 +200,14 @@ static bool match_attention(sx_cpu_match *m)
         fits = fits && same_matrices(s, sx_graph_type(g, x.scale->first_output)) &&
                sx_type_elems(sx_graph_type(g, x.factor)) == 1;
     }
-    m->in[0] = x.scores->inputs[0];
-    m->in[1] = x.scores->inputs[1];
-    m->in[2] = root->inputs[1];
+    m->in[Q] = x.scores->inputs[0];
+    m->in[K] = x.scores->inputs[1];
+    m->in[V] = values->inputs[1];
+    if (fits && one_by_one(g, &x)) {
+        claim_move(m, x.scores, 0, &m->in[Q]);
+        claim_move(m, x.scores, 1, &m->in[K]);
+        claim_move(m, values, 1, &m->in[V]);
+    }
     m->n_in = 3;
     if (x.add != NULL) {
         m->in[m->n_in++] = x.mask;
@@ -147,42 +215,81 @@ static bool match_attention(sx_cpu_match *m)
     if (x.scale != NULL) {
         m->in[m->n_in++] = x.factor;
     }
-    return fits;
+    return fits && (x.moves[Y] == NULL || one_by_one(g, &x));
+}
+
+static bool match_attention(sx_cpu_match *m)
+{
+    return match_product(m, sx_cpu_node(m, 0));
+}
+
+/* With the transposition of the result. */
+static bool match_attention_moved(sx_cpu_match *m)
+{
+    const sx_node *root = sx_cpu_node(m, 0);
+    const sx_node *values =
+        moves_heads(root, false) ? claim(m, root->inputs[0], SX_OPID_matmul) : NULL;
+    return values != NULL && match_product(m, values);
 }
 
 /* ---- Running ---- */
 
+/* Rows [first, first + rows) of matrix p. `scores`: scratch, for two blocks. */
+static void attend(const attention_data *d, const operands *o, int64_t p, int64_t first,
+                   int64_t rows, float *scores)
+{
+    const stack *q = &d->stacks[Q], *k = &d->stacks[K], *v = &d->stacks[V], *y = &d->stacks[Y];
+    float *probabilities = scores + d->block * d->keys;
+    const sx_dnn_product score = {.tb = d->tk,
+                                  .m = rows,
+                                  .n = d->keys,
+                                  .k = d->depth,
+                                  .a = o->q + q->at[p] + first * q->row,
+                                  .a_row = q->row,
+                                  .b = o->k + k->at[p],
+                                  .b_row = k->row,
+                                  .alpha = o->scale,
+                                  .c = scores};
+    const sx_dnn_product value = {.tb = d->tv,
+                                  .m = rows,
+                                  .n = d->width,
+                                  .k = d->keys,
+                                  .a = probabilities,
+                                  .b = o->v + v->at[p],
+                                  .b_row = v->row,
+                                  .c = o->y + y->at[p] + first * y->row,
+                                  .c_row = y->row};
+    sx_dnn_gemm_part(&score, 0, rows, 0, d->keys);
+    for (int64_t i = 0; i < rows && o->mask != NULL; i++) {
+        const float *from = o->mask + d->mask[p] + (first + i) * d->mask_row;
+        float *to = scores + i * d->keys;
+        for (int64_t j = 0; j < d->keys && d->mask_col == 1; j++) {
+            to[j] += from[j];
+        }
+        for (int64_t j = 0; j < d->keys && d->mask_col == 0; j++) {
+            to[j] += *from;
+        }
+    }
+    d->vec->softmax(scores, rows, d->keys, probabilities);
+    sx_dnn_gemm_part(&value, 0, rows, 0, d->width);
+}
+
+/* Blocks of rows of all matrices [begin, end). */
 static void run_attention(const sx_cpu_step *step, const sx_cpu_call *call)
 {
     const attention_data *d = step->data;
-    const float *q = sx_cpu_in(step, call, 0), *k = sx_cpu_in(step, call, 1);
-    const float *v = sx_cpu_in(step, call, 2);
-    const float *mask = d->mask != NULL ? sx_cpu_in(step, call, 3) : NULL;
-    const float *scale = d->scale > 0 ? sx_cpu_in(step, call, d->scale) : NULL;
-    float *y = sx_cpu_out(step, call, 0), *scores = sx_cpu_at(call, step->scratch);
-    float *probabilities = scores + d->block * d->keys;
-    for (int64_t p = 0; p < d->products; p++) {
-        for (int64_t first = 0; first < d->rows; first += d->block) {
-            const int64_t rows = SX_MIN(d->block, d->rows - first);
-            sx_dnn_gemm(false, d->tk, rows, d->keys, d->depth, q + d->q[p] + first * d->depth,
-                        k + d->k[p], 0, scores);
-            for (int64_t i = 0; i < rows * d->keys && scale != NULL; i++) {
-                scores[i] *= *scale;
-            }
-            for (int64_t i = 0; i < rows && mask != NULL; i++) {
-                const float *from = mask + d->mask[p] + (first + i) * d->mask_row;
-                float *to = scores + i * d->keys;
-                for (int64_t j = 0; j < d->keys && d->mask_col == 1; j++) {
-                    to[j] += from[j];
-                }
-                for (int64_t j = 0; j < d->keys && d->mask_col == 0; j++) {
-                    to[j] += *from;
-                }
-            }
-            d->vec->softmax(scores, rows, d->keys, probabilities);
-            sx_dnn_gemm(false, d->tv, rows, d->width, d->keys, probabilities, v + d->v[p], 0,
-                        y + (p * d->rows + first) * d->width);
-        }
+    const operands o = {.q = sx_cpu_in(step, call, 0),
+                        .k = sx_cpu_in(step, call, 1),
+                        .v = sx_cpu_in(step, call, 2),
+                        .mask = d->mask != NULL ? sx_cpu_in(step, call, 3) : NULL,
+                        .scale = d->scale > 0 ? sx_cpu_in(step, call, d->scale) : NULL,
+                        .y = sx_cpu_out(step, call, 0)};
+    float *scratch = sx_cpu_at(call, step->scratch);
+    const int64_t blocks = blocks_of(d);
+    for (int64_t u = call->begin / SX_CPU_SPLIT; u < call->end / SX_CPU_SPLIT; u++) {
+        const int64_t first = u % blocks * d->block;
+        attend(d, &o, u / blocks, first, SX_MIN(d->block, d->rows - first),
+               scratch + call->part * 2 * d->block * d->keys);
     }
 }
 
@@ -203,6 +310,25 @@ static int64_t *offsets_of(const sx_cpu_site *site, const sx_type *in, const sx_
     return at;
 }
 
+/* Operand `what`, whose matrices lie one after another and have rows of `row` elements; or, if it
+ * has been moved, token by token. */
+static sx_status lay_out(const sx_cpu_site *site, const parts *x, int what, const sx_type *type,
+                         const sx_type *whole, attention_data *d)
+{
+    if (x->moves[what] == NULL) {
+        d->stacks[what] =
+            (stack){offsets_of(site, type, whole, d->products), type->dims[type->rank - 1]};
+        return d->stacks[what].at != NULL ? SX_OK : sx_cpu_no_memory();
+    }
+    int64_t *at = sx_arena_array(&site->plan->arena, d->products + 1, int64_t);
+    const int64_t heads = type->dims[2], row = heads * type->dims[3];
+    for (int64_t p = 0; p < d->products && at != NULL; p++) {
+        at[p] = p / heads * type->dims[1] * row + p % heads * type->dims[3];
+    }
+    d->stacks[what] = (stack){at, row};
+    return at != NULL ? SX_OK : sx_cpu_no_memory();
+}
+
 static sx_status prepare_attention(const sx_cpu_site *site, sx_cpu_step *step)
 {
     const sx_graph *g = site->graph;
@@ -214,34 +340,42 @@ static sx_status prepare_attention(const sx_cpu_site *site, sx_cpu_step *step)
     parts_of(site->nodes, site->n_nodes, g, &x);
     sx_dnn_gemm_prepare();
     const sx_type *s = sx_graph_type(g, x.scores->first_output);
-    const sx_type *q = &site->in[0], *k = &site->in[1], *v = &site->in[2], *y = &site->out[0];
-    *d = (attention_data){.vec = site->vec,
-                          .tk = ((const sx_matmul_attrs *)x.scores->attrs)->transpose_b,
-                          .tv = ((const sx_matmul_attrs *)x.values->attrs)->transpose_b,
-                          .rows = s->dims[s->rank - 2],
-                          .keys = s->dims[s->rank - 1],
-                          .depth = q->dims[q->rank - 1],
-                          .width = y->dims[y->rank - 1]};
+    const sx_type *y = sx_graph_type(g, x.values->first_output);
+    const bool k_by_depth = x.moves[K] != NULL && moves_heads(x.moves[K], true);
+    const bool v_by_width = x.moves[V] != NULL && moves_heads(x.moves[V], true);
+    *d = (attention_data){
+        .vec = site->vec,
+        .tk = ((const sx_matmul_attrs *)x.scores->attrs)->transpose_b || k_by_depth,
+        .tv = ((const sx_matmul_attrs *)x.values->attrs)->transpose_b || v_by_width,
+        .rows = s->dims[s->rank - 2],
+        .keys = s->dims[s->rank - 1],
+        .depth = site->in[Q].dims[site->in[Q].rank - 1],
+        .width = y->dims[y->rank - 1]};
     d->products = sx_type_elems(s) / (d->rows * d->keys);
     d->block = SX_MIN(d->rows, SX_MAX(BLOCK_SCORES / d->keys, (int64_t)BLOCK_ROWS));
-    d->q = offsets_of(site, q, s, d->products);
-    d->k = offsets_of(site, k, s, d->products);
-    d->v = offsets_of(site, v, y, d->products);
+    SX_TRY(lay_out(site, &x, Q, &site->in[Q], s, d));
+    SX_TRY(lay_out(site, &x, K, &site->in[K], s, d));
+    SX_TRY(lay_out(site, &x, V, &site->in[V], y, d));
+    SX_TRY(lay_out(site, &x, Y, &site->out[0], y, d));
     if (x.add != NULL) {
         const sx_type *mask = &site->in[3];
         d->mask = offsets_of(site, mask, sx_graph_type(g, x.add->first_output), d->products);
         d->mask_col = mask->dims[mask->rank - 1] > 1 ? 1 : 0;
         d->mask_row =
             mask->rank > 1 && mask->dims[mask->rank - 2] > 1 ? mask->dims[mask->rank - 1] : 0;
-    }
-    if (d->q == NULL || d->k == NULL || d->v == NULL || (x.add != NULL && d->mask == NULL)) {
-        return sx_cpu_no_memory();
+        if (d->mask == NULL) {
+            return sx_cpu_no_memory();
+        }
     }
     d->scale = x.scale != NULL ? site->n_in - 1 : 0;
-    step->onednn = true;
+    const int workers = site->plan->team ? site->plan->workers : 1;
+    const double flops = 2.0 * (double)d->block * (double)d->keys * (double)(d->depth + d->width);
+    step->onednn = workers == 1;
     step->run = run_attention;
     step->data = d;
-    step->scratch_bytes = 2 * d->block * d->keys * (int64_t)sizeof(float);
+    step->range = d->products * blocks_of(d) * SX_CPU_SPLIT;
+    step->grain = workers > 1 ? (int64_t)(GRAIN_FLOPS / flops * SX_CPU_SPLIT) + 1 : step->range + 1;
+    step->scratch_bytes = workers * 2 * d->block * d->keys * (int64_t)sizeof(float);
     return SX_OK;
 }
 
@@ -249,3 +383,7 @@ const sx_cpu_kernel sx_cpu_kernel_attention = {.name = "attention",
                                                .op = SX_OPID_matmul,
                                                .match = match_attention,
                                                .prepare = prepare_attention};
+const sx_cpu_kernel sx_cpu_kernel_attention_moved = {.name = "attention",
+                                                     .op = SX_OPID_transpose,
+                                                     .match = match_attention_moved,
+                                                     .prepare = prepare_attention};

@@ -1,28 +1,32 @@
-/* Convolutions of 1x1 and stride 1 with a frozen filter: products of rows, the pixels, by a matrix,
+/* Products of rows by a frozen matrix: matmuls of many rows, and convolutions of 1x1 and stride 1,
+ * whose rows are the pixels,
  *
  *     y = act(x b + bias + added)
  *
- * b is packed once, [panel][k][column]: a panel is as many columns as give sums that stay in
- * registers, of 6 or 8 rows, over all of k. What is added and the activation are computed from
- * these sums before they are written: swish, of which EfficientNet computes 6 million an image,
- * takes 0.3 ns.
+ * b is packed once, [part of k][panel][k][column]: a panel is as many columns as give sums that
+ * stay in registers, of 8 rows. What is added and the activation are computed from these sums
+ * before they are written: swish, of which EfficientNet computes 6 million an image, takes 0.3 ns.
  *
- * Blocking (vec/dense.inc): rows are divided into blocks, whose part of x stays in the second-level
- * cache; each block goes through all panels. The next panel is fetched meanwhile. Blocks and panels
- * are what workers divide.
+ * Blocking (vec/dense.inc): rows are divided into blocks, and k into parts, so that a block's part
+ * of x and a panel's part of b stay in the second-level cache. Each block goes through all panels,
+ * for one part of k after the other, between which the sums are kept in scratch memory. The next
+ * panel is fetched meanwhile. Blocks and panels are what workers divide.
  *
- * Choice: swish, and images of few pixels, where fetching b is most of the time; elsewhere oneDNN's
- * kernels, which write their sums directly, are as fast or faster (bench/README.md). It does not
- * look at the batch, so that executables for all batch sizes have one packed matrix. */
+ * Choice: matmuls of many rows an example; convolutions with swish, and of images of few pixels,
+ * where fetching b is most of the time; for others oneDNN's kernels are as fast or faster
+ * (bench/README.md). It does not look at the batch, so that executables for all batch sizes have
+ * one packed matrix. */
 #include <math.h>
 
 #include "backends/cpu/kernels/conv.h"
+#include "backends/cpu/kernels/dense.h"
 #include "base/checked.h"
 
 enum {
     BLOCK_BYTES = 256 << 10, /* of x, for a block */
     LEAST_ROWS = 128,        /* of a block: fewer would read b too often */
     FEW_PIXELS = 64,
+    MANY_ROWS = 8,         /* of a matmul, for each example */
     GRAIN_FLOPS = 1 << 19, /* for each worker */
 };
 
@@ -30,6 +34,7 @@ typedef struct dense_data {
     sx_vec_dense shape;
     const sx_cpu_vec *vec;
     const float *zeros; /* [n]: the bias, if there is none */
+    int64_t scratch;    /* floats, of each part of a call */
 } dense_data;
 
 bool sx_cpu_conv_is_dense(const sx_cpu_site *site, const sx_conv2d_attrs *attrs)
@@ -44,6 +49,19 @@ bool sx_cpu_conv_is_dense(const sx_cpu_site *site, const sx_conv2d_attrs *attrs)
     return fits;
 }
 
+bool sx_cpu_rows_are_many(int64_t rows, int64_t examples)
+{
+    return rows >= MANY_ROWS * SX_MAX(examples, 1);
+}
+
+bool sx_cpu_matmul_is_dense(const sx_cpu_site *site, int64_t m, int64_t k)
+{
+    const sx_cpu_plan *p = site->plan;
+    const int64_t examples = p->shard_max - (p->n_variants > 1 && site->graph == p->variants[1]);
+    return (site->frozen_in & 2) != 0 && site->in[1].rank == 2 && k > 0 &&
+           sx_cpu_rows_are_many(m, examples);
+}
+
 static void pack_matrix(const sx_cpu_step *step, const sx_cpu_call *call)
 {
     const dense_data *d = step->data;
@@ -53,37 +71,40 @@ static void pack_matrix(const sx_cpu_step *step, const sx_cpu_call *call)
 static void run_dense(const sx_cpu_step *step, const sx_cpu_call *call)
 {
     const dense_data *d = step->data;
+    float *scratch = sx_cpu_at(call, step->scratch);
     d->vec->dense(&d->shape,
                   &(sx_vec_dense_args){.x = sx_cpu_in(step, call, 0),
                                        .packed = sx_cpu_at(call, step->kept),
                                        .bias = step->n_in > 2 ? sx_cpu_in(step, call, 2) : d->zeros,
                                        .added = step->n_in > 3 ? sx_cpu_in(step, call, 3) : NULL,
-                                       .y = sx_cpu_out(step, call, 0)},
+                                       .y = sx_cpu_out(step, call, 0),
+                                       .scratch = scratch + call->part * d->scratch},
                   call->begin / SX_CPU_SPLIT, call->end / SX_CPU_SPLIT);
 }
 
-sx_status sx_cpu_prepare_dense(const sx_cpu_site *site, sx_cpu_step *step)
+sx_status sx_cpu_prepare_dense(const sx_cpu_site *site, const sx_cpu_dense_spec *spec,
+                               sx_cpu_step *step)
 {
-    const sx_dnn_act act = sx_cpu_act_of(site->nodes[0]);
     const int workers = site->plan->team ? site->plan->workers : 1;
-    const sx_type *filter = &site->in[1];
+    const int64_t k = spec->k, n = spec->n, float_bytes = (int64_t)sizeof(float);
     dense_data *d = sx_cpu_new(site, dense_data);
     if (d == NULL) {
         return sx_cpu_no_memory();
     }
-    const int64_t k = filter->dims[2], n = filter->dims[3];
     d->vec = site->vec;
-    d->shape = (sx_vec_dense){.m = sx_type_elems(&site->in[0]) / k,
+    d->shape = (sx_vec_dense){.m = spec->m,
                               .k = k,
                               .n = n,
                               .panels = d->vec->dense_panels(n),
-                              .low = act == SX_DNN_PLAIN ? -INFINITY : 0,
-                              .high = act == SX_DNN_RELU6 ? 6 : INFINITY,
-                              .swish = act == SX_DNN_SWISH};
-    const int64_t most = SX_MAX(BLOCK_BYTES / (k * (int64_t)sizeof(float)), (int64_t)LEAST_ROWS);
+                              .transposed = spec->transposed,
+                              .low = spec->act == SX_DNN_PLAIN ? -INFINITY : 0,
+                              .high = spec->act == SX_DNN_RELU6 ? 6 : INFINITY,
+                              .swish = spec->act == SX_DNN_SWISH};
+    const int64_t most = SX_MAX(BLOCK_BYTES / (k * float_bytes), (int64_t)LEAST_ROWS);
     const int64_t block = sx_cpu_block_rows(d->shape.m, most, d->shape.panels, workers);
     const int64_t blocks = block > 0 ? (d->shape.m + block - 1) / block : 0;
     d->shape.block = block;
+    d->scratch = sx_cpu_round_up(d->vec->dense_scratch(&d->shape) * float_bytes) / float_bytes;
     if (site->n_in < 3) {
         d->zeros = sx_arena_array(&site->plan->arena, n + 1, float);
         if (d->zeros == NULL) {
@@ -96,9 +117,20 @@ sx_status sx_cpu_prepare_dense(const sx_cpu_site *site, sx_cpu_step *step)
     step->data = d;
     step->range = blocks * d->shape.panels * SX_CPU_SPLIT;
     step->grain = workers > 1 ? (int64_t)(units * SX_CPU_SPLIT) + 1 : step->range + 1;
+    step->scratch_bytes = workers * d->scratch * float_bytes;
     step->prepare_once = pack_matrix;
-    step->kept_bytes = d->vec->dense_packed(&d->shape) * (int64_t)sizeof(float);
+    step->kept_bytes = d->vec->dense_packed(&d->shape) * float_bytes;
     step->read_once = 2;
-    step->kernel = "conv2d dense";
     return SX_OK;
+}
+
+sx_status sx_cpu_prepare_dense_conv(const sx_cpu_site *site, sx_cpu_step *step)
+{
+    const sx_type *filter = &site->in[1];
+    const sx_cpu_dense_spec spec = {.m = sx_type_elems(&site->in[0]) / filter->dims[2],
+                                    .k = filter->dims[2],
+                                    .n = filter->dims[3],
+                                    .act = sx_cpu_act_of(site->nodes[0])};
+    step->kernel = "conv2d dense";
+    return sx_cpu_prepare_dense(site, &spec, step);
 }

@@ -1,0 +1,24 @@
+/* Products of rows by a frozen matrix, which is packed once (dense.c). */
+#ifndef SX_BACKENDS_CPU_KERNELS_DENSE_H
+#define SX_BACKENDS_CPU_KERNELS_DENSE_H
+
+#include "backends/cpu/kernel.h"
+#include "backends/cpu/onednn2.h"
+
+/* y[m,n] = act(x[m,k] b[k,n] + bias + added) */
+typedef struct sx_cpu_dense_spec {
+    int64_t m, k, n;
+    bool transposed; /* b is [n,k] */
+    sx_dnn_act act;
+} sx_cpu_dense_spec;
+
+/* The step. in: x, b, and bias[n] and what is added, if there are any. */
+SX_MUST_USE sx_status sx_cpu_prepare_dense(const sx_cpu_site *site, const sx_cpu_dense_spec *spec,
+                                           sx_cpu_step *step);
+
+/* Whether so many rows, of all examples together, are worth it. */
+bool sx_cpu_rows_are_many(int64_t rows, int64_t examples);
+/* Whether a product of `m` rows by in[1], that of matmul.c, is best computed so. */
+bool sx_cpu_matmul_is_dense(const sx_cpu_site *site, int64_t m, int64_t k);
+
+#endif

@@ -170,7 +170,8 @@ static const sx_option rows[] = {
      "SIZE", .min = SX_MIN_BODY_BYTES, .max = 0x1p32},
     {"max-request-memory-bytes", SX_OPTION_SIZE, SX_OPT(options, max_request_memory_bytes),
      "maximum memory of a request: body, decoded inputs, outputs and response; larger ones get "
-     "status 413; default: 8 times --max-body-bytes, at most half of --max-in-flight-memory-bytes",
+     "status 413; default: 8 times --max-body-bytes, at least 256K, at most half of "
+     "--max-in-flight-memory-bytes",
      "SIZE", .min = SX_MIN_REQUEST_MEMORY, .max = 0x1p50},
     {"max-in-flight-memory-bytes", SX_OPTION_SIZE, SX_OPT(options, max_in_flight_memory_bytes),
      "maximum memory of all requests together; requests beyond it get status 429; default: 1 GiB, "

@@ -240,7 +240,7 @@ void sx_http_exchange_begin(sx_http_exchange *exchange, sx_bytes body)
     sx_http_worker *worker = exchange->worker;
     const sx_http_config *config = worker->config;
     exchange->body = body;
-    exchange->begun_ns = sx_now_ns();
+    exchange->begun_ns = config->on_response != NULL ? sx_now_ns() : 0;
     exchange->subject.name[0] = '\0';
     sx_cancel_init(&exchange->cancel,
                    sx_loop_now_ns(worker->loop) + config->request_timeout_ms * SX_HTTP_MS);
@@ -369,8 +369,10 @@ int64_t sx_http_request_begun_ns(const sx_http_exchange *exchange)
 
 void sx_http_request_set_subject(sx_http_exchange *exchange, const char *name, int64_t version)
 {
-    snprintf(exchange->subject.name, sizeof(exchange->subject.name), "%s", name);
-    exchange->subject.version = version;
+    if (exchange->worker->config->on_response != NULL) { /* otherwise nobody asks */
+        snprintf(exchange->subject.name, sizeof(exchange->subject.name), "%s", name);
+        exchange->subject.version = version;
+    }
 }
 
 const sx_http_subject *sx_http_request_subject(const sx_http_exchange *exchange)

@@ -118,7 +118,8 @@ int sx_http_request_address(const sx_http_exchange *exchange);
 const char *sx_http_request_peer(const sx_http_exchange *exchange);
 /* The address and port of the peer, as text; "": a UNIX socket. */
 const char *sx_http_request_remote(const sx_http_exchange *exchange);
-int64_t sx_http_request_begun_ns(const sx_http_exchange *exchange); /* when it was complete */
+/* When it was complete; only in on_response, as what follows. */
+int64_t sx_http_request_begun_ns(const sx_http_exchange *exchange);
 
 /* What a request turned out to be about, for who logs it. */
 typedef struct sx_http_subject {

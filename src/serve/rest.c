@@ -484,16 +484,20 @@ static void handle_metrics(sx_rest *rest, sx_http_exchange *exchange, const sx_r
 {
     (void)route;
     sx_buf body;
+    sx_budget *budget = sx_http_request_budget(exchange);
     sx_buf_init(&body, 0);
-    body.budget = sx_http_request_budget(exchange);
     sx_status status = sx_manager_print_metrics(sx_calls_manager(rest->config.calls), &body);
+    if (status == SX_OK) {
+        sx_request_log_print_metrics(sx_calls_log(rest->config.calls), &body);
+        print_server_metrics(rest, &body);
+        /* Charged when it is complete: it does not count itself. */
+        status = sx_budget_charge(budget, body.capacity) ? SX_OK : sx_budget_error(budget);
+    }
     if (status != SX_OK) {
         sx_buf_deinit(&body);
         sx_rest_respond_error(rest, exchange, status);
         return;
     }
-    sx_request_log_print_metrics(sx_calls_log(rest->config.calls), &body);
-    print_server_metrics(rest, &body);
     sx_rest_respond(rest, exchange, 200, "text/plain; version=0.0.4", &body);
 }
 

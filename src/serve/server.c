@@ -366,7 +366,9 @@ sx_status sx_server_create(const sx_server_config *config, sx_server **out_serve
     const int port = config->rest_api_port;
     size_t request_bytes = config->max_request_memory_bytes;
     if (request_bytes == 0) {
-        request_bytes = SX_MIN(memory_bytes / 2, SX_MIN(max_body_bytes, SIZE_MAX / 8) * 8);
+        request_bytes = SX_MAX(SX_MIN(max_body_bytes, SIZE_MAX / 8) * 8,
+                               (size_t)SX_MIN_REQUEST_MEMORY); /* as much as any page */
+        request_bytes = SX_MIN(memory_bytes / 2, request_bytes);
     }
     SX_TRY_GOTO(status, secure(config->ssl_config_file, &server->grpc_tls), failed);
     SX_TRY_GOTO(status, secure(config->rest_api_ssl_config_file, &server->rest_tls), failed);

@@ -60,8 +60,8 @@ typedef struct sx_server_config {
     const char *monitoring_path;          /* "/monitoring/prometheus/metrics"; "" = off */
     sx_auth_config auth;                  /* everybody may call everything */
     size_t max_body_bytes;                /* 64 MiB; see sx_http_config */
-    /* Of one request: body, decoded inputs, outputs and response. 8 * max_body_bytes, but at most
-     * half of max_in_flight_memory_bytes */
+    /* Of one request: body, decoded inputs, outputs and response. 8 * max_body_bytes, at least
+     * SX_MIN_REQUEST_MEMORY, at most half of max_in_flight_memory_bytes */
     size_t max_request_memory_bytes;
     size_t max_in_flight_memory_bytes; /* of all requests; 1 GiB, at most a quarter of
                                           sx_ram_bytes() */

@@ -205,6 +205,25 @@ static void test_serve_server__answers_preflights(void **state)
     assert_int_equal(answer.status, 200);
     assert_null(strstr(answer.head, "Access-Control"));
     close_scene(&scene);
+
+    /* Pages of other origins may send their keys, and are told that they have to. */
+    static const char keyless[] = "GET /v1/models/m HTTP/1.1\r\nHost: a\r\n"
+                                  "Origin: http://page.example\r\n\r\n";
+    static const char keys[] = "me sesame-sesame-sesame-sesame\n";
+    char path[] = "/tmp/sextant-keys-XXXXXX";
+    const int fd = mkstemp(path);
+    assert_int_equal(write(fd, keys, sizeof(keys) - 1), sizeof(keys) - 1);
+    close(fd);
+    open_scene(&scene, (sx_server_config){.rest_api_enable_cors_support = true, .auth = {path}}, 0);
+    answer = client_exchange(scene.port, keyless, sizeof(keyless) - 1);
+    assert_int_equal(answer.status, 401);
+    assert_non_null(strstr(answer.head, "Access-Control-Allow-Origin: *"));
+    assert_non_null(strstr(answer.head, "WWW-Authenticate: Bearer"));
+    answer = client_exchange(scene.port, preflight, sizeof(preflight) - 1);
+    assert_non_null(
+        strstr(answer.head, "Access-Control-Allow-Headers: Content-Type, Authorization"));
+    close_scene(&scene);
+    unlink(path);
 }
 
 static struct answer post_gzip(const struct scene *scene, sx_bytes plain, bool spoil)

@@ -1,0 +1,106 @@
+"""Batching at several loads: goodput (answers within the deadline) and p99 of our policy beside TensorFlow Serving's
+(--batch_policy=tfs, with several batch_timeout_micros), one thread that runs the model, open-loop Poisson arrivals over
+gRPC (`sextant bench serve`). Capacity is the best rate that any policy answers when it gets more than it can. The model
+is a chain of products: a batch of 16 takes about as long as 4 single rows.
+
+Goals of the reference: at least the throughput of the best timeout everywhere; at 2x overload with deadlines of 50 ms a
+goodput of 0.9 of capacity. Both sides share the machine with the generator: only ratios count.
+
+SECONDS=5, LOADS="0.3 0.6 0.9 1.2 2", LAYERS=24, WIDTH=512."""
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+import numpy as np
+import tensorflow as tf
+
+SECONDS = float(os.environ.get("SECONDS", "5"))
+LOADS = [float(x) for x in os.environ.get("LOADS", "0.3 0.6 0.9 1.2 2").split()]
+LAYERS, WIDTH = int(os.environ.get("LAYERS", "24")), int(os.environ.get("WIDTH", "512"))
+DEADLINE_MS = 50
+POLICIES = [("conserve", ())] + [(f"tfs {us} us", ("--batch_policy=tfs", us)) for us in (0, 1000, 5000)]
+
+
+def export(path):
+    rng = np.random.default_rng(1)
+    module = tf.Module()
+    module.w = tf.Variable((rng.normal(size=(WIDTH, WIDTH)) / WIDTH ** 0.5).astype(np.float32))
+
+    def deep(x):
+        for _ in range(LAYERS):
+            x = tf.tanh(x @ module.w)
+        return {"y": x[:, :8]}
+
+    signature = tf.function(deep, input_signature=[tf.TensorSpec([None, WIDTH], tf.float32, "x")])
+    tf.saved_model.save(module, path, signatures=signature.get_concrete_function())
+
+
+class Server:
+    def __init__(self, policy):
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            self.port = s.getsockname()[1]
+        flags, timeout_us = (policy[0],) if policy else (), policy[1] if policy else 0
+        open("batching.cfg", "w").write(
+            f"max_batch_size {{ value: 16 }} batch_timeout_micros {{ value: {timeout_us} }} "
+            "max_enqueued_batches { value: 100 } num_batch_threads { value: 1 } "
+            + " ".join(f"allowed_batch_sizes: {n}" for n in (1, 2, 4, 8, 16)))
+        self.process = subprocess.Popen(
+            [os.environ["SEXTANT_BIN"], "serve", f"--port={self.port}", "--rest_api_port=0", "--model_name=m",
+             f"--model_base_path={os.getcwd()}/m", "--enable_batching", "--batching_parameters_file=batching.cfg",
+             "--rest_api_num_threads=1", "--threads=1", *flags], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        for line in self.process.stdout:
+            if line.startswith("Serving"):
+                return
+        sys.exit("the server ended")
+
+    def load(self, rate, seconds, deadline_ms=DEADLINE_MS):
+        done = subprocess.run(
+            [os.environ["SEXTANT_BIN"], "bench", "serve", f"localhost:{self.port}", "--protocol", "grpc", "--model", "m",
+             "--request", "request.json", "--rate", str(rate), "--duration", str(seconds), "--warmup", "0.5",
+             "--connections", "128", "--deadline-ms", str(deadline_ms), "--json"],
+            capture_output=True, text=True)
+        return json.loads(done.stdout) if done.returncode == 0 else {"goodput": 0, "rate": rate, "p99_us": float("nan")}
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait()
+
+
+def capacity(policy):
+    """Answers a second with more requests than it can answer, none of them late."""
+    server = Server(policy)
+    rate = 200
+    best = 0
+    for _ in range(8):
+        got = server.load(rate, 1.5, deadline_ms=2000)["goodput"]
+        best = max(best, got)
+        if got < 0.8 * rate:
+            break
+        rate *= 1.7
+    server.stop()
+    return best
+
+
+with tempfile.TemporaryDirectory() as folder:
+    os.chdir(folder)
+    export("m/1")
+    json.dump([[0.5] * WIDTH], open("request.json", "w"))
+    rates = {name: capacity(policy) for name, policy in POLICIES}
+    most = max(rates.values())
+    print("capacity, answers/s: " + ", ".join(f"{name} {rate:.0f}" for name, rate in rates.items()))
+    print(f"goodput within {DEADLINE_MS} ms as a share of {most:.0f}/s, p99 in ms")
+    print(f"{'load':>6}" + "".join(f"{name:>22}" for name, _ in POLICIES))
+    for share in LOADS:
+        row = f"{share:6.2f}"
+        for name, policy in POLICIES:
+            server = Server(policy)
+            result = server.load(share * most, SECONDS)
+            server.stop()
+            row += f"{result['goodput'] / most:12.2f}{result['p99_us'] / 1000:10.1f}"
+        print(row, flush=True)

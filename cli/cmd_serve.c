@@ -38,6 +38,9 @@ typedef struct options {
     bool cors, allow_labels, tensor_content, version;
     const char *unused_text; /* of options without effect */
     bool unused_flag;
+    const char *request_log, *access_log;
+    double request_log_sampling_rate, request_log_max_file_seconds;
+    int64_t request_log_max_file_bytes;
     sx_device_args device_args;
     sx_precision_args precision_args;
 } options;
@@ -111,8 +114,7 @@ static const sx_option rows[] = {
     {"auth-rules-file", SX_OPTION_STRING, SX_OPT(options, auth_rules_file),
      "lines of IDENTITY MODEL...: who may call which models, where an identity is key:NAME, "
      "jwt:SUBJECT, cert:NAME of a client's certificate, or *, and * stands for every model; "
-     "MODEL:predict: may only run "
-     "it; read "
+     "MODEL:predict: may only run it; rate=N: so often a second, each identity each model; read "
      "again when it changes",
      "FILE", .empty_is_none = true},
     {"host", SX_OPTION_STRING, SX_OPT(options, host), "address to listen on; default: all",
@@ -211,6 +213,22 @@ static const sx_option rows[] = {
     {"num-request-iterations-for-warmup", SX_OPTION_INT,
      SX_OPT(options, num_request_iterations_for_warmup), "how often; 0: once", "N", .max = 1e6},
 
+    {"request-log", SX_OPTION_STRING, SX_OPT(options, request_log),
+     "log requests with their answers, as PredictionLogs in TFRecord files "
+     "PREFIX-MODEL-DATE-N.tfrecord; a model's logging_config in --model-config-file goes before. "
+     "What the disk is too slow for is not logged",
+     "PREFIX", .empty_is_none = true, .group = "Logs"},
+    {"request-log-sampling-rate", SX_OPTION_FLOAT, SX_OPT(options, request_log_sampling_rate),
+     "share of the requests that are logged", "RATE", .min = 1e-9, .max = 1},
+    {"request-log-max-file-bytes", SX_OPTION_SIZE, SX_OPT(options, request_log_max_file_bytes),
+     "size at which the next file begins", "SIZE", .min = 1, .max = 0x1p50},
+    {"request-log-max-file-seconds", SX_OPTION_FLOAT, SX_OPT(options, request_log_max_file_seconds),
+     "age at which it does", "SECONDS", .min = 1, .max = 1e9},
+    {"access-log", SX_OPTION_STRING, SX_OPT(options, access_log),
+     "a line of JSON for each request that is answered, with the identifiers of its trace (header "
+     "traceparent); -: standard output. A file that is moved away is begun anew",
+     "FILE", .empty_is_none = true},
+
     {"tensorflow-intra-op-parallelism", SX_OPTION_INT, SX_OPT(options, device_args.threads),
      "the same as --threads; 0: all CPUs", "N", .max = 4096,
      .group = "Other options of tensorflow_model_server"},
@@ -259,6 +277,9 @@ static const options defaults = {
     .version_drain_timeout_seconds = 60,
     .monitoring_path = "/monitoring/prometheus/metrics",
     .batch_policy = "work_conserving",
+    .request_log_sampling_rate = 1,
+    .request_log_max_file_bytes = 256 << 20,
+    .request_log_max_file_seconds = 3600,
     .enable_model_warmup = true,
 };
 
@@ -307,6 +328,12 @@ static void fill_config(const options *o, const sx_batch_config *batching, sx_se
             strcmp(o->json_float_format, "tfs") == 0 ? SX_FLOAT_TFS : SX_FLOAT_SHORTEST,
         .enable_serialization_as_tensor_content = o->tensor_content,
         .monitoring_path = o->monitoring_path,
+        .request_log = o->request_log,
+        .request_log_sampling_rate = o->request_log_sampling_rate,
+        .request_log_max_file_bytes = o->request_log_max_file_bytes,
+        .request_log_max_file_seconds = o->request_log_max_file_seconds,
+        .saved_model_tags = o->saved_model_tags,
+        .access_log = o->access_log,
         .max_body_bytes = (size_t)o->max_body_bytes,
         .max_request_memory_bytes = (size_t)o->max_request_memory_bytes,
         .max_in_flight_memory_bytes = (size_t)o->max_in_flight_memory_bytes,

@@ -13,6 +13,7 @@
 #include "io/archive.h"
 #include "io/file.h"
 #include "io/npy.h"
+#include "io/npz.h"
 #include "io/path.h"
 #include "python_literal.h"
 
@@ -87,14 +88,12 @@ static sx_status keep(const sx_tensor *read, sx_arena *arena, sx_tensor *out)
 /* The array `name` of a .npz, or the only one. */
 static sx_status read_npz(const char *path, const char *name, sx_arena *arena, sx_tensor *out)
 {
-    const sx_archive_limits limits = {.max_total_bytes = max_file_bytes};
     sx_archive *archive = NULL;
     sx_archive_member member;
-    sx_buf bytes, known;
+    sx_buf known;
     bool more = true;
     int arrays = 0, found = 0;
-    SX_TRY(sx_archive_open(path, &limits, &archive));
-    sx_buf_init(&bytes, max_file_bytes);
+    SX_TRY(sx_archive_open(path, NULL, &archive));
     sx_buf_init(&known, 4096);
     sx_status status = SX_OK;
     while (status == SX_OK) {
@@ -111,11 +110,7 @@ static sx_status read_npz(const char *path, const char *name, sx_arena *arena, s
         found += wanted;
         if (wanted) {
             sx_tensor read;
-            sx_buf_reset(&bytes);
-            status = sx_archive_read(archive, &bytes);
-            if (status == SX_OK) {
-                status = sx_npy_parse((sx_bytes){sx_buf_text(&bytes), bytes.size}, 0, path, &read);
-            }
+            status = sx_npz_read(archive, path, &read);
             if (status == SX_OK) {
                 status = keep(&read, arena, out);
             }
@@ -129,7 +124,6 @@ static sx_status read_npz(const char *path, const char *name, sx_arena *arena, s
                           name != NULL ? name : "", arrays > 0 ? sx_buf_text(&known) : "none");
     }
     sx_buf_deinit(&known);
-    sx_buf_deinit(&bytes);
     sx_archive_close(archive);
     return status;
 }

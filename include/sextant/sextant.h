@@ -2,6 +2,7 @@
 #ifndef SEXTANT_SEXTANT_H
 #define SEXTANT_SEXTANT_H
 
+#include <sextant/client.h>
 #include <sextant/data.h>
 #include <sextant/device.h>
 #include <sextant/distribute.h>

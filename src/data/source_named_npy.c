@@ -10,6 +10,7 @@
 #include "data/sources.h"
 #include "io/archive.h"
 #include "io/npy.h"
+#include "io/npz.h"
 #include "io/path.h"
 
 /* The state of the memory source. */
@@ -115,16 +116,10 @@ static sx_status read_npz(struct columns *c, const char *path)
     while (status == SX_OK && more) {
         int i = find_column(c, member.name);
         if (i >= 0) {
-            sx_buf bytes;
             sx_tensor tensor;
             const char *name = sx_arena_printf(&c->arena, "%s: %s", path, member.name);
-            sx_buf_init(&bytes, 0);
-            status =
-                name != NULL ? sx_archive_read(archive, &bytes) : sx_no_memory("reading %s", path);
-            if (status == SX_OK) {
-                status = sx_npy_parse((sx_bytes){bytes.data, bytes.size}, c->budget, name, &tensor);
-            }
-            sx_buf_deinit(&bytes);
+            status = name != NULL ? sx_npz_read(archive, name, &tensor)
+                                  : sx_no_memory("reading %s", path);
             if (status == SX_OK) {
                 status = put(c, i, name, tensor);
             }

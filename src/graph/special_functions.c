@@ -144,20 +144,39 @@ static double igamma_series(double a, double x)
     return sum * gamma_density(a, x) / a;
 }
 
-/* 6.5.31, by Lentz's method. */
+/* The convergents p / q of a continued fraction: [0] the last one, [1] the one before. */
+typedef struct convergents {
+    double p[2], q[2];
+} convergents;
+
+/* The next one, of a partial numerator and denominator; whether it differs from the last one. */
+static inline bool converge(convergents *f, double numerator, double denominator, double *y)
+{
+    double p = denominator * f->p[0] + numerator * f->p[1],
+           q = denominator * f->q[0] + numerator * f->q[1];
+    const double last = *y;
+    *y = p / q;
+    f->p[1] = f->p[0];
+    f->q[1] = f->q[0];
+    f->p[0] = p;
+    f->q[0] = q;
+    if (fabs(q) > 0x1p200) {
+        for (int i = 0; i < 2; i++) {
+            f->p[i] *= 0x1p-200;
+            f->q[i] *= 0x1p-200;
+        }
+    }
+    return fabs(*y - last) > DBL_EPSILON * fabs(*y);
+}
+
+/* 6.5.31 */
 static double igammac_fraction(double a, double x)
 {
-    const double tiny = 1e-300;
-    double b = x + 1 - a, c = 1 / tiny, d = 1 / b, y = d;
+    double b = x + 1 - a, y = 1 / b;
+    convergents f = {{1, 0}, {b, 1}};
     for (int i = 1; i < MOST_TERMS; i++) {
-        const double factor = -i * (i - a);
         b += 2;
-        d = factor * d + b;
-        d = 1 / (fabs(d) < tiny ? tiny : d);
-        c = b + factor / c;
-        c = fabs(c) < tiny ? tiny : c;
-        y *= d * c;
-        if (fabs(d * c - 1) < DBL_EPSILON) {
+        if (!converge(&f, -i * (i - a), b, &y)) {
             break;
         }
     }
@@ -249,27 +268,16 @@ double sx_igamma_grad_a(double a, double x)
     return x > 1 && x > a ? -igammac_fraction_grad_a(a, x) : igamma_series_grad_a(a, x);
 }
 
-/* 26.5.8, by Lentz's method. */
+/* 26.5.8 */
 static double beta_fraction(double a, double b, double x)
 {
-    const double tiny = 1e-300;
-    double c = 1, d = 1 - (a + b) * x / (a + 1), y;
-    d = 1 / (fabs(d) < tiny ? tiny : d);
-    y = d;
-    for (int m = 1; m < MOST_TERMS; m++) {
+    convergents f = {{1, 0}, {1, 1}};
+    double y = 1;
+    for (int m = 0; m < MOST_TERMS; m++) {
         const double even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m));
         const double odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1));
-        d = 1 + even * d;
-        d = 1 / (fabs(d) < tiny ? tiny : d);
-        c = 1 + even / c;
-        c = fabs(c) < tiny ? tiny : c;
-        y *= d * c;
-        d = 1 + odd * d;
-        d = 1 / (fabs(d) < tiny ? tiny : d);
-        c = 1 + odd / c;
-        c = fabs(c) < tiny ? tiny : c;
-        y *= d * c;
-        if (fabs(d * c - 1) < DBL_EPSILON) {
+        const bool moved = m > 0 && converge(&f, even, 1, &y);
+        if (!converge(&f, odd, 1, &y) && !moved) {
             break;
         }
     }
@@ -306,6 +314,9 @@ static double erf_inverse(double x, double c)
         const double slope = M_2_SQRTPI * exp(-y * y);
         const double step = (x < 0.5 ? erf(y) - x : c - erfc(y)) / slope;
         y -= step / (1 + y * step);
+        if (fabs(step) < 1e-6 * y) { /* the third power of it is left */
+            break;
+        }
     }
     return y;
 }
@@ -326,125 +337,21 @@ double sx_ndtri(double p)
     return p < 0.5 ? -y : y;
 }
 
-/* ---- Bessel functions ---- */
-
-/* e⁻ˣ Iₙ(x) for n = 0, 1 and x >= 0: 9.6.10, and 9.7.1 from 20 on. */
-static double scaled_i(int n, double x)
-{
-    double sum = 1, term = 1;
-    if (isinf(x)) {
-        return 0;
-    }
-    if (x < 20) {
-        for (int k = 1; term > DBL_EPSILON / 4 * sum; k++) {
-            term *= x * x / 4 / (k * (double)(k + n));
-            sum += term;
-        }
-        return sum * (n == 0 ? 1 : x / 2) * exp(-x);
-    }
-    for (int k = 1; k < 40 && fabs(term) > DBL_EPSILON / 4; k++) {
-        const double odd = 2 * k - 1;
-        term *= (odd * odd - 4 * n) / (8 * k * x);
-        sum += term;
-    }
-    return sum / sqrt(2 * M_PI * x);
-}
-
-double sx_bessel_i0e(double x)
-{
-    return isnan(x) ? x : scaled_i(0, fabs(x));
-}
-
-double sx_bessel_i1e(double x)
-{
-    return isnan(x) ? x : copysign(scaled_i(1, fabs(x)), x);
-}
-
-double sx_bessel_i0(double x)
-{
-    return sx_bessel_i0e(x) * exp(fabs(x));
-}
-
-double sx_bessel_i1(double x)
-{
-    return sx_bessel_i1e(x) * exp(fabs(x));
-}
-
-/* eˣ Kₙ(x) for n = 0, 1: 9.6.11 up to 2, then the integral 9.6.24 by the trapezoidal rule, which
- * converges exponentially. */
-static double scaled_k(int n, double x)
-{
-    if (isnan(x) || x <= 0 || isinf(x)) {
-        return isnan(x) ? x : x > 0 ? 0 : INFINITY;
-    }
-    if (x <= 2) {
-        const double z = x * x / 4;
-        double term = 1, psi = n == 0 ? -EULER : (1 - 2 * EULER) / 2, sum = psi, i = 1;
-        for (int k = 1; k < 40 && term > DBL_EPSILON / 4; k++) {
-            term *= z / (k * (double)(k + n));
-            psi += n == 0 ? 1.0 / k : (1.0 / k + 1.0 / (k + 1)) / 2;
-            sum += term * psi;
-            i += term;
-        }
-        const double ln = log(x / 2);
-        return exp(x) * (n == 0 ? sum - ln * i : 1 / x + x / 2 * (ln * i - sum));
-    }
-    const double h = fmin(0.125, 0.5 / sqrt(x));
-    double sum = 0.5, term = 1;
-    for (int k = 1; term > DBL_EPSILON / 16 * sum; k++) {
-        const double s = sinh(k * h / 2);
-        term = exp(-2 * x * s * s) * (n == 0 ? 1 : cosh(k * h));
-        sum += term;
-    }
-    return sum * h;
-}
-
-double sx_bessel_k0e(double x)
-{
-    return scaled_k(0, x);
-}
-
-double sx_bessel_k1e(double x)
-{
-    return scaled_k(1, x);
-}
-
-double sx_bessel_k0(double x)
-{
-    return x > 0 ? scaled_k(0, x) * exp(-x) : scaled_k(0, x);
-}
-
-double sx_bessel_k1(double x)
-{
-    return x > 0 ? scaled_k(1, x) * exp(-x) : scaled_k(1, x);
-}
-
-double sx_bessel_j0(double x)
-{
-    return isinf(x) ? NAN : j0(x);
-}
-
-double sx_bessel_j1(double x)
-{
-    return isinf(x) ? NAN : j1(x);
-}
-
-double sx_bessel_y0(double x)
-{
-    return x <= 0 ? -INFINITY : isinf(x) ? NAN : y0(x);
-}
-
-double sx_bessel_y1(double x)
-{
-    return x <= 0 ? -INFINITY : isinf(x) ? NAN : y1(x);
-}
-
 /* ---- Integrals ---- */
 
 /* G. Rybicki, "Dawson's integral and the sampling theorem", Computers in Physics 3, 1989: near an
  * even multiple of h, a sum over odd ones. */
 double sx_dawsn(double x)
 {
+    static const double factor[] = {
+        /* e^-(n h)^2 for n = 1, 3, 5, ... */
+        0.96078943915232318,    0.69767632607103103,    0.36787944117144233,
+        0.140858420921045,      0.039163895098987073,   0.0079070540515934398,
+        0.0011592291739045912,  0.00012340980408667956, 9.5401628730792341e-06,
+        5.3553478027931066e-07, 2.1829577951254791e-08, 6.4614317731061094e-10,
+        1.3887943864964021e-11, 2.167568882618962e-13,  2.4565953687921445e-15,
+        2.0217158486953421e-17, 1.2081820198999735e-19,
+    };
     const double h = 0.2, a = fabs(x);
     if (a > 1e7) {
         return 1 / (2 * x);
@@ -460,12 +367,17 @@ double sx_dawsn(double x)
     if (isnan(x)) {
         return x;
     }
+    /* e^-(rest - n h)^2 = e^-rest^2 e^(2 rest h n) e^-(n h)^2 */
     const double nearest = 2 * rint(a / (2 * h)), rest = a - nearest * h;
-    double sum = 0;
-    for (int n = -33; n <= 33; n += 2) {
-        const double at = rest - n * h;
-        sum += exp(-at * at) / (nearest + n);
+    const double step = exp(2 * rest * h), square = step * step;
+    double sum = 0, up = step, down = 1 / step;
+    for (int i = 0; i < (int)(sizeof(factor) / sizeof(factor[0])); i++) {
+        const double n = 2 * i + 1;
+        sum += factor[i] * (up / (nearest + n) + down / (nearest - n));
+        up *= square;
+        down /= square;
     }
+    sum *= exp(-rest * rest);
     return copysign(sum / sqrt(M_PI), x);
 }
 
@@ -493,27 +405,42 @@ double sx_expint(double x)
     return exp(x) / x * sum;
 }
 
+/* Without the checks for infinities of C's operators. */
+static inline double complex times(double complex a, double complex b)
+{
+    return CMPLX(creal(a) * creal(b) - cimag(a) * cimag(b),
+                 creal(a) * cimag(b) + cimag(a) * creal(b));
+}
+
+static inline double complex inverse(double complex a)
+{
+    const double scale = 1 / (creal(a) * creal(a) + cimag(a) * cimag(a));
+    return CMPLX(creal(a) * scale, -cimag(a) * scale);
+}
+
 /* C(x) + i S(x): 7.3.11 and 7.3.13, and from 1.5 on the error function's continued fraction. */
 static double complex fresnel(double x)
 {
     const double a = fabs(x), half = M_PI / 2 * a * a;
     double complex y = 0.5 + 0.5 * I;
     if (a < 1.5) {
-        double complex term = a, sum = a;
-        for (int k = 1; k < 60; k++) {
-            term *= I * half / k;
-            sum += term / (2 * k + 1);
+        double term = a, part[2] = {a, 0}; /* the terms are real and imaginary in turn */
+        for (int k = 1; k < 60 && fabs(term) > DBL_EPSILON / 8 * a; k++) {
+            term *= half / k;
+            part[k % 2] += (k % 4 < 2 ? term : -term) / (2 * k + 1);
         }
-        y = sum;
+        y = CMPLX(part[0], part[1]);
     } else if (a < 1e15) {
-        double complex b = 1 - 2 * half * I, c = 1e300, d = 1 / b, h = d;
+        double complex b = 1 - 2 * half * I, d = inverse(b), h = d, inverse_c = 0;
         for (int k = 1; k < MOST_TERMS; k++) {
             const double factor = -(2 * k - 1) * (2.0 * k);
             b += 4;
-            d = 1 / (factor * d + b);
-            c = b + factor / c;
-            h *= c * d;
-            if (fabs(creal(c * d) - 1) + fabs(cimag(c * d)) < DBL_EPSILON) {
+            const double complex c = b + factor * inverse_c;
+            d = inverse(factor * d + b);
+            inverse_c = inverse(c);
+            const double complex both = times(c, d);
+            h = times(h, both);
+            if (fabs(creal(both) - 1) + fabs(cimag(both)) < DBL_EPSILON) {
                 break;
             }
         }

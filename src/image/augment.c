@@ -134,11 +134,103 @@ static void sample(const float *src, int width, int channels, between row, betwe
     }
 }
 
+/* Without a shear, a row of the result lies between two rows of the source, of which a strip of
+ * columns is interpolated once for all rows that need it. The arithmetic is that of sample(). */
+enum { STRIP = 64, SLACK = 1 /* so that three channels can be written as four */ };
+
+typedef struct strip {
+    const float *src;
+    int height, width, channels;
+    between columns[STRIP];
+    int n;
+    int held[2]; /* source rows, of which the strip lies in */
+    float rows[2][STRIP * SX_IMAGE_MAX_CHANNELS + SLACK];
+} strip;
+
+typedef float four __attribute__((vector_size(16)));
+
+/* Three channels, of a row that another follows: a pixel's fourth float is the next one's. */
+static void lerp_rgb(const strip *s, const float *row, float *out)
+{
+    for (int i = 0; i < s->n; i++) {
+        const between *x = &s->columns[i];
+        four left, right;
+        memcpy(&left, row + (size_t)x->lower * 3, sizeof(left));
+        memcpy(&right, row + (size_t)x->upper * 3, sizeof(right));
+        left += (right - left) * x->lerp;
+        memcpy(out + (size_t)i * 3, &left, sizeof(left));
+    }
+}
+
+static void lerp_columns(const strip *s, const float *row, float *out)
+{
+    for (int i = 0; i < s->n; i++) {
+        const between *x = &s->columns[i];
+        const float *left = row + (size_t)x->lower * (size_t)s->channels;
+        const float *right = row + (size_t)x->upper * (size_t)s->channels;
+        for (int c = 0; c < s->channels; c++) {
+            *out++ = left[c] + (right[c] - left[c]) * x->lerp;
+        }
+    }
+}
+
+/* The strip of source row y; that of row `kept` stays. */
+static const float *hold(strip *s, int y, int kept)
+{
+    const int at = s->held[0] == y || (s->held[1] != y && s->held[0] != kept) ? 0 : 1;
+    if (s->held[at] != y) {
+        const float *row = s->src + (size_t)y * (size_t)s->width * (size_t)s->channels;
+        if (s->channels == 3 && y + 1 < s->height) {
+            lerp_rgb(s, row, s->rows[at]);
+        } else {
+            lerp_columns(s, row, s->rows[at]);
+        }
+        s->held[at] = y;
+    }
+    return s->rows[at];
+}
+
+SX_CLONES static void mix_rows(const float *restrict above, const float *restrict below, float lerp,
+                               size_t elems, float *restrict out)
+{
+    for (size_t i = 0; i < elems; i++) {
+        out[i] = above[i] + (below[i] - above[i]) * lerp;
+    }
+}
+
+static void zoom(const float *src, int height, int width, int channels, float zoom_rows,
+                 float zoom_columns, float *out)
+{
+    const float middle_row = (float)(height - 1) * 0.5f, middle_column = (float)(width - 1) * 0.5f;
+    strip s = {.src = src, .height = height, .width = width, .channels = channels};
+    for (int first = 0; first < width; first += STRIP) {
+        s.n = width - first < STRIP ? width - first : STRIP;
+        s.held[0] = s.held[1] = -1;
+        for (int i = 0; i < s.n; i++) {
+            const float c = zoom_columns * ((float)(first + i) - middle_column);
+            s.columns[i] = clamp_position(c + middle_column, width);
+        }
+        for (int y = 0; y < height; y++) {
+            const float r = zoom_rows * ((float)y - middle_row);
+            const between row = clamp_position(r + middle_row, height);
+            const float *above = hold(&s, row.lower, row.upper);
+            const float *below = hold(&s, row.upper, row.lower);
+            mix_rows(above, below, row.lerp, (size_t)s.n * (size_t)channels,
+                     out + ((size_t)y * (size_t)width + (size_t)first) * (size_t)channels);
+        }
+    }
+}
+
 void sx_warp(const float *src, int height, int width, int channels, float shear_degrees,
              float zoom_rows, float zoom_columns, float *out)
 {
     const sx_point turn = sx_turn(shear_degrees / 360.0f); /* (cos, sin) */
     const float middle_row = (float)(height - 1) * 0.5f, middle_column = (float)(width - 1) * 0.5f;
+    assert(channels <= SX_IMAGE_MAX_CHANNELS);
+    if (turn.y == 0) {
+        zoom(src, height, width, channels, zoom_rows, zoom_columns, out);
+        return;
+    }
     for (int y = 0; y < height; y++) {
         const float r = zoom_rows * ((float)y - middle_row);
         for (int x = 0; x < width; x++, out += channels) {

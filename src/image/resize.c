@@ -16,7 +16,7 @@
  *
  * All tables are in one block; row, mul and add have the length of a window row:
  *
- *   [ plan | x taps | y taps | row | row | mul | add ] */
+ *   [ plan | x taps | y taps | groups | row | row | mul | add ] */
 #include "image/resize.h"
 
 #include <assert.h>
@@ -35,12 +35,24 @@ typedef struct tap {
     float lerp;
 } tap;
 
-/* Rows are longer by SLACK floats, so that three channels can be written as a vector of four. */
+/* Rows are longer by SLACK floats, so that three channels can be written as a vector of four, and
+ * the last group of a row as a whole one. */
 enum {
-    SLACK = 4,
+    GROUP = 16,  /* elements of a row */
+    WINDOW = 64, /* bytes of the source that they are made of */
+    SLACK = GROUP,
     FAST_ELEMS =
         16, /* read from a column's lower sample on, where columns are computed in vectors */
 };
+
+/* Elements that lie side by side, of sources in a window. `left` and `right` are the places in it,
+ * in each fourth byte. */
+typedef struct group {
+    uint8_t left[4 * GROUP], right[4 * GROUP];
+    float lerp[GROUP];
+    int32_t first; /* of the window, in the row */
+    uint8_t unused[60];
+} group;
 
 struct plan;
 typedef void row_fn(const struct plan *p, const void *src, float *out);
@@ -51,6 +63,8 @@ typedef struct plan {
     int rows, columns; /* of the window */
     size_t row_elems;  /* columns × channels */
     const tap *x, *y;
+    const group *groups; /* of x, if lerp_groups() computes it */
+    int n_groups;
     int fast_from, fast_to; /* columns whose FAST_ELEMS are within the row */
     row_fn *along_x;
     bool direct;            /* neither resized nor mirrored */
@@ -196,12 +210,39 @@ __attribute__((target("avx2"))) static void lerp_rgb_avx2(const plan *p, const v
     lerp_columns(p, src, end, p->columns, out);
 }
 
+/* Any channels of uint8: the bytes of sixteen elements are picked from a window as integers of four
+ * bytes. */
+__attribute__((target("avx512f,avx512bw,avx512vbmi"))) static void
+lerp_groups(const plan *p, const void *src, float *out)
+{
+    const __mmask64 low_bytes = 0x1111111111111111;
+    for (const group *g = p->groups; g < p->groups + p->n_groups; g++, out += GROUP) {
+        const __m512i window = _mm512_loadu_si512((const uint8_t *)src + g->first);
+        const __m512 left = _mm512_cvtepi32_ps(
+            _mm512_maskz_permutexvar_epi8(low_bytes, _mm512_load_si512(g->left), window));
+        const __m512 right = _mm512_cvtepi32_ps(
+            _mm512_maskz_permutexvar_epi8(low_bytes, _mm512_load_si512(g->right), window));
+        const __m512 lerp = _mm512_load_ps(g->lerp);
+        _mm512_storeu_ps(out, _mm512_add_ps(left, _mm512_mul_ps(_mm512_sub_ps(right, left), lerp)));
+    }
+}
+
+static row_fn *choose_groups(void)
+{
+    return __builtin_cpu_supports("avx512vbmi") ? lerp_groups : NULL;
+}
+
 static row_fn *fast_lerp_rgb(void)
 {
     return __builtin_cpu_supports("avx2") ? lerp_rgb_avx2 : lerp_any;
 }
 
 #else
+
+static row_fn *choose_groups(void)
+{
+    return NULL;
+}
 
 static row_fn *fast_lerp_rgb(void)
 {
@@ -354,10 +395,11 @@ static sx_status reserve(sx_resizer *resizer, size_t bytes)
 
 static void fill_affine(const plan *p, const sx_affine *affine, float *mul, float *add)
 {
-    for (size_t i = 0; i < p->row_elems; i++) {
-        size_t c = i % (size_t)p->channels;
-        mul[i] = affine != NULL ? affine->mul[c] : 1.0f;
-        add[i] = affine != NULL ? affine->add[c] : 0.0f;
+    for (int x = 0; x < p->columns; x++) {
+        for (int c = 0; c < p->channels; c++) {
+            *mul++ = affine != NULL ? affine->mul[c] : 1.0f;
+            *add++ = affine != NULL ? affine->add[c] : 0.0f;
+        }
     }
 }
 
@@ -370,6 +412,44 @@ static row_fn *choose_along_x(const plan *p, bool same_width, const sx_resize_ar
         return pick_any;
     }
     return p->channels == 3 && p->dtype == SX_U8 ? fast_lerp_rgb() : lerp_any;
+}
+
+/* Along x, between bytes. */
+static bool interpolates(const plan *p)
+{
+    return p->dtype == SX_U8 && p->along_x != copy_row && p->along_x != pick_any;
+}
+
+/* Groups for the rows of a source of `elems` bytes; false: some elements' sources are not within a
+ * window. */
+static bool make_groups(const plan *p, int elems, group *groups)
+{
+    const tap *x = p->x;
+    int32_t lower[GROUP], upper[GROUP];
+    int left = (int)p->row_elems, c = 0; /* elements to come; the next one's channel */
+    for (group *g = groups; g < groups + p->n_groups; g++, left -= GROUP) {
+        const int n = SX_MIN(left, (int)GROUP);
+        int32_t low = INT32_MAX, high = 0;
+        *g = (group){.first = 0};
+        for (int i = 0; i < n; i++) {
+            lower[i] = x->lower + c;
+            upper[i] = x->upper + c;
+            g->lerp[i] = x->lerp;
+            low = SX_MIN(low, lower[i]);
+            high = SX_MAX(high, upper[i]);
+            c = c + 1 < p->channels ? c + 1 : 0;
+            x += c == 0;
+        }
+        g->first = SX_MIN(low, elems - WINDOW);
+        if (g->first < 0 || high - g->first >= WINDOW) {
+            return false;
+        }
+        for (int i = 0; i < n; i++) {
+            g->left[4 * i] = (uint8_t)(lower[i] - g->first);
+            g->right[4 * i] = (uint8_t)(upper[i] - g->first);
+        }
+    }
+    return true;
 }
 
 /* The columns that lerp_rgb_avx2() computes in vectors, of a row of `elems`. */
@@ -401,17 +481,20 @@ static sx_status make_plan(sx_resizer *resizer, const sx_image *src, const sx_re
                  .rows = a->window_height,
                  .columns = a->window_width,
                  .row_elems = (size_t)a->window_width * (size_t)src->channels,
+                 .n_groups = (a->window_width * src->channels + GROUP - 1) / GROUP,
                  .out = out,
                  .held = -1};
     const size_t plan_bytes = sx_align_up(sizeof(plan), 64);
     const size_t x_bytes = sx_align_up((size_t)made.columns * sizeof(tap), 64);
     const size_t y_bytes = sx_align_up((size_t)made.rows * sizeof(tap), 64);
+    const size_t group_bytes = (size_t)made.n_groups * sizeof(group);
     const size_t row_bytes = sx_align_up((made.row_elems + SLACK) * sizeof(float), 64);
-    SX_TRY(reserve(resizer, plan_bytes + x_bytes + y_bytes + 4 * row_bytes));
+    SX_TRY(reserve(resizer, plan_bytes + x_bytes + y_bytes + group_bytes + 4 * row_bytes));
     char *at = resizer->block;
     plan *p = take(&at, plan_bytes);
     *p = made;
     tap *x = take(&at, x_bytes), *y = take(&at, y_bytes);
+    group *groups = take(&at, group_bytes);
     p->row[0] = take(&at, row_bytes);
     p->row[1] = take(&at, row_bytes);
     float *mul = take(&at, row_bytes), *add = take(&at, row_bytes);
@@ -428,6 +511,11 @@ static sx_status make_plan(sx_resizer *resizer, const sx_image *src, const sx_re
     p->add = add;
     p->along_x = choose_along_x(p, a->width == src->width, a);
     p->direct = p->along_x == copy_row && p->dtype == SX_U8;
+    p->groups = groups;
+    row_fn *in_groups = interpolates(p) ? choose_groups() : NULL;
+    if (in_groups != NULL && make_groups(p, out_needed->width * p->channels, groups)) {
+        p->along_x = in_groups;
+    }
     find_fast(p, out_needed->width * p->channels);
     return SX_OK;
 }

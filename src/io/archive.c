@@ -300,21 +300,33 @@ static sx_status read_piece(sx_archive *archive, void *buffer, size_t capacity, 
     return SX_OK;
 }
 
-sx_status sx_archive_read(sx_archive *archive, sx_buf *out)
+uint64_t sx_archive_room(const sx_archive *archive)
 {
-    for (size_t n = 1; n > 0;) {
+    return SX_MIN(archive->limits.max_member_bytes - archive->member_bytes,
+                  archive->limits.max_total_bytes - archive->total_bytes);
+}
+
+sx_status sx_archive_read_some(sx_archive *archive, size_t most, sx_buf *out)
+{
+    for (size_t n = 1; n > 0 && most > 0; most -= n) {
         size_t before = out->size;
-        void *space = sx_buf_extend(out, PIECE_BYTES);
+        const size_t piece = SX_MIN(most, (size_t)PIECE_BYTES);
+        void *space = sx_buf_extend(out, piece);
         if (space == NULL) {
             return sx_buf_status(out);
         }
         n = 0;
-        sx_status status = read_piece(archive, space, PIECE_BYTES, &n);
+        sx_status status = read_piece(archive, space, piece, &n);
         out->size = before + n;
         out->data[out->size] = '\0';
         SX_TRY(status);
     }
     return SX_OK;
+}
+
+sx_status sx_archive_read(sx_archive *archive, sx_buf *out)
+{
+    return sx_archive_read_some(archive, SIZE_MAX, out);
 }
 
 /* ---- Extracting ---- */

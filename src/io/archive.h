@@ -47,6 +47,12 @@ SX_MUST_USE sx_status sx_archive_next(sx_archive *archive, sx_archive_member *ou
 /* Appends the contents of the current member to `out`. May be called once per member. */
 SX_MUST_USE sx_status sx_archive_read(sx_archive *archive, sx_buf *out);
 
+/* Appends at most `most` bytes, those that follow what was read; fewer at the member's end. */
+SX_MUST_USE sx_status sx_archive_read_some(sx_archive *archive, size_t most, sx_buf *out);
+
+/* How many bytes more the current member may have within the limits. */
+uint64_t sx_archive_room(const sx_archive *archive);
+
 /* Called after each member; if it returns false, extraction ends with CANCELLED. */
 typedef bool sx_archive_progress_fn(void *user, uint64_t members, uint64_t bytes);
 

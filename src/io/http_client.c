@@ -4,11 +4,20 @@
 #include <curl/curl.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <strings.h>
 
 #include "base/checked.h"
 #include "base/memory.h"
 
 enum { CONNECT_TIMEOUT_MS = 5000, TIMEOUT_MS = 60000 };
+
+/* libcurl 7.88 can begin plain HTTP/2 only on a new connection, and use it again only if it is not
+ * told to begin: a session remembers its connection by its local port. */
+struct sx_http_session {
+    CURL *curl;
+    bool unsent;
+    long http2_port; /* of a plain connection that speaks HTTP/2; 0: there is none */
+};
 
 typedef struct transfer {
     const sx_http_call *call;
@@ -16,6 +25,7 @@ typedef struct transfer {
     CURL *curl;
     sx_status failure; /* of sink->body */
     bool cancelled;
+    bool other_connection; /* than was expected: nothing was sent */
     char error_text[CURL_ERROR_SIZE];
 } transfer;
 
@@ -59,9 +69,26 @@ static int on_progress(void *user, curl_off_t total, curl_off_t received, curl_o
     return t->cancelled;
 }
 
+/* Stops before a request is sent over another connection than the session's, as HTTP/1.1. */
+static int on_connected(void *user, char *peer, char *local, int peer_port, int local_port)
+{
+    (void)peer;
+    (void)local;
+    (void)peer_port;
+    transfer *t = user;
+    t->other_connection = local_port != t->call->session->http2_port;
+    return t->other_connection ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
+}
+
 /* ---- The call ---- */
 
-static CURLcode set_options(transfer *t, struct curl_slist *headers)
+static bool is_plain(const sx_http_call *call)
+{
+    return strncasecmp(call->url, "http:", 5) == 0;
+}
+
+/* `again`: over the plain HTTP/2 connection that the session has. */
+static CURLcode set_options(transfer *t, struct curl_slist *headers, bool again)
 {
     const sx_http_call *call = t->call;
     CURL *curl = t->curl;
@@ -98,6 +125,30 @@ static CURLcode set_options(transfer *t, struct curl_slist *headers)
     }
     if (call->direct) {
         SET(CURLOPT_NOPROXY, "*");
+    }
+    if (call->http2) {
+        SET(CURLOPT_HTTP_VERSION,
+            (long)(is_plain(call) && !again ? CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE
+                                            : CURL_HTTP_VERSION_2TLS));
+        if (again) {
+            SET(CURLOPT_PREREQFUNCTION, on_connected);
+            SET(CURLOPT_PREREQDATA, t);
+        } else if (is_plain(call)) {
+            SET(CURLOPT_FRESH_CONNECT, 1L);
+            SET(CURLOPT_FORBID_REUSE, (long)(call->session == NULL || call->socket_path != NULL));
+        }
+    }
+    if (call->socket_path != NULL) {
+        SET(CURLOPT_UNIX_SOCKET_PATH, call->socket_path);
+    }
+    if (call->ca_file != NULL) {
+        SET(CURLOPT_CAINFO, call->ca_file);
+    }
+    if (call->certificate_file != NULL) {
+        SET(CURLOPT_SSLCERT, call->certificate_file);
+    }
+    if (call->key_file != NULL) {
+        SET(CURLOPT_SSLKEY, call->key_file);
     }
     SET(CURLOPT_HTTPHEADER, headers);
     SET(CURLOPT_WRITEFUNCTION, on_body);
@@ -141,6 +192,8 @@ static sx_status call_error(const transfer *t, CURLcode rc)
         {CURLE_URL_MALFORMAT, SX_INVALID_ARGUMENT},
         {CURLE_UNSUPPORTED_PROTOCOL, SX_INVALID_ARGUMENT},
         {CURLE_PEER_FAILED_VERIFICATION, SX_PERMISSION_DENIED},
+        {CURLE_SSL_CACERT_BADFILE, SX_INVALID_ARGUMENT},
+        {CURLE_SSL_CERTPROBLEM, SX_INVALID_ARGUMENT},
         {CURLE_FILE_COULDNT_READ_FILE, SX_NOT_FOUND},
         {CURLE_BAD_DOWNLOAD_RESUME, SX_OUT_OF_RANGE},
         {CURLE_OUT_OF_MEMORY, SX_RESOURCE_EXHAUSTED},
@@ -169,25 +222,82 @@ static void init_curl(void)
     curl_global_init(CURL_GLOBAL_DEFAULT);
 }
 
-sx_status sx_http_stream(const sx_http_call *call, const sx_http_sink *sink, int *out_http_status)
+static CURLcode perform(transfer *t, struct curl_slist *headers, bool again)
+{
+    const CURLcode rc = set_options(t, headers, again);
+    return rc == CURLE_OK ? curl_easy_perform(t->curl) : rc;
+}
+
+static CURL *new_curl(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, init_curl);
-    transfer t = {.call = call, .sink = sink, .curl = curl_easy_init()};
+    return curl_easy_init();
+}
+
+sx_status sx_http_stream(const sx_http_call *call, const sx_http_sink *sink, int *out_http_status)
+{
+    sx_http_session *session = call->session;
+    transfer t = {.call = call, .sink = sink, .curl = session != NULL ? session->curl : new_curl()};
     struct curl_slist *headers = t.curl != NULL ? make_headers(call) : NULL;
     sx_status status = SX_OK;
     *out_http_status = 0;
     if (headers == NULL) {
         status = sx_no_memory("for a request to %s", call->url);
     } else {
-        CURLcode rc = set_options(&t, headers);
-        rc = rc == CURLE_OK ? curl_easy_perform(t.curl) : rc;
+        const bool http2 = call->http2 && is_plain(call) && session != NULL;
+        const bool again = http2 && session->http2_port > 0;
+        CURLcode rc = perform(&t, headers, again);
+        if (t.other_connection) { /* the server has closed the session's */
+            curl_easy_reset(t.curl);
+            rc = perform(&t, headers, false);
+        }
+        if (http2) {
+            session->http2_port = 0;
+            if (rc == CURLE_OK) {
+                curl_easy_getinfo(t.curl, CURLINFO_LOCAL_PORT, &session->http2_port);
+            }
+        }
         *out_http_status = http_status_of(t.curl);
         status = rc == CURLE_OK ? SX_OK : call_error(&t, rc);
+        if (session != NULL) {
+            session->unsent = rc == CURLE_COULDNT_CONNECT || rc == CURLE_COULDNT_RESOLVE_HOST ||
+                              rc == CURLE_COULDNT_RESOLVE_PROXY;
+        }
+    }
+    if (session != NULL) {
+        curl_easy_reset(t.curl); /* keeps its connections */
+    } else {
+        curl_easy_cleanup(t.curl);
     }
     curl_slist_free_all(headers);
-    curl_easy_cleanup(t.curl);
     return status;
+}
+
+/* ---- Sessions ---- */
+
+sx_status sx_http_session_create(sx_http_session **out_session)
+{
+    sx_http_session *session = sx_alloc(1, sizeof(*session));
+    if (session == NULL || (session->curl = new_curl()) == NULL) {
+        sx_free(session);
+        return sx_no_memory("for connections");
+    }
+    *out_session = session;
+    return SX_OK;
+}
+
+void sx_http_session_destroy(sx_http_session *session)
+{
+    if (session != NULL) {
+        curl_easy_cleanup(session->curl);
+        sx_free(session);
+    }
+}
+
+bool sx_http_session_unsent(const sx_http_session *session)
+{
+    return session->unsent;
 }
 
 /* ---- A response in memory ---- */

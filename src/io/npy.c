@@ -205,23 +205,38 @@ static sx_status find_header(sx_bytes bytes, const char *name, struct text *out_
     return SX_OK;
 }
 
-/* Strings: 'S5', 5 bytes each, or 'U5', 5 code points of 4 bytes each; shorter ones end in zeros.
- * The tensor's data are the sx_bytes and then their text, in one block. */
+/* How many strings of how many bytes: 'S5', 5 bytes each, or 'U5', 5 code points of 4 bytes each.
+ */
+static sx_status measure_strings(const struct header *header, const char *name, int64_t *out_width,
+                                 int64_t *out_bytes)
+{
+    struct text digits = {header->descr + 2, header->descr + strlen(header->descr)};
+    const int64_t n = sx_type_elems(&header->type);
+    if (!take_size(&digits, out_width) || digits.at != digits.end) {
+        return sx_error(SX_DATA_LOSS, "%s: invalid element type '%s'", name, header->descr);
+    }
+    if (n < 0 || !sx_mul_i64(*out_width, header->descr[1] == 'U' ? 4 : 1, out_bytes) ||
+        !sx_mul_i64(n, *out_bytes, out_bytes)) {
+        return sx_error(SX_DATA_LOSS, "%s: %lld strings of type '%s' do not fill the file", name,
+                        (long long)n, header->descr);
+    }
+    return SX_OK;
+}
+
+/* Shorter strings end in zeros. The tensor's data are the sx_bytes and then their text, in one
+ * block. */
 static sx_status parse_strings(sx_window *window, uint64_t start, const struct header *header,
                                size_t max_bytes, const char *name, sx_tensor *out_tensor)
 {
     const bool wide = header->descr[1] == 'U', swap = header->descr[0] == '>';
-    struct text digits = {header->descr + 2, header->descr + strlen(header->descr)};
     const int64_t n = sx_type_elems(&header->type);
-    int64_t width = 0, item_bytes = 0, file_bytes = 0, bytes = 0;
-    if (!take_size(&digits, &width) || digits.at != digits.end) {
-        return sx_error(SX_DATA_LOSS, "%s: invalid element type '%s'", name, header->descr);
-    }
+    int64_t width = 0, file_bytes = 0, bytes = 0;
+    SX_TRY(measure_strings(header, name, &width, &file_bytes));
+    const int64_t item_bytes = width * (wide ? 4 : 1);
     if (header->fortran_order && header->type.rank > 1) {
         return sx_error(SX_UNIMPLEMENTED, "%s: strings in Fortran order", name);
     }
-    if (n < 0 || !sx_mul_i64(width, wide ? 4 : 1, &item_bytes) ||
-        !sx_mul_i64(n, item_bytes, &file_bytes) || (uint64_t)file_bytes != window->size - start) {
+    if ((uint64_t)file_bytes != window->size - start) {
         return sx_error(SX_DATA_LOSS, "%s: %lld strings of type '%s' do not fill the file", name,
                         (long long)n, header->descr);
     }
@@ -271,24 +286,36 @@ static sx_status parse_strings(sx_window *window, uint64_t start, const struct h
     return SX_OK;
 }
 
-static sx_status parse(sx_window *window, size_t max_bytes, const char *name, sx_tensor *out_tensor)
+static sx_status read_header(sx_bytes head, const char *name, struct header *out_header,
+                             uint64_t *out_start)
 {
-    const size_t most = 12 + SX_NPY_MAX_HEADER;
-    sx_bytes head = {NULL, (size_t)SX_MIN(window->size, (uint64_t)most)};
     struct text text = {0};
-    struct header header = {0};
-    bool swap = false;
-    SX_TRY(sx_window_look(window, 0, head.size, &head.data));
     SX_TRY(find_header(head, name, &text));
-    uint64_t start = (uint64_t)(text.end - (const char *)head.data);
-    if (!take_dict(&text, &header)) {
+    *out_start = (uint64_t)(text.end - (const char *)head.data);
+    if (!take_dict(&text, out_header)) {
         return sx_error(SX_DATA_LOSS,
                         "%s: invalid .npy header: expected a dict of descr, "
                         "fortran_order and shape (rank <= %d)",
                         name, SX_MAX_RANK);
     }
-    if (strchr("|<>", header.descr[0]) != NULL && header.descr[0] != '\0' &&
-        (header.descr[1] == 'S' || header.descr[1] == 'U')) {
+    return SX_OK;
+}
+
+static bool is_strings(const struct header *header)
+{
+    return header->descr[0] != '\0' && strchr("|<>", header->descr[0]) != NULL &&
+           (header->descr[1] == 'S' || header->descr[1] == 'U');
+}
+
+static sx_status parse(sx_window *window, size_t max_bytes, const char *name, sx_tensor *out_tensor)
+{
+    sx_bytes head = {NULL, (size_t)SX_MIN(window->size, (uint64_t)SX_NPY_MAX_HEAD)};
+    struct header header = {0};
+    bool swap = false;
+    uint64_t start = 0;
+    SX_TRY(sx_window_look(window, 0, head.size, &head.data));
+    SX_TRY(read_header(head, name, &header, &start));
+    if (is_strings(&header)) {
         return parse_strings(window, start, &header,
                              max_bytes == 0 ? SX_ARRAY_DEFAULT_MAX : max_bytes, name, out_tensor);
     }
@@ -325,6 +352,23 @@ static sx_status parse(sx_window *window, size_t max_bytes, const char *name, sx
         return status;
     }
     *out_tensor = tensor;
+    return SX_OK;
+}
+
+sx_status sx_npy_size(sx_bytes head, const char *name, uint64_t *out_bytes)
+{
+    struct header header = {0};
+    int64_t width, bytes;
+    bool swap;
+    SX_TRY(read_header(head, name, &header, out_bytes));
+    if (is_strings(&header)) {
+        SX_TRY(measure_strings(&header, name, &width, &bytes));
+    } else {
+        bytes = header.descr[0] != '\0' && find_dtype(header.descr, &header.type.dtype, &swap)
+                    ? sx_type_bytes(&header.type)
+                    : 0; /* sx_npy_parse() says what is wrong with it */
+    }
+    *out_bytes = bytes < 0 ? UINT64_MAX : *out_bytes + (uint64_t)bytes;
     return SX_OK;
 }
 

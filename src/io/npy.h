@@ -15,7 +15,11 @@
 
 #include "base/buffer.h"
 
-enum { SX_NPY_MAX_HEADER = 65536 };
+enum { SX_NPY_MAX_HEADER = 65536, SX_NPY_MAX_HEAD = 12 + SX_NPY_MAX_HEADER };
+
+/* How many bytes the file has by its header. `head`: its first SX_NPY_MAX_HEAD bytes, or all. Of
+ * elements that sx_npy_parse() refuses it is the header alone. */
+SX_MUST_USE sx_status sx_npy_size(sx_bytes head, const char *name, uint64_t *out_bytes);
 
 /* Parses .npy bytes. The tensor's data is a copy, of strings with their text: free it with sx_free.
  * max_bytes 0 = 8 GiB. */

@@ -96,6 +96,11 @@ static size_t message_size(const uint8_t *prefix)
            (size_t)prefix[4];
 }
 
+bool sx_grpc_has_message(sx_bytes body)
+{
+    return body.size >= SX_GRPC_PREFIX && body.size - SX_GRPC_PREFIX >= message_size(body.data);
+}
+
 sx_bytes sx_grpc_take_message(sx_bytes *body)
 {
     sx_bytes frame = *body;

@@ -41,6 +41,8 @@ SX_MUST_USE sx_status sx_grpc_begin(sx_http_exchange *exchange);
 SX_MUST_USE sx_status sx_grpc_request(const sx_http_exchange *exchange, size_t max_bytes,
                                       sx_buf *inflated, sx_bytes *out_message);
 
+/* Whether the first message of a body is all there. */
+bool sx_grpc_has_message(sx_bytes body);
 /* Takes the first message of a body that may have several off it, with its prefix, for
  * sx_grpc_unframe; a truncated one is all the rest. */
 sx_bytes sx_grpc_take_message(sx_bytes *body);

@@ -586,7 +586,7 @@ void sx_http1_open(sx_http_worker *worker, sx_transport transport)
     conn->in = in;
     conn->in_size = in_size;
     conn->exchange.answered = (sx_loop_task){.fn = on_answered, .user = conn};
-    sx_http_exchange_init(&conn->exchange, worker, conn->base.transport.peer);
+    sx_http_exchange_init(&conn->exchange, worker, &conn->base.transport);
     sx_buf_init(&conn->body, worker->config->max_body_bytes);
     conn->body.budget = &conn->exchange.budget;
     sx_http_conn_begin(&conn->base, worker, transport);

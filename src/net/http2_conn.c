@@ -2,8 +2,9 @@
  * deadlines and limits are ours.
  *
  * Life of a stream:  HEAD -> BODY -> BUSY -> WRITE -> closed
- *                                     ^       |
- *                                     +-------+   a response in parts
+ *                             ^       ^       |
+ *                             |       +-------+   a response in parts
+ *                             +-------+           a request in parts
  *   BUSY   the exchange belongs to the handler
  * If the peer resets a stream whose exchange is with the handler, or the connection closes, the
  * exchange is told to stop; the stream is gone, and freed when the handler responds.
@@ -62,6 +63,9 @@ struct stream {
     bool gone;               /* nghttp2 has forgotten it */
     bool submitted;          /* the head of the response */
     bool whole;              /* the request has arrived */
+    bool in_parts;           /* the handler takes it so */
+    bool fresh;              /* some of it has arrived since the handler was called */
+    sx_loop_task again;      /* calls the handler */
     sx_http_failure failure; /* of the head; status 0 = none */
     size_t head_bytes;
     int kept_count;
@@ -276,7 +280,8 @@ static ssize_t next_piece(nghttp2_session *session, int32_t id, uint8_t *out, si
     (void)user;
     const size_t left = stream->response.body_size - stream->sent;
     const size_t size = SX_MIN(left, length);
-    const bool more = stream->response.on_sent != NULL || stream->state == BUSY;
+    const bool more =
+        stream->response.on_sent != NULL || stream->state == BUSY || stream->state == BODY;
     if (size == 0 && more) {
         return NGHTTP2_ERR_DEFERRED;
     }
@@ -412,25 +417,50 @@ static void refuse(struct stream *stream, int status, const char *reason)
     respond(stream, &response);
 }
 
-/* The handler has responded; on the loop's thread. */
-static void on_answered(void *user)
+/* The exchange is no longer with the handler. False if the stream is gone, and now freed. */
+static bool take_back(struct stream *stream)
 {
-    struct stream *stream = user;
     struct http2 *conn = stream->conn;
     conn->with_handler--;
     stream->with_handler = false;
-    sx_buf_deinit(&stream->body); /* do not keep it while a slow peer reads the response */
-    if (!stream->gone && stream->state == BUSY) {
-        respond(stream, &stream->exchange.response);
-        return;
-    }
-    sx_free(stream->exchange.response.body); /* timed out or cut off meanwhile */
-    if (stream->gone) {
+    const bool gone = stream->gone;
+    if (gone) {
         free_stream(stream);
     }
     if (conn->base.closed && conn->with_handler == 0) {
         sx_loop_post(conn->base.worker->loop, &conn->base.reap);
     }
+    return !gone;
+}
+
+/* Removes what the handler has taken of a request in parts. */
+static void drop_taken(struct stream *stream)
+{
+    sx_buf *body = &stream->body;
+    const size_t taken = SX_MIN(stream->exchange.taken, body->size);
+    if (taken > 0) {
+        memmove(body->data, body->data + taken, body->size - taken);
+        body->size -= taken;
+    }
+    stream->exchange.taken = 0;
+}
+
+/* The handler has responded; on the loop's thread. */
+static void on_answered(void *user)
+{
+    struct stream *stream = user;
+    if (stream->in_parts) {
+        drop_taken(stream);
+    } else {
+        sx_buf_deinit(&stream->body); /* do not keep it while a slow peer reads the response */
+    }
+    if (stream->gone || stream->state != BUSY) { /* timed out or cut off meanwhile */
+        sx_free(stream->exchange.response.body);
+        (void)take_back(stream);
+        return;
+    }
+    (void)take_back(stream);
+    respond(stream, &stream->exchange.response);
 }
 
 /* ---- Requests ---- */
@@ -439,11 +469,36 @@ static void begin_exchange(struct stream *stream)
 {
     sx_http_exchange *exchange = &stream->exchange;
     stream->state = BUSY;
+    stream->fresh = false;
     stream->with_handler = true;
     stream->conn->with_handler++;
+    exchange->partial = !stream->whole;
     sx_http_exchange_begin(exchange, (sx_bytes){sx_buf_text(&stream->body), stream->body.size});
     stream->deadline_ns = exchange->cancel.deadline_ns;
     remind(stream->conn, stream->deadline_ns);
+}
+
+static void on_again(void *user)
+{
+    struct stream *stream = user;
+    if (take_back(stream)) {
+        begin_exchange(stream);
+    }
+}
+
+/* The handler waits for more of the request. What has come meanwhile it gets in a turn of its own:
+ * it may be in the middle of its last one. */
+static void on_await(sx_http_exchange *exchange)
+{
+    struct stream *stream = (struct stream *)exchange;
+    drop_taken(stream);
+    if (stream->whole || stream->fresh) {
+        sx_loop_post(stream->conn->base.worker->loop, &stream->again);
+        return;
+    }
+    stream->state = BODY;
+    begin_pace(stream->conn, &stream->pace, stream->conn->base.worker->config->body_timeout_ms);
+    (void)take_back(stream);
 }
 
 static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *header, void *user)
@@ -478,7 +533,9 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
         return 0;
     }
     stream->exchange.answered = (sx_loop_task){.fn = on_answered, .user = stream};
-    sx_http_exchange_init(&stream->exchange, conn->base.worker, conn->base.transport.peer);
+    stream->exchange.await = on_await;
+    stream->again = (sx_loop_task){.fn = on_again, .user = stream};
+    sx_http_exchange_init(&stream->exchange, conn->base.worker, &conn->base.transport);
     sx_buf_init(&stream->body, config->max_body_bytes);
     stream->body.budget = &stream->exchange.budget;
     nghttp2_session_set_stream_user_data(session, frame->hd.stream_id, stream);
@@ -545,6 +602,7 @@ static void on_head(struct stream *stream)
         return;
     }
     stream->state = BODY;
+    stream->in_parts = config->takes_parts != NULL && config->takes_parts(head);
     begin_pace(stream->conn, &stream->pace, config->body_timeout_ms);
 }
 
@@ -563,11 +621,9 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
     if (head && frame->headers.cat == NGHTTP2_HCAT_REQUEST) {
         on_head(stream);
     }
-    if (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) {
-        stream->whole = true;
-        if (stream->state == BODY) {
-            begin_exchange(stream);
-        }
+    stream->whole = stream->whole || frame->hd.flags & NGHTTP2_FLAG_END_STREAM;
+    if (stream->state == BODY && (stream->whole || (stream->in_parts && stream->fresh))) {
+        begin_exchange(stream);
     }
     return 0;
 }
@@ -576,14 +632,18 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const ui
                    size_t size, void *user)
 {
     struct stream *stream = stream_of(user, id);
-    (void)session;
     (void)flags;
-    if (stream == NULL || stream->state != BODY) { /* of a request that was refused */
+    if (stream == NULL || (stream->state != BODY && !stream->in_parts)) { /* it was refused */
         return 0;
     }
     sx_buf *body = &stream->body;
+    stream->fresh = true;
     char reason[SX_HTTP_REASON];
     const bool admitted = sx_http_body_is_admitted(stream->conn->base.worker, body, size);
+    if (stream->state != BODY && (!admitted || size > body->max_bytes - body->size)) {
+        nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, id, NGHTTP2_ENHANCE_YOUR_CALM);
+        return 0; /* more than the answers so far are waited for */
+    }
     sx_http_pace_note(&stream->pace, now_ns(stream->conn), size);
     if (admitted && size > body->max_bytes - body->size) {
         snprintf(reason, sizeof(reason), "request body too large: the limit is %zu bytes",
@@ -594,7 +654,9 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const ui
     if (admitted) {
         sx_buf_append(body, data, size);
     }
-    if (!admitted || body->failed) {
+    if (stream->state != BODY && body->failed) {
+        nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, id, NGHTTP2_INTERNAL_ERROR);
+    } else if (!admitted || body->failed) {
         const int status = sx_http_memory_failure(&stream->exchange, reason);
         refuse(stream, status, reason);
     }
@@ -683,7 +745,8 @@ static bool send_rest(struct http2 *conn)
     return true;
 }
 
-/* The session has nothing more to read or write. */
+/* The session has nothing more to read or write. Its memory is not kept as long as the connection
+ * lingers: who floods and connects again has many that do. */
 static void finish(struct http2 *conn)
 {
     struct stream *next;
@@ -691,6 +754,8 @@ static void finish(struct http2 *conn)
         next = stream->next;
         end_stream(stream);
     }
+    nghttp2_session_del(conn->session);
+    conn->session = NULL;
     sx_http_conn_linger(&conn->base);
 }
 
@@ -795,6 +860,12 @@ static int64_t check_stream(struct stream *stream, int64_t now)
         stream->state == BODY    ? sx_http_pace_deadline(&stream->pace, config->body_timeout_ms)
         : stream->state == WRITE ? sx_http_pace_deadline(&stream->pace, config->write_timeout_ms)
                                  : stream->deadline_ns;
+    const bool unfinished = stream->in_parts && stream->conn->base.worker->draining &&
+                            stream->state == BODY && !stream->gone;
+    if (unfinished) { /* it may go on for as long as the peer likes */
+        refuse(stream, 503, "the server is stopping");
+        return now + config->write_timeout_ms * SX_HTTP_MS;
+    }
     if (stream->gone || now < deadline_ns) {
         return stream->gone ? INT64_MAX : deadline_ns;
     }
@@ -947,6 +1018,7 @@ void sx_http2_open(sx_http_worker *worker, sx_transport transport, sx_bytes firs
     conn->credit = CREDIT;
     conn->credit_ns = conn->heard_ns = sx_loop_now_ns(worker->loop);
     sx_buf_init(&conn->out, 0);
+    conn->out.budget = worker->config->memory; /* of peers that do not read there may be many */
     sx_http_conn_begin(&conn->base, worker, transport);
     if (conn->base.closed) {
         return;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/clock.h"
 #include "base/memory.h"
 
 enum {
@@ -223,10 +224,12 @@ void sx_http_conn_linger(sx_http_conn *conn)
 
 /* ---- Requests ---- */
 
-void sx_http_exchange_init(sx_http_exchange *exchange, sx_http_worker *worker, const char *peer)
+void sx_http_exchange_init(sx_http_exchange *exchange, sx_http_worker *worker,
+                           const sx_transport *transport)
 {
     exchange->worker = worker;
-    exchange->peer = peer;
+    exchange->peer = transport->peer;
+    exchange->remote = transport->remote;
     sx_budget_init(&exchange->budget, "one request", worker->config->max_request_bytes,
                    worker->config->memory);
 }
@@ -236,6 +239,8 @@ void sx_http_exchange_begin(sx_http_exchange *exchange, sx_bytes body)
     sx_http_worker *worker = exchange->worker;
     const sx_http_config *config = worker->config;
     exchange->body = body;
+    exchange->begun_ns = sx_now_ns();
+    exchange->subject.name[0] = '\0';
     sx_cancel_init(&exchange->cancel,
                    sx_loop_now_ns(worker->loop) + config->request_timeout_ms * SX_HTTP_MS);
     memset(exchange->scratch, 0, sizeof(exchange->scratch));
@@ -326,13 +331,53 @@ void *sx_http_request_scratch(sx_http_exchange *exchange)
     return exchange->scratch;
 }
 
+bool sx_http_request_is_whole(const sx_http_exchange *exchange)
+{
+    return !exchange->partial;
+}
+
+void sx_http_request_take(sx_http_exchange *exchange, size_t size)
+{
+    exchange->taken = size;
+}
+
+void sx_http_request_await(sx_http_exchange *exchange)
+{
+    exchange->await(exchange);
+}
+
 const char *sx_http_request_peer(const sx_http_exchange *exchange)
 {
     return exchange->peer[0] != '\0' ? exchange->peer : NULL;
 }
 
+const char *sx_http_request_remote(const sx_http_exchange *exchange)
+{
+    return exchange->remote;
+}
+
+int64_t sx_http_request_begun_ns(const sx_http_exchange *exchange)
+{
+    return exchange->begun_ns;
+}
+
+void sx_http_request_set_subject(sx_http_exchange *exchange, const char *name, int64_t version)
+{
+    snprintf(exchange->subject.name, sizeof(exchange->subject.name), "%s", name);
+    exchange->subject.version = version;
+}
+
+const sx_http_subject *sx_http_request_subject(const sx_http_exchange *exchange)
+{
+    return &exchange->subject;
+}
+
 void sx_http_respond(sx_http_exchange *exchange, const sx_http_response *response)
 {
+    const sx_http_config *config = exchange->worker->config;
+    if (config->on_response != NULL && response->on_sent == NULL) {
+        config->on_response(config->user, exchange, response);
+    }
     exchange->response = *response;
     sx_loop_post(exchange->worker->loop, &exchange->answered);
 }

@@ -82,7 +82,12 @@ struct sx_http_exchange {
     sx_http_response response; /* the handler's until `answered` is posted */
     sx_loop_task answered;     /* the protocol's */
     sx_http_worker *worker;
-    const char *peer; /* the transport's */
+    const char *peer, *remote; /* the transport's */
+    int64_t begun_ns;
+    sx_http_subject subject;
+    bool partial;                              /* more of the request may come */
+    size_t taken;                              /* of the body */
+    void (*await)(sx_http_exchange *exchange); /* of a request that is taken in parts */
     _Alignas(16) unsigned char scratch[SX_HTTP_SCRATCH];
 };
 
@@ -131,7 +136,8 @@ void sx_http2_open(sx_http_worker *worker, sx_transport transport, sx_bytes firs
 /* ---- Requests ---- */
 
 /* Prepares an exchange for its next request; `answered` must be set. */
-void sx_http_exchange_init(sx_http_exchange *exchange, sx_http_worker *worker, const char *peer);
+void sx_http_exchange_init(sx_http_exchange *exchange, sx_http_worker *worker,
+                           const sx_transport *transport);
 /* Passes a complete request to the handler. */
 void sx_http_exchange_begin(sx_http_exchange *exchange, sx_bytes body);
 /* Whether the buffer of a body may grow by `more` bytes. Large bodies are admitted while half of

@@ -1,6 +1,7 @@
 /* The HTTP server around its connections: workers, accepting, draining; see http_server.h. */
 #include "net/http_server.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -105,7 +106,25 @@ static void on_resume(void *user)
     sx_loop_modify(acceptor->listener->worker.loop, &acceptor->io, EPOLLIN);
 }
 
-static void welcome(const struct acceptor *acceptor, int fd)
+/* "127.0.0.1:8501", "[::1]:8501". */
+static void print_address(const struct sockaddr_storage *address, char text[SX_TRANSPORT_REMOTE])
+{
+    char host[INET6_ADDRSTRLEN] = "";
+    const struct sockaddr_in *v4 = (const struct sockaddr_in *)address;
+    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)address;
+    if (address->ss_family == AF_INET) {
+        inet_ntop(AF_INET, &v4->sin_addr, host, sizeof(host));
+        snprintf(text, SX_TRANSPORT_REMOTE, "%s:%d", host, ntohs(v4->sin_port));
+    } else if (address->ss_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr)) {
+        inet_ntop(AF_INET, &v6->sin6_addr.s6_addr[12], host, sizeof(host));
+        snprintf(text, SX_TRANSPORT_REMOTE, "%s:%d", host, ntohs(v6->sin6_port));
+    } else if (address->ss_family == AF_INET6) {
+        inet_ntop(AF_INET6, &v6->sin6_addr, host, sizeof(host));
+        snprintf(text, SX_TRANSPORT_REMOTE, "[%s]:%d", host, ntohs(v6->sin6_port));
+    }
+}
+
+static void welcome(const struct acceptor *acceptor, int fd, const struct sockaddr_storage *address)
 {
     struct listener *listener = acceptor->listener;
     const sx_http_config *config = listener->worker.config;
@@ -118,6 +137,7 @@ static void welcome(const struct acceptor *acceptor, int fd)
         shed(listener, fd);
         return;
     }
+    print_address(address, transport.remote);
     if (acceptor->tcp) {
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     }
@@ -127,9 +147,12 @@ static void welcome(const struct acceptor *acceptor, int fd)
 /* Accepts one connection; false if there is none or the loop should pause. */
 static bool accept_one(struct acceptor *acceptor)
 {
-    const int fd = accept4(acceptor->io.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    struct sockaddr_storage address = {0};
+    socklen_t size = sizeof(address);
+    const int fd =
+        accept4(acceptor->io.fd, (struct sockaddr *)&address, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd >= 0) {
-        welcome(acceptor, fd);
+        welcome(acceptor, fd, &address);
         return true;
     }
     switch (errno) {

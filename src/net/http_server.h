@@ -31,6 +31,7 @@
 
 typedef struct sx_http_server sx_http_server;
 typedef struct sx_http_exchange sx_http_exchange;
+typedef struct sx_http_response sx_http_response;
 
 /* Called when a complete request has arrived; see above. */
 typedef void sx_http_handler(void *user, sx_http_exchange *exchange);
@@ -65,6 +66,13 @@ typedef struct sx_http_config {
     int request_timeout_ms; /* 30 s for the handler; then 504, and its response is discarded */
     sx_http_handler *handler;
     void *user;
+    /* Whether the handler takes a request in parts, of HTTP/2: it is called for what has arrived,
+     * and again for what comes later; see sx_http_request_await. NULL: none */
+    bool (*takes_parts)(const sx_http_head *head);
+    /* Called with the response of the handler, or the last part of it, by the thread that responds;
+     * NULL: none */
+    void (*on_response)(void *user, const sx_http_exchange *exchange,
+                        const sx_http_response *response);
 } sx_http_config;
 
 /* Binds the addresses and prepares the loops. Errors: as sx_listen; RESOURCE_EXHAUSTED. `config` is
@@ -106,6 +114,17 @@ int64_t sx_http_request_turn_ns(const sx_http_exchange *exchange);
 int sx_http_request_loop(const sx_http_exchange *exchange);
 /* The common name in the client's certificate, which the TLS port has verified; NULL: none. */
 const char *sx_http_request_peer(const sx_http_exchange *exchange);
+/* The address and port of the peer, as text; "": a UNIX socket. */
+const char *sx_http_request_remote(const sx_http_exchange *exchange);
+int64_t sx_http_request_begun_ns(const sx_http_exchange *exchange); /* when it was complete */
+
+/* What a request turned out to be about, for who logs it. */
+typedef struct sx_http_subject {
+    char name[96]; /* cut if longer; "": not known */
+    int64_t version;
+} sx_http_subject;
+void sx_http_request_set_subject(sx_http_exchange *exchange, const char *name, int64_t version);
+const sx_http_subject *sx_http_request_subject(const sx_http_exchange *exchange);
 /* Tells the handler to stop: at the request's deadline, or when the peer has closed its connection
  * (or its sending half, which looks the same). The handler must still respond. */
 const sx_cancel *sx_http_request_cancel(const sx_http_exchange *exchange);
@@ -115,12 +134,22 @@ void sx_http_request_set_deadline(sx_http_exchange *exchange, int64_t deadline_n
 /* The memory budget of this request; its charges are released when the response has been sent. */
 sx_budget *sx_http_request_budget(sx_http_exchange *exchange);
 
+/* ---- A request in parts; all of this on the loop's thread ---- */
+
+/* Whether nothing comes any more. */
+bool sx_http_request_is_whole(const sx_http_exchange *exchange);
+/* The first bytes of the body are done with. */
+void sx_http_request_take(sx_http_exchange *exchange, size_t size);
+/* Instead of a response, or after a part of one (on_sent): the handler is called again when more
+ * has arrived, or the request has ended; its body is then what was not taken, and what came. */
+void sx_http_request_await(sx_http_exchange *exchange);
+
 /* Memory for the handler's own state of the request, zeroed, so that queuing needs no allocation.
  */
 enum { SX_HTTP_SCRATCH = 512 };
 void *sx_http_request_scratch(sx_http_exchange *exchange);
 
-typedef struct sx_http_response {
+struct sx_http_response {
     int status;
     const char *content_type; /* static, or in the exchange's scratch memory; NULL = none */
     const char *headers;      /* more header lines, each with CRLF; likewise */
@@ -134,7 +163,7 @@ typedef struct sx_http_response {
      * has been sent; the exchange is then the handler's again, which responds with the next part.
      * Status and headers count in the first part only. */
     void (*on_sent)(void *user, sx_http_exchange *exchange);
-} sx_http_response;
+};
 
 void sx_http_respond(sx_http_exchange *exchange, const sx_http_response *response);
 

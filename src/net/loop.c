@@ -290,6 +290,8 @@ static void dispatch(sx_loop *loop, int count)
         if (io != NULL) {
             if (event.events) {
                 io->fn(io->user, event.events);
+                run_tasks(loop); /* what it holds until they run, it does not hold together with
+                                  * all others that are ready */
             }
             continue;
         }

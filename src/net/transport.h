@@ -9,13 +9,14 @@
 
 struct ssl_st; /* OpenSSL's SSL */
 
-enum { SX_TRANSPORT_PEER = 128 };
+enum { SX_TRANSPORT_PEER = 128, SX_TRANSPORT_REMOTE = 56 };
 
 typedef struct sx_transport {
     int fd;
     struct ssl_st *tls; /* NULL = plain */
     /* The common name in the peer's certificate, once that has been verified; "": none. */
     char peer[SX_TRANSPORT_PEER];
+    char remote[SX_TRANSPORT_REMOTE]; /* the peer's address and port; "": a UNIX socket */
 } sx_transport;
 
 typedef enum sx_handshake {

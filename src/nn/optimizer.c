@@ -6,7 +6,9 @@
 
 #include "base/checked.h"
 #include "base/memory.h"
+#include "graph/builder.h"
 #include "graph/ops/attrs.h"
+#include "graph/ops/common.h"
 
 typedef struct update {
     sx_builder *b;
@@ -41,9 +43,51 @@ static sx_value slot_of(const update *u, const char *slot)
     return slot_from(u, slot, 0);
 }
 
+/* ---- Updates of rows ---- */
+
+/* A smaller table is swept in less time than it takes to bring all shards' rows together. */
+enum { LEAST_ELEMS = 1 << 20 };
+
+bool sx_updates_rows(const sx_builder *b, const sx_optimizer *o, sx_value gradient,
+                     sx_row_gradient *out)
+{
+    const sx_node *n = sx_value_is(gradient) ? sx_graph_maker(b->graph, gradient) : NULL;
+    if (o->kind != SX_OPTIMIZER_SGD || o->momentum != 0 || n == NULL ||
+        n->op != &sx_op_gather_grad) {
+        return false;
+    }
+    const sx_gather_grad_attrs *attrs = n->attrs;
+    *out = (sx_row_gradient){n->inputs[0], n->inputs[1]};
+    return attrs->axis == 0 && attrs->batch_dims == 0 &&
+           sx_graph_type(b->graph, out->indices)->rank < SX_MAX_RANK &&
+           sx_type_elems(sx_graph_type(b->graph, gradient)) >= LEAST_ELEMS;
+}
+
+/* var -= rate * rows, in the order of the examples. An index outside has no row, as in gather. */
+static void move_rows(const update *u, const sx_row_gradient *g)
+{
+    const sx_tensor_scatter_attrs sub = {.how = SX_SCATTER_SUB, .check = SX_SCATTER_SKIP_NEGATIVE};
+    const double n_rows = (double)sx_type_of_value(u->b, u->var).dims[0];
+    sx_builder *b = u->b;
+    sx_type places = sx_type_of_value(b, g->indices);
+    places.dims[places.rank++] = 1;
+    sx_value inside = sx_build_op(b, less, NULL, g->indices, sx_scalar_like(b, g->indices, n_rows));
+    sx_value at =
+        sx_build_op(b, select, NULL, inside, g->indices, sx_scalar_like(b, g->indices, -1));
+    sx_value rows = sx_build_op(b, mul, NULL, g->rows, u->rate);
+    rows = sx_build_op(b, select, NULL, u->ok, rows, sx_scalar_like(b, rows, 0));
+    sx_assign(b, u->name,
+              sx_build_op(b, tensor_scatter, &sub, u->var, sx_reshape_to(b, at, &places), rows));
+}
+
 static void update_sgd(const update *u)
 {
     sx_value first;
+    sx_row_gradient rows;
+    if (sx_updates_rows(u->b, u->o, u->gradient, &rows)) {
+        move_rows(u, &rows);
+        return;
+    }
     if (u->o->momentum == 0) {
         first = sx_build_op(u->b, apply_sgd, NULL, u->var, u->gradient, u->rate, u->ok);
     } else {

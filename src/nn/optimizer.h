@@ -32,6 +32,15 @@ sx_value sx_build_square_sum(sx_builder *b, sx_value x);
 sx_value sx_build_l2(sx_builder *b, double rate, const sx_value *weights, const char *const *names,
                      int n);
 
+/* A gradient by rows: those of a table that sx_gather() took, [I..., J...] at indices [I...]. */
+typedef struct sx_row_gradient {
+    sx_value indices, rows;
+} sx_row_gradient;
+/* Whether the update changes those rows alone, without a gradient of the whole table: of a large
+ * one, by plain SGD. The other optimizers move rows that have no gradient, too, as in Keras 3. */
+bool sx_updates_rows(const sx_builder *b, const sx_optimizer *optimizer, sx_value gradient,
+                     sx_row_gradient *out);
+
 /* Updates variable `name` (current value `var`) and its slots, which it creates with TF1's names:
  * `<name>/Momentum`, `<name>/RMSProp`, `<name>/Adam`, `<name>/Adam_1`. If `ok` is false at run
  * time, nothing changes. `step` counts from 0 before the first update. */

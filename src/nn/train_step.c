@@ -47,22 +47,31 @@ static sx_value batch_mean(sx_builder *b, const weighting *w, sx_value per_examp
 
 /* ---- Updates ---- */
 
-/* ok: the loss and every gradient are finite. */
-static sx_value build_ok(sx_builder *b, sx_value loss, const sx_value *gradients, int n)
+/* ok: the loss and every gradient are finite. Rows are checked as they are, each shard's by itself.
+ */
+static sx_value build_ok(sx_builder *b, const sx_optimizer *o, sx_value loss,
+                         const sx_value *gradients, int n)
 {
     sx_value *all = sx_arena_array(sx_builder_arena(b), n + 1, sx_value);
-    int count = 0;
-    if (all == NULL) {
+    sx_value *rows = sx_arena_array(sx_builder_arena(b), n + 1, sx_value);
+    int count = 0, n_rows = 0;
+    if (all == NULL || rows == NULL) {
         sx_builder_fail(b, sx_no_memory("building a model"));
         return SX_NO_VALUE;
     }
     all[count++] = loss;
     for (int i = 0; i < n; i++) {
-        if (sx_value_is(gradients[i])) {
+        sx_row_gradient g;
+        if (sx_updates_rows(b, o, gradients[i], &g)) {
+            rows[n_rows++] = g.rows;
+        } else if (sx_value_is(gradients[i])) {
             all[count++] = gradients[i];
         }
     }
-    return sx_build(b, &sx_op_all_finite, NULL, all, count);
+    sx_value ok = sx_build(b, &sx_op_all_finite, NULL, all, count);
+    return n_rows == 0 ? ok
+                       : sx_build_op(b, logical_and, NULL, ok,
+                                     sx_build(b, &sx_op_all_finite, NULL, rows, n_rows));
 }
 
 /* Moving averages and the step change only together with the weights: makes each assignment so far
@@ -129,7 +138,7 @@ static void build_updates(sx_builder *b, const sx_optimizer *o, sx_value total,
     sx_gradients(b, total, weights->values, weights->n, weights->gradients);
     sx_value step = sx_global_step(b);
     sx_scope_begin(b, "training", NULL);
-    sx_value ok = build_ok(b, total, weights->gradients, weights->n);
+    sx_value ok = build_ok(b, o, total, weights->gradients, weights->n);
     guard_state(b, ok);
     sx_value rate = sx_build_learning_rate(b, o->learning_rate, &o->schedule, step);
     for (int i = 0; i < weights->n; i++) {

@@ -220,7 +220,7 @@ static sx_status region_end(const sx_tf_op_node *inside, const region *r,
 
 /* ---- Branches ---- */
 
-/* The value of an argument that is a constant inside a branch, too: of axes and shapes. */
+/* The value of an argument that is a constant inside a region, too: of axes, strides, shapes. */
 static const sx_tensor *small_constant(const sx_tf_op_node *x, const sx_tf_thing *arg)
 {
     enum { MOST_ELEMS = 64 };
@@ -230,6 +230,23 @@ static const sx_tensor *small_constant(const sx_tf_op_node *x, const sx_tf_thing
                    sx_type_is_static(&known->type) && sx_type_elems(&known->type) <= MOST_ELEMS
                ? known
                : NULL;
+}
+
+/* Arguments that are small constants, of those that are `chosen` (NULL: of all), are constants of
+ * the region. */
+static sx_status keep_constants(const sx_tf_op_node *x, const sx_tf_thing *args, const bool *chosen,
+                                int n, region *r)
+{
+    sx_tf_op_node inside = *x;
+    inside.b = r->b;
+    for (int i = 0; i < n; i++) {
+        const sx_tensor *known = chosen == NULL || chosen[i] ? small_constant(x, &args[i]) : NULL;
+        if (known != NULL) {
+            SX_TRY(sx_tf_constant(&inside, known->type, known->data, &r->args[i].value));
+            r->args[i].known = sx_tf_constant_of(r->b, r->args[i].value);
+        }
+    }
+    return SX_OK;
 }
 
 enum { MAX_BRANCHES = 32 };
@@ -311,12 +328,8 @@ static sx_status choose(const sx_tf_op_node *x, const choice *c, int first, int 
         sx_value index = SX_NO_VALUE;
         status = region_begin(x, args, arg_types, c->n, order, n_order, &r);
         inside.b = r.b;
-        for (int i = 0; i < c->n && status == SX_OK; i++) {
-            const sx_tensor *known = small_constant(x, &args[i]);
-            if (known != NULL) {
-                status = sx_tf_constant(&inside, known->type, known->data, &r.args[i].value);
-                r.args[i].known = status == SX_OK ? sx_tf_constant_of(r.b, r.args[i].value) : NULL;
-            }
+        if (status == SX_OK) {
+            status = keep_constants(x, args, NULL, c->n, &r);
         }
         if (status == SX_OK && c->by_index) {
             index = sx_input(r.b, "index", sx_type_of_value(x->b, selector));
@@ -624,6 +637,9 @@ static sx_status import_loop_body(const sx_tf_op_node *x, loop *l, sx_graph **ou
         region r;
         sx_status status = region_begin(x, l->args, l->types, n, l->order, l->n_values, &r);
         if (status == SX_OK) {
+            status = keep_constants(x, l->args, l->kept, n, &r);
+        }
+        if (status == SX_OK) {
             status =
                 sx_status_annotate(sx_tf_import_body(x->im, l->body, r.b, r.args, n, results),
                                    __FILE__, __LINE__, "body \"%.100s\"", l->body->signature->name);
@@ -690,6 +706,9 @@ static sx_status import_loop_condition(const sx_tf_op_node *x, const loop *l, sx
     sx_status status = region_begin(x, l->args, l->types, l->n, l->order, l->n_values, &r);
     sx_tf_op_node inside = *x;
     inside.b = r.b;
+    if (status == SX_OK) {
+        status = keep_constants(x, l->args, l->kept, l->n, &r);
+    }
     if (status == SX_OK) {
         status = sx_status_annotate(
             sx_tf_import_body(x->im, l->condition, r.b, r.args, l->n, &test), __FILE__, __LINE__,

@@ -1,5 +1,6 @@
 /* Imports Fourier transforms as products with matrices of cosines and sines; a long one of the last
- * axis as two of its factors. */
+ * axis as two of its factors. One whose length is found only as the model runs, or is long and has
+ * no such factors, is the operator fourier_transform. */
 #include <math.h>
 #include <string.h>
 
@@ -13,12 +14,6 @@ enum { MOST_FACTOR = 2048, MOST_WEIGHTS = MOST_FACTOR * MOST_FACTOR };
 static sx_status wave(const sx_tf_op_node *x, sx_dtype dtype, int64_t rows, int64_t columns,
                       int64_t n, int64_t most, bool sine, bool halves, sx_value *out)
 {
-    if (columns > MOST_WEIGHTS / rows) {
-        return sx_tf_unsupported("a Fourier transform of %lld numbers to %lld: above 2048, only a "
-                                 "length of the last axis that is a product of two numbers up to "
-                                 "%d is supported",
-                                 (long long)rows, (long long)columns, MOST_FACTOR);
-    }
     const size_t size = sx_dtype_bytes(dtype);
     SX_TRY(sx_tf_charge_constant(x, rows * columns * (int64_t)size));
     char *data = sx_arena_alloc(&x->im->arena, (size_t)(rows * columns), size);
@@ -50,54 +45,6 @@ typedef struct axis_sizes {
     int64_t has, columns, n, most;
     sx_value v_has, v_columns, v_n, v_most;
 } axis_sizes;
-
-/* 0, 1, ... n - 1 as a column or as a row. */
-static sx_status counting(const sx_tf_op_node *x, sx_value n, bool column, sx_value *out)
-{
-    SX_TRY(sx_tf_count_to(x, n, SX_I64, out));
-    return sx_tf_expand(x, *out, column ? 1 : 0, out);
-}
-
-/* The same matrix as wave()'s, of sizes that are computed. */
-static sx_status open_wave(const sx_tf_op_node *x, sx_dtype dtype, const axis_sizes *z, bool sine,
-                           bool halves, sx_value *out)
-{
-    sx_value i, k, turn, n, circle, y, zero;
-    SX_TRY(counting(x, z->v_has, true, &i));
-    SX_TRY(counting(x, z->v_columns, false, &k));
-    SX_TF_BUILD(x, &turn, mul, NULL, i, k);
-    SX_TF_BUILD(x, &turn, floor_mod, NULL, turn, z->v_n);
-    SX_TF_BUILD(x, &turn, cast, (&(sx_cast_attrs){SX_F64}), turn);
-    SX_TF_BUILD(x, &n, cast, (&(sx_cast_attrs){SX_F64}), z->v_n);
-    SX_TRY(sx_tf_number(x, SX_F64, 2 * M_PI, &circle));
-    SX_TF_BUILD(x, &turn, mul, NULL, turn, circle);
-    SX_TF_BUILD(x, &turn, div, NULL, turn, n);
-    SX_TRY(sx_tf_build(x, sine ? &sx_op_sin : &sx_op_cos, NULL, &y, 1, &turn));
-    if (halves) {
-        sx_value first, twice, last, both, weight, one;
-        SX_TRY(sx_tf_number(x, SX_I64, 0, &first));
-        SX_TF_BUILD(x, &first, greater, NULL, i, first);
-        SX_TF_BUILD(x, &twice, add, NULL, i, i);
-        SX_TF_BUILD(x, &last, not_equal, NULL, twice, z->v_n);
-        SX_TF_BUILD(x, &both, logical_and, NULL, first, last);
-        SX_TF_BUILD(x, &weight, cast, (&(sx_cast_attrs){SX_F64}), both);
-        SX_TRY(sx_tf_number(x, SX_F64, 1, &one));
-        SX_TF_BUILD(x, &weight, add, NULL, weight, one);
-        SX_TF_BUILD(x, &y, mul, NULL, y, weight);
-    }
-    SX_TRY(sx_tf_number(x, SX_F64, 0, &zero));
-    SX_TF_BUILD(x, &i, less, NULL, i, z->v_most);
-    SX_TF_BUILD(x, &y, select, NULL, i, y, zero);
-    SX_TF_BUILD(x, out, cast, (&(sx_cast_attrs){dtype}), y);
-    return SX_OK;
-}
-
-static sx_status matrix_of(const sx_tf_op_node *x, sx_dtype dtype, const axis_sizes *z, bool sine,
-                           bool halves, sx_value *out)
-{
-    return z->known ? wave(x, dtype, z->has, z->columns, z->n, z->most, sine, halves, out)
-                    : open_wave(x, dtype, z, sine, halves, out);
-}
 
 /* v divided by n. */
 static sx_status divide_by_n(const sx_tf_op_node *x, const axis_sizes *z, sx_value v, sx_value *out)
@@ -195,11 +142,16 @@ static int64_t lesser_factor(int64_t n)
     return factor;
 }
 
-/* Whether one matrix is too large, and two are not. */
+/* Whether one matrix is too large, */
 static bool is_long(const axis_sizes *z)
 {
-    return z->known && z->columns > MOST_WEIGHTS / z->has &&
-           z->n <= (int64_t)MOST_FACTOR * MOST_FACTOR && z->n / lesser_factor(z->n) <= MOST_FACTOR;
+    return z->columns > MOST_WEIGHTS / z->has;
+}
+
+/* and two are not. */
+static bool has_factors(const axis_sizes *z)
+{
+    return z->n <= MOST_WEIGHTS && z->n / lesser_factor(z->n) <= MOST_FACTOR;
 }
 
 /* The last axis cut to `want` numbers, or padded with zeros. */
@@ -277,7 +229,8 @@ static sx_status long_transform(const sx_tf_op_node *x, sx_tf_parts a, int64_t n
     return reshape_last(x, y.im, 2, &line, &out->im);
 }
 
-/* The transform of the last axis if is_long(); as import_fourier() the others. */
+/* The transform of the last axis if it is_long() and has_factors(); as import_fourier() the others.
+ */
 static sx_status import_long(const sx_tf_op_node *x, sx_tf_parts a, const axis_sizes *z,
                              bool half_out, bool half_in, int sign, sx_tf_parts *out)
 {
@@ -336,6 +289,99 @@ static sx_status open_sizes(const sx_tf_op_node *x, sx_value v, int axis, sx_val
     return SX_OK;
 }
 
+/* v with the last axis and the one that is `axis` from the end exchanged. */
+static sx_status exchange_last(const sx_tf_op_node *x, int axis, sx_value *v)
+{
+    const int rank = sx_type_of_value(x->b, *v).rank;
+    sx_transpose_attrs swap = {.perm = {.n = rank}};
+    for (int d = 0; d < rank; d++) {
+        swap.perm.v[d] = rank - d == axis ? rank - 1 : d == rank - 1 ? rank - axis : d;
+    }
+    return axis == 1 ? SX_OK : sx_tf_build(x, &sx_op_transpose, &swap, v, 1, v);
+}
+
+/* v's numbers of the last axis that are at `places`, 0 where not `there`. */
+static sx_status take_last(const sx_tf_op_node *x, sx_value places, sx_value there, sx_value *v)
+{
+    const sx_type type = sx_type_of_value(x->b, *v);
+    const sx_gather_attrs last = {.axis = type.rank - 1};
+    sx_value zero;
+    SX_TRY(sx_tf_number(x, type.dtype, 0, &zero));
+    SX_TF_BUILD(x, v, gather, &last, *v, places);
+    SX_TF_BUILD(x, v, select, NULL, there, *v, zero);
+    return SX_OK;
+}
+
+/* The last axis as the n numbers that are transformed: cut, or padded with zeros; of half of them,
+ * `half_in`, with their mirror image. */
+static sx_status fit_open(const sx_tf_op_node *x, const axis_sizes *z, bool half_in, sx_tf_parts *a)
+{
+    sx_value place, there, one, most, first_half;
+    SX_TRY(sx_tf_count_to(x, z->v_n, SX_I64, &place));
+    if (half_in) {
+        sx_value mirrored_place;
+        SX_TF_BUILD(x, &first_half, less, NULL, place, z->v_most);
+        SX_TF_BUILD(x, &mirrored_place, sub, NULL, z->v_n, place);
+        SX_TF_BUILD(x, &place, select, NULL, first_half, place, mirrored_place);
+    }
+    SX_TRY(sx_tf_number(x, SX_I64, 1, &one));
+    SX_TF_BUILD(x, &there, less, NULL, place, z->v_has);
+    SX_TF_BUILD(x, &most, sub, NULL, z->v_has, one);
+    SX_TF_BUILD(x, &place, minimum, NULL, place, most);
+    SX_TRY(take_last(x, place, there, &a->re));
+    if (!sx_value_is(a->im)) {
+        return SX_OK;
+    }
+    SX_TRY(take_last(x, place, there, &a->im));
+    if (half_in) {
+        sx_value negative;
+        SX_TF_BUILD(x, &negative, neg, NULL, a->im);
+        SX_TF_BUILD(x, &a->im, select, NULL, first_half, a->im, negative);
+    }
+    return SX_OK;
+}
+
+/* The transform along an axis whose sizes are computed, or too large for matrices; as
+ * import_fourier() the others. */
+static sx_status import_open(const sx_tf_op_node *x, sx_tf_parts a, int axis, const axis_sizes *z,
+                             bool half_out, bool half_in, int sign, sx_tf_parts *out)
+{
+    const bool fits = z->v_n.id == z->v_has.id;
+    SX_TRY(exchange_last(x, axis, &a.re));
+    if (sx_value_is(a.im)) {
+        SX_TRY(exchange_last(x, axis, &a.im));
+    }
+    if (!fits || half_in) {
+        SX_TRY(fit_open(x, z, half_in, &a));
+    }
+    if (!sx_value_is(a.im)) {
+        sx_value zero;
+        SX_TRY(sx_tf_number(x, sx_type_of_value(x->b, a.re).dtype, 0, &zero));
+        SX_TF_BUILD(x, &a.im, mul, NULL, a.re, zero);
+        SX_TF_BUILD(x, &a.im, sub, NULL, zero, a.im); /* -0 would have another angle */
+    }
+    const sx_value parts[] = {sign < 0 ? a.re : a.im, sign < 0 ? a.im : a.re};
+    sx_value y;
+    SX_TRY(sx_tf_build(x, &sx_op_fourier_transform, NULL, &y, 2, parts));
+    a = sign < 0 ? (sx_tf_parts){y, sx_output_of(y, 1)} : (sx_tf_parts){sx_output_of(y, 1), y};
+    sx_value *const made[] = {&a.re, &a.im};
+    for (int i = 0; i < 2; i++) {
+        if (half_out) {
+            sx_value begin;
+            const sx_ints zero = {1, {0}};
+            SX_TRY(sx_tf_int64s(x, &zero, &begin));
+            SX_TRY(sx_tf_cut_axis_open(x, *made[i], sx_type_of_value(x->b, *made[i]).rank - 1,
+                                       begin, z->v_columns, -1, made[i]));
+        }
+        if (sign > 0) {
+            SX_TRY(divide_by_n(x, z, *made[i], made[i]));
+        }
+        SX_TRY(exchange_last(x, axis, made[i]));
+    }
+    *out = a;
+    return SX_OK;
+}
+
 /* FFT, IFFT, RFFT, IRFFT of the last axis, or, with 2D and 3D, of the last two and three. */
 static sx_status import_fourier(sx_tf_op_node *x)
 {
@@ -380,15 +426,17 @@ static sx_status import_fourier(sx_tf_op_node *x)
         if (z.known && (has < 1 || n < 1)) {
             return sx_tf_unsupported("the size of its input, or its length, is 0");
         }
-        if (!z.known) {
+        if (!z.known || (is_long(&z) && !(axis == 1 && has_factors(&z)))) {
             SX_TRY(open_sizes(x, a.re, axis, open_lengths, axes - axis, half_out, half_in, &z));
+            SX_TRY(import_open(x, a, axis, &z, half_out, half_in, sign, &a));
+            continue;
         }
-        if (axis == 1 && is_long(&z)) {
+        if (is_long(&z)) {
             SX_TRY(import_long(x, a, &z, half_out, half_in, sign, &a));
             continue;
         }
-        SX_TRY(matrix_of(x, type.dtype, &z, false, half_in, &cosine));
-        SX_TRY(matrix_of(x, type.dtype, &z, true, half_in, &sine));
+        SX_TRY(wave(x, type.dtype, has, z.columns, n, z.most, false, half_in, &cosine));
+        SX_TRY(wave(x, type.dtype, has, z.columns, n, z.most, true, half_in, &sine));
         if (half_out) {
             sx_value re, zero;
             SX_TRY(along(x, a.re, 1, cosine, &re));

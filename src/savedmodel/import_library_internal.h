@@ -21,10 +21,11 @@ typedef enum sx_tf_thing_kind {
     SX_TF_ARRAY,   /* the handle of a TensorArrayV3: no value, its tensors are the flow's, a LIST */
 } sx_tf_thing_kind;
 
-/* A lookup table of the graph. */
+/* A lookup table of the graph, or a variable of strings: the value of key 0. */
 typedef struct sx_tf_table {
     sx_table_attrs attrs;
     const sx_tensor *reserved[2]; /* of a dense one: its empty and its deleted key */
+    const sx_tensor *saved;       /* of a variable: its value in the checkpoint; else NULL */
 } sx_tf_table;
 
 /* What a reference of TensorFlow stands for. */

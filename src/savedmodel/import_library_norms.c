@@ -117,7 +117,28 @@ static sx_status import_concat(sx_tf_op_node *x)
     return SX_OK;
 }
 
+/* BatchNormWithGlobalNormalization(x, mean, variance, beta, gamma), of early frozen graphs. */
+static sx_status import_global_norm(sx_tf_op_node *x)
+{
+    const double epsilon = sx_tf_read_float(&x->tf.head, "variance_epsilon", 0);
+    sx_value in[5], scale, y;
+    for (int i = 0; i < 5; i++) {
+        SX_TRY(sx_tf_operand(x, i, &in[i]));
+    }
+    SX_TRY(sx_tf_with_number(x, &sx_op_add, in[2], epsilon, &scale));
+    SX_TF_BUILD(x, &scale, rsqrt, NULL, scale);
+    if (sx_tf_read_bool(&x->tf.head, "scale_after_normalization", false)) {
+        SX_TF_BUILD(x, &scale, mul, NULL, scale, in[4]);
+    }
+    SX_TF_BUILD(x, &y, sub, NULL, in[0], in[1]);
+    SX_TF_BUILD(x, &y, mul, NULL, y, scale);
+    SX_TF_BUILD(x, &y, add, NULL, y, in[3]);
+    sx_tf_set(x, 0, y);
+    return SX_OK;
+}
+
 const sx_tf_op_row sx_tf_norm_rows[] = {
+    {"BatchNormWithGlobalNormalization", import_global_norm, NULL},
     {"Concat", import_concat, NULL},
     {NULL, NULL, NULL},
 };

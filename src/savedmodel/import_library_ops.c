@@ -261,7 +261,6 @@ static const struct {
     "threads of TensorFlow fill it; save a signature that takes the examples as inputs"
 #define OF_FILES  "it uses files of the machine that runs it; let an input take what they contain"
 #define OF_PYTHON "it runs Python code, which no SavedModel contains"
-#define OF_DRAWS  "its numbers are those of TensorFlow's own kernel, one call after the other"
     {"FIFOQueue", OF_QUEUES},
     {"PaddingFIFOQueue", OF_QUEUES},
     {"RandomShuffleQueue", OF_QUEUES},
@@ -278,8 +277,6 @@ static const struct {
     {"TensorArrayGrad",
      "loops of TensorFlow 1 keep gradients in it; save the signature without its "
      "training step, or with control flow v2"},
-    {"ParameterizedTruncatedNormal", OF_DRAWS},
-    {"DecodeJSONExample", "it reads records as JSON; let an input take serialized Examples"},
     {"TensorListPushBackBatch", "only what TensorFlow vectorizes when it runs has it"},
     {"UniformQuantizedConvolution",
      "save the model without the quantizer's own operators, as float32"},
@@ -291,7 +288,6 @@ static const struct {
 #undef OF_QUEUES
 #undef OF_FILES
 #undef OF_PYTHON
-#undef OF_DRAWS
 };
 
 const char *sx_tf_import_why_not(const char *tf_op)

@@ -406,6 +406,69 @@ static sx_status import_bounded(sx_tf_op_node *x)
     return import_seeded(x, &sx_op_random_truncated_normal, NULL);
 }
 
+/* ParameterizedTruncatedNormal(shape, means, stddevs, minvals, maxvals): the same parameters for
+ * all numbers, or some for each index of the first axis. It leaves out 2,000 times four words for
+ * each four numbers, of which those of one set are filled up. */
+static sx_status import_stateful_bounded(sx_tf_op_node *x)
+{
+    enum { PARAMETERS = 4, FILL = 3, OF_NUMBER = 500, SET = 100 };
+    const sx_tf_node *n = &x->tf.head;
+    const sx_reduce_attrs all = {.axes = {1, {0}}, .keep_dims = true};
+    const int rank = x->n->n_in > 0 && n->types[0].rank == 1 ? (int)n->types[0].dims[0] : -1;
+    bool one = true;
+    if (x->n->n_in != 1 + PARAMETERS) {
+        return sx_error(SX_DATA_LOSS, "it has %d inputs, expected %d", x->n->n_in, 1 + PARAMETERS);
+    }
+    if (n->types[1].dtype != SX_F32 && n->types[1].dtype != SX_F64) {
+        return sx_tf_unsupported("its numbers are %s", sx_dtype_name(n->types[1].dtype));
+    }
+    for (int i = 1; i <= PARAMETERS; i++) {
+        one = one && (n->types[i].rank == 0 || (n->types[i].rank == 1 && n->types[i].dims[0] == 1));
+    }
+    if (!one && (rank < 1 || rank > SX_MAX_RANK)) {
+        return sx_tf_unsupported("its rank is unknown, and its parameters are several");
+    }
+    sx_value in[4 + PARAMETERS], sets, left, by, more, y;
+    SX_TRY(sx_tf_operand(x, 0, &in[0]));
+    SX_TF_BUILD(x, &in[0], cast, (&(sx_cast_attrs){SX_I64}), in[0]);
+    for (int i = 0; i < PARAMETERS; i++) {
+        SX_TRY(sx_tf_operand(x, 1 + i, &in[4 + i]));
+        if (one) {
+            SX_TF_BUILD(x, &in[4 + i], reshape, (&(sx_shape_attrs){{0}}), in[4 + i]);
+        }
+    }
+    if (one) { /* sets of 100 numbers */
+        SX_TF_BUILD(x, &sets, reduce_prod, &all, in[0]);
+        SX_TRY(sx_tf_int64s(x, &(sx_ints){1, {SET - 1}}, &more));
+        SX_TF_BUILD(x, &sets, add, NULL, sets, more);
+        SX_TRY(sx_tf_int64s(x, &(sx_ints){1, {SET}}, &left));
+        SX_TF_BUILD(x, &sets, floor_div, NULL, sets, left);
+    } else { /* the first axis is the last one until all is drawn */
+        const sx_slice_attrs first = {.begin = {1, {0}}, .size = {1, {1}}},
+                             rest = {.begin = {1, {1}}, .size = {1, {rank - 1}}};
+        sx_value others;
+        SX_TF_BUILD(x, &sets, slice, &first, in[0]);
+        SX_TF_BUILD(x, &others, slice, &rest, in[0]);
+        SX_TF_BUILD(x, &left, reduce_prod, &all, others);
+        SX_TF_BUILD(x, &in[0], concat, (&(sx_axis_attrs){0}), others, sets);
+    }
+    SX_TRY(sx_tf_int64s(x, &(sx_ints){1, {FILL}}, &more));
+    SX_TF_BUILD(x, &left, add, NULL, left, more);
+    SX_TF_BUILD(x, &by, mul, NULL, sets, left);
+    SX_TRY(key_of_state(x, by, 1, OF_NUMBER, &in[1]));
+    SX_TRY(sx_tf_build(x, &sx_op_random_truncated_normal, NULL, &y, 4 + PARAMETERS, in));
+    if (!one && rank > 1) {
+        sx_transpose_attrs turn = {.perm = {rank, {rank - 1}}};
+        for (int d = 1; d < rank; d++) {
+            turn.perm.v[d] = d - 1;
+        }
+        SX_TRY(sx_tf_know_rank(x, rank, &y));
+        SX_TF_BUILD(x, &y, transpose, &turn, y);
+    }
+    sx_tf_set(x, 0, y);
+    return SX_OK;
+}
+
 static sx_status import_integers(sx_tf_op_node *x)
 {
     return import_seeded(x, &sx_op_random_integers, NULL);
@@ -554,6 +617,7 @@ const sx_tf_op_row sx_tf_random_rows[] = {
     {"RandomUniformInt", import_stateful, NULL},
     {"RandomGamma", import_stateful_of_each, NULL},
     {"RandomPoissonV2", import_stateful_of_each, NULL},
+    {"ParameterizedTruncatedNormal", import_stateful_bounded, NULL},
     {"Multinomial", import_multinomial, NULL},
     {"RandomShuffle", import_shuffle, NULL},
     {"UniformCandidateSampler", import_candidates, NULL},

@@ -49,7 +49,9 @@ static sx_status import_table(sx_tf_op_node *x)
 static sx_status require_table(const sx_tf_op_node *x, const sx_tf_table **out)
 {
     *out = x->n->n_in > 0 && x->n->in[0].kind == SX_TF_TABLE ? x->n->in[0].table : NULL;
-    return *out != NULL ? SX_OK : sx_tf_unsupported("its resource is not a table of the graph");
+    return *out != NULL && (*out)->saved == NULL
+               ? SX_OK
+               : sx_tf_unsupported("its resource is not a table of the graph");
 }
 
 /* A node of the table: the inputs after the handle, then the reserved keys if it is given keys. */

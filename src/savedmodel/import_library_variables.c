@@ -7,6 +7,7 @@
 #include <sextant/complex.h>
 
 #include "base/checked.h"
+#include "graph/ops/lookup_table.h"
 
 /* ---- Variables ---- */
 
@@ -47,18 +48,83 @@ static bool read_part(const char *text, const sx_type *whole, sx_slice_attrs *ou
     return text != NULL && whole->rank > 0;
 }
 
-/* A variable of strings, which nothing assigns, as a constant. */
+/* ---- Variables of strings ----
+ *
+ * A device has none: a constant, or, if functions of the model assign strings, the value of key 0
+ * of a mutable table, which is the checkpoint's until it has one. */
+
+/* Whether a function assigns strings to a variable; those that restore a checkpoint do not run. */
+static bool assigns_strings(const sx_saved_model *model)
+{
+    static const char restores[] = "__inference__traced_restore";
+    const Tensorflow__FunctionDefLibrary *library = sx_saved_model_meta(model)->graph_def->library;
+    for (size_t i = 0; library != NULL && i < library->n_function; i++) {
+        const Tensorflow__FunctionDef *f = library->function[i];
+        const bool runs = strncmp(f->signature->name, restores, strlen(restores)) != 0;
+        for (size_t k = 0; k < f->n_node_def && runs; k++) {
+            const Tensorflow__AttrValue *dtype = sx_tf_node_attr(f->node_def[k], "dtype");
+            if (strcmp(f->node_def[k]->op, "AssignVariableOp") == 0 && dtype != NULL &&
+                dtype->value_case == TENSORFLOW__ATTR_VALUE__VALUE_TYPE &&
+                (sx_dtype)dtype->type == SX_STRING) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 static sx_status import_strings(sx_tf_op_node *x, const char *key)
 {
-    sx_tensor t;
-    sx_value y = SX_NO_VALUE;
+    sx_arena *arena = &x->im->arena;
+    sx_tensor *saved = sx_arena_new(arena, sx_tensor);
     const bool ref = strcmp(x->n->node->op, "VarHandleOp") != 0;
-    SX_TRY(sx_bundle_read_strings(sx_saved_model_variables(x->im->model), key, &x->im->arena, &t));
-    SX_TRY(sx_tf_charge_constant(x, sx_host_bytes(&t.type)));
-    SX_TRY(sx_tf_constant(x, t.type, t.data, &y));
-    x->n->out[0] = (sx_tf_thing){.kind = ref ? SX_TF_VALUE : SX_TF_READ, .value = y};
-    return SX_OK;
+    if (saved == NULL) {
+        return sx_import_memory();
+    }
+    SX_TRY(sx_bundle_read_strings(sx_saved_model_variables(x->im->model), key, arena, saved));
+    SX_TRY(sx_tf_charge_constant(x, sx_host_bytes(&saved->type)));
+    if (ref || !assigns_strings(x->im->model)) {
+        sx_value y = SX_NO_VALUE;
+        SX_TRY(sx_tf_constant(x, saved->type, saved->data, &y));
+        x->n->out[0] = (sx_tf_thing){.kind = ref ? SX_TF_VALUE : SX_TF_READ, .value = y};
+        return SX_OK;
+    }
+    sx_tf_table *table = sx_arena_new(arena, sx_tf_table);
+    if (table == NULL) {
+        return sx_import_memory();
+    }
+    table->saved = saved;
+    table->attrs = (sx_table_attrs){.table = sx_arena_printf(arena, "variable %s", key),
+                                    .kind = SX_TABLE_MUTABLE,
+                                    .keys = SX_I64,
+                                    .values = SX_STRING,
+                                    .shape = {.n = saved->type.rank}};
+    memcpy(table->attrs.shape.v, saved->type.dims, sizeof(table->attrs.shape.v));
+    x->n->out[0] = (sx_tf_thing){.kind = SX_TF_TABLE, .table = table, .variable = saved->type};
+    return table->attrs.table != NULL ? SX_OK : sx_import_memory();
 }
+
+static sx_status read_strings(const sx_tf_op_node *x, const sx_tf_table *table, sx_value *out)
+{
+    sx_value in[2];
+    int n_out = 0;
+    SX_TRY(sx_tf_number(x, SX_I64, 0, &in[0]));
+    SX_TRY(sx_tf_constant(x, table->saved->type, table->saved->data, &in[1]));
+    return sx_tf_add_node(x, &sx_op_lookup_table_find, &(sx_only_table_attrs){table->attrs}, in, 2,
+                          NULL, 0, out, &n_out);
+}
+
+static sx_status assign_strings(const sx_tf_op_node *x, const sx_tf_table *table, sx_value value)
+{
+    sx_value in[2] = {SX_NO_VALUE, value}, y;
+    int n_out = 0;
+    SX_TRY(sx_tf_number(x, SX_I64, 0, &in[0]));
+    return sx_tf_add_node(x, &sx_op_lookup_table_insert,
+                          &(sx_table_insert_attrs){.base = table->attrs}, in, 2, NULL, 0, &y,
+                          &n_out);
+}
+
+/* ---- Handles ---- */
 
 /* DATA_LOSS: the node declares another dtype or shape than its variable, or part of one, has in the
  * checkpoint. */
@@ -131,7 +197,8 @@ sx_status sx_tf_require_handle(const sx_tf_op_node *x, int i, const sx_tf_thing 
 {
     *out = i < x->n->n_in ? &x->n->in[i] : NULL;
     return *out != NULL && ((*out)->kind == SX_TF_HANDLE || (*out)->kind == SX_TF_REF ||
-                            (*out)->kind == SX_TF_READ)
+                            (*out)->kind == SX_TF_READ ||
+                            ((*out)->kind == SX_TF_TABLE && (*out)->table->saved != NULL))
                ? SX_OK
                : sx_tf_unsupported("its resource is not a variable of the graph");
 }
@@ -141,6 +208,9 @@ sx_status sx_tf_read_handle(const sx_tf_op_node *x, const sx_tf_thing *handle, s
     if (handle->kind == SX_TF_READ) {
         *out = handle->value;
         return SX_OK;
+    }
+    if (handle->kind == SX_TF_TABLE) {
+        return read_strings(x, handle->table, out);
     }
     *out = sx_tf_build_as(x, &sx_op_read_variable, NULL, &handle->value, 1, NULL, 0,
                           &handle->variable);
@@ -203,8 +273,11 @@ sx_status sx_tf_assign(const sx_tf_op_node *x, const sx_tf_thing *handle, sx_val
         return SX_OK;
     }
     if (handle->kind == SX_TF_READ) {
-        return sx_tf_unsupported("it assigns a variable of strings, a part of a variable, or one "
-                                 "that a branch or a loop was to only read");
+        return sx_tf_unsupported("it assigns a part of a variable, or one that a branch or a loop "
+                                 "was to only read");
+    }
+    if (handle->kind == SX_TF_TABLE) {
+        return assign_strings(x, handle->table, value);
     }
     (void)sx_tf_build_as(x, &sx_op_assign_variable, NULL, (sx_value[]){handle->value, value}, 2,
                          NULL, 0, &handle->variable);

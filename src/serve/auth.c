@@ -4,6 +4,7 @@
 #include <openssl/crypto.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -17,6 +18,7 @@
 #include "base/thread.h"
 #include "io/file.h"
 #include "serve/jwt.h"
+#include "serve/rate_limit.h"
 
 enum {
     MAX_FILE_BYTES = 1 << 20,
@@ -36,6 +38,7 @@ struct rule {
     const char *identity;
     const char *models[MAX_MODELS];
     size_t model_count;
+    double rate; /* requests a second; 0 = any number */
 };
 
 /* What the files say; immutable. */
@@ -54,6 +57,7 @@ enum { KEYS, JWKS, RULES, FILES };
 struct sx_auth {
     char *paths[FILES]; /* NULL: not given */
     char *issuer, *audience;
+    sx_rate_limit rates;
     pthread_rwlock_t lock;
     struct set *set;
     uint64_t hash; /* of the files' texts when they were last looked at */
@@ -119,6 +123,15 @@ static sx_status add_rule(struct set *set, char *line)
         strcmp(rule->identity, "*") == 0 || strncmp(rule->identity, "key:", 4) == 0 ||
         strncmp(rule->identity, "jwt:", 4) == 0 || strncmp(rule->identity, "cert:", 5) == 0;
     for (char *model = take_word(&line); model != NULL; model = take_word(&line)) {
+        if (strncmp(model, "rate=", 5) == 0) {
+            char *end = NULL;
+            rule->rate = strtod(model + 5, &end);
+            if (end == model + 5 || *end != '\0' || !(rule->rate > 0 && rule->rate <= 1e9)) {
+                return sx_error(SX_INVALID_ARGUMENT, "\"%s\": expected rate=N, requests a second",
+                                model);
+            }
+            continue;
+        }
         if (rule->model_count == MAX_MODELS) {
             return sx_error(SX_INVALID_ARGUMENT, "more than %d models; use several lines",
                             (int)MAX_MODELS);
@@ -284,6 +297,7 @@ sx_status sx_auth_create(const sx_auth_config *config, sx_auth **out)
         return sx_no_memory("for identities");
     }
     pthread_rwlock_init(&auth->lock, NULL);
+    sx_rate_limit_init(&auth->rates);
     pthread_mutex_init(&auth->mutex, NULL);
     pthread_cond_init(&auth->stopped, NULL);
     bool copied =
@@ -328,6 +342,7 @@ void sx_auth_destroy(sx_auth *auth)
     pthread_cond_destroy(&auth->stopped);
     pthread_mutex_destroy(&auth->mutex);
     pthread_rwlock_destroy(&auth->lock);
+    sx_rate_limit_deinit(&auth->rates);
     sx_free(auth);
 }
 
@@ -387,19 +402,20 @@ static sx_status identify(const sx_auth *auth, const struct set *set, const sx_a
 }
 
 /* Whether a rule's MODEL, MODEL:predict, * or *:predict gives a right to `model`. */
-static bool covers(const char *rule, const char *model, bool predicts)
+static bool covers(const char *rule, const char *model, sx_auth_use use)
 {
     static const char only[] = ":predict";
     const size_t size = strlen(rule), end = sizeof(only) - 1;
     const bool limited = size > end && strcmp(rule + size - end, only) == 0;
     const size_t name = limited ? size - end : size;
     const bool any = name == 1 && rule[0] == '*' && strcmp(model, SX_AUTH_ADMIN) != 0;
-    return (predicts || !limited) &&
+    return (use != SX_AUTH_LOOK || !limited) &&
            (any || (strncmp(rule, model, name) == 0 && model[name] == '\0'));
 }
 
+/* *out_rate: of the rule that allows it. */
 static bool is_allowed(const struct set *set, const char *identity, const char *model,
-                       bool predicts)
+                       sx_auth_use use, double *out_rate)
 {
     const bool admin = strcmp(model, SX_AUTH_ADMIN) == 0;
     bool allowed = !set->has_rules && !admin;
@@ -409,7 +425,8 @@ static bool is_allowed(const struct set *set, const char *identity, const char *
             continue;
         }
         for (size_t k = 0; k < rule->model_count && !allowed; k++) {
-            allowed = covers(rule->models[k], model, predicts);
+            allowed = covers(rule->models[k], model, use);
+            *out_rate = rule->rate;
         }
     }
     return allowed;
@@ -418,29 +435,39 @@ static bool is_allowed(const struct set *set, const char *identity, const char *
 sx_status sx_auth_check_proof(sx_auth *auth, const sx_auth_proof *proof, const char *model)
 {
     char identity[IDENTITY_BYTES];
+    double rate = 0;
     if (auth == NULL) {
         return SX_OK;
     }
     pthread_rwlock_rdlock(&auth->lock);
     sx_status status = identify(auth, auth->set, proof, identity);
     if (status == SX_OK && model != NULL &&
-        !is_allowed(auth->set, identity, model, proof->predicts)) {
+        !is_allowed(auth->set, identity, model, proof->use, &rate)) {
         status =
             strcmp(model, SX_AUTH_ADMIN) == 0
                 ? sx_error(SX_PERMISSION_DENIED, "%s may not change the configuration", identity)
                 : sx_error(SX_PERMISSION_DENIED, "%s may not call model %.60s", identity, model);
     }
     pthread_rwlock_unlock(&auth->lock);
+    if (status == SX_OK && rate > 0 && proof->use == SX_AUTH_RUN) {
+        const uint64_t key =
+            sx_hash64(identity, strlen(identity)) * 31 + sx_hash64(model, strlen(model));
+        status = sx_rate_limit_take(&auth->rates, key, rate, sx_now_ns())
+                     ? SX_OK
+                     : sx_error(SX_RESOURCE_EXHAUSTED,
+                                "%s may call model %.60s %g times a second; try again later",
+                                identity, model, rate);
+    }
     return status;
 }
 
 sx_status sx_auth_check(sx_auth *auth, const sx_http_exchange *exchange, const char *model,
-                        bool predicts)
+                        sx_auth_use use)
 {
     const sx_http_head *head = sx_http_request_head(exchange);
     const sx_auth_proof proof = {.authorization = sx_http_header_get(head, "Authorization"),
                                  .api_key = sx_http_header_get(head, "X-API-Key"),
                                  .certificate = sx_http_request_peer(exchange),
-                                 .predicts = predicts};
+                                 .use = use};
     return sx_auth_check_proof(auth, &proof, model);
 }

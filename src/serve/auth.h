@@ -9,7 +9,9 @@
  *   jwks_file        a JSON web key set
  *   rules_file       IDENTITY MODEL..., on each line; "*" stands for every identity or model, and
  *                    the model "@admin" for changing the configuration; MODEL:predict gives the
- *                    right to run the model alone, not to look at it. Without the file each
+ *                    right to run the model alone, not to look at it; the word rate=N bounds
+ *                    the requests of each identity to each model that the rule allows to N a
+ *                    second, unless a rule before it allows them. Without the file each
  *                    identity may call every model, and nobody may change the configuration
  *
  * Empty lines and those that begin with # are ignored. The files are read again when they change,
@@ -36,11 +38,18 @@ typedef struct sx_auth_config {
 SX_MUST_USE sx_status sx_auth_create(const sx_auth_config *config, sx_auth **out);
 void sx_auth_destroy(sx_auth *auth); /* NULL is allowed */
 
-/* Whether a request may call the model of that name, to run it (`predicts`) or for other ends;
- * NULL: whether it has an identity at all. UNAUTHENTICATED, PERMISSION_DENIED. `auth` of NULL
- * allows everything. Any thread. */
+/* What a request does with a model. */
+typedef enum sx_auth_use {
+    SX_AUTH_LOOK,
+    SX_AUTH_PREDICT, /* it will run it */
+    SX_AUTH_RUN,     /* it runs it now: counts in the rule's rate */
+} sx_auth_use;
+
+/* Whether a request may call the model of that name; NULL: whether it has an identity at all.
+ * UNAUTHENTICATED, PERMISSION_DENIED, RESOURCE_EXHAUSTED (too often). `auth` of NULL allows
+ * everything. Any thread. */
 SX_MUST_USE sx_status sx_auth_check(sx_auth *auth, const sx_http_exchange *exchange,
-                                    const char *model, bool predicts);
+                                    const char *model, sx_auth_use use);
 
 /* ---- Parts ---- */
 
@@ -48,7 +57,7 @@ SX_MUST_USE sx_status sx_auth_check(sx_auth *auth, const sx_http_exchange *excha
 typedef struct sx_auth_proof {
     sx_http_text authorization, api_key; /* the headers; data NULL: none */
     const char *certificate;             /* the CN; NULL: none */
-    bool predicts;                       /* it runs the model */
+    sx_auth_use use;
 } sx_auth_proof;
 SX_MUST_USE sx_status sx_auth_check_proof(sx_auth *auth, const sx_auth_proof *proof,
                                           const char *model);

@@ -330,6 +330,22 @@ static bool run_merged(sx_batch_line *line, struct waiter *leader)
     return done;
 }
 
+static void note_metrics(sx_batch_metrics *metrics, const struct waiter *leader, int64_t begin_ns,
+                         bool merged)
+{
+    int64_t rows = 0;
+    for (const sx_batch_call *call = &leader->call; call != NULL; call = call->next) {
+        rows += call->rows;
+        sx_batch_metrics_add_call(metrics, call->rows, begin_ns - call->arrived_ns);
+        if (!merged) {
+            sx_batch_metrics_add_run(metrics, call->rows, call->rows);
+        }
+    }
+    if (merged) {
+        sx_batch_metrics_add_run(metrics, rows, leader->batch->size);
+    }
+}
+
 /* Runs the batch that the waiter leads, gives its run states back, and ends the other calls. */
 static void lead(sx_batch_line *line, struct waiter *leader)
 {
@@ -347,6 +363,9 @@ static void lead(sx_batch_line *line, struct waiter *leader)
     }
     const int64_t run_ns = b->config.now_ns() - begin_ns;
     pthread_mutex_lock(&b->mutex);
+    if (line->merges) {
+        note_metrics(&b->stats.metrics, leader, begin_ns, merged);
+    }
     b->busy -= leader->states;
     line->share->used_ns +=
         (double)run_ns * leader->states / line->share->weight - leader->expected_ns;

@@ -20,6 +20,7 @@
 
 #include "base/arena.h"
 #include "base/cancel.h"
+#include "serve/batch_metrics.h"
 #include "serve/batch_queue.h"
 #include "serve/model.h"
 
@@ -77,12 +78,13 @@ SX_MUST_USE sx_status sx_batch_line_run(sx_batch_line *line, const sx_batch_requ
 void sx_merged_release(sx_merged *batch); /* NULL is allowed */
 
 typedef struct sx_batcher_stats {
-    uint64_t runs;    /* executions, of one call or of several */
-    uint64_t merged;  /* calls that shared one */
-    uint64_t rows;    /* examples */
-    uint64_t padding; /* rows added to them by the batcher */
-    uint64_t dropped; /* calls that were not run: too late, or nobody waits */
-    uint64_t waiting; /* calls, now */
+    uint64_t runs;            /* executions, of one call or of several */
+    uint64_t merged;          /* calls that shared one */
+    uint64_t rows;            /* examples */
+    uint64_t padding;         /* rows added to them by the batcher */
+    uint64_t dropped;         /* calls that were not run: too late, or nobody waits */
+    uint64_t waiting;         /* calls, now */
+    sx_batch_metrics metrics; /* of the signatures whose calls may be merged */
 } sx_batcher_stats;
 
 sx_batcher_stats sx_batcher_get_stats(sx_batcher *batcher);

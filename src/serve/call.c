@@ -1,6 +1,8 @@
 /* Calls; see call.h. */
 #include "serve/call.h"
 
+#include <string.h>
+
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/memory.h"
@@ -76,6 +78,11 @@ int sx_calls_threads(const sx_calls *calls)
     return calls->config.threads + calls->config.max_waiting;
 }
 
+sx_request_log *sx_calls_log(const sx_calls *calls)
+{
+    return calls->config.log;
+}
+
 size_t sx_calls_queued(const sx_calls *calls)
 {
     return sx_executor_queued(calls->executor);
@@ -125,16 +132,28 @@ static void count(const sx_call *call, sx_code code)
     }
 }
 
+/* The call has its version: for the logs. */
+static void note_version(sx_call *call)
+{
+    const char *name = sx_served_name(call->servable);
+    sx_http_request_set_subject(call->exchange, name, sx_served_version(call->servable));
+    call->logged = sx_request_log_sample(call->calls->config.log, name);
+}
+
 sx_status sx_call_acquire(sx_call *call, const sx_model_spec *spec)
 {
     sx_manager *manager = call->calls->config.manager;
     sx_model_spec asked = *spec;
     asked.head = sx_http_request_head(call->exchange);
-    SX_TRY(sx_auth_check(call->calls->config.auth, call->exchange, spec->name, !call->uncounted));
+    SX_TRY(sx_auth_check(call->calls->config.auth, call->exchange, spec->name,
+                         call->uncounted ? SX_AUTH_LOOK : SX_AUTH_RUN));
     sx_status status =
         sx_manager_acquire_or_await(manager, &asked, &call->servable, &call->awaited);
     if (status != SX_OK && !call->uncounted) {
         sx_manager_count(manager, spec->name, sx_status_code(status));
+    }
+    if (call->servable != NULL) {
+        note_version(call);
     }
     return status;
 }
@@ -183,6 +202,9 @@ sx_status sx_call_await(sx_call *call)
         sx_metrics_count(metrics, sx_status_code(status));
     }
     sx_lifecycle_end_await(&call->awaited);
+    if (status == SX_OK) {
+        note_version(call);
+    }
     return status;
 }
 
@@ -223,6 +245,10 @@ sx_status sx_call_run(sx_call *call, const sx_serve_signature *signature, const 
                : run_batched(call, signature, &request));
     sx_latency_add(&sx_served_metrics(call->servable)->run_latency[call->api],
                    sx_now_ns() - begin_ns);
+    if (call->logged != NULL && !call->logs_itself) {
+        const sx_predict_spec ran = sx_call_spec(call, signature->name);
+        sx_log_run(call->logged, &ran, signature, inputs, outputs);
+    }
     double tolerance;
     sx_served *shadow =
         sx_manager_acquire_shadow(call->calls->config.manager, call->servable, &tolerance);
@@ -231,6 +257,15 @@ sx_status sx_call_run(sx_call *call, const sx_serve_signature *signature, const 
     }
     *out_outputs = outputs;
     return SX_OK;
+}
+
+sx_predict_spec sx_call_spec(const sx_call *call, const char *signature)
+{
+    const char *name = sx_served_name(call->servable);
+    return (sx_predict_spec){.name = {name, strlen(name)},
+                             .label = {"", 0},
+                             .version = sx_served_version(call->servable),
+                             .signature = {signature, strlen(signature)}};
 }
 
 bool sx_call_explain_budget(const sx_call *call, sx_status *status)

@@ -19,6 +19,7 @@
 #include "serve/auth.h"
 #include "serve/executor.h"
 #include "serve/manager.h"
+#include "serve/request_log.h"
 
 typedef struct sx_calls sx_calls;
 
@@ -26,6 +27,7 @@ typedef struct sx_calls sx_calls;
 typedef struct sx_calls_config {
     sx_manager *manager;   /* required; borrowed until destroy */
     sx_auth *auth;         /* who may call a model; NULL: everybody; likewise */
+    sx_request_log *log;   /* NULL: none; likewise */
     int threads;           /* that parse and answer at once; as many as processors */
     int max_waiting;       /* 256: more threads, of calls that wait or run; negative: none */
     size_t max_queued;     /* 1024 */
@@ -39,7 +41,8 @@ void sx_calls_stop(sx_calls *calls);
 void sx_calls_destroy(sx_calls *calls); /* stops first; NULL is allowed */
 
 sx_manager *sx_calls_manager(const sx_calls *calls);
-int sx_calls_threads(const sx_calls *calls); /* most of them, those that wait included */
+sx_request_log *sx_calls_log(const sx_calls *calls); /* NULL: none */
+int sx_calls_threads(const sx_calls *calls);         /* most of them, those that wait included */
 size_t sx_calls_queued(const sx_calls *calls);
 size_t sx_calls_max_body_bytes(const sx_calls *calls);
 
@@ -55,7 +58,9 @@ typedef struct sx_call {
     bool on_executor, on_loop;
     sx_metric_api api; /* for the metrics */
     sx_entrypoint entrypoint;
-    bool uncounted; /* no request in the metrics */
+    bool uncounted;    /* no request in the metrics */
+    sx_logged *logged; /* NULL: this request is not logged */
+    bool logs_itself;  /* the front end logs it, not sx_call_run() */
 } sx_call;
 
 /* Acquires a version for the call, or what it has to wait for. Errors: those of sx_auth_check and
@@ -75,6 +80,8 @@ SX_MUST_USE sx_status sx_call_run(sx_call *call, const sx_serve_signature *signa
 /* Whether `*status` is for want of memory that the call's budget refused; it then gets the budget's
  * figures. */
 bool sx_call_explain_budget(const sx_call *call, sx_status *status);
+/* The spec of what a call runs; borrowed as long as it has its version. */
+sx_predict_spec sx_call_spec(const sx_call *call, const char *signature);
 /* Ends a call: counts its outcome and time, and releases its version, or what it waits for. Before
  * its response. */
 void sx_call_end(sx_call *call, sx_code code);

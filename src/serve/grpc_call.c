@@ -48,6 +48,14 @@ static sx_status answer(sx_grpc_call *grpc, sx_arena *arena, sx_buf *inflated, s
     const size_t at = sx_grpc_message_begin(out);
     SX_TRY(grpc->method->answer(grpc, message, &spec, arena, out));
     sx_grpc_message_end(out, at);
+    if (call->logged != NULL && call->logs_itself && !out->failed) {
+        const sx_predict_spec ran = {.name = spec.name,
+                                     .version = sx_served_version(call->servable),
+                                     .signature = sx_serve_signature_name(spec.signature)};
+        sx_log_messages(
+            call->logged, grpc->method->log, &ran, message,
+            (sx_bytes){out->data + at + SX_GRPC_PREFIX, out->size - at - SX_GRPC_PREFIX});
+    }
     return SX_OK;
 }
 
@@ -120,7 +128,8 @@ bool sx_grpc_call_handle(const sx_grpc_config *config, sx_http_exchange *exchang
                                         .arrived_ns = sx_now_ns(),
                                         .api = methods[i].api,
                                         .entrypoint = SX_ENTRY_GRPC,
-                                        .uncounted = methods[i].uncounted},
+                                        .uncounted = methods[i].uncounted,
+                                        .logs_itself = methods[i].log != 0},
                                .config = config,
                                .method = &methods[i]};
         sx_status status = begin(grpc, sx_http_request_body(exchange));

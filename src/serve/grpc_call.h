@@ -23,6 +23,7 @@ typedef struct sx_grpc_method {
     /* Appends the message of the response to `out`. The call has the version of `spec`. */
     sx_status (*answer)(sx_grpc_call *grpc, sx_bytes message, const sx_predict_spec *spec,
                         sx_arena *arena, sx_buf *out);
+    sx_log_kind log; /* as what its messages are logged; 0: a run of a signature, if it is one */
 } sx_grpc_method;
 
 /* Lives in the exchange's scratch memory. */

@@ -246,17 +246,17 @@ static sx_status answer_metadata(sx_grpc_call *prediction, sx_bytes message,
 
 static const sx_grpc_method methods[] = {
     {"/tensorflow.serving.PredictionService/Predict", SX_API_PREDICT, false, sx_predict_spec_read,
-     answer_predict},
+     answer_predict, SX_LOG_PREDICT},
     {"/tensorflow.serving.PredictionService/Classify", SX_API_CLASSIFY, false, sx_predict_spec_read,
-     answer_classify},
+     answer_classify, SX_LOG_CLASSIFY},
     {"/tensorflow.serving.PredictionService/Regress", SX_API_REGRESS, false, sx_predict_spec_read,
-     answer_regress},
+     answer_regress, SX_LOG_REGRESS},
     {"/tensorflow.serving.PredictionService/MultiInference", SX_API_CLASSIFY, true,
-     sx_inference_first_spec, answer_multi_inference},
+     sx_inference_first_spec, answer_multi_inference, SX_LOG_MULTI_INFERENCE},
     {"/tensorflow.serving.PredictionService/GetModelMetadata", SX_API_PREDICT, true,
-     sx_predict_spec_read, answer_metadata},
+     sx_predict_spec_read, answer_metadata, 0},
     {"/tensorflow.serving.SessionService/SessionRun", SX_API_PREDICT, true, sx_predict_spec_read,
-     answer_session_run},
+     answer_session_run, SX_LOG_SESSION_RUN},
 };
 
 bool sx_grpc_prediction_handle(const sx_grpc_config *config, sx_http_exchange *exchange)

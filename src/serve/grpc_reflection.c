@@ -171,22 +171,29 @@ sx_status sx_grpc_reflect(sx_bytes request, sx_buf *out)
     return sx_buf_status(out);
 }
 
-static void answer_all(sx_http_exchange *exchange)
+static void on_sent(void *user, sx_http_exchange *exchange)
 {
-    enum { MESSAGE_BYTES = 1024, STREAM_BYTES = 64 * 1024 };
-    sx_bytes body = sx_http_request_body(exchange), message;
+    (void)user;
+    sx_http_request_await(exchange);
+}
+
+/* Answers the messages that are all there. What is left when the stream ends, or is longer than a
+ * message may be, is an error. */
+static void answer_some(sx_http_exchange *exchange)
+{
+    enum { MESSAGE_BYTES = 1024 };
+    const sx_bytes body = sx_http_request_body(exchange);
+    const bool whole = sx_http_request_is_whole(exchange);
+    sx_bytes rest = body, message;
     sx_buf inflated, out;
     sx_status status = SX_OK;
     sx_buf_init(&inflated, 0);
     sx_buf_init(&out, SIZE_MAX / 4); /* limited by the budget */
     inflated.budget = out.budget = sx_http_request_budget(exchange);
-    if (body.size > STREAM_BYTES) {
-        status = sx_error(SX_RESOURCE_EXHAUSTED, "%zu bytes of requests, the limit is %d",
-                          body.size, (int)STREAM_BYTES);
-    }
-    while (body.size > 0 && status == SX_OK) {
+    while (status == SX_OK && rest.size > 0 &&
+           (whole || sx_grpc_has_message(rest) || rest.size > SX_GRPC_PREFIX + MESSAGE_BYTES)) {
         sx_buf_reset(&inflated);
-        status = sx_grpc_unframe(sx_grpc_take_message(&body), sx_grpc_is_gzip(exchange),
+        status = sx_grpc_unframe(sx_grpc_take_message(&rest), sx_grpc_is_gzip(exchange),
                                  MESSAGE_BYTES, &inflated, &message);
         if (status == SX_OK) {
             const size_t at = sx_grpc_message_begin(&out);
@@ -195,16 +202,30 @@ static void answer_all(sx_http_exchange *exchange)
         }
     }
     sx_buf_deinit(&inflated);
-    sx_grpc_respond(exchange, status, (sx_bytes){0}, &out);
+    sx_http_request_take(exchange, body.size - rest.size);
+    if (whole || status != SX_OK) {
+        sx_grpc_respond(exchange, status, (sx_bytes){0}, &out);
+    } else if (out.size > 0) {
+        sx_grpc_send(exchange, &out, on_sent);
+    } else {
+        sx_buf_deinit(&out);
+        sx_http_request_await(exchange);
+    }
+}
+
+bool sx_grpc_reflection_is_stream(const sx_http_head *head)
+{
+    return sx_http_text_is(head->path,
+                           "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo") ||
+           sx_http_text_is(head->path,
+                           "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo");
 }
 
 bool sx_grpc_reflection_handle(sx_http_exchange *exchange)
 {
-    const sx_http_text path = sx_http_request_head(exchange)->path;
-    if (!sx_http_text_is(path, "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo") &&
-        !sx_http_text_is(path, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo")) {
-        return false;
+    const bool is_stream = sx_grpc_reflection_is_stream(sx_http_request_head(exchange));
+    if (is_stream) {
+        answer_some(exchange);
     }
-    answer_all(exchange);
-    return true;
+    return is_stream;
 }

@@ -7,7 +7,7 @@
  *   ServerReflectionResponse  valid_host 1, original_request 2, file_descriptor_response 4,
  *                             list_services_response 6, error_response 7
  *
- * A stream's requests are answered when all have come. */
+ * A stream's requests are answered as they come. */
 #ifndef SX_SERVE_GRPC_REFLECTION_H
 #define SX_SERVE_GRPC_REFLECTION_H
 
@@ -16,7 +16,9 @@
 #include "base/buffer.h"
 #include "net/http_server.h"
 
-/* Answers the requests of a stream, if its path is that of the service; false if it is not. */
+/* Whether a request is a stream of the service: the handler has to be called for each part. */
+bool sx_grpc_reflection_is_stream(const sx_http_head *head);
+/* Answers what has come of a stream, if the request is one; false if it is not. */
 bool sx_grpc_reflection_handle(sx_http_exchange *exchange);
 
 /* Appends the response to one request. INVALID_ARGUMENT: malformed bytes. */

@@ -126,6 +126,16 @@ sx_status sx_examples_read(sx_bytes request, sx_arena *arena, sx_tensor *out)
     return SX_OK;
 }
 
+void sx_examples_print(const sx_tensor *examples, sx_buf *out)
+{
+    const size_t input = sx_wire_begin(out, 2), list = sx_wire_begin(out, 1);
+    for (int64_t i = 0; i < examples->type.dims[0]; i++) {
+        sx_wire_append_bytes(out, 1, ((const sx_bytes *)examples->data)[i]);
+    }
+    sx_wire_end(out, list);
+    sx_wire_end(out, input);
+}
+
 static sx_status read_task(sx_bytes message, sx_inference_task *out)
 {
     sx_wire wire = sx_wire_over(message);

@@ -21,6 +21,9 @@
  * RESOURCE_EXHAUSTED. */
 SX_MUST_USE sx_status sx_examples_read(sx_bytes request, sx_arena *arena, sx_tensor *out);
 
+/* Appends serialized examples, strings [N], as field 2 of a request, its input. */
+void sx_examples_print(const sx_tensor *examples, sx_buf *out);
+
 typedef struct sx_inference_task {
     sx_predict_spec spec;
     sx_bytes method; /* "tensorflow/serving/classify" */

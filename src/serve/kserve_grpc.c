@@ -35,7 +35,7 @@ static sx_status answer_infer(sx_grpc_call *grpc, sx_bytes message, const sx_pre
 }
 
 static const sx_grpc_method calls_of_models[] = {
-    {SERVICE "ModelInfer", SX_API_PREDICT, false, sx_kserve_spec_read, answer_infer},
+    {SERVICE "ModelInfer", SX_API_PREDICT, false, sx_kserve_spec_read, answer_infer, 0},
 };
 
 /* ---- The other methods, which run nothing ---- */

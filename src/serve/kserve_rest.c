@@ -77,6 +77,7 @@ void sx_kserve_rest_server(sx_rest *rest, sx_http_exchange *exchange, const sx_r
     sx_buf body;
     (void)route;
     sx_buf_init(&body, 0);
+    body.budget = sx_http_request_budget(exchange);
     sx_buf_printf(&body, "{\"name\":\"%s\",\"version\":\"%s\",\"extensions\":[", SX_KSERVE_NAME,
                   SX_VERSION);
     for (size_t i = 0; sx_kserve_extensions[i] != NULL; i++) {
@@ -94,6 +95,7 @@ void sx_kserve_rest_model(sx_rest *rest, sx_http_exchange *exchange, const sx_ro
     sx_buf body;
     sx_arena_init(&arena, 1024 * 1024);
     sx_buf_init(&body, 0);
+    body.budget = sx_http_request_budget(exchange);
     sx_status status = sx_kserve_find(sx_rest_manager(rest), &spec, &arena, &known);
     if (status == SX_OK) {
         sx_kserve_json_print_model(route->model, known.versions, known.version_count,
@@ -118,6 +120,7 @@ void sx_kserve_rest_ready(sx_rest *rest, sx_http_exchange *exchange, const sx_ro
     }
     sx_served_release(servable);
     sx_buf_init(&body, 0);
+    body.budget = sx_http_request_budget(exchange);
     sx_buf_puts(&body, "{\"name\":");
     sx_json_print_string(&body, route->model, strlen(route->model));
     sx_buf_puts(&body, ",\"ready\":true}\n");
@@ -140,6 +143,7 @@ void sx_kserve_rest_index(sx_rest *rest, sx_http_exchange *exchange, const sx_ro
     (void)route;
     sx_arena_init(&arena, 16 * 1024 * 1024);
     sx_buf_init(&body, 0);
+    body.budget = sx_http_request_budget(exchange);
     sx_buf_putc(&body, '[');
     sx_status status = sx_kserve_index(sx_rest_manager(rest), &arena, print_indexed, &body);
     sx_buf_puts(&body, "]\n");

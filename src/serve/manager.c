@@ -295,6 +295,9 @@ sx_status sx_manager_set_models(sx_manager *manager, const sx_model_config *mode
         status = closing != NULL ? SX_OK : sx_no_memory("for %zu models", room);
         manager->closing = closing != NULL ? closing : manager->closing;
     }
+    if (status == SX_OK && manager->config.on_models != NULL) {
+        status = manager->config.on_models(manager->config.user, models, count);
+    }
     if (status == SX_OK) {
         replace_set(manager, next);
     } else {

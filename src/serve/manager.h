@@ -16,6 +16,7 @@
 #include "serve/traffic.h"
 
 typedef struct sx_manager sx_manager;
+struct sx_model_config;
 
 typedef struct sx_manager_config {
     /* Of each model; its name, base_path, policy and residency are not used. */
@@ -25,6 +26,9 @@ typedef struct sx_manager_config {
     size_t max_loaded_memory_bytes;
     /* Whether a label that is not in use may be given to a version that is not available. */
     bool allow_labels_for_unavailable_models;
+    /* Called with a set that is about to be served; an error refuses it. NULL: none */
+    sx_status (*on_models)(void *user, const struct sx_model_config *models, size_t count);
+    void *user;
 } sx_manager_config;
 
 typedef struct sx_model_label {
@@ -37,6 +41,10 @@ typedef struct sx_model_config {
     sx_version_policy policy;
     const sx_model_label *labels; /* [label_count] */
     size_t label_count;
+    /* Its logging_config: which of its requests are logged, and where; NULL: none is given, "":
+     * none of its requests. */
+    const char *log_prefix;
+    double log_sampling_rate;
     const char *where; /* in which file and line, for errors; NULL = nowhere */
 } sx_model_config;
 

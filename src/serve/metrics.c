@@ -108,14 +108,13 @@ static void print_label(sx_buf *out, const char *text)
     }
 }
 
-static void print_head(sx_buf *out, const char *name, const char *type, const char *help)
+void sx_metrics_print_head(sx_buf *out, const char *name, const char *type, const char *help)
 {
     sx_buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
-/* NAME_suffix{label="model",more without the closing brace. */
-static void print_series(sx_buf *out, const char *name, const char *suffix, const char *label,
-                         const char *model, const char *more)
+void sx_metrics_print_series(sx_buf *out, const char *name, const char *suffix, const char *label,
+                             const char *model, const char *more)
 {
     sx_buf_printf(out, "%s%s{%s=\"", name, suffix, label);
     print_label(out, model);
@@ -127,8 +126,8 @@ static void print_requests(sx_buf *out, const struct sx_metrics_row *row)
     for (int code = 0; code < SX_METRIC_CODES; code++) {
         const uint64_t count = load(&row->metrics->requests[code]);
         if (count > 0) {
-            print_series(out, ":tensorflow:serving:request_count", "", "model_name", row->model,
-                         "");
+            sx_metrics_print_series(out, ":tensorflow:serving:request_count", "", "model_name",
+                                    row->model, "");
             sx_buf_printf(out, ",status=\"%s\"} %" PRIu64 "\n", sx_code_name((sx_code)code), count);
         }
     }
@@ -143,16 +142,16 @@ static void print_histogram(sx_buf *out, const char *name, const char *label, co
     uint64_t below = 0;
     for (int i = 0; i <= bounds; i++, bound *= growth) {
         below += load(&buckets[i]);
-        print_series(out, name, "_bucket", label, model, more);
+        sx_metrics_print_series(out, name, "_bucket", label, model, more);
         if (i < bounds) {
             sx_buf_printf(out, ",le=\"%g\"} %" PRIu64 "\n", bound, below);
         } else {
             sx_buf_printf(out, ",le=\"+Inf\"} %" PRIu64 "\n", below);
         }
     }
-    print_series(out, name, "_sum", label, model, more);
+    sx_metrics_print_series(out, name, "_sum", label, model, more);
     sx_buf_printf(out, "} %.10g\n", sum);
-    print_series(out, name, "_count", label, model, more);
+    sx_metrics_print_series(out, name, "_count", label, model, more);
     sx_buf_printf(out, "} %" PRIu64 "\n", below);
 }
 
@@ -219,8 +218,8 @@ static void print_example_counts(sx_buf *out, const struct sx_metrics_row *row)
 static void print_example_total(sx_buf *out, const struct sx_metrics_row *row)
 {
     if (load(&row->metrics->examples) > 0) {
-        print_series(out, ":tensorflow:serving:request_example_count_total", "", "model",
-                     row->model, "");
+        sx_metrics_print_series(out, ":tensorflow:serving:request_example_count_total", "", "model",
+                                row->model, "");
         sx_buf_printf(out, "} %" PRIu64 "\n", load(&row->metrics->examples));
     }
 }
@@ -231,8 +230,8 @@ static void print_loads(sx_buf *out, const struct sx_metrics_row *row)
     for (int i = 0; i < 2; i++) {
         const uint64_t count = load(&row->metrics->loads[i]);
         if (count > 0) {
-            print_series(out, ":tensorflow:cc:saved_model:load_attempt_count", "", "model_path",
-                         row->model, labels[i]);
+            sx_metrics_print_series(out, ":tensorflow:cc:saved_model:load_attempt_count", "",
+                                    "model_path", row->model, labels[i]);
             sx_buf_printf(out, "} %" PRIu64 "\n", count);
         }
     }
@@ -241,8 +240,8 @@ static void print_loads(sx_buf *out, const struct sx_metrics_row *row)
 static void print_load_latency(sx_buf *out, const struct sx_metrics_row *row)
 {
     if (load(&row->metrics->load_us) > 0) {
-        print_series(out, ":tensorflow:cc:saved_model:load_latency", "", "model_path", row->model,
-                     "");
+        sx_metrics_print_series(out, ":tensorflow:cc:saved_model:load_latency", "", "model_path",
+                                row->model, "");
         sx_buf_printf(out, "} %" PRIu64 "\n", load(&row->metrics->load_us));
     }
 }
@@ -253,8 +252,8 @@ static void print_shared_out(sx_buf *out, const struct sx_metrics_row *row)
     for (int i = 0; i < 2; i++) {
         const uint64_t count = load(&row->metrics->shared_out[i]);
         if (count > 0) {
-            print_series(out, "sextant_canary_requests_total", "", "model_name", row->model,
-                         labels[i]);
+            sx_metrics_print_series(out, "sextant_canary_requests_total", "", "model_name",
+                                    row->model, labels[i]);
             sx_buf_printf(out, "} %" PRIu64 "\n", count);
         }
     }
@@ -271,8 +270,8 @@ static void print_shadowed(sx_buf *out, const struct sx_metrics_row *row)
     for (int i = 0; i < SX_SHADOW_RESULTS; i++) {
         const uint64_t count = load(&row->metrics->shadowed[i]);
         if (count > 0) {
-            print_series(out, "sextant_shadow_requests_total", "", "model_name", row->model,
-                         labels[i]);
+            sx_metrics_print_series(out, "sextant_shadow_requests_total", "", "model_name",
+                                    row->model, labels[i]);
             sx_buf_printf(out, "} %" PRIu64 "\n", count);
         }
     }
@@ -314,20 +313,9 @@ void sx_metrics_print(const struct sx_metrics_row *rows, size_t count, sx_buf *o
          "tf.Examples per request of Classify, Regress and MultiInference.", print_example_counts},
         {":tensorflow:serving:request_example_count_total", "counter",
          "tf.Examples of these requests together.", print_example_total},
-        {":tensorflow:serving:request_log_count", "counter", "Requests that were logged.", NULL},
         {":tensorflow:serving:model_warmup_latency", "histogram", "Microseconds of warming up.",
          NULL},
         {":tensorflow:serving:model_warmup_records_read", "counter", "Warm-up records.", NULL},
-        {":tensorflow:serving:batching_session:queuing_latency", "histogram",
-         "Microseconds of waiting for a batch.", NULL},
-        {":tensorflow:serving:batching_session:wrapped_run_count", "counter", "Runs of batches.",
-         NULL},
-        {":tensorflow:serving:batching_session:padding_size", "histogram", "Padding of batches.",
-         NULL},
-        {":tensorflow:serving:batching_session:input_batch_size", "histogram",
-         "Examples of requests that were batched.", NULL},
-        {":tensorflow:serving:batching_session:processed_batch_size", "histogram",
-         "Examples of batches.", NULL},
         {":tensorflow:serving:mlmd_map", "gauge", "Identifiers of ML Metadata.", NULL},
         {":tensorflow:cc:saved_model:load_attempt_count", "counter",
          "Versions that were loaded, or could not be.", print_loads},
@@ -340,7 +328,7 @@ void sx_metrics_print(const struct sx_metrics_row *rows, size_t count, sx_buf *o
          "Copies of requests for the shadow, by how its answers compare.", print_shadowed},
     };
     for (size_t i = 0; i < SX_COUNT(families); i++) {
-        print_head(out, families[i].name, families[i].type, families[i].help);
+        sx_metrics_print_head(out, families[i].name, families[i].type, families[i].help);
         for (size_t k = 0; k < count && families[i].print != NULL; k++) {
             families[i].print(out, &rows[k]);
         }
@@ -351,6 +339,6 @@ void sx_metrics_print(const struct sx_metrics_row *rows, size_t count, sx_buf *o
 void sx_metrics_print_value(sx_buf *out, const char *name, const char *type, const char *help,
                             uint64_t value)
 {
-    print_head(out, name, type, help);
+    sx_metrics_print_head(out, name, type, help);
     sx_buf_printf(out, "%s %" PRIu64 "\n", name, value);
 }

@@ -78,9 +78,14 @@ struct sx_metrics_row {
     const sx_model_metrics *metrics;
 };
 /* Appends TensorFlow Serving's metric families of all models of a page, each with one HELP and TYPE
- * line; those of what there is not (warm-up records, batches, request logs) have no values. */
+ * line; those of what there is not have no values. */
 void sx_metrics_print(const struct sx_metrics_row *rows, size_t count, sx_buf *out);
 
+/* The HELP and TYPE lines of a family. */
+void sx_metrics_print_head(sx_buf *out, const char *name, const char *type, const char *help);
+/* NAME_suffix{label="model",more without the closing brace. */
+void sx_metrics_print_series(sx_buf *out, const char *name, const char *suffix, const char *label,
+                             const char *model, const char *more);
 /* One counter or gauge with HELP and TYPE. `type` is "counter" or "gauge". */
 void sx_metrics_print_value(sx_buf *out, const char *name, const char *type, const char *help,
                             uint64_t value);

@@ -103,6 +103,27 @@ static sx_status read_labels(const config_message *m, sx_arena *arena, sx_model_
     return SX_OK;
 }
 
+/* log_collector_config's type names an implementation of the server's, and there is one. */
+static sx_status read_logging(const Tensorflow__Serving__LoggingConfig *m, sx_arena *arena,
+                              sx_model_config *out)
+{
+    const double rate = m->sampling_config != NULL ? m->sampling_config->sampling_rate : 0;
+    const char *prefix =
+        m->log_collector_config != NULL ? m->log_collector_config->filename_prefix : "";
+    if (!(rate >= 0 && rate <= 1)) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "logging_config.sampling_config.sampling_rate is %g, expected 0 to 1",
+                        rate);
+    }
+    if (rate > 0 && prefix[0] == '\0') {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "logging_config.log_collector_config.filename_prefix: the log needs one");
+    }
+    out->log_sampling_rate = rate;
+    out->log_prefix = sx_arena_strdup(arena, rate > 0 ? prefix : "");
+    return out->log_prefix != NULL ? SX_OK : sx_no_memory("for a log");
+}
+
 static sx_status read_model(const config_message *m, sx_arena *arena, sx_model_config *out)
 {
     if (m->name[0] == '\0') {
@@ -118,6 +139,9 @@ static sx_status read_model(const config_message *m, sx_arena *arena, sx_model_c
     }
     SX_TRY(check_platform(m));
     SX_TRY(read_policy(m->model_version_policy, arena, &out->policy));
+    if (m->logging_config != NULL) {
+        SX_TRY(read_logging(m->logging_config, arena, out));
+    }
     return read_labels(m, arena, out);
 }
 
@@ -160,10 +184,6 @@ static sx_status read_models(const Tensorflow__Serving__ModelServerConfig *m, sx
         }
         SX_TRY(read_model(m->model_config_list->config[i], arena, &models[i]), "%s",
                models[i].where);
-        if (m->model_config_list->config[i]->logging_config != NULL) {
-            sx_log(SX_LOG_WARN, "%s: logging_config has no effect: requests are not logged",
-                   models[i].where);
-        }
     }
     *out_models = models;
     *out_count = count;

@@ -655,18 +655,18 @@ static void put_values(sx_buf *out, const sx_tensor *tensor, const struct values
     }
 }
 
-static sx_status put_output(sx_buf *out, const sx_serve_tensor *info, const sx_tensor *tensor,
-                            bool content)
+sx_status sx_predict_tensor_print(uint32_t number, const char *name, const sx_tensor *tensor,
+                                  bool content, sx_buf *out)
 {
     const struct values_row *row = values_of(tensor->type.dtype);
     if (row == NULL) {
-        return sx_error(SX_UNIMPLEMENTED, "output \"%s\" has a type without values", info->name);
+        return sx_error(SX_UNIMPLEMENTED, "tensor \"%s\" has a type without values", name);
     }
     const struct sizes sizes = measure(tensor, row, content);
-    const sx_bytes name = {info->name, strlen(info->name)};
-    sx_wire_append_head(out, 1,
-                        sx_wire_field_size(1, name.size) + sx_wire_field_size(2, sizes.tensor));
-    sx_wire_append_bytes(out, 1, name);
+    const sx_bytes key = {name, strlen(name)};
+    sx_wire_append_head(out, number,
+                        sx_wire_field_size(1, key.size) + sx_wire_field_size(2, sizes.tensor));
+    sx_wire_append_bytes(out, 1, key);
     sx_wire_append_head(out, 2, sizes.tensor);
     sx_wire_append_tag(out, 1, SX_WIRE_VARINT);
     sx_wire_append_varint(out, tensor->type.dtype);
@@ -706,7 +706,8 @@ sx_status sx_predict_proto_print(const sx_predict_call *call, const sx_tensor *o
 {
     for (size_t i = 0; i < call->signature->output_count; i++) {
         if (call->wanted[i]) {
-            SX_TRY(put_output(out, &call->signature->outputs[i], &outputs[i], content));
+            SX_TRY(sx_predict_tensor_print(1, call->signature->outputs[i].name, &outputs[i],
+                                           content, out));
         }
     }
     sx_predict_spec_print(ran, spec_number, out);

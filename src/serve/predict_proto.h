@@ -51,4 +51,9 @@ SX_MUST_USE sx_status sx_predict_proto_print(const sx_predict_call *call, const 
                                              const sx_predict_spec *ran, uint32_t spec_number,
                                              bool content, sx_buf *out);
 
+/* Appends one named tensor, as an entry of a map that is field `number`. UNIMPLEMENTED: its dtype
+ * has no values in a message. */
+SX_MUST_USE sx_status sx_predict_tensor_print(uint32_t number, const char *name,
+                                              const sx_tensor *tensor, bool content, sx_buf *out);
+
 #endif

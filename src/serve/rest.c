@@ -28,9 +28,14 @@ enum {
 };
 
 static const char json_type[] = "application/json";
-static const char cors_headers[] = "Access-Control-Allow-Origin: *\r\n"
-                                   "Access-Control-Allow-Methods: POST, GET\r\n"
-                                   "Access-Control-Allow-Headers: Content-Type\r\n";
+#define CORS(more)                                \
+    "Access-Control-Allow-Origin: *\r\n"          \
+    "Access-Control-Allow-Methods: POST, GET\r\n" \
+    "Access-Control-Allow-Headers: Content-Type" more "\r\n"
+#define CHALLENGE "WWW-Authenticate: Bearer\r\n"
+/* By whether the server asks for identities. */
+static const char *const cors_headers[] = {CORS(""), CORS(", Authorization, X-API-Key")};
+static const char cors_challenge[] = CORS(", Authorization, X-API-Key") CHALLENGE;
 
 /* Per-thread state, kept between requests. */
 struct context {
@@ -83,8 +88,6 @@ static bool is_cross_origin(const sx_rest *rest, const sx_http_exchange *exchang
 static void respond(sx_http_exchange *exchange, int http_status, const char *content_type,
                     const char *headers, sx_buf *body)
 {
-    static const char challenge[] = "WWW-Authenticate: Bearer\r\n";
-    headers = http_status == 401 ? challenge : headers;
     sx_http_response response = {
         .status = http_status, .content_type = content_type, .headers = headers};
     response.retry_after_s = http_status == 429 || http_status == 503 ? RETRY_AFTER_S : 0;
@@ -100,8 +103,12 @@ static void respond(sx_http_exchange *exchange, int http_status, const char *con
 void sx_rest_respond(const sx_rest *rest, sx_http_exchange *exchange, int http_status,
                      const char *content_type, sx_buf *body)
 {
-    respond(exchange, http_status, content_type,
-            is_cross_origin(rest, exchange) ? cors_headers : NULL, body);
+    const bool crosses = is_cross_origin(rest, exchange);
+    const char *headers = crosses ? cors_headers[rest->config.identities] : NULL;
+    if (http_status == 401) {
+        headers = crosses ? cors_challenge : CHALLENGE;
+    }
+    respond(exchange, http_status, content_type, headers, body);
 }
 
 static void respond_message(const sx_rest *rest, sx_http_exchange *exchange, int http_status,
@@ -204,6 +211,10 @@ static sx_status infer_examples(sx_rest_call *call, sx_bytes body, sx_predict_sl
     sx_metrics_add_examples(sx_served_metrics(call->call.servable), examples);
     SX_TRY(sx_rest_call_run(call, signature, &request.examples, arena, &outputs));
     SX_TRY(sx_inference_read(method, signature, outputs, examples, &result));
+    if (call->call.logged != NULL) {
+        const sx_predict_spec ran = sx_call_spec(&call->call, signature->name);
+        sx_log_inference(call->call.logged, &ran, &request.examples, &result);
+    }
     return sx_inference_print_json(&result, call->rest->config.float_format,
                                    sx_http_request_cancel(call->call.exchange), out);
 }
@@ -302,7 +313,8 @@ static void run_call(sx_executor_job *base, int worker)
     }
     if (is_cross_origin(rest, exchange)) {
         snprintf(call->headers + strlen(call->headers),
-                 sizeof(call->headers) - strlen(call->headers), "%s", cors_headers);
+                 sizeof(call->headers) - strlen(call->headers), "%s",
+                 cors_headers[rest->config.identities]);
     }
     respond(exchange, http_status, call->content_type, call->headers, &out);
 }
@@ -316,7 +328,8 @@ void sx_rest_call_begin(sx_rest *rest, sx_http_exchange *exchange, const sx_mode
                                     .exchange = exchange,
                                     .arrived_ns = sx_now_ns(),
                                     .api = api,
-                                    .entrypoint = SX_ENTRY_REST},
+                                    .entrypoint = SX_ENTRY_REST,
+                                    .logs_itself = api != SX_API_PREDICT},
                            .rest = rest,
                            .method = method};
     snprintf(call->content_type, sizeof(call->content_type), "%s", json_type);
@@ -384,6 +397,7 @@ static void handle_page(sx_rest *rest, sx_http_exchange *exchange, const sx_rout
     sx_buf body;
     sx_arena_init(&arena, 1024 * 1024);
     sx_buf_init(&body, 0);
+    body.budget = sx_http_request_budget(exchange);
     sx_status status = route->kind == SX_ROUTE_STATUS
                            ? print_model_status(rest, route, &arena, &body)
                            : print_metadata(rest, route, &body);
@@ -402,13 +416,39 @@ static void handle_ready(sx_rest *rest, sx_http_exchange *exchange, const sx_rou
     const bool ready =
         route->kind != SX_ROUTE_READY || sx_manager_ready(sx_calls_manager(rest->config.calls));
     sx_buf_init(&body, 0);
+    body.budget = sx_http_request_budget(exchange);
     sx_buf_printf(&body, "{\"%s\": %s}\n", route->kind == SX_ROUTE_READY ? "ready" : "live",
                   ready ? "true" : "false");
     sx_rest_respond(rest, exchange, ready ? 200 : 503, json_type, &body);
 }
 
+static void print_batcher_metrics(sx_batcher *batcher, sx_buf *out)
+{
+    const sx_batcher_stats stats = sx_batcher_get_stats(batcher);
+    const struct {
+        const char *name, *type, *help;
+        uint64_t value;
+    } rows[] = {
+        {"sextant_batcher_waiting", "gauge", "Requests that wait for their turn to run.",
+         stats.waiting},
+        {"sextant_batcher_runs_total", "counter", "Runs, of one request or of several.",
+         stats.runs},
+        {"sextant_batcher_merged_total", "counter", "Requests that shared a run.", stats.merged},
+        {"sextant_batcher_padding_total", "counter", "Rows added to batches.", stats.padding},
+        {"sextant_batcher_dropped_total", "counter",
+         "Requests that were not run: too late, or nobody waits.", stats.dropped},
+    };
+    sx_batch_metrics_print(&stats.metrics, out);
+    for (size_t i = 0; i < SX_COUNT(rows); i++) {
+        sx_metrics_print_value(out, rows[i].name, rows[i].type, rows[i].help, rows[i].value);
+    }
+}
+
 static void print_server_metrics(const sx_rest *rest, sx_buf *out)
 {
+    if (rest->config.batcher != NULL) {
+        print_batcher_metrics(rest->config.batcher, out);
+    }
     sx_metrics_print_value(out, "sextant_queued_requests", "gauge",
                            "Requests waiting for a thread.", sx_calls_queued(rest->config.calls));
     if (rest->config.memory != NULL) {
@@ -445,12 +485,14 @@ static void handle_metrics(sx_rest *rest, sx_http_exchange *exchange, const sx_r
     (void)route;
     sx_buf body;
     sx_buf_init(&body, 0);
+    body.budget = sx_http_request_budget(exchange);
     sx_status status = sx_manager_print_metrics(sx_calls_manager(rest->config.calls), &body);
     if (status != SX_OK) {
         sx_buf_deinit(&body);
         sx_rest_respond_error(rest, exchange, status);
         return;
     }
+    sx_request_log_print_metrics(sx_calls_log(rest->config.calls), &body);
     print_server_metrics(rest, &body);
     sx_rest_respond(rest, exchange, 200, "text/plain; version=0.0.4", &body);
 }
@@ -460,6 +502,7 @@ static void handle_status_page(sx_rest *rest, sx_http_exchange *exchange, const 
     sx_buf body;
     (void)route;
     sx_buf_init(&body, 0);
+    body.budget = sx_http_request_budget(exchange);
     const sx_status_page_config page = {
         .manager = sx_rest_manager(rest),
         .metrics_path = rest->metrics_path,
@@ -491,6 +534,7 @@ static void handle_options(sx_rest *rest, sx_http_exchange *exchange, const sx_r
         return;
     }
     sx_buf_init(&body, 0);
+    body.budget = sx_http_request_budget(exchange);
     sx_rest_respond(rest, exchange, 200, json_type, &body);
 }
 

@@ -27,8 +27,10 @@ typedef struct sx_rest_config {
     bool secure;         /* the address of REST has TLS */
     int loops;           /* of the HTTP server; 1 */
     bool cors;
+    bool identities;          /* requests need one: pages of other origins may send theirs */
     const char *metrics_path; /* NULL = none */
     const sx_budget *memory;  /* of all requests, for the metrics; NULL = none */
+    sx_batcher *batcher;      /* likewise; NULL = none */
     sx_float_format float_format;
 } sx_rest_config;
 

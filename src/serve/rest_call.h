@@ -26,7 +26,7 @@ struct sx_rest_call {
     int http_status; /* of an error; 0 = derived from its code */
     /* Of the answer; the method may change them, and leaves the headers room for those of CORS. */
     char content_type[96];
-    char headers[200];
+    char headers[240];
 };
 
 void sx_rest_call_begin(sx_rest *rest, sx_http_exchange *exchange, const sx_model_spec *spec,

@@ -18,17 +18,23 @@
 #include "net/grpc.h"
 #include "net/http_server.h"
 #include "net/tls.h"
+#include "serve/access_log.h"
 #include "serve/call.h"
 #include "serve/config_watch.h"
+#include "serve/grpc_reflection.h"
 #include "serve/grpc_services.h"
 #include "serve/managed.h"
 #include "serve/manager.h"
+#include "serve/request_log.h"
 #include "serve/rest.h"
 #include "serve/rest_call.h"
 #include "serve/router.h"
 #include "serve/ssl_config.h"
 
 struct sx_server {
+    sx_log_writer *log_writer; /* NULL: nothing is logged */
+    sx_request_log *request_log;
+    sx_access_log *access_log; /* NULL: none */
     sx_batcher *batcher;
     sx_manager *manager;
     sx_config_watch *config_watch, *traffic_watch; /* NULL: without the file */
@@ -69,7 +75,8 @@ static sx_status admit(sx_server *server, sx_http_exchange *exchange, bool is_gr
     }
     if (is_grpc) {
         return sx_auth_check(server->auth, exchange,
-                             sx_http_text_is(head->path, reload) ? SX_AUTH_ADMIN : NULL, false);
+                             sx_http_text_is(head->path, reload) ? SX_AUTH_ADMIN : NULL,
+                             SX_AUTH_LOOK);
     }
     sx_route_parse(head->method, head->path, NULL, &route);
     if (route.kind == SX_ROUTE_LIVE || route.kind == SX_ROUTE_READY ||
@@ -80,7 +87,7 @@ static sx_status admit(sx_server *server, sx_http_exchange *exchange, bool is_gr
                          sx_route_is_change(route.kind) ? SX_AUTH_ADMIN
                          : route.model[0] != '\0'       ? route.model
                                                         : NULL,
-                         sx_route_is_predict(route.kind));
+                         sx_route_is_predict(route.kind) ? SX_AUTH_PREDICT : SX_AUTH_LOOK);
 }
 
 static void handle(void *user, sx_http_exchange *exchange)
@@ -134,6 +141,57 @@ sx_status sx_server_check_metrics_path(const char *path)
     return SX_OK;
 }
 
+static void log_access(void *user, const sx_http_exchange *exchange,
+                       const sx_http_response *response)
+{
+    const sx_server *server = user;
+    sx_access_log_add(server->access_log, exchange, response);
+}
+
+/* The rules of the request log are those of the models that are served. */
+static sx_status set_log_rules(void *user, const sx_model_config *models, size_t count)
+{
+    sx_server *server = user;
+    sx_log_rule *rules = sx_alloc(count + 1, sizeof(rules[0]));
+    size_t given = 0;
+    if (rules == NULL) {
+        return sx_no_memory("for the rules of a request log");
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (models[i].log_prefix != NULL) {
+            rules[given++] = (sx_log_rule){
+                models[i].name, models[i].log_prefix[0] != '\0' ? models[i].log_prefix : NULL,
+                models[i].log_sampling_rate};
+        }
+    }
+    sx_status status = sx_request_log_set_rules(server->request_log, rules, given);
+    sx_free(rules);
+    return status;
+}
+
+/* A file of models may say at any time that they are logged. */
+static sx_status create_logs(const sx_server_config *config, sx_server *server)
+{
+    const bool requests = is_given(config->request_log) || config->model_config_file != NULL;
+    if (!requests && !is_given(config->access_log)) {
+        return SX_OK;
+    }
+    SX_TRY(sx_log_writer_create(config->log_max_waiting_bytes, &server->log_writer));
+    const sx_request_log_config log = {
+        .prefix = is_given(config->request_log) ? config->request_log : NULL,
+        .sampling_rate = config->request_log_sampling_rate,
+        .max_file_bytes = config->request_log_max_file_bytes,
+        .max_file_seconds = config->request_log_max_file_seconds,
+        .tags = config->saved_model_tags,
+    };
+    if (requests) {
+        SX_TRY(sx_request_log_create(&log, server->log_writer, &server->request_log));
+    }
+    return is_given(config->access_log)
+               ? sx_access_log_create(config->access_log, server->log_writer, &server->access_log)
+               : SX_OK;
+}
+
 /* Those that clients create, those of the configuration file, or the one that is named. */
 static sx_status set_models(const sx_server_config *config, sx_server *server)
 {
@@ -169,6 +227,8 @@ static sx_status create_models(const sx_server_config *config, int64_t max_rows,
                       .load_timeout_seconds = config->load_timeout_seconds},
         .max_loaded_memory_bytes = config->max_loaded_memory_bytes,
         .allow_labels_for_unavailable_models = config->allow_version_labels_for_unavailable_models,
+        .on_models = server->request_log != NULL ? set_log_rules : NULL,
+        .user = server,
     };
     SX_TRY(sx_manager_create(&manager, &server->manager));
     SX_TRY(set_models(config, server));
@@ -240,6 +300,7 @@ sx_status sx_server_create(const sx_server_config *config, sx_server **out_serve
     batching.run_states =
         batching.run_states > 0 ? batching.run_states : config->rest_api_num_threads;
     SX_TRY_GOTO(status, sx_batcher_create(&batching, &server->batcher), failed);
+    SX_TRY_GOTO(status, create_logs(config, server), failed);
     SX_TRY_GOTO(status, create_models(config, batching.rules.max_rows, server), failed);
 
     const size_t max_body_bytes =
@@ -247,6 +308,7 @@ sx_status sx_server_create(const sx_server_config *config, sx_server **out_serve
     SX_TRY_GOTO(status, sx_auth_create(&config->auth, &server->auth), failed);
     const sx_calls_config calls = {.manager = server->manager,
                                    .auth = server->auth,
+                                   .log = server->request_log,
                                    .threads = config->rest_api_num_threads,
                                    .max_waiting = config->max_waiting_requests,
                                    .max_queued = config->max_queued_requests,
@@ -258,7 +320,9 @@ sx_status sx_server_create(const sx_server_config *config, sx_server **out_serve
         .secure = is_given(config->rest_api_ssl_config_file),
         .loops = loops,
         .cors = config->rest_api_enable_cors_support,
+        .identities = server->auth != NULL,
         .memory = &server->memory,
+        .batcher = server->batcher,
         .metrics_path = metrics == NULL      ? "/monitoring/prometheus/metrics"
                         : metrics[0] != '\0' ? metrics
                                              : NULL,
@@ -311,6 +375,8 @@ sx_status sx_server_create(const sx_server_config *config, sx_server **out_serve
         .request_timeout_ms = config->rest_api_timeout_in_ms,
         .handler = handle,
         .user = server,
+        .takes_parts = sx_grpc_reflection_is_stream,
+        .on_response = server->access_log != NULL ? log_access : NULL,
     };
     SX_TRY_GOTO(status, sx_http_server_create(&http, &server->http), failed);
     sx_rest_set_server(server->rest, server->http);
@@ -402,6 +468,9 @@ bool sx_server_destroy(sx_server *server)
     sx_managed_destroy(server->managed);
     const bool all_ended = sx_manager_destroy(server->manager);
     sx_batcher_destroy(server->batcher);
+    sx_log_writer_destroy(server->log_writer); /* writes what waits */
+    sx_request_log_destroy(server->request_log);
+    sx_access_log_destroy(server->access_log);
     sx_free(server);
     return all_ended;
 }

@@ -74,6 +74,15 @@ typedef struct sx_server_config {
     int header_timeout_ms, body_timeout_ms, idle_timeout_ms; /* 10 s, 30 s, 60 s */
     int drain_grace_ms;                /* 30000: how long stop waits for running requests */
     sx_float_format json_float_format; /* shortest */
+    /* request_log.h: PREFIX of its files, and the rate of the requests that are logged, for models
+     * whose configuration does not say; NULL or "" = they are not. */
+    const char *request_log;
+    double request_log_sampling_rate;    /* 1 */
+    int64_t request_log_max_file_bytes;  /* 256 MiB */
+    double request_log_max_file_seconds; /* an hour */
+    size_t log_max_waiting_bytes;        /* 64 MiB that are not written yet; more is dropped */
+    const char *saved_model_tags;        /* as the request log names them; "serve" */
+    const char *access_log;              /* access_log.h: a file, or "-"; NULL or "" = none */
     bool enable_serialization_as_tensor_content;
     const sx_serve_model_ops *ops; /* required: the model runtime */
     void *ops_user;

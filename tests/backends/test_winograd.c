@@ -66,7 +66,8 @@ static void compute(const sx_cpu_vec *vec, sx_vec_winograd w, int64_t block, con
     float *packed = room(vec->winograd_packed(&w)), *scratch = room(vec->winograd_scratch(&w));
     const float *bias = s->bias ? t->bias : NULL, *added = s->adds ? y : NULL;
     memcpy(y, t->y, (size_t)t->results * sizeof(float));
-    vec->winograd_pack(&w, t->filter, packed);
+    vec->winograd_pack(&w, t->filter, packed, w.c / 2, w.c);
+    vec->winograd_pack(&w, t->filter, packed, 0, w.c / 2);
     vec->winograd(&w, t->x, packed, bias, added, y, scratch, middle, units);
     vec->winograd(&w, t->x, packed, bias, added, y, scratch, 0, middle);
     sx_free_aligned(packed);

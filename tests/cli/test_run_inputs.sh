@@ -21,6 +21,9 @@ for name, members in ("one.npz", ["a"]), ("two.npz", ["a", "b"]):
     with zipfile.ZipFile(name, "w", zipfile.ZIP_DEFLATED) as z:
         for member in members:
             z.writestr(member + ".npy", zeros)
+for name, array in ("vast.npz", npy("|u1", (3 * 10 ** 9,), b"")), ("longer.npz", zeros + bytes(1 << 24)):
+    with zipfile.ZipFile(name, "w", zipfile.ZIP_DEFLATED) as z:
+        z.writestr("a.npy", array)
 open("text.npy", "wb").write(npy("|S3", (1,), b"abc"))
 PY
 # Integers become the input's floats; the array of a .npz may be named.
@@ -34,6 +37,11 @@ fails 1 $m --inputs 'image=two.npz'
 warns 'two.npz has "a", "b"; give one: two.npz[NAME]'
 fails 1 $m --inputs 'image=two.npz[c]'
 warns 'two.npz has no array "c"; it has "a", "b"'
+# What an array's header says is too large, or not all, is not unpacked.
+fails 5 $m --inputs 'image=vast.npz'
+warns 'vast.npz is an array of 2.8 GiB by its header, expected at most 256.0 MiB'
+fails 3 $m --inputs 'image=longer.npz'
+warns 'longer.npz: uint8[2,28,28,1] needs 1568 bytes, the file has 65420'
 fails 1 $m --inputs 'image=text.npy'
 warns 'input "image": expected float32, got string'
 fails 1 $m --inputs 'picture=x.npy'

@@ -3,6 +3,9 @@
 
 #include <math.h>
 
+#include "base/checked.h"
+#include "base/memory.h"
+#include "base/threefry.h"
 #include "image/augment.h"
 
 /* These numbers are part of every trained model's history: they may never change. The key of
@@ -106,6 +109,45 @@ static void test_image_augment__warp(void **state)
     assert_true(fabsf(out[2][0][1] - (1.5f - 1.5f * 0.8660254f)) < 1e-4f);
 }
 
+/* Without a shear, strips of columns are interpolated in another order, to the bits of each pixel
+ * alone. */
+static void test_image_augment__zoom(void **state)
+{
+    (void)state;
+    enum { H = 37, W = 131, CHANNELS = 4 };
+    static const float zooms[][2] = {{1, 1}, {0.5f, 0.7f}, {1.25f, 0.8f}, {0.83f, 1.9f}};
+    const size_t elems = (size_t)H * W * CHANNELS;
+    float *src = sx_alloc(elems, sizeof(*src)), *out = sx_alloc(elems, sizeof(*out));
+    assert_true(src != NULL && out != NULL);
+    for (size_t i = 0; i < elems; i++) {
+        src[i] = sx_uniform_f32((uint32_t)i * 2654435761u);
+    }
+    for (int channels = 1; channels <= CHANNELS; channels++) {
+        for (size_t k = 0; k < SX_COUNT(zooms); k++) {
+            /* The picture's end is the block's: nothing beyond it is read. */
+            const float *picture = src + elems - (size_t)H * W * (size_t)channels;
+            sx_warp(picture, H, W, channels, 0, zooms[k][0], zooms[k][1], out);
+            for (int i = 0; i < H * W * channels; i++) {
+                const int y = i / channels / W, x = i / channels % W, c = i % channels;
+                float at[2] = {zooms[k][0] * ((float)y - (H - 1) * 0.5f) + (H - 1) * 0.5f,
+                               zooms[k][1] * ((float)x - (W - 1) * 0.5f) + (W - 1) * 0.5f};
+                at[0] = fminf(fmaxf(at[0], 0), H - 1);
+                at[1] = fminf(fmaxf(at[1], 0), W - 1);
+                const int top = (int)at[0], left = (int)at[1];
+                const int bottom = SX_MIN(top + 1, H - 1), right = SX_MIN(left + 1, W - 1);
+                const float dy = at[0] - (float)top, dx = at[1] - (float)left;
+#define AT(row, column) picture[((row)*W + (column)) * channels + c]
+                const float above = AT(top, left) + (AT(top, right) - AT(top, left)) * dx;
+                const float below = AT(bottom, left) + (AT(bottom, right) - AT(bottom, left)) * dx;
+#undef AT
+                assert_true(out[i] == above + (below - above) * dy);
+            }
+        }
+    }
+    sx_free(src);
+    sx_free(out);
+}
+
 static void test_image_augment__clip_and_scale(void **state)
 {
     (void)state;
@@ -126,6 +168,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_image_augment__brightness),
     cmocka_unit_test(test_image_augment__contrast),
     cmocka_unit_test(test_image_augment__warp),
+    cmocka_unit_test(test_image_augment__zoom),
     cmocka_unit_test(test_image_augment__clip_and_scale),
 };
 SX_TEST_MAIN(tests)

@@ -502,6 +502,9 @@ stateful("huge", tf.float32, lambda n: raw.RandomUniform(shape=n, dtype=tf.float
 for dtype in (np.int32, np.int64):
     stateful(f"int_{np.dtype(dtype).name}", dtype, lambda n, a, b: raw.RandomUniformInt(shape=n, minval=a, maxval=b, seed=7, seed2=8), np.int32([3, 3]), dtype(-4), dtype(1000))
 stateful("gamma", tf.float32, lambda n, a: raw.RandomGamma(shape=n, alpha=a, seed=3, seed2=4), np.int32([5]), f32([0.3, 2.5]))
+BOUNDED = lambda n, m, s, a, b: raw.ParameterizedTruncatedNormal(shape=n, means=m, stdevs=s, minvals=a, maxvals=b, seed=3, seed2=4)
+stateful("bounded", tf.float32, BOUNDED, np.int32([4, 3]), f32(0.5), f32([2]), f32(-1), f32(3))
+stateful("bounded_rows", tf.float64, BOUNDED, np.int32([2, 5]), np.float64([0, 1]), np.float64([1, 2]), np.float64([-1, -3]), np.float64([2, 9]))
 stateful("classes", tf.int64, lambda x, n: raw.Multinomial(logits=x, num_samples=n, seed=3, seed2=4), LOGITS[:1], np.int32(6))
 for key, rows in {"vector": np.arange(11, dtype=np.int32), "matrix": np.arange(18.0).reshape(9, 2), "one": np.float32([[1, 2]]), "texts": strings([b"a", b"b", b"c", b"d", b"e"])}.items():
     stateful(f"shuffle_{key}", tf.string if rows.dtype == object else rows.dtype, lambda x: raw.RandomShuffle(value=x, seed=5, seed2=6), rows)
@@ -883,6 +886,10 @@ complex_case("stft", lambda x: tf.abs(tf.signal.stft(x, 64, 32)), SOUND)
 complex_case("mfcc", lambda x: tf.signal.mfccs_from_log_mel_spectrograms(tf.math.log(tf.abs(tf.signal.stft(x, 64, 32))[..., :20] + 1e-2)), SOUND)
 complex_case("called", lambda x: parts(tf.function(lambda z: tf.function(lambda a: a * a)(z) + z)(tf.signal.rfft(x))), A)
 case("complex_stft_open", lambda x: tf.abs(tf.signal.stft(x, 64, 32)), SOUND)
+
+for after in (False, True):
+    case(f"global_norm_{after}", lambda x, m, v, b, g, a=after: raw.BatchNormWithGlobalNormalization(t=x, m=m, v=v, beta=b, gamma=g, variance_epsilon=0.01, scale_after_normalization=a),
+         SOUND[:, :12].reshape(2, 2, 2, 3), f32([0, 1, 2]), f32([1, 0.5, 2]), f32([3, 2, 1]), f32([-1, 2, 1]))
 
 checked = lambda x: raw.CheckNumerics(tensor=x, message="the input") * 2
 each("check_numerics", checked, finite=f32([[1, 2], [3, 4]]), nan=f32([[1, np.nan]]), infinite=f32([[-np.inf, 1]]), none=np.zeros((0, 3), f32))

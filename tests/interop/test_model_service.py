@@ -1,6 +1,7 @@
 """TensorFlow Serving's ModelService by its own client, and gRPC's reflection by grpcio-reflection."""
 import os
 import tempfile
+import threading
 
 from serving import fails, server
 
@@ -110,6 +111,7 @@ def check_reflection(channel):
     services = database.get_services()
     for name in ("PredictionService", "ModelService", "SessionService"):
         assert f"tensorflow.serving.{name}" in services, services
+    assert "inference.GRPCInferenceService" in services
     assert {"grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection",
             "grpc.reflection.v1alpha.ServerReflection"} <= set(services)
     pool = descriptor_pool.DescriptorPool(database)
@@ -149,6 +151,38 @@ def check_reflection(channel):
     newer = channel.stream_stream("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", ask.SerializeToString,
                                   reflection_pb2.ServerReflectionResponse.FromString)
     assert len(list(newer(iter([ask(list_services="")])))[0].list_services_response.service) == len(services)
+    check_open_stream(newer, ask, len(services))
+    kserve = pool.FindServiceByName("inference.GRPCInferenceService")
+    assert {m.name for m in kserve.methods} >= {"ModelInfer", "ModelReady", "ServerLive", "RepositoryIndex"}
+    assert kserve.FindMethodByName("ModelInfer").input_type.fields_by_name["raw_input_contents"].number == 7
+
+
+def check_open_stream(method, ask, count):
+    """As grpcurl does: the next request is sent when the last one was answered, and the stream stays open."""
+    answered = [threading.Event() for _ in range(5)]
+
+    def requests():
+        for event in answered:
+            yield ask(list_services="")
+            assert event.wait(20), "no answer while the stream is open"
+
+    answers = method(requests(), timeout=60)
+    for event in answered:
+        assert len(next(answers).list_services_response.service) == count
+        event.set()
+    assert list(answers) == []
+    # One that the client leaves open, and cancels; the server serves on.
+    over = threading.Event()
+
+    def open_end():
+        yield ask(list_services="")
+        over.wait(60)
+
+    left = method(open_end())
+    next(left)
+    left.cancel()
+    over.set()
+    assert len(list(method(iter([ask(list_services="")])))) == 1
 
 
 with tempfile.TemporaryDirectory() as folder:

@@ -312,7 +312,7 @@ static sx_http_text text_of(const char *text)
 static void expect_proof(sx_auth *auth, const char *authorization, const char *key,
                          const char *certificate, const char *model, sx_code code)
 {
-    const sx_auth_proof proof = {text_of(authorization), text_of(key), certificate, false};
+    const sx_auth_proof proof = {text_of(authorization), text_of(key), certificate, SX_AUTH_LOOK};
     sx_status status = sx_auth_check_proof(auth, &proof, model);
     if (sx_status_code(status) != code) {
         fail_msg("%s %s %s calls %s: %s %s, expected %s", authorization ? authorization : "",
@@ -348,21 +348,29 @@ static void test_serve_auth__rules_say_who_calls_what(void **state)
     expect_proof(auth, "Bearer no", NULL, "machine", "m", SX_UNAUTHENTICATED);
     sx_auth_destroy(auth);
 
-    put_file(rules_path,
-             "key:anna m other solo:predict\ncert:machine *\n* open\nkey:root @admin\n");
+    put_file(rules_path, "key:anna m other solo:predict\nkey:anna slow rate=0.01\ncert:machine "
+                         "*\n* open\nkey:root @admin\n");
     put_file(keys_path, "anna k1\nroot k2\n");
     config.rules_file = rules_path;
     assert_ok(sx_auth_create(&config, &auth));
     expect_proof(auth, NULL, "k1", NULL, "m", SX_CODE_OK);
     expect_proof(auth, NULL, "k1", NULL, "open", SX_CODE_OK);
     expect_proof(auth, NULL, "k1", NULL, "solo", SX_PERMISSION_DENIED);
-    const sx_auth_proof predict = {.api_key = text_of("k1"), .predicts = true};
+    const sx_auth_proof predict = {.api_key = text_of("k1"), .use = SX_AUTH_PREDICT};
     assert_ok(sx_auth_check_proof(auth, &predict, "solo"));
     assert_ok(sx_auth_check_proof(auth, &predict, "m"));
     assert_error(sx_auth_check_proof(auth, &predict, "sol"), SX_PERMISSION_DENIED, "may not call");
     assert_error(sx_auth_check_proof(auth, &predict, "solo:predict"), SX_PERMISSION_DENIED, "");
     expect_proof(auth, NULL, "k1", NULL, "secret", SX_PERMISSION_DENIED);
     expect_proof(auth, NULL, "k1", NULL, NULL, SX_CODE_OK);
+    sx_auth_proof run = predict;
+    run.use = SX_AUTH_RUN;
+    assert_ok(sx_auth_check_proof(auth, &predict, "slow"));
+    assert_ok(sx_auth_check_proof(auth, &run, "slow"));
+    assert_error(sx_auth_check_proof(auth, &run, "slow"), SX_RESOURCE_EXHAUSTED,
+                 "key:anna may call model slow 0.01 times a second");
+    assert_ok(sx_auth_check_proof(auth, &predict, "slow")); /* only runs count */
+    assert_ok(sx_auth_check_proof(auth, &run, "m"));
     expect_proof(auth, NULL, "k2", NULL, SX_AUTH_ADMIN, SX_CODE_OK);
     expect_proof(auth, NULL, "k2", NULL, "m", SX_PERMISSION_DENIED);
     expect_proof(auth, NULL, NULL, "machine", "secret", SX_CODE_OK);

@@ -137,6 +137,30 @@ static int64_t call_well(int port)
     return times_ns[CALLS * 99 / 100];
 }
 
+static void open_server(char base[64], struct fake_runtime *runtime, size_t memory_bytes,
+                        sx_server **out)
+{
+    fake_base_path(base);
+    fake_publish(base, "2", 2, 0, 0, 0);
+    const sx_server_config config = {.host = "127.0.0.1",
+                                     .rest_api_port = SX_ANY_PORT,
+                                     .model_name = "m",
+                                     .model_base_path = base,
+                                     .ops = &fake_ops,
+                                     .ops_user = runtime,
+                                     .max_in_flight_memory_bytes = memory_bytes};
+    assert_ok(sx_server_create(&config, out));
+    assert_ok(sx_server_start(*out));
+    assert_true(sx_server_wait_ready(*out, 5000));
+}
+
+static void close_server(const char *base, sx_server *server)
+{
+    sx_server_destroy(server);
+    fake_remove_version(base, "2");
+    rmdir(base);
+}
+
 static void test_serve_floods__leave_others_alone(void **state)
 {
     (void)state;
@@ -151,17 +175,7 @@ static void test_serve_floods__leave_others_alone(void **state)
     char base[64];
     struct fake_runtime runtime = {0};
     sx_server *server = NULL;
-    fake_base_path(base);
-    fake_publish(base, "2", 2, 0, 0, 0);
-    const sx_server_config config = {.host = "127.0.0.1",
-                                     .rest_api_port = SX_ANY_PORT,
-                                     .model_name = "m",
-                                     .model_base_path = base,
-                                     .ops = &fake_ops,
-                                     .ops_user = &runtime};
-    assert_ok(sx_server_create(&config, &server));
-    assert_ok(sx_server_start(server));
-    assert_true(sx_server_wait_ready(server, 5000));
+    open_server(base, &runtime, 0, &server);
     const int port = sx_server_rest_port(server);
     (void)call_well(port);
     const int64_t quiet_ns = call_well(port);
@@ -171,6 +185,9 @@ static void test_serve_floods__leave_others_alone(void **state)
         struct flood flood = {.port = port, .unit = floods[i].unit};
         pthread_t thread;
         assert_int_equal(pthread_create(&thread, NULL, run_flood, &flood), 0);
+        for (int k = 0; k < 10000 && atomic_load(&flood.sent) <= 20; k++) {
+            fake_sleep(1);
+        }
         const int64_t p99_ns = call_well(port);
         atomic_store(&flood.over, true);
         pthread_join(thread, NULL);
@@ -181,12 +198,102 @@ static void test_serve_floods__leave_others_alone(void **state)
         assert_true(atomic_load(&flood.sent) > 20); /* else it was no flood */
         assert_true(growth_kib < GROWTH_KIB);
     }
-    sx_server_destroy(server);
-    fake_remove_version(base, "2");
-    rmdir(base);
+    close_server(base, server);
+}
+
+/* The most memory that is used while flooders connect again as soon as they have sent their flood,
+ * so that many connections linger at once. */
+static long run_reconnecting(int port, int held)
+{
+    enum { RECONNECTS = 2500, UNITS = 600 };
+    char *batch = malloc(1 << 20);
+    int *fds = malloc((size_t)held * sizeof(fds[0]));
+    size_t size = h2_frame(batch, 4, 0, 0, NULL, 0);
+    long most_kib = resident_kib();
+    for (uint32_t number = 0; number < UNITS; number++) {
+        size += rapid_reset(batch + size, number);
+    }
+    for (int i = 0; i < RECONNECTS; i++) {
+        int *fd = &fds[i % held];
+        if (i >= held) {
+            close(*fd);
+        }
+        *fd = client_connect(port);
+        assert_true(*fd >= 0);
+        if (client_send(*fd, h2_preface, sizeof(h2_preface) - 1)) {
+            (void)client_send(*fd, batch, size); /* may be cut off */
+        }
+        if (i % 50 == 0) {
+            const long now_kib = resident_kib();
+            most_kib = now_kib > most_kib ? now_kib : most_kib;
+        }
+    }
+    for (int i = 0; i < held; i++) {
+        close(fds[i]);
+    }
+    free(fds);
+    free(batch);
+    return most_kib;
+}
+
+static void test_serve_floods__do_not_add_up(void **state)
+{
+    (void)state;
+    static const int held[] = {1, 200}; /* connections that a flooder leaves open */
+    char base[64];
+    struct fake_runtime runtime = {0};
+    sx_server *server = NULL;
+    open_server(base, &runtime, 0, &server);
+    const int port = sx_server_rest_port(server);
+    (void)call_well(port);
+    for (size_t i = 0; i < SX_COUNT(held); i++) {
+        const long before_kib = resident_kib();
+        const long growth_kib = run_reconnecting(port, held[i]) - before_kib;
+        printf("%d held: %ld KiB more at most\n", held[i], growth_kib);
+        assert_true(growth_kib < GROWTH_KIB);
+        (void)call_well(port);
+    }
+    close_server(base, server);
+}
+
+/* Peers that ask for pages and never read them: what waits for them is part of the memory of
+ * requests, and others are answered. */
+static void test_serve_floods__slow_readers_are_charged(void **state)
+{
+    (void)state;
+    enum { READERS = 48, REQUESTS = 100, MEMORY_BYTES = 8 << 20 };
+    static const char no_window[] = {0, 4, 0, 0, 0, 0}; /* SETTINGS_INITIAL_WINDOW_SIZE: 0 */
+    char base[64], *batch = malloc(1 << 20);
+    struct fake_runtime runtime = {0};
+    sx_server *server = NULL;
+    int fds[READERS];
+    open_server(base, &runtime, MEMORY_BYTES, &server);
+    const int port = sx_server_rest_port(server);
+    (void)call_well(port);
+    const long before_kib = resident_kib();
+    size_t size = h2_frame(batch, 4, 0, 0, no_window, sizeof(no_window));
+    for (uint32_t i = 0; i < REQUESTS; i++) {
+        size += h2_head(batch + size, 5, i * 2 + 1, "/monitoring/prometheus/metrics");
+    }
+    for (int i = 0; i < READERS; i++) {
+        fds[i] = client_connect(port);
+        assert_true(client_send(fds[i], h2_preface, sizeof(h2_preface) - 1) &&
+                    client_send(fds[i], batch, size));
+    }
+    (void)call_well(port);
+    const long growth_kib = resident_kib() - before_kib;
+    printf("%d readers: %ld KiB more\n", READERS, growth_kib);
+    assert_true(growth_kib < MEMORY_BYTES / 1024 + GROWTH_KIB);
+    for (int i = 0; i < READERS; i++) {
+        close(fds[i]);
+    }
+    free(batch);
+    close_server(base, server);
 }
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_serve_floods__leave_others_alone),
+    cmocka_unit_test(test_serve_floods__do_not_add_up),
+    cmocka_unit_test(test_serve_floods__slow_readers_are_charged),
 };
 SX_TEST_MAIN(tests)

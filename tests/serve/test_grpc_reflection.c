@@ -27,6 +27,8 @@ static void test_serve_grpc_reflection__answers(void **state)
     } rows[] = {
         {7, "", "tensorflow.serving.ModelService"},
         {7, "*", "grpc.health.v1.Health"},
+        {7, "*", "inference.GRPCInferenceService"},
+        {4, "inference.GRPCInferenceService.ModelInfer", "InferTensorContents"},
         {3, "serve/api/serving.proto", "MultiInferenceRequest"},
         {3, "proto/tensor.proto", "tensor_content"},
         {3, "serve/api/servin", "File not found."},

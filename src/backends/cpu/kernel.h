@@ -84,6 +84,12 @@ static inline bool sx_cpu_is_f32(const sx_cpu_match *m, sx_value v)
 
 /* ---- Preparing ---- */
 
+/* A filter, in[1] of a kernel, in the form that it multiplies. */
+typedef struct sx_cpu_packed {
+    int64_t bytes;   /* 0: it is read as it lies there */
+    uint64_t layout; /* two forms of one filter are the same if this is */
+} sx_cpu_packed;
+
 typedef struct sx_cpu_site {
     sx_cpu_plan *plan;
     const sx_graph *graph; /* of this variant */
@@ -95,7 +101,8 @@ typedef struct sx_cpu_site {
     const sx_cpu_form *forms; /* [n_in + n_out]: only what the kernel's row allows */
     unsigned narrow_in;       /* bit i: in[i] lies there as bfloat16 or bytes */
     bool narrow_out;          /* out[0] is to be written so */
-    unsigned frozen_in; /* bit i: in[i] is the same in every execution (sx_cpu_step.read_once) */
+    unsigned frozen_in;   /* bit i: in[i] is the same in every execution (sx_cpu_step.read_once) */
+    sx_cpu_packed packed; /* what lies in the step's kept memory: a step before has packed in[1] */
     const sx_cpu_vec *vec;
 } sx_cpu_site;
 
@@ -105,6 +112,10 @@ struct sx_cpu_kernel {
     bool (*match)(sx_cpu_match *m);
     /* Fills step: run, data (from the plan's arena), scratch_bytes, range, flops. */
     sx_status (*prepare)(const sx_cpu_site *site, sx_cpu_step *step);
+    /* What it packs in[1] to, if that is the same for all shards, so that one step does it for all
+     * of them (filters.c); fills `step` if that is not NULL. in: in[1]; out: the packed form. The
+     * site has no operands. */
+    sx_status (*pack)(const sx_cpu_site *site, sx_cpu_packed *out, sx_cpu_step *step);
     unsigned narrow_in;   /* bit i: in[i] may also be bfloat16, */
     bool narrow_in_place; /* and those of in_place, */
     bool narrow_out;      /* and out[0], the only output */

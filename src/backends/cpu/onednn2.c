@@ -14,6 +14,7 @@
 
 #include "backends/cpu/plan.h"
 #include "base/checked.h"
+#include "base/map.h"
 #include "base/memory.h"
 
 /* From libgomp, whose header only gcc finds. */
@@ -476,14 +477,14 @@ static sx_status finish(conv_maker *m)
         status = sx_error(SX_UNIMPLEMENTED, "oneDNN has only reference loops for this convolution");
         goto done;
     }
-    if (m->spec->asks) {
-        goto done;
-    }
     c->md[PACKED] = *dnnl_primitive_desc_query_md(m->desc, filter, 0);
     c->md[SCRATCH] = *dnnl_primitive_desc_query_md(m->desc, dnnl_query_scratchpad_md, 0);
     c->packs = !dnnl_memory_desc_equal(&c->md[PACKED], &c->md[FILTER]);
     c->packed_bytes = c->packs ? align((int64_t)dnnl_memory_desc_get_size(&c->md[PACKED])) : 0;
     c->scratch_bytes = c->packed_bytes + align((int64_t)dnnl_memory_desc_get_size(&c->md[SCRATCH]));
+    if (m->spec->asks) {
+        goto done;
+    }
     DNN_TRY(dnnl_primitive_create(&c->primitive, m->desc), "convolution");
     if (c->packs) {
         const int team =
@@ -663,6 +664,147 @@ void sx_dnn_conv_pack_in(const sx_dnn_conv *c, const sx_dnn_slot *s, void *filte
     dnnl_memory_set_data_handle_v2(s->memory[PACKED], packed, s->stream);
     reorder(c, s, FILTER, PACKED);
 }
+
+uint64_t sx_dnn_conv_layout(const sx_dnn_conv *c)
+{
+    const dnnl_memory_desc_t *md = &c->md[PACKED];
+    const dnnl_blocking_desc_t *b = &md->format_desc.blocking;
+    int64_t words[1 + 4 * DNNL_MAX_NDIMS] = {md->data_type};
+    int n = 1;
+    for (int i = 0; i < md->ndims; i++) {
+        words[n++] = md->padded_dims[i];
+        words[n++] = b->strides[i];
+    }
+    for (int i = 0; i < b->inner_nblks; i++) {
+        words[n++] = b->inner_blks[i];
+        words[n++] = b->inner_idxs[i];
+    }
+    return sx_hash64(words, (size_t)n * sizeof(*words));
+}
+
+/* ---- Packing in pieces ---- */
+
+/* A piece is a block of filters or of channels, all pieces being alike. */
+struct sx_dnn_packer {
+    dnnl_engine_t engine;
+    dnnl_primitive_t reorder;
+    dnnl_memory_desc_t md[MEMORIES]; /* of a piece: FILTER, PACKED */
+    int64_t pieces;
+    int64_t step[MEMORIES]; /* bytes from piece to piece */
+};
+
+/* Divides along the dimension that has most blocks; one piece if none has several whole ones. */
+static dnnl_status_t divide(sx_dnn_packer *p, const sx_dnn_conv *c)
+{
+    const dnnl_memory_desc_t *packed = &c->md[PACKED], *plain = &c->md[FILTER];
+    const dnnl_blocking_desc_t *b = &packed->format_desc.blocking;
+    dnnl_dims_t piece, origin = {0};
+    int along = 0;
+    int64_t most = 1, size = 0;
+    for (int d = 0; d < packed->ndims && packed->format_kind == dnnl_blocked; d++) {
+        int64_t block = 1;
+        piece[d] = packed->dims[d];
+        for (int i = 0; i < b->inner_nblks; i++) {
+            block *= b->inner_idxs[i] == d ? b->inner_blks[i] : 1;
+        }
+        if (packed->dims[d] % block == 0 && packed->dims[d] / block > most) {
+            most = packed->dims[d] / block;
+            size = block;
+            along = d;
+        }
+    }
+    p->pieces = most;
+    p->md[FILTER] = *plain;
+    p->md[PACKED] = *packed;
+    if (most == 1) {
+        return dnnl_success;
+    }
+    piece[along] = size;
+    p->step[FILTER] = plain->format_desc.blocking.strides[along] * size *
+                      (int64_t)dnnl_data_type_size(plain->data_type);
+    p->step[PACKED] = b->strides[along] * (int64_t)dnnl_data_type_size(packed->data_type);
+    const dnnl_status_t s = dnnl_memory_desc_init_submemory(&p->md[FILTER], plain, piece, origin);
+    return s != dnnl_success
+               ? s
+               : dnnl_memory_desc_init_submemory(&p->md[PACKED], packed, piece, origin);
+}
+
+sx_status sx_dnn_packer_create(const sx_dnn_conv *c, sx_dnn_packer **out)
+{
+    sx_status status = SX_OK;
+    dnnl_primitive_desc_t desc = NULL;
+    const int team = sx_dnn_enter(1);
+    sx_dnn_packer *p = sx_alloc(1, sizeof(*p));
+    if (p == NULL) {
+        status = sx_no_memory("for oneDNN");
+        goto done;
+    }
+    DNN_TRY(dnnl_engine_create(&p->engine, dnnl_cpu, 0), "engine");
+    DNN_TRY(divide(p, c), "a piece of a filter");
+    DNN_TRY(dnnl_reorder_primitive_desc_create(&desc, &p->md[FILTER], p->engine, &p->md[PACKED],
+                                               p->engine, NULL),
+            "reorder");
+    DNN_TRY(dnnl_primitive_create(&p->reorder, desc), "reorder");
+done:
+    dnnl_primitive_desc_destroy(desc);
+    sx_dnn_leave(team);
+    if (status != SX_OK) {
+        sx_dnn_packer_destroy(p);
+    } else {
+        *out = p;
+    }
+    return status;
+}
+
+void sx_dnn_packer_destroy(sx_dnn_packer *p)
+{
+    if (p == NULL) {
+        return;
+    }
+    dnnl_primitive_destroy(p->reorder);
+    dnnl_engine_destroy(p->engine);
+    sx_free(p);
+}
+
+int64_t sx_dnn_packer_pieces(const sx_dnn_packer *p)
+{
+    return p->pieces;
+}
+
+sx_status sx_dnn_packer_slot(const sx_dnn_packer *p, sx_dnn_slot **out)
+{
+    sx_status status = SX_OK;
+    sx_dnn_slot *s = sx_alloc(1, sizeof(*s));
+    if (s == NULL) {
+        return sx_no_memory("for oneDNN");
+    }
+    DNN_TRY(dnnl_stream_create(&s->stream, p->engine, dnnl_stream_default_flags), "stream");
+    DNN_TRY(dnnl_memory_create(&s->memory[FILTER], &p->md[FILTER], p->engine, DNNL_MEMORY_NONE),
+            "memory");
+    DNN_TRY(dnnl_memory_create(&s->memory[PACKED], &p->md[PACKED], p->engine, DNNL_MEMORY_NONE),
+            "memory");
+    *out = s;
+    return SX_OK;
+done:
+    sx_dnn_slot_destroy(s);
+    return status;
+}
+
+void sx_dnn_packer_run(const sx_dnn_packer *p, const sx_dnn_slot *s, void *filter, void *packed,
+                       int64_t begin, int64_t end)
+{
+    for (int64_t i = begin; i < end; i++) {
+        dnnl_memory_set_data_handle_v2(s->memory[FILTER], (char *)filter + i * p->step[FILTER],
+                                       s->stream);
+        dnnl_memory_set_data_handle_v2(s->memory[PACKED], (char *)packed + i * p->step[PACKED],
+                                       s->stream);
+        dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, s->memory[FILTER]},
+                                  {DNNL_ARG_TO, s->memory[PACKED]}};
+        dnnl_primitive_execute(p->reorder, s->stream, 2, args);
+    }
+}
+
+/* ---- Products ---- */
 
 void sx_dnn_gemm_part(const sx_dnn_product *p, int64_t row, int64_t rows, int64_t column,
                       int64_t columns)

@@ -60,7 +60,8 @@ typedef struct sx_dnn_conv_spec {
     int team;
     bool packs_alone; /* the filter is packed by sx_dnn_conv_pack() on a thread among others: that
                          uses no team */
-    bool asks; /* only whether oneDNN has it: no machine code is made, and it cannot be run */
+    bool asks; /* only whether oneDNN has it, and how it packs a filter: no machine code is made,
+                  and it cannot be run */
 } sx_dnn_conv_spec;
 
 /* Whether this processor multiplies bfloat16 faster than float32 (AMX; AVX512_BF16 of most).
@@ -102,6 +103,21 @@ SX_MUST_USE sx_status sx_dnn_conv_pack(const sx_dnn_conv *conv, void *filter, vo
 /* The same with a slot of the primitive, which no run uses meanwhile. */
 void sx_dnn_conv_pack_in(const sx_dnn_conv *conv, const sx_dnn_slot *slot, void *filter,
                          void *packed);
+
+/* Which layout that is: two primitives of equal ones pack a filter to the same bytes. */
+uint64_t sx_dnn_conv_layout(const sx_dnn_conv *conv);
+
+/* Packs a filter for a primitive in pieces, several threads at once; needs the primitive only while
+ * it is created. */
+typedef struct sx_dnn_packer sx_dnn_packer;
+SX_MUST_USE sx_status sx_dnn_packer_create(const sx_dnn_conv *conv, sx_dnn_packer **out);
+void sx_dnn_packer_destroy(sx_dnn_packer *packer); /* NULL is fine */
+int64_t sx_dnn_packer_pieces(const sx_dnn_packer *packer);
+/* For one call at a time. */
+SX_MUST_USE sx_status sx_dnn_packer_slot(const sx_dnn_packer *packer, sx_dnn_slot **out);
+/* Pieces [begin, end). */
+void sx_dnn_packer_run(const sx_dnn_packer *packer, const sx_dnn_slot *slot, void *filter,
+                       void *packed, int64_t begin, int64_t end);
 
 /* c[m,n] = a[m,k] b[k,n], row-major; ta: a is [k,m], tb: b is [n,k]. beta 0 or 1: added to c. */
 void sx_dnn_gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float *a, const float *b,

@@ -91,10 +91,10 @@ struct sx_cpu_step {
     bool once;
     void (*prepare_once)(const sx_cpu_step *step, const sx_cpu_call *call);
     int64_t kept_bytes;
-    sx_cpu_operand kept;
-    unsigned read_once; /* bit i: in[i] */
-    unsigned over;      /* of `once`, bit i, of one at most: in[i] is an argument that no other step
-                           reads, and may lie where out[0] does */
+    sx_cpu_operand kept; /* or what a step of its own has packed for all shards (filters.c) */
+    unsigned read_once;  /* bit i: in[i] */
+    unsigned over; /* of `once`, bit i, of one at most: in[i] is an argument that no other step
+                      reads, and may lie where out[0] does */
 };
 
 static inline void *sx_cpu_at(const sx_cpu_call *call, sx_cpu_operand o)

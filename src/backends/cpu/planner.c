@@ -250,6 +250,7 @@ static sx_status prepare_kernel(sx_cpu_planner *p, const sx_cpu_unit *u, int var
     unsigned narrow_in = 0;
     bool narrow_out = false;
     unsigned frozen_in = 0;
+    const bool packed = u->packed.bytes > 0;
     for (int i = 0; i < u->n_in + u->n_out; i++) {
         int v = i < u->n_in ? u->in[i] : u->out[i - u->n_in];
         const bool narrow = p->values[v].form.dtype != SX_DTYPE_NONE;
@@ -258,8 +259,10 @@ static sx_status prepare_kernel(sx_cpu_planner *p, const sx_cpu_unit *u, int var
         bool hidden = v >= g->n_values;
         values[i] = hidden ? SX_NO_VALUE : (sx_value){(uint32_t)v};
         types[i] = hidden ? sx_type_of(SX_U8, p->values[v].bytes) : g->values[v].type;
-        s->bytes += (double)sx_type_bytes(&types[i]) *
-                    (narrow ? (double)sx_cpu_form_bytes(&forms[i]) / sizeof(float) : 1);
+        s->bytes += packed && i == 1
+                        ? 0
+                        : (double)sx_type_bytes(&types[i]) *
+                              (narrow ? (double)sx_cpu_form_bytes(&forms[i]) / sizeof(float) : 1);
         narrow_in |= narrow && i < u->n_in ? 1u << i : 0;
         narrow_out |= narrow && i >= u->n_in;
         /* What runs once prepares nothing for a second time. */
@@ -277,12 +280,13 @@ static sx_status prepare_kernel(sx_cpu_planner *p, const sx_cpu_unit *u, int var
                         .values_out = values + u->n_in,
                         .in = types,
                         .out = types + u->n_in,
-                        .n_in = u->n_in,
+                        .n_in = u->n_in - packed,
                         .n_out = u->n_out,
                         .forms = forms,
                         .narrow_in = narrow_in,
                         .narrow_out = narrow_out,
                         .frozen_in = frozen_in,
+                        .packed = u->packed,
                         .vec = p->vec};
     s->kernel = u->kernel->name;
     SX_TRY(u->kernel->prepare(&site, s), "preparing %s \"%s\"", nodes[0]->op->name, nodes[0]->name);
@@ -354,6 +358,8 @@ static sx_status prepare_step(sx_cpu_planner *p, const sx_cpu_unit *u, int varia
         return prepare_kernel(p, u, variant, s);
     case SX_CPU_UNIT_COMBINE:
         return prepare_combine(p, u, s);
+    case SX_CPU_UNIT_FILTER:
+        return sx_cpu_prepare_filter(p, u, variant, s);
     case SX_CPU_UNIT_PACK:
     case SX_CPU_UNIT_UNPACK:
         return prepare_packing(p, u, variant, s);
@@ -463,10 +469,12 @@ static sx_status set_operands(sx_cpu_planner *p)
         for (int j = 0; j < u->n_in + u->n_out; j++) {
             at[j] = p->values[j < u->n_in ? u->in[j] : u->out[j - u->n_in]].at;
         }
+        const bool packed = u->packed.bytes > 0;
         for (int v = 0; v < plan->n_variants; v++) {
             sx_cpu_step *s = &plan->steps[v][i];
             s->in = at;
-            s->n_in = u->n_in;
+            s->n_in = u->n_in - packed;
+            s->kept = packed ? at[u->n_in - 1] : s->kept;
             s->out = at + u->n_in;
             s->n_out = u->n_out;
             s->scratch = u->scratch;
@@ -681,6 +689,7 @@ static sx_status plan_all(sx_cpu_planner *p, const sx_cpu_plan_options *o, plann
     if (p->crop_failed) {
         return SX_OK;
     }
+    SX_TRY(sx_cpu_share_filters(p));
     SX_TRY(sx_cpu_place_results(p));
     SX_TRY(sx_cpu_schedule(p));
     SX_TRY(sx_cpu_place_direct(p));

@@ -3,6 +3,7 @@
  *   shard.c     whether the batch is divided into shards; graph/spmd.c divides it
  *   crop.c      borders that are never read
  *   units.c     graph nodes -> units: rows of kernels.def, fusion, views, combines
+ *   filters.c   filters that all shards read -> units that pack them once
  *   schedule.c  units -> stages
  *   narrow.c    values on the grid of bfloat16 or 8 bits -> two bytes, one byte
  *   recompute.c values that are made again, for a limit of memory
@@ -35,8 +36,9 @@ typedef enum sx_cpu_unit_kind {
     SX_CPU_UNIT_KERNEL,
     SX_CPU_UNIT_COMBINE,
     SX_CPU_UNIT_COPY,
-    SX_CPU_UNIT_PACK,  /* float32 to a narrower form */
-    SX_CPU_UNIT_UNPACK /* and back */
+    SX_CPU_UNIT_FILTER, /* packs a filter for all shards */
+    SX_CPU_UNIT_PACK,   /* float32 to a narrower form */
+    SX_CPU_UNIT_UNPACK  /* and back */
 } sx_cpu_unit_kind;
 
 typedef struct sx_cpu_unit {
@@ -50,10 +52,11 @@ typedef struct sx_cpu_unit {
     bool sharded;
     int node; /* the greatest: order */
     int phase, level, stage, step;
-    int state;        /* of the sort */
-    bool last_of_all; /* final copies */
-    bool once;        /* run by the first execution alone */
-    bool again;       /* makes once more what another unit has made (recompute.c) */
+    int state;            /* of the sort */
+    bool last_of_all;     /* final copies */
+    bool once;            /* run by the first execution alone */
+    bool again;           /* makes once more what another unit has made (recompute.c) */
+    sx_cpu_packed packed; /* bytes > 0: in[1] is read so, from the last of `in` (filters.c) */
     sx_cpu_operand scratch;
 } sx_cpu_unit;
 
@@ -96,6 +99,12 @@ SX_MUST_USE sx_status sx_cpu_make_units(sx_cpu_planner *p);
 SX_MUST_USE sx_status sx_cpu_add_value(sx_cpu_planner *p, const sx_cpu_pvalue *v, int *out_index);
 SX_MUST_USE sx_status sx_cpu_add_unit(sx_cpu_planner *p, const sx_cpu_unit *u, int n_in, int n_out,
                                       sx_cpu_unit **out_unit);
+
+/* filters.c */
+SX_MUST_USE sx_status sx_cpu_share_filters(sx_cpu_planner *p);
+/* The step of such a unit. */
+SX_MUST_USE sx_status sx_cpu_prepare_filter(const sx_cpu_planner *p, const sx_cpu_unit *u,
+                                            int variant, sx_cpu_step *step);
 
 /* schedule.c */
 SX_MUST_USE sx_status sx_cpu_schedule(sx_cpu_planner *p);

@@ -14,10 +14,24 @@ bool sx_cpu_has_batch(const sx_graph *g)
     return false;
 }
 
+/* Rows of a variable are updated: little work, once all shards' rows are there. */
+static bool updates_rows(const sx_graph *g, const sx_node *n)
+{
+    for (int i = 0; i < g->n_results && n->op->id == SX_OPID_tensor_scatter; i++) {
+        const sx_result *r = &g->results[i];
+        if (r->arg >= 0 && r->value.id == n->first_output.id &&
+            g->args[r->arg].value.id == n->inputs[0].id) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool sx_cpu_divides_well(const sx_graph *g)
 {
     for (int k = 0; k < g->n_nodes; k++) {
-        if (sx_node_division(g, &g->nodes[k]) == SX_GATHERED) {
+        const sx_node *n = &g->nodes[k];
+        if (sx_node_division(g, n) == SX_GATHERED && !updates_rows(g, n)) {
             return false;
         }
     }

@@ -58,6 +58,9 @@ sx_status sx_require_colors(const sx_kernel_call *c)
 sx_value sx_channel(sx_builder *b, sx_value x, int channel)
 {
     const sx_type type = sx_type_of_value(b, x);
+    if (sx_builder_failed(b)) {
+        return SX_NO_VALUE;
+    }
     sx_slice_attrs one = {.begin = {.n = type.rank}, .size = sx_ints_of(type.rank, type.dims)};
     one.begin.v[type.rank - 1] = channel;
     one.size.v[type.rank - 1] = 1;

@@ -7,7 +7,7 @@
  * Source   TensorFlow DecodeBase64 */
 #include "graph/ops/host_ops.h"
 
-static int digit_of(char c)
+int sx_base64_digit(char c)
 {
     return c >= 'A' && c <= 'Z'   ? c - 'A'
            : c >= 'a' && c <= 'z' ? c - 'a' + 26
@@ -32,7 +32,7 @@ static sx_status decode_base64_host(const sx_kernel_call *c)
         uint32_t word = 0;
         bool sound = size % 4 != 1;
         for (size_t i = 0; i < size && sound; i++) {
-            const int digit = digit_of(s[i]);
+            const int digit = sx_base64_digit(s[i]);
             sound = digit >= 0;
             word = word << 6 | (uint32_t)SX_MAX(digit, 0);
             if (i % 4 != 0) { /* its second digit and each that follows complete a byte */

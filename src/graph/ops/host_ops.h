@@ -31,6 +31,9 @@ uint64_t sx_fingerprint64(const void *data, size_t size);
 /* SipHash-2-4, the same. */
 uint64_t sx_strong_hash(const void *data, size_t size, const uint64_t key[2]);
 
+/* A digit of base64 for URLs; -1: it is none. */
+int sx_base64_digit(char c);
+
 /* What data may ask for without a memory budget: one string or tensor, and all of a run. */
 enum { SX_MADE_MAX_BYTES = 512 << 20 };
 

@@ -46,26 +46,73 @@ static sx_status top_k_infer(sx_infer_context *c)
     return SX_OK;
 }
 
-/* An element's position is the number of elements before it: larger ones, and equal ones with lower
- * indices. */
+/* Whether element i of the row comes before element k: a larger one, or of equal ones that with the
+ * lower index. */
+static bool comes_before(const sx_host_tensor *row, int64_t i, int64_t k)
+{
+#define COMPARE(type, field)                  \
+    if (row->field[i] != row->field[k]) {     \
+        return row->field[i] > row->field[k]; \
+    }
+    SX_HOST_BY_NUMBER(row->type.dtype, COMPARE)
+    return i < k;
+}
+
+/* heap[0 .. n) of places, the last one in order first, is one again when heap[at] may be late. */
+static void sift(const sx_host_tensor *row, int64_t *heap, int64_t n, int64_t at)
+{
+    for (;;) {
+        int64_t last = at;
+        for (int64_t child = 2 * at + 1; child <= 2 * at + 2 && child < n; child++) {
+            last = comes_before(row, heap[last], heap[child]) ? child : last;
+        }
+        if (last == at) {
+            return;
+        }
+        const int64_t place = heap[at];
+        heap[at] = heap[last];
+        heap[last] = place;
+        at = last;
+    }
+}
+
+/* The first k places of a row of n, in order. */
+static void choose(const sx_host_tensor *row, int64_t n, int64_t k, int64_t *places)
+{
+    for (int64_t i = 0; i < k; i++) {
+        places[i] = i;
+    }
+    for (int64_t i = k / 2; i > 0; i--) {
+        sift(row, places, k, i - 1);
+    }
+    for (int64_t i = k; i < n && k > 0; i++) {
+        if (comes_before(row, i, places[0])) {
+            places[0] = i;
+            sift(row, places, k, 0);
+        }
+    }
+    for (int64_t left = k - 1; left > 0; left--) {
+        const int64_t last = places[0];
+        places[0] = places[left];
+        places[left] = last;
+        sift(row, places, left, 0);
+    }
+}
+
 static sx_status top_k_host(const sx_kernel_call *c)
 {
-    const sx_top_k_attrs *attrs = c->attrs;
+    const int64_t k = ((const sx_top_k_attrs *)c->attrs)->k;
     const sx_type *x = &c->in[0].type;
-    int64_t classes = x->dims[x->rank - 1], n = sx_type_elems(x);
-#define TOP_K(type, field)                                                              \
-    for (int64_t i = 0; i < n; i++) {                                                   \
-        const type *row = &c->in[0].field[i / classes * classes], v = row[i % classes]; \
-        int64_t place = 0;                                                              \
-        for (int64_t j = 0; j < classes; j++) {                                         \
-            place += row[j] > v || (row[j] == v && j < i % classes);                    \
-        }                                                                               \
-        if (place < attrs->k) {                                                         \
-            c->out[0].field[i / classes * attrs->k + place] = v;                        \
-            c->out[1].i[i / classes * attrs->k + place] = i % classes;                  \
-        }                                                                               \
+    const int64_t classes = x->dims[x->rank - 1], n = sx_type_elems(x);
+    for (int64_t begin = 0, at = 0; begin < n; begin += classes, at += k) {
+        sx_host_tensor row = c->in[0];
+        row.data = (char *)row.data + (size_t)begin * sx_carrier_bytes(x->dtype);
+        choose(&row, classes, k, c->out[1].i + at);
+#define TAKE(type, field) c->out[0].field[at + i] = row.field[c->out[1].i[at + i]]
+        for (int64_t i = 0; i < k; i++) {
+            SX_HOST_BY_NUMBER(x->dtype, TAKE)
+        }
     }
-    SX_HOST_BY_NUMBER(x->dtype, TOP_K)
     return SX_OK;
 }
 
@@ -73,6 +120,9 @@ static sx_status top_k_host(const sx_kernel_call *c)
 static void top_k_grad(sx_grad *g)
 {
     const sx_type x = sx_type_of_value(g->b, g->x[0]);
+    if (sx_builder_failed(g->b)) {
+        return;
+    }
     const sx_gather_grad_attrs back = {
         .rows = x.dims[x.rank - 1], .axis = x.rank - 1, .batch_dims = x.rank - 1};
     if (sx_value_is(g->dy[0])) {

@@ -43,6 +43,9 @@ static sx_status tridiagonal_solve_infer(sx_infer_context *c)
 static sx_value moved_row(sx_builder *b, sx_value diagonals, int64_t from, int by)
 {
     const sx_type type = sx_type_of_value(b, diagonals);
+    if (sx_builder_failed(b)) {
+        return SX_NO_VALUE;
+    }
     const int rows = type.rank - 2, last = type.rank - 1;
     const int64_t n = type.dims[last];
     sx_slice_attrs kept = {.begin = {.n = type.rank}, .size = sx_ints_of(type.rank, type.dims)};
@@ -70,8 +73,8 @@ static void tridiagonal_solve_gradient(sx_grad *g)
         const sx_reduce_attrs columns = {.axes = {1, {type.rank - 2}}, .keep_dims = true};
         const sx_value x = sx_transposed(b, g->y[0]),
                        by = sx_transposed(b, sx_build_op(b, neg, NULL, db));
-        sx_value part[3];
-        for (int k = 0; k < 3; k++) {
+        sx_value part[3] = {SX_NO_VALUE, SX_NO_VALUE, SX_NO_VALUE};
+        for (int k = 0; k < 3 && !sx_builder_failed(b); k++) {
             /* x with its elements moved: row by row as a matrix [k,n] */
             const sx_type t = sx_type_of_value(b, x);
             const int64_t n = t.dims[t.rank - 1];

@@ -12,6 +12,7 @@
  * Source   TensorFlow Unique, UniqueWithCounts, UniqueV2, UniqueWithCountsV2 */
 #include <stdlib.h>
 
+#include "base/map.h"
 #include "graph/ops/host_ops.h"
 
 typedef struct sx_unique_attrs {
@@ -114,13 +115,52 @@ static int compare_places(const void *a, const void *b, void *user)
     return order != 0 ? order : ORDER(i, k);
 }
 
-/* first[i] = the place of the first slice that equals slice i; how many are their own. */
-static sx_status find_first(const sx_kernel_call *c, const slices *s, int64_t **out_first,
-                            int64_t *out_count)
+/* A number that equal slices have in common, 0 if the slice has a NaN and equals none. */
+static uint64_t hash_slice(const slices *s, int64_t k)
 {
-    int64_t *order = sx_arena_array(c->arena, s->n + 1, int64_t),
-            *first = sx_arena_array(c->arena, s->n + 1, int64_t);
-    if (order == NULL || first == NULL) {
+    uint64_t hash = 0;
+#define MIX(word)                                               \
+    {                                                           \
+        hash = (hash ^ (uint64_t)(word)) * 0x9e3779b97f4a7c15u; \
+        hash ^= hash >> 32;                                     \
+    }
+    for (int64_t out = 0; out < s->outer; out++) {
+        const int64_t begin = (out * s->n + k) * s->inner;
+        for (int64_t at = begin; at < begin + s->inner; at++) {
+            switch (sx_carrier_of(s->x->type.dtype)) {
+            case SX_CARRIER_F: {
+                const double v = s->x->f[at] + 0.0; /* -0 becomes 0 */
+                uint64_t bits;
+                if (isnan(v)) {
+                    return 0;
+                }
+                memcpy(&bits, &v, sizeof(bits));
+                MIX(bits)
+                break;
+            }
+            case SX_CARRIER_I:
+            case SX_CARRIER_U:
+                MIX(s->x->u[at])
+                break;
+            case SX_CARRIER_B:
+                MIX(s->x->b[at])
+                break;
+            default:
+                MIX(sx_hash64(s->x->s[at].data, s->x->s[at].size))
+                break;
+            }
+        }
+    }
+    return hash | 1;
+}
+
+/* first[i] = the place of the first slice that equals slice i; how many are their own. By sorting:
+ * whatever the numbers are, n log n steps. */
+static sx_status find_by_order(const sx_kernel_call *c, const slices *s, int64_t *first,
+                               int64_t *out_count)
+{
+    int64_t *order = sx_arena_array(c->arena, s->n + 1, int64_t);
+    if (order == NULL) {
         return sx_budget_error(c->arena->budget);
     }
     for (int64_t k = 0; k < s->n; k++) {
@@ -133,7 +173,47 @@ static sx_status find_first(const sx_kernel_call *c, const slices *s, int64_t **
         first[order[k]] = same ? first[order[k - 1]] : order[k];
         *out_count += !same;
     }
+    return SX_OK;
+}
+
+/* The same by a table of hashes, or by sorting where these were chosen to be in one another's way.
+ */
+static sx_status find_first(const sx_kernel_call *c, const slices *s, int64_t **out_first,
+                            int64_t *out_count)
+{
+    typedef struct slot {
+        uint64_t hash; /* 0 = free */
+        int64_t first;
+    } slot;
+    enum { MOST_PROBES = 8 }; /* of a slice on average, at most half of the slots being taken */
+    int64_t size = 16, probes = 0;
+    while (size < 2 * s->n) {
+        size *= 2;
+    }
+    slot *slots = sx_arena_array(c->arena, size, slot);
+    int64_t *first = sx_arena_array(c->arena, s->n + 1, int64_t);
+    if (slots == NULL || first == NULL) {
+        return sx_budget_error(c->arena->budget);
+    }
     *out_first = first;
+    *out_count = 0;
+    for (int64_t k = 0; k < s->n; k++) {
+        const uint64_t hash = hash_slice(s, k);
+        int64_t at = (int64_t)(hash >> 1) & (size - 1);
+        while (hash != 0 && slots[at].hash != 0 &&
+               (slots[at].hash != hash || compare_slices(s, slots[at].first, k) != 0)) {
+            at = (at + 1) & (size - 1);
+            if (++probes > MOST_PROBES * s->n) {
+                return find_by_order(c, s, first, out_count);
+            }
+        }
+        const bool known = hash != 0 && slots[at].hash != 0;
+        first[k] = known ? slots[at].first : k;
+        *out_count += !known;
+        if (hash != 0 && !known) {
+            slots[at] = (slot){hash, k};
+        }
+    }
     return SX_OK;
 }
 

@@ -704,3 +704,66 @@ def habit_many_outputs(path):
                                    (0, *[x + k for k in range(99)]))
         return {f"cache_{k}": c for k, c in enumerate(caches)}
     only(path, m, f)
+
+
+@row(feed=lambda rng, n: {"x": np.array([b"word %d" % i for i in range(n)], object)}, batches=(1, 3, 2), sample=True)
+def habit_variable_of_strings(path):
+    """The last answer is kept, as text, by a function that another one calls."""
+    m = tf.Module()
+    m.last, m.names = tf.Variable("none"), tf.Variable(["a", "b", "c"])
+
+    @tf.function
+    def keep(text):
+        m.last.assign(text)
+        m.names.assign(tf.concat([m.names[1:], [text]], 0))
+
+    @tf.function(input_signature=[spec("x", STRING, None)])
+    def f(x):
+        before = m.last.read_value()
+        keep(tf.strings.join([before, x[0]], "+"))
+        return {"before": before, "now": m.last.read_value(), "names": tf.gather(m.names, [2, 0])}
+    only(path, m, f)
+
+
+def json_record(i):
+    return (b'{"features": {"feature": {"x": {"floatList": {"value": [%d.5, "-2e0", 7]}}, "name": {"bytes_list": {"value": ["aGk="]}},'
+            b' "id": {"int64List": {"value": ["%d", -3]}}, "none": {}}}}' % (i, i << 40))
+
+
+@row(feed=lambda rng, n: {"json": np.array([json_record(i) for i in range(n)], object)}, sample=True)
+def habit_records_in_json(path):
+    m = tf.Module()
+
+    @tf.function(input_signature=[spec("json", STRING, None)])
+    def f(json):
+        return tf.io.parse_example(tf.io.decode_json_example(json), {"x": tf.io.FixedLenFeature([3], F32), "name": tf.io.FixedLenFeature([], STRING),
+                                                                     "id": tf.io.FixedLenFeature([2], I64)})
+    only(path, m, f)
+
+
+@row(sizes=[(37,), (64,), (90,), (1,)], sample=True)
+def habit_spectrum_of_any_length(path):
+    m = tf.Module()
+
+    @tf.function(input_signature=[spec("x", F32, None, None)])
+    def f(x):
+        n = tf.shape(x)[1]
+        r, c = tf.signal.rfft(x), tf.signal.fft(tf.complex(x, tf.sin(x)))
+        padded, cut = tf.signal.rfft(x, [2 * n]), tf.signal.rfft(x, [n // 2 + 1])
+        square = tf.signal.fft2d(tf.complex(x, -x))
+        return {"abs": tf.abs(r), "c": c, "back": tf.signal.irfft(r, [n]), "again": tf.signal.ifft(c), "padded": padded, "cut": cut,
+                "longer": tf.signal.irfft(r, [n + 3]), "square": square, "real2d": tf.signal.rfft2d(x)}
+    only(path, m, f)
+
+
+@row()
+def habit_constants_carried_by_loops(path):
+    """Strides and axes are values of the loop, which hands them on."""
+    m = tf.Module()
+
+    @tf.function(input_signature=[spec("x", F32, None, 6)])
+    def f(x):
+        def step(i, y, strides, axes):
+            return i + 1, y + tf.reduce_sum(tf.strided_slice(x, [0, i], [1, 6], strides)) + tf.reduce_max(tf.reduce_sum(x, axes)), strides, axes
+        return {"y": tf.while_loop(lambda i, *_: i < 3, step, [0, 0.0, tf.constant([1, 2]), tf.constant([1])])[1]}
+    only(path, m, f)

@@ -9,6 +9,7 @@ typedef struct choose_data {
     sx_dtype dtype;
     int64_t outer, count, inner; /* around the axis */
     int64_t k;
+    bool sorts;       /* k is a large part of the count */
     bool least, wide; /* wide: places are, or targets come as, int64 */
 } choose_data;
 
@@ -110,7 +111,11 @@ static sx_status prepare_extreme(const sx_cpu_site *site, sx_cpu_step *step)
 
 /* ---- The k greatest ---- */
 
-enum { FEW_WAITING = 64 };
+enum {
+    FEW_WAITING = 64,
+    LEAST_SORTED = 128, /* elements that are sorted by keys, */
+    SORTED_PART = 8,    /* if an eighth of them is wanted */
+};
 
 /* For elements of a type: an element and its place; sort_TYPE() puts n of them in order, the
  * greatest first and equal ones as they are, in `items` or in `other`, and returns where;
@@ -174,19 +179,73 @@ DEFINE_TOP_K(uint32_t)
 DEFINE_TOP_K(int64_t)
 DEFINE_TOP_K(uint64_t)
 
+/* An element's key, whose order is the reverse of the elements'; -0 has that of 0. */
+#define DEFINE_KEY(type, bits_type, flipped)                        \
+    static inline uint64_t key_##type(type v)                       \
+    {                                                               \
+        const bits_type sign = (bits_type)1 << (8 * sizeof(v) - 1); \
+        const type x = (type)(v + 0);                               \
+        bits_type bits;                                             \
+        memcpy(&bits, &x, sizeof(bits));                            \
+        return (bits_type) ~(bits ^ (flipped));                     \
+    }
+DEFINE_KEY(float, uint32_t, (bits & sign) != 0 ? UINT32_MAX : sign)
+DEFINE_KEY(double, uint64_t, (bits & sign) != 0 ? UINT64_MAX : sign)
+DEFINE_KEY(int8_t, uint8_t, sign)
+DEFINE_KEY(int16_t, uint16_t, sign)
+DEFINE_KEY(int32_t, uint32_t, sign)
+DEFINE_KEY(int64_t, uint64_t, sign)
+DEFINE_KEY(uint8_t, uint8_t, sign & 0)
+DEFINE_KEY(uint16_t, uint16_t, sign & 0)
+DEFINE_KEY(uint32_t, uint32_t, sign & 0)
+DEFINE_KEY(uint64_t, uint64_t, sign & 0)
+
+typedef struct keyed {
+    uint64_t key;
+    int32_t place;
+} keyed;
+
+/* Puts keys of `bytes` bytes in order, equal ones as they are, in `items` or in `other`: where. */
+static keyed *sort_keys(keyed *items, int64_t n, size_t bytes, keyed *other)
+{
+    for (size_t shift = 0; shift < 8 * bytes; shift += 8) {
+        int64_t at[256] = {0}, sum = 0;
+        for (int64_t i = 0; i < n; i++) {
+            at[items[i].key >> shift & 255]++;
+        }
+        if (at[items[0].key >> shift & 255] == n) {
+            continue;
+        }
+        for (int v = 0; v < 256; v++) {
+            const int64_t count = at[v];
+            at[v] = sum;
+            sum += count;
+        }
+        for (int64_t i = 0; i < n; i++) {
+            other[at[items[i].key >> shift & 255]++] = items[i];
+        }
+        keyed *sorted = other;
+        other = items;
+        items = sorted;
+    }
+    return items;
+}
+
 /* How many elements wait to be sorted at once. */
 static int64_t most_waiting(const choose_data *d)
 {
-    return SX_MIN(d->count, SX_MAX(d->k, FEW_WAITING));
+    return d->sorts ? d->count : SX_MIN(d->count, SX_MAX(d->k, FEW_WAITING));
 }
 
-/* Elements that are greater than the last of the k so far wait, and are sorted and merged in when
+/* Where many are wanted, all are sorted by keys, unless one is not a number. Else
+ * elements that are greater than the last of the k so far wait, and are sorted and merged in when
  * they are as many: few pass in most orders, and in none are there more than count log k steps. */
 static void run_top_k(const sx_cpu_step *step, const sx_cpu_call *call)
 {
     const choose_data *d = step->data;
     const int64_t most = most_waiting(d);
     int32_t *places = sx_cpu_out(step, call, 1);
+    keyed *keys = sx_cpu_at(call, step->scratch);
 #define TOP(type)                                                                               \
     {                                                                                           \
         const type *x = sx_cpu_in(step, call, 0);                                               \
@@ -194,6 +253,19 @@ static void run_top_k(const sx_cpu_step *step, const sx_cpu_call *call)
         item_##type *items = sx_cpu_at(call, step->scratch), *other = items + most;             \
         for (int64_t i = 0; i < d->outer; i++, x += d->count, y += d->k, places += d->k) {      \
             int64_t n = 0, waiting = 0;                                                         \
+            bool unordered = false;                                                             \
+            for (int64_t j = 0; j < d->count && d->sorts; j++) {                                \
+                keys[j] = (keyed){key_##type(x[j]), (int32_t)j};                                \
+                unordered = unordered || x[j] != x[j];                                          \
+            }                                                                                   \
+            if (d->sorts && !unordered) {                                                       \
+                const keyed *sorted = sort_keys(keys, d->count, sizeof(type), keys + most);     \
+                for (int64_t j = 0; j < d->k; j++) {                                            \
+                    places[j] = sorted[j].place;                                                \
+                    y[j] = x[places[j]];                                                        \
+                }                                                                               \
+                continue;                                                                       \
+            }                                                                                   \
             for (int64_t j = 0; j < d->count && d->k > 0; j++) {                                \
                 if (n < d->k || x[j] > y[n - 1]) {                                              \
                     items[waiting++] = (item_##type){x[j], (int32_t)j};                         \
@@ -220,10 +292,11 @@ static sx_status prepare_top_k(const sx_cpu_site *site, sx_cpu_step *step)
                        .outer = sx_dims_product(x, 0, x->rank - 1),
                        .count = x->dims[x->rank - 1],
                        .k = ((const sx_top_k_attrs *)site->nodes[0]->attrs)->k};
+    d->sorts = d->count >= LEAST_SORTED && d->k >= d->count / SORTED_PART;
     step->run = run_top_k;
     step->data = d;
     step->scratch_bytes =
-        sx_cpu_round_up(2 * most_waiting(d) * (int64_t)sizeof(item_int64_t)); /* the widest */
+        sx_cpu_round_up(2 * most_waiting(d) * (int64_t)sizeof(keyed)); /* the widest */
     return SX_OK;
 }
 

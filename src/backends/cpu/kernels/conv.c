@@ -5,6 +5,7 @@
  * is faster, of frozen filters 1x1 by dense.c and depthwise ones with swish by depthwise.c. */
 #include "backends/cpu/kernels/conv.h"
 #include "base/checked.h"
+#include "base/memory.h"
 
 /* ---- Fusion ---- */
 
@@ -18,19 +19,12 @@ static bool all_f32(const sx_cpu_match *m)
     return sx_cpu_is_f32(m, m->out[0]);
 }
 
-sx_status sx_cpu_conv_geometry(const sx_node *n, const sx_type *in, const sx_type *out,
-                               sx_conv_geometry *g)
+sx_status sx_cpu_conv_geometry(const sx_graph *graph, const sx_node *n, sx_conv_geometry *g)
 {
-    const sx_type *x = n->op->id == SX_OPID_conv2d_grad_input ? out : &in[0];
-    const sx_type *filter = n->op->id == SX_OPID_conv2d_grad_filter ? out : &in[1];
-    return sx_conv_geometry_of(n->attrs, x, filter, g);
-}
-
-static sx_status match_geometry(const sx_cpu_match *m, const sx_node *n, sx_conv_geometry *g)
-{
-    sx_type in[2] = {*sx_graph_type(m->graph, n->inputs[0]),
-                     *sx_graph_type(m->graph, n->inputs[1])};
-    return sx_cpu_conv_geometry(n, in, sx_graph_type(m->graph, n->first_output), g);
+    const sx_value x = n->op->id == SX_OPID_conv2d_grad_input ? n->first_output : n->inputs[0];
+    const sx_value filter =
+        n->op->id == SX_OPID_conv2d_grad_filter ? n->first_output : n->inputs[1];
+    return sx_conv_geometry_of(n->attrs, sx_graph_type(graph, x), sx_graph_type(graph, filter), g);
 }
 
 bool sx_cpu_conv_in_bf16(const sx_node *n)
@@ -76,7 +70,7 @@ static bool dnn_has(sx_cpu_match *m, const sx_node *n, sx_dnn_conv_kind kind, bo
                              .bf16 = sx_cpu_conv_in_bf16(n),
                              .asks = true};
     sx_dnn_conv *conv = NULL;
-    sx_status status = match_geometry(m, n, &spec.geometry);
+    sx_status status = sx_cpu_conv_geometry(m->graph, n, &spec.geometry);
     if (status == SX_OK) {
         status = sx_cpu_create_conv(&spec, &conv);
     }
@@ -234,7 +228,7 @@ typedef struct conv_data {
     sx_dnn_conv *conv;
     const sx_cpu_vec *vec;
     conversion src, dst;
-    bool packed; /* the filter, once: it lies in the step's kept memory */
+    bool packed; /* the filter: it lies in the step's kept memory */
 } conv_data;
 
 static void *converted(const conv_data *d, const conversion *c, void *image, char *scratch)
@@ -270,7 +264,7 @@ static void run_conv(const sx_cpu_step *step, const sx_cpu_call *call, void *src
 }
 
 /* in: x, filter */
-static void pack_filter(const sx_cpu_step *step, const sx_cpu_call *call)
+static void pack_frozen(const sx_cpu_step *step, const sx_cpu_call *call)
 {
     const conv_data *d = step->data;
     sx_status status =
@@ -380,10 +374,11 @@ static sx_status prepare_spec(const sx_cpu_site *site, sx_cpu_step *step, sx_dnn
     step->run = run;
     step->data = d;
     sx_cpu_use_slots(step);
-    d->packed = frozen && sx_dnn_conv_packed_bytes(d->conv) > 0;
+    const bool kept = frozen && sx_dnn_conv_packed_bytes(d->conv) > 0;
+    d->packed = kept || sx_cpu_is_packed_for(site, d->conv);
     step->scratch_bytes = sx_dnn_conv_scratch_bytes(d->conv, d->packed);
-    if (d->packed) {
-        step->prepare_once = pack_filter;
+    if (kept) {
+        step->prepare_once = pack_frozen;
         step->kept_bytes = sx_dnn_conv_packed_bytes(d->conv);
         step->read_once = 2;
     }
@@ -408,7 +403,7 @@ static sx_status prepare_dnn(const sx_cpu_site *site, sx_cpu_step *step, sx_dnn_
                              .add = kind == SX_DNN_FORWARD && site->n_in > 3,
                              .act = sx_cpu_act_of(site->nodes[0]),
                              .bf16 = sx_cpu_conv_in_bf16(n)};
-    SX_TRY(sx_cpu_conv_geometry(n, site->in, &site->out[0], &spec.geometry));
+    SX_TRY(sx_cpu_conv_geometry(site->graph, n, &spec.geometry));
     return prepare_spec(site, step, &spec, what, run);
 }
 
@@ -444,11 +439,123 @@ static sx_status prepare_grad_filter(const sx_cpu_site *site, sx_cpu_step *step)
     return prepare_dnn(site, step, SX_DNN_BACKWARD_FILTER, "conv2d_grad_filter", run_grad_filter);
 }
 
+/* ---- Filters that shards share ---- */
+
+typedef struct packer_data {
+    sx_dnn_packer *packer;
+    int workers;
+} packer_data;
+
+/* in: the filter; out: what shards read in its place */
+static void run_packer(const sx_cpu_step *step, const sx_cpu_call *call)
+{
+    const packer_data *d = step->data;
+    sx_dnn_slot *const *slots = call->states[step->index];
+    sx_dnn_packer_run(d->packer, slots[call->part], sx_cpu_in(step, call, 0),
+                      sx_cpu_out(step, call, 0), call->begin / SX_CPU_SPLIT,
+                      call->end / SX_CPU_SPLIT);
+}
+
+/* NULL ends the slots. */
+static void destroy_slots(void *slots)
+{
+    sx_dnn_slot **all = slots;
+    for (int i = 0; all[i] != NULL; i++) {
+        sx_dnn_slot_destroy(all[i]);
+    }
+    sx_free(all);
+}
+
+/* One for each worker. */
+static sx_status make_slots(const sx_cpu_step *step, void **out)
+{
+    const packer_data *d = step->data;
+    sx_dnn_slot **slots = sx_alloc((size_t)d->workers + 1, sizeof(*slots));
+    sx_status status = slots == NULL ? sx_no_memory("for a run") : SX_OK;
+    for (int i = 0; i < d->workers && status == SX_OK; i++) {
+        status = sx_dnn_packer_slot(d->packer, &slots[i]);
+    }
+    if (status != SX_OK && slots != NULL) {
+        destroy_slots(slots);
+    }
+    *out = status == SX_OK ? slots : NULL;
+    return status;
+}
+
+static void destroy_packer(void *packer)
+{
+    sx_dnn_packer_destroy(packer);
+}
+
+static sx_status prepare_packer(const sx_cpu_site *site, const sx_dnn_conv *conv, int64_t bytes,
+                                sx_cpu_step *step)
+{
+    enum { GRAIN_BYTES = 32 << 10 };
+    packer_data *d = sx_cpu_new(site, packer_data);
+    if (d == NULL) {
+        return sx_cpu_no_memory();
+    }
+    SX_TRY(sx_dnn_packer_create(conv, &d->packer));
+    SX_TRY(sx_cpu_own(site, d->packer, destroy_packer));
+    const int64_t pieces = sx_dnn_packer_pieces(d->packer);
+    d->workers = site->plan->workers;
+    step->data = d;
+    step->run = run_packer;
+    step->make_state = make_slots;
+    step->destroy_state = destroy_slots;
+    step->onednn = true;
+    step->range = pieces * SX_CPU_SPLIT;
+    step->grain = SX_MAX(GRAIN_BYTES * pieces / bytes, 1) * SX_CPU_SPLIT;
+    step->bytes = 2 * (double)bytes;
+    step->kernel = "filter onednn";
+    return SX_OK;
+}
+
+sx_status sx_cpu_pack_for(const sx_cpu_site *site, sx_dnn_conv *conv, sx_cpu_packed *out,
+                          sx_cpu_step *step)
+{
+    *out = (sx_cpu_packed){.bytes = sx_dnn_conv_packed_bytes(conv)};
+    out->layout = out->bytes > 0 ? sx_dnn_conv_layout(conv) : 0;
+    sx_status status = step != NULL ? prepare_packer(site, conv, out->bytes, step) : SX_OK;
+    sx_dnn_conv_destroy(conv);
+    return status;
+}
+
+bool sx_cpu_is_packed_for(const sx_cpu_site *site, const sx_dnn_conv *conv)
+{
+    return site->packed.bytes > 0 && site->packed.bytes == sx_dnn_conv_packed_bytes(conv) &&
+           site->packed.layout == sx_dnn_conv_layout(conv);
+}
+
+/* Of forward convolutions and the image's gradient. */
+static sx_status pack_filter(const sx_cpu_site *site, sx_cpu_packed *out, sx_cpu_step *step)
+{
+    const sx_node *n = conv_node(site);
+    const int tile = sx_cpu_winograd_tile(site, n);
+    if (tile > 0) {
+        return sx_cpu_pack_winograd(site, n, tile, out, step);
+    }
+    const bool forward = n->op->id == SX_OPID_conv2d;
+    sx_dnn_conv_spec spec = {.kind = forward ? SX_DNN_FORWARD : SX_DNN_BACKWARD_DATA,
+                             .bias = site->nodes[0] != n,
+                             .act = sx_cpu_act_of(site->nodes[0]),
+                             .bf16 = sx_cpu_conv_in_bf16(n),
+                             .team = 1,
+                             .asks = true};
+    sx_dnn_conv *conv;
+    SX_TRY(sx_cpu_conv_geometry(site->graph, n, &spec.geometry));
+    SX_TRY(sx_cpu_create_conv(&spec, &conv));
+    return sx_cpu_pack_for(site, conv, out, step);
+}
+
+/* ---- Rows ---- */
+
 #define CONV_ROW(row_name, op_name, what)                                      \
     const sx_cpu_kernel sx_cpu_kernel_##row_name = {.name = #row_name,         \
                                                     .op = SX_OPID_##op_name,   \
                                                     .match = match_##row_name, \
                                                     .prepare = prepare_##what, \
+                                                    .pack = pack_filter,       \
                                                     .narrow_in = 3}
 #define FUSED_ROW(op_name)                                                              \
     const sx_cpu_kernel sx_cpu_kernel_conv_fused_##op_name = {.name = "conv_" #op_name, \
@@ -466,6 +573,7 @@ const sx_cpu_kernel sx_cpu_kernel_conv_grad_input = {.name = "conv_grad_input",
                                                      .op = SX_OPID_conv2d_grad_input,
                                                      .match = match_grad_input,
                                                      .prepare = prepare_grad_input,
+                                                     .pack = pack_filter,
                                                      .narrow_in = 3,
                                                      .parts = true};
 const sx_cpu_kernel sx_cpu_kernel_conv_grad_filter = {.name = "conv_grad_filter",
@@ -578,7 +686,7 @@ typedef struct product {
 static bool match_1x1(sx_cpu_match *m)
 {
     sx_conv_geometry g;
-    sx_status status = match_geometry(m, &m->graph->nodes[m->root], &g);
+    sx_status status = sx_cpu_conv_geometry(m->graph, &m->graph->nodes[m->root], &g);
     bool ok = status == SX_OK && all_f32(m) && sx_cpu_conv_is_product(&g) &&
               !sx_cpu_conv_in_bf16(&m->graph->nodes[m->root]);
     sx_status_free(status);
@@ -592,7 +700,7 @@ static sx_status prepare_1x1(const sx_cpu_site *site, sx_cpu_step *step, sx_cpu_
     if (p == NULL) {
         return sx_cpu_no_memory();
     }
-    SX_TRY(sx_cpu_conv_geometry(site->nodes[0], site->in, &site->out[0], &g));
+    SX_TRY(sx_cpu_conv_geometry(site->graph, site->nodes[0], &g));
     sx_dnn_gemm_prepare();
     const bool of_filter = site->nodes[0]->op->id == SX_OPID_conv2d_grad_filter;
     *p = (product){.vec = site->vec,

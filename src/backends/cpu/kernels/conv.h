@@ -6,8 +6,8 @@
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/onednn2.h"
 
-/* Of any of the three operators: in[] are its operands' types, `out` its result's. */
-SX_MUST_USE sx_status sx_cpu_conv_geometry(const sx_node *n, const sx_type *in, const sx_type *out,
+/* Of any of the three operators, with the types that its values have in `graph`. */
+SX_MUST_USE sx_status sx_cpu_conv_geometry(const sx_graph *graph, const sx_node *n,
                                            sx_conv_geometry *g);
 /* Whether to compute in bfloat16 products: if the operands allow it and the processor supports
  * them. At least twice the rate of float32 (README), including the cost of narrowing the images. */
@@ -34,6 +34,11 @@ int64_t sx_cpu_block_rows(int64_t rows, int64_t most, int64_t panels, int worker
 void sx_cpu_use_slots(sx_cpu_step *step);
 /* sx_cpu_own() of a primitive. */
 SX_MUST_USE sx_status sx_cpu_own_conv(const sx_cpu_site *site, sx_dnn_conv *conv);
+/* sx_cpu_kernel.pack of a filter that oneDNN's primitive packs. Takes the primitive. */
+SX_MUST_USE sx_status sx_cpu_pack_for(const sx_cpu_site *site, sx_dnn_conv *conv,
+                                      sx_cpu_packed *out, sx_cpu_step *step);
+/* Whether the step's filter lies there as the primitive packs it. */
+bool sx_cpu_is_packed_for(const sx_cpu_site *site, const sx_dnn_conv *conv);
 
 /* Whether a convolution of conv.c, or a gradient of one, is best computed by Winograd's algorithm,
  * in tiles of how many results along an axis; 0: it is not. */
@@ -42,7 +47,10 @@ int sx_cpu_winograd_tile(const sx_cpu_site *site, const sx_node *n);
  */
 SX_MUST_USE sx_status sx_cpu_prepare_winograd(const sx_cpu_site *site, const sx_node *n, int tile,
                                               sx_cpu_step *step);
-/* The same of a filter's gradient. in: x, dy; out: it and, if there is one, the bias'. */
+/* sx_cpu_kernel.pack of their filters. */
+SX_MUST_USE sx_status sx_cpu_pack_winograd(const sx_cpu_site *site, const sx_node *n, int tile,
+                                           sx_cpu_packed *out, sx_cpu_step *step);
+/* The same step of a filter's gradient. in: x, dy; out: it and, if there is one, the bias'. */
 SX_MUST_USE sx_status sx_cpu_prepare_winograd_filter(const sx_cpu_site *site, const sx_node *n,
                                                      int tile, sx_cpu_step *step);
 

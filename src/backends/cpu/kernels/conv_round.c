@@ -73,8 +73,6 @@ static bool all_f32(const sx_cpu_match *m)
 static bool dnn_has(sx_cpu_match *m, const pattern *p, sx_dnn_conv_kind kind)
 {
     const sx_node *n = p->conv;
-    const sx_type in[2] = {*sx_graph_type(m->graph, n->inputs[0]),
-                           *sx_graph_type(m->graph, n->inputs[1])};
     sx_dnn_conv_spec spec = {.kind = kind,
                              .bias = p->bias != NULL,
                              .add = p->add != NULL,
@@ -83,8 +81,7 @@ static bool dnn_has(sx_cpu_match *m, const pattern *p, sx_dnn_conv_kind kind)
                              .bf16_result = true,
                              .asks = true};
     sx_dnn_conv *conv = NULL;
-    sx_status status =
-        sx_cpu_conv_geometry(n, in, sx_graph_type(m->graph, n->first_output), &spec.geometry);
+    sx_status status = sx_cpu_conv_geometry(m->graph, n, &spec.geometry);
     if (status == SX_OK) {
         status = sx_cpu_create_conv(&spec, &conv);
     }
@@ -143,7 +140,7 @@ typedef struct round_data {
     bool src_narrow, filter_narrow, added_narrow, dst_narrow; /* they lie there so */
     int added_in, bias_in;                                    /* operands; 0: none */
     bool is_gradient;
-    bool kept, packs;                     /* the filter: packed once, or in every call */
+    bool kept, packs; /* the filter: it lies packed in the kept memory, it is packed at all */
     int64_t pieces, src_elems, dst_elems; /* of a piece: what is read, what is written */
     int64_t last_rows, rows, from, to;    /* of a product: rows of a piece, columns */
     int64_t packed_at, src_at, dst_at;
@@ -280,7 +277,7 @@ static void divide_images(round_data *d, sx_conv_geometry *g, bool whole)
     d->dst_elems = images * (d->is_gradient ? src : dst);
 }
 
-static sx_status create(const sx_cpu_site *site, sx_dnn_conv_spec *spec, round_data *d)
+static sx_status create(sx_dnn_conv_spec *spec, round_data *d)
 {
     const sx_conv_geometry whole = spec->geometry;
     if (spec->bf16) {
@@ -296,10 +293,10 @@ static sx_status create(const sx_cpu_site *site, sx_dnn_conv_spec *spec, round_d
         divide_images(d, &spec->geometry, false);
         SX_TRY(sx_cpu_create_conv(spec, &d->conv));
     }
-    return sx_cpu_own_conv(site, d->conv);
+    return SX_OK;
 }
 
-static void pack_filter(const sx_cpu_step *step, const sx_cpu_call *call)
+static void pack_frozen(const sx_cpu_step *step, const sx_cpu_call *call)
 {
     const round_data *d = step->data;
     sx_status status =
@@ -328,14 +325,15 @@ static void find_operands(const sx_cpu_site *site, round_data *d, sx_dnn_conv_sp
     d->dst_narrow = site->narrow_out;
 }
 
-static void lay_out(round_data *d, sx_cpu_step *step)
+static void lay_out(const sx_cpu_site *site, round_data *d, bool frozen, sx_cpu_step *step)
 {
     const int64_t bytes = d->bf16 ? 2 : (int64_t)sizeof(float);
     const int64_t packed = d->conv != NULL    ? sx_dnn_conv_packed_bytes(d->conv)
                            : d->filter_narrow ? d->from * d->to * (int64_t)sizeof(float)
                                               : 0;
     d->packs = d->conv != NULL && packed > 0;
-    d->kept = d->kept && d->packs;
+    frozen = frozen && d->packs;
+    d->kept = frozen || (d->packs && sx_cpu_is_packed_for(site, d->conv));
     step->scratch_bytes =
         d->conv != NULL ? sx_cpu_round_up(sx_dnn_conv_scratch_bytes(d->conv, d->packs)) : 0;
     d->packed_at = step->scratch_bytes;
@@ -344,35 +342,47 @@ static void lay_out(round_data *d, sx_cpu_step *step)
     step->scratch_bytes += d->src_narrow == d->bf16 ? 0 : sx_cpu_round_up(d->src_elems * bytes);
     d->dst_at = step->scratch_bytes;
     step->scratch_bytes += d->dst_narrow == d->bf16 ? 0 : sx_cpu_round_up(d->dst_elems * bytes);
-    if (d->kept) {
-        step->prepare_once = pack_filter;
+    if (frozen) {
+        step->prepare_once = pack_frozen;
         step->kept_bytes = packed;
         step->read_once = 2;
     }
 }
 
-static sx_status prepare_round(const sx_cpu_site *site, sx_cpu_step *step)
+static bool is_product(const sx_dnn_conv_spec *spec)
+{
+    return spec->kind == SX_DNN_BACKWARD_DATA && !spec->bf16 &&
+           sx_cpu_conv_is_product(&spec->geometry);
+}
+
+static sx_status describe(const sx_cpu_site *site, round_data *d, sx_dnn_conv_spec *spec)
 {
     const sx_node *n = NULL;
-    sx_dnn_conv_spec spec = {.bf16_result = true,
-                             .team = site->plan->team ? site->plan->workers : 1};
+    *spec =
+        (sx_dnn_conv_spec){.bf16_result = true, .team = site->plan->team ? site->plan->workers : 1};
+    d->vec = site->vec;
+    find_operands(site, d, spec, &n);
+    d->is_gradient = n->op->id == SX_OPID_conv2d_grad_input;
+    spec->kind = d->is_gradient ? SX_DNN_BACKWARD_DATA : SX_DNN_FORWARD;
+    spec->bf16 = sx_cpu_conv_in_bf16(n);
+    return sx_cpu_conv_geometry(site->graph, n, &spec->geometry);
+}
+
+static sx_status prepare_round(const sx_cpu_site *site, sx_cpu_step *step)
+{
+    sx_dnn_conv_spec spec;
     round_data *d = sx_cpu_new(site, round_data);
     if (d == NULL) {
         return sx_cpu_no_memory();
     }
-    d->vec = site->vec;
-    find_operands(site, d, &spec, &n);
-    d->is_gradient = n->op->id == SX_OPID_conv2d_grad_input;
-    spec.kind = d->is_gradient ? SX_DNN_BACKWARD_DATA : SX_DNN_FORWARD;
-    spec.bf16 = sx_cpu_conv_in_bf16(n);
-    d->kept = !d->is_gradient && (site->frozen_in & 2) != 0;
-    spec.packs_alone = d->kept;
-    SX_TRY(sx_cpu_conv_geometry(n, site->in, &site->out[0], &spec.geometry));
-    const sx_conv_geometry *g = &spec.geometry;
-    if (d->is_gradient && !spec.bf16 && sx_cpu_conv_is_product(g)) {
-        divide_rows(d, g);
+    SX_TRY(describe(site, d, &spec));
+    const bool frozen = !d->is_gradient && (site->frozen_in & 2) != 0;
+    spec.packs_alone = frozen;
+    if (is_product(&spec)) {
+        divide_rows(d, &spec.geometry);
     } else {
-        SX_TRY(create(site, &spec, d));
+        SX_TRY(create(&spec, d));
+        SX_TRY(sx_cpu_own_conv(site, d->conv));
         sx_cpu_use_slots(step);
     }
     d->bf16 = d->conv != NULL && spec.bf16;
@@ -381,7 +391,7 @@ static sx_status prepare_round(const sx_cpu_site *site, sx_cpu_step *step)
     step->onednn = true;
     step->run = run_round;
     step->data = d;
-    lay_out(d, step);
+    lay_out(site, d, frozen, step);
     step->kernel = d->conv == NULL
                        ? "conv2d_grad_input as matmul"
                        : sx_arena_printf(&site->plan->arena, "%s onednn %s",
@@ -390,12 +400,27 @@ static sx_status prepare_round(const sx_cpu_site *site, sx_cpu_step *step)
     return step->kernel != NULL ? SX_OK : sx_cpu_no_memory();
 }
 
+static sx_status pack_filter(const sx_cpu_site *site, sx_cpu_packed *out, sx_cpu_step *step)
+{
+    round_data d = {0};
+    sx_dnn_conv_spec spec;
+    SX_TRY(describe(site, &d, &spec));
+    *out = (sx_cpu_packed){0};
+    if (is_product(&spec)) {
+        return SX_OK;
+    }
+    spec.asks = true;
+    SX_TRY(create(&spec, &d));
+    return sx_cpu_pack_for(site, d.conv, out, step);
+}
+
 /* Before elementwise groups, which would take the rounding. */
 #define ROW(what)                                                                       \
     const sx_cpu_kernel sx_cpu_kernel_conv_round_##what = {.name = "conv_round_" #what, \
                                                            .op = SX_OPID_round_bf16,    \
                                                            .match = match_##what,       \
                                                            .prepare = prepare_round,    \
+                                                           .pack = pack_filter,         \
                                                            .narrow_in = 3,              \
                                                            .narrow_in_place = true,     \
                                                            .narrow_out = true,          \

@@ -1,9 +1,9 @@
 /* matmul: oneDNN's sgemm, many rows by a frozen matrix by dense.c; tiny products use a simple loop,
  * which costs less than the call. Of a stack of matrices each is one product; a stack by one matrix
- * b is one tall matrix. A product that
- * is added to a loop's state, as the gradients of weights are, is added to it in place. Products of
- * up to four rows read b once (vec/product.inc), their columns divided among workers. Float64 and
- * integers have plain loops, whose rows are divided among workers. */
+ * b is one tall matrix. A product that is added to a loop's state, as the gradients of weights are,
+ * is added to it in place. Products of up to four rows read b once (vec/product.inc), their columns
+ * divided among workers. Products of doubles are our own (vec/product_f64.inc), rows or columns
+ * divided among workers; those of integers are plain loops, whose rows are. */
 #include "backends/cpu/kernels/dense.h"
 #include "graph/ops/common.h"
 
@@ -251,6 +251,64 @@ static bool match_matmul_any(sx_cpu_match *m)
     return c->dtype != SX_F16 && c->dtype != SX_BF16 && sx_type_elems(c) > 0;
 }
 
+/* Rows [first, last) of product p, columns [begin, end). */
+static void multiply_f64(const sx_cpu_step *step, const sx_cpu_call *call, int64_t p, int64_t first,
+                         int64_t last, int64_t begin, int64_t end)
+{
+    const matmul_data *d = step->data;
+    const double *a = sx_cpu_in(step, call, 0), *b = sx_cpu_in(step, call, 1);
+    double *c = sx_cpu_out(step, call, 0);
+    if (d->k == 0) {
+        memset(c + (p * d->m + first) * d->n, 0,
+               (size_t)((last - first) * d->n) * sizeof(double)); /* one part: its rows are whole */
+        return;
+    }
+    d->vec->product_f64(&(sx_vec_product_f64){.a = d->a != NULL ? a + d->a[p] : a,
+                                              .b = d->b != NULL ? b + d->b[p] : b,
+                                              .c = c + p * d->m * d->n,
+                                              .n = d->n,
+                                              .k = d->k,
+                                              .row_a = d->ta ? 1 : d->k,
+                                              .inner_a = d->ta ? d->m : 1,
+                                              .transpose_b = d->tb,
+                                              .first = first,
+                                              .last = last,
+                                              .begin = begin,
+                                              .end = end});
+}
+
+/* Rows [begin, end) of all products. */
+static void run_rows_f64(const sx_cpu_step *step, const sx_cpu_call *call)
+{
+    const matmul_data *d = step->data;
+    for (int64_t r = call->begin; r < call->end;) {
+        const int64_t p = r / d->m, first = r % d->m;
+        const int64_t last = SX_MIN(d->m, first + call->end - r);
+        multiply_f64(step, call, p, first, last, 0, d->n);
+        r += last - first;
+    }
+}
+
+/* Columns [begin, end) of each product. */
+static void run_columns_f64(const sx_cpu_step *step, const sx_cpu_call *call)
+{
+    const matmul_data *d = step->data;
+    for (int64_t p = 0; p < d->products; p++) {
+        multiply_f64(step, call, p, 0, d->m, call->begin, call->end);
+    }
+}
+
+static void prepare_f64(const matmul_data *d, sx_cpu_step *step)
+{
+    const int64_t rows = d->products * d->m;
+    const bool by_rows = rows > d->n || d->k == 0;
+    const double others = (double)(by_rows ? d->n : rows);
+    step->run = by_rows ? run_rows_f64 : run_columns_f64;
+    step->range = by_rows ? rows : d->n;
+    step->grain = (int64_t)(GRAIN_FLOPS / (2.0 * (double)SX_MAX(d->k, 1) * others)) + 1;
+    step->kernel = "matmul float64";
+}
+
 /* Rows [begin, end) of the products. Integers are unsigned: modulo 2^bits. */
 #define MULTIPLY(name, type, wide)                                                                 \
     static void name(const sx_cpu_step *step, const sx_cpu_call *call)                             \
@@ -279,7 +337,6 @@ static bool match_matmul_any(sx_cpu_match *m)
             }                                                                                      \
         }                                                                                          \
     }
-MULTIPLY(multiply_f64, double, double)
 MULTIPLY(multiply_8, uint8_t, uint32_t)
 MULTIPLY(multiply_16, uint16_t, uint32_t)
 MULTIPLY(multiply_32, uint32_t, uint32_t)
@@ -291,11 +348,15 @@ static sx_status prepare_matmul_any(const sx_cpu_site *site, sx_cpu_step *step)
     const size_t bytes = sx_dtype_bytes(dtype);
     SX_TRY(prepare_matmul(site, step));
     const matmul_data *d = step->data;
-    step->run = dtype == SX_F64 ? multiply_f64
-                : bytes == 1    ? multiply_8
-                : bytes == 2    ? multiply_16
-                : bytes == 4    ? multiply_32
-                                : multiply_64;
+    step->onednn = false;
+    if (dtype == SX_F64) {
+        prepare_f64(d, step);
+        return SX_OK;
+    }
+    step->run = bytes == 1   ? multiply_8
+                : bytes == 2 ? multiply_16
+                : bytes == 4 ? multiply_32
+                             : multiply_64;
     step->range = d->products * d->m;
     step->kernel = "matmul loops";
     return SX_OK;

@@ -21,6 +21,7 @@ static bool match_slices(sx_cpu_match *m)
     const sx_node *n = &m->graph->nodes[m->root];
     const sx_dtype dtype = sx_graph_type(m->graph, m->in[0])->dtype;
     const sx_tensor_scatter_attrs *attrs = n->attrs;
+    m->in_place = n->op->id == SX_OPID_tensor_scatter ? 1 : 0;
     return n->op->id == SX_OPID_gather_nd || attrs->how == SX_SCATTER_UPDATE
                ? sx_dtype_bytes(dtype) > 0
                : dtype == SX_F32 || dtype == SX_F64 || dtype == SX_I32 || dtype == SX_I64;
@@ -107,7 +108,9 @@ static void run_scatter(const sx_cpu_step *step, const sx_cpu_call *call)
     const void *indices = sx_cpu_in(step, call, 1);
     const char *u = sx_cpu_in(step, call, 2);
     char *y = sx_cpu_out(step, call, 0);
-    memmove(y, sx_cpu_in(step, call, 0), d->bytes);
+    if (y != sx_cpu_in(step, call, 0)) {
+        memcpy(y, sx_cpu_in(step, call, 0), d->bytes);
+    }
     for (int64_t i = 0; i < d->count; i++) {
         const int64_t row = slice_of(step, call, indices, i);
         if (row == -2) {

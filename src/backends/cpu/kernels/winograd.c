@@ -5,7 +5,8 @@
  *
  * of which only the sum of products, *, is much work: 4/9 of the direct one's for m = 2, 1/4 for
  * m = 4. d is a tile of the image, (m + 2)^2 pixels of which neighbours share two rows; G g G^T is
- * made of the filter, once if it is frozen, else in each execution, and A, B, G hold small
+ * made of the filter, once if it is frozen, else in each execution (for all shards: filters.c), and
+ * A, B, G hold small
  * constants. The gradient of the image is a convolution, too: of dy by the filter turned by half a
  * turn, whose channels and filters are swapped. vec/winograd_filter.inc has the filter's. Source:
  * Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", 2015.
@@ -90,7 +91,7 @@ static void swap(int64_t *a, int64_t *b)
 /* Of the convolution that is computed: that of the node, or of dy by the turned filter. */
 static sx_status geometry_of(const sx_cpu_site *site, const sx_node *n, sx_conv_geometry *g)
 {
-    SX_TRY(sx_cpu_conv_geometry(n, site->in, &site->out[0], g));
+    SX_TRY(sx_cpu_conv_geometry(site->graph, n, g));
     if (is_image_gradient(n)) {
         swap(&g->c, &g->o);
         swap(&g->h.in, &g->h.out);
@@ -128,19 +129,57 @@ int sx_cpu_winograd_tile(const sx_cpu_site *site, const sx_node *n)
 
 /* ---- Running ---- */
 
-/* scratch: that of each part; if the filter is not frozen, its packed form, and before it, if it is
- * turned, the turned one */
+/* scratch: that of each part; if the step packs its filter, the packed form, and before it, if it
+ * is turned, the turned one */
 typedef struct winograd_data {
     sx_vec_winograd shape;
     const sx_cpu_vec *vec;
+    bool turns;             /* the filter */
     int64_t scratch;        /* floats of a part */
     int64_t turned, packed; /* floats in scratch before them */
 } winograd_data;
 
-static void pack_filter(const sx_cpu_step *step, const sx_cpu_call *call)
+/* filter[3][3][o][c] -> turned[3][3][c][o], in which each place is where it is seen from the other
+ * end: channels [begin, end). */
+static void turn(const sx_vec_winograd *w, const float *filter, float *turned, int64_t begin,
+                 int64_t end)
+{
+    enum { SIDE = 16 }; /* of a square whose rows and columns stay in cache */
+    for (int place = 0; place < 9; place++) {
+        const float *from = filter + (8 - place) * w->c * w->o;
+        float *to = turned + place * w->c * w->o;
+        for (int64_t c = begin; c < end; c += SIDE) {
+            for (int64_t o = 0; o < w->o; o++) {
+                for (int64_t k = c; k < SX_MIN(c + SIDE, end); k++) {
+                    to[k * w->o + o] = from[o * w->c + k];
+                }
+            }
+        }
+    }
+}
+
+/* Channels [begin, end). */
+static void pack(const winograd_data *d, const float *filter, float *turned, float *packed,
+                 int64_t begin, int64_t end)
+{
+    if (d->turns) {
+        turn(&d->shape, filter, turned, begin, end);
+        filter = turned;
+    }
+    d->vec->winograd_pack(&d->shape, filter, packed, begin, end);
+}
+
+static void pack_frozen(const sx_cpu_step *step, const sx_cpu_call *call)
 {
     const winograd_data *d = step->data;
-    d->vec->winograd_pack(&d->shape, sx_cpu_in(step, call, 1), sx_cpu_at(call, step->kept));
+    pack(d, sx_cpu_in(step, call, 1), NULL, sx_cpu_at(call, step->kept), 0, d->shape.c);
+}
+
+/* in: the filter; out: what shards read in its place */
+static void run_pack(const sx_cpu_step *step, const sx_cpu_call *call)
+{
+    pack(step->data, sx_cpu_in(step, call, 0), sx_cpu_at(call, step->scratch),
+         sx_cpu_out(step, call, 0), call->begin / SX_CPU_SPLIT, call->end / SX_CPU_SPLIT);
 }
 
 static void run_winograd(const sx_cpu_step *step, const sx_cpu_call *call)
@@ -154,35 +193,12 @@ static void run_winograd(const sx_cpu_step *step, const sx_cpu_call *call)
                      call->end / SX_CPU_SPLIT);
 }
 
-/* filter[3][3][o][c] -> turned[3][3][c][o], in which each place is where it is seen from the other
- * end. */
-static void turn(const sx_vec_winograd *w, const float *filter, float *turned)
-{
-    enum { SIDE = 16 }; /* of a square whose rows and columns stay in cache */
-    for (int place = 0; place < 9; place++) {
-        const float *from = filter + (8 - place) * w->c * w->o;
-        float *to = turned + place * w->c * w->o;
-        for (int64_t c = 0; c < w->c; c += SIDE) {
-            for (int64_t o = 0; o < w->o; o++) {
-                for (int64_t k = c; k < SX_MIN(c + SIDE, w->c); k++) {
-                    to[k * w->o + o] = from[o * w->c + k];
-                }
-            }
-        }
-    }
-}
-
 /* in: x, filter, and a bias if there is one; or dy, filter */
 static void run_packing(const sx_cpu_step *step, const sx_cpu_call *call)
 {
     const winograd_data *d = step->data;
     float *scratch = sx_cpu_at(call, step->scratch), *packed = scratch + d->packed;
-    const float *filter = sx_cpu_in(step, call, 1);
-    if (d->turned < d->packed) {
-        turn(&d->shape, filter, scratch + d->turned);
-        filter = scratch + d->turned;
-    }
-    d->vec->winograd_pack(&d->shape, filter, packed);
+    pack(d, sx_cpu_in(step, call, 1), scratch + d->turned, packed, 0, d->shape.c);
     d->vec->winograd(&d->shape, sx_cpu_in(step, call, 0), packed,
                      step->n_in > 2 ? sx_cpu_in(step, call, 2) : NULL, NULL,
                      sx_cpu_out(step, call, 0), scratch, 0, step->range / SX_CPU_SPLIT);
@@ -241,26 +257,57 @@ sx_status sx_cpu_prepare_winograd(const sx_cpu_site *site, const sx_node *n, int
     d->shape.block = block;
     d->scratch = sx_cpu_round_up(d->vec->winograd_scratch(&d->shape) * float_bytes) / float_bytes;
     const int64_t packed_bytes = d->vec->winograd_packed(&d->shape) * float_bytes;
+    const bool frozen = is_frozen(site, n);
+    const bool shared = site->packed.bytes > 0 && site->packed.layout == (uint64_t)tile;
     step->data = d;
     step->range = blocks * panels * SX_CPU_SPLIT;
     step->grain = workers > 1 ? 1 : step->range + 1;
     step->scratch_bytes = workers * d->scratch * float_bytes;
-    step->bytes += (double)packed_bytes;
-    if (is_frozen(site, n)) {
+    if (frozen || shared) {
         step->run = run_winograd;
-        step->prepare_once = pack_filter;
-        step->kept_bytes = packed_bytes;
-        step->read_once = 2;
-        step->bytes -= (double)sx_type_bytes(&site->in[1]);
     } else {
+        d->turns = is_image_gradient(n);
         d->turned = d->packed = step->scratch_bytes / float_bytes;
-        if (is_image_gradient(n)) {
-            d->packed += sx_cpu_round_up(9 * g.c * g.o * float_bytes) / float_bytes;
-        }
+        d->packed += d->turns ? sx_cpu_round_up(9 * g.c * g.o * float_bytes) / float_bytes : 0;
         step->run = run_packing;
         step->scratch_bytes = d->packed * float_bytes + packed_bytes;
     }
+    if (frozen) {
+        step->prepare_once = pack_frozen;
+        step->kept_bytes = packed_bytes;
+        step->read_once = 2;
+        step->bytes -= (double)sx_type_bytes(&site->in[1]);
+    }
+    step->bytes += shared ? 0 : (double)packed_bytes;
     return name_step(site, n, &d->shape, step);
+}
+
+sx_status sx_cpu_pack_winograd(const sx_cpu_site *site, const sx_node *n, int tile,
+                               sx_cpu_packed *out, sx_cpu_step *step)
+{
+    enum { GRAIN = 1 << 14 }; /* elements of the filter: some 30 us */
+    const int64_t float_bytes = (int64_t)sizeof(float);
+    sx_conv_geometry g;
+    sx_vec_winograd shape;
+    SX_TRY(geometry_of(site, n, &g));
+    describe(&g, tile, &shape);
+    *out = (sx_cpu_packed){site->vec->winograd_packed(&shape) * float_bytes, (uint64_t)tile};
+    if (step == NULL) {
+        return SX_OK;
+    }
+    winograd_data *d = sx_cpu_new(site, winograd_data);
+    if (d == NULL) {
+        return sx_cpu_no_memory();
+    }
+    *d = (winograd_data){.shape = shape, .vec = site->vec, .turns = is_image_gradient(n)};
+    step->data = d;
+    step->run = run_pack;
+    step->range = g.c * SX_CPU_SPLIT;
+    step->grain = SX_MAX(GRAIN / (9 * g.o), 1) * SX_CPU_SPLIT;
+    step->scratch_bytes = d->turns ? 9 * g.c * g.o * float_bytes : 0;
+    step->bytes = (double)(9 * g.c * g.o * float_bytes + out->bytes);
+    step->kernel = sx_arena_printf(&site->plan->arena, "filter for winograd %dx%d", tile, tile);
+    return step->kernel != NULL ? SX_OK : sx_cpu_no_memory();
 }
 
 /* ---- The gradient of the filter ---- */

@@ -133,6 +133,17 @@ typedef struct sx_vec_dense_args {
     float *scratch; /* dense_scratch(), of this call alone */
 } sx_vec_dense_args;
 
+/* c[m,n] = a[m,k] b[k,n] of doubles, k > 0: rows [first, last), columns [begin, end)
+ * (product_f64.inc). */
+typedef struct sx_vec_product_f64 {
+    const double *a, *b;
+    double *c;
+    int64_t n, k;
+    int64_t row_a, inner_a; /* from a row of a, and from a column, to the next */
+    bool transpose_b;       /* b is [n,k] */
+    int64_t first, last, begin, end;
+} sx_vec_product_f64;
+
 /* y = swish(conv(x) + bias), each channel by filters of its own (depthwise.inc). */
 typedef struct sx_vec_depthwise {
     sx_conv_window h, w;
@@ -190,6 +201,8 @@ typedef struct sx_cpu_vec {
     void (*product)(const float *a, int64_t m, int64_t k, const float *b, int64_t n, float *c,
                     int64_t begin, int64_t end);
 
+    void (*product_f64)(const sx_vec_product_f64 *p);
+
     /* Columns are divided into panels, and work into blocks of rows by panels, those of a block
      * following one another: [begin, end) of them. An element's bits depend on its row of x and its
      * column of b alone. */
@@ -229,7 +242,9 @@ typedef struct sx_cpu_vec {
     int winograd_width; /* filters of a panel; work is divided into blocks of tiles, by panels */
     int64_t (*winograd_packed)(const sx_vec_winograd *w);  /* floats of packed filters */
     int64_t (*winograd_scratch)(const sx_vec_winograd *w); /* floats */
-    void (*winograd_pack)(const sx_vec_winograd *w, const float *filter, float *packed);
+    /* The filters' channels [begin, end). */
+    void (*winograd_pack)(const sx_vec_winograd *w, const float *filter, float *packed,
+                          int64_t begin, int64_t end);
     /* Blocks and panels [begin, end) of y = clip(conv(x, filter) + bias + added); panels of a block
      * follow one another. bias, added: NULL without; added may be y. */
     void (*winograd)(const sx_vec_winograd *w, const float *x, const float *packed,

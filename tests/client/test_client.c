@@ -1,0 +1,204 @@
+/* The client of model servers with our own server: tensors and JSON over both protocols. */
+#include "harness.h"
+
+#include <sextant/client.h>
+
+#include "serve/fake_model.h"
+#include "serve/server.h"
+
+struct scene {
+    char base[64], address[64];
+    struct fake_runtime runtime;
+    sx_server *server;
+    sx_client *client;
+};
+
+/* A model "m", which doubles, and a client of its server. */
+static void open_scene(struct scene *scene, sx_client_options options)
+{
+    memset(scene, 0, sizeof(*scene));
+    fake_base_path(scene->base);
+    fake_publish(scene->base, "2", 2, 0, 0, 0);
+    const sx_server_config config = {.host = "127.0.0.1",
+                                     .rest_api_port = SX_ANY_PORT,
+                                     .model_name = "m",
+                                     .model_base_path = scene->base,
+                                     .ops = &fake_ops,
+                                     .ops_user = &scene->runtime};
+    assert_ok(sx_server_create(&config, &scene->server));
+    assert_ok(sx_server_start(scene->server));
+    assert_true(sx_server_wait_ready(scene->server, 5000));
+    snprintf(scene->address, sizeof(scene->address), "http://127.0.0.1:%d",
+             sx_server_rest_port(scene->server));
+    options.struct_size = sizeof(options);
+    assert_ok(sx_client_open(scene->address, &options, &scene->client));
+}
+
+static void close_scene(struct scene *scene)
+{
+    sx_client_close(scene->client);
+    sx_server_destroy(scene->server);
+    fake_remove_version(scene->base, "2");
+    rmdir(scene->base);
+}
+
+static const sx_client_protocol protocols[] = {SX_CLIENT_REST, SX_CLIENT_GRPC};
+static const sx_client_model m = {.name = "m"};
+
+static void test_client_client__predicts_tensors(void **state)
+{
+    (void)state;
+    float x[] = {1, 2.5f, -3, 0, 1e-30f, 4}, a[] = {1, 2}, b[] = {10, 20};
+    sx_bytes words[] = {{"hi", 2}, {"\xff\x00", 2}};
+    for (size_t i = 0; i < 2; i++) {
+        struct scene scene;
+        sx_client_answer *answer = NULL;
+        int count = 0;
+        open_scene(&scene, (sx_client_options){.protocol = protocols[i]});
+        const sx_client_tensor named = {"x", {sx_type_of(SX_F32, 2, 3), x}},
+                               nameless = {NULL, named.tensor};
+        const sx_client_tensor *inputs[] = {&named, &nameless};
+        for (int k = 0; k < 2; k++) {
+            assert_ok(sx_client_predict(scene.client, &m, inputs[k], 1, &answer));
+            const sx_client_tensor *tensors = sx_client_answer_tensors(answer, &count);
+            assert_int_equal(count, 1);
+            assert_string_equal(tensors[0].name, "y");
+            assert_true(sx_type_equal(&tensors[0].tensor.type, &named.tensor.type));
+            for (int e = 0; e < 6; e++) {
+                assert_true(((const float *)tensors[0].tensor.data)[e] == 2 * x[e]);
+            }
+            assert_null(sx_client_answer_find(answer, "z"));
+            sx_client_answer_free(answer);
+        }
+        const sx_client_tensor pair[] = {{"b", {sx_type_of(SX_F32, 2), b}},
+                                         {"a", {sx_type_of(SX_F32, 2), a}}};
+        const sx_client_model sums = {.name = "m", .version = "2", .signature = "pair"};
+        assert_ok(sx_client_predict(scene.client, &sums, pair, 2, &answer));
+        const float *sum = sx_client_answer_find(answer, "sum")->data;
+        assert_true(sum[0] == 11 && sum[1] == 22);
+        sx_client_answer_free(answer);
+        const sx_client_tensor text = {"s", {sx_type_of(SX_STRING, 2), words}};
+        const sx_client_model echo = {.name = "m", .signature = "text"};
+        assert_ok(sx_client_predict(scene.client, &echo, &text, 1, &answer));
+        const sx_bytes *texts = sx_client_answer_find(answer, "echo_bytes")->data;
+        for (int k = 0; k < 2; k++) {
+            assert_int_equal(texts[k].size, words[k].size);
+            assert_memory_equal(texts[k].data, words[k].data, words[k].size);
+        }
+        sx_client_answer_free(answer);
+        close_scene(&scene);
+    }
+}
+
+static void test_client_client__refuses(void **state)
+{
+    (void)state;
+    float x[] = {1, 2};
+    const sx_client_tensor named = {"x", {sx_type_of(SX_F32, 2), x}},
+                           nameless[] = {{NULL, named.tensor}, {"b", named.tensor}},
+                           wrong = {"z", named.tensor};
+    for (size_t i = 0; i < 2; i++) {
+        struct scene scene;
+        sx_client_answer *answer = NULL;
+        open_scene(&scene, (sx_client_options){.protocol = protocols[i]});
+        const sx_client_model other = {.name = "other"}, no = {.name = "m", .signature = "no"};
+        const sx_client_model pair = {.name = "m", .signature = "pair"};
+        assert_error(sx_client_predict(scene.client, &other, &named, 1, &answer), SX_NOT_FOUND,
+                     "Servable not found for request: Latest(other)");
+        assert_error(sx_client_predict(scene.client, &no, &nameless[0], 1, &answer),
+                     SX_FAILED_PRECONDITION, "Serving signature key \"no\" not found");
+        assert_error(sx_client_predict(scene.client, &pair, &nameless[0], 1, &answer),
+                     SX_INVALID_ARGUMENT, "signature \"pair\" has 2 inputs");
+        assert_error(sx_client_predict(scene.client, &m, nameless, 2, &answer), SX_INVALID_ARGUMENT,
+                     "one of them without a name");
+        assert_error(sx_client_predict(scene.client, &m, &named, 0, &answer), SX_INVALID_ARGUMENT,
+                     "no inputs");
+        sx_status status = sx_client_predict(scene.client, &pair, &wrong, 1, &answer);
+        assert_int_equal(sx_status_code(status), SX_INVALID_ARGUMENT);
+        sx_status_free(status);
+        assert_error(
+            sx_client_ask(scene.client, SX_CLIENT_PREDICT, &m, (sx_bytes){"[1", 2}, &answer),
+            SX_INVALID_ARGUMENT, "");
+        assert_null(answer);
+        close_scene(&scene);
+    }
+    sx_client *client = NULL;
+    assert_error(sx_client_open("ftp://localhost", NULL, &client), SX_INVALID_ARGUMENT,
+                 "not a model server");
+    assert_error(sx_client_open("", NULL, &client), SX_INVALID_ARGUMENT, "not a model server");
+}
+
+static void test_client_client__asks_in_json(void **state)
+{
+    (void)state;
+    static const char request[] = " {\"instances\": [[1, 2, 3]]}";
+    sx_bytes first = {NULL, 0};
+    for (size_t i = 0; i < 2; i++) {
+        struct scene scene;
+        sx_client_answer *answers[3];
+        open_scene(&scene, (sx_client_options){.protocol = protocols[i]});
+        const sx_client_model named = {.name = "m", .signature = "serving_default"};
+        assert_ok(sx_client_ask(scene.client, SX_CLIENT_PREDICT, &named,
+                                (sx_bytes){request, sizeof(request) - 1}, &answers[0]));
+        assert_non_null(
+            strstr(sx_client_answer_json(answers[0]).data, "\"predictions\": [[2.0, 4.0, 6.0]"));
+        assert_ok(sx_client_ask(scene.client, SX_CLIENT_STATUS, &m, (sx_bytes){0}, &answers[1]));
+        assert_non_null(strstr(sx_client_answer_json(answers[1]).data, "\"state\": \"AVAILABLE\""));
+        assert_ok(sx_client_ask(scene.client, SX_CLIENT_METADATA, &m, (sx_bytes){0}, &answers[2]));
+        const sx_bytes metadata = sx_client_answer_json(answers[2]);
+        assert_non_null(strstr(metadata.data, "\"echo_bytes\": {"));
+        if (i == 0) {
+            first = (sx_bytes){strdup(metadata.data), metadata.size};
+        } else { /* gRPC says the same */
+            assert_string_equal((const char *)metadata.data, (const char *)first.data);
+        }
+        for (size_t k = 0; k < 3; k++) {
+            sx_client_answer_free(answers[k]);
+        }
+        close_scene(&scene);
+    }
+    free((void *)(uintptr_t)first.data);
+}
+
+/* A client whose server is gone says so, and goes on when there is one again. */
+static void test_client_client__ends_in_time(void **state)
+{
+    (void)state;
+    float x[] = {1, 2, 3};
+    const sx_client_tensor input = {"x", {sx_type_of(SX_F32, 1, 3), x}};
+    for (size_t i = 0; i < 2; i++) {
+        struct scene scene;
+        sx_client_answer *answer = NULL;
+        open_scene(&scene,
+                   (sx_client_options){.protocol = protocols[i], .timeout_ms = 200, .retries = -1});
+        fake_publish(scene.base, "9", 2, 0, 2000, 0);
+        const sx_client_model slow = {.name = "m", .version = "9"};
+        sx_status status;
+        while (sx_status_code(status = sx_client_predict(scene.client, &slow, &input, 1,
+                                                         &answer)) == SX_NOT_FOUND ||
+               sx_status_code(status) == SX_UNAVAILABLE) {
+            sx_status_free(status);
+            fake_sleep(20);
+        }
+        assert_int_equal(sx_status_code(status), SX_DEADLINE_EXCEEDED);
+        sx_status_free(status);
+        sx_client_close(scene.client);
+        assert_ok(sx_client_open("127.0.0.1:1",
+                                 &(sx_client_options){.struct_size = sizeof(sx_client_options),
+                                                      .protocol = protocols[i]},
+                                 &scene.client));
+        assert_error(sx_client_predict(scene.client, &m, &input, 1, &answer), SX_UNAVAILABLE, "");
+        sx_server_destroy(scene.server);
+        scene.server = NULL;
+        fake_remove_version(scene.base, "9");
+        close_scene(&scene);
+    }
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_client_client__predicts_tensors),
+    cmocka_unit_test(test_client_client__refuses),
+    cmocka_unit_test(test_client_client__asks_in_json),
+    cmocka_unit_test(test_client_client__ends_in_time),
+};
+SX_TEST_MAIN(tests)

@@ -6,7 +6,7 @@ is a chain of products: a batch of 16 takes about as long as 4 single rows.
 Goals of the reference: at least the throughput of the best timeout everywhere; at 2x overload with deadlines of 50 ms a
 goodput of 0.9 of capacity. Both sides share the machine with the generator: only ratios count.
 
-SECONDS=5, LOADS="0.3 0.6 0.9 1.2 2", LAYERS=24, WIDTH=512."""
+SECONDS=5, LOADS="0.3 0.6 0.9 1.2 2", LAYERS=128, WIDTH=512."""
 import json
 import os
 import signal
@@ -21,7 +21,7 @@ import tensorflow as tf
 
 SECONDS = float(os.environ.get("SECONDS", "5"))
 LOADS = [float(x) for x in os.environ.get("LOADS", "0.3 0.6 0.9 1.2 2").split()]
-LAYERS, WIDTH = int(os.environ.get("LAYERS", "24")), int(os.environ.get("WIDTH", "512"))
+LAYERS, WIDTH = int(os.environ.get("LAYERS", "128")), int(os.environ.get("WIDTH", "512"))
 DEADLINE_MS = 50
 POLICIES = [("conserve", ())] + [(f"tfs {us} us", ("--batch_policy=tfs", us)) for us in (0, 1000, 5000)]
 

@@ -287,6 +287,10 @@ static void train_everything(const char *dir)
     const sx_servable_options on_cpu = OPTIONS(sx_servable_options, O(device) = "cpu");
     CHECK(sx_servable_load(exported, LAST(on_cpu), &servable));
     sx_servable_release(servable);
+    sx_client *client = NULL;
+    const sx_client_options patient = OPTIONS(sx_client_options, O(timeout_ms) = 100000);
+    CHECK(sx_client_open("localhost:8501", LAST(patient), &client));
+    sx_client_close(client);
     sx_library *library = NULL;
     sx_functions *functions = NULL;
     const sx_functions_options one = OPTIONS(sx_functions_options, O(threads) = 1);

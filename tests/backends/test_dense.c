@@ -338,6 +338,31 @@ static void test_backends_dense__computes_what_follows_a_matmul(void **state)
     }
 }
 
+/* Many rows by a frozen matrix, but of doubles. */
+static void test_backends_dense__doubles_have_their_own(void **state)
+{
+    (void)state;
+    enum { ROWS = 20, SIDE = 64 };
+    sx_builder *b;
+    sx_graph *g;
+    double numbers[SIDE * SIDE];
+    for (int i = 0; i < SIDE * SIDE; i++) {
+        numbers[i] = sin(i);
+    }
+    const sx_tensor w = {sx_type_of(SX_F64, SIDE, SIDE), numbers};
+    assert_ok(sx_builder_create(&b));
+    sx_value x = sx_cast(b, sx_input(b, "x", sx_type_of(SX_F32, SX_BATCH, ROWS, SIDE)), SX_F64);
+    sx_output(b, "y", sx_cast(b, sx_matmul(b, x, sx_constant(b, w)), SX_F32));
+    assert_ok(sx_builder_finish(b, &g));
+    sx_builder_destroy(b);
+    equals_host(g, &(run_options){.backend = "cpu",
+                                  .threads = 1,
+                                  .batch = 3,
+                                  .frozen = true,
+                                  .kernel = "matmul float64"});
+    sx_graph_destroy(g);
+}
+
 static void test_backends_dense__is_chosen_where_it_is_fast(void **state)
 {
     (void)state;
@@ -396,6 +421,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_backends_dense__depthwise_convolutions),
     cmocka_unit_test(test_backends_dense__multiplies_rows_of_frozen_matmuls),
     cmocka_unit_test(test_backends_dense__computes_what_follows_a_matmul),
+    cmocka_unit_test(test_backends_dense__doubles_have_their_own),
     cmocka_unit_test(test_backends_dense__is_chosen_where_it_is_fast),
     cmocka_unit_test(test_backends_dense__bits_depend_on_the_example_alone),
 };

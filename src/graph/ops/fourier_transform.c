@@ -36,7 +36,7 @@ static sx_status fourier_transform_infer(sx_infer_context *c)
     return SX_OK;
 }
 
-enum { MOST_RADIX = 32, BLOCK = 128 };
+enum { MOST_RADIX = 32, BLOCK = 128, MOST_FACTORS = 64 };
 
 /* CMPLX, which clang has not. */
 static inline double complex of_parts(double re, double im)
@@ -54,64 +54,93 @@ static inline double complex times(double complex a, double complex b)
                     creal(a) * cimag(b) + cimag(a) * creal(b));
 }
 
-/* The factor by which n is divided: 4, or the least. */
-static int64_t radix_of(int64_t n)
+/* -i z */
+static inline double complex turned_back(double complex z)
 {
-    for (int64_t p = n % 4 == 0 ? 4 : 2; p * p <= n || p == 4; p++) {
-        if (n % p == 0) {
-            return p;
+    return of_parts(cimag(z), -creal(z));
+}
+
+/* Factors of n, 4 before 2, ended by 1; false: one is above MOST_RADIX. */
+static bool factor(int64_t n, int64_t *radices)
+{
+    for (int64_t p = 4; n > 1; p = p == 4 ? 2 : p == 3 ? 5 : p + 1) {
+        if (p > MOST_RADIX) {
+            return false;
+        }
+        for (; n % p == 0; n /= p) {
+            *radices++ = p;
         }
     }
-    return n;
+    *radices = 1;
+    return true;
 }
 
-static bool is_smooth(int64_t n)
+/* y[q m] = sum over r of part[r] e^(-2 pi i q r / p); roots[k root_step] = e^(-2 pi i k / p). */
+static inline void combine(int64_t p, const double complex *part, const double complex *roots,
+                           int64_t root_step, double complex *y, int64_t m)
 {
-    while (n > 1 && radix_of(n) <= MOST_RADIX) {
-        n /= radix_of(n);
+    if (p == 2) {
+        y[0] = part[0] + part[1];
+        y[m] = part[0] - part[1];
+    } else if (p == 3) {
+        const double complex sum = part[1] + part[2], rest = part[0] - 0.5 * sum,
+                             turned = turned_back(sqrt(0.75) * (part[1] - part[2]));
+        y[0] = part[0] + sum;
+        y[m] = rest + turned;
+        y[2 * m] = rest - turned;
+    } else if (p == 4) {
+        const double complex a = part[0] + part[2], b = part[0] - part[2], c = part[1] + part[3],
+                             turned = turned_back(part[1] - part[3]);
+        y[0] = a + c;
+        y[m] = b + turned;
+        y[2 * m] = a - c;
+        y[3 * m] = b - turned;
+    } else if (p == 5) {
+        const double c1 = creal(roots[root_step]), s1 = -cimag(roots[root_step]),
+                     c2 = creal(roots[2 * root_step]), s2 = -cimag(roots[2 * root_step]);
+        const double complex near = part[1] + part[4], far = part[2] + part[3],
+                             by_near = part[1] - part[4], by_far = part[2] - part[3],
+                             one = part[0] + c1 * near + c2 * far,
+                             two = part[0] + c2 * near + c1 * far,
+                             turned_one = turned_back(s1 * by_near + s2 * by_far),
+                             turned_two = turned_back(s2 * by_near - s1 * by_far);
+        y[0] = part[0] + near + far;
+        y[m] = one + turned_one;
+        y[2 * m] = two + turned_two;
+        y[3 * m] = two - turned_two;
+        y[4 * m] = one - turned_one;
+    } else {
+        for (int64_t q = 0; q < p; q++) {
+            double complex sum = part[0];
+            for (int64_t r = 1, at = q; r < p; r++) {
+                sum += times(part[r], roots[at * root_step]);
+                at = at + q < p ? at + q : at + q - p;
+            }
+            y[q * m] = sum;
+        }
     }
-    return n == 1;
 }
 
-/* The transform of x, `stride` apart, to y[n], where n is_smooth(). turns[k] = e^(-2 pi i k /
+/* The transform of x, `stride` apart, to y[n]; `radices` are those of n. turns[k] = e^(-2 pi i k /
  * whole) with whole = n stride. */
-static void transform(const double complex *turns, int64_t n, int64_t stride,
-                      const double complex *x, double complex *y)
+static void transform(const double complex *turns, const int64_t *radices, int64_t n,
+                      int64_t stride, const double complex *x, double complex *y)
 {
-    const int64_t p = n > 1 ? radix_of(n) : 1, m = n / p, whole = n * stride;
-    for (int64_t r = 0; r < p; r++) {
-        if (m == 1) {
-            y[r] = x[r * stride];
-        } else {
-            transform(turns, m, stride * p, x + r * stride, y + r * m);
-        }
+    const int64_t p = radices[0], m = n / p, root_step = stride * m;
+    double complex part[MOST_RADIX];
+    for (int64_t r = 0; r < p && m > 1; r++) {
+        transform(turns, radices + 1, m, stride * p, x + r * stride, y + r * m);
     }
-    for (int64_t k = 0; k < m; k++) {
-        double complex part[MOST_RADIX];
+    for (int64_t r = 0; r < p; r++) {
+        part[r] = m > 1 ? y[r * m] : x[r * stride];
+    }
+    combine(p, part, turns, root_step, y, m);
+    for (int64_t k = 1; k < m; k++) {
         part[0] = y[k];
         for (int64_t r = 1; r < p; r++) {
             part[r] = times(y[k + r * m], turns[r * k * stride]);
         }
-        if (p == 2) {
-            y[k] = part[0] + part[1];
-            y[k + m] = part[0] - part[1];
-        } else if (p == 4) {
-            const double complex a = part[0] + part[2], b = part[0] - part[2],
-                                 c = part[1] + part[3], d = part[1] - part[3],
-                                 turned = of_parts(cimag(d), -creal(d));
-            y[k] = a + c;
-            y[k + m] = b + turned;
-            y[k + 2 * m] = a - c;
-            y[k + 3 * m] = b - turned;
-        } else {
-            for (int64_t q = 0; q < p; q++) {
-                double complex sum = part[0];
-                for (int64_t r = 1; r < p; r++) {
-                    sum += times(part[r], turns[r * q % p * (whole / p)]);
-                }
-                y[k + q * m] = sum;
-            }
-        }
+        combine(p, part, turns, root_step, y + k, m);
     }
 }
 
@@ -124,20 +153,22 @@ static double complex turn(int64_t at, int64_t n)
 
 /* A length's tables and room. */
 typedef struct plan {
-    int64_t n, padded;        /* padded: 0, or of Bluestein's rule, a power of 2 */
-    double complex *turns;    /* of n, or of padded */
-    double complex *chirp;    /* [n] e^(-pi i k^2 / n) */
-    double complex *spectrum; /* [padded] of the conjugate chirp on both sides of 0 */
-    double complex *x, *y;    /* [n or padded] */
+    int64_t n, padded;             /* padded: 0, or of Bluestein's rule, a power of 2 */
+    int64_t radices[MOST_FACTORS]; /* of n, or of padded */
+    double complex *turns;         /* of n, or of padded */
+    double complex *chirp;         /* [n] e^(-pi i k^2 / n) */
+    double complex *spectrum;      /* [padded] of the conjugate chirp on both sides of 0 */
+    double complex *x, *y;         /* [n or padded] */
 } plan;
 
 static sx_status make_plan(const sx_kernel_call *c, int64_t n, plan *out)
 {
     *out = (plan){.n = n};
-    if (!is_smooth(n)) {
+    if (!factor(n, out->radices)) {
         for (out->padded = 1; out->padded < 2 * n - 1;) {
             out->padded *= 2;
         }
+        (void)factor(out->padded, out->radices);
         out->chirp = sx_arena_array(c->arena, n, double complex);
         out->spectrum = sx_arena_array(c->arena, out->padded, double complex);
     }
@@ -159,7 +190,7 @@ static sx_status make_plan(const sx_kernel_call *c, int64_t n, plan *out)
         out->x[k] = out->x[(size - k) % size] = conj(out->chirp[k]);
     }
     if (out->padded > 0) {
-        transform(out->turns, size, 1, out->x, out->spectrum);
+        transform(out->turns, out->radices, size, 1, out->x, out->spectrum);
     }
     return SX_OK;
 }
@@ -169,17 +200,17 @@ static sx_status make_plan(const sx_kernel_call *c, int64_t n, plan *out)
 static void run_plan(const plan *p)
 {
     if (p->padded == 0) {
-        transform(p->turns, p->n, 1, p->x, p->y);
+        transform(p->turns, p->radices, p->n, 1, p->x, p->y);
         return;
     }
     for (int64_t k = 0; k < p->padded; k++) {
         p->x[k] = k < p->n ? times(p->x[k], p->chirp[k]) : 0;
     }
-    transform(p->turns, p->padded, 1, p->x, p->y);
+    transform(p->turns, p->radices, p->padded, 1, p->x, p->y);
     for (int64_t k = 0; k < p->padded; k++) {
         p->x[k] = conj(times(p->y[k], p->spectrum[k]));
     }
-    transform(p->turns, p->padded, 1, p->x, p->y);
+    transform(p->turns, p->radices, p->padded, 1, p->x, p->y);
     for (int64_t k = 0; k < p->n; k++) {
         p->y[k] = times(conj(p->y[k]), p->chirp[k]) / (double)p->padded;
     }

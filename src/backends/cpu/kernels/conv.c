@@ -620,8 +620,8 @@ static bool match_matmul_bf16(sx_cpu_match *m)
     sx_dnn_conv_spec spec = rows_by_matrix(a, b);
     sx_dnn_conv *conv = NULL;
     spec.asks = true;
-    const bool tried = sx_cpu_tried(m, sx_cpu_create_conv(&spec, &conv), conv);
-    return tried && spec.bf16;
+    sx_status status = sx_cpu_create_conv(&spec, &conv);
+    return sx_cpu_tried(m, status, conv) && spec.bf16;
 }
 
 static sx_status prepare_matmul_bf16(const sx_cpu_site *site, sx_cpu_step *step)

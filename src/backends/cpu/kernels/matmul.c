@@ -346,7 +346,7 @@ static sx_status prepare_matmul_any(const sx_cpu_site *site, sx_cpu_step *step)
 {
     const sx_dtype dtype = site->out[0].dtype;
     const size_t bytes = sx_dtype_bytes(dtype);
-    SX_TRY(prepare_matmul(site, step));
+    SX_TRY(prepare_product(site, site->nodes[0], step));
     const matmul_data *d = step->data;
     step->onednn = false;
     if (dtype == SX_F64) {
@@ -358,6 +358,7 @@ static sx_status prepare_matmul_any(const sx_cpu_site *site, sx_cpu_step *step)
                 : bytes == 4 ? multiply_32
                              : multiply_64;
     step->range = d->products * d->m;
+    step->grain = (int64_t)(GRAIN_FLOPS / (2.0 * (double)SX_MAX(d->k, 1) * (double)d->n)) + 1;
     step->kernel = "matmul loops";
     return SX_OK;
 }

@@ -355,11 +355,10 @@ static void test_backends_dense__a_sum_of_each_with_each_is_no_bias(void **state
     sx_output(b, "y", sx_add(b, y, bias));
     assert_ok(sx_builder_finish(b, &g));
     sx_builder_destroy(b);
-    equals_host(g, &(run_options){.backend = "cpu",
-                                  .threads = 1,
-                                  .batch = 3,
-                                  .frozen = true,
-                                  .kernel = "matmul dense"});
+    equals_host(
+        g,
+        &(run_options){
+            .backend = "cpu", .threads = 1, .batch = 3, .frozen = true, .kernel = "matmul dense"});
     sx_graph_destroy(g);
 }
 

@@ -31,7 +31,7 @@ double sx_digamma(double x)
         return x > 0 ? x : NAN;
     }
     if (x <= 0) {
-        const double part = x - floor(x);
+        const double part = x - rint(x); /* exact, however small x is */
         if (part == 0) {
             return NAN;
         }

@@ -190,8 +190,8 @@ static const float *hold(strip *s, int y, int kept)
     return s->rows[at];
 }
 
-SX_CLONES static void mix_rows(const float *restrict above, const float *restrict below, float lerp,
-                               size_t elems, float *restrict out)
+SX_CLONES static void mix_strips(const float *restrict above, const float *restrict below,
+                                 float lerp, size_t elems, float *restrict out)
 {
     for (size_t i = 0; i < elems; i++) {
         out[i] = above[i] + (below[i] - above[i]) * lerp;
@@ -215,8 +215,8 @@ static void zoom(const float *src, int height, int width, int channels, float zo
             const between row = clamp_position(r + middle_row, height);
             const float *above = hold(&s, row.lower, row.upper);
             const float *below = hold(&s, row.upper, row.lower);
-            mix_rows(above, below, row.lerp, (size_t)s.n * (size_t)channels,
-                     out + ((size_t)y * (size_t)width + (size_t)first) * (size_t)channels);
+            mix_strips(above, below, row.lerp, (size_t)s.n * (size_t)channels,
+                       out + ((size_t)y * (size_t)width + (size_t)first) * (size_t)channels);
         }
     }
 }

@@ -400,7 +400,9 @@ sx_status sx_training_run_batch(sx_training *t, int count, const char *const *na
     if (status == SX_OK) {
         status = run(t, 1, out_step);
     }
-    sx_batch_gather_deinit(&f->input);
+    if (batch != NULL) { /* then it is bound */
+        sx_batch_gather_deinit(&f->input);
+    }
     sx_iterator_destroy(batch);
     sx_dataset_release(data);
     return status;

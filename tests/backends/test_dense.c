@@ -363,6 +363,30 @@ static void test_backends_dense__doubles_have_their_own(void **state)
     sx_graph_destroy(g);
 }
 
+/* [...,48,1] + [48] has 48 numbers for each of the product's. */
+static void test_backends_dense__a_sum_of_each_with_each_is_no_bias(void **state)
+{
+    (void)state;
+    enum { ROWS = 20, SIDE = 48 };
+    sx_builder *b;
+    sx_graph *g;
+    assert_ok(sx_builder_create(&b));
+    sx_value x = sx_input(b, "x", sx_type_of(SX_F32, SX_BATCH, ROWS, SIDE));
+    sx_value w =
+        sx_variable(b, &(sx_variable_spec){.name = "w", .type = sx_type_of(SX_F32, SIDE, SIDE)});
+    sx_value bias =
+        sx_variable(b, &(sx_variable_spec){.name = "bias", .type = sx_type_of(SX_F32, SIDE)});
+    sx_value y = sx_reshape(b, sx_matmul(b, x, w), SX_BATCH, ROWS, SIDE, 1);
+    sx_output(b, "y", sx_add(b, y, bias));
+    assert_ok(sx_builder_finish(b, &g));
+    sx_builder_destroy(b);
+    equals_host(
+        g,
+        &(run_options){
+            .backend = "cpu", .threads = 1, .batch = 3, .frozen = true, .kernel = "matmul dense"});
+    sx_graph_destroy(g);
+}
+
 static void test_backends_dense__is_chosen_where_it_is_fast(void **state)
 {
     (void)state;
@@ -422,6 +446,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_backends_dense__multiplies_rows_of_frozen_matmuls),
     cmocka_unit_test(test_backends_dense__computes_what_follows_a_matmul),
     cmocka_unit_test(test_backends_dense__doubles_have_their_own),
+    cmocka_unit_test(test_backends_dense__a_sum_of_each_with_each_is_no_bias),
     cmocka_unit_test(test_backends_dense__is_chosen_where_it_is_fast),
     cmocka_unit_test(test_backends_dense__bits_depend_on_the_example_alone),
 };

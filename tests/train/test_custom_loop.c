@@ -381,7 +381,8 @@ static void test_train_custom_loop__data_of_a_function(void **state)
     sx_strategy_release(strategy);
 }
 
-/* A batch of the caller's between two of the data does not move them. */
+/* A batch of the caller's between two of the data does not move them, nor does one that is
+ * refused. */
 static void test_train_custom_loop__the_data_keep_their_place(void **state)
 {
     (void)state;
@@ -390,6 +391,9 @@ static void test_train_custom_loop__the_data_keep_their_place(void **state)
     int64_t y[] = {1, 2};
     const char *names[] = {"features", "label"};
     const sx_tensor two[] = {{sx_type_of(SX_F32, 2, FEATURES), x}, {sx_type_of(SX_I64, 2), y}};
+    const int64_t most = (int64_t)1 << 24; /* examples of a batch */
+    const sx_tensor too_many[] = {{sx_type_of(SX_F32, most + 1, FEATURES), x},
+                                  {sx_type_of(SX_I64, most + 1), y}};
     sx_strategy *strategy = mirrored(2);
     sx_run_config config = config_on(strategy, NULL);
     for (int k = 0; k < 2; k++) {
@@ -402,6 +406,10 @@ static void test_train_custom_loop__the_data_keep_their_place(void **state)
             assert_ok(sx_step_read(sx_training_train_step(t), "labels", labels[k][i],
                                    sizeof(labels[k][i])));
             if (k == 1 && i == 0) {
+                assert_error(sx_training_run_batch(t, 2, names, too_many, &step),
+                             SX_INVALID_ARGUMENT, "batch size 16777217");
+            }
+            if (k == 1 && i == 1) {
                 assert_ok(sx_training_run_batch(t, 2, names, two, &step));
             }
         }

@@ -3,10 +3,11 @@
  *   x        strings: {"features": {"feature": {"age": {"int64List": {"value": ["3"]}}}}}
  *   returns  strings of x's shape: serialized Examples
  *
- * Names may also be protobuf's own (int64_list); integers and floats may be strings, "NaN" and
- * "Infinity" too; bytes are base64 of either alphabet; null is nothing.
+ * Names may also be protobuf's own (int64_list); numbers, in decimal, may be strings, and floats
+ * "NaN", "Infinity" and "-Infinity"; bytes are base64 of either alphabet. A member that is null is
+ * not there.
  *
- * Errors   INVALID_ARGUMENT  (running) a string that is no such text
+ * Errors   INVALID_ARGUMENT  (running) a string that is no such text, or no UTF-8
  * Source   TensorFlow DecodeJSONExample */
 #include <errno.h>
 #include <math.h>
@@ -124,14 +125,18 @@ static bool take_number(json *j, sx_buf *out)
     return out->size > 0;
 }
 
+/* Whether the text of a number has nothing else in it that strtod() reads, and no NUL, where it
+ * stops. */
+static bool is_decimal(const sx_buf *text)
+{
+    return strspn(sx_buf_text(text), "+-.0123456789eE") == text->size;
+}
+
 typedef bool member_fn(json *j, const sx_buf *name, sx_buf *out);
 
 /* The members of an object, each read by `member`. */
 static bool take_members(json *j, member_fn *member, sx_buf *out)
 {
-    if (take_null(j)) {
-        return true;
-    }
     if (!take(j, '{')) {
         return false;
     }
@@ -173,6 +178,9 @@ static void put_bytes(sx_buf *out, uint32_t number, const sx_buf *bytes)
 static bool put_message(json *j, uint32_t number, member_fn *member, sx_buf *out)
 {
     sx_buf message;
+    if (take_null(j)) {
+        return true;
+    }
     sx_buf_init(&message, 0);
     message.budget = out->budget;
     const bool sound = take_members(j, member, &message) && message.failed == 0;
@@ -224,10 +232,9 @@ static bool put_float(json *j, sx_buf *text, sx_buf *out)
         return false;
     }
     const char *s = sx_buf_text(text);
-    const float v = strcmp(s, "NaN") == 0 ? NAN : strtof(s, &end);
-    const bool named =
-        strcmp(s, "NaN") == 0 || strcmp(s, "Infinity") == 0 || strcmp(s, "-Infinity") == 0;
-    if (!named && (*end != '\0' || strpbrk(s, "xXnN") != NULL || isinf(v))) {
+    const bool nan = is(text, "NaN"), named = nan || is(text, "Infinity") || is(text, "-Infinity");
+    const float v = nan ? NAN : strtof(s, &end);
+    if (!named && (!is_decimal(text) || *end != '\0' || isinf(v))) {
         return false;
     }
     put_varint(out, 1 << 3 | SX_WIRE_FIXED32);
@@ -238,7 +245,7 @@ static bool put_float(json *j, sx_buf *text, sx_buf *out)
 static bool put_integer(json *j, sx_buf *text, sx_buf *out)
 {
     char *end = NULL;
-    if (!take_number(j, text)) {
+    if (!take_number(j, text) || !is_decimal(text)) {
         return false;
     }
     const char *s = sx_buf_text(text);
@@ -335,7 +342,7 @@ static bool feature_member(json *j, const sx_buf *name, sx_buf *out)
 
 static bool features_member(json *j, const sx_buf *name, sx_buf *out)
 {
-    return is(name, "feature") && take_members(j, feature_member, out);
+    return is(name, "feature") && (take_null(j) || take_members(j, feature_member, out));
 }
 
 static bool example_member(json *j, const sx_buf *name, sx_buf *out)
@@ -350,7 +357,7 @@ static sx_status decode_json_example_host(const sx_kernel_call *c)
     for (int64_t k = 0, n = sx_type_elems(&c->in[0].type); k < n && status == SX_OK; k++) {
         const sx_bytes *s = &c->in[0].s[k];
         json j = {s->data, s->size > 0 ? (const char *)s->data + s->size : s->data};
-        bool sound = take_members(&j, example_member, &out);
+        bool sound = sx_utf8_valid(s->data, s->size) && take_members(&j, example_member, &out);
         skip_spaces(&j);
         sound = sound && j.at == j.end;
         status = sx_buf_status(&out);

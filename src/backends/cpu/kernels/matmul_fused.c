@@ -48,11 +48,14 @@ static bool is_product(const sx_cpu_match *m, const sx_node *n)
     return spec.k > 0 && sx_cpu_rows_are_many(spec.m, m->examples);
 }
 
-/* Whether `bias` adds one number to each of n columns of what lies there as `y`. */
-static bool is_bias(const sx_graph *g, sx_value bias, const sx_type *y, int64_t n)
+/* Whether `bias` adds one number to each of n columns of `sums`, which lie there as the sum `y`. */
+static bool is_bias(const sx_graph *g, sx_value bias, sx_value sums, const sx_type *y, int64_t n)
 {
     const sx_type *t = sx_graph_type(g, bias);
     int64_t tail = 1;
+    if (sx_type_elems(sx_graph_type(g, sums)) != sx_type_elems(y)) {
+        return false; /* they are repeated, too */
+    }
     for (int i = 1; i <= t->rank && i <= y->rank && tail < n; i++) {
         if (t->dims[t->rank - i] != y->dims[y->rank - i]) {
             return false;
@@ -71,7 +74,7 @@ static const sx_node *claim_product(sx_cpu_match *m, const sx_node *n, sx_value 
         const int k = sx_cpu_claimable(m, sx_cpu_behind_views(m, n->inputs[i]), SX_OPID_matmul);
         const sx_node *product = k < 0 ? NULL : &g->nodes[k];
         if (product != NULL && is_product(m, product) &&
-            is_bias(g, n->inputs[1 - i], sx_graph_type(g, n->first_output),
+            is_bias(g, n->inputs[1 - i], n->inputs[i], sx_graph_type(g, n->first_output),
                     spec_of(g, product).n)) {
             sx_cpu_claim(m, k);
             *bias = n->inputs[1 - i];

@@ -52,7 +52,7 @@ typedef struct sx_client_options {
      * meanwhile, only status and metadata are asked for again. The waits double from 0.1 s or are
      * what Retry-After says. 2; negative: none */
     int retries;
-    int64_t max_answer_bytes; /* 64 MiB */
+    int64_t max_answer_bytes; /* as sent; tensors may take 16 times as much. 64 MiB */
 } sx_client_options;
 
 /* `server`: "http://HOST:PORT", "https://HOST:PORT", "HOST:PORT" (http) or "unix:PATH"; a path

@@ -21,6 +21,7 @@ enum {
     RETRIES = 2,
     FIRST_WAIT_MS = 100, /* before the second try; doubles after each */
     MAX_WAIT_MS = 30000,
+    MAX_TIMEOUT_MS = INT32_MAX, /* 24 days */
     MAX_HEADERS = 1 << 20,
     MAX_ANSWER = 64 << 20,
     HEADERS = 6,
@@ -68,7 +69,7 @@ static sx_status keep_options(sx_caller *caller, const sx_client_options *option
     sx_client_options *o = &caller->options;
     const char **const texts[] = {&o->ca_file, &o->certificate_file, &o->key_file, &o->api_key};
     *o = *options;
-    o->timeout_ms = o->timeout_ms > 0 ? o->timeout_ms : TIMEOUT_MS;
+    o->timeout_ms = o->timeout_ms > 0 ? SX_MIN(o->timeout_ms, (int64_t)MAX_TIMEOUT_MS) : TIMEOUT_MS;
     o->retries = o->retries == 0 ? RETRIES : SX_MAX(o->retries, 0);
     o->max_answer_bytes = o->max_answer_bytes > 0 ? o->max_answer_bytes : MAX_ANSWER;
     for (size_t i = 0; i < SX_COUNT(texts); i++) {
@@ -126,6 +127,11 @@ void sx_caller_destroy(sx_caller *caller)
 const char *sx_caller_address(const sx_caller *caller)
 {
     return caller->address;
+}
+
+size_t sx_caller_max_answer_bytes(const sx_caller *caller)
+{
+    return (size_t)caller->options.max_answer_bytes;
 }
 
 /* ---- Answers ---- */
@@ -300,16 +306,18 @@ static sx_status try_once(sx_caller *caller, const struct request *request, sx_b
                : status;
 }
 
-/* Whether the request did not run, or may run twice. */
+/* Whether the request did not run, or may run twice. An answer that ends in the middle says
+ * nothing. */
 static bool may_try_again(const sx_caller *caller, const struct request *request,
                           const struct outcome *outcome, sx_code code)
 {
-    if (outcome->http_status == 0) {
-        return code == SX_UNAVAILABLE &&
-               (request->repeatable || sx_http_session_unsent(caller->session));
+    if (outcome->http_status == 429 || outcome->http_status == 503 ||
+        (request->grpc && header_number(&outcome->headers, "grpc-status:") == SX_UNAVAILABLE)) {
+        return true;
     }
-    return request->grpc ? code == SX_UNAVAILABLE
-                         : outcome->http_status == 429 || outcome->http_status == 503;
+    return code == SX_UNAVAILABLE &&
+           (request->repeatable ||
+            (outcome->http_status == 0 && sx_http_session_unsent(caller->session)));
 }
 
 /* How long to wait before another try. The jitter keeps clients apart that failed together. */
@@ -320,7 +328,7 @@ static int64_t wait_ns(int tries, const struct outcome *outcome)
                                           (sx_u32x2){(uint32_t)tries, 0});
     const long told_s = header_number(&outcome->headers, "retry-after:");
     const int64_t doubled_ms = (int64_t)FIRST_WAIT_MS << SX_MIN(tries, 20);
-    const int64_t ms = told_s > 0 ? told_s * (int64_t)1000 : doubled_ms;
+    const int64_t ms = told_s > 0 ? SX_MIN(told_s, MAX_WAIT_MS / 1000L) * 1000 : doubled_ms;
     return (int64_t)((double)SX_MIN(ms, (int64_t)MAX_WAIT_MS) * 1e6 *
                      (1 + 0.25 * (double)sx_uniform_f32(bits.a)));
 }

@@ -16,6 +16,7 @@ void sx_caller_destroy(sx_caller *caller); /* NULL is allowed */
 
 /* The address without a slash at its end, as errors name it. */
 const char *sx_caller_address(const sx_caller *caller);
+size_t sx_caller_max_answer_bytes(const sx_caller *caller);
 
 /* GET, or POST of `body` if that has data, as JSON; `path` follows the address. Whether the request
  * may be sent again although it may have run: `repeatable`. Appends the body of the answer. */

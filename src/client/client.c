@@ -19,7 +19,10 @@
 #include "serve/predict_proto.h"
 #include "serve/rest_pages.h"
 
-enum { MAX_PATH_BYTES = 16 * 1024 };
+enum {
+    MAX_PATH_BYTES = 16 * 1024,
+    LARGEST_GROWTH = 16, /* of what an answer says once, in memory: a short string */
+};
 
 struct sx_client {
     sx_caller *caller;
@@ -289,6 +292,11 @@ static sx_status predict_grpc(sx_client *client, const sx_client_model *model,
                 sx_caller_grpc(client->caller, "/tensorflow.serving.PredictionService/Predict",
                                (sx_bytes){sx_buf_text(&request), request.size}, false, &message),
                 done);
+    /* A value that fills a tensor is sent once: a short answer may describe any size. */
+    answer->arena.limit_bytes =
+        answer->arena.used_bytes +
+        SX_MIN(sx_caller_max_answer_bytes(client->caller), SIZE_MAX / 4 / LARGEST_GROWTH) *
+            LARGEST_GROWTH;
     status = sx_client_read_outputs((sx_bytes){sx_buf_text(&message), message.size},
                                     sx_caller_address(client->caller), &answer->arena,
                                     &answer->tensors, &answer->count);

@@ -32,7 +32,7 @@ sx_status sx_access_log_create(const char *path, sx_log_writer *writer, sx_acces
         const uint64_t now = (uint64_t)(sx_wall_seconds() * 1e6);
         log->key = (sx_u32x2){(uint32_t)now, (uint32_t)(now >> 32)};
     }
-    const sx_log_file_config file = {.path = strcmp(path, "-") == 0 ? "/dev/stdout" : path};
+    const sx_log_file_config file = {.path = path};
     sx_status status = sx_log_writer_add(writer, &file, &log->file);
     if (status != SX_OK) {
         sx_access_log_destroy(log);
@@ -57,26 +57,34 @@ uint64_t sx_access_log_lost(sx_access_log *log)
 
 static bool are_digits(const char *text, size_t size)
 {
-    bool any = false; /* identifiers of zeros are invalid */
-    for (size_t i = 0; i < size; i++) {
-        const bool digit = (text[i] >= '0' && text[i] <= '9') || (text[i] >= 'a' && text[i] <= 'f');
-        if (!digit) {
-            return false;
-        }
-        any = any || text[i] != '0';
+    size_t i = 0;
+    while (i < size && ((text[i] >= '0' && text[i] <= '9') || (text[i] >= 'a' && text[i] <= 'f'))) {
+        i++;
     }
-    return any;
+    return i == size;
+}
+
+/* Identifiers of zeros are invalid. */
+static bool is_identifier(const char *text, size_t size)
+{
+    size_t zeros = 0;
+    while (zeros < size && text[zeros] == '0') {
+        zeros++;
+    }
+    return zeros < size && are_digits(text, size);
 }
 
 /* "00-<32 digits>-<16 digits>-01": later versions may have more behind. */
 static bool read_traceparent(sx_http_text text, const char **trace_id, const char **parent_id)
 {
-    enum { BYTES = 55, TRACE_AT = 3, PARENT_AT = 36 };
+    enum { BYTES = 55, TRACE_AT = 3, PARENT_AT = 36, FLAGS_AT = 53 };
     const char *data = text.data;
     if (data == NULL || text.size < BYTES || memcmp(data, "ff", 2) == 0 || data[2] != '-' ||
         data[PARENT_AT - 1] != '-' || data[PARENT_AT + SPAN_DIGITS] != '-' ||
         (memcmp(data, "00", 2) == 0 && text.size != BYTES) ||
-        !are_digits(data + TRACE_AT, TRACE_DIGITS) || !are_digits(data + PARENT_AT, SPAN_DIGITS)) {
+        (text.size > BYTES && data[BYTES] != '-') || !are_digits(data, 2) ||
+        !are_digits(data + FLAGS_AT, 2) || !is_identifier(data + TRACE_AT, TRACE_DIGITS) ||
+        !is_identifier(data + PARENT_AT, SPAN_DIGITS)) {
         return false;
     }
     *trace_id = data + TRACE_AT;

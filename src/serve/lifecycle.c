@@ -769,7 +769,6 @@ void sx_lifecycle_leave_if_asked(sx_lifecycle *lc)
     }
     lc->demanded = lc->demanded && !leaves;
     pthread_mutex_unlock(&lc->mutex);
-    sx_residency_answer(lc->config.residency, &lc->resident, leaves);
     if (leaves) {
         sx_log(SX_LOG_INFO,
                "model %s: unloaded until a request asks for it: others need its memory", lc->name);
@@ -780,6 +779,8 @@ void sx_lifecycle_leave_if_asked(sx_lifecycle *lc)
         left = next;
     }
     sx_lifecycle_unload_idle(lc);
+    /* Not before: until the memory is given back, it is counted as what will be. */
+    sx_residency_answer(lc->config.residency, &lc->resident, leaves);
 }
 
 void sx_lifecycle_retire_all(sx_lifecycle *lc)

@@ -345,6 +345,7 @@ static bool load_and_serve(sx_lifecycle *lc, int64_t version, const char *dir)
     pthread_mutex_unlock(&lc->mutex);
     const int64_t begin_ns = sx_now_ns();
     sx_status status = take_room(lc, version, &taken);
+    const bool lacks_room = sx_status_code(status) == SX_UNAVAILABLE;
     if (status == SX_OK) {
         status = load_servable(lc, version, dir, &servable, &hung);
         sx_status room = settle_room(lc, version, taken, servable);
@@ -361,7 +362,7 @@ static bool load_and_serve(sx_lifecycle *lc, int64_t version, const char *dir)
         end_outage(lc);
         return true;
     }
-    if (servable == NULL && taken == 0 && sx_status_code(status) == SX_UNAVAILABLE) {
+    if (lacks_room) {
         if (!atomic_load(&lc->stopping)) {
             sx_log(SX_LOG_WARN, "model %s: %s", lc->name, sx_status_message(status));
         }

@@ -59,10 +59,19 @@ struct sx_log_writer {
 
 /* ---- Files; on the writer's thread, or before it knows the file ---- */
 
+static bool is_standard_output(const char *path)
+{
+    return strcmp(path, "-") == 0;
+}
+
+/* Standard output is not opened by its name: it may be a socket, as systemd's journal is, or belong
+ * to another user. */
 static sx_status open_path(sx_log_file *file, const char *path, int more_flags)
 {
     struct stat info;
-    const int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | more_flags, 0640);
+    const int fd = is_standard_output(path)
+                       ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0)
+                       : open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | more_flags, 0640);
     if (fd < 0 || fstat(fd, &info) != 0) {
         sx_status status = sx_errno_status(errno, "open", path);
         if (fd >= 0) {
@@ -124,8 +133,9 @@ static void close_file(sx_log_file *file)
 static bool is_there(const sx_log_file *file)
 {
     struct stat info;
-    return stat(file->path, &info) == 0 && info.st_dev == file->device &&
-           info.st_ino == file->inode;
+    return is_standard_output(file->path) ||
+           (stat(file->path, &info) == 0 && info.st_dev == file->device &&
+            info.st_ino == file->inode);
 }
 
 /* Closes a file that is done with: the next put opens another one. */

@@ -23,7 +23,7 @@ SX_MUST_USE sx_status sx_log_writer_create(size_t max_waiting_bytes, sx_log_writ
 void sx_log_writer_destroy(sx_log_writer *writer);
 
 typedef struct sx_log_file_config {
-    const char *path;   /* of a numbered one the beginning */
+    const char *path;   /* of a numbered one the beginning; "-": standard output */
     const char *suffix; /* ".tfrecord": numbered; NULL: one path */
     int64_t max_bytes;  /* of numbered ones: 256 MiB */
     double max_seconds; /* likewise: an hour */

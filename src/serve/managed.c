@@ -246,7 +246,7 @@ static sx_status find_source(const sx_managed *managed, const char *uri, char pa
     if (managed->storage == NULL) {
         return sx_error(SX_PERMISSION_DENIED, "no storage is open to new versions");
     }
-    const size_t size = strlen(managed->storage);
+    const size_t size = strcmp(managed->storage, "/") != 0 ? strlen(managed->storage) : 0;
     const bool found = realpath(named, path) != NULL;
     /* Whether something is there is nobody's business outside of the storage. */
     if (!found || strncmp(path, managed->storage, size) != 0 ||

@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "base/checked.h"
 #include "base/clock.h"
+#include "savedmodel/versions.h"
 #include "serve/json_scan.h"
 
 enum { MAX_BODY_BYTES = 250 * 1000 * 1000, MAX_URI = 2048 };
@@ -228,19 +229,20 @@ static sx_status print_operation(sx_rest *rest, const sx_route *route, const cha
     return SX_OK;
 }
 
-/* Splits "flowers-v3". */
-static sx_status read_operation(const sx_route *route, char model[SX_ROUTE_NAME],
-                                int64_t *out_version)
+/* "v3". */
+static bool read_version(const char *name, int64_t *out_version)
+{
+    *out_version = name[0] == 'v' ? sx_version_number(name + 1) : -1;
+    return *out_version >= 0;
+}
+
+/* The version of "flowers-v3"; the route has its model. */
+static sx_status read_operation(const sx_route *route, int64_t *out_version)
 {
     const char *dash = strrchr(route->label, '-');
-    int64_t version = -1;
-    int used = 0;
-    if (dash == NULL || sscanf(dash, "-v%" SCNd64 "%n", &version, &used) != 1 ||
-        dash[used] != '\0') {
+    if (dash == NULL || !read_version(dash + 1, out_version)) {
         return sx_error(SX_NOT_FOUND, "Could not find operation %s", route->label);
     }
-    snprintf(model, SX_ROUTE_NAME, "%.*s", (int)(dash - route->label), route->label);
-    *out_version = version;
     return SX_OK;
 }
 
@@ -280,17 +282,6 @@ static sx_status read_body(sx_bytes body, sx_arena *arena, char name[SX_ROUTE_NA
     return sx_json_finish(&json);
 }
 
-/* "v3" of a body. */
-static sx_status read_version_name(const char *name, int64_t *out_version)
-{
-    int used = 0;
-    if (sscanf(name, "v%18" SCNd64 "%n", out_version, &used) != 1 || name[used] != '\0' ||
-        *out_version < 0 || name[1] == '+') {
-        return sx_error(SX_INVALID_ARGUMENT, "name: \"%.60s\", expected v and a number: v1", name);
-    }
-    return SX_OK;
-}
-
 static sx_status change(sx_rest *rest, sx_http_exchange *exchange, const sx_route *route,
                         sx_arena *arena, sx_buf *out)
 {
@@ -309,7 +300,10 @@ static sx_status change(sx_rest *rest, sx_http_exchange *exchange, const sx_rout
         return print_model(rest, route, name, arena, out);
     case SX_ROUTE_ML_CREATE_VERSION:
         SX_TRY(read_body(sx_http_request_body(exchange), arena, name, uri));
-        SX_TRY(read_version_name(name, &version));
+        if (!read_version(name, &version)) {
+            return sx_error(SX_INVALID_ARGUMENT, "name: \"%.60s\", expected v and a number: v1",
+                            name);
+        }
         SX_TRY(sx_managed_create_version(managed, route->model, version, uri));
         return print_operation(rest, route, route->model, version, arena, out);
     case SX_ROUTE_ML_SET_DEFAULT:
@@ -360,8 +354,8 @@ static sx_status answer(sx_rest *rest, sx_http_exchange *exchange, const sx_rout
     case SX_ROUTE_ML_VERSION:
         return print_versions(rest, route, arena, out);
     case SX_ROUTE_ML_OPERATION:
-        SX_TRY(read_operation(route, text, &version));
-        return print_operation(rest, route, text, version, arena, out);
+        SX_TRY(read_operation(route, &version));
+        return print_operation(rest, route, route->model, version, arena, out);
     default:
         return change(rest, exchange, route, arena, out);
     }

@@ -3,7 +3,7 @@
  * first.
  *
  *   lifecycle A   sx_residency_take(bytes)   false: B is asked to leave
- *   lifecycle B   retires its versions, unloads them, sx_residency_give(bytes): A is woken
+ *   lifecycle B   retires its versions, unloads them, sx_residency_correct(to 0): A is woken
  *   lifecycle A   sx_residency_take(bytes)   true: it loads
  *
  * Functions may be called from any thread, but not with a lifecycle's mutex held. */
@@ -49,7 +49,7 @@ void sx_residency_give_up(sx_residency *residency, sx_resident *resident);
 /* It turns out that `taken` bytes, which were taken, are `bytes`: fewer, none, or more. */
 void sx_residency_correct(sx_residency *residency, sx_resident *resident, size_t taken,
                           size_t bytes);
-/* The answer to the question whether it leaves. If so, it gives back what it took, soon. */
+/* The answer to the question whether it leaves; if so, once it has given back what it took. */
 void sx_residency_answer(sx_residency *residency, sx_resident *resident, bool leaves);
 
 /* Appends its metrics. */

@@ -1,6 +1,7 @@
 /* Request routing; see router.h. */
 #include "serve/router.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -146,10 +147,15 @@ static sx_route_kind parse_ml_path(sx_http_text method, sx_http_text rest, sx_ro
         return SX_ROUTE_MALFORMED;
     }
     if (sx_http_text_take_nocase(&rest, "/operations/")) {
-        return decode(take_segment(&rest), route->label) && rest.size == 0 &&
-                       sx_http_text_is(method, "GET")
-                   ? SX_ROUTE_ML_OPERATION
-                   : SX_ROUTE_MALFORMED;
+        if (!decode(take_segment(&rest), route->label) || rest.size > 0 ||
+            !sx_http_text_is(method, "GET")) {
+            return SX_ROUTE_MALFORMED;
+        }
+        /* Of the model m: m-v1. Who may not look at the model may not look at it, either. */
+        const char *dash = strrchr(route->label, '-');
+        snprintf(route->model, sizeof(route->model), "%.*s",
+                 dash != NULL ? (int)(dash - route->label) : 0, route->label);
+        return SX_ROUTE_ML_OPERATION;
     }
     if (!sx_http_text_take_nocase(&rest, "/models")) {
         return SX_ROUTE_MALFORMED;

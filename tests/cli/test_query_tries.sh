@@ -47,6 +47,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.answer(503, b'{"error": "not ready"}')
         elif self.path.startswith("/later") and seen < 2:
             self.answer(429, Retry_After="1")
+        elif self.path.startswith("/never"):
+            self.answer(429, Retry_After=str(2**63 - 1))
         elif self.path.startswith("/broken"):
             self.connection.shutdown(socket.SHUT_RDWR)
         elif self.path.startswith("/revoked") and seen < 2:
@@ -82,6 +84,8 @@ ok query "$url/later" --request request.json
 [ $(($(date +%s%N) - before)) -ge 1000000000 ] || fail 'it did not wait for a second'
 times /later:predict 2
 fails 5 query "$url/later/than" --request request.json --timeout 1
+fails 5 query "$url/never" --request request.json --timeout 1
+times /never:predict 1
 # A request that may have run is sent once, a question again.
 fails 6 query "$url/broken" --request request.json
 times /broken:predict 1

@@ -18,6 +18,11 @@ fails 1 query "$url" --signature no --image $image
 code=0
 curl -sS -H 'traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01' "http://$at/v1/models/m" >out 2>err
 curl -sS -H 'traceparent: 00-00000000000000000000000000000000-b7ad6b7169203331-01' "http://$at/v1/models/m?key=hidden" >out 2>err
+for malformed in zz-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01 \
+    00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-zz \
+    01-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01x; do
+    curl -sS -H "traceparent: $malformed" "http://$at/v1/models/m/metadata" >out 2>err
+done
 curl -sS "http://$at/monitoring/prometheus/metrics" >out 2>err
 says ':tensorflow:serving:request_log_count{model_name="m",status_code="OK"} 4'
 stop
@@ -35,7 +40,30 @@ assert len({l["span_id"] for l in lines}) == len(lines)
 traced = [l for l in lines if l["path"] == "/v1/models/m" and l["method"] == "GET"]
 assert traced[-2]["trace_id"] == "0af7651916cd43dd8448eb211c80319c" and traced[-2]["parent_id"] == "b7ad6b7169203331"
 assert "parent_id" not in traced[-1] and traced[-1]["trace_id"] != "0" * 32
+assert not any("parent_id" in l for l in lines if l["path"].endswith("/metadata"))
 assert "hidden" not in open("access.log").read()
+PY
+# Standard output may be a socket, as the journal's is.
+python3 - "$sextant" <<'PY' || fail 'of a socket'
+import json, re, socket, subprocess, sys, urllib.request
+ours, theirs = socket.socketpair()
+ours.settimeout(60)
+server = subprocess.Popen([sys.argv[1], "serve", "--model_name=m", "--model_base_path=models/m", "--port=0",
+                           "--rest_api_port=0", "--access_log=-"], stdout=theirs, stderr=subprocess.DEVNULL)
+theirs.close()
+said = ""
+def until(pattern):
+    global said
+    while not (found := re.search(pattern, said, re.M)):
+        part = ours.recv(65536).decode()
+        assert part, said
+        said += part
+    return found
+url = until(r"^Serving m at (\S+)$")[1]
+urllib.request.urlopen(url).read()
+assert json.loads(until(r"^{.*}$")[0])["status"] == 200
+server.terminate()
+assert server.wait() == 0
 PY
 
 # The same answers from the same model; others from another one; none of a model that is not there.

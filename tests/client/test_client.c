@@ -3,6 +3,10 @@
 
 #include <sextant/client.h>
 
+#include <arpa/inet.h>
+#include <pthread.h>
+#include <sys/socket.h>
+
 #include "serve/fake_model.h"
 #include "serve/server.h"
 
@@ -54,7 +58,7 @@ static void test_client_client__predicts_tensors(void **state)
         struct scene scene;
         sx_client_answer *answer = NULL;
         int count = 0;
-        open_scene(&scene, (sx_client_options){.protocol = protocols[i]});
+        open_scene(&scene, (sx_client_options){.protocol = protocols[i], .timeout_ms = INT64_MAX});
         const sx_client_tensor named = {"x", {sx_type_of(SX_F32, 2, 3), x}},
                                nameless = {NULL, named.tensor};
         const sx_client_tensor *inputs[] = {&named, &nameless};
@@ -195,10 +199,128 @@ static void test_client_client__ends_in_time(void **state)
     }
 }
 
+/* A peer that speaks plain HTTP/2: reads a request and answers the same frames to each. */
+struct peer {
+    pthread_t thread;
+    int fd;
+    char address[64];
+    sx_bytes frames;
+    bool breaks_off; /* after them */
+    atomic_int requests;
+};
+
+/* Whether a whole request has come: the frame that ends the stream. */
+static bool read_request(int fd)
+{
+    enum { PREFACE = 24, HEAD = 9, END_STREAM = 1 };
+    unsigned char head[PREFACE], payload[16384];
+    bool more = recv(fd, head, PREFACE, MSG_WAITALL) == PREFACE, ended = false;
+    while (more && !ended) {
+        more = recv(fd, head, HEAD, MSG_WAITALL) == HEAD;
+        const size_t size = ((size_t)head[0] << 16) + ((size_t)head[1] << 8) + head[2];
+        more = more && size <= sizeof(payload) &&
+               (size == 0 || recv(fd, payload, size, MSG_WAITALL) == (ssize_t)size);
+        ended = more && head[3] <= 1 && (head[4] & END_STREAM) != 0; /* DATA, HEADERS */
+    }
+    return ended;
+}
+
+static void *run_peer(void *user)
+{
+    struct peer *peer = user;
+    int fd;
+    while ((fd = accept(peer->fd, NULL, NULL)) >= 0) {
+        if (read_request(fd)) {
+            atomic_fetch_add(&peer->requests, 1);
+            (void)!write(fd, peer->frames.data, peer->frames.size);
+            if (peer->breaks_off) {
+                shutdown(fd, SHUT_WR);
+            }
+            char rest[1000];
+            while (read(fd, rest, sizeof(rest)) > 0) {
+            }
+        }
+        close(fd);
+    }
+    return NULL;
+}
+
+static void open_peer(struct peer *peer, const void *frames, size_t size, bool breaks_off)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t at_size = sizeof(at);
+    *peer = (struct peer){
+        .fd = socket(AF_INET, SOCK_STREAM, 0), .frames = {frames, size}, .breaks_off = breaks_off};
+    assert_int_equal(bind(peer->fd, (struct sockaddr *)&at, at_size), 0);
+    assert_int_equal(listen(peer->fd, 16), 0);
+    assert_int_equal(getsockname(peer->fd, (struct sockaddr *)&at, &at_size), 0);
+    snprintf(peer->address, sizeof(peer->address), "127.0.0.1:%d", ntohs(at.sin_port));
+    assert_int_equal(pthread_create(&peer->thread, NULL, run_peer, peer), 0);
+}
+
+static sx_status ask_peer(const struct peer *peer, sx_client_answer **out)
+{
+    float x[] = {1};
+    sx_client *client = NULL;
+    const sx_client_options options = {.struct_size = sizeof(options),
+                                       .protocol = SX_CLIENT_GRPC,
+                                       .timeout_ms = 10000,
+                                       .max_answer_bytes = 1 << 20};
+    assert_ok(sx_client_open(peer->address, &options, &client));
+    sx_status status =
+        sx_client_predict(client, &m, &(sx_client_tensor){"x", {sx_type_of(SX_F32, 1), x}}, 1, out);
+    sx_client_close(client);
+    return status;
+}
+
+static void close_peer(struct peer *peer)
+{
+    shutdown(peer->fd, SHUT_RD);
+    pthread_join(peer->thread, NULL);
+    close(peer->fd);
+}
+
+#define SETTINGS   "\0\0\0\x04\0\0\0\0\0"
+#define STATUS_200 "\0\0\x01\x01\x04\0\0\0\x01\x88"
+#define TRAILERS_OK                                   \
+    "\0\0\x0f\x01\x05\0\0\0\x01\0\x0bgrpc-status\x01" \
+    "0"
+#define DATA(size) "\0\0" size "\0\0\0\0\0\x01"
+
+/* An answer that breaks off may be that of a request that ran. */
+static void test_client_client__asks_once_what_may_have_run(void **state)
+{
+    (void)state;
+    static const char broken[] = SETTINGS STATUS_200;
+    struct peer peer;
+    sx_client_answer *answer = NULL;
+    open_peer(&peer, broken, sizeof(broken) - 1, true);
+    assert_error(ask_peer(&peer, &answer), SX_UNAVAILABLE, "");
+    close_peer(&peer);
+    assert_int_equal(atomic_load(&peer.requests), 1);
+}
+
+/* A tensor of 2^28 zeros is described in a few bytes. */
+static void test_client_client__limits_what_an_answer_becomes(void **state)
+{
+    (void)state;
+    static const char large[] =
+        SETTINGS STATUS_200 DATA("\x18") "\0\0\0\0\x13"
+                                         "\x0a\x11\x0a\x01y\x12\x0c\x08\x01\x12\x08\x12\x06"
+                                         "\x08\x80\x80\x80\x80\x01" TRAILERS_OK;
+    struct peer peer;
+    sx_client_answer *answer = NULL;
+    open_peer(&peer, large, sizeof(large) - 1, false);
+    assert_error(ask_peer(&peer, &answer), SX_RESOURCE_EXHAUSTED, "over the limit");
+    close_peer(&peer);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_client_client__predicts_tensors),
     cmocka_unit_test(test_client_client__refuses),
     cmocka_unit_test(test_client_client__asks_in_json),
     cmocka_unit_test(test_client_client__ends_in_time),
+    cmocka_unit_test(test_client_client__asks_once_what_may_have_run),
+    cmocka_unit_test(test_client_client__limits_what_an_answer_becomes),
 };
 SX_TEST_MAIN(tests)

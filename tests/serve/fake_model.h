@@ -28,10 +28,12 @@ struct fake_runtime {
     atomic_int thread;        /* of the latest run */
     atomic_bool gated;        /* a run that finds no other one running waits until this is false */
     atomic_int stopped;       /* runs that ended early: cancelled, or beyond their deadline */
-    atomic_int failing_loads; /* that many loads fail, whatever the files say */
-    atomic_bool hanging;      /* loads with a negative load_ms wait until this is false */
-    atomic_bool heeding;      /* or, if this is true, until they are cancelled */
-    atomic_int hung;          /* loads that wait so */
+    atomic_int failing_loads; /* that many loads fail, whatever the files say, */
+    sx_code failing_code;     /* with this; 0: RESOURCE_EXHAUSTED */
+    int unload_ms;
+    atomic_bool hanging; /* loads with a negative load_ms wait until this is false */
+    atomic_bool heeding; /* or, if this is true, until they are cancelled */
+    atomic_int hung;     /* loads that wait so */
 };
 
 struct fake_model {
@@ -58,7 +60,9 @@ static sx_status fake_load(void *user, const char *version_dir, const sx_cancel 
     snprintf(path, sizeof(path), "%s/model.txt", version_dir);
     if (atomic_load(&runtime->failing_loads) > 0) {
         atomic_fetch_sub(&runtime->failing_loads, 1);
-        return sx_error(SX_RESOURCE_EXHAUSTED, "no memory just now");
+        return sx_error(runtime->failing_code != SX_CODE_OK ? runtime->failing_code
+                                                            : SX_RESOURCE_EXHAUSTED,
+                        "no memory just now");
     }
     FILE *file = fopen(path, "r");
     if (!file) {
@@ -176,6 +180,7 @@ static sx_status fake_run(void *model, const sx_serve_signature *signature, cons
 static void fake_unload(void *model)
 {
     struct fake_model *fake = model;
+    fake_sleep(fake->runtime->unload_ms);
     atomic_fetch_add(&fake->runtime->unloads, 1);
     sx_free(fake->block);
     sx_free(fake);

@@ -251,21 +251,25 @@ static void test_serve_lifecycle__falls_back_and_rolls_back(void **state)
 static void test_serve_lifecycle__retries_failed_loads(void **state)
 {
     (void)state;
-    struct scene scene;
-    open_scene(&scene);
-    atomic_store(&scene.runtime.failing_loads, 3);
-    fake_publish(scene.base, "1", 1, 0, 0, 0);
-    start(&scene); /* two retries: three failures in all, then it rests */
-    wait_state(&scene, 1, SX_VERSION_END, "no memory just now");
-    fake_sleep(600);
-    assert_int_equal(atomic_load(&scene.runtime.failing_loads), 0);
-    assert_int_equal(served(&scene), -1);
-    fake_remove_version(scene.base, "1");
-    atomic_store(&scene.runtime.failing_loads, 2);
-    fake_publish(scene.base, "1", 1, 0, 0, 0); /* other files: a fresh count */
-    wait_served(&scene, 1);
-    assert_int_equal(atomic_load(&scene.runtime.loads), 1);
-    close_scene(&scene);
+    static const sx_code codes[] = {SX_RESOURCE_EXHAUSTED, SX_UNAVAILABLE};
+    for (size_t i = 0; i < 2; i++) {
+        struct scene scene;
+        open_scene(&scene);
+        scene.runtime.failing_code = codes[i];
+        atomic_store(&scene.runtime.failing_loads, 3);
+        fake_publish(scene.base, "1", 1, 0, 0, 0);
+        start(&scene); /* two retries: three failures in all, then it rests */
+        wait_state(&scene, 1, SX_VERSION_END, "no memory just now");
+        fake_sleep(600);
+        assert_int_equal(atomic_load(&scene.runtime.failing_loads), 0);
+        assert_int_equal(served(&scene), -1);
+        fake_remove_version(scene.base, "1");
+        atomic_store(&scene.runtime.failing_loads, 2);
+        fake_publish(scene.base, "1", 1, 0, 0, 0); /* other files: a fresh count */
+        wait_served(&scene, 1);
+        assert_int_equal(atomic_load(&scene.runtime.loads), 1);
+        close_scene(&scene);
+    }
 }
 
 struct failure_lines {

@@ -13,11 +13,10 @@ struct scene {
     sx_server *server;
 };
 
-static void start(struct scene *scene)
+static void start(struct scene *scene, const char *storage)
 {
-    char managed[100], storage[100];
+    char managed[100];
     snprintf(managed, sizeof(managed), "%s/managed", scene->base);
-    snprintf(storage, sizeof(storage), "%s/storage", scene->base);
     const sx_server_config config = {.host = "127.0.0.1",
                                      .rest_api_port = SX_ANY_PORT,
                                      .managed_models_dir = managed,
@@ -44,7 +43,7 @@ static void open_scene(struct scene *scene)
         snprintf(path, sizeof(path), "%s/%d/saved_model.pb", storage, i);
         fclose(fopen(path, "w"));
     }
-    start(scene);
+    start(scene, storage);
 }
 
 static struct answer ask(const struct scene *scene, const char *method, const char *path,
@@ -99,6 +98,8 @@ static void test_serve_managed__clients_create_models(void **state)
                 "\"status\": \"ALREADY_EXISTS\"");
     assert_says(ask(&scene, "POST", "", "{\"name\": "), 400, "JSON Parse error");
     assert_says(ask(&scene, "POST", "/m:predict", one), 503, "\"status\": \"UNAVAILABLE\"");
+    assert_says(ask(&scene, "POST", "/m/versions", "{\"name\": \"v-0\"}"), 400, "expected v and a");
+    assert_says(ask(&scene, "POST", "/m/versions", "{\"name\": \"v 1\"}"), 400, "expected v and a");
     create_version(&scene, 2);
     create_version(&scene, 3);
     assert_says(ask(&scene, "POST", "/m:predict", one), 200, "\"y\": 2.0"); /* the first: default */
@@ -116,8 +117,10 @@ static void test_serve_managed__clients_create_models(void **state)
     wait_says(&scene, "/m/versions/v2", "DELETING");
 
     sx_server_destroy(scene.server); /* and again: it is all still there */
-    start(&scene);
+    start(&scene, "/");
     wait_says(&scene, "/m/versions/v3", "READY");
+    create_version(&scene, 2);
+    assert_says(ask(&scene, "DELETE", "/m/versions/v2", ""), 200, "\"done\": true");
     assert_says(ask(&scene, "GET", "/m", ""), 200,
                 "\"defaultVersion\": {\"name\": "
                 "\"projects/p/models/m/versions/v3\"");

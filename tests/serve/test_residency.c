@@ -174,6 +174,26 @@ static void test_serve_residency__the_longest_unused_leaves(void **state)
     close_scene(&scene);
 }
 
+/* While one leaves, its memory is not asked of another one as well. */
+static void test_serve_residency__no_more_leave_than_must(void **state)
+{
+    (void)state;
+    struct scene scene;
+    open_scene(&scene, (sx_server_config){0}, 2.5, 0, 0);
+    for (int i = 0; i < MODELS; i++) { /* their sizes become known */
+        assert_int_equal(ask(&scene, names[i]), 1 + i);
+    }
+    wait_loaded(&scene, 2);
+    assert_true(has_state(&scene, "a", "START"));
+    scene.runtime.unload_ms = 100;
+    assert_int_equal(ask(&scene, "a"), 1);
+    assert_true(has_state(&scene, "b", "START"));
+    assert_true(has_state(&scene, "c", "AVAILABLE"));
+    assert_int_equal(atomic_load(&scene.runtime.unloads), 2);
+    scene.runtime.unload_ms = 0;
+    close_scene(&scene);
+}
+
 struct client {
     pthread_t thread;
     const struct scene *scene;
@@ -354,6 +374,7 @@ static void test_serve_residency__memory_is_returned(void **state)
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_serve_residency__loads_at_the_first_request),
     cmocka_unit_test(test_serve_residency__the_longest_unused_leaves),
+    cmocka_unit_test(test_serve_residency__no_more_leave_than_must),
     cmocka_unit_test(test_serve_residency__one_load_for_all),
     cmocka_unit_test(test_serve_residency__models_take_turns),
     cmocka_unit_test(test_serve_residency__requests_keep_their_model),

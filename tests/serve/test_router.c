@@ -74,7 +74,7 @@ static void test_serve_router__routes(void **state)
         {"POST", "/v1/projects/p/models/m/versions", SX_ROUTE_ML_CREATE_VERSION, "m", "", -1},
         {"GET", "/v1/projects/p/models/m/versions/v1", SX_ROUTE_ML_VERSION, "m", "", 1},
         {"DELETE", "/v1/projects/p/models/m/versions/v1", SX_ROUTE_ML_DELETE_VERSION, "m", "", 1},
-        {"GET", "/v1/projects/p/operations/m-v1", SX_ROUTE_ML_OPERATION, "", "m-v1", -1},
+        {"GET", "/v1/projects/p/operations/m-v1", SX_ROUTE_ML_OPERATION, "m", "m-v1", -1},
         {"PUT", "/v1/projects/p/models/m", SX_ROUTE_MALFORMED, "m", "", -1},
         {"GET", "/v1/projects//models/m", SX_ROUTE_MALFORMED, "", "", -1},
         {"POST", "/v1/projects/p/models/m/versions/:predict", SX_ROUTE_MALFORMED, "m", "", -1},

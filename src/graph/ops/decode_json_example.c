@@ -132,6 +132,13 @@ static bool is_decimal(const sx_buf *text)
     return strspn(sx_buf_text(text), "+-.0123456789eE") == text->size;
 }
 
+/* Frees a part of `out`, which has failed if the part has. */
+static void end_part(sx_buf *out, sx_buf *part)
+{
+    out->failed = out->failed != 0 ? out->failed : part->failed;
+    sx_buf_deinit(part);
+}
+
 typedef bool member_fn(json *j, const sx_buf *name, sx_buf *out);
 
 /* The members of an object, each read by `member`. */
@@ -149,7 +156,7 @@ static bool take_members(json *j, member_fn *member, sx_buf *out)
         sx_buf_init(&name, 0);
         name.budget = out->budget;
         sound = take_string(j, &name) && take(j, ':') && member(j, &name, out) && name.failed == 0;
-        sx_buf_deinit(&name);
+        end_part(out, &name);
     } while (sound && take(j, ','));
     return sound && take(j, '}');
 }
@@ -187,7 +194,7 @@ static bool put_message(json *j, uint32_t number, member_fn *member, sx_buf *out
     if (sound) {
         put_bytes(out, number, &message);
     }
-    sx_buf_deinit(&message);
+    end_part(out, &message);
     return sound;
 }
 
@@ -221,7 +228,7 @@ static bool put_text(json *j, sx_buf *text, sx_buf *out)
     if (sound) {
         put_bytes(out, 1, &bytes);
     }
-    sx_buf_deinit(&bytes);
+    end_part(out, &bytes);
     return sound;
 }
 
@@ -289,7 +296,7 @@ static bool put_values(json *j, const sx_buf *name, value_fn *value, sx_buf *out
         sx_buf_init(&text, 0);
         text.budget = out->budget;
         sound = value(j, &text, out) && text.failed == 0;
-        sx_buf_deinit(&text);
+        end_part(out, &text);
     } while (sound && take(j, ','));
     return sound && take(j, ']');
 }
@@ -336,7 +343,7 @@ static bool feature_member(json *j, const sx_buf *name, sx_buf *out)
     if (sound) {
         put_bytes(out, 1, &entry);
     }
-    sx_buf_deinit(&entry);
+    end_part(out, &entry);
     return sound;
 }
 

@@ -214,7 +214,9 @@ static void test_serve_server__answers_preflights(void **state)
     const int fd = mkstemp(path);
     assert_int_equal(write(fd, keys, sizeof(keys) - 1), sizeof(keys) - 1);
     close(fd);
-    open_scene(&scene, (sx_server_config){.rest_api_enable_cors_support = true, .auth = {path}}, 0);
+    open_scene(&scene,
+               (sx_server_config){.rest_api_enable_cors_support = true, .auth.api_keys_file = path},
+               0);
     answer = client_exchange(scene.port, keyless, sizeof(keyless) - 1);
     assert_int_equal(answer.status, 401);
     assert_non_null(strstr(answer.head, "Access-Control-Allow-Origin: *"));

@@ -36,25 +36,25 @@ static const sx_option rows[] = {
     {"model", SX_OPTION_STRING, SX_OPT(options, model),
      "send them to this model instead of the one in the log", "NAME"},
     {"version", SX_OPTION_STRING, SX_OPT(options, version),
-     "send them to this version; default: as in the log, where most name none", "N"},
+     "send them to this version instead of the one in the log", "N"},
     {"rate", SX_OPTION_FLOAT, SX_OPT(options, rate),
-     "requests a second; default: as soon as there is an answer", "N", .min = 1e-3, .max = 1e6},
+     "requests a second; default: as fast as the server answers", "N", .min = 1e-3, .max = 1e6},
     {"connections", SX_OPTION_INT, SX_OPT(options, connections), "requests at once", "N", .min = 1,
      .max = 256},
-    {"count", SX_OPTION_INT, SX_OPT(options, count), "stop after so many; 0: all", "N",
+    {"count", SX_OPTION_INT, SX_OPT(options, count), "stop after N requests; 0: send all", "N",
      .max = 1e12},
     {"relative-tolerance", SX_OPTION_FLOAT, SX_OPT(options, relative_tolerance),
-     "by how much numbers may differ from those in the log, in relation to these", "X", .max = 1},
-    {"absolute-tolerance", SX_OPTION_FLOAT, SX_OPT(options, absolute_tolerance), "and besides", "X",
-     .max = 1e6},
+     "how much numbers may differ from those in the log, relative to these", "X", .max = 1},
+    {"absolute-tolerance", SX_OPTION_FLOAT, SX_OPT(options, absolute_tolerance),
+     "how much they may differ in addition, whatever their size", "X", .max = 1e6},
     {"json", SX_OPTION_FLAG, SX_OPT(options, json), "print the result as JSON"},
     SX_CLIENT_ARGS_ROWS(options),
     {"warmup-dir", SX_OPTION_STRING, SX_OPT(options, warmup_dir),
      "write the requests, one of each signature and shape, as the warm-up records of this version "
      "of a model: DIR/assets.extra/tf_serving_warmup_requests",
      "DIR", .group = "Warm-up"},
-    {"max-records", SX_OPTION_INT, SX_OPT(options, max_records), "at most so many", "N", .min = 1,
-     .max = SX_WARMUP_RECORDS},
+    {"max-records", SX_OPTION_INT, SX_OPT(options, max_records), "write at most N records", "N",
+     .min = 1, .max = SX_WARMUP_RECORDS},
 };
 static const options defaults = {.connections = 1,
                                  .relative_tolerance = 1e-4,
@@ -591,7 +591,7 @@ static sx_status run(sx_invocation *inv)
 
 const sx_command sx_command_replay = {
     .name = "replay",
-    .summary = "send logged requests to a model server, or warm up with them",
+    .summary = "send logged requests to a model server, or make warm-up records of them",
     .words = "LOG...",
     .about = "LOG is a file that `sextant serve --request-log` wrote, or a pattern of such files: "
              "TFRecords of PredictionLogs, as TensorFlow Serving's. Each answer is compared with "

@@ -71,16 +71,16 @@ static const sx_option rows[] = {
      SX_OPT(options, model_config_file_poll_wait_seconds),
      "seconds between looks at that file and the next one; 0: none", "SECONDS", .max = 1e6},
     {"model-traffic-file", SX_OPTION_STRING, SX_OPT(options, model_traffic_file),
-     "text of a ModelTrafficConfig: which share of a model's requests goes to a canary, and of "
-     "which "
-     "a copy goes to a shadow; read again on SIGHUP",
+     "text of a ModelTrafficConfig: the share of a model's requests that a canary version answers, "
+     "and the share that is copied to a shadow version; read again on SIGHUP",
      "FILE", .empty_is_none = true},
     {"managed-models-dir", SX_OPTION_STRING, SX_OPT(options, managed_models_dir),
      "directory of models that clients create and delete over managed prediction's routes "
      "(/v1/projects/P/models), instead of the options above",
      "DIR", .empty_is_none = true},
     {"managed-storage", SX_OPTION_STRING, SX_OPT(options, managed_storage),
-     "directory below which their versions' SavedModels are; without it, none can be created",
+     "directory that contains the SavedModels from which clients may create versions; without it, "
+     "they can create none",
      "DIR", .empty_is_none = true},
     {"allow-version-labels-for-unavailable-models", SX_OPTION_FLAG, SX_OPT(options, allow_labels),
      "when that file is read again: allow new labels of versions that are not available yet"},
@@ -91,9 +91,8 @@ static const sx_option rows[] = {
     {"rest-api-port", SX_OPTION_INT, SX_OPT(options, rest_api_port),
      "port of the REST API; 0: any free port", "PORT", .min = 0, .max = 65535},
     {"admin-port", SX_OPTION_INT, SX_OPT(options, admin_port),
-     "port for administration: metrics, the page at /, and changes of the models by clients are "
-     "then "
-     "there alone; default: at every port",
+     "serve metrics, the page at / and changes of the models by clients on this port only; "
+     "default: on every port",
      "PORT", .min = 1, .max = 65535},
     {"admin-host", SX_OPTION_STRING, SX_OPT(options, admin_host),
      "address of that port; default: 127.0.0.1", "ADDRESS"},
@@ -122,7 +121,8 @@ static const sx_option rows[] = {
     {"auth-rules-file", SX_OPTION_STRING, SX_OPT(options, auth_rules_file),
      "lines of IDENTITY MODEL...: who may call which models, where an identity is key:NAME, "
      "jwt:SUBJECT, cert:NAME of a client's certificate, or *, and * stands for every model; "
-     "MODEL:predict: may only run it; rate=N: so often a second, each identity each model; read "
+     "MODEL:predict: may only run it; rate=N: at most N requests a second of each identity to each "
+     "model; read "
      "again when it changes",
      "FILE", .empty_is_none = true},
     {"host", SX_OPTION_STRING, SX_OPT(options, host), "address to listen on; default: all",
@@ -140,10 +140,9 @@ static const sx_option rows[] = {
      "it is loaded, the model is not served",
      .choices = "availability_preserving|resource_preserving"},
     {"max-loaded-memory-bytes", SX_OPTION_SIZE, SX_OPT(options, max_loaded_memory_bytes),
-     "load a model when a request first asks for it, and unload those that no request uses, the "
-     "one "
-     "used longest ago first, so that all models together take at most this; requests wait for "
-     "their model. Default: every model is loaded, at once",
+     "load a model when a request first asks for it, and unload unused models, the least recently "
+     "used first, so that all models together take at most this much; requests wait for their "
+     "model; default: load every model at the start",
      "SIZE", .min = 1, .max = 0x1p60},
     {"version-drain-timeout-seconds", SX_OPTION_FLOAT,
      SX_OPT(options, version_drain_timeout_seconds),

@@ -7,8 +7,7 @@
 #include <pthread.h>
 #include <sys/socket.h>
 
-#include "serve/fake_model.h"
-#include "serve/server.h"
+#include "serve/fake_server.h"
 
 struct scene {
     char base[64], address[64];
@@ -23,14 +22,7 @@ static void open_scene(struct scene *scene, sx_client_options options)
     memset(scene, 0, sizeof(*scene));
     fake_base_path(scene->base);
     fake_publish(scene->base, "2", 2, 0, 0, 0);
-    const sx_server_config config = {.host = "127.0.0.1",
-                                     .rest_api_port = SX_ANY_PORT,
-                                     .model_name = "m",
-                                     .model_base_path = scene->base,
-                                     .ops = &fake_ops,
-                                     .ops_user = &scene->runtime};
-    assert_ok(sx_server_create(&config, &scene->server));
-    assert_ok(sx_server_start(scene->server));
+    fake_serve(scene->base, &scene->runtime, (sx_server_config){0}, &scene->server);
     assert_true(sx_server_wait_ready(scene->server, 5000));
     snprintf(scene->address, sizeof(scene->address), "http://127.0.0.1:%d",
              sx_server_rest_port(scene->server));

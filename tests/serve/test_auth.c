@@ -12,9 +12,8 @@
 #include "net/client.h"
 #include "net/http2_client.h"
 #include "serve/auth.h"
-#include "serve/fake_model.h"
+#include "serve/fake_server.h"
 #include "serve/jwt.h"
-#include "serve/server.h"
 
 /* ---- Tokens ---- */
 
@@ -466,17 +465,8 @@ static void test_serve_auth__guards_a_server(void **state)
     put_file(keys_path, "anna k1\nben k2\n");
     put_file(rules_path, "key:anna m\n");
     const sx_server_config config = {
-        .host = "127.0.0.1",
-        .rest_api_port = SX_ANY_PORT,
-        .port = SX_ANY_PORT,
-        .model_name = "m",
-        .model_base_path = base,
-        .auth = {.api_keys_file = keys_path, .rules_file = rules_path},
-        .ops = &fake_ops,
-        .ops_user = &runtime,
-    };
-    assert_ok(sx_server_create(&config, &server));
-    assert_ok(sx_server_start(server));
+        .port = SX_ANY_PORT, .auth = {.api_keys_file = keys_path, .rules_file = rules_path}};
+    fake_serve(base, &runtime, config, &server);
     assert_true(sx_server_wait_ready(server, 5000));
     const int port = sx_server_rest_port(server);
     assert_int_equal(answer_of(port, "/healthz", "", head), 200);

@@ -10,8 +10,7 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "net/http2_client.h"
-#include "serve/fake_model.h"
-#include "serve/server.h"
+#include "serve/fake_server.h"
 
 enum {
     FRAMES = 20 * 1000,
@@ -142,15 +141,7 @@ static void open_server(char base[64], struct fake_runtime *runtime, size_t memo
 {
     fake_base_path(base);
     fake_publish(base, "2", 2, 0, 0, 0);
-    const sx_server_config config = {.host = "127.0.0.1",
-                                     .rest_api_port = SX_ANY_PORT,
-                                     .model_name = "m",
-                                     .model_base_path = base,
-                                     .ops = &fake_ops,
-                                     .ops_user = runtime,
-                                     .max_in_flight_memory_bytes = memory_bytes};
-    assert_ok(sx_server_create(&config, out));
-    assert_ok(sx_server_start(*out));
+    fake_serve(base, runtime, (sx_server_config){.max_in_flight_memory_bytes = memory_bytes}, out);
     assert_true(sx_server_wait_ready(*out, 5000));
 }
 

@@ -6,8 +6,7 @@
 #include "net/grpc.h"
 #include "net/http2_client.h"
 #include "proto/wire.h"
-#include "serve/fake_model.h"
-#include "serve/server.h"
+#include "serve/fake_server.h"
 
 static const char predict_path[] = "/tensorflow.serving.PredictionService/Predict";
 
@@ -24,16 +23,9 @@ static void open_scene(struct scene *scene, sx_server_config config, int run_ms)
     memset(scene, 0, sizeof(*scene));
     fake_base_path(scene->base);
     fake_publish(scene->base, "2", 2, 0, run_ms, 0);
-    config.host = "127.0.0.1";
     config.port = SX_ANY_PORT;
-    config.rest_api_port = SX_ANY_PORT;
-    config.model_name = "m";
-    config.model_base_path = scene->base;
-    config.ops = &fake_ops;
-    config.ops_user = &scene->runtime;
     config.file_system_poll_wait_seconds = 0.05;
-    assert_ok(sx_server_create(&config, &scene->server));
-    assert_ok(sx_server_start(scene->server));
+    fake_serve(scene->base, &scene->runtime, config, &scene->server);
     assert_true(sx_server_wait_ready(scene->server, 5000));
     h2_open(&scene->client, sx_server_grpc_port(scene->server));
 }

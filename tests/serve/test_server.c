@@ -7,8 +7,7 @@
 #include "base/clock.h"
 #include "io/compress.h"
 #include "net/client.h"
-#include "serve/fake_model.h"
-#include "serve/server.h"
+#include "serve/fake_server.h"
 
 struct scene {
     char base[64];
@@ -23,15 +22,8 @@ static void start_scene(struct scene *scene, sx_server_config config, int load_m
     memset(scene, 0, sizeof(*scene));
     fake_base_path(scene->base);
     fake_publish(scene->base, "2", 2, load_ms, run_ms, 0);
-    config.host = "127.0.0.1";
-    config.rest_api_port = SX_ANY_PORT;
-    config.model_name = "m";
-    config.model_base_path = scene->base;
-    config.ops = &fake_ops;
-    config.ops_user = &scene->runtime;
     config.file_system_poll_wait_seconds = 0.05;
-    assert_ok(sx_server_create(&config, &scene->server));
-    assert_ok(sx_server_start(scene->server));
+    fake_serve(scene->base, &scene->runtime, config, &scene->server);
     scene->port = sx_server_rest_port(scene->server);
 }
 
@@ -832,15 +824,8 @@ static void test_serve_server__answers_name_no_paths(void **state)
     struct answer answer;
     memset(&scene, 0, sizeof(scene));
     fake_base_path(scene.base);
-    const sx_server_config config = {.host = "127.0.0.1",
-                                     .rest_api_port = SX_ANY_PORT,
-                                     .model_name = "m",
-                                     .model_base_path = scene.base,
-                                     .ops = &fake_ops,
-                                     .ops_user = &scene.runtime,
-                                     .file_system_poll_wait_seconds = 0.02};
-    assert_ok(sx_server_create(&config, &scene.server));
-    assert_ok(sx_server_start(scene.server));
+    fake_serve(scene.base, &scene.runtime,
+               (sx_server_config){.file_system_poll_wait_seconds = 0.02}, &scene.server);
     scene.port = sx_server_rest_port(scene.server);
     for (int has_bad_version = 0; has_bad_version < 2; has_bad_version++) {
         if (has_bad_version) {

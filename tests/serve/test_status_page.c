@@ -4,8 +4,7 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "net/client.h"
-#include "serve/fake_model.h"
-#include "serve/server.h"
+#include "serve/fake_server.h"
 
 static void assert_has(const struct answer *page, const char *part)
 {
@@ -117,15 +116,7 @@ static void test_serve_status_page__has_an_address_of_its_own(void **state)
     sx_server *server = NULL;
     fake_base_path(base);
     fake_publish(base, "3", 2, 0, 0, 0);
-    const sx_server_config config = {.host = "127.0.0.1",
-                                     .rest_api_port = SX_ANY_PORT,
-                                     .admin_port = SX_ANY_PORT,
-                                     .model_name = "m",
-                                     .model_base_path = base,
-                                     .ops = &fake_ops,
-                                     .ops_user = &runtime};
-    assert_ok(sx_server_create(&config, &server));
-    assert_ok(sx_server_start(server));
+    fake_serve(base, &runtime, (sx_server_config){.admin_port = SX_ANY_PORT}, &server);
     assert_true(sx_server_wait_ready(server, 5000));
     const int port = sx_server_rest_port(server), admin = sx_server_admin_port(server);
     static const char *const pages[] = {"/", "/monitoring/prometheus/metrics"};

@@ -26,42 +26,11 @@ enum {
 
 /* ---- Text ---- */
 
-/* Escapes untrusted text for elements and quoted attributes. Control characters, which HTML
- * forbids, become U+FFFD. */
-static void put_text(sx_buf *out, const char *text)
-{
-    for (const char *c = text; *c != '\0'; c++) {
-        switch (*c) {
-        case '&':
-            sx_buf_puts(out, "&amp;");
-            break;
-        case '<':
-            sx_buf_puts(out, "&lt;");
-            break;
-        case '>':
-            sx_buf_puts(out, "&gt;");
-            break;
-        case '"':
-            sx_buf_puts(out, "&quot;");
-            break;
-        case '\'':
-            sx_buf_puts(out, "&#39;");
-            break;
-        default:
-            if (((unsigned char)*c < 0x20 && *c != '\n' && *c != '\t') || *c == 0x7f) {
-                sx_buf_puts(out, "\xEF\xBF\xBD");
-            } else {
-                sx_buf_putc(out, *c);
-            }
-        }
-    }
-}
-
 /* A name, isolated so that it may be written right to left. */
 static void put_name(sx_buf *out, const char *name)
 {
     sx_buf_puts(out, "<bdi>");
-    put_text(out, name);
+    sx_buf_put_html(out, name);
     sx_buf_puts(out, "</bdi>");
 }
 
@@ -99,7 +68,7 @@ static void put_fact(sx_buf *out, const char *name, const char *value)
 static void put_tile(sx_buf *out, const char *name, const char *value)
 {
     sx_buf_puts(out, "<div><dt>");
-    put_text(out, name);
+    sx_buf_put_html(out, name);
     sx_buf_printf(out, "</dt><dd>%s</dd></div>\n", value);
 }
 
@@ -111,7 +80,7 @@ static void put_head(sx_buf *out, const sx_class_report *r)
                      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
                      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
                      "img-src data:; style-src 'unsafe-inline'\">\n<title>Evaluation of ");
-    put_text(out, r->run);
+    sx_buf_put_html(out, r->run);
     sx_buf_puts(out, "</title>\n<style>\n");
     sx_buf_append(out, class_page_css, sizeof(class_page_css));
     sx_buf_puts(out, "</style>\n</head>\n<body>\n<header>\n<h1>Evaluation of ");
@@ -162,9 +131,9 @@ static void put_cell(sx_buf *out, const sx_class_report *r, int label, int i)
     sx_buf_printf(out, "<td class=\"%c\" style=\"--p:%.3f\" title=\"", label == i ? 'r' : 'w',
                   share);
     char number[12];
-    put_text(out, sx_report_class_name(r, label, number));
+    sx_buf_put_html(out, sx_report_class_name(r, label, number));
     sx_buf_puts(out, " → ");
-    put_text(out, sx_report_class_name(r, i, number));
+    sx_buf_put_html(out, sx_report_class_name(r, i, number));
     sx_buf_printf(out, ": %.1f %%\">", 100 * share);
     put_count(out, count);
     if (s->n < MANY_CLASSES) {
@@ -205,7 +174,7 @@ static void put_matrix(sx_buf *out, const sx_class_report *r)
     for (int i = 0; i < s->n; i++) {
         char number[12];
         sx_buf_puts(out, "<th class=\"name\" scope=\"col\" title=\"");
-        put_text(out, sx_report_class_name(r, i, number));
+        sx_buf_put_html(out, sx_report_class_name(r, i, number));
         sx_buf_puts(out, "\"><span>");
         put_class_name(out, r, i);
         sx_buf_puts(out, "</span></th>");

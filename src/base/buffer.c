@@ -191,6 +191,35 @@ void sx_buf_put_visible(sx_buf *buf, const void *text, size_t size, const char *
     }
 }
 
+void sx_buf_put_html(sx_buf *buf, const char *text)
+{
+    for (; *text != '\0'; text++) {
+        switch (*text) {
+        case '&':
+            sx_buf_puts(buf, "&amp;");
+            break;
+        case '<':
+            sx_buf_puts(buf, "&lt;");
+            break;
+        case '>':
+            sx_buf_puts(buf, "&gt;");
+            break;
+        case '"':
+            sx_buf_puts(buf, "&quot;");
+            break;
+        case '\'':
+            sx_buf_puts(buf, "&#39;");
+            break;
+        default:
+            if (((unsigned char)*text < 0x20 && *text != '\n' && *text != '\t') || *text == 0x7f) {
+                sx_buf_puts(buf, "\xEF\xBF\xBD");
+            } else {
+                sx_buf_putc(buf, *text);
+            }
+        }
+    }
+}
+
 void sx_buf_put_size(sx_buf *buf, double bytes)
 {
     static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};

@@ -36,6 +36,9 @@ void sx_buf_put_utf8(sx_buf *buf, const void *text, size_t size);
 /* Text from outside for a terminal: control characters, which could command it, become '?', except
  * those in `keep` ("\n\t"). */
 void sx_buf_put_visible(sx_buf *buf, const void *text, size_t size, const char *keep);
+/* Text from outside for HTML's elements and quoted attributes. Control characters, which HTML
+ * forbids, become U+FFFD. */
+void sx_buf_put_html(sx_buf *buf, const char *text);
 void sx_buf_put_size(sx_buf *buf, double bytes); /* "12.3 MiB" */
 /* Appends `size` uninitialized bytes and returns a pointer to them; NULL after a failure. */
 void *sx_buf_extend(sx_buf *buf, size_t size);

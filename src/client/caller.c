@@ -10,6 +10,7 @@
 #include "base/arena.h"
 #include "base/checked.h"
 #include "base/clock.h"
+#include "base/hex.h"
 #include "base/memory.h"
 #include "base/threefry.h"
 #include "client/credentials.h"
@@ -193,22 +194,14 @@ static sx_status rest_error(const char *url, int http_status, const sx_buf *head
     return status;
 }
 
-/* Decodes %XX. */
+/* Decodes %XX; a '%' before anything else stands for itself. */
 static void put_percent_decoded(sx_buf *out, sx_bytes text)
 {
     const char *data = text.data;
     for (size_t i = 0; i < text.size; i++) {
-        char digits[3] = {0}, *end = digits;
-        if (data[i] == '%' && i + 2 < text.size) {
-            memcpy(digits, data + i + 1, 2);
-            const long c = strtol(digits, &end, 16);
-            if (end == digits + 2) {
-                sx_buf_putc(out, (char)c);
-                i += 2;
-                continue;
-            }
-        }
-        sx_buf_putc(out, data[i]);
+        const int byte = sx_percent_byte(data + i, text.size - i);
+        sx_buf_putc(out, byte >= 0 ? (char)byte : data[i]);
+        i += byte >= 0 ? 2 : 0;
     }
 }
 

@@ -100,30 +100,39 @@ static sx_status read_output(sx_bytes entry, const char *where, sx_arena *arena,
     return sx_status_annotate(status, __FILE__, __LINE__, "%s: output \"%s\"", where, out->name);
 }
 
-sx_status sx_client_read_outputs(sx_bytes message, const char *where, sx_arena *arena,
-                                 sx_client_tensor **out, int *out_count)
+/* The fields of number 1 of a message: how many there are; -1: malformed. */
+static ptrdiff_t count_parts(sx_bytes message)
 {
     sx_wire wire = sx_wire_over(message);
     const uint8_t *at;
-    sx_bytes entry;
+    sx_bytes value;
     sx_wire_found found;
-    int count = 0;
-    while ((found = sx_wire_find(&wire, 1, &at, &entry)) == SX_WIRE_FOUND) {
+    ptrdiff_t count = 0;
+    while ((found = sx_wire_find(&wire, 1, &at, &value)) == SX_WIRE_FOUND) {
         count++;
     }
-    if (found != SX_WIRE_NO_MORE) {
+    return found == SX_WIRE_NO_MORE ? count : -1;
+}
+
+sx_status sx_client_read_outputs(sx_bytes message, const char *where, sx_arena *arena,
+                                 sx_client_tensor **out, int *out_count)
+{
+    const ptrdiff_t count = count_parts(message);
+    if (count < 0) {
         return no_answer(where);
     }
     sx_client_tensor *tensors = sx_arena_array(arena, count + 1, sx_client_tensor);
     if (tensors == NULL) {
         return sx_no_memory("for an answer");
     }
-    wire = sx_wire_over(message);
-    for (int i = 0; i < count && sx_wire_find(&wire, 1, &at, &entry) == SX_WIRE_FOUND; i++) {
+    sx_wire wire = sx_wire_over(message);
+    const uint8_t *at;
+    sx_bytes entry;
+    for (ptrdiff_t i = 0; i < count && sx_wire_find(&wire, 1, &at, &entry) == SX_WIRE_FOUND; i++) {
         SX_TRY(read_output(entry, where, arena, &tensors[i]));
     }
     *out = tensors;
-    *out_count = count;
+    *out_count = (int)count;
     return SX_OK;
 }
 
@@ -152,20 +161,6 @@ static bool read_score(sx_inference_method method, sx_bytes message, struct scor
         }
     }
     return true;
-}
-
-/* The fields of number 1 of a message: how many there are; -1: malformed. */
-static ptrdiff_t count_parts(sx_bytes message)
-{
-    sx_wire wire = sx_wire_over(message);
-    const uint8_t *at;
-    sx_bytes value;
-    sx_wire_found found;
-    ptrdiff_t count = 0;
-    while ((found = sx_wire_find(&wire, 1, &at, &value)) == SX_WIRE_FOUND) {
-        count++;
-    }
-    return found == SX_WIRE_NO_MORE ? count : -1;
 }
 
 /* {classifications 1 {classes 1}} or {regressions 1}. Every example has as many classes. */

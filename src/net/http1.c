@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/hex.h"
 
 /* ---- Bytes and words ---- */
 
@@ -470,18 +471,9 @@ void sx_http_chunks_init(sx_http_chunks *chunks)
     *chunks = (sx_http_chunks){.state = CHUNK_SIZE};
 }
 
-static int hex_value(char c)
-{
-    if (c >= '0' && c <= '9') {
-        return c - '0';
-    }
-    c = lower(c);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 static sx_http_progress step_size(sx_http_chunks *k, char c, sx_http_failure *failure)
 {
-    const int digit = hex_value(c);
+    const int digit = sx_hex_digit(c);
     if (digit >= 0) {
         if (++k->size_digits > MAX_SIZE_DIGITS) {
             return fail(failure, 400, "chunk size too large");

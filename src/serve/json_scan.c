@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/hex.h"
 #include "base/memory.h"
 #include "base/utf8.h"
 #include "serve/decimal.h"
@@ -97,11 +98,7 @@ static bool read_hex4(const char *p, const char *end, unsigned *out)
         return false;
     }
     for (int i = 0; i < 4; i++) {
-        const char c = p[i];
-        const int digit = c >= '0' && c <= '9'   ? c - '0'
-                          : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                          : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                                 : -1;
+        const int digit = sx_hex_digit(p[i]);
         if (digit < 0) {
             return false;
         }

@@ -148,10 +148,5 @@ void sx_kserve_rest_index(sx_rest *rest, sx_http_exchange *exchange, const sx_ro
     sx_status status = sx_kserve_index(sx_rest_manager(rest), &arena, print_indexed, &body);
     sx_buf_puts(&body, "]\n");
     sx_arena_deinit(&arena);
-    if (status != SX_OK) {
-        sx_buf_deinit(&body);
-        sx_rest_respond_error(rest, exchange, status);
-    } else {
-        sx_rest_respond(rest, exchange, 200, json_type, &body);
-    }
+    sx_rest_respond_made(rest, exchange, status, json_type, &body);
 }

@@ -376,12 +376,7 @@ static void respond_answer(sx_rest *rest, sx_http_exchange *exchange, const sx_r
     sx_buf_init(&body, 0);
     sx_status status = answer(rest, exchange, route, &arena, &body);
     sx_arena_deinit(&arena);
-    if (status != SX_OK) {
-        sx_buf_deinit(&body);
-        sx_rest_respond_error(rest, exchange, status);
-    } else {
-        sx_rest_respond(rest, exchange, 200, json_type, &body);
-    }
+    sx_rest_respond_made(rest, exchange, status, json_type, &body);
 }
 
 static void run_change(sx_executor_job *base, int worker)

@@ -145,6 +145,17 @@ void sx_rest_respond_google_error(const sx_rest *rest, sx_http_exchange *exchang
     sx_status_free(status);
 }
 
+void sx_rest_respond_made(const sx_rest *rest, sx_http_exchange *exchange, sx_status status,
+                          const char *content_type, sx_buf *body)
+{
+    if (status != SX_OK) {
+        sx_buf_deinit(body);
+        sx_rest_respond_error(rest, exchange, status);
+    } else {
+        sx_rest_respond(rest, exchange, 200, content_type, body);
+    }
+}
+
 /* ---- Predict, classify, regress ---- */
 
 /* The body as JSON text: as received, or decompressed into `inflated`. What a client can make the
@@ -402,12 +413,7 @@ static void handle_page(sx_rest *rest, sx_http_exchange *exchange, const sx_rout
                            ? print_model_status(rest, route, &arena, &body)
                            : print_metadata(rest, route, &body);
     sx_arena_deinit(&arena);
-    if (status != SX_OK) {
-        sx_buf_deinit(&body);
-        sx_rest_respond_error(rest, exchange, status);
-        return;
-    }
-    sx_rest_respond(rest, exchange, 200, json_type, &body);
+    sx_rest_respond_made(rest, exchange, status, json_type, &body);
 }
 
 static void handle_ready(sx_rest *rest, sx_http_exchange *exchange, const sx_route *route)
@@ -493,12 +499,7 @@ static void handle_metrics(sx_rest *rest, sx_http_exchange *exchange, const sx_r
         /* Charged when it is complete: it does not count itself. */
         status = sx_budget_charge(budget, body.capacity) ? SX_OK : sx_budget_error(budget);
     }
-    if (status != SX_OK) {
-        sx_buf_deinit(&body);
-        sx_rest_respond_error(rest, exchange, status);
-        return;
-    }
-    sx_rest_respond(rest, exchange, 200, "text/plain; version=0.0.4", &body);
+    sx_rest_respond_made(rest, exchange, status, "text/plain; version=0.0.4", &body);
 }
 
 static void handle_status_page(sx_rest *rest, sx_http_exchange *exchange, const sx_route *route)

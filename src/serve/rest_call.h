@@ -51,5 +51,8 @@ void sx_rest_respond_error(const sx_rest *rest, sx_http_exchange *exchange, sx_s
  * derived from its code. */
 void sx_rest_respond_google_error(const sx_rest *rest, sx_http_exchange *exchange, int http_status,
                                   sx_status status);
+/* Takes the status of making `body`, and empties that. Answers 200 with it, or the error. */
+void sx_rest_respond_made(const sx_rest *rest, sx_http_exchange *exchange, sx_status status,
+                          const char *content_type, sx_buf *body);
 
 #endif

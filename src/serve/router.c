@@ -5,14 +5,7 @@
 #include <string.h>
 
 #include "base/checked.h"
-
-static int hex_digit(char c)
-{
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                  : -1;
-}
+#include "base/hex.h"
 
 /* Percent-decodes into out[SX_ROUTE_NAME]; false for bad escapes, NUL bytes, or too long a name. */
 static bool decode(sx_http_text text, char *out)
@@ -21,12 +14,11 @@ static bool decode(sx_http_text text, char *out)
     for (size_t i = 0; i < text.size; i++) {
         char c = text.data[i];
         if (c == '%') {
-            const int high = i + 2 < text.size ? hex_digit(text.data[i + 1]) : -1;
-            const int low = i + 2 < text.size ? hex_digit(text.data[i + 2]) : -1;
-            if (high < 0 || low < 0) {
+            const int byte = sx_percent_byte(text.data + i, text.size - i);
+            if (byte < 0) {
                 return false;
             }
-            c = (char)(high * 16 + low);
+            c = (char)byte;
             i += 2;
         }
         if (c == '\0' || size + 1 >= SX_ROUTE_NAME) {

@@ -283,10 +283,78 @@ static void return_large_blocks(void)
     mallopt(M_TRIM_THRESHOLD, KEPT_BYTES);
 }
 
-sx_status sx_server_create(const sx_server_config *config, sx_server **out_server)
+/* The HTTP server, which is not started yet: its addresses, who speaks TLS there, its limits.
+ * `memory_bytes` is for all requests together, `max_body_bytes` for the body of one. */
+static sx_status create_http(const sx_server_config *config, int loops, size_t memory_bytes,
+                             size_t max_body_bytes, sx_server *server)
 {
     enum { CONNECTION_BYTES = 40 * 1024 }; /* of memory, with a full read buffer */
     const int64_t connections_in_ram = sx_ram_bytes() / 8 / CONNECTION_BYTES;
+    const int port = config->rest_api_port;
+    size_t request_bytes = config->max_request_memory_bytes;
+    if (request_bytes == 0) {
+        request_bytes = SX_MAX(SX_MIN(max_body_bytes, SIZE_MAX / 8) * 8,
+                               (size_t)SX_MIN_REQUEST_MEMORY); /* as much as any page */
+        request_bytes = SX_MIN(memory_bytes / 2, request_bytes);
+    }
+    SX_TRY(secure(config->ssl_config_file, &server->grpc_tls));
+    SX_TRY(secure(config->rest_api_ssl_config_file, &server->rest_tls));
+    sx_http_address addresses[4];
+    int address_count = 0;
+    addresses[address_count++] = (sx_http_address){
+        .host = config->host,
+        .port = port == SX_ANY_PORT ? 0
+                : port == 0         ? 8501
+                                    : port,
+        .tls = server->rest_tls.tls,
+    };
+    if (config->port != 0) {
+        addresses[address_count++] =
+            (sx_http_address){.host = config->host,
+                              .port = config->port == SX_ANY_PORT ? 0 : config->port,
+                              .tls = server->grpc_tls.tls};
+    }
+    if (is_given(config->grpc_socket_path)) {
+        addresses[address_count++] =
+            (sx_http_address){.path = config->grpc_socket_path, .tls = server->grpc_tls.tls};
+    }
+    server->admin_address = config->admin_port != 0 ? address_count : -1;
+    if (config->admin_port != 0) {
+        addresses[address_count++] = (sx_http_address){
+            .host = is_given(config->admin_host) ? config->admin_host : "127.0.0.1",
+            .port = config->admin_port == SX_ANY_PORT ? 0 : config->admin_port,
+            .tls = server->rest_tls.tls};
+    }
+    const sx_http_config http = {
+        .addresses = addresses,
+        .address_count = address_count,
+        .loops = loops,
+        .max_connections =
+            or_default(config->max_connections,
+                       (int)SX_MAX(SX_MIN(connections_in_ram, (int64_t)10000), (int64_t)256)),
+        .max_body_bytes = max_body_bytes,
+        .memory = &server->memory,
+        .max_request_bytes = request_bytes,
+        .head_timeout_ms = config->header_timeout_ms,
+        .body_timeout_ms = config->body_timeout_ms,
+        .idle_timeout_ms = config->idle_timeout_ms,
+        .request_timeout_ms = config->rest_api_timeout_in_ms,
+        .handler = handle,
+        .user = server,
+        .takes_parts = sx_grpc_reflection_is_stream,
+        .on_response = server->access_log != NULL ? log_access : NULL,
+    };
+    SX_TRY(sx_http_server_create(&http, &server->http));
+    sx_rest_set_server(server->rest, server->http);
+    server->port = sx_http_server_port(server->http, 0);
+    server->grpc_port = config->port != 0 ? sx_http_server_port(server->http, 1) : 0;
+    server->admin_port =
+        server->admin_address >= 0 ? sx_http_server_port(server->http, server->admin_address) : 0;
+    return SX_OK;
+}
+
+sx_status sx_server_create(const sx_server_config *config, sx_server **out_server)
+{
     const int loops = or_default(config->rest_api_num_loops, SX_MAX(sx_cpu_count() / 2, 1));
     const char *metrics = config->monitoring_path;
     if (config->ops == NULL) {
@@ -363,66 +431,7 @@ sx_status sx_server_create(const sx_server_config *config, sx_server **out_serve
                                  .tensor_content = config->enable_serialization_as_tensor_content};
     SX_TRY_GOTO(status, sx_grpc_services_create(&grpc, &server->services), failed);
 
-    const int port = config->rest_api_port;
-    size_t request_bytes = config->max_request_memory_bytes;
-    if (request_bytes == 0) {
-        request_bytes = SX_MAX(SX_MIN(max_body_bytes, SIZE_MAX / 8) * 8,
-                               (size_t)SX_MIN_REQUEST_MEMORY); /* as much as any page */
-        request_bytes = SX_MIN(memory_bytes / 2, request_bytes);
-    }
-    SX_TRY_GOTO(status, secure(config->ssl_config_file, &server->grpc_tls), failed);
-    SX_TRY_GOTO(status, secure(config->rest_api_ssl_config_file, &server->rest_tls), failed);
-    sx_http_address addresses[4];
-    int address_count = 0;
-    addresses[address_count++] = (sx_http_address){
-        .host = config->host,
-        .port = port == SX_ANY_PORT ? 0
-                : port == 0         ? 8501
-                                    : port,
-        .tls = server->rest_tls.tls,
-    };
-    if (config->port != 0) {
-        addresses[address_count++] =
-            (sx_http_address){.host = config->host,
-                              .port = config->port == SX_ANY_PORT ? 0 : config->port,
-                              .tls = server->grpc_tls.tls};
-    }
-    if (is_given(config->grpc_socket_path)) {
-        addresses[address_count++] =
-            (sx_http_address){.path = config->grpc_socket_path, .tls = server->grpc_tls.tls};
-    }
-    server->admin_address = config->admin_port != 0 ? address_count : -1;
-    if (config->admin_port != 0) {
-        addresses[address_count++] = (sx_http_address){
-            .host = is_given(config->admin_host) ? config->admin_host : "127.0.0.1",
-            .port = config->admin_port == SX_ANY_PORT ? 0 : config->admin_port,
-            .tls = server->rest_tls.tls};
-    }
-    const sx_http_config http = {
-        .addresses = addresses,
-        .address_count = address_count,
-        .loops = loops,
-        .max_connections =
-            or_default(config->max_connections,
-                       (int)SX_MAX(SX_MIN(connections_in_ram, (int64_t)10000), (int64_t)256)),
-        .max_body_bytes = max_body_bytes,
-        .memory = &server->memory,
-        .max_request_bytes = request_bytes,
-        .head_timeout_ms = config->header_timeout_ms,
-        .body_timeout_ms = config->body_timeout_ms,
-        .idle_timeout_ms = config->idle_timeout_ms,
-        .request_timeout_ms = config->rest_api_timeout_in_ms,
-        .handler = handle,
-        .user = server,
-        .takes_parts = sx_grpc_reflection_is_stream,
-        .on_response = server->access_log != NULL ? log_access : NULL,
-    };
-    SX_TRY_GOTO(status, sx_http_server_create(&http, &server->http), failed);
-    sx_rest_set_server(server->rest, server->http);
-    server->port = sx_http_server_port(server->http, 0);
-    server->grpc_port = config->port != 0 ? sx_http_server_port(server->http, 1) : 0;
-    server->admin_port =
-        server->admin_address >= 0 ? sx_http_server_port(server->http, server->admin_address) : 0;
+    SX_TRY_GOTO(status, create_http(config, loops, memory_bytes, max_body_bytes, server), failed);
     *out_server = server;
     return SX_OK;
 failed:

@@ -30,40 +30,6 @@ static const char table_head[] =
     "<th scope=\"col\" class=\"n\">99 of 100</th><th scope=\"col\" class=\"n\">memory</th></tr>\n"
     "</thead>\n<tbody>\n";
 
-static void print_text(sx_buf *out, const char *text)
-{
-    for (; *text != '\0'; text++) {
-        switch (*text) {
-        case '<':
-            sx_buf_puts(out, "&lt;");
-            break;
-        case '>':
-            sx_buf_puts(out, "&gt;");
-            break;
-        case '&':
-            sx_buf_puts(out, "&amp;");
-            break;
-        case '"':
-            sx_buf_puts(out, "&quot;");
-            break;
-        default:
-            sx_buf_putc(out, *text);
-        }
-    }
-}
-
-static void print_bytes(sx_buf *out, uint64_t bytes)
-{
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-    double value = (double)bytes;
-    int unit = 0;
-    while (value >= 1024 && unit < 4) {
-        value /= 1024;
-        unit++;
-    }
-    sx_buf_printf(out, unit == 0 ? "%.0f %s" : "%.1f %s", value, units[unit]);
-}
-
 static void print_duration(sx_buf *out, int64_t ns)
 {
     const int64_t s = ns / 1000000000;
@@ -93,12 +59,12 @@ static void print_version(sx_buf *out, const char *model, const sx_version_statu
     const char *state = v->code != SX_CODE_OK ? "FAILED" : sx_version_state_name(v->state);
     const char *comma = "";
     sx_buf_puts(out, "<tr><td>");
-    print_text(out, model);
+    sx_buf_put_html(out, model);
     sx_buf_printf(out, "</td><td class=\"n\">%" PRId64 "</td><td>", v->version);
     for (size_t i = 0; i < label_count; i++) {
         if (labels[i].version == v->version) {
             sx_buf_puts(out, comma);
-            print_text(out, labels[i].label);
+            sx_buf_put_html(out, labels[i].label);
             comma = ", ";
         }
     }
@@ -118,7 +84,7 @@ static void print_version(sx_buf *out, const char *model, const sx_version_statu
     print_ms(out, v->p99_ms);
     sx_buf_puts(out, "<td class=\"n\">");
     if (v->memory_bytes > 0) {
-        print_bytes(out, v->memory_bytes);
+        sx_buf_put_size(out, (double)v->memory_bytes);
     }
     sx_buf_puts(out, "</td></tr>\n");
 }
@@ -136,7 +102,7 @@ static sx_status print_model(sx_manager *manager, const char *name, sx_arena *ar
     sx_status_free(status);
     if (count == 0) {
         sx_buf_puts(out, "<tr><td>");
-        print_text(out, name);
+        sx_buf_put_html(out, name);
         sx_buf_puts(out, "</td><td colspan=\"9\" class=\"FAILED\">no versions</td></tr>\n");
     }
     for (size_t i = 0; i < count; i++) {
@@ -170,9 +136,9 @@ sx_status sx_status_page_print(const sx_status_page_config *config, sx_buf *out)
                   config->http.requests, config->queued, config->http.connections);
     if (config->memory != NULL) {
         sx_buf_puts(out, "; requests hold ");
-        print_bytes(out, sx_budget_used(config->memory));
+        sx_buf_put_size(out, (double)sx_budget_used(config->memory));
         sx_buf_puts(out, " of ");
-        print_bytes(out, config->memory->limit_bytes);
+        sx_buf_put_size(out, (double)config->memory->limit_bytes);
     }
     sx_buf_puts(out, ".</p>\n");
     sx_arena_init(&arena, 0);
@@ -184,7 +150,7 @@ sx_status sx_status_page_print(const sx_status_page_config *config, sx_buf *out)
                 "minute's mean, and times are those of requests that succeeded.");
     if (config->metrics_path != NULL) {
         sx_buf_puts(out, " For programs: <a href=\"");
-        print_text(out, config->metrics_path);
+        sx_buf_put_html(out, config->metrics_path);
         sx_buf_puts(out, "\">metrics</a>.");
     }
     sx_buf_puts(out, "</p>\n</body>\n</html>\n");

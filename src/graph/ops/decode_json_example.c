@@ -13,6 +13,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/hex.h"
 #include "base/utf8.h"
 #include "graph/ops/host_ops.h"
 #include "proto/wire.h"
@@ -50,11 +51,7 @@ static bool take_hex(json *j, uint32_t *out)
 {
     *out = 0;
     for (int i = 0; i < 4; i++) {
-        const char c = j->at < j->end ? *j->at++ : '\0';
-        const int digit = c >= '0' && c <= '9'   ? c - '0'
-                          : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                          : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                                 : -1;
+        const int digit = j->at < j->end ? sx_hex_digit(*j->at++) : -1;
         if (digit < 0) {
             return false;
         }
@@ -168,33 +165,15 @@ static bool is(const sx_buf *name, const char *word)
 
 /* ---- An Example ---- */
 
-static void put_varint(sx_buf *out, uint64_t value)
-{
-    uint8_t bytes[SX_WIRE_MAX_VARINT];
-    sx_buf_append(out, bytes, sx_wire_put_varint(bytes, value));
-}
-
-static void put_bytes(sx_buf *out, uint32_t number, const sx_buf *bytes)
-{
-    put_varint(out, (uint64_t)number << 3 | SX_WIRE_BYTES);
-    put_varint(out, bytes->size);
-    sx_buf_append(out, bytes->data, bytes->size);
-}
-
 /* A message of the members of an object, as field `number`. */
 static bool put_message(json *j, uint32_t number, member_fn *member, sx_buf *out)
 {
-    sx_buf message;
     if (take_null(j)) {
         return true;
     }
-    sx_buf_init(&message, 0);
-    message.budget = out->budget;
-    const bool sound = take_members(j, member, &message) && message.failed == 0;
-    if (sound) {
-        put_bytes(out, number, &message);
-    }
-    end_part(out, &message);
+    const size_t at = sx_wire_begin(out, number);
+    const bool sound = take_members(j, member, out);
+    sx_wire_end(out, at);
     return sound;
 }
 
@@ -202,9 +181,7 @@ typedef bool value_fn(json *j, sx_buf *text, sx_buf *out);
 
 static bool put_text(json *j, sx_buf *text, sx_buf *out)
 {
-    sx_buf bytes;
     uint32_t word = 0;
-    size_t n = 0;
     if (!take_string(j, text)) {
         return false;
     }
@@ -214,21 +191,17 @@ static bool put_text(json *j, sx_buf *text, sx_buf *out)
         size--;
     }
     bool sound = size % 4 != 1;
-    sx_buf_init(&bytes, 0);
-    bytes.budget = out->budget;
-    for (; n < size && sound; n++) {
+    const size_t at = sx_wire_begin(out, 1);
+    for (size_t n = 0; n < size && sound; n++) {
         const int digit = sx_base64_digit(s[n] == '+' ? '-' : s[n] == '/' ? '_' : s[n]);
         sound = digit >= 0;
         word = word << 6 | (uint32_t)SX_MAX(digit, 0);
         if (n % 4 != 0) { /* its second digit and each that follows complete a byte */
             const char byte = (char)(word >> (6 - 2 * (n % 4)) & 0xFF);
-            sx_buf_append(&bytes, &byte, 1);
+            sx_buf_putc(out, byte);
         }
     }
-    if (sound) {
-        put_bytes(out, 1, &bytes);
-    }
-    end_part(out, &bytes);
+    sx_wire_end(out, at);
     return sound;
 }
 
@@ -244,7 +217,7 @@ static bool put_float(json *j, sx_buf *text, sx_buf *out)
     if (!named && (!is_decimal(text) || *end != '\0' || isinf(v))) {
         return false;
     }
-    put_varint(out, 1 << 3 | SX_WIRE_FIXED32);
+    sx_wire_append_tag(out, 1, SX_WIRE_FIXED32);
     sx_buf_append(out, &v, sizeof(v));
     return true;
 }
@@ -270,8 +243,8 @@ static bool put_integer(json *j, sx_buf *text, sx_buf *out)
             return false;
         }
     }
-    put_varint(out, 1 << 3 | SX_WIRE_VARINT);
-    put_varint(out, (uint64_t)v);
+    sx_wire_append_tag(out, 1, SX_WIRE_VARINT);
+    sx_wire_append_varint(out, (uint64_t)v);
     return *end == '\0';
 }
 
@@ -335,15 +308,10 @@ static bool list_member(json *j, const sx_buf *name, sx_buf *out)
 /* A feature and its name. */
 static bool feature_member(json *j, const sx_buf *name, sx_buf *out)
 {
-    sx_buf entry;
-    sx_buf_init(&entry, 0);
-    entry.budget = out->budget;
-    put_bytes(&entry, 1, name);
-    const bool sound = put_message(j, 2, list_member, &entry) && entry.failed == 0;
-    if (sound) {
-        put_bytes(out, 1, &entry);
-    }
-    end_part(out, &entry);
+    const size_t at = sx_wire_begin(out, 1);
+    sx_wire_append_bytes(out, 1, (sx_bytes){name->data, name->size});
+    const bool sound = put_message(j, 2, list_member, out);
+    sx_wire_end(out, at);
     return sound;
 }
 

@@ -1,4 +1,5 @@
-/* sextant predict: one CSV row per example, in the order of the data. */
+/* sextant predict: one CSV row per example, in the order of the data; with --model, JSON lines in
+ * shards (predict_model.h). */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,12 +12,14 @@
 #include "io/csv.h"
 #include "io/file.h"
 #include "origin.h"
+#include "predict_job.h"
+#include "predict_model.h"
 #include "run_args.h"
 
 typedef struct options {
     sx_words data, image;
-    const char *checkpoint, *out;
-    int64_t batch_size, examples;
+    const char *checkpoint, *out, *model, *signature;
+    int64_t batch_size, examples, shards, max_errors, model_memory_limit;
     sx_data_args data_args;
     sx_device_args device_args;
 } options;
@@ -26,13 +29,29 @@ static const sx_option rows[] = {
      "DATA"},
     {"image", SX_OPTION_LIST, SX_OPT(options, image),
      "JPEG and PNG files to predict, instead of --data", "FILE"},
-    {"out", SX_OPTION_STRING, SX_OPT(options, out), "CSV file to write; -: stdout, the default",
-     "FILE"},
+    {"out", SX_OPTION_STRING, SX_OPT(options, out),
+     "CSV file to write; -: stdout, the default; with --model, the directory to write", "PATH"},
     SX_CHECKPOINT_ROW(options),
     {"examples", SX_OPTION_INT, SX_OPT(options, examples),
      "maximum number of examples; default: all", "N", .min = 1},
     {"batch-size", SX_OPTION_INT, SX_OPT(options, batch_size),
      "examples per batch; does not change the results", "N", .min = 1, .max = 1 << 24},
+    {"model", SX_OPTION_STRING, SX_OPT(options, model),
+     "a SavedModel, or the highest version in a directory of versions", "DIR",
+     .group = "Predictions of a SavedModel"},
+    {"signature", SX_OPTION_STRING, SX_OPT(options, signature),
+     "signature to run; default: serving_default", "NAME"},
+    {"shards", SX_OPTION_INT, SX_OPT(options, shards),
+     "files to write the predictions in; default: one for each 1,000 examples, at most 1,000", "N",
+     .min = 1, .max = SX_PREDICT_JOB_SHARDS},
+    {"max-errors", SX_OPTION_INT, SX_OPT(options, max_errors),
+     "examples that may fail: their errors are written to DIR/prediction.errors-*; one more ends "
+     "the command",
+     "N", .max = 1e15},
+    {"model-memory-limit", SX_OPTION_SIZE, SX_OPT(options, model_memory_limit),
+     "maximum memory of the model; default: a quarter of the machine's memory or of the cgroup's "
+     "limit",
+     "SIZE", .min = 1, .word = {"none", -1}},
     SX_DEVICE_ARGS_ROWS(options),
     SX_DATA_ARGS_ROWS(options),
 };
@@ -237,10 +256,55 @@ static sx_status run_with(sx_invocation *inv, const sx_image_files *files)
     return status;
 }
 
+static sx_status run_saved_model(sx_invocation *inv)
+{
+    const options *o = inv->options;
+    static const char *const of_runs[] = {
+        "checkpoint", "image",  "replicas", "batch-norm", "virtual-devices", "dump-stablehlo",
+        "tpu",        "master", "tpu-zone", "project",    "explain"};
+    for (size_t i = 0; i < SX_COUNT(of_runs); i++) {
+        SX_TRY(sx_usage(
+            inv, sx_options_exclusive(inv, (const char *const[]){"model", of_runs[i], NULL})));
+    }
+    if (inv->words.count > 0 || o->data.count == 0 || o->out == NULL) {
+        return sx_usage(inv, sx_error(SX_INVALID_ARGUMENT, inv->words.count > 0
+                                                               ? "give RUN_DIR or --model, not both"
+                                                               : "--model needs --data and --out"));
+    }
+    return sx_predict_model(inv,
+                            &(sx_predict_model_args){.model = o->model,
+                                                     .signature = o->signature,
+                                                     .out = o->out,
+                                                     .data = o->data,
+                                                     .examples = o->examples,
+                                                     .batch_size = o->batch_size,
+                                                     .shards = o->shards,
+                                                     .max_errors = o->max_errors,
+                                                     .model_memory_limit = o->model_memory_limit,
+                                                     .data_args = &o->data_args,
+                                                     .device_args = &o->device_args});
+}
+
 static sx_status run(sx_invocation *inv)
 {
     const options *o = inv->options;
     sx_image_files files = {0};
+    if (o->model != NULL) {
+        return run_saved_model(inv);
+    }
+    static const char *const of_models[] = {"signature", "shards", "max-errors",
+                                            "model-memory-limit"};
+    for (size_t i = 0; i < SX_COUNT(of_models); i++) {
+        if (sx_option_given(inv, of_models[i])) {
+            return sx_usage(inv, sx_error(SX_INVALID_ARGUMENT, "--%s needs --model",
+                                          sx_option_typed(inv, of_models[i])));
+        }
+    }
+    if (inv->words.count == 0) {
+        return sx_usage(inv, sx_error(SX_INVALID_ARGUMENT,
+                                      "give the directory of a run, or --model with that of a "
+                                      "SavedModel"));
+    }
     if ((o->data.count > 0) == (o->image.count > 0)) {
         return sx_usage(inv, sx_error(SX_INVALID_ARGUMENT, "expected either --data or --image"));
     }
@@ -255,14 +319,24 @@ static sx_status run(sx_invocation *inv)
 const sx_command sx_command_predict = {
     .name = "predict",
     .summary = "write predictions as CSV, one row per example",
-    .words = "RUN_DIR",
+    .words = "[RUN_DIR]",
     .about = "Columns: id (example number), file (path, or image/filename of a record), label "
              "(true class), class (predicted), probability, and the probability of each class. "
              "file and label are left out where the data has none. Models that are not "
-             "classifiers get one column per output value.",
+             "classifiers get one column per output value.\n\n"
+             "With --model, a SavedModel's predictions of stored data: a line of JSON for each "
+             "example, in files --out/prediction.results-00000-of-00008, one for each shard. Run "
+             "the command again to continue after a stop, or several times at once, also on "
+             "several machines that share the directory: each process takes shards that no other "
+             "works on. The data are TFRecords (each record is the input of a signature that takes "
+             "strings; the image in it if the input's name ends in _bytes or with --feature "
+             "image=KEY; its features if the inputs have their names), images in class folders or "
+             "archives, .npy and .npz arrays and CSV columns by the inputs' names, or JSON lines, "
+             "each an element of \"instances\" as the server takes them.",
     .examples = "  sextant predict run1 --data 'data/test-*' --out predictions.csv\n"
-                "  sextant predict run1 --image a.jpg b.jpg",
-    .min_words = 1,
+                "  sextant predict run1 --image a.jpg b.jpg\n"
+                "  sextant predict --model models/flowers --data 'data/test-*' --out predictions "
+                "--shards 8",
     .max_words = 1,
     .stops_itself = true,
     SX_COMMAND_OPTIONS(rows, options),

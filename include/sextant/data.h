@@ -141,17 +141,22 @@ struct sx_data_options {
      * sx_dataset_parse_examples() does, of .npy files the array in <name>.npy, of CSV columns. */
     const sx_feature_spec *features;
     int n_features;
+    /* Records of TFRecord files as they are, as sx_dataset_from_records() reads them. */
+    bool unparsed;
 };
 
 /* Opens the data set that `spec` names; its kind is detected by content: TFRecord files (paths or
  * patterns, separated by commas), a folder of class folders, a .tar or .zip of class folders, an
- * IDX pair (both files or just the images, gzip or not), .npy (features[,labels]), CSV,
+ * IDX pair (both files or just the images, gzip or not), .npy (features[,labels]), CSV, JSON lines,
  * "generated:digits?n=60000&seed=1", "generated:flowers?n=1000&size=64". The components are "image"
  * (an encoded string, or uint8 [H,W,C]) and "label" (int64, from 0). `options` may be NULL.
  *
  * CSV (RFC 4180, commas, gzip or not) has the columns' names in the first row. The components are
  * the declared features, scalars, each the column of its key; without a declaration all columns, as
  * strings. An empty field is a missing value. Errors while iterating name file, line and column.
+ *
+ * JSON lines, text files that begin with a bracket (gzip or not), are not parsed: the one component
+ * "line" has the lines that are not blank.
  *
  * *out_description (may be NULL) receives a text of one or more lines that describes what was found
  * and assumed (keys, label base, corrupt records skipped); free with sx_text_free().

@@ -65,7 +65,7 @@
     X(steps) X(steps_per_eval) X(steps_per_execution) X(stop) X(straight_through) X(strategy) \
     X(strides) X(symmetric) X(tags) X(tf_random_seed) X(threads) X(timeout_ms) X(top_k) X(tpu) \
     X(tpu_config) X(train_batch_size) X(train_distribute) X(train_step) X(training) X(transpose_a) \
-    X(transpose_b) X(truncate) X(type) X(units) X(unsigned_input) X(use_tpu) X(user) \
+    X(transpose_b) X(truncate) X(type) X(units) X(unparsed) X(unsigned_input) X(use_tpu) X(user) \
     X(validation_data) X(value) X(values) X(vars_to_warm_start) X(version) X(views) \
     X(virtual_devices) X(warm_start_from) X(warmup_epochs) X(warmup_steps) X(window) X(words) \
     X(worker_create) X(worker_destroy) X(workers) X(zone)

@@ -4,30 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "io/compress.h"
-#include "io/file.h"
-
-static sx_status load(const char *path, size_t max_bytes, sx_csv_file *f)
-{
-    size_t size = 0;
-    SX_TRY(sx_file_read(path, max_bytes, &f->data, &size));
-    const sx_codec codec = sx_codec_guess((sx_bytes){f->data, size});
-    if (codec == SX_CODEC_GZIP || codec == SX_CODEC_ZLIB) {
-        sx_buf plain;
-        sx_buf_init(&plain, max_bytes);
-        sx_status status =
-            sx_inflate_all(codec, (sx_bytes){f->data, size}, max_bytes, path, &plain);
-        if (status == SX_OK) {
-            sx_free(f->data);
-            f->data = sx_buf_take(&plain, &size);
-        }
-        sx_buf_deinit(&plain);
-        SX_TRY(status);
-    }
-    const bool marked = size >= 3 && memcmp(f->data, "\xef\xbb\xbf", 3) == 0;
-    f->text = (sx_bytes){f->data + (marked ? 3 : 0), size - (marked ? 3 : 0)};
-    return SX_OK;
-}
+#include "data/text_file.h"
 
 static sx_status read_header(sx_csv_file *f, sx_arena *arena)
 {
@@ -66,7 +43,7 @@ sx_status sx_csv_file_read(const char *path, size_t max_bytes, sx_arena *arena,
                            sx_csv_file *out_file)
 {
     sx_csv_file f = {.path = path};
-    sx_status status = load(path, max_bytes, &f);
+    sx_status status = sx_text_file_read(path, max_bytes, &f.data, &f.text);
     if (status == SX_OK) {
         status = read_header(&f, arena);
     }
@@ -84,19 +61,9 @@ void sx_csv_file_deinit(sx_csv_file *file)
     *file = (sx_csv_file){0};
 }
 
-static int64_t count_lines(const char *p, const char *end)
-{
-    int64_t lines = 0;
-    while ((p = memchr(p, '\n', (size_t)(end - p))) != NULL) {
-        lines++;
-        p++;
-    }
-    return lines;
-}
-
 int64_t sx_csv_file_line(const sx_csv_file *f, const void *at)
 {
-    return 1 + count_lines(f->text.data, at);
+    return 1 + sx_count_lines(f->text.data, at);
 }
 
 sx_csv_place sx_csv_file_begin(const sx_csv_file *f)
@@ -116,11 +83,11 @@ sx_status sx_csv_file_row(const sx_csv_file *f, sx_csv_place *at, sx_bytes *out_
                           (long long)fields, fields == 1 ? "" : "s", (long long)f->n_names);
     }
     if (status != SX_OK) {
-        const int64_t line = at->line + count_lines(begin, out_row->data);
+        const int64_t line = at->line + sx_count_lines(begin, out_row->data);
         status = sx_status_annotate(status, __FILE__, __LINE__, "%s: line %lld", f->path,
                                     (long long)line);
     }
-    at->line += count_lines(begin, begin + next);
+    at->line += sx_count_lines(begin, begin + next);
     at->at += next;
     return status;
 }

@@ -217,6 +217,18 @@ static sx_status open_csv(struct opening *o)
                          &o->dataset);
 }
 
+static sx_status open_lines(struct opening *o)
+{
+    return sx_source_lines((const char *const *)o->paths.items, o->paths.count, o->options,
+                           &o->text, &o->dataset);
+}
+
+static sx_status open_records(struct opening *o)
+{
+    return sx_dataset_from_records((const char *const *)o->paths.items, (int)o->paths.count,
+                                   o->options, &o->dataset);
+}
+
 static sx_status has_no_names(struct opening *o)
 {
     return sx_error(
@@ -229,21 +241,26 @@ static sx_status has_no_names(struct opening *o)
 typedef sx_status open_fn(struct opening *o);
 
 static const struct {
-    open_fn *open;       /* as an image and a label */
-    open_fn *open_named; /* as the features that the options name */
+    open_fn *open;          /* as an image and a label */
+    open_fn *open_named;    /* as the features that the options name */
+    open_fn *open_unparsed; /* NULL = open */
 } kinds[SX_FILE_KINDS] = {
     [SX_FILE_UNKNOWN] = {open_unknown, open_unknown},
     [SX_FILE_EMPTY] = {open_empty, open_empty},
-    [SX_FILE_TFRECORD] = {open_tfrecords, open_named_tfrecords},
+    [SX_FILE_TFRECORD] = {open_tfrecords, open_named_tfrecords, open_records},
     [SX_FILE_ARCHIVE] = {open_archive, open_named_npy}, /* an .npz */
     [SX_FILE_IDX] = {open_idx, has_no_names},
     [SX_FILE_NPY] = {open_npy, open_named_npy},
     [SX_FILE_IMAGE] = {open_image, has_no_names},
     [SX_FILE_CSV] = {open_csv, open_csv},
+    [SX_FILE_JSON_LINES] = {open_lines, open_lines},
 };
 
 static sx_status open_kind(struct opening *o, sx_file_kind kind)
 {
+    if (o->options->unparsed && kinds[kind].open_unparsed != NULL) {
+        return kinds[kind].open_unparsed(o);
+    }
     return o->options->n_features > 0 ? kinds[kind].open_named(o) : kinds[kind].open(o);
 }
 
@@ -370,7 +387,8 @@ static sx_status open_folder(struct opening *o)
     sx_status status =
         done ? sx_error(SX_INVALID_ARGUMENT, "%s is an empty directory", o->spec) : SX_OK;
     const bool named = o->options->n_features > 0;
-    const sx_file_kind tried[] = {SX_FILE_TFRECORD, named ? SX_FILE_NPY : SX_FILE_IDX, SX_FILE_CSV};
+    const sx_file_kind tried[] = {SX_FILE_TFRECORD, named ? SX_FILE_NPY : SX_FILE_IDX, SX_FILE_CSV,
+                                  SX_FILE_JSON_LINES};
     for (size_t i = 0; i < SX_COUNT(tried) && status == SX_OK && !done; i++) {
         status = try_kind(o, dir, &names, tried[i], &done);
     }

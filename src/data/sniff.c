@@ -40,21 +40,25 @@ static const struct {
     {0, 3, "BZh", SX_FILE_ARCHIVE},
 };
 
-/* Lines without control characters, and a comma in the first. JSON and XML are not. */
-static bool is_csv(const unsigned char *p, size_t size)
+/* No control characters. */
+static bool is_text(const unsigned char *p, size_t size)
 {
-    const unsigned char *line = memchr(p, '\n', size);
-    const size_t first = line != NULL ? (size_t)(line - p) : size;
-    const bool rows = first + 1 < size || first >= INSIDE_BYTES; /* one long line is cut off */
-    if (!rows || memchr(p, ',', first) == NULL || memchr("[{<", p[0], 3) != NULL) {
-        return false;
-    }
     for (size_t i = 0; i < size; i++) {
         if (p[i] < ' ' && p[i] != '\t' && p[i] != '\r' && p[i] != '\n') {
             return false;
         }
     }
     return true;
+}
+
+/* Lines of text, and a comma in the first. JSON and XML are not. */
+static bool is_csv(const unsigned char *p, size_t size)
+{
+    const unsigned char *line = memchr(p, '\n', size);
+    const size_t first = line != NULL ? (size_t)(line - p) : size;
+    const bool rows = first + 1 < size || first >= INSIDE_BYTES; /* one long line is cut off */
+    return rows && memchr(p, ',', first) != NULL && memchr("[{<", p[0], 3) == NULL &&
+           is_text(p, size);
 }
 
 sx_file_kind sx_sniff_bytes(sx_bytes head)
@@ -74,9 +78,12 @@ sx_file_kind sx_sniff_bytes(sx_bytes head)
     if (is_idx(p, head.size)) {
         return SX_FILE_IDX;
     }
-    return sx_image_format_of(head) != SX_FORMAT_UNKNOWN ? SX_FILE_IMAGE
-           : is_csv(p, head.size)                        ? SX_FILE_CSV
-                                                         : SX_FILE_UNKNOWN;
+    if (sx_image_format_of(head) != SX_FORMAT_UNKNOWN) {
+        return SX_FILE_IMAGE;
+    }
+    return is_csv(p, head.size)                                    ? SX_FILE_CSV
+           : (p[0] == '[' || p[0] == '{') && is_text(p, head.size) ? SX_FILE_JSON_LINES
+                                                                   : SX_FILE_UNKNOWN;
 }
 
 /* Detects the contents of a compressed stream. Errors are reported when the file is read. */

@@ -13,6 +13,7 @@ typedef enum sx_file_kind {
     SX_FILE_NPY,
     SX_FILE_IMAGE, /* a single image: not a data set */
     SX_FILE_CSV,   /* lines of text, a comma in the first, and no bracket before it; gzip or not */
+    SX_FILE_JSON_LINES, /* text that begins with a bracket; gzip or not */
     SX_FILE_KINDS,
 } sx_file_kind;
 

@@ -135,7 +135,8 @@ static sx_status read_npz(struct columns *c, const char *path)
 static sx_status read_all(struct columns *c, const char *const *paths, size_t count)
 {
     for (size_t k = 0; k < count; k++) {
-        int i = find_column(c, paths[k]);
+        /* one array for one feature may have any name */
+        int i = count == 1 && c->n == 1 ? 0 : find_column(c, paths[k]);
         sx_file_kind kind;
         sx_tensor tensor;
         SX_TRY(sx_sniff_file(paths[k], &kind));

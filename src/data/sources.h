@@ -44,6 +44,11 @@ SX_MUST_USE sx_status sx_source_csv(const char *const *paths, size_t count,
                                     const sx_data_options *options, sx_buf *text,
                                     sx_dataset **out_dataset);
 
+/* JSON lines. Component: line (string), each line that is not blank. */
+SX_MUST_USE sx_status sx_source_lines(const char *const *paths, size_t count,
+                                      const sx_data_options *options, sx_buf *text,
+                                      sx_dataset **out_dataset);
+
 /* An IDX file of images [n,H,W] or [n,H,W,C] uint8 and, unless NULL, one of labels [n]. Components:
  * image (uint8 [H,W,C]), label (int64). */
 SX_MUST_USE sx_status sx_source_idx(const char *images, const char *labels,

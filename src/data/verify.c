@@ -140,10 +140,9 @@ static sx_status check_kind(const char *path, bool *out_csv)
     SX_TRY(sx_sniff_file(path, &kind));
     *out_csv = kind == SX_FILE_CSV;
     static const char *const kinds[SX_FILE_KINDS] = {
-        [SX_FILE_ARCHIVE] = "an archive",
-        [SX_FILE_IDX] = "an IDX file",
-        [SX_FILE_NPY] = "a .npy array",
-        [SX_FILE_IMAGE] = "an image",
+        [SX_FILE_ARCHIVE] = "an archive", [SX_FILE_IDX] = "an IDX file",
+        [SX_FILE_NPY] = "a .npy array",   [SX_FILE_IMAGE] = "an image",
+        [SX_FILE_JSON_LINES] = "JSON",
     };
     return kinds[kind] == NULL ? SX_OK
                                : sx_error(SX_INVALID_ARGUMENT,

@@ -67,6 +67,11 @@ SX_MUST_USE sx_status sx_predict_print(const sx_serve_signature *signature,
                                        sx_float_format format, const sx_cancel *cancel,
                                        sx_buf *out);
 
+/* Appends row `row` of the outputs on one line: the value of the one output, or an object of
+ * several. Errors: as sx_predict_print. */
+SX_MUST_USE sx_status sx_predict_print_row(const sx_serve_signature *signature,
+                                           const sx_tensor *outputs, int64_t row, sx_buf *out);
+
 /* Appends the elements of a tensor of numbers or booleans as one flat list. Errors: as
  * sx_predict_print. */
 SX_MUST_USE sx_status sx_predict_print_numbers(const sx_tensor *tensor, sx_float_format format,

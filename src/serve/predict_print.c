@@ -370,6 +370,29 @@ sx_status sx_predict_print(const sx_serve_signature *signature, const sx_tensor 
     return sx_cancel_requested(cancel) ? sx_cancel_check(cancel) : sx_buf_status(out);
 }
 
+sx_status sx_predict_print_row(const sx_serve_signature *signature, const sx_tensor *outputs,
+                               int64_t row, sx_buf *out)
+{
+    size_t rows = 0;
+    SX_TRY(check_rows(signature, outputs, &rows));
+    sx_buf_puts(out, signature->output_count > 1 ? "{" : "");
+    for (size_t i = 0; i < signature->output_count; i++) {
+        struct printer printer;
+        SX_TRY(make_printer(&signature->outputs[i], &outputs[i], SX_FLOAT_SHORTEST, NULL, out,
+                            &printer));
+        size_t index = (size_t)row * ((size_t)sx_type_elems(&outputs[i].type) / rows);
+        if (signature->output_count > 1) {
+            sx_buf_puts(out, i > 0 ? ", " : "");
+            sx_json_print_string(out, signature->outputs[i].name,
+                                 strlen(signature->outputs[i].name));
+            sx_buf_puts(out, ": ");
+        }
+        print_elements(&printer, 1, &index);
+    }
+    sx_buf_puts(out, signature->output_count > 1 ? "}" : "");
+    return sx_buf_status(out);
+}
+
 sx_status sx_predict_print_numbers(const sx_tensor *tensor, sx_float_format format,
                                    const sx_cancel *cancel, sx_buf *out)
 {

@@ -56,7 +56,7 @@ static void test_data_sniff__signatures(void **state)
     assert_int_equal(kind_with(0, "x", 1, 1), SX_FILE_UNKNOWN);
 }
 
-static void test_data_sniff__csv_is_text_with_a_comma_in_the_first_line(void **state)
+static void test_data_sniff__text(void **state)
 {
     (void)state;
     static const struct {
@@ -65,9 +65,10 @@ static void test_data_sniff__csv_is_text_with_a_comma_in_the_first_line(void **s
     } rows[] = {
         {"a,b\n1,2\n", SX_FILE_CSV},       {"a, b\n", SX_FILE_UNKNOWN},
         {"\"x y\",\tz\r\n1", SX_FILE_CSV}, {"\xef\xbb\xbf\xc3\xa4,b\n\n", SX_FILE_CSV},
-        {"a b\n1,2\n", SX_FILE_UNKNOWN},   {"{\"a\": 1, \"b\": 2}", SX_FILE_UNKNOWN},
-        {"<a,b>\n", SX_FILE_UNKNOWN},      {"[1,2]\n", SX_FILE_UNKNOWN},
+        {"a b\n1,2\n", SX_FILE_UNKNOWN},   {"{\"a\": 1, \"b\": 2}", SX_FILE_JSON_LINES},
+        {"<a,b>\n", SX_FILE_UNKNOWN},      {"[1,2]\n", SX_FILE_JSON_LINES},
         {"a,b\n\x01\n", SX_FILE_UNKNOWN},  {"a;b\n", SX_FILE_UNKNOWN},
+        {"[\x01]\n", SX_FILE_UNKNOWN},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         const sx_bytes head = {rows[i].text, strlen(rows[i].text)};
@@ -112,7 +113,7 @@ static void test_data_sniff__idx_types_and_ranks(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_data_sniff__signatures),
-    cmocka_unit_test(test_data_sniff__csv_is_text_with_a_comma_in_the_first_line),
+    cmocka_unit_test(test_data_sniff__text),
     cmocka_unit_test(test_data_sniff__records),
     cmocka_unit_test(test_data_sniff__idx_types_and_ranks),
 };

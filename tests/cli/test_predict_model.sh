@@ -1,0 +1,101 @@
+#!/usr/bin/env bash
+# predict --model: a line of JSON for each example, in shards; several processes; continued after a kill.
+. "$SEXTANT_SRC/tests/cli/lib.sh"
+. "$SEXTANT_SRC/tests/cli/photos.sh"
+photos 8
+ok train mnist_cnn --data photos --model-dir run --steps 2 --batch-size 4 --seed 1 -- --num_classes 3
+ok export run --out models/m
+
+# As the model answers alone, but for the last bits; the batch size and the shards change nothing.
+ok predict --model models/m --data photos --out p --shards 3
+says_line 'p: 3 of 3 shards, 24 examples'
+[ "$(echo p/*)" = 'p/job.json p/prediction.results-00000-of-00003 p/prediction.results-00001-of-00003 p/prediction.results-00002-of-00003' ] ||
+    fail "$(echo p/*)"
+ok run models/m --image photos/rose/rose-0.jpg --json
+python3 - <<'PY' || fail 'the rows are wrong'
+import glob, json
+rows = [json.loads(line) for path in sorted(glob.glob("p/*results*")) for line in open(path)]
+assert [row["id"] for row in rows] == list(range(24))
+assert rows[8]["file"] == "photos/rose/rose-0.jpg" and rows[8]["label"] == "rose"
+is_, was = rows[8]["prediction"], json.load(open("out"))["predictions"][0]
+assert is_["class"] == was["class"] and is_["classid"] == was["classid"]
+assert all(abs(a - b) < 1e-6 for a, b in zip(is_["probabilities"], was["probabilities"]))
+assert [len(open(path).readlines()) for path in sorted(glob.glob("p/*results*"))] == [8, 8, 8]
+PY
+cat p/*results* >all
+ok predict --model models/m/1 --data photos --out one --shards 1 --batch-size 1
+cmp one/*results* all || fail 'the batch size changes the rows'
+
+# Four processes at once share the work, and one that is killed leaves its shard to the others.
+for i in 1 2 3 4; do
+    "$sextant" predict --model models/m --data photos --out many --shards 24 --threads 1 -q &
+done
+wait
+ok predict --model models/m --data photos --out many
+says_line 'many: 24 of 24 shards, 24 examples'
+cat many/*results* | cmp - all || fail 'several processes write other rows'
+for shards in 1 5 10; do
+    "$sextant" predict --model models/m --data photos --out killed --shards 24 -q &
+    while kill -0 $! 2>/dev/null && [ "$(find killed -name '*results*' 2>/dev/null | wc -l)" -lt $shards ]; do
+        sleep 0.01
+    done
+    kill -9 $! 2>/dev/null || true
+    wait $! 2>/dev/null || true
+done
+ok predict --model models/m --data photos --out killed --shards 24
+says_line 'killed: 24 of 24 shards, 24 examples'
+cat killed/*results* | cmp - all || fail 'what was killed and continued has other rows'
+
+# JSON lines, as the server takes them; an example that fails fails alone, and is named.
+{
+    printf '{"image_bytes": {"b64": "%s"}}\n\n' "$(base64 -w0 photos/rose/rose-0.jpg)"
+    printf '{"b64": "AAAA"}\n'
+    printf '{"b64": "%s"}\n' "$(base64 -w0 photos/daisy/daisy-2.png)"
+} >lines.jsonl
+fails 3 predict --model models/m --data lines.jsonl --out j
+warns 'lines.jsonl: line 3: image 0: not an image'
+ok predict --model models/m --data lines.jsonl --out j --max-errors 1
+says_line 'j: 1 of 1 shard, 3 examples; 1 failed, see j/prediction.errors-*'
+[ "$(cut -c 1-60 j/prediction.errors-*)" = '{"id": 1, "error": "image 0: not an image: 3 bytes (00 00 00' ] || fail "$(cat j/*errors*)"
+[ "$(sed -n 1p j/*results* | cut -d , -f 2-)" = "$(sed -n 9p all | cut -d , -f 4-)" ] || fail 'JSON gives another row'
+gzip -k lines.jsonl
+ok predict --model models/m --data lines.jsonl.gz --out gz --max-errors 1
+cmp j/*results* gz/*results* || fail 'compressed lines'
+
+# Records: the image in them; arrays under the input's name or any other.
+ok data from-images photos --out records --shards 2
+ok predict --model models/m --data 'records-*' --out r --shards 1
+python3 - <<'PY' || fail 'records give other predictions'
+import glob, json
+rows = lambda pattern: sorted(json.dumps(json.loads(line)["prediction"]) for line in open(glob.glob(pattern)[0]))
+assert rows("r/*results*") == rows("one/*results*")
+PY
+python3 - <<'PY'
+import struct
+head = "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 28, 28, 1), }".ljust(117) + "\n"
+open("x.npy", "wb").write(b"\x93NUMPY\1\0" + struct.pack("<H", len(head)) + head.encode() + struct.pack("<f", 0.25) * (3 * 28 * 28))
+PY
+ok predict --model models/m --data x.npy --signature tensors --out npy
+[ "$(wc -l <npy/prediction.results-00000-of-00001)" = 3 ] || fail 'rows of an array'
+
+# What does not fit is refused, and nothing is overwritten.
+fails 1 predict --model models/m --data lines.jsonl --out p
+warns 'p has predictions of another job: its data is "photos", not "lines.jsonl"'
+fails 1 predict --model models/m --data photos --out p --shards 4
+warns 'p has predictions in 3 shards, not 4; leave out --shards to continue them'
+fails 1 predict --model models/m --data photos --out photos
+warns 'photos is not empty and not a job of predictions'
+fails 1 predict --model models/m --data photos --out t --signature tensors
+warns 'this data has only images or arrays without names'
+fails 1 predict --model models/m --data photos --out t --shards 25
+warns '--shards 25: there are 24 examples'
+fails 2 predict --model models/m --data photos
+warns '--model needs --data and --out'
+fails 2 predict run --data photos --shards 2
+warns '--shards needs --model'
+fails 2 predict run --model models/m --data photos --out t
+warns 'give RUN_DIR or --model, not both'
+fails 2 predict --model models/m --data photos --out t --checkpoint best
+sed -i 's/"photos"/"others"/' p/job.json
+fails 3 predict --model models/m --data photos --out p
+warns 'p/job.json'

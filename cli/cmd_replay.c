@@ -115,22 +115,18 @@ static sx_status read_record(sx_bytes record, logged *out)
                : sx_error(SX_DATA_LOSS, "malformed PredictionLog");
 }
 
-/* Appends the request with another model or version in its spec; other fields stay as they are. */
-static sx_status put_request(const options *o, const logged *row, sx_buf *out)
+/* Appends a message whose field 1 is a ModelSpec, with another model or version in it; other fields
+ * stay as they are. */
+static sx_status put_with_spec(const options *o, sx_bytes message, sx_buf *out)
 {
-    sx_wire wire = sx_wire_over(row->request);
+    sx_wire wire = sx_wire_over(message);
     sx_wire_field field;
     sx_predict_spec spec;
-    char *name = NULL, *signature = NULL;
-    if ((o->model == NULL && o->version == NULL) || row->kind == SX_LOG_MULTI_INFERENCE) {
-        sx_buf_append(out, row->request.data, row->request.size);
-        return sx_buf_status(out);
-    }
-    SX_TRY(sx_predict_spec_read(row->request, &spec));
+    SX_TRY(sx_predict_spec_read(message, &spec));
     sx_arena arena;
     sx_arena_init(&arena, 0);
-    name = sx_arena_strndup(&arena, spec.name.data, spec.name.size);
-    signature = sx_arena_strndup(&arena, spec.signature.data, spec.signature.size);
+    char *name = sx_arena_strndup(&arena, spec.name.data, spec.name.size);
+    char *signature = sx_arena_strndup(&arena, spec.signature.data, spec.signature.size);
     const sx_client_model model = {.name = o->model != NULL ? o->model : name,
                                    .version = o->version};
     sx_status status = name == NULL || signature == NULL
@@ -147,6 +143,34 @@ static sx_status put_request(const options *o, const logged *row, sx_buf *out)
         }
     }
     return status == SX_OK ? sx_buf_status(out) : status;
+}
+
+/* Appends the request, with --model and --version in place of what the log has. */
+static sx_status put_request(const options *o, const logged *row, sx_buf *out)
+{
+    sx_wire wire = sx_wire_over(row->request);
+    sx_wire_field field;
+    if (o->model == NULL && o->version == NULL) {
+        sx_buf_append(out, row->request.data, row->request.size);
+        return sx_buf_status(out);
+    }
+    if (row->kind != SX_LOG_MULTI_INFERENCE) {
+        return put_with_spec(o, row->request, out);
+    }
+    while (sx_wire_more(&wire)) { /* tasks 1, each with a spec, and the examples */
+        const uint8_t *at = wire.at;
+        if (!sx_wire_next(&wire, &field)) {
+            return sx_error(SX_DATA_LOSS, "malformed request");
+        }
+        if (field.number == 1 && field.type == SX_WIRE_BYTES) {
+            const size_t task = sx_wire_begin(out, 1);
+            SX_TRY(put_with_spec(o, field.value, out));
+            sx_wire_end(out, task);
+        } else {
+            sx_buf_append(out, at, (size_t)(wire.at - at));
+        }
+    }
+    return sx_buf_status(out);
 }
 
 /* ---- Comparing ---- */

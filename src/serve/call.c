@@ -144,9 +144,16 @@ sx_status sx_call_acquire(sx_call *call, const sx_model_spec *spec)
 {
     sx_manager *manager = call->calls->config.manager;
     sx_model_spec asked = *spec;
+    sx_auth *auth = call->calls->config.auth;
     asked.head = sx_http_request_head(call->exchange);
-    SX_TRY(sx_auth_check(call->calls->config.auth, call->exchange, spec->name,
-                         call->uncounted ? SX_AUTH_LOOK : SX_AUTH_RUN));
+    if (auth != NULL) {
+        /* invented names would take the places of a client's buckets, which then begin anew */
+        const bool runs = sx_manager_has(manager, spec->name);
+        SX_TRY(sx_auth_check(auth, call->exchange, spec->name,
+                             call->uncounted ? SX_AUTH_LOOK
+                             : runs          ? SX_AUTH_RUN
+                                             : SX_AUTH_PREDICT));
+    }
     sx_status status =
         sx_manager_acquire_or_await(manager, &asked, &call->servable, &call->awaited);
     if (status != SX_OK && !call->uncounted) {

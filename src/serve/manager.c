@@ -475,6 +475,14 @@ sx_served *sx_manager_acquire_shadow(sx_manager *manager, const sx_served *serva
     return shadow;
 }
 
+bool sx_manager_has(sx_manager *manager, const char *name)
+{
+    pthread_rwlock_rdlock(&manager->lock);
+    const bool has = sx_map_get(&manager->set.by_name, name) != NULL;
+    pthread_rwlock_unlock(&manager->lock);
+    return has;
+}
+
 void sx_manager_count(sx_manager *manager, const char *name, sx_code code)
 {
     pthread_rwlock_rdlock(&manager->lock);

@@ -110,6 +110,9 @@ bool sx_manager_wait_ready(sx_manager *manager, int timeout_ms);
 /* Why it is not: the error of the first such model; OK if it is. */
 SX_MUST_USE sx_status sx_manager_error(sx_manager *manager);
 
+/* Whether there is a model of that name, in whatever state. */
+bool sx_manager_has(sx_manager *manager, const char *name);
+
 /* Counts a request that was answered without a servable; of unknown models nothing is counted. */
 void sx_manager_count(sx_manager *manager, const char *name, sx_code code);
 

@@ -40,12 +40,8 @@ static sx_status read_shadow(const Sextant__Shadow *m, sx_traffic *out)
         return sx_error(SX_INVALID_ARGUMENT, "shadow.tolerance: %g, expected 0 to 1", m->tolerance);
     }
     out->shadow_version = m->version;
-    out->shadow_tolerance = m->tolerance > 0 ? m->tolerance : 1e-3;
-    return read_share("shadow.percent",
-                      m->percent > 0   ? m->percent
-                      : m->percent < 0 ? -1
-                                       : 100,
-                      &out->shadow_share);
+    out->shadow_tolerance = m->tolerance;
+    return read_share("shadow.percent", m->percent, &out->shadow_share);
 }
 
 static sx_status read_model(const Sextant__ModelTraffic *m, const sx_traffic *before, size_t count,

@@ -1,6 +1,7 @@
 """The request log, read by TensorFlow with TensorFlow Serving's own messages: what its client sent and was answered."""
 import glob
 import os
+import shutil
 import subprocess
 import tempfile
 import time
@@ -91,9 +92,16 @@ with tempfile.TemporaryDirectory() as folder:
 
     # Replayed, they are answered as they were; and they warm up the next start.
     with server() as port:
-        run = lambda *words: subprocess.run([os.environ["SEXTANT_BIN"], "replay", *files, *words], check=True,
-                                            capture_output=True, text=True).stdout
+        run = lambda *words, check=True: subprocess.run([os.environ["SEXTANT_BIN"], "replay", *files, *words],
+                                                        check=check, capture_output=True, text=True).stdout
         assert f": {len(logs)} answered as in the log, 0 differ, 0 failed" in run("--url", f"localhost:{port}")
+    # All go to the version that is asked for.
+    shutil.copytree("m/1", "m/2")
+    with server() as port:
+        result = run("--url", f"localhost:{port}", "--version", "1", check=False)
+        assert f"{len(logs)} failed" in result, result
+        assert f": {len(logs)} answered as in the log" in run("--url", f"localhost:{port}", "--version", "2")
+    shutil.rmtree("m/2")
     assert ": 4 warm-up records" in run("--warmup-dir", "m/1")
     with server("--max_num_load_retries=0"):
         pass

@@ -29,7 +29,8 @@ static void test_serve_traffic__reads_the_file(void **state)
         "  shadow { version: 43 percent: 10 tolerance: 0.01 }\n"
         "}\n"
         "model { name: 'digits' canary { percent: 100 } shadow { version: 7 } }\n"
-        "model { name: 'plain' }\n";
+        "model { name: 'plain' }\n"
+        "model { name: 'off' shadow { version: 7 percent: 0 tolerance: 0 } }\n";
     static const struct {
         const char *text, *message;
     } bad[] = {
@@ -48,7 +49,7 @@ static void test_serve_traffic__reads_the_file(void **state)
     size_t count = 0;
     sx_arena_init(&arena, 0);
     assert_ok(parse(&arena, text, &rows, &count));
-    assert_int_equal(count, 3);
+    assert_int_equal(count, 4);
     assert_string_equal(rows[0].model, "flowers");
     assert_int_equal(rows[0].canary_version, 42);
     assert_int_equal(rows[0].canary_share, 250);
@@ -62,6 +63,8 @@ static void test_serve_traffic__reads_the_file(void **state)
     assert_int_equal(rows[1].shadow_share, SX_SHARE_ALL);
     assert_true(rows[1].shadow_tolerance == 1e-3);
     assert_int_equal(rows[2].canary_share + rows[2].shadow_share, 0);
+    assert_int_equal(rows[3].shadow_share, 0);
+    assert_true(rows[3].shadow_tolerance == 0);
     for (size_t i = 0; i < SX_COUNT(bad); i++) {
         assert_error(parse(&arena, bad[i].text, &rows, &count), SX_INVALID_ARGUMENT,
                      bad[i].message);

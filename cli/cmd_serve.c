@@ -13,6 +13,7 @@
 #include "base/checked.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "activation.h"
 #include "command.h"
 #include "precision_args.h"
 #include "servable_args.h"
@@ -297,10 +298,13 @@ static const sx_option_hint hints[] = {
 
 enum { READY_SLICE_MS = 20 };
 
-static void fill_config(const options *o, const sx_batch_config *batching, sx_server_config *c)
+static void fill_config(const options *o, const sx_activation *a, const sx_batch_config *batching,
+                        sx_server_config *c)
 {
     *c = (sx_server_config){
         .host = o->host,
+        .rest_api_fd = a->rest_fd,
+        .grpc_fd = a->grpc_fd,
         .rest_api_port = o->rest_api_port == 0 ? SX_ANY_PORT : (int)o->rest_api_port,
         .port = (int)o->port,
         .admin_port = (int)o->admin_port,
@@ -380,11 +384,22 @@ static void print_url(sx_server *server, const options *o)
     fflush(stdout);
 }
 
+static void report(const sx_server *server, const sx_activation *a, bool ready)
+{
+    sx_report_line line = {.ready = ready};
+    if (a->report_fd > 0) {
+        sx_server_count_requests(server, &line.requests, &line.running);
+        sx_report_write(a->report_fd, &line);
+    }
+}
+
 /* Waits until stopped, with the signals unblocked. Prints the URL once the models are served; until
  * then, the log shows why they are not. */
-static void wait_for_stop(sx_server *server, const options *o, const sigset_t *unblocked)
+static void wait_for_stop(sx_server *server, const options *o, const sx_activation *a,
+                          const sigset_t *unblocked)
 {
-    const struct timespec slice = {.tv_nsec = READY_SLICE_MS * 1000000L};
+    const struct timespec slice = {.tv_nsec = READY_SLICE_MS * 1000000L},
+                          next_report = {.tv_nsec = SX_REPORT_MS * 1000000L};
     bool serving = false;
     while (sx_stop_signal() == 0) {
         if (hangup) {
@@ -395,21 +410,39 @@ static void wait_for_stop(sx_server *server, const options *o, const sigset_t *u
             serving = true;
             print_url(server, o);
         }
-        ppoll(NULL, 0, serving ? NULL : &slice, unblocked);
+        report(server, a, true);
+        ppoll(NULL, 0, !serving ? &slice : a->report_fd > 0 ? &next_report : NULL, unblocked);
     }
 }
 
-static sx_status serve(sx_invocation *inv, sx_server *server, const sigset_t *unblocked)
+/* With sockets that others opened, connections wait until the models are loaded, or have failed to.
+ */
+static sx_status load_first(sx_server *server, const sx_activation *a, const sigset_t *unblocked)
+{
+    const struct timespec slice = {.tv_nsec = READY_SLICE_MS * 1000000L};
+    SX_TRY(sx_server_load(server));
+    while (sx_stop_signal() == 0 && !sx_server_is_settled(server)) {
+        report(server, a, false);
+        ppoll(NULL, 0, &slice, unblocked);
+    }
+    return SX_OK;
+}
+
+static sx_status serve(sx_invocation *inv, sx_server *server, const sx_activation *a,
+                       const sigset_t *unblocked)
 {
     const options *o = inv->options;
+    if (a->rest_fd > 0 || a->grpc_fd > 0) {
+        SX_TRY(load_first(server, a, unblocked));
+    }
     SX_TRY(sx_server_start(server));
     printf("Listening on port %d\n", sx_server_rest_port(server));
-    if (o->port != 0) {
+    if (o->port != 0 || a->grpc_fd > 0) {
         printf("Running gRPC ModelServer at %s:%d ...\n", o->host != NULL ? o->host : "0.0.0.0",
-               (int)o->port);
+               a->grpc_fd > 0 ? sx_server_grpc_port(server) : (int)o->port);
     }
     fflush(stdout);
-    wait_for_stop(server, o, unblocked);
+    wait_for_stop(server, o, a, unblocked);
     pthread_sigmask(SIG_SETMASK, unblocked, NULL); /* a second signal kills the process */
     sx_log(SX_LOG_INFO, "stopping: waiting for running requests");
     return sx_server_stop(server)
@@ -561,13 +594,18 @@ static sx_status run(sx_invocation *inv)
         .batch_size_count = batching.size_count,
         .bfloat16 = sx_precision_args_want_bfloat16(&o->precision_args)};
     sx_server_config config;
+    sx_activation activation;
     sx_server *server = NULL;
+    SX_TRY(sx_activation_read(&activation));
+    if (activation.rest_fd > 0 && !sx_option_given(inv, "port")) {
+        o->port = 0; /* who gives the sockets decides which there are */
+    }
     sigset_t blocked, unblocked;
     SX_TRY(sx_servable_args_check(inv, &o->device_args));
     SX_TRY(sx_precision_args_check(inv, &o->precision_args));
     SX_TRY(sx_precision_args_read(inv, &o->precision_args, o->model_base_path, o->saved_model_tags,
                                   NULL, &runtime.int8));
-    fill_config(o, &batching, &config);
+    fill_config(o, &activation, &batching, &config);
     config.ops_user = &runtime;
     sigemptyset(&blocked);
     sigaddset(&blocked, SIGINT);
@@ -580,7 +618,7 @@ static sx_status run(sx_invocation *inv)
     }
     sx_status status = sx_server_create(&config, &server);
     if (status == SX_OK) {
-        status = serve(inv, server, &unblocked);
+        status = serve(inv, server, &activation, &unblocked);
     }
     inv->left_behind = !sx_server_destroy(server);
     return status;

@@ -383,8 +383,11 @@ const sx_http_subject *sx_http_request_subject(const sx_http_exchange *exchange)
 void sx_http_respond(sx_http_exchange *exchange, const sx_http_response *response)
 {
     const sx_http_config *config = exchange->worker->config;
-    if (config->on_response != NULL && response->on_sent == NULL) {
-        config->on_response(config->user, exchange, response);
+    if (response->on_sent == NULL) { /* no part that others follow */
+        atomic_fetch_add_explicit(&exchange->worker->answered, 1, memory_order_relaxed);
+        if (config->on_response != NULL) {
+            config->on_response(config->user, exchange, response);
+        }
     }
     exchange->response = *response;
     sx_loop_post(exchange->worker->loop, &exchange->answered);

@@ -42,7 +42,7 @@ typedef struct sx_http_worker {
     char date[40];                                   /* of the Date header, valid for date_second */
     int64_t date_second;
     sx_buf in, out; /* of HTTP/2: what is being read or written in this turn */
-    atomic_uint_fast64_t accepted, shed, requests, refused, connections;
+    atomic_uint_fast64_t accepted, shed, requests, answered, refused, connections;
 } sx_http_worker;
 
 /* What a protocol does with its connections. */

@@ -335,7 +335,9 @@ static sx_status prepare_listener(sx_http_server *server, struct listener *liste
 static sx_status bind_address(sx_http_server *server, const sx_http_address *address, int index)
 {
     int fds[MAX_LOOPS];
-    if (address->path != NULL) {
+    if (address->shared_fd > 0) {
+        SX_TRY(sx_listen_shared(address->shared_fd, server->count, fds, &server->ports[index]));
+    } else if (address->path != NULL) {
         server->paths[index] = sx_strdup(address->path);
         if (server->paths[index] == NULL) {
             return sx_no_memory("for an HTTP server");
@@ -487,6 +489,7 @@ sx_http_stats sx_http_server_stats(const sx_http_server *server)
         const sx_http_worker *worker = &server->listeners[i].worker;
         sum.accepted += atomic_load_explicit(&worker->accepted, memory_order_relaxed);
         sum.shed += atomic_load_explicit(&worker->shed, memory_order_relaxed);
+        sum.answered += atomic_load_explicit(&worker->answered, memory_order_relaxed);
         sum.requests += atomic_load_explicit(&worker->requests, memory_order_relaxed);
         sum.refused += atomic_load_explicit(&worker->refused, memory_order_relaxed);
         sum.connections += atomic_load_explicit(&worker->connections, memory_order_relaxed);

@@ -41,6 +41,7 @@ typedef struct sx_http_address {
     const char *host; /* every address */
     int port;         /* the kernel chooses */
     const char *path; /* of a UNIX socket, instead of host and port */
+    int shared_fd;    /* > 0: a socket that listens already, instead of these (sx_listen_shared) */
     sx_tls *tls;      /* none: plain; must outlive the server */
 } sx_http_address;
 
@@ -96,6 +97,7 @@ typedef struct sx_http_stats {
     uint64_t accepted; /* connections */
     uint64_t shed;     /* of these, closed at once: out of descriptors, or over max_connections */
     uint64_t requests; /* handed to the handler */
+    uint64_t answered; /* of these, by the handler */
     uint64_t refused;  /* responses of the server itself: protocol errors, timeouts */
     uint64_t connections; /* open now */
 } sx_http_stats;

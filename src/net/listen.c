@@ -170,6 +170,44 @@ sx_status sx_listen(const char *host, int port, int backlog, int count, int *out
     return SX_OK;
 }
 
+/* Sets out_fds[1 .. count) to descriptors of the socket out_fds[0]. On failure all are closed. */
+static sx_status share(int count, int *out_fds)
+{
+    for (int i = 1; i < count; i++) {
+        out_fds[i] = fcntl(out_fds[0], F_DUPFD_CLOEXEC, 0);
+        if (out_fds[i] < 0) {
+            const int error = errno;
+            while (i > 0) {
+                close(out_fds[--i]);
+            }
+            return sx_error(SX_RESOURCE_EXHAUSTED, "cannot share a listening socket: %s",
+                            strerror(error));
+        }
+    }
+    return SX_OK;
+}
+
+sx_status sx_listen_shared(int fd, int count, int *out_fds, int *out_port)
+{
+    int listens = 0;
+    socklen_t size = sizeof(listens);
+    if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0 || !listens ||
+        fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) != 0) {
+        return sx_error(SX_INVALID_ARGUMENT, "descriptor %d is not a listening socket", fd);
+    }
+    out_fds[0] = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    if (out_fds[0] < 0) {
+        return sx_error(SX_RESOURCE_EXHAUSTED, "cannot share a listening socket: %s",
+                        strerror(errno));
+    }
+    struct sockaddr_storage bound = {0};
+    size = sizeof(bound);
+    const bool has_port = getsockname(fd, (struct sockaddr *)&bound, &size) == 0 &&
+                          (bound.ss_family == AF_INET || bound.ss_family == AF_INET6);
+    *out_port = has_port ? get_port(fd) : 0;
+    return share(count, out_fds);
+}
+
 /* ---- UNIX sockets ---- */
 
 /* Whether the file is a socket that nobody listens at. */
@@ -220,19 +258,16 @@ sx_status sx_listen_unix(const char *path, int backlog, int count, int *out_fds)
         close(fd);
         return unix_error(path, error);
     }
-    int opened = 1;
-    bool sound = listen(fd, backlog) == 0;
-    for (out_fds[0] = fd; sound && opened < count; opened += sound) {
-        out_fds[opened] = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-        sound = out_fds[opened] >= 0;
-    }
-    if (!sound) {
+    if (listen(fd, backlog) != 0) {
         const int error = errno;
-        while (opened > 0) {
-            close(out_fds[--opened]);
-        }
+        close(fd);
         unlink(path);
         return unix_error(path, error);
     }
-    return SX_OK;
+    out_fds[0] = fd;
+    sx_status status = share(count, out_fds);
+    if (status != SX_OK) {
+        unlink(path);
+    }
+    return status;
 }

@@ -15,6 +15,11 @@
 SX_MUST_USE sx_status sx_listen(const char *host, int port, int backlog, int count, int *out_fds,
                                 int *out_port);
 
+/* Shares a listening socket that another process has opened, and keeps: `count` non-blocking
+ * descriptors of it. *out_port is 0 if it has none. Errors: INVALID_ARGUMENT: it is no listening
+ * socket; RESOURCE_EXHAUSTED. */
+SX_MUST_USE sx_status sx_listen_shared(int fd, int count, int *out_fds, int *out_port);
+
 /* The same at a path: a UNIX socket, which `count` descriptors share. A socket file that nobody
  * listens at any more is replaced. Errors: INVALID_ARGUMENT (path too long or no directory),
  * ALREADY_EXISTS (in use, or another kind of file), PERMISSION_DENIED, RESOURCE_EXHAUSTED. */

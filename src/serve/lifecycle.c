@@ -847,6 +847,14 @@ bool sx_lifecycle_ready(sx_lifecycle *lc)
     return ready;
 }
 
+bool sx_lifecycle_is_settled(sx_lifecycle *lc)
+{
+    pthread_mutex_lock(&lc->mutex);
+    const bool settled = lc->served != NULL || lc->loadable || lc->tried;
+    pthread_mutex_unlock(&lc->mutex);
+    return settled;
+}
+
 bool sx_lifecycle_wait_ready(sx_lifecycle *lc, int timeout_ms)
 {
     const int64_t deadline_ns = sx_now_ns() + (int64_t)timeout_ms * 1000000;

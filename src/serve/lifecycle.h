@@ -107,8 +107,9 @@ bool sx_lifecycle_closed(sx_lifecycle *lifecycle);
 
 /* Whether a version is being served, or would be at a request. */
 bool sx_lifecycle_ready(sx_lifecycle *lifecycle);
-/* Waits until a version is served, or a scan of the base path has found nothing to load or wait
- * for, or `timeout_ms` have passed; returns whether the model is ready. */
+/* Whether that is so, or a scan of the base path has found nothing to load or wait for. */
+bool sx_lifecycle_is_settled(sx_lifecycle *lifecycle);
+/* Waits until it is settled, at most `timeout_ms`; returns whether the model is ready. */
 bool sx_lifecycle_wait_ready(sx_lifecycle *lifecycle, int timeout_ms);
 
 enum { SX_LATEST_VERSION = -1 };

@@ -588,6 +588,17 @@ bool sx_manager_wait_ready(sx_manager *manager, int timeout_ms)
     return ready;
 }
 
+bool sx_manager_is_settled(sx_manager *manager)
+{
+    bool settled = true;
+    pthread_rwlock_rdlock(&manager->lock);
+    for (size_t i = 0; i < manager->set.count; i++) {
+        settled &= sx_lifecycle_is_settled(manager->set.models[i].lifecycle);
+    }
+    pthread_rwlock_unlock(&manager->lock);
+    return settled;
+}
+
 /* Why none of a model's versions is served. */
 static sx_status model_error(sx_lifecycle *model)
 {

@@ -104,8 +104,9 @@ SX_MUST_USE sx_status sx_manager_labels(sx_manager *manager, const char *name, s
 
 /* Whether a version of every model is served. */
 bool sx_manager_ready(sx_manager *manager);
-/* Waits for that, or until it cannot be hoped for, at most `timeout_ms`; returns whether it is so.
- */
+/* Whether nothing is to be waited for at the start: each model has a version, or failed to load. */
+bool sx_manager_is_settled(sx_manager *manager);
+/* Waits until it is settled, at most `timeout_ms`; returns whether it is ready. */
 bool sx_manager_wait_ready(sx_manager *manager, int timeout_ms);
 /* Why it is not: the error of the first such model; OK if it is. */
 SX_MUST_USE sx_status sx_manager_error(sx_manager *manager);

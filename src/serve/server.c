@@ -53,7 +53,7 @@ struct sx_server {
     int drain_grace_ms;
     int port, grpc_port, admin_port;
     int admin_address; /* -1: none */
-    bool stopped, drained_well;
+    bool loading, stopped, drained_well;
 };
 
 static const char reload_path[] = "/tensorflow.serving.ModelService/HandleReloadConfigRequest";
@@ -306,12 +306,14 @@ static sx_status create_http(const sx_server_config *config, int loops, size_t m
         .port = port == SX_ANY_PORT ? 0
                 : port == 0         ? 8501
                                     : port,
+        .shared_fd = config->rest_api_fd,
         .tls = server->rest_tls.tls,
     };
-    if (config->port != 0) {
+    if (config->port != 0 || config->grpc_fd > 0) {
         addresses[address_count++] =
             (sx_http_address){.host = config->host,
                               .port = config->port == SX_ANY_PORT ? 0 : config->port,
+                              .shared_fd = config->grpc_fd,
                               .tls = server->grpc_tls.tls};
     }
     if (is_given(config->grpc_socket_path)) {
@@ -347,7 +349,8 @@ static sx_status create_http(const sx_server_config *config, int loops, size_t m
     SX_TRY(sx_http_server_create(&http, &server->http));
     sx_rest_set_server(server->rest, server->http);
     server->port = sx_http_server_port(server->http, 0);
-    server->grpc_port = config->port != 0 ? sx_http_server_port(server->http, 1) : 0;
+    server->grpc_port =
+        config->port != 0 || config->grpc_fd > 0 ? sx_http_server_port(server->http, 1) : 0;
     server->admin_port =
         server->admin_address >= 0 ? sx_http_server_port(server->http, server->admin_address) : 0;
     return SX_OK;
@@ -454,8 +457,9 @@ int sx_server_admin_port(const sx_server *server)
     return server->admin_port;
 }
 
-sx_status sx_server_start(sx_server *server)
+sx_status sx_server_load(sx_server *server)
 {
+    server->loading = true;
     SX_TRY(sx_manager_start(server->manager));
     if (server->config_watch != NULL) {
         SX_TRY(sx_config_watch_start(server->config_watch));
@@ -463,9 +467,25 @@ sx_status sx_server_start(sx_server *server)
     if (server->traffic_watch != NULL) {
         SX_TRY(sx_config_watch_start(server->traffic_watch));
     }
+    return SX_OK;
+}
+
+sx_status sx_server_start(sx_server *server)
+{
+    if (!server->loading) {
+        SX_TRY(sx_server_load(server));
+    }
     SX_TRY(sx_http_server_start(server->http));
     sx_log(SX_LOG_INFO, "Exporting HTTP/REST API at:localhost:%d ...", server->port);
     return SX_OK;
+}
+
+void sx_server_count_requests(const sx_server *server, uint64_t *out_requests,
+                              uint64_t *out_running)
+{
+    const sx_http_stats stats = sx_http_server_stats(server->http);
+    *out_requests = stats.requests;
+    *out_running = stats.requests > stats.answered ? stats.requests - stats.answered : 0;
 }
 
 void sx_server_reload(sx_server *server)
@@ -481,6 +501,11 @@ void sx_server_reload(sx_server *server)
 bool sx_server_wait_ready(sx_server *server, int timeout_ms)
 {
     return sx_manager_wait_ready(server->manager, timeout_ms);
+}
+
+bool sx_server_is_settled(sx_server *server)
+{
+    return sx_manager_is_settled(server->manager);
 }
 
 sx_status sx_server_model_error(sx_server *server)

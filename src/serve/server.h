@@ -24,9 +24,10 @@ typedef struct sx_server sx_server;
 
 /* A zero takes the default in the comment. */
 typedef struct sx_server_config {
-    const char *host;  /* every address; --rest_api_host */
-    int rest_api_port; /* 8501; SX_ANY_PORT lets the kernel choose */
-    int port;          /* of gRPC: 0 = none; SX_ANY_PORT lets the kernel choose */
+    const char *host;         /* every address; --rest_api_host */
+    int rest_api_port;        /* 8501; SX_ANY_PORT lets the kernel choose */
+    int port;                 /* of gRPC: 0 = none; SX_ANY_PORT lets the kernel choose */
+    int rest_api_fd, grpc_fd; /* sockets that listen already, in place of the two ports; 0 = none */
     /* Where alone the metrics, the page for people and changes of the models are then served: */
     int admin_port;               /* 0 = none: they are at every address; SX_ANY_PORT */
     const char *admin_host;       /* 127.0.0.1 */
@@ -107,13 +108,21 @@ int sx_server_rest_port(const sx_server *server);
 int sx_server_grpc_port(const sx_server *server);  /* 0 = none */
 int sx_server_admin_port(const sx_server *server); /* 0 = none */
 
+/* Begins to load the models; requests are not accepted yet. */
+SX_MUST_USE sx_status sx_server_load(sx_server *server);
+/* The same unless that was done, and accepts requests. */
 SX_MUST_USE sx_status sx_server_start(sx_server *server);
+/* The requests so far, and those being answered. Any thread. */
+void sx_server_count_requests(const sx_server *server, uint64_t *out_requests,
+                              uint64_t *out_running);
 /* Reads the model_config_file and the model_traffic_file again, soon and on other threads; if one
  * has a mistake, that is logged, and what it says stays as it is. Without them, nothing happens. */
 void sx_server_reload(sx_server *server);
 /* Waits for a version of every model to be served; false if one failed or took too long. The server
  * keeps running; sx_server_model_error() has the reason. */
 bool sx_server_wait_ready(sx_server *server, int timeout_ms);
+/* Whether each model has a version that is served, or failed to load. */
+bool sx_server_is_settled(sx_server *server);
 /* Why a model is not served: the error of its base path or of its newest version; OK if all are. */
 SX_MUST_USE sx_status sx_server_model_error(sx_server *server);
 

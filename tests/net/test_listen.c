@@ -1,9 +1,37 @@
+#include <arpa/inet.h>
 #include <fcntl.h>
+#include <unistd.h>
 #include <sys/un.h>
 
 #include "net/client.h"
 #include "net/listen.h"
 #include "net/site.h"
+
+/* Two loops accept what comes in at a socket that another process has opened. */
+static void test_net_listen__shared_sockets(void **state)
+{
+    (void)state;
+    int fd, fds[2], port = 0, again = 0;
+    assert_ok(sx_listen("127.0.0.1", 0, 8, 1, &fd, &port));
+    assert_ok(sx_listen_shared(fd, 2, fds, &again));
+    assert_int_equal(again, port);
+    const struct sockaddr_in address = {.sin_family = AF_INET,
+                                        .sin_port = htons((uint16_t)port),
+                                        .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    for (int i = 0; i < 2; i++) { /* the other goes on when the first is closed */
+        const int client = socket(AF_INET, SOCK_STREAM, 0);
+        assert_int_equal(connect(client, (const struct sockaddr *)&address, sizeof(address)), 0);
+        const int accepted = accept(fds[i], NULL, NULL);
+        assert_true(accepted >= 0);
+        assert_int_equal(accept(fds[1], NULL, NULL), -1); /* it does not wait */
+        close(accepted);
+        close(client);
+        close(fds[i]);
+    }
+    assert_error(sx_listen_shared(-1, 1, fds, &again), SX_INVALID_ARGUMENT,
+                 "descriptor -1 is not a listening socket");
+    close(fd);
+}
 
 static void test_net_listen__unix_sockets(void **state)
 {
@@ -51,6 +79,7 @@ static void test_net_listen__unix_sockets(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_net_listen__shared_sockets),
     cmocka_unit_test(test_net_listen__unix_sockets),
 };
 

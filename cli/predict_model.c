@@ -430,7 +430,7 @@ static sx_status predict_shard(predicting *p, const sx_predict_job *job, int64_t
     if (status == SX_OK) {
         status = sx_commit_add(commit, results_path, &results);
     }
-    if (status == SX_OK) {
+    if (status == SX_OK && begin < end) {
         status = predict_range(p, begin, end, results);
     }
     /* a shard is complete when its results are there: they come last */
@@ -508,10 +508,6 @@ static sx_status predict(predicting *p, const char *spec)
         SX_TRY(sx_dataset_take(&p->data, p->args->examples));
     }
     const int64_t count = sx_dataset_count(p->data);
-    if (p->args->shards > count) {
-        return sx_error(SX_INVALID_ARGUMENT, "--shards %" PRId64 ": there are %" PRId64 " examples",
-                        p->args->shards, count);
-    }
     SX_TRY(make_settings(p, spec, &settings));
     sx_status status = sx_predict_job_open(p->args->out, settings, p->args->shards, count, &job);
     json_decref(settings);

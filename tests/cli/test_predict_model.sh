@@ -26,6 +26,11 @@ cat p/*results* >all
 ok predict --model models/m/1 --data photos --out one --shards 1 --batch-size 1
 cmp one/*results* all || fail 'the batch size changes the rows'
 
+# More shards than examples: some are empty.
+ok predict --model models/m --data photos --out empty --shards 25
+says_line 'empty: 25 of 25 shards, 24 examples'
+cat empty/*results-*-of-00025 | cmp - all || fail 'empty shards'
+
 # Four processes at once share the work, and one that is killed leaves its shard to the others.
 for i in 1 2 3 4; do
     "$sextant" predict --model models/m --data photos --out many --shards 24 --threads 1 -q &
@@ -87,8 +92,6 @@ fails 1 predict --model models/m --data photos --out photos
 warns 'photos is not empty and not a job of predictions'
 fails 1 predict --model models/m --data photos --out t --signature tensors
 warns 'this data has only images or arrays without names'
-fails 1 predict --model models/m --data photos --out t --shards 25
-warns '--shards 25: there are 24 examples'
 fails 2 predict --model models/m --data photos
 warns '--model needs --data and --out'
 fails 2 predict run --data photos --shards 2

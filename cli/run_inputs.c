@@ -85,8 +85,9 @@ static sx_status keep(const sx_tensor *read, sx_arena *arena, sx_tensor *out)
     return status;
 }
 
-/* The array `name` of a .npz, or the only one. */
-static sx_status read_npz(const char *path, const char *name, sx_arena *arena, sx_tensor *out)
+/* The array `name` of a .npz, or the only one. `word`: both, as they were given. */
+static sx_status read_npz(const char *word, const char *path, const char *name, sx_arena *arena,
+                          sx_tensor *out)
 {
     sx_archive *archive = NULL;
     sx_archive_member member;
@@ -101,16 +102,23 @@ static sx_status read_npz(const char *path, const char *name, sx_arena *arena, s
         if (status != SX_OK || !more) {
             break;
         }
-        const size_t n = strlen(member.name), stem = n > 4 ? n - 4 : 0; /* without .npy */
-        sx_buf_printf(&known, "%s\"%.*s\"", arrays > 0 ? ", " : "", (int)stem, member.name);
+        const size_t n = strlen(member.name), end = strlen(".npy");
+        const bool is_array = n > end && strcmp(member.name + n - end, ".npy") == 0;
+        const size_t stem = is_array ? n - end : n;
         const bool wanted = name == NULL
-                                ? arrays == 0
+                                ? is_array && arrays == 0
                                 : (strlen(name) == stem && memcmp(name, member.name, stem) == 0);
-        arrays++;
+        if (is_array) {
+            sx_buf_printf(&known, "%s\"%.*s\"", arrays > 0 ? ", " : "", (int)stem, member.name);
+        }
+        arrays += is_array;
         found += wanted;
-        if (wanted) {
+        if (wanted && !is_array) {
+            status = sx_error(SX_INVALID_ARGUMENT, "\"%s\" in %s is not an array: it is no .npy",
+                              member.name, path);
+        } else if (wanted) {
             sx_tensor read;
-            status = sx_npz_read(archive, path, &read);
+            status = sx_npz_read(archive, name == NULL ? path : word, &read);
             if (status == SX_OK) {
                 status = keep(&read, arena, out);
             }
@@ -120,8 +128,10 @@ static sx_status read_npz(const char *path, const char *name, sx_arena *arena, s
         status = sx_error(SX_INVALID_ARGUMENT, "%s has %s; give one: %s[NAME]", path,
                           sx_buf_text(&known), path);
     } else if (status == SX_OK && found == 0) {
-        status = sx_error(SX_NOT_FOUND, "%s has no array \"%s\"; it has %s", path,
-                          name != NULL ? name : "", arrays > 0 ? sx_buf_text(&known) : "none");
+        status = name != NULL ? sx_error(SX_NOT_FOUND, "%s has no array \"%s\"; it has %s", path,
+                                         name, arrays > 0 ? sx_buf_text(&known) : "none")
+                              : sx_error(SX_NOT_FOUND,
+                                         "%s has no arrays (members with names in .npy)", path);
     }
     sx_buf_deinit(&known);
     sx_archive_close(archive);
@@ -194,7 +204,7 @@ static sx_status read_file(const char *word, sx_arena *arena, sx_tensor *out)
     }
     const char *dot = strrchr(path, '.');
     if (dot != NULL && strcmp(dot, ".npz") == 0) {
-        return read_npz(path, name, arena, out);
+        return read_npz(word, path, name, arena, out);
     }
     sx_tensor read;
     sx_status status = sx_npy_read(path, 0, &read);

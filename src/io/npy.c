@@ -106,8 +106,31 @@ static bool take_shape(struct text *t, sx_type *type)
     return true;
 }
 
+/* "[('x', '<f4'), ('y', '<i8', (3,))]": the fields of a structured array */
+static bool skip_list(struct text *t)
+{
+    char quote = '\0';
+    int depth = 0;
+    skip_spaces(t);
+    if (t->at == t->end || *t->at != '[') {
+        return false;
+    }
+    do {
+        const char c = *t->at++;
+        if (quote != '\0') {
+            quote = c == quote ? '\0' : quote;
+        } else if (c == '\'' || c == '"') {
+            quote = c;
+        } else {
+            depth += (c == '[') - (c == ']');
+        }
+    } while (depth > 0 && t->at < t->end);
+    return depth == 0;
+}
+
 struct header {
     char descr[64];
+    bool fields; /* of a structured array, and so without `descr` */
     bool fortran_order;
     sx_type type;
 };
@@ -122,7 +145,9 @@ static int take_item(struct text *t, struct header *header)
         return 0;
     }
     if (strcmp(key, "descr") == 0) {
-        return take_string(t, header->descr, sizeof header->descr) ? GOT_DESCR : 0;
+        header->fields = skip_list(t);
+        return header->fields || take_string(t, header->descr, sizeof header->descr) ? GOT_DESCR
+                                                                                     : 0;
     }
     if (strcmp(key, "shape") == 0) {
         return take_shape(t, &header->type) ? GOT_SHAPE : 0;
@@ -185,6 +210,16 @@ static bool find_dtype(const char *descr, sx_dtype *out_dtype, bool *out_swap)
 static sx_status find_header(sx_bytes bytes, const char *name, struct text *out_text)
 {
     const uint8_t *b = bytes.data;
+    enum { PICKLE = 0x80, OLDEST = 2, NEWEST = 5 };
+    if (bytes.size == 0) {
+        return sx_error(SX_DATA_LOSS, "%s is an empty file, not a .npy file", name);
+    }
+    if (bytes.size > 1 && b[0] == PICKLE && b[1] >= OLDEST && b[1] <= NEWEST) {
+        return sx_error(SX_UNIMPLEMENTED,
+                        "%s is a pickle of Python, which only Python can read; save the array with "
+                        "numpy.save",
+                        name);
+    }
     if (bytes.size < 12 || memcmp(b, magic, sizeof magic) != 0) {
         return sx_error(SX_DATA_LOSS, "%s is not a .npy file", name);
     }
@@ -319,11 +354,23 @@ static sx_status parse(sx_window *window, size_t max_bytes, const char *name, sx
         return parse_strings(window, start, &header,
                              max_bytes == 0 ? SX_ARRAY_DEFAULT_MAX : max_bytes, name, out_tensor);
     }
+    if (header.fields) {
+        return sx_error(SX_UNIMPLEMENTED,
+                        "%s is a structured array, whose elements have several fields; save each "
+                        "field as an array of its own: numpy.save(FILE, x[FIELD])",
+                        name);
+    }
     if (header.descr[0] == '\0' || !find_dtype(header.descr, &header.type.dtype, &swap)) {
-        return sx_error(SX_UNIMPLEMENTED, "%s: elements of type '%s'%s", name, header.descr,
-                        strchr(header.descr, 'O') != NULL
-                            ? " are Python objects; save numbers instead"
-                            : " are not supported");
+        return strchr(header.descr, 'O') != NULL
+                   ? sx_error(SX_UNIMPLEMENTED,
+                              "%s is an array of Python objects (a pickle), which only Python can "
+                              "read; save strings as numpy.array(x, 'S'), numbers with a dtype of "
+                              "numbers",
+                              name)
+                   : sx_error(SX_UNIMPLEMENTED,
+                              "%s: elements of type '%s' are not supported; save numbers, booleans "
+                              "or strings",
+                              name, header.descr);
     }
     int64_t size = sx_type_bytes(&header.type);
     uint64_t left = window->size - start;
@@ -364,7 +411,8 @@ sx_status sx_npy_size(sx_bytes head, const char *name, uint64_t *out_bytes)
     if (is_strings(&header)) {
         SX_TRY(measure_strings(&header, name, &width, &bytes));
     } else {
-        bytes = header.descr[0] != '\0' && find_dtype(header.descr, &header.type.dtype, &swap)
+        bytes = !header.fields && header.descr[0] != '\0' &&
+                        find_dtype(header.descr, &header.type.dtype, &swap)
                     ? sx_type_bytes(&header.type)
                     : 0; /* sx_npy_parse() says what is wrong with it */
     }

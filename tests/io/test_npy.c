@@ -187,7 +187,13 @@ static void test_io_npy__refuses(void **state)
         const char *says;
     } rows[] = {
         {"{'descr': '|O', 'fortran_order': False, 'shape': ()}", SX_UNIMPLEMENTED,
-         "Python objects"},
+         "x is an array of Python objects (a pickle), which only Python can read; save strings as "
+         "numpy.array(x, 'S')"},
+        {"{'descr': [('a', '<f4'), ('b]', '<i8', (3,))], 'fortran_order': False, 'shape': (2,)}",
+         SX_UNIMPLEMENTED, "x is a structured array"},
+        {"{'descr': [('a', '<f4'), 'fortran_order': False, 'shape': (2,)}", SX_DATA_LOSS, "dict"},
+        {"{'descr': '<M8[D]', 'fortran_order': False, 'shape': ()}", SX_UNIMPLEMENTED,
+         "elements of type '<M8[D]' are not supported; save numbers"},
         {"{'descr': '<f16', 'fortran_order': False, 'shape': ()}", SX_UNIMPLEMENTED, "'<f16'"},
         {"{'descr': '', 'fortran_order': False, 'shape': ()}", SX_UNIMPLEMENTED, "''"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (2,)}", SX_DATA_LOSS, "needs 8 bytes"},
@@ -209,6 +215,9 @@ static void test_io_npy__refuses(void **state)
         assert_error(parse(rows[i].dict, "", 0, &t), rows[i].code, rows[i].says);
     }
     assert_error(sx_npy_parse((sx_bytes){"PK", 2}, 0, "x", &t), SX_DATA_LOSS, "not a .npy");
+    assert_error(sx_npy_parse((sx_bytes){"", 0}, 0, "x", &t), SX_DATA_LOSS, "x is an empty file");
+    assert_error(sx_npy_parse((sx_bytes){"\x80\x04.", 3}, 0, "x", &t), SX_UNIMPLEMENTED,
+                 "x is a pickle of Python");
     assert_error(sx_npy_parse((sx_bytes){"\x93NUMPY\x04\0\0\0\0\0", 12}, 0, "x", &t),
                  SX_UNIMPLEMENTED, "version 4.0");
     assert_null(t.data);

@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "graph/attr_rows.h"
 #include "graph/library.h"
+#include "graph/node_label.h"
 #include "graph/ops/attrs.h"
 
 /* ---- Errors ---- */
@@ -48,6 +49,8 @@ static const char *base_name(const char *path)
 static void fail_at(sx_builder *b, const char *file, int line, const char *what, const char *name,
                     sx_status status)
 {
+    char text[SX_NODE_LABEL];
+    name = sx_node_label(name, text);
     if (file[0] == '\0') {
         status = sx_status_annotate(status, __FILE__, __LINE__, "%s \"%s\"", what, name);
     } else {

@@ -6,6 +6,7 @@
 #include "graph/attr_rows.h"
 #include "graph/builder.h"
 #include "graph/host.h"
+#include "graph/node_label.h"
 #include "graph/ops/attrs.h"
 #include "graph/specialize_trace.h"
 
@@ -96,12 +97,13 @@ sx_status sx_name_node(const sx_node *n, sx_status status)
     if (status == SX_OK) {
         return SX_OK;
     }
-    const char *slash = strrchr(n->file, '/');
+    char text[SX_NODE_LABEL];
+    const char *slash = strrchr(n->file, '/'), *name = sx_node_label(n->name, text);
     return n->file[0] == '\0'
-               ? sx_status_annotate(status, __FILE__, __LINE__, "%s \"%s\"", n->op->name, n->name)
+               ? sx_status_annotate(status, __FILE__, __LINE__, "%s \"%s\"", n->op->name, name)
                : sx_status_annotate(status, __FILE__, __LINE__, "%s:%d: %s \"%s\"",
                                     slash != NULL ? slash + 1 : n->file, n->line, n->op->name,
-                                    n->name);
+                                    name);
 }
 
 sx_status sx_check_depth(const sx_specializer *s)

@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "graph/builder.h"
 #include "graph/host.h"
+#include "graph/node_label.h"
 #include "graph/ops/attrs.h"
 #include "runtime/assigned.h"
 #include "runtime/function_batch.h"
@@ -620,7 +621,8 @@ static sx_status run_steps(call *c, sx_function_program *p, int64_t batch, sx_fu
     sx_arena *arena = &frame->arena;
     for (int k = 0; k < p->spec->n_steps; k++) {
         const sx_step *step = &p->spec->steps[k];
-        const char *name = step->node != NULL ? step->node->name : "";
+        char label[SX_NODE_LABEL];
+        const char *name = step->node != NULL ? sx_node_label(step->node->name, label) : "";
         sx_status status = sx_cancel_check(&c->cancel);
         SX_TRY(status);
         switch (step->kind) {

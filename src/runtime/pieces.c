@@ -6,6 +6,7 @@
 
 #include "base/checked.h"
 #include "base/memory.h"
+#include "graph/node_label.h"
 #include "graph/specialize_examples.h"
 #include "runtime/calibration.h"
 #include "runtime/host_step.h"
@@ -546,11 +547,13 @@ static sx_status run_piece(run *r, int64_t first, int64_t rows, int64_t piece)
         }
         sx_status status = run_host_step(r, k, first, rows);
         const sx_node *n = s->steps[k].node;
+        char label[SX_NODE_LABEL];
         /* whose inputs may be wrong one by one, names the row: the node is not the caller's affair
          */
-        SX_TRY(n->op->host_check != NULL ? status
-                                         : sx_status_annotate(status, __FILE__, __LINE__,
-                                                              "%s \"%s\"", n->op->name, n->name));
+        SX_TRY(n->op->host_check != NULL
+                   ? status
+                   : sx_status_annotate(status, __FILE__, __LINE__, "%s \"%s\"", n->op->name,
+                                        sx_node_label(n->name, label)));
     }
     sx_arena_reset(&r->piece_arena);
     return SX_OK;

@@ -6,13 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <sextant/complex.h>
-
 #include "base/checked.h"
 #include "base/memory.h"
 #include "base/utf8.h"
-#include "graph/host.h"
-#include "proto/example.h"
 
 enum { MAX_DEPTH = 32, MAX_ITEMS = 16 << 20 };
 
@@ -32,9 +28,24 @@ static sx_status expected(const struct parser *p, const char *what)
                     p->at, *p->at != '\0' ? "\"" : "");
 }
 
+/* Blanks, line ends, also escaped ones, and comments. */
+static void skip_blanks(struct parser *p)
+{
+    for (;;) {
+        p->at += strspn(p->at, " \t\r\n\f");
+        if (*p->at == '#') {
+            p->at += strcspn(p->at, "\n");
+        } else if (p->at[0] == '\\' && p->at[1] == '\n') {
+            p->at += 2;
+        } else {
+            return;
+        }
+    }
+}
+
 static bool take(struct parser *p, char c)
 {
-    p->at += strspn(p->at, " \t\n");
+    skip_blanks(p);
     const bool found = *p->at == c;
     p->at += found;
     return found;
@@ -43,7 +54,7 @@ static bool take(struct parser *p, char c)
 static bool take_word(struct parser *p, const char *word)
 {
     const size_t n = strlen(word);
-    p->at += strspn(p->at, " \t\n");
+    skip_blanks(p);
     const bool found =
         strncmp(p->at, word, n) == 0 && !isalnum((unsigned char)p->at[n]) && p->at[n] != '_';
     p->at += found ? n : 0;
@@ -116,84 +127,224 @@ static sx_status parse_items(struct parser *p, char close, sx_literal *out)
 
 /* ---- Strings ---- */
 
-static sx_status parse_text(struct parser *p, bool bytes, sx_literal *out)
+/* How a string is written: b'', r'', """ """ */
+struct quoting {
+    bool bytes, raw;
+    char quote;
+    int quotes; /* 1 or 3 */
+};
+
+/* The prefix and the quotes that begin a string; false: none begins here. */
+static bool take_quotes(struct parser *p, struct quoting *out)
 {
-    const char quote = *p->at++, *end = p->at;
-    while (*end != '\0' && *end != quote) {
-        end += *end == '\\' && end[1] != '\0' ? 2 : 1;
+    struct quoting q = {0};
+    const char *at = p->at;
+    bool unicode = false;
+    for (; *at != '\0' && strchr("bBrRuU", *at) != NULL && at - p->at < 2; at++) {
+        q.bytes = q.bytes || tolower(*at) == 'b';
+        q.raw = q.raw || tolower(*at) == 'r';
+        unicode = unicode || tolower(*at) == 'u';
     }
-    char *text = sx_arena_alloc(p->arena, (size_t)(end - p->at) + 1, 1); /* escapes only shrink */
-    size_t n = 0;
-    if (text == NULL) {
-        return sx_no_memory("for a literal");
+    const bool twice = at - p->at == 2 && (unicode || !q.bytes || !q.raw); /* of "bb", "ur" */
+    if ((*at != '\'' && *at != '"') || twice) {
+        return false;
     }
-    while (*p->at != quote) {
-        static const char escapes[] = "n\nt\tr\r0\0\\\\'\'\"\"";
+    q.quote = *at;
+    q.quotes = at[1] == *at && at[2] == *at ? 3 : 1;
+    p->at = at + q.quotes;
+    *out = q;
+    return true;
+}
+
+static bool at_end_quotes(const char *at, const struct quoting *q)
+{
+    return *at == q->quote && (q->quotes == 1 || (at[1] == q->quote && at[2] == q->quote));
+}
+
+/* The code point of "xHH", "uHHHH", "UHHHHHHHH" or of octal digits; sets *out_size to its
+ * characters, 0 if it is none of these. */
+static uint32_t read_code(const char *text, bool bytes, size_t *out_size)
+{
+    const size_t wanted = *text == 'x' ? 2 : bytes ? 0 : *text == 'u' ? 4 : *text == 'U' ? 8 : 0;
+    char digits[9] = {0};
+    if (*text >= '0' && *text <= '7') {
+        memcpy(digits, text, SX_MIN(strspn(text, "01234567"), (size_t)3));
+        *out_size = strlen(digits);
+        return (uint32_t)strtoul(digits, NULL, 8);
+    }
+    for (size_t k = 0; k < wanted && isxdigit((unsigned char)text[1 + k]); k++) {
+        digits[k] = text[1 + k];
+    }
+    *out_size = wanted > 0 && strlen(digits) == wanted ? 1 + wanted : 0;
+    return (uint32_t)strtoul(digits, NULL, 16);
+}
+
+/* The escape at p->at, in place of which *end gets its characters. Those that Python does not know
+ * stand for themselves. */
+static sx_status parse_escape(struct parser *p, bool bytes, char **end)
+{
+    static const char escapes[] = "n\nt\tr\ra\ab\bf\fv\v\\\\''\"\"";
+    const char c = p->at[1];
+    size_t size = 0, k = 0;
+    const uint32_t code = read_code(p->at + 1, bytes, &size);
+    if (size > 0 && (code > 0x10FFFF || (code >= 0xD800 && code < 0xE000))) {
+        return expected(p, "the code of a character, at most \\U0010ffff and no surrogate,");
+    }
+    if (size > 0) {
+        if (bytes || code < 0x80) {
+            *(*end)++ = (char)code;
+        } else {
+            *end = sx_utf8_put(*end, code);
+        }
+        p->at += 1 + size;
+        return SX_OK;
+    }
+    if (c == 'x' || (!bytes && (c == 'u' || c == 'U' || c == 'N'))) {
+        return expected(p, "the digits of a character (\\xHH, \\uHHHH, \\UHHHHHHHH)");
+    }
+    if (c == '\n') { /* the string goes on in the next line */
+        p->at += 2;
+        return SX_OK;
+    }
+    while (k + 1 < sizeof(escapes) && escapes[k] != c) {
+        k += 2;
+    }
+    if (k + 1 < sizeof(escapes)) {
+        *(*end)++ = escapes[k + 1];
+    } else {
+        *(*end)++ = '\\';
+        *(*end)++ = c;
+    }
+    p->at += 2;
+    return SX_OK;
+}
+
+/* Appends the characters of one string to *end. */
+static sx_status parse_quoted(struct parser *p, const struct quoting *q, char **end)
+{
+    while (!at_end_quotes(p->at, q)) {
         if (*p->at == '\0') {
             return expected(p, "the end of the string");
         }
-        if (*p->at != '\\') {
-            text[n++] = *p->at++;
-            continue;
+        if (q->bytes && (unsigned char)*p->at >= 0x80) {
+            return expected(p, "an ASCII character, or \\xHH, in bytes");
         }
-        const char c = p->at[1];
-        if (c == 'x' && isxdigit((unsigned char)p->at[2]) && isxdigit((unsigned char)p->at[3])) {
-            const char hex[] = {p->at[2], p->at[3], '\0'};
-            const uint32_t code = (uint32_t)strtoul(hex, NULL, 16);
-            if (bytes || code < 0x80) {
-                text[n++] = (char)code;
-            } else {
-                n = (size_t)(sx_utf8_put(text + n, code) - text);
-            }
-            p->at += 4;
-            continue;
+        if (*p->at != '\\' || p->at[1] == '\0') {
+            *(*end)++ = *p->at++;
+        } else if (q->raw) {
+            *(*end)++ = *p->at++;
+            *(*end)++ = *p->at++;
+        } else {
+            SX_TRY(parse_escape(p, q->bytes, end));
         }
-        size_t k = 0;
-        while (k + 1 < sizeof(escapes) && escapes[k] != c) {
-            k += 2;
-        }
-        if (k + 1 >= sizeof(escapes)) {
-            return expected(p, "an escape (\\n \\t \\r \\0 \\\\ \\' \\\" \\xHH)");
-        }
-        text[n++] = escapes[k + 1];
-        p->at += 2;
     }
-    p->at++;
-    *out = (sx_literal){.kind = SX_LITERAL_TEXT, .text = {text, n}};
+    p->at += q->quotes;
+    return SX_OK;
+}
+
+/* Strings that follow one another are one. *out_is: whether there is any. */
+static sx_status parse_text(struct parser *p, bool *out_is, sx_literal *out)
+{
+    struct quoting q;
+    skip_blanks(p);
+    *out_is = take_quotes(p, &q);
+    if (!*out_is) {
+        return SX_OK;
+    }
+    char *text = sx_arena_alloc(p->arena, strlen(p->at) + 1, 1), *end = text; /* escapes shrink */
+    const bool bytes = q.bytes;
+    if (text == NULL) {
+        return sx_no_memory("for a literal");
+    }
+    do {
+        if (q.bytes != bytes) {
+            return expected(p, "strings that are all bytes or all text");
+        }
+        SX_TRY(parse_quoted(p, &q, &end));
+        skip_blanks(p);
+    } while (take_quotes(p, &q));
+    *out = (sx_literal){.kind = SX_LITERAL_TEXT, .text = {text, (size_t)(end - text)}};
     return SX_OK;
 }
 
 /* ---- Numbers ---- */
 
+enum { MAX_DIGITS = 800 }; /* no double needs more */
+
+/* The characters of a number, without the "_" between its digits. */
+static bool take_digits(struct parser *p, const char *allowed, char digits[MAX_DIGITS])
+{
+    size_t n = 0;
+    for (const char *c = p->at;; c++) {
+        const bool inside =
+            *c == '_' && n > 0 && isxdigit((unsigned char)c[-1]) && isxdigit((unsigned char)c[1]);
+        const bool sign = (*c == '+' || *c == '-') && n > 0 && tolower(c[-1]) == 'e';
+        if (inside) {
+            continue;
+        }
+        if (n + 1 == MAX_DIGITS || *c == '\0' || (strchr(allowed, *c) == NULL && !sign)) {
+            p->at = c;
+            break;
+        }
+        digits[n++] = *c;
+    }
+    digits[n] = '\0';
+    return n > 0;
+}
+
 static sx_status parse_real(struct parser *p, sx_literal *out)
 {
+    static const struct {
+        char letter;
+        int base;
+        const char *digits;
+    } bases[] = {{'x', 16, "0123456789abcdefABCDEF"}, {'o', 8, "01234567"}, {'b', 2, "01"}};
     const bool negative = take(p, '-');
     if (!negative) {
         (void)take(p, '+');
     }
-    char *end_integer, *end_float;
-    p->at += strspn(p->at, " \t\n");
-    if (!isdigit((unsigned char)*p->at) && *p->at != '.') {
+    skip_blanks(p);
+    const char *start = p->at;
+    char digits[MAX_DIGITS], *end = digits;
+    size_t row = 0;
+    while (row < SX_COUNT(bases) && (*start != '0' || tolower(start[1]) != bases[row].letter)) {
+        row++;
+    }
+    const bool based = row < SX_COUNT(bases);
+    p->at += based ? 2 + (start[2] == '_') : 0;
+    if ((!based && !isdigit((unsigned char)*start) && *start != '.') ||
+        !take_digits(p, based ? bases[row].digits : "0123456789.eE", digits)) {
+        p->at = start;
         return expected(p, "a value");
     }
+    const bool integer = based || digits[strcspn(digits, ".eE")] == '\0';
+    const double number = based ? 0 : strtod(digits, &end);
     errno = 0;
-    const bool hex = p->at[0] == '0' && (p->at[1] == 'x' || p->at[1] == 'X');
-    const unsigned long long integer = strtoull(p->at, &end_integer, hex ? 16 : 10);
-    const bool fits = errno == 0 && integer <= (unsigned long long)INT64_MAX + negative;
-    const double number = strtod(p->at, &end_float);
-    if (end_float > end_integer || !fits) {
-        *out = (sx_literal){.kind = SX_LITERAL_FLOAT, .number = negative ? -number : number};
-    } else {
-        *out = (sx_literal){.kind = SX_LITERAL_INT,
-                            .integer = (int64_t)(negative ? 0 - integer : integer)};
+    const unsigned long long whole =
+        integer ? strtoull(digits, NULL, based ? bases[row].base : 10) : 0;
+    const bool fits =
+        integer && errno == 0 && (!negative || whole <= (unsigned long long)INT64_MAX + 1);
+    const bool zeros = !based && integer && digits[0] == '0' && whole > 0; /* 01 */
+    if ((!based && *end != '\0') || zeros || (based && errno != 0) ||
+        (strchr("jJ", *p->at) == NULL && (isalnum((unsigned char)*p->at) || *p->at == '_'))) {
+        p->at = start;
+        return expected(p, "a number");
     }
-    p->at = SX_MAX(end_float, end_integer);
+    if (fits) {
+        *out = (sx_literal){.kind = SX_LITERAL_INT,
+                            .above = whole > (unsigned long long)INT64_MAX && !negative,
+                            .integer = (int64_t)(negative ? 0 - whole : whole)};
+    } else {
+        *out = (sx_literal){.kind = SX_LITERAL_FLOAT, .number = negative ? -number : number};
+    }
     return SX_OK;
 }
 
-static double number_of(const sx_literal *v)
+double sx_literal_number(const sx_literal *v)
 {
-    return v->kind == SX_LITERAL_FLOAT ? v->number : (double)v->integer;
+    return v->kind == SX_LITERAL_FLOAT ? v->number
+           : v->above                  ? (double)(uint64_t)v->integer
+                                       : (double)v->integer;
 }
 
 /* A real number, an imaginary one, or the sum or difference of both. */
@@ -201,7 +352,8 @@ static sx_status parse_number(struct parser *p, sx_literal *out)
 {
     SX_TRY(parse_real(p, out));
     if (*p->at == 'j' || *p->at == 'J') {
-        const double imaginary = number_of(out); /* the sign is that of both parts, as in Python */
+        const double imaginary =
+            sx_literal_number(out); /* the sign is that of both parts, as in Python */
         *out = (sx_literal){.kind = SX_LITERAL_COMPLEX,
                             .number = signbit(imaginary) ? -0.0 : 0.0,
                             .imaginary = imaginary};
@@ -210,7 +362,7 @@ static sx_status parse_number(struct parser *p, sx_literal *out)
     }
     struct parser next = *p;
     sx_literal second;
-    next.at += strspn(next.at, " \t\n");
+    skip_blanks(&next);
     if (*next.at != '+' && *next.at != '-') {
         return SX_OK;
     }
@@ -219,13 +371,14 @@ static sx_status parse_number(struct parser *p, sx_literal *out)
         sx_status_free(status);
         return SX_OK;
     }
-    *out = (sx_literal){
-        .kind = SX_LITERAL_COMPLEX, .number = number_of(out), .imaginary = number_of(&second)};
+    *out = (sx_literal){.kind = SX_LITERAL_COMPLEX,
+                        .number = sx_literal_number(out),
+                        .imaginary = sx_literal_number(&second)};
     p->at = next.at + 1;
     return SX_OK;
 }
 
-static bool is_number(const sx_literal *v)
+bool sx_literal_is_number(const sx_literal *v)
 {
     return v->kind == SX_LITERAL_INT || v->kind == SX_LITERAL_FLOAT || v->kind == SX_LITERAL_BOOL;
 }
@@ -267,8 +420,9 @@ static sx_status fill(struct parser *p, const sx_literal *shape, int axis, int64
 
 static sx_status make_range(struct parser *p, const sx_literal *args, int n, sx_literal *out)
 {
-    const double from = n > 1 ? number_of(&args[0]) : 0, to = number_of(&args[n > 1 ? 1 : 0]),
-                 step = n > 2 ? number_of(&args[2]) : 1, count = ceil((to - from) / step);
+    const double from = n > 1 ? sx_literal_number(&args[0]) : 0,
+                 to = sx_literal_number(&args[n > 1 ? 1 : 0]),
+                 step = n > 2 ? sx_literal_number(&args[2]) : 1, count = ceil((to - from) / step);
     bool integers = true;
     for (int i = 0; i < n; i++) {
         integers = integers && args[i].kind == SX_LITERAL_INT;
@@ -294,13 +448,106 @@ static sx_status make_range(struct parser *p, const sx_literal *args, int n, sx_
     return SX_OK;
 }
 
+/* ---- NumPy's arrays of another shape ---- */
+
+/* Appends the elements of nested lists to `flat`, or counts them if it is NULL. */
+static int64_t flatten(const sx_literal *v, sx_literal *flat, int64_t n)
+{
+    if (v->kind != SX_LITERAL_LIST) {
+        if (flat != NULL) {
+            flat[n] = *v;
+        }
+        return n + 1;
+    }
+    for (int i = 0; i < v->n; i++) {
+        n = flatten(&v->items[i], flat, n);
+    }
+    return n;
+}
+
+/* Nested lists of these sizes, of the elements from *at on. */
+static sx_status nest(struct parser *p, const int64_t *dims, int rank, sx_literal **at,
+                      sx_literal *out)
+{
+    if (rank == 0) {
+        *out = *(*at)++;
+        return SX_OK;
+    }
+    *out = (sx_literal){.kind = SX_LITERAL_LIST, .n = (int)dims[0]};
+    if (rank == 1) { /* they are one after the other already */
+        out->items = *at;
+        *at += dims[0];
+        return SX_OK;
+    }
+    out->items = sx_arena_array(p->arena, dims[0] + 1, sx_literal);
+    if (out->items == NULL) {
+        return sx_no_memory("for an array");
+    }
+    for (int i = 0; i < out->n; i++) {
+        SX_TRY(nest(p, dims + 1, rank - 1, at, &out->items[i]));
+    }
+    return SX_OK;
+}
+
+/* What follows "reshape(": sizes, or a list of them, one of which may be -1. */
+static sx_status parse_reshape(struct parser *p, sx_literal *value)
+{
+    const char *start = p->at;
+    int64_t dims[SX_MAX_RANK], known = 1;
+    const int64_t n = flatten(value, NULL, 0);
+    int rank = 0, open = -1;
+    sx_literal shape;
+    SX_TRY(parse_items(p, ')', &shape));
+    const int n_sizes =
+        shape.kind == SX_LITERAL_LIST && shape.n == 1 && shape.items[0].kind == SX_LITERAL_LIST
+            ? shape.items[0].n
+            : -1;
+    const sx_literal one = shape;
+    const sx_literal *sizes = n_sizes >= 0                    ? shape.items[0].items
+                              : shape.kind == SX_LITERAL_LIST ? shape.items
+                                                              : &one;
+    const int count = n_sizes >= 0 ? n_sizes : shape.kind == SX_LITERAL_LIST ? shape.n : 1;
+    bool fits = count <= SX_MAX_RANK;
+    for (; rank < count && fits; rank++) {
+        dims[rank] = sizes[rank].kind == SX_LITERAL_INT ? sizes[rank].integer : -2;
+        const bool guess = dims[rank] == -1;
+        fits = dims[rank] >= 0 || (guess && open < 0);
+        open = guess ? rank : open;
+        fits = fits && (guess || sx_mul_i64(known, dims[rank], &known));
+    }
+    if (fits && open >= 0) {
+        fits = known > 0 && n % known == 0;
+        dims[open] = fits ? n / known : 0;
+        known = fits ? n : known;
+    }
+    if (!fits || known != n) {
+        p->at = start;
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "\"%.200s\": reshape at character %zu: %lld elements do not fill the shape",
+                        p->text, (size_t)(start - p->text) + 1, (long long)n);
+    }
+    SX_TRY(count_items(p, n));
+    sx_literal *flat = sx_arena_array(p->arena, n + 1, sx_literal), *at = flat;
+    if (flat == NULL) {
+        return sx_no_memory("for an array");
+    }
+    (void)flatten(value, flat, 0);
+    return nest(p, dims, rank, &at, value);
+}
+
+/* ---- NumPy's constructors ---- */
+
 /* "np.float32", "float" or "'f4'", which has no effect: arrays get the dtype of their input. */
 static sx_status parse_dtype(struct parser *p)
 {
     sx_literal ignored;
+    bool text = false;
     const bool numpy = (take_word(p, "np") || take_word(p, "numpy")) && take(p, '.');
-    if (!numpy && (*p->at == '\'' || *p->at == '"')) {
-        return parse_text(p, false, &ignored);
+    if (!numpy) {
+        SX_TRY(parse_text(p, &text, &ignored));
+    }
+    if (text) {
+        return SX_OK;
     }
     if (!isalpha((unsigned char)*p->at)) {
         return expected(p, "a dtype or \")\"");
@@ -309,28 +556,48 @@ static sx_status parse_dtype(struct parser *p)
     return SX_OK;
 }
 
-/* What follows "np.". As for NumPy, a dtype has its name or follows the other arguments. */
-static sx_status parse_constructor(struct parser *p, sx_literal *out)
+typedef enum constructor { ARRAY, ZEROS, ONES, FULL, ARANGE } constructor;
+
+static const struct {
+    const char *name;
+    constructor makes;
+    int min, max;         /* arguments */
+    const char *named[3]; /* their names */
+} constructors[] = {
+    {"array", ARRAY, 1, 1, {"object"}},
+    {"asarray", ARRAY, 1, 1, {"a"}},
+    {"zeros", ZEROS, 1, 1, {"shape"}},
+    {"ones", ONES, 1, 1, {"shape"}},
+    {"full", FULL, 2, 2, {"shape", "fill_value"}},
+    {"arange", ARANGE, 1, 3, {NULL}},
+};
+
+/* Numbers of NumPy, and its types, which make a number of one: np.float32(1). */
+static const struct {
+    const char *name;
+    double value;
+} numbers[] = {{"nan", NAN}, {"inf", INFINITY}, {"pi", M_PI}, {"e", M_E}};
+
+static const char *const types[] = {"float16", "float32", "float64",   "int8",      "int16",
+                                    "int32",   "int64",   "uint8",     "uint16",    "uint32",
+                                    "uint64",  "bool_",   "complex64", "complex128"};
+
+/* The arguments of a constructor. As for NumPy, a dtype has its name or follows the others. */
+static sx_status parse_arguments(struct parser *p, size_t row, sx_literal args[3], int *out_n)
 {
-    static const struct {
-        const char *name;
-        int min, max; /* arguments */
-    } rows[] = {{"array", 1, 1}, {"zeros", 1, 1}, {"ones", 1, 1}, {"full", 2, 2}, {"arange", 1, 3}};
-    size_t row = 0;
-    while (row < SX_COUNT(rows) && !take_word(p, rows[row].name)) {
-        row++;
-    }
-    if (row == SX_COUNT(rows) || !take(p, '(')) {
-        return expected(p, "np.array, np.zeros, np.ones, np.full or np.arange with arguments");
-    }
-    sx_literal args[3];
     int n = 0;
     while (!take(p, ')')) {
-        const bool named = take_word(p, "dtype");
-        if (named && !take(p, '=')) {
+        struct parser name = *p;
+        bool dtype = take_word(p, "dtype");
+        if (dtype && !take(p, '=')) {
             return expected(p, "\"=\"");
         }
-        if (named || n == rows[row].max) {
+        dtype = dtype || n == constructors[row].max;
+        if (!dtype && constructors[row].named[n] != NULL &&
+            take_word(&name, constructors[row].named[n]) && take(&name, '=')) {
+            p->at = name.at;
+        }
+        if (dtype) {
             SX_TRY(parse_dtype(p));
         } else {
             SX_TRY(parse_value(p, &args[n++]));
@@ -339,52 +606,126 @@ static sx_status parse_constructor(struct parser *p, sx_literal *out)
             return expected(p, "\",\" or \")\"");
         }
     }
-    if (n < rows[row].min) {
+    if (n < constructors[row].min) {
         p->at--;
-        return expected(p, rows[row].min == 1 ? "an argument" : "two arguments");
+        return expected(p, constructors[row].min == 1 ? "an argument" : "two arguments");
     }
+    *out_n = n;
+    return SX_OK;
+}
+
+static sx_status construct(struct parser *p, constructor makes, const sx_literal *args, int n,
+                           sx_literal *out)
+{
     const sx_literal zero = {.kind = SX_LITERAL_FLOAT},
                      one = {.kind = SX_LITERAL_FLOAT, .number = 1};
-    if (row == 3 && args[1].kind == SX_LITERAL_LIST) {
+    if (makes == FULL && args[1].kind == SX_LITERAL_LIST) {
         return sx_error(SX_INVALID_ARGUMENT, "\"%.200s\": np.full takes one value", p->text);
     }
-    switch (row) {
-    case 0:
-        *out = args[0];
-        return SX_OK;
-    case 1:
-        return fill(p, &args[0], 0, 1, &zero, out);
-    case 2:
-        return fill(p, &args[0], 0, 1, &one, out);
-    case 3:
-        return fill(p, &args[0], 0, 1, &args[1], out);
-    default:
-        break;
-    }
-    for (int i = 0; i < n; i++) {
-        if (!is_number(&args[i])) {
+    for (int i = 0; i < n && makes == ARANGE; i++) {
+        if (!sx_literal_is_number(&args[i])) {
             return sx_error(SX_INVALID_ARGUMENT, "\"%.200s\": np.arange takes numbers", p->text);
         }
     }
-    return make_range(p, args, n, out);
+    switch (makes) {
+    case ARRAY:
+        *out = args[0];
+        return SX_OK;
+    case ZEROS:
+        return fill(p, &args[0], 0, 1, &zero, out);
+    case ONES:
+        return fill(p, &args[0], 0, 1, &one, out);
+    case FULL:
+        return fill(p, &args[0], 0, 1, &args[1], out);
+    case ARANGE:
+        return make_range(p, args, n, out);
+    }
+    return SX_OK;
+}
+
+/* What follows "np.". */
+static sx_status parse_numpy(struct parser *p, sx_literal *out)
+{
+    sx_literal args[3];
+    size_t row = 0;
+    int n = 0;
+    for (size_t i = 0; i < SX_COUNT(numbers); i++) {
+        if (take_word(p, numbers[i].name)) {
+            *out = (sx_literal){.kind = SX_LITERAL_FLOAT, .number = numbers[i].value};
+            return SX_OK;
+        }
+    }
+    for (size_t i = 0; i < SX_COUNT(types); i++) {
+        if (take_word(p, types[i])) {
+            if (!take(p, '(')) {
+                return expected(p, "\"(\" and a number");
+            }
+            SX_TRY(parse_value(p, out));
+            return take(p, ')') ? SX_OK : expected(p, "\")\"");
+        }
+    }
+    if (take_word(p, "random")) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "\"%.200s\": no random numbers are drawn here; write them to a file with "
+                        "numpy.save, and name that with --inputs",
+                        p->text);
+    }
+    while (row < SX_COUNT(constructors) && !take_word(p, constructors[row].name)) {
+        row++;
+    }
+    if (row == SX_COUNT(constructors) || !take(p, '(')) {
+        return expected(p, "np.array, np.zeros, np.ones, np.full or np.arange with arguments");
+    }
+    SX_TRY(parse_arguments(p, row, args, &n));
+    SX_TRY(construct(p, constructors[row].makes, args, n, out));
+    while (take(p, '.')) {
+        const bool reshape = take_word(p, "reshape"), astype = !reshape && take_word(p, "astype");
+        if ((!reshape && !astype) || !take(p, '(')) {
+            return expected(p, "reshape or astype, with arguments");
+        }
+        SX_TRY(reshape ? parse_reshape(p, out) : parse_dtype(p));
+        if (astype && !take(p, ')')) {
+            return expected(p, "\")\"");
+        }
+    }
+    return SX_OK;
+}
+
+/* "-np.inf" */
+static sx_status parse_signed(struct parser *p, sx_literal *out)
+{
+    struct parser next = *p;
+    const bool negative = take(&next, '-');
+    if ((!negative && !take(&next, '+')) ||
+        !(take_word(&next, "np") || take_word(&next, "numpy"))) {
+        return parse_number(p, out);
+    }
+    const char *start = p->at;
+    p->at = next.at;
+    SX_TRY(take(p, '.') ? parse_numpy(p, out) : expected(p, "\".\""));
+    if (!sx_literal_is_number(out)) {
+        p->at = start;
+        return expected(p, "a number after the sign");
+    }
+    *out =
+        negative ? (sx_literal){.kind = SX_LITERAL_FLOAT, .number = -sx_literal_number(out)} : *out;
+    return SX_OK;
 }
 
 /* ---- Values ---- */
 
 static sx_status parse_value(struct parser *p, sx_literal *out)
 {
-    p->at += strspn(p->at, " \t\n");
+    bool is_text = false;
+    skip_blanks(p);
     const char c = *p->at;
     if (c == '[' || c == '(' || c == '{') {
         p->at++;
         return parse_items(p, c == '[' ? ']' : c == '(' ? ')' : '}', out);
     }
-    if (c == '\'' || c == '"') {
-        return parse_text(p, false, out);
-    }
-    if (c == 'b' && (p->at[1] == '\'' || p->at[1] == '"')) {
-        p->at++;
-        return parse_text(p, true, out);
+    SX_TRY(parse_text(p, &is_text, out));
+    if (is_text) {
+        return SX_OK;
     }
     if (take_word(p, "True") || take_word(p, "False")) {
         *out = (sx_literal){.kind = SX_LITERAL_BOOL, .integer = c == 'T'};
@@ -395,168 +736,15 @@ static sx_status parse_value(struct parser *p, sx_literal *out)
         return SX_OK;
     }
     if ((take_word(p, "np") || take_word(p, "numpy")) && take(p, '.')) {
-        return parse_constructor(p, out);
+        return parse_numpy(p, out);
     }
-    return parse_number(p, out);
+    return parse_signed(p, out);
 }
 
 sx_status sx_literal_parse(const char *text, sx_arena *arena, sx_literal *out)
 {
     struct parser p = {.text = text, .at = text, .arena = arena};
     SX_TRY(parse_value(&p, out));
-    p.at += strspn(p.at, " \t\n");
+    skip_blanks(&p);
     return *p.at == '\0' ? SX_OK : expected(&p, "the end");
-}
-
-/* ---- Tensors ---- */
-
-/* Stores the elements of a literal of this shape in row-major order from *at on. */
-static sx_status store(const sx_literal *v, const sx_type *type, int axis, char **at)
-{
-    if (axis < type->rank) {
-        if (v->kind != SX_LITERAL_LIST || v->n != type->dims[axis]) {
-            return sx_error(SX_INVALID_ARGUMENT, "lists of different lengths do not make an array");
-        }
-        for (int i = 0; i < v->n; i++) {
-            SX_TRY(store(&v->items[i], type, axis + 1, at));
-        }
-        return SX_OK;
-    }
-    if (type->dtype == SX_STRING) {
-        if (v->kind != SX_LITERAL_TEXT) {
-            return sx_error(SX_INVALID_ARGUMENT, "expected strings");
-        }
-        memcpy(*at, &v->text, sizeof(v->text));
-        *at += sizeof(sx_bytes);
-        return SX_OK;
-    }
-    const bool of_complex = sx_dtype_is_complex(type->dtype);
-    if (!is_number(v) && !(of_complex && v->kind == SX_LITERAL_COMPLEX)) {
-        return sx_error(SX_INVALID_ARGUMENT, v->kind == SX_LITERAL_LIST
-                                                 ? "lists of different depths do not make an array"
-                                             : v->kind == SX_LITERAL_COMPLEX
-                                                 ? "expected numbers that are not complex"
-                                                 : "expected numbers");
-    }
-    if (of_complex) {
-        const sx_dtype part = type->dtype == SX_C64 ? SX_F32 : SX_F64;
-        const bool both = v->kind == SX_LITERAL_COMPLEX;
-        sx_host_store_element(part, both ? v->number : number_of(v), *at);
-        sx_host_store_element(part, both ? v->imaginary : 0, *at + sx_dtype_bytes(part));
-        *at += sx_dtype_bytes(type->dtype);
-        return SX_OK;
-    }
-    const bool whole = v->kind != SX_LITERAL_FLOAT; /* a double does not hold all of them */
-    if (whole && (type->dtype == SX_I64 || (type->dtype == SX_U64 && v->integer >= 0))) {
-        memcpy(*at, &v->integer, sizeof(v->integer));
-    } else {
-        const double value = sx_dtype_is_integer(type->dtype) ? trunc(number_of(v)) : number_of(v);
-        sx_host_store_element(type->dtype, value, *at);
-        if (sx_dtype_is_integer(type->dtype) && sx_host_load_element(type->dtype, *at) != value) {
-            return sx_error(SX_INVALID_ARGUMENT, "%g is not in the range of %s", value,
-                            sx_dtype_name(type->dtype));
-        }
-    }
-    *at += sx_dtype_bytes(type->dtype);
-    return SX_OK;
-}
-
-sx_status sx_literal_tensor(const sx_literal *literal, sx_dtype dtype, sx_arena *arena,
-                            sx_tensor *out)
-{
-    sx_type type = sx_scalar_type(dtype);
-    for (const sx_literal *v = literal; v != NULL && v->kind == SX_LITERAL_LIST; v = v->items) {
-        if (type.rank == SX_MAX_RANK) {
-            return sx_error(SX_INVALID_ARGUMENT, "an array of more than %d dimensions",
-                            SX_MAX_RANK);
-        }
-        type.dims[type.rank++] = v->n;
-    }
-    const size_t each = dtype == SX_STRING ? sizeof(sx_bytes) : sx_dtype_bytes(dtype);
-    const int64_t n = sx_type_elems(&type);
-    char *data = n < 0 ? NULL : sx_arena_alloc(arena, (size_t)n * each + 1, 16), *at = data;
-    if (data == NULL) {
-        return sx_no_memory("for an array");
-    }
-    *out = (sx_tensor){type, data};
-    return store(literal, &type, 0, &at);
-}
-
-/* ---- Examples ---- */
-
-static sx_status add_feature(sx_example_writer *writer, const char *name, const sx_literal *list,
-                             sx_arena *arena)
-{
-    sx_tensor values;
-    const bool text = list->n > 0 && list->items[0].kind == SX_LITERAL_TEXT,
-               floats = list->n > 0 && list->items[0].kind == SX_LITERAL_FLOAT;
-    SX_TRY(sx_literal_tensor(list,
-                             text     ? SX_STRING
-                             : floats ? SX_F32
-                                      : SX_I64,
-                             arena, &values),
-           "feature \"%s\"", name);
-    if (text) {
-        sx_example_add_bytes(writer, name, values.data, (size_t)list->n);
-    } else if (floats) {
-        sx_example_add_floats(writer, name, values.data, (size_t)list->n);
-    } else {
-        sx_example_add_ints(writer, name, values.data, (size_t)list->n);
-    }
-    return SX_OK;
-}
-
-static sx_status write_example(const sx_literal *example, sx_arena *arena, sx_bytes *out)
-{
-    sx_example_writer writer;
-    sx_buf bytes;
-    sx_status status = SX_OK;
-    sx_example_writer_init(&writer);
-    sx_buf_init(&bytes, 0);
-    for (int i = 0; i < example->n && status == SX_OK; i++) {
-        const sx_literal *key = &example->keys[i];
-        const char *name = key->kind == SX_LITERAL_TEXT
-                               ? sx_arena_strndup(arena, key->text.data, key->text.size)
-                               : NULL;
-        if (name == NULL || example->items[i].kind != SX_LITERAL_LIST) {
-            status = sx_error(SX_INVALID_ARGUMENT,
-                              "feature %d of an example: expected a name and a list of values", i);
-        } else {
-            status = add_feature(&writer, name, &example->items[i], arena);
-        }
-    }
-    if (status == SX_OK) {
-        status = sx_example_finish(&writer, &bytes);
-    }
-    if (status == SX_OK) {
-        char *copy = sx_arena_alloc(arena, bytes.size + 1, 1);
-        if (copy == NULL) {
-            status = sx_no_memory("for an Example");
-        } else {
-            memcpy(copy, sx_buf_text(&bytes), bytes.size);
-            *out = (sx_bytes){copy, bytes.size};
-        }
-    }
-    sx_buf_deinit(&bytes);
-    sx_example_writer_deinit(&writer);
-    return status;
-}
-
-sx_status sx_literal_examples(const sx_literal *literal, sx_arena *arena, sx_tensor *out)
-{
-    if (literal->kind != SX_LITERAL_LIST) {
-        return sx_error(SX_INVALID_ARGUMENT, "expected a list of dicts: [{\"x\": [1.0]}]");
-    }
-    sx_bytes *rows = sx_arena_array(arena, literal->n + 1, sx_bytes);
-    if (rows == NULL) {
-        return sx_no_memory("for Examples");
-    }
-    for (int i = 0; i < literal->n; i++) {
-        if (literal->items[i].kind != SX_LITERAL_DICT) {
-            return sx_error(SX_INVALID_ARGUMENT, "item %d: expected a dict: {\"x\": [1.0]}", i);
-        }
-        SX_TRY(write_example(&literal->items[i], arena, &rows[i]), "item %d", i);
-    }
-    *out = (sx_tensor){sx_type_of(SX_STRING, literal->n), rows};
-    return SX_OK;
 }

@@ -1,16 +1,19 @@
 /* Python literals, as the options of `run` take them: numbers (also complex: 1+2j), strings, bytes,
- * True, False, None, lists, tuples, dicts, and a few of NumPy's constructors:
+ * True, False, None, lists, tuples, dicts, and a few of NumPy's names:
  *
- *   np.array(VALUE)
- *   np.zeros(SHAPE)
- *   np.ones(SHAPE)
- *   np.full(SHAPE, VALUE)
+ *   np.array(VALUE), np.asarray(VALUE)
+ *   np.zeros(SHAPE), np.ones(SHAPE), np.full(SHAPE, VALUE)
  *   np.arange([START,] STOP[, STEP])
+ *   ARRAY.reshape(SHAPE), ARRAY.astype(DTYPE)      of those
+ *   np.float32(NUMBER), ...
+ *   np.nan, np.inf, np.pi, np.e
  *
  * Nothing is evaluated: there are no variables, and no operators but signs, and the one of a
  * complex number. */
 #ifndef SX_CLI_PYTHON_LITERAL_H
 #define SX_CLI_PYTHON_LITERAL_H
+
+#include <stdbool.h>
 
 #include "base/arena.h"
 
@@ -28,6 +31,7 @@ typedef enum sx_literal_kind {
 typedef struct sx_literal {
     sx_literal_kind kind;
     int64_t integer;
+    bool above; /* INT: more than INT64_MAX, the bits of a uint64_t */
     double number, imaginary;
     sx_bytes text;
     int n;
@@ -39,6 +43,10 @@ typedef struct sx_literal {
 /* Parses the whole text; the result is in `arena`. INVALID_ARGUMENT: where, and what is expected;
  * RESOURCE_EXHAUSTED: nested more than 32 deep, more than 16 Mi items. */
 SX_MUST_USE sx_status sx_literal_parse(const char *text, sx_arena *arena, sx_literal *out);
+
+/* Whether it is a real number or a boolean, and its value. */
+bool sx_literal_is_number(const sx_literal *literal);
+double sx_literal_number(const sx_literal *literal);
 
 /* The array that a literal stands for, of a given dtype: numbers are converted to it, to integers
  * by dropping the fraction, to complex ones with an imaginary part of 0. INVALID_ARGUMENT: lists of

@@ -44,10 +44,43 @@ fails 3 $m --inputs 'image=longer.npz'
 warns 'longer.npz: uint8[2,28,28,1] needs 1568 bytes, the file has 65420'
 fails 1 $m --inputs 'image=text.npy'
 warns 'input "image": expected float32, got string'
+# Files that are something else.
+python3 - <<'PY'
+import pickle, zipfile
+pickle.dump([1.0], open("x.pkl", "wb"))
+def npy(descr):
+    head = f"{{'descr': {descr}, 'fortran_order': False, 'shape': (1,), }}"
+    return b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head.encode() + bytes(12)
+open("objects.npy", "wb").write(npy("'|O'"))
+open("fields.npy", "wb").write(npy("[('a', '<i4'), ('b', '<f8')]"))
+open("none.npy", "wb")
+for name, members in ("other.npz", ["readme.txt", "a.npy"]), ("text.npz", ["readme.txt"]):
+    with zipfile.ZipFile(name, "w") as z:
+        for member in members:
+            z.writestr(member, open("x.npy", "rb").read() if member == "a.npy" else "no array")
+with zipfile.ZipFile("bad.npz", "w") as z:
+    z.writestr("a.npy", "no array")
+PY
+ok $m --inputs 'image=other.npz'
+while IFS='|' read -r code file error; do
+    fails "$code" $m --inputs "image=$file"
+    warns "--inputs: input \"image\": $error"
+done <<'END'
+1|x.pkl|x.pkl is a pickle of Python, which only Python can read; save the array with numpy.save
+1|objects.npy|objects.npy is an array of Python objects (a pickle), which only Python can read; save strings as numpy.array(x, 'S')
+1|fields.npy|fields.npy is a structured array, whose elements have several fields
+3|none.npy|none.npy is an empty file, not a .npy file
+1|other.npz[readme.txt]|"readme.txt" in other.npz is not an array: it is no .npy
+1|other.npz[b]|other.npz has no array "b"; it has "a"
+1|text.npz|text.npz has no arrays (members with names in .npy)
+3|bad.npz[a]|bad.npz[a] is not a .npy file
+END
 fails 1 $m --inputs 'picture=x.npy'
 warns '"picture" is not an input of signature tensors; it has "image"'
 fails 1 $m --inputs image
 warns '"image": expected INPUT=VALUE'
+ok $m --input_exprs 'image=np.zeros((2, 28, 28, 1))' --outdir out3/
+says 'Output probabilities is saved to out3/probabilities.npy'
 fails 1 $m --input_exprs 'image=np.zeros((2, 28, 28, 1))' --outdir out1
 warns 'Output file out1/class.npy already exists. Add "--overwrite"'
 ok $m --input_exprs 'image=np.zeros((2, 28, 28, 1))' --outdir out1 --overwrite
@@ -68,6 +101,23 @@ __import__("os")|expected a value
 [[1], [2, 3]]|lists of different lengths do not make an array
 ["a"]|expected numbers
 np.sin(1)|expected np.array, np.zeros, np.ones, np.full or np.arange
+np.random.rand(2)|no random numbers are drawn here; write them to a file with numpy.save
+np.arange(6).reshape(4, 2)|reshape at character 22: 6 elements do not fill the shape
+np.arange(6).reshape(-1, -1)|6 elements do not fill the shape
+np.arange(6).sum()|expected reshape or astype, with arguments at character 14
+-np.ones(2)|expected a number after the sign at character 1
+[1__0]|expected a number at character 2, got "1__0]"
+[1_]|expected a number at character 2
+[01]|expected a number at character 2
+[0b12]|expected a number at character 2
+[1e]|expected a number at character 2
+[1.5.2]|expected a number at character 2
+["\ud800"]|expected the code of a character
+["\u12"]|expected the digits of a character (\xHH, \uHHHH, \UHHHHHHHH) at character 3
+["\N{SNOWMAN}"]|expected the digits of a character
+["a" b"b"]|expected strings that are all bytes or all text
+[b"ü"]|expected an ASCII character, or \xHH, in bytes
+[f"x"]|expected a value at character 2
 np.arange(1, 2, 0)|np.arange has no end
 np.zeros(-1)|a shape is a size or a list
 np.ones(2, 3)|expected a dtype or ")" at character 12, got "3)"

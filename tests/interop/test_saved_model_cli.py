@@ -149,6 +149,26 @@ def arrays():
         yield np.array(values, object)
 
 
+LITERALS = {
+    "float32_1": ["[1_000]", "[1_0.5]", "[0x_ff, 0xfF]", "[0o17]", "[0b1_01]", "[1E-3]", "[.5, 5.]", "[- 1, +1]", "[True, False]", "(1,)",
+                  "[1,2,]", "[]", "[None, 1]", "[1, # one\n2]", " [1] ", "[1e400, -1e400]", "[9999999999999999999999]"],
+    "int64_1": ["[2.5, -2.5]", "[1e3]", "[True]", "[9223372036854775807, -9223372036854775808]", "[1_000_000]"],
+    "uint64_1": ["[18446744073709551615]", "[1.5]"],
+    "object_1": [r"""['a\u00e9\U0001F600\x41\101\n\t\\\'\"\a\b\f\v']""", r"[b'\xff\u00e9\377']", r"[r'\n', R'\'', rb'\x', Br'a', u'x']",
+                 "['''a'b''', \"\"\"a\nb\"\"\"]", "['a' 'b' \"c\"]", r"['\q']", "['a\\\nb']", "['ü']", "[b'a' b'b']"],
+}
+NUMPY_NAMES = {
+    "np.array([1, 2], dtype=np.float32)": [1, 2], "np.asarray([1, 2], 'f4')": [1, 2], "np.zeros(shape=(2,))": [0, 0],
+    "np.full(2, fill_value=7)": [7, 7], "np.full((2, 3), -1.5)": np.full((2, 3), -1.5), "np.arange(6).reshape(2, 3)": np.arange(6).reshape(2, 3),
+    "np.arange(6).reshape((3, -1)).astype(np.float32)": np.arange(6).reshape(3, 2), "np.ones((2, 2)).reshape(-1)": np.ones(4),
+    "[np.nan, np.inf, -np.inf, np.pi, np.float32(2.5)]": [np.nan, np.inf, -np.inf, np.pi, 2.5], "np.zeros((0, 3)).reshape(3, 0)": np.zeros((3, 0)),
+}
+
+
+def strings(values):
+    return np.array([v.encode() if isinstance(v, str) else v for v in values], object)
+
+
 def compare_runs(here):
     cases = {}
     for array in arrays():
@@ -187,6 +207,13 @@ def compare_runs(here):
     check("int64_1", np.array([2**63 - 1, -(2**63)]), "--input_exprs", f"x=[{2**63 - 1}, {-2**63}]")
     check("object_1", np.array(["a;b".encode(), "ü\n".encode(), b"\xff"], object), "--input_exprs",
           r"x=['a;b', 'ü\n', b'\xff']")
+    # What the original takes as a literal: the same array; NumPy's names, which it no longer takes.
+    for key, texts in LITERALS.items():
+        for text in texts:
+            feed = cli.load_inputs_from_input_arg_string("", "x=" + text, "")["x"]
+            check(key, strings(feed) if key == "object_1" else np.asarray(feed).astype(key[:-2]), "--input_exprs", "x=" + text)
+    for text, want in NUMPY_NAMES.items():
+        check(f"float32_{np.ndim(want)}", np.float32(want), "--input_exprs", "x=" + text)
     with open("lines.txt", "w") as f:
         f.write("one two\n\nthree")
     check("object_1", np.array([b"one two", b"", b"three"], object), "--inputs", "x=@lines.txt")

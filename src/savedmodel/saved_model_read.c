@@ -105,25 +105,43 @@ static size_t budget_of(size_t file_bytes)
     return file_bytes * BUDGET_FACTOR + BUDGET_SLACK;
 }
 
+/* What files begin with that are found in the place of a SavedModel. */
+static const struct {
+    const char *begin, *what;
+} not_models[] = {
+    /* a node, field 1 of a GraphDef; field 1 of a SavedModel is a number */
+    {"\x0a", "is a graph (GraphDef), not a SavedModel: in TensorFlow, "
+             "tf.compat.v1.saved_model.simple_save makes a SavedModel of an imported graph"},
+    {"version https://git-lfs.",
+     "stands for a file that Git LFS stores, and is no SavedModel: get that with git lfs pull"},
+    {"<", "is a text, perhaps the page of an error, not a SavedModel: download the model again"},
+    {"", "is damaged, or is no SavedModel: copy it again, or export the model again"},
+};
+
 static sx_status unpack_within(size_t max_bytes, sx_bytes bytes, const char *name,
                                ProtobufCMessage **out)
 {
+    if (bytes.size == 0) {
+        return sx_error(SX_DATA_LOSS,
+                        "%s is an empty file: copy it again, or export the model again", name);
+    }
     const sx_proto_limits limits = {.max_bytes = max_bytes,
                                     .max_messages = SX_MAX(bytes.size, 1000000u)};
     sx_status status =
         sx_proto_unpack(&tensorflow__saved_model__descriptor, bytes, &limits, name, out);
-    /* a GraphDef begins with a node, its field 1; field 1 of a SavedModel is a number */
-    enum { FIRST_NODE = 0x0a };
-    if (sx_status_code(status) == SX_DATA_LOSS && bytes.size > 0 &&
-        *(const char *)bytes.data == FIRST_NODE) {
-        sx_status_free(status);
-        status = sx_error(SX_DATA_LOSS,
-                          "%s is a graph (GraphDef), not a SavedModel: in TensorFlow, "
-                          "tf.compat.v1.saved_model.simple_save makes a SavedModel of an imported "
-                          "graph",
-                          name);
+    if (sx_status_code(status) != SX_DATA_LOSS) {
+        return status;
     }
-    return status;
+    size_t row = 0;
+    while (bytes.size < strlen(not_models[row].begin) ||
+           memcmp(bytes.data, not_models[row].begin, strlen(not_models[row].begin)) != 0) {
+        row++; /* the last begins any file */
+    }
+    const char *where = sx_status_message(status);
+    where += strncmp(where, name, strlen(name)) == 0 ? strlen(name) + strlen(": ") : 0;
+    sx_status why = sx_error(SX_DATA_LOSS, "%s %s (%s)", name, not_models[row].what, where);
+    sx_status_free(status);
+    return why;
 }
 
 static sx_status unpack(sx_saved_model *m, sx_bytes bytes, const char *name)
@@ -181,13 +199,14 @@ sx_status sx_saved_model_tagged(const Tensorflow__SavedModel *model, const char 
     sx_buf known;
     sx_buf_init(&known, 4096);
     for (size_t i = 0; i < model->n_meta_graphs; i++) {
-        sx_buf_puts(&known, i > 0 ? ", \"" : "\"");
-        for (size_t k = 0; k < count_tags(model->meta_graphs[i]); k++) {
+        const size_t n = count_tags(model->meta_graphs[i]);
+        sx_buf_printf(&known, "%s%s", i > 0 ? ", " : "", n > 0 ? "\"" : "one without tags");
+        for (size_t k = 0; k < n; k++) {
             const char *tag = model->meta_graphs[i]->meta_info_def->tags[k];
-            sx_buf_puts(&known, k > 0 ? ", " : "");
+            sx_buf_puts(&known, k > 0 ? "," : ""); /* as the option takes them */
             sx_buf_put_visible(&known, tag, strlen(tag), "");
         }
-        sx_buf_putc(&known, '"');
+        sx_buf_puts(&known, n > 0 ? "\"" : "");
     }
     sx_status status = sx_error(SX_NOT_FOUND, "no graph has the tags \"%s\"; the model has %s",
                                 tags, model->n_meta_graphs > 0 ? sx_buf_text(&known) : "no graph");

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/memory.h"
 #include "io/file.h"
@@ -125,6 +126,18 @@ bool sx_versions_contain(const sx_version *versions, size_t count, int64_t versi
     return low < count && versions[low].number == version;
 }
 
+/* Says why the model's file, which is in its directory, cannot be found. */
+static sx_status check_link(const char *file)
+{
+    struct stat info;
+    if (lstat(file, &info) != 0 || stat(file, &info) == 0) {
+        return SX_OK;
+    }
+    return errno == ENOENT ? sx_error(SX_FAILED_PRECONDITION,
+                                      "%s is a symbolic link to a file that does not exist", file)
+                           : sx_errno_status(errno, "open", file);
+}
+
 sx_status sx_version_find(const char *path, sx_arena *arena, const char **out_dir)
 {
     const char *file = sx_arena_printf(arena, "%s/" SX_SAVED_MODEL_FILE, path);
@@ -134,6 +147,7 @@ sx_status sx_version_find(const char *path, sx_arena *arena, const char **out_di
     if (file != NULL && sx_path_exists(file)) {
         dir = sx_arena_strdup(arena, path);
     } else if (file != NULL) {
+        SX_TRY(check_link(file));
         SX_TRY(sx_versions_list(path, SX_SAVED_MODEL_FILE, arena, &versions, &n));
         if (n == 0) {
             return sx_error(SX_NOT_FOUND,

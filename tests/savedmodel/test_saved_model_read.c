@@ -44,8 +44,8 @@ static void test_savedmodel_saved_model_read__picks_the_graph_that_serves(void *
         {META("meta_info_def { tags: 'serves' } graph_def { }"), NULL,
          "no graph has the tags \"serve\"; the model has \"serves\""},
         {META("meta_info_def { } graph_def { }") META("graph_def { }"), NULL,
-         "no graph has the tags \"serve\"; the model has \"\", \"\""},
-        {"", NULL, "the model has no graph"},
+         "no graph has the tags \"serve\"; the model has one without tags, one without tags"},
+        {"saved_model_schema_version: 1", NULL, "the model has no graph"},
         {META(SERVE), NULL, "saved_model.pb has no graph"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -353,11 +353,13 @@ static void test_savedmodel_saved_model_read__constants(void **state)
         sx_code code;
         const char *says;
     } bad[] = {
-        {"dtype: DT_RESOURCE", SX_UNIMPLEMENTED, "TensorFlow's type 20 and rank 0"},
-        {"dtype: DT_FLOAT tensor_shape { unknown_rank: true }", SX_UNIMPLEMENTED, "not supported"},
+        {"dtype: DT_RESOURCE", SX_UNIMPLEMENTED, "a tensor is resource, which is not supported"},
+        {"dtype: DT_FLOAT8_E4M3FN", SX_UNIMPLEMENTED, "a tensor is float8_e4m3fn, which is not"},
+        {"dtype: DT_INT4", SX_UNIMPLEMENTED, "a tensor is int4, which is not supported"},
+        {"dtype: DT_FLOAT tensor_shape { unknown_rank: true }", SX_DATA_LOSS, "has no shape"},
         {"dtype: DT_FLOAT tensor_shape { dim { } dim { } dim { } dim { } dim { } dim { } dim { } "
          "dim { } dim { } }",
-         SX_UNIMPLEMENTED, "rank 9"},
+         SX_UNIMPLEMENTED, "9 dimensions; at most 8 are supported"},
         {"dtype: DT_FLOAT tensor_shape { dim { size: 2 } dim { size: -1 } }", SX_DATA_LOSS,
          "dimension -1"},
         {"dtype: DT_FLOAT tensor_shape { dim { size: 4611686018427387904 } dim { size: 4 } }",

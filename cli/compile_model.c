@@ -64,7 +64,8 @@ static sx_status open_saved(sx_invocation *inv, const sx_compile_model_request *
     sx_status status = sx_import_library(out->saved, NULL, &out->library, refused);
     for (size_t i = 0; i < n; i++) {
         if (status == SX_OK && &all[i] == found) {
-            status = refused[i];
+            status = sx_status_annotate(refused[i], __FILE__, __LINE__, "%s, signature \"%s\"", dir,
+                                        found->key);
         } else {
             sx_status_free(refused[i]);
         }

@@ -1,12 +1,12 @@
 #include "python_text.h"
 
-#include <ctype.h>
 #include <math.h>
 #include <string.h>
 
 #include "base/checked.h"
 #include "base/shortest.h"
 #include "base/utf8.h"
+#include "proto/tensor_value.h"
 
 /* A character beyond ASCII: controls, which could command a terminal, and what is not UTF-8 as
  * escapes. Returns its bytes. */
@@ -81,28 +81,6 @@ const char *sx_tf_dtype_enum_text(int tf_dtype)
     return row != NULL ? row->name : NULL;
 }
 
-/* "float32" of DT_FLOAT, "string" of DT_STRING */
-static void put_dtype(sx_buf *out, int tf_dtype)
-{
-    const char *name = sx_tf_dtype_enum_text(tf_dtype);
-    switch (tf_dtype) {
-    case TENSORFLOW__DATA_TYPE__DT_FLOAT:
-        sx_buf_puts(out, "float32");
-        return;
-    case TENSORFLOW__DATA_TYPE__DT_DOUBLE:
-        sx_buf_puts(out, "float64");
-        return;
-    case TENSORFLOW__DATA_TYPE__DT_HALF:
-        sx_buf_puts(out, "float16");
-        return;
-    default:
-        break;
-    }
-    for (const char *c = name != NULL ? name + strlen("DT_") : "unknown"; *c != '\0'; c++) {
-        sx_buf_putc(out, (char)tolower((unsigned char)*c));
-    }
-}
-
 /* ---- Structured values ---- */
 
 /* "3, None" */
@@ -122,6 +100,7 @@ static void put_dims(sx_buf *out, const Tensorflow__TensorShapeProto *shape)
 static void put_spec(sx_buf *out, const char *type, const char *name,
                      const Tensorflow__TensorShapeProto *shape, int dtype)
 {
+    char text[SX_TF_DTYPE_TEXT];
     sx_buf_printf(out, "%s(shape=", type);
     if (shape != NULL && shape->unknown_rank) {
         sx_buf_puts(out, "<unknown>");
@@ -131,7 +110,7 @@ static void put_spec(sx_buf *out, const char *type, const char *name,
         sx_buf_puts(out, shape != NULL && shape->n_dim == 1 ? ",)" : ")");
     }
     sx_buf_puts(out, ", dtype=tf.");
-    put_dtype(out, dtype);
+    sx_buf_puts(out, sx_tf_dtype_text(dtype, text));
     sx_buf_puts(out, ", name=");
     if (*name != '\0') {
         sx_put_python_repr(out, name);
@@ -172,6 +151,7 @@ static const char *type_spec_name(const Tensorflow__TypeSpecProto *spec)
 
 void sx_put_structured_repr(sx_buf *out, const Tensorflow__StructuredValue *v)
 {
+    char dtype[SX_TF_DTYPE_TEXT];
     switch (v->kind_case) {
     case TENSORFLOW__STRUCTURED_VALUE__KIND_FLOAT64_VALUE:
         sx_put_python_float(out, v->float64_value);
@@ -197,7 +177,7 @@ void sx_put_structured_repr(sx_buf *out, const Tensorflow__StructuredValue *v)
         break;
     case TENSORFLOW__STRUCTURED_VALUE__KIND_TENSOR_DTYPE_VALUE:
         sx_buf_puts(out, "tf.");
-        put_dtype(out, (int)v->tensor_dtype_value);
+        sx_buf_puts(out, sx_tf_dtype_text((int)v->tensor_dtype_value, dtype));
         break;
     case TENSORFLOW__STRUCTURED_VALUE__KIND_TENSOR_SPEC_VALUE:
         put_spec(out, "TensorSpec", v->tensor_spec_value->name, v->tensor_spec_value->shape,

@@ -18,6 +18,7 @@
 #include "io/file.h"
 #include "proto/guard.h"
 #include "proto/tensor_bundle.pb-c.h"
+#include "proto/tensor_value.h"
 #include "proto/types.pb-c.h"
 
 enum {
@@ -559,10 +560,11 @@ static sx_status find_for_read(const sx_bundle *b, const char *key, const sx_bun
         return sx_error(SX_NOT_FOUND, "checkpoint %s has no tensor \"%s\"", b->prefix, key);
     }
     if ((*out)->type.dtype == SX_DTYPE_NONE) {
-        return sx_error(
-            SX_UNIMPLEMENTED,
-            "checkpoint %s: tensor \"%s\" has TensorFlow's type number %d or a rank above %d",
-            b->prefix, key, (*out)->tf_dtype, SX_MAX_RANK);
+        char text[SX_TF_DTYPE_TEXT];
+        return sx_error(SX_UNIMPLEMENTED,
+                        "checkpoint %s: tensor \"%s\" is %s or has more than %d dimensions, which "
+                        "is not supported",
+                        b->prefix, key, sx_tf_dtype_text((*out)->tf_dtype, text), SX_MAX_RANK);
     }
     return SX_OK;
 }

@@ -2,9 +2,14 @@
  * with its last value, an empty one with zeros. */
 #include "proto/tensor_value.h"
 
+#include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "proto/wire.h"
+
+enum { FIRST_REF = 100 }; /* a reference to a type has its number, and this more */
 
 sx_dtype sx_tf_plain_dtype(int tf_dtype)
 {
@@ -24,16 +29,54 @@ sx_dtype sx_tf_plain_dtype(int tf_dtype)
     }
 }
 
+const char *sx_tf_dtype_text(int tf_dtype, char text[SX_TF_DTYPE_TEXT])
+{
+    static const struct {
+        Tensorflow__DataType type;
+        const char *name; /* where it is not the one of the enum */
+    } names[] = {{TENSORFLOW__DATA_TYPE__DT_FLOAT, "float32"},
+                 {TENSORFLOW__DATA_TYPE__DT_DOUBLE, "float64"},
+                 {TENSORFLOW__DATA_TYPE__DT_HALF, "float16"}};
+    const bool is_ref = tf_dtype > FIRST_REF;
+    const int plain = is_ref ? tf_dtype - FIRST_REF : tf_dtype;
+    const ProtobufCEnumValue *row =
+        protobuf_c_enum_descriptor_get_value(&tensorflow__data_type__descriptor, plain);
+    if (row == NULL) {
+        snprintf(text, SX_TF_DTYPE_TEXT, "type %d", tf_dtype);
+        return text;
+    }
+    const char *name = row->name + strlen("DT_");
+    for (size_t i = 0; i < SX_COUNT(names); i++) {
+        name = (int)names[i].type == plain ? names[i].name : name;
+    }
+    snprintf(text, SX_TF_DTYPE_TEXT, "%s%s", name, is_ref ? "_ref" : "");
+    for (char *c = text; *c != '\0'; c++) {
+        *c = (char)tolower((unsigned char)*c);
+    }
+    return text;
+}
+
+bool sx_tf_dtype_is_new(int tf_dtype)
+{
+    return tf_dtype % FIRST_REF >= TENSORFLOW__DATA_TYPE__DT_FLOAT8_E5M2;
+}
+
 sx_status sx_tf_tensor_type(const Tensorflow__TensorProto *m, sx_type *out)
 {
     sx_type type = {.dtype = sx_tf_plain_dtype((int)m->dtype)};
     const Tensorflow__TensorShapeProto *shape = m->tensor_shape;
     size_t rank = shape == NULL ? 0 : shape->n_dim;
-    if (!sx_dtype_is_data(type.dtype) || rank > SX_MAX_RANK ||
-        (shape != NULL && shape->unknown_rank)) {
-        return sx_error(SX_UNIMPLEMENTED,
-                        "tensors of TensorFlow's type %d and rank %zu are not supported",
-                        (int)m->dtype, rank);
+    if (!sx_dtype_is_data(type.dtype)) {
+        char text[SX_TF_DTYPE_TEXT];
+        return sx_error(SX_UNIMPLEMENTED, "a tensor is %s, which is not supported",
+                        sx_tf_dtype_text((int)m->dtype, text));
+    }
+    if (shape != NULL && shape->unknown_rank) {
+        return sx_error(SX_DATA_LOSS, "a tensor has no shape, expected its sizes");
+    }
+    if (rank > SX_MAX_RANK) {
+        return sx_error(SX_UNIMPLEMENTED, "a tensor has %zu dimensions; at most %d are supported",
+                        rank, SX_MAX_RANK);
     }
     type.rank = (int)rank;
     for (size_t i = 0; i < rank; i++) {

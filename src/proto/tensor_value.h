@@ -2,6 +2,8 @@
 #ifndef SX_PROTO_TENSOR_VALUE_H
 #define SX_PROTO_TENSOR_VALUE_H
 
+#include <stdbool.h>
+
 #include <sextant/types.h>
 
 #include "base/arena.h"
@@ -10,8 +12,16 @@
 /* Of a DataType number. TensorFlow's quantized types are the integers with as many bits. */
 sx_dtype sx_tf_plain_dtype(int tf_dtype);
 
-/* The dtype and shape. DATA_LOSS: a negative dimension, too many elements; UNIMPLEMENTED: an
- * unsupported dtype or rank. */
+enum { SX_TF_DTYPE_TEXT = 32 };
+/* "float32", "float8_e5m2"; "float32_ref" of a reference type; "type 77" of a number that is none.
+ */
+const char *sx_tf_dtype_text(int tf_dtype, char text[SX_TF_DTYPE_TEXT]);
+/* Whether it is a type of TensorFlow's later versions, float8_e5m2 and those after it: no tensor,
+ * operator or variable of these is supported. */
+bool sx_tf_dtype_is_new(int tf_dtype);
+
+/* The dtype and shape. DATA_LOSS: a negative dimension, no rank, too many elements; UNIMPLEMENTED:
+ * an unsupported dtype or rank. */
 SX_MUST_USE sx_status sx_tf_tensor_type(const Tensorflow__TensorProto *message, sx_type *out);
 
 /* A tensor's value in `arena`, typed lists extended as TensorFlow extends them; strings are those

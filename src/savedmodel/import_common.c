@@ -7,6 +7,7 @@
 #include "base/checked.h"
 #include "base/memory.h"
 #include "graph/op_def.h"
+#include "proto/tensor_value.h"
 #include "savedmodel/tf_graph.h"
 
 sx_status sx_import_memory(void)
@@ -105,6 +106,27 @@ sx_import_reader sx_import_reader_of(const Tensorflow__NodeDef *node, sx_arena *
         .head = {.attr = read_attr, .arena = arena}, .node = node, .arena = arena, .b = b};
 }
 
+bool sx_import_has_new_dtype(const Tensorflow__NodeDef *node, char text[SX_TF_DTYPE_TEXT])
+{
+    for (size_t i = 0; i < node->n_attr; i++) {
+        const Tensorflow__AttrValue *a = node->attr[i]->value;
+        const Tensorflow__AttrValue__ListValue *list =
+            a->value_case == TENSORFLOW__ATTR_VALUE__VALUE_LIST ? a->list : NULL;
+        if (a->value_case == TENSORFLOW__ATTR_VALUE__VALUE_TYPE &&
+            sx_tf_dtype_is_new((int)a->type)) {
+            (void)sx_tf_dtype_text((int)a->type, text);
+            return true;
+        }
+        for (size_t k = 0; list != NULL && k < list->n_type; k++) {
+            if (sx_tf_dtype_is_new((int)list->type[k])) {
+                (void)sx_tf_dtype_text((int)list->type[k], text);
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 sx_status sx_import_ints(const sx_tensor *constant, int input, sx_ints *out)
 {
     const sx_type *type = &constant->type;
@@ -128,6 +150,14 @@ sx_status sx_import_const_value(const Tensorflow__NodeDef *node, sx_arena *arena
         value->tensor == NULL) {
         return sx_error(SX_DATA_LOSS, "Const has no value");
     }
+    const Tensorflow__AttrValue *dtype = sx_tf_node_attr(node, "dtype");
+    if (dtype != NULL && dtype->value_case == TENSORFLOW__ATTR_VALUE__VALUE_TYPE &&
+        dtype->type != value->tensor->dtype) {
+        char declared[SX_TF_DTYPE_TEXT], has[SX_TF_DTYPE_TEXT];
+        return sx_error(SX_DATA_LOSS, "attribute dtype is %s, the value is %s",
+                        sx_tf_dtype_text((int)dtype->type, declared),
+                        sx_tf_dtype_text((int)value->tensor->dtype, has));
+    }
     return sx_tf_tensor_value(value->tensor, arena, out);
 }
 
@@ -140,12 +170,16 @@ sx_status sx_import_variable(const sx_saved_model *model, const Tensorflow__Node
     if (e == NULL) {
         return sx_error(SX_DATA_LOSS, bundle == NULL
                                           ? "the model has no variables/variables.index, which "
-                                            "lists the values of variables"
+                                            "lists the values of variables: copy its whole "
+                                            "directory"
                                           : "the checkpoint has no value for this variable");
     }
     if (e->type.dtype == SX_DTYPE_NONE) {
-        return sx_error(SX_UNIMPLEMENTED, "variables of TensorFlow's type %d are not supported",
-                        e->tf_dtype);
+        char text[SX_TF_DTYPE_TEXT];
+        return sx_error(SX_UNIMPLEMENTED,
+                        "the variable is %s in the checkpoint, or has more than %d dimensions, "
+                        "which is not supported",
+                        sx_tf_dtype_text(e->tf_dtype, text), SX_MAX_RANK);
     }
     *out_key = key;
     *out_type = e->type;
@@ -177,13 +211,17 @@ static int parsed_output(const Tensorflow__NodeDef *node, sx_bytes arg, int inde
     return -1;
 }
 
-const char *sx_import_called(const Tensorflow__NodeDef *node, bool supported)
+bool sx_import_is_call(const char *op)
 {
     /* BatchFunction: a server's, which may run more rows at once */
-    const bool is_call = strcmp(node->op, "PartitionedCall") == 0 ||
-                         strcmp(node->op, "StatefulPartitionedCall") == 0 ||
-                         strcmp(node->op, "BatchFunction") == 0;
-    const Tensorflow__AttrValue *f = is_call ? sx_tf_node_attr(node, "f") : NULL;
+    return strcmp(op, "PartitionedCall") == 0 || strcmp(op, "StatefulPartitionedCall") == 0 ||
+           strcmp(op, "BatchFunction") == 0;
+}
+
+const char *sx_import_called(const Tensorflow__NodeDef *node, bool supported)
+{
+    const Tensorflow__AttrValue *f =
+        sx_import_is_call(node->op) ? sx_tf_node_attr(node, "f") : NULL;
     if (f != NULL && f->value_case == TENSORFLOW__ATTR_VALUE__VALUE_FUNC && f->func != NULL) {
         return f->func->name;
     }
@@ -249,8 +287,8 @@ sx_status sx_import_returned(const Tensorflow__FunctionDef *function, const char
             out[i] = named ? function->ret[k]->value : NULL;
         }
         if (out[i] == NULL) {
-            return sx_error(SX_DATA_LOSS, "function \"%.100s\" has no return value for output %zu",
-                            signature->name, i);
+            return sx_error(SX_DATA_LOSS, "nothing is returned for output %zu, \"%.100s\"", i,
+                            signature->output_arg[i]->name);
         }
     }
     return SX_OK;
@@ -288,7 +326,9 @@ sx_status sx_import_refuse(sx_import_refusals *list, sx_arena *arena,
 
 sx_status sx_import_refusals_error(const sx_import_refusals *list)
 {
-    enum { MAX_SHOWN = 8 }; /* nodes of an operator */
+    enum { MAX_SHOWN = 8 };     /* nodes of an operator */
+    enum { MAX_REPEATED = 40 }; /* bytes of a reason that the one before had, too */
+    const char *latest = "";
     bool told[SX_IMPORT_MAX_REFUSALS] = {false};
     const int kept = SX_MIN(list->n, SX_IMPORT_MAX_REFUSALS);
     int n_ops = 0;
@@ -314,7 +354,9 @@ sx_status sx_import_refusals_error(const sx_import_refusals *list)
                 if (function != NULL) {
                     sx_buf_printf(&text, " of function \"%.100s\"", function);
                 }
-                sx_buf_printf(&text, "%s%s", why[0] != '\0' ? ": " : "", why);
+                const bool again = strlen(why) > MAX_REPEATED && strcmp(why, latest) == 0;
+                sx_buf_printf(&text, "%s%s", why[0] != '\0' ? ": " : "", again ? "likewise" : why);
+                latest = why;
             }
         }
         sx_buf_puts(&text, count > shown ? ", ...)" : ")");

@@ -25,6 +25,10 @@ typedef struct sx_import_reader {
 sx_import_reader sx_import_reader_of(const Tensorflow__NodeDef *node, sx_arena *arena,
                                      sx_builder *b);
 
+/* Whether an attribute of the node is one of TensorFlow's later types (sx_tf_dtype_is_new), and the
+ * name of that. */
+bool sx_import_has_new_dtype(const Tensorflow__NodeDef *node, char text[SX_TF_DTYPE_TEXT]);
+
 /* The integers of input number `input`, a constant; UNIMPLEMENTED if it is not a list, or one
  * number. */
 SX_MUST_USE sx_status sx_import_ints(const sx_tensor *constant, int input, sx_ints *out);
@@ -40,6 +44,9 @@ SX_MUST_USE sx_status sx_import_variable(const sx_saved_model *model,
                                          sx_type *out_type);
 
 /* ---- Functions ---- */
+
+/* Whether nodes of the operator call the function that their attribute f names. */
+bool sx_import_is_call(const char *op);
 
 /* The name of the function that a node calls, if there is one of that name; NULL if it does not.
  * `supported`: its operator is one that the importer knows. */

@@ -167,8 +167,13 @@ static sx_status import_node(sx_library_importer *im, sx_tf_body *body, int i)
         }
     }
     n.in = in;
-    if (status == SX_OK && function == NULL && !sx_tf_import_has_op(n.node->op)) {
+    char unknown[SX_TF_DTYPE_TEXT];
+    if (status == SX_OK && function == NULL && sx_import_is_call(n.node->op)) {
+        status = sx_tf_import_function_of(im, n.node, "f", &function); /* says what is missing */
+    } else if (status == SX_OK && function == NULL && !sx_tf_import_has_op(n.node->op)) {
         status = refuse(im, body, &n, sx_tf_import_why_not(n.node->op));
+    } else if (status == SX_OK && function == NULL && sx_import_has_new_dtype(n.node, unknown)) {
+        status = sx_error(SX_UNIMPLEMENTED, "%s is not supported", unknown);
     } else if (status == SX_OK && refused) {
         for (int k = 0; k < n.n_out; k++) {
             n.out[k] = (sx_tf_thing){.kind = SX_TF_REFUSED};
@@ -188,6 +193,7 @@ static sx_status import_node(sx_library_importer *im, sx_tf_body *body, int i)
         sx_status kept = refuse(im, body, &n, sx_status_message(status));
         sx_status_free(status);
         status = kept;
+        im->innermost = im->depth;
     }
     body->results[i] = n.out;
     body->n_results[i] = n.n_out;
@@ -253,7 +259,13 @@ static sx_status import_from(walk *w, const char *root)
             SX_TRY(enter(w, top->captures[--top->n_captures]), "node \"%.200s\"", node->name);
             continue;
         }
-        SX_TRY(import_node(w->im, w->body, top->node), "%.100s \"%.200s\"", node->op, node->name);
+        sx_status status = import_node(w->im, w->body, top->node);
+        if (status != SX_OK && called(w->im, node) == NULL) { /* else the function is named */
+            w->im->innermost = w->im->depth;
+            status = sx_status_annotate(status, __FILE__, __LINE__, "%.100s \"%.200s\"", node->op,
+                                        node->name);
+        }
+        SX_TRY(status);
         w->depth--;
     }
     return SX_OK;
@@ -319,44 +331,13 @@ sx_status sx_tf_import_function_of(const sx_library_importer *im, const Tensorfl
     const bool named =
         f != NULL && f->value_case == TENSORFLOW__ATTR_VALUE__VALUE_FUNC && f->func != NULL;
     *out = named ? sx_map_get(&im->defs, f->func->name) : NULL;
-    return *out != NULL
-               ? SX_OK
-               : sx_error(SX_DATA_LOSS, "attribute %s names no function of the model", attr);
-}
-
-sx_status sx_tf_import_assigns(sx_library_importer *im, const Tensorflow__FunctionDef *function,
-                               bool *out)
-{
-    static char no, yes;
-    const char *name = function->signature->name;
-    const void *known = sx_map_get(&im->assigns, name);
-    bool assigns = known == &yes;
-    /* of functions that call one another, the first to be asked about decides */
-    SX_TRY(known != NULL ? SX_OK : sx_map_put(&im->assigns, name, &no));
-    for (size_t i = 0; known == NULL && i < function->n_node_def && !assigns; i++) {
-        const Tensorflow__NodeDef *node = function->node_def[i];
-        assigns = sx_tf_assigned_inputs(node->op) > 0;
-        for (size_t k = 0; k <= node->n_attr && !assigns; k++) { /* the last: a call by its name */
-            const Tensorflow__AttrValue *f = k < node->n_attr ? node->attr[k]->value : NULL;
-            const bool named =
-                f != NULL && f->func != NULL && f->value_case == TENSORFLOW__ATTR_VALUE__VALUE_FUNC;
-            const Tensorflow__FunctionDef *inner = named ? sx_map_get(&im->defs, f->func->name)
-                                                   : k == node->n_attr
-                                                       ? sx_map_get(&im->defs, node->op)
-                                                       : NULL;
-            if (inner != NULL && im->depth < im->limits.calls) {
-                im->depth++;
-                sx_status status = sx_tf_import_assigns(im, inner, &assigns);
-                im->depth--;
-                SX_TRY(status);
-            }
-        }
+    if (*out != NULL) {
+        return SX_OK;
     }
-    if (assigns && known == NULL) {
-        SX_TRY(sx_map_put(&im->assigns, name, &yes));
-    }
-    *out = assigns;
-    return SX_OK;
+    return named ? sx_error(SX_DATA_LOSS,
+                            "attribute %s names function \"%.200s\", which the model does not have",
+                            attr, f->func->name)
+                 : sx_error(SX_DATA_LOSS, "attribute %s names no function of the model", attr);
 }
 
 static sx_status import_body(sx_library_importer *im, const sx_tf_body *outer,
@@ -370,8 +351,8 @@ static sx_status import_body(sx_library_importer *im, const sx_tf_body *outer,
                         (long long)im->limits.calls);
     }
     if ((size_t)n_args != signature->n_input_arg) {
-        return sx_error(SX_DATA_LOSS, "function \"%.100s\" takes %zu arguments, got %d",
-                        signature->name, signature->n_input_arg, n_args);
+        return sx_error(SX_DATA_LOSS, "%d argument%s given, expected %zu", n_args,
+                        n_args == 1 ? " is" : "s are", signature->n_input_arg);
     }
     const char **roots = sx_arena_array(&im->arena, n_roots + 1, const char *);
     if (roots == NULL) {
@@ -383,7 +364,8 @@ static sx_status import_body(sx_library_importer *im, const sx_tf_body *outer,
     }
     sx_tf_body body = {
         .b = b, .function = function, .outer = outer, .args = args, .n_args = n_args};
-    im->depth++;
+    im->innermost = ++im->depth;
+    im->untold = 0;
     sx_status status = body_init(&body, function->node_def, function->n_node_def);
     if (status == SX_OK) {
         status = import_roots(im, &body, roots, n_roots);
@@ -392,8 +374,30 @@ static sx_status import_body(sx_library_importer *im, const sx_tf_body *outer,
         status = sx_tf_body_resolve(im, &body, roots[i], &out[i]);
     }
     im->depth--;
+    im->innermost = status == SX_OK ? im->depth : im->innermost;
     body_deinit(&body);
     return status;
+}
+
+/* Names the function that is called and in which there is an error: of calls in calls the first and
+ * the last. */
+static sx_status tell_function(sx_library_importer *im, const Tensorflow__FunctionDef *function,
+                               sx_status status)
+{
+    const int64_t depth = im->depth + 1;
+    if (status == SX_OK) {
+        return SX_OK;
+    }
+    if (depth >= im->innermost) {
+        im->untold = 0;
+    } else if (depth > 1) {
+        im->untold++;
+        return status;
+    } else if (im->untold > 0) {
+        status = sx_status_annotate(status, __FILE__, __LINE__, "... %d more ...", im->untold);
+    }
+    return sx_status_annotate(status, __FILE__, __LINE__, "function \"%.100s\"",
+                              function->signature->name);
 }
 
 sx_status sx_tf_import_body(sx_library_importer *im, const Tensorflow__FunctionDef *function,
@@ -478,8 +482,8 @@ static sx_status make_function(sx_library_importer *im, const Tensorflow__Functi
 static sx_status import_inline(sx_library_importer *im, sx_tf_body *body,
                                const Tensorflow__FunctionDef *function, sx_tf_import_node *n)
 {
-    return sx_status_annotate(import_body(im, body, function, body->b, n->in, n->n_in, n->out),
-                              __FILE__, __LINE__, "function \"%.100s\"", function->signature->name);
+    return tell_function(im, function,
+                         import_body(im, body, function, body->b, n->in, n->n_in, n->out));
 }
 
 static sx_status import_call(sx_library_importer *im, sx_tf_body *body,
@@ -517,8 +521,7 @@ static sx_status import_call(sx_library_importer *im, sx_tf_body *body,
         made = sx_arena_new(&im->arena, made_function);
         status = made == NULL ? sx_import_memory() : sx_map_put(&im->made, sx_buf_text(&key), made);
         status = status != SX_OK ? status : make_function(im, function, args, n->n_in, made);
-        status = sx_status_annotate(status, __FILE__, __LINE__, "function \"%.100s\"",
-                                    function->signature->name);
+        status = tell_function(im, function, status);
         if (status != SX_OK || made->refused) { /* another signature is to say why, too */
             sx_status forgot = sx_map_put(&im->made, sx_buf_text(&key), NULL);
             if (status == SX_OK) {
@@ -641,8 +644,9 @@ static sx_status feed(sx_library_importer *im, sx_tf_body *body, const sx_signat
                         t->tensor);
     }
     if (type.dtype == SX_DTYPE_NONE) {
-        return sx_error(SX_UNIMPLEMENTED, "input \"%.100s\" has TensorFlow's type %d", t->key,
-                        t->tf_dtype);
+        char text[SX_TF_DTYPE_TEXT];
+        return sx_error(SX_UNIMPLEMENTED, "input \"%.100s\" is %s, which is not supported", t->key,
+                        sx_tf_dtype_text(t->tf_dtype, text));
     }
     SX_TRY(check_placeholder(sx_saved_model_graph(im->model), t, body->nodes[node]));
     type.rank = t->unknown_rank ? SX_UNKNOWN_RANK : type.rank;
@@ -744,8 +748,13 @@ static sx_status import_signature(sx_library_importer *im, const sx_signature *s
         n_symbols += has_rows(&s->inputs[i]);
         status = feed(im, &body, &s->inputs[i], n_sizes > 1 ? SX_UNKNOWN_DIM + symbol : SX_BATCH);
     }
-    for (size_t i = 0; i < s->n_outputs; i++) {
+    for (size_t i = 0; i < s->n_outputs && status == SX_OK; i++) {
+        sx_tf_ref ref;
         roots[i] = s->outputs[i].tensor;
+        if (!sx_tf_ref_parse(roots[i], &ref) || sx_tf_body_find_node(&body, &ref) < 0) {
+            status = sx_error(SX_DATA_LOSS, "output \"%.100s\": the graph has no tensor \"%.100s\"",
+                              s->outputs[i].key, roots[i]);
+        }
     }
     if (status == SX_OK) {
         status = feed_assets(im, &body);
@@ -781,8 +790,7 @@ static sx_status import_signature(sx_library_importer *im, const sx_signature *s
     }
     body_deinit(&body);
     sx_builder_destroy(body.b);
-    return sx_status_annotate(status, __FILE__, __LINE__, "%s, signature \"%s\"",
-                              sx_saved_model_dir(im->model), s->key);
+    return status;
 }
 
 /* ---- Initialization ---- */
@@ -848,7 +856,8 @@ static sx_status import_all(sx_library_importer *im, sx_status *out_refused)
                            SX_INIT_SIGNATURE)
                 : import_signature(im, &signatures[i]);
         if (sx_status_code(status) == SX_RESOURCE_EXHAUSTED) {
-            return status;
+            return sx_status_annotate(status, __FILE__, __LINE__, "%s, signature \"%s\"",
+                                      sx_saved_model_dir(im->model), signatures[i].key);
         }
         out_refused[i] = status;
     }
@@ -903,9 +912,12 @@ static sx_status import_model(const sx_saved_model *model, const sx_import_limit
     }
     if (sx_status_code(status) == SX_RESOURCE_EXHAUSTED && limits->memory != NULL &&
         sx_budget_refused(limits->memory)) {
+        const bool tells = !sx_status_is_no_memory(status); /* what is so large */
+        sx_status over =
+            sx_status_annotate(sx_budget_over(limits->memory, "the graph", 0), __FILE__, __LINE__,
+                               "%s", tells ? sx_status_message(status) : sx_saved_model_dir(model));
         sx_status_free(status);
-        status = sx_status_annotate(sx_budget_over(limits->memory, "the graph", 0), __FILE__,
-                                    __LINE__, "%s", sx_saved_model_dir(model));
+        status = over;
     }
     for (size_t i = 0; i < n && status != SX_OK; i++) {
         sx_status_free(out_refused[i]);

@@ -38,13 +38,49 @@ static sx_status copy_args(const sx_tf_op_node *x, int first, sx_tf_thing **out)
     return SX_OK;
 }
 
+/* Whether a function assigns variables, by itself or in what it calls. */
+static sx_status find_assigns(sx_library_importer *im, const Tensorflow__FunctionDef *function,
+                              bool *out)
+{
+    static char no, yes;
+    const char *name = function->signature->name;
+    const void *known = sx_map_get(&im->assigns, name);
+    bool assigns = known == &yes;
+    /* of functions that call one another, the first to be asked about decides */
+    SX_TRY(known != NULL ? SX_OK : sx_map_put(&im->assigns, name, &no));
+    for (size_t i = 0; known == NULL && i < function->n_node_def && !assigns; i++) {
+        const Tensorflow__NodeDef *node = function->node_def[i];
+        assigns = sx_tf_assigned_inputs(node->op) > 0;
+        for (size_t k = 0; k <= node->n_attr && !assigns; k++) { /* the last: a call by its name */
+            const Tensorflow__AttrValue *f = k < node->n_attr ? node->attr[k]->value : NULL;
+            const bool named =
+                f != NULL && f->func != NULL && f->value_case == TENSORFLOW__ATTR_VALUE__VALUE_FUNC;
+            const Tensorflow__FunctionDef *inner = named ? sx_map_get(&im->defs, f->func->name)
+                                                   : k == node->n_attr
+                                                       ? sx_map_get(&im->defs, node->op)
+                                                       : NULL;
+            if (inner != NULL && im->depth < im->limits.calls) {
+                im->depth++;
+                sx_status status = find_assigns(im, inner, &assigns);
+                im->depth--;
+                SX_TRY(status);
+            }
+        }
+    }
+    if (assigns && known == NULL) {
+        SX_TRY(sx_map_put(&im->assigns, name, &yes));
+    }
+    *out = assigns;
+    return SX_OK;
+}
+
 /* Values in place of handles, unless one of the functions assigns variables. */
 static sx_status only_read(const sx_tf_op_node *x, function_def *const *functions, int n_functions,
                            sx_tf_thing *args, int n)
 {
     bool assigns = false;
     for (int i = 0; i < n_functions && !assigns; i++) {
-        SX_TRY(sx_tf_import_assigns(x->im, functions[i], &assigns));
+        SX_TRY(find_assigns(x->im, functions[i], &assigns));
     }
     for (int i = 0; i < n && !assigns; i++) {
         if (is_variable(&args[i])) {

@@ -77,8 +77,10 @@ typedef struct sx_library_importer {
     Tensorflow__SavedObjectGraph *objects; /* NULL: the model has no gradient functions */
     const struct sx_tf_active_gradient *active;
     int64_t n_nodes, constant_bytes, depth;
-    int n_lists; /* without values */
-    int trials;  /* > 0: what is imported never runs, and has no effects */
+    int64_t innermost; /* the depth of the latest function whose import is not complete */
+    int untold;        /* functions between the first and the last that an error is in */
+    int n_lists;       /* without values */
+    int trials;        /* > 0: what is imported never runs, and has no effects */
     sx_import_refusals refused;
 } sx_library_importer;
 
@@ -106,9 +108,6 @@ SX_MUST_USE sx_status sx_tf_import_function_of(const sx_library_importer *im,
 SX_MUST_USE sx_status sx_tf_import_body(sx_library_importer *im,
                                         const Tensorflow__FunctionDef *function, sx_builder *b,
                                         const sx_tf_thing *args, int n_args, sx_tf_thing *out);
-/* Whether a function assigns variables, by itself or in what it calls. */
-SX_MUST_USE sx_status sx_tf_import_assigns(sx_library_importer *im,
-                                           const Tensorflow__FunctionDef *function, bool *out);
 
 /* A builder of a function or of a region in it, whose memory counts towards the import's limit. The
  * caller destroys it. */

@@ -292,6 +292,10 @@ static const struct {
 
 const char *sx_tf_import_why_not(const char *tf_op)
 {
+    if (strstr(tf_op, "Dataset") != NULL || strstr(tf_op, "Iterator") != NULL) {
+        return "it is part of an input pipeline (tf.data), which is not supported; save a "
+               "signature that takes the examples as inputs";
+    }
     for (size_t i = 0; i < SX_COUNT(left_out); i++) {
         if (strncmp(tf_op, left_out[i].begins, strlen(left_out[i].begins)) == 0) {
             return left_out[i].why;

@@ -277,7 +277,8 @@ static sx_status import_all(sx_predictor *p, const sx_predictor_options *options
         if (i == 0 && sx_tables_count(p->tables) == 0) { /* tables are still to be filled by them */
             sx_saved_model_drop_constants(p->model);     /* the library has its own */
         }
-        sx_status why = refused[i];
+        sx_status why = sx_status_annotate(refused[i], __FILE__, __LINE__, "%s, signature \"%s\"",
+                                           sx_saved_model_dir(p->model), signatures[i].key);
         refused[i] = SX_OK;
         if (why == SX_OK) {
             status = make_pieces(p, signatures[i].key, options, &p->ready[i]);
@@ -447,7 +448,8 @@ sx_status sx_predictor_load(const char *dir, const sx_predictor_options *options
     }
     if (status != SX_OK) {
         sx_predictor_unload(p);
-        return sx_status_annotate(status, __FILE__, __LINE__, "loading %s", dir);
+        const bool told = strstr(sx_status_message(status), dir) != NULL;
+        return told ? status : sx_status_annotate(status, __FILE__, __LINE__, "loading %s", dir);
     }
     *out_predictor = p;
     return SX_OK;

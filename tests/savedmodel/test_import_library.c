@@ -632,7 +632,65 @@ static void test_savedmodel_import_library__limits(void **state)
     refuses(NODE("y", "Neg", "'nothing'", ""), "", NULL,
             "DATA_LOSS: node \"y\": unknown input node \"nothing\"");
     refuses(NODE("y", "f2", "'x', 'x'", ""), nine, NULL,
-            "DATA_LOSS: function \"f2\" takes 1 arguments, got 2");
+            "DATA_LOSS: function \"f2\": 2 arguments are given, expected 1");
+}
+
+/* Of calls in calls, an error names the first and the last. */
+static void test_savedmodel_import_library__says_where(void **state)
+{
+    (void)state;
+    static const char deep[] =
+        FUNCTION("f0", IN("x") OUT("y"), BODY("c", "Const", "", ""), RET("y", "c:output:0"))
+            FUNCTION("f1", IN("x") OUT("y"), BODY("a", "f0", "'x'", ""), RET("y", "a:y:0"))
+                FUNCTION("f2", IN("x") OUT("y"), BODY("a", "f1", "'x'", ""), RET("y", "a:y:0"))
+                    FUNCTION("f3", IN("x") OUT("y"), BODY("a", "f2", "'x'", ""), RET("y", "a:y:0"));
+    static const char loop[] =
+        FUNCTION("body", IN("x") OUT("y"), BODY("c", "Const", "", ""), RET("y", "c:output:0"))
+            FUNCTION("cond", IN("x") ARG("output", "y", "DT_BOOL"),
+                     BODY("c", "Const", "", CONST_ATTRS("DT_BOOL", "", "bool_val: true")),
+                     RET("y", "c:output:0"))
+                FUNCTION("f1", IN("x") OUT("y"),
+                         BODY("w", "While", "'x'", FUNC("cond", "cond") FUNC("body", "body")),
+                         RET("y", "w:output:0"))
+                    FUNCTION("f2", IN("x") OUT("y"), BODY("a", "f1", "'x'", ""), RET("y", "a:y:0"));
+    refuses(NODE("y", "f0", "'x'", ""), deep, NULL,
+            "DATA_LOSS: function \"f0\": Const \"c\": Const has no value");
+    refuses(NODE("y", "f1", "'x'", ""), deep, NULL,
+            "DATA_LOSS: function \"f1\": function \"f0\": Const \"c\": Const has no value");
+    refuses(NODE("y", "f3", "'x'", ""), deep, NULL,
+            "DATA_LOSS: function \"f3\": ... 2 more ...: function \"f0\": Const \"c\": Const has");
+    refuses(NODE("y", "f2", "'x'", ""), loop, NULL,
+            "DATA_LOSS: function \"f2\": function \"f1\": While \"w\": body \"body\": Const");
+    refuses(
+        NODE("y", "PartitionedCall", "'x'", FUNC("f", "gone")), "", NULL,
+        "DATA_LOSS: PartitionedCall \"y\": attribute f names function \"gone\", which the model "
+        "does not have");
+    refuses(NODE("y", "PartitionedCall", "'x'", ""), "", NULL,
+            "DATA_LOSS: PartitionedCall \"y\": attribute f names no function of the model");
+}
+
+static void test_savedmodel_import_library__names_what_is_not_supported(void **state)
+{
+    (void)state;
+    refuses(NODE("y", "Cast", "'x'", ATTR("DstT", "type: DT_FLOAT8_E4M3FN")), "", NULL,
+            "UNIMPLEMENTED: unsupported operator: Cast (1 node: \"y\": float8_e4m3fn is not "
+            "supported)");
+    refuses(NODE("y", "Custom", "'x'", ATTR("T", "type: DT_INT4")), "", NULL,
+            "UNIMPLEMENTED: unsupported operator: Custom (1 node: \"y\")");
+    refuses(NODE("y", "IdentityN", "'x'", ATTR("T", "list { type: [DT_FLOAT, DT_UINT4] }")), "",
+            NULL,
+            "UNIMPLEMENTED: unsupported operator: IdentityN (1 node: \"y\": uint4 is not "
+            "supported)");
+    refuses(NODE("y", "Const", "",
+                 ATTR("dtype", "type: DT_INT32") CONST_ATTRS("DT_FLOAT", "", "float_val: 1")),
+            "", NULL, "DATA_LOSS: Const \"y\": attribute dtype is int32, the value is float32");
+    refuses(
+        NODE("d", "RangeDataset", "'x', 'x', 'x'", "") NODE("y", "ReduceDataset", "'d', 'x'", ""),
+        "", NULL,
+        "UNIMPLEMENTED: unsupported operators: RangeDataset (1 node: \"d\": it is part of an input "
+        "pipeline (tf.data), which is not "
+        "supported; save a signature that takes the examples as inputs), ReduceDataset (1 node: "
+        "\"y\": likewise)");
 }
 
 /* Imports a parsed model; that of a signature counts, too. */
@@ -717,6 +775,8 @@ static const struct CMUnitTest tests[] = {
     scratch_test(test_savedmodel_import_library__variables_are_as_declared),
     cmocka_unit_test(test_savedmodel_import_library__refuses_all_at_once),
     cmocka_unit_test(test_savedmodel_import_library__definitions_of_operators_name_outputs),
+    cmocka_unit_test(test_savedmodel_import_library__says_where),
+    cmocka_unit_test(test_savedmodel_import_library__names_what_is_not_supported),
     cmocka_unit_test(test_savedmodel_import_library__limits),
     cmocka_unit_test(test_savedmodel_import_library__every_allocation_may_fail),
 };

@@ -580,7 +580,7 @@ static void test_savedmodel_import_ops__functions(void **state)
         {"2,1", OUTER(BOTH, "c:less:0"), "float32[2,1] -1 2"},
         {"2,1", OUTER(BOTH, "c:les:0"), "UNIMPLEMENTED: \"c:les:0\": output"},
         {"2,1", OUTER(BOTH, "c:lesser:0"), "UNIMPLEMENTED: \"c:lesser:0\": output"},
-        {"2,1", OUTER("'t:z:0'", "c:sum:0"), "DATA_LOSS: takes 2 arguments, got 1"},
+        {"2,1", OUTER("'t:z:0'", "c:sum:0"), "DATA_LOSS: 1 argument is given, expected 2"},
         {"2,1", OUTER("'q:z:0', 'p'", "c:sum:0"),
          "DATA_LOSS: node \"c\": unknown input node \"q\""},
         {"2,1", NODE("c", "pair", "'x', 'x'", "") Y("Neg", "'c'", "") "library { " PAIR "} ",
@@ -593,7 +593,7 @@ static void test_savedmodel_import_ops__functions(void **state)
          "UNIMPLEMENTED: unsupported operator: pain (1 node: \"y\")"},
         {"2,1",
          Y("f", "'x'", "") "library { function { signature { name: 'f' " IN("a") OUT("o") "} } } ",
-         "DATA_LOSS: function \"f\" has no return value for output 0"},
+         "DATA_LOSS: function \"f\": nothing is returned for output 0, \"o\""},
     };
     CHECK(rows);
 }

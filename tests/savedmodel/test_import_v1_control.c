@@ -130,7 +130,7 @@ static void test_savedmodel_import_v1_control__incomplete(void **state)
     refuses(NODE("y", "Merge", "'x', 'x'", ""), "", NULL,
             "UNIMPLEMENTED: unsupported operator: Merge (1 node: \"y\")");
     refuses(NODE("m", "Merge", "'y', 'x'", "") NODE("y", "Neg", "'m'", ""), "", NULL,
-            "DATA_LOSS: , signature \"f\": node \"m\" depends on itself");
+            "DATA_LOSS: node \"m\" depends on itself");
 }
 
 /* Merges whose sides overlap: each would have all the others' nodes. */

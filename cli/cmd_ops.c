@@ -11,6 +11,7 @@
 #include "dir_hint.h"
 #include "graph/lower/stablehlo/lower.h"
 #include "graph/op_def.h"
+#include "savedmodel/import_common.h"
 #include "savedmodel/import_library.h"
 
 /* ---- The table ---- */
@@ -190,8 +191,7 @@ static sx_status see_model(struct walk *w, const sx_saved_model *model)
 
 static bool is_supported(const struct walk *w, const char *op)
 {
-    return sx_tf_import_has_op(op) || sx_map_has(&w->functions, op) ||
-           strcmp(op, "PartitionedCall") == 0 || strcmp(op, "StatefulPartitionedCall") == 0;
+    return sx_tf_import_has_op(op) || sx_map_has(&w->functions, op) || sx_import_is_call(op);
 }
 
 static int by_op(const void *a, const void *b)
@@ -217,11 +217,13 @@ static void print_operators(const struct walk *w)
         good += supported;
         good_nodes += supported ? c->nodes : 0;
     }
-    printf("%lld of %zu operators, %lld of %lld nodes\n", (long long)good, w->counts.count,
-           (long long)good_nodes, (long long)nodes);
+    printf("%lld of %zu operator%s, %lld of %lld node%s\n", (long long)good, w->counts.count,
+           w->counts.count == 1 ? "" : "s", (long long)good_nodes, (long long)nodes,
+           nodes == 1 ? "" : "s");
 }
 
-/* Which signatures run, and why the others do not: a signature needs only some of the nodes. */
+/* Which signatures run, and why the others do not: a signature needs only some of the nodes, and an
+ * operator may be supported, but not as a node has it. */
 static sx_status print_signatures(const sx_saved_model *model, sx_arena *arena)
 {
     size_t n = 0;
@@ -232,8 +234,15 @@ static sx_status print_signatures(const sx_saved_model *model, sx_arena *arena)
         return sx_no_memory("for the signatures");
     }
     SX_TRY(sx_import_library(model, NULL, &library, refused));
+    int run = 0, all = 0;
     for (size_t i = 0; i < n; i++) {
         sx_buf line;
+        if (strcmp(signatures[i].key, SX_INIT_SIGNATURE) == 0) { /* loading the model runs it */
+            sx_status_free(refused[i]);
+            continue;
+        }
+        all++;
+        run += refused[i] == SX_OK;
         sx_buf_init(&line, 0);
         sx_buf_printf(&line, "signature %s: %s\n", signatures[i].key,
                       refused[i] == SX_OK ? "supported" : sx_status_message(refused[i]));
@@ -241,6 +250,7 @@ static sx_status print_signatures(const sx_saved_model *model, sx_arena *arena)
         sx_buf_deinit(&line);
         sx_status_free(refused[i]);
     }
+    printf("%d of %d signature%s can be run\n", run, all, all == 1 ? "" : "s");
     sx_library_destroy(library);
     return SX_OK;
 }
@@ -298,8 +308,9 @@ const sx_command sx_command_ops = {
         "its host kernel is used), a StableHLO form for pjrt, a gradient (zero: it is zero; "
         "no: differentiating it is an error), a form in exported SavedModels, and the "
         "TensorFlow operators that are read as it. Of a SavedModel: the operators that its "
-        "signatures need, how often each occurs, whether it is supported, and which signatures "
-        "can be run.",
+        "signatures need, how often each occurs, whether it is supported in any form, and which "
+        "signatures can be run; the others, whose nodes need more of an operator than is "
+        "supported, say what.",
     .examples = "  sextant ops\n  sextant ops models/flowers/1",
     .max_words = 1,
     .run = run,

@@ -1,5 +1,7 @@
 /* sextant show: describes a SavedModel or a run; with --dir, as saved_model_cli does. */
 #include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
 
 #include "answer.h"
 #include "checkpoint/checkpoint_state.h"
@@ -35,13 +37,17 @@ static const sx_option rows[] = {
 
 static void put_ports(sx_buf *out, const char *kind, const sx_signature_tensor *ports, size_t n)
 {
-    char type[SX_TYPE_TEXT];
+    char type[SX_TYPE_TEXT], dtype[SX_TF_DTYPE_TEXT], text[SX_TYPE_TEXT + SX_TF_DTYPE_TEXT];
     for (size_t i = 0; i < n; i++) {
-        bool whole = !ports[i].unknown_rank;
-        sx_buf_printf(out, "  %s  %-16s %-28s %s\n", kind, ports[i].key,
-                      whole ? sx_type_format(&ports[i].type, type, sizeof(type))
-                            : sx_dtype_name(ports[i].type.dtype),
-                      ports[i].tensor);
+        const char *name = sx_dtype_name(ports[i].type.dtype), *dims = "";
+        if (!ports[i].unknown_rank) {
+            dims = sx_type_format(&ports[i].type, type, sizeof(type)) + strlen(name);
+        }
+        snprintf(text, sizeof(text), "%s%s",
+                 ports[i].type.dtype != SX_DTYPE_NONE ? name
+                                                      : sx_tf_dtype_text(ports[i].tf_dtype, dtype),
+                 dims);
+        sx_buf_printf(out, "  %s  %-16s %-28s %s\n", kind, ports[i].key, text, ports[i].tensor);
     }
 }
 
@@ -59,9 +65,9 @@ static void put_variables(sx_buf *out, const sx_bundle *variables)
     }
     sx_buf_puts(out, "variables: ");
     sx_put_grouped(out, (double)tensors);
-    sx_buf_puts(out, " tensors, ");
+    sx_buf_puts(out, tensors == 1 ? " tensor, " : " tensors, ");
     sx_put_grouped(out, (double)values);
-    sx_buf_puts(out, " values, ");
+    sx_buf_puts(out, values == 1 ? " value, " : " values, ");
     sx_buf_put_size(out, (double)bytes);
     sx_buf_puts(out, "\n");
 }
@@ -86,6 +92,9 @@ static sx_status put_saved_model(sx_buf *out, const char *dir)
         const sx_signature *signatures = sx_saved_model_signatures(model, &n);
         sx_buf_printf(out, "SavedModel %s\n", dir);
         for (size_t i = 0; i < n; i++) {
+            if (strcmp(signatures[i].key, SX_INIT_SIGNATURE) == 0) { /* loading the model runs it */
+                continue;
+            }
             sx_buf_printf(out, "signature %s (%s)\n", signatures[i].key, signatures[i].method);
             put_ports(out, "in ", signatures[i].inputs, signatures[i].n_inputs);
             put_ports(out, "out", signatures[i].outputs, signatures[i].n_outputs);
@@ -153,7 +162,8 @@ static sx_status put_run(sx_buf *out, const char *dir, sx_arena *arena)
 static sx_status describe(sx_invocation *inv, sx_buf *out)
 {
     const char *path = inv->words.items[0], *dir = NULL;
-    if (!sx_path_exists(path) && sx_other_model(&inv->arena, path) == NULL) {
+    struct stat info;
+    if (lstat(path, &info) != 0 && sx_other_model(&inv->arena, path) == NULL) {
         return sx_error(SX_NOT_FOUND, "%s: no such directory", path);
     }
     sx_status status = sx_version_find(path, &inv->arena, &dir);

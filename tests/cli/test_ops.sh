@@ -16,6 +16,7 @@ grep -qE '^MatMul +[0-9]+  yes$' out || fail 'MatMul'
 grep -qE '^[0-9]+ of [0-9]+ operators, [0-9]+ of [0-9]+ nodes$' out || fail 'sum'
 says_line 'signature serving_default: supported'
 says_line 'signature tensors: supported'
+says_line '2 of 2 signatures can be run'
 ! grep -qE '^[A-Za-z0-9]+ +[0-9]+  no$' out || fail 'an operator of a signature that is supported'
 fails 1 ops missing
 warns 'missing'

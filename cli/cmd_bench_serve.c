@@ -278,8 +278,8 @@ static void print_text(const load *l, double seconds)
         putchar('\n');
     }
     if (t->late > 0) {
-        printf("%llu requests began late: all %lld connections were busy, or this machine was\n",
-               (unsigned long long)t->late, (long long)l->o->connections);
+        printf("%llu request%s began late: all connections (%lld) were busy, or this machine was\n",
+               (unsigned long long)t->late, t->late == 1 ? "" : "s", (long long)l->o->connections);
     }
     sx_latencies_print(&t->latencies, &text);
     fwrite(sx_buf_text(&text), 1, text.size, stdout);

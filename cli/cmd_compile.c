@@ -352,7 +352,7 @@ static sx_status run(sx_invocation *inv)
 
 const sx_command sx_command_compile = {
     .name = "compile",
-    .summary = "compile ahead of time for a TPU; report memory and cost, also of the CPU",
+    .summary = "compile ahead of time for a TPU; report memory and cost",
     .words = "MODEL|./model.c|RUN_DIR|MODEL_DIR",
     .about = "libtpu (pip install libtpu) compiles for TPUs ahead of time: no TPU is needed, and "
              "nothing runs. A batch that does not fit in memory is an error with the figures, exit "

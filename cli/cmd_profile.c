@@ -131,7 +131,7 @@ static sx_status run(sx_invocation *inv)
 
 const sx_command sx_command_profile = {
     .name = "profile",
-    .summary = "show where the time of a model goes on the CPU, and what bounds it",
+    .summary = "show where a model's time on the CPU goes, what bounds it",
     .words = "MODEL|./model.c|RUN_DIR|MODEL_DIR",
     .about =
         "Runs training steps, or predictions, on generated data and prints each kernel's time, "

@@ -453,9 +453,9 @@ static sx_status send_all(replay *r)
                (long long)sent, (long long)r->same, (long long)r->differ, (long long)r->failed,
                seconds);
     } else {
-        printf("%lld requests in %.2f s: %lld answered as in the log, %lld differ, %lld failed\n",
-               (long long)sent, seconds, (long long)r->same, (long long)r->differ,
-               (long long)r->failed);
+        printf("%lld request%s in %.2f s: %lld answered as in the log, %lld differ, %lld failed\n",
+               (long long)sent, sent == 1 ? "" : "s", seconds, (long long)r->same,
+               (long long)r->differ, (long long)r->failed);
     }
     return r->differ + r->failed == 0
                ? SX_OK
@@ -615,7 +615,7 @@ static sx_status run(sx_invocation *inv)
 
 const sx_command sx_command_replay = {
     .name = "replay",
-    .summary = "send logged requests to a model server, or make warm-up records of them",
+    .summary = "send logged requests again, or make warm-up records",
     .words = "LOG...",
     .about = "LOG is a file that `sextant serve --request-log` wrote, or a pattern of such files: "
              "TFRecords of PredictionLogs, as TensorFlow Serving's. Each answer is compared with "

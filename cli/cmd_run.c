@@ -194,7 +194,9 @@ static sx_status write_outputs(sx_arena *arena, const char *dir, bool overwrite,
         if (dir == NULL) {
             continue;
         }
-        const char *path = sx_arena_printf(arena, "%s/%s.npy", dir, s->outputs[i].name);
+        const bool slash = dir[0] != '\0' && dir[strlen(dir) - 1] == '/';
+        const char *path =
+            sx_arena_printf(arena, "%s%s%s.npy", dir, slash ? "" : "/", s->outputs[i].name);
         if (path == NULL) {
             return sx_no_memory("for the outputs");
         }

@@ -43,8 +43,10 @@ const sx_command sx_command_scan = {
     .name = "scan",
     .summary = "look for operators in a SavedModel that read or write files",
     .words = "",
-    .about = "As TensorFlow's saved_model_cli scan: for each graph, says whether it has operators "
-             "from the list. Sextant itself runs no operator that reads or writes files.",
+    .about =
+        "As TensorFlow's saved_model_cli scan: for each graph, says whether it has operators "
+        "from the list. Sextant itself runs no operator that writes files; ReadFile may read the "
+        "assets of its model, and no other file.",
     .examples = "  sextant scan --dir models/flowers/1\n"
                 "  sextant scan --dir models/flowers/1 --tag_set serve --op_denylist MatMul,PyFunc",
     SX_COMMAND_OPTIONS(rows, options),

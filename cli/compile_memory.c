@@ -105,7 +105,8 @@ static void put_work(sx_buf *out, const sx_cpu_work *w)
 /* How the work is divided among as many processors as there are threads. */
 static void put_critical_path(sx_buf *out, const sx_memory_report *r)
 {
-    sx_buf_printf(out, "work, in %d stages\n  all          ", r->work.stages);
+    sx_buf_printf(out, "work, in %d stage%s\n  all          ", r->work.stages,
+                  r->work.stages == 1 ? "" : "s");
     put_work(out, &r->work.all);
     sx_buf_printf(out, "\n  busiest      ");
     put_work(out, &r->work.path);
@@ -162,7 +163,7 @@ static void put_alive(sx_buf *out, const sx_memory_report *r)
     if (n > SHOWN) {
         sx_buf_puts(out, "  ");
         sx_buf_put_size(out, (double)rest);
-        sx_buf_printf(out, "  in %d others\n", n - SHOWN);
+        sx_buf_printf(out, "  in %d other%s\n", n - SHOWN, n - SHOWN == 1 ? "" : "s");
     }
     sx_arena_deinit(&arena);
 }

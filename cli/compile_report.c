@@ -62,9 +62,9 @@ static void put_hosts(sx_buf *out, const sx_compile_report *r)
     sx_buf_puts(out, "input of each host per step\n");
     for (int h = 0; h < SX_MIN(a->hosts, SHOWN_HOSTS); h++) {
         int64_t n = each * a->host_devices[h];
-        sx_buf_printf(out,
-                      "  host %-3d %d devices, examples %" PRId64 " … %" PRId64 " (%" PRId64 ")\n",
-                      h, a->host_devices[h], first, first + n - 1, n);
+        sx_buf_printf(
+            out, "  host %-3d %d device%s, examples %" PRId64 " … %" PRId64 " (%" PRId64 ")\n", h,
+            a->host_devices[h], a->host_devices[h] == 1 ? "" : "s", first, first + n - 1, n);
         first += n;
     }
     if (a->hosts > SHOWN_HOSTS) {

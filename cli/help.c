@@ -142,9 +142,9 @@ void sx_help_overview(const char *family)
             printf("  %-18s %s\n", sx_commands[i]->name, sx_commands[i]->summary);
         }
     }
-    printf(
-        "\nSee `sextant help COMMAND` for the options of a command, `sextant help exit-codes` and\n"
-        "`sextant help environment` for exit codes and environment variables.\n");
+    printf("\nSee `sextant help COMMAND` for the options of a command, and `sextant help\n"
+           "exit-codes` and `sextant help environment` for exit codes and environment\n"
+           "variables.\n");
 }
 
 const sx_help_row sx_exit_codes[] = {

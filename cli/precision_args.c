@@ -56,8 +56,9 @@ void sx_say_bfloat16(void)
 static void print_report(void *user, const sx_int8_report *r)
 {
     (void)user;
-    fprintf(stderr, "int8: %d of %d products, calibrated with %" PRId64 " examples of %s\n",
-            r->products, r->products + r->skipped, r->examples, r->signature);
+    fprintf(stderr, "int8: %d of %d products, calibrated with %" PRId64 " example%s of %s\n",
+            r->products, r->products + r->skipped, r->examples, r->examples == 1 ? "" : "s",
+            r->signature);
     if (r->output != NULL) {
         fprintf(stderr,
                 "int8: %s differs from float32 by %.3g on average, %.3g at most (of %.3g)\n",

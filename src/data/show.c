@@ -17,10 +17,10 @@ static void show_bytes(sx_bytes bytes, sx_buf *text)
     sx_image_info info;
     sx_status status = sx_image_probe(bytes, &info);
     if (status == SX_OK) {
-        sx_buf_printf(text, "<%s %lldx%lld, %d channels%s, %zu bytes>",
+        sx_buf_printf(text, "<%s %lldx%lld, %d channel%s%s, %zu bytes>",
                       sx_image_format_name(info.format), (long long)info.height,
-                      (long long)info.width, info.channels, info.progressive ? ", progressive" : "",
-                      bytes.size);
+                      (long long)info.width, info.channels, info.channels == 1 ? "" : "s",
+                      info.progressive ? ", progressive" : "", bytes.size);
         return;
     }
     sx_status_free(status);
@@ -34,7 +34,7 @@ static void show_bytes(sx_bytes bytes, sx_buf *text)
         sx_buf_put_visible(text, p, SX_MIN(bytes.size, (size_t)SHOW_TEXT), "");
         sx_buf_puts(text, bytes.size > SHOW_TEXT ? "\"..." : "\"");
     } else {
-        sx_buf_printf(text, "<%zu bytes>", bytes.size);
+        sx_buf_printf(text, "<%zu byte%s>", bytes.size, bytes.size == 1 ? "" : "s");
     }
 }
 

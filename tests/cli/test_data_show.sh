@@ -26,7 +26,7 @@ photos/daisy/daisy-0.jpg
   label: 0
   class: daisy
 photos/daisy/daisy-1.jpg
-  image: <JPEG 8x8, 1 channels, 357 bytes>
+  image: <JPEG 8x8, 1 channel, 357 bytes>
   label: 0
   class: daisy
 T
@@ -72,7 +72,7 @@ e.tfrecord: record 0
   e_eight (int64): -1, 0, 1, 2, 3, 4, 5, 1099511627776
   f_nine (int64): 0, 1, 2, 3, 4, 5, 6, 7, ... (9 values)
   g_none (bytes): 
-  image (bytes): <JPEG 8x8, 1 channels, 357 bytes>
+  image (bytes): <JPEG 8x8, 1 channel, 357 bytes>
 T
 ok data show x.npy,y.npy
 is <<'T'
@@ -93,7 +93,7 @@ is <<'T'
 set-00000-of-00001: record 0
   image/class/label (int64): 2
   image/class/text (bytes): "tulip"
-  image/encoded (bytes): <JPEG 8x8, 1 channels, 357 bytes>
+  image/encoded (bytes): <JPEG 8x8, 1 channel, 357 bytes>
   image/filename (bytes): "tulip-1.jpg"
   image/format (bytes): "JPEG"
   image/height (int64): 8

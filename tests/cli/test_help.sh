@@ -15,6 +15,8 @@ for command in $(awk '/^  [a-z]/ {print $1}' out); do
     ok "$command" --help
     diff direct out >/dev/null || fail "help $command and $command --help differ"
 done
+ok help
+awk 'length > 80 {exit 1}' out || fail 'a line of the overview is wider than 80 columns'
 ok help zoo
 says '--verbosity debug|info|warn|error'
 says 'default: info'

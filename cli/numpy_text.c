@@ -286,6 +286,8 @@ static void put_element(struct printer *p, int64_t at, int indent)
             snprintf(both, sizeof(both), "%s%.*sj%s", text, digits, number, number + digits);
         put_word(p, both, (size_t)n, indent);
         return;
+    } else if (dtype == SX_BF16) {
+        snprintf(text, sizeof(text), "%g", element(p->array, at));
     } else if (sx_dtype_is_float(dtype)) {
         format_float(p, element(p->array, at), text);
     } else {
@@ -380,6 +382,8 @@ static void put_scalar(sx_buf *out, const sx_tensor *a)
     } else if (!sx_dtype_is_float(a->type.dtype)) {
         format_integer(a, 0, text);
         sx_buf_puts(out, text);
+    } else if (a->type.dtype == SX_BF16) {
+        sx_buf_printf(out, "%g", element(a, 0));
     } else if (!isfinite(element(a, 0))) {
         sx_put_python_float(out, element(a, 0));
     } else {
@@ -407,7 +411,7 @@ void sx_put_numpy(sx_buf *out, const sx_tensor *array)
         find_float_format(&p);
         find_float_format(&imaginary);
         p.imaginary = &imaginary;
-    } else if (sx_dtype_is_float(array->type.dtype)) {
+    } else if (sx_dtype_is_float(array->type.dtype) && array->type.dtype != SX_BF16) {
         find_float_format(&p);
     } else if (sx_dtype_is_integer(array->type.dtype)) {
         each(&p, 0, 0, see_integer);

@@ -6,7 +6,8 @@
 #include "base/buffer.h"
 
 /* Numbers, booleans, strings (as bytes objects: b'abc') of any static shape; more than 1,000
- * elements are summarized. A bfloat16 is printed as a float32. */
+ * elements are summarized. A bfloat16 is printed with up to six digits, as the type of the
+ * package ml_dtypes prints itself. */
 void sx_put_numpy(sx_buf *out, const sx_tensor *array);
 
 #endif

@@ -106,6 +106,9 @@ sx_status sx_literal_tensor(const sx_literal *literal, sx_dtype dtype, sx_arena 
 static sx_status check_feature(const sx_literal *list, sx_literal_kind first)
 {
     const bool text = first == SX_LITERAL_TEXT, floats = first == SX_LITERAL_FLOAT;
+    if (!text && !floats && first != SX_LITERAL_INT && first != SX_LITERAL_BOOL) {
+        return sx_error(SX_INVALID_ARGUMENT, "value 0 is neither a number nor a string");
+    }
     for (int i = 0; i < list->n; i++) {
         const sx_literal_kind kind = list->items[i].kind;
         const bool whole = kind == SX_LITERAL_INT || kind == SX_LITERAL_BOOL;
@@ -170,7 +173,7 @@ static sx_status write_example(const sx_literal *example, sx_arena *arena, sx_by
             status = add_feature(&writer, name, &example->items[i], arena);
         }
     }
-    if (status == SX_OK) {
+    if (status == SX_OK && example->n > 0) { /* one without features has no bytes */
         status = sx_example_finish(&writer, &bytes);
     }
     if (status == SX_OK) {

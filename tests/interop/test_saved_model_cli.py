@@ -131,6 +131,9 @@ def arrays():
         for power in range(-6, 4):
             yield (rng.standard_normal(20) * 10.0**power).astype(dtype)
             yield np.round(rng.standard_normal((2, 11)) * 10, power % 4).astype(dtype)
+    for values in ([1, 0, 100], [1.5, 2.25, -1e3], [0.1, 1e-5, 123456, 1e30], [np.nan, np.inf, -np.inf, -0.0], 0.1, 1, -2.5, np.nan, 1e-30,
+                   [[1, 2.5], [3, 4]], np.arange(60) / 7, np.arange(2000), np.arange(40).reshape(2, 20) * 1.1):
+        yield np.array(values, tf.bfloat16.as_numpy_dtype)
     for dtype in (np.complex64, np.complex128):
         edges = [[1, 2j, 3 + 0.5j], [0.1 - 1e-5j, 1], [complex(np.nan, np.inf), complex(-np.inf, 1)], [[1.5j, -2], [1e8, 1e-8j]], [-0.0, 0.0],
                  np.zeros((0, 3)), np.zeros((2, 3, 2)), 3.25, 2j, -0.5j, 1.5 + 2j, complex(np.nan, -np.inf), 1e-5 + 123456j, np.arange(2000) * 1j]
@@ -219,7 +222,7 @@ def compare_runs(here):
     check("object_1", np.array([b"one two", b"", b"three"], object), "--inputs", "x=@lines.txt")
     np.save("text.npy", np.array(["ü", "abc"]))
     check("object_1", np.array(["ü".encode(), b"abc"], object), "--inputs", "x=text.npy")
-    for example in ('{"a": [1.5, 2.0]}', '{"a": [1, -2]}', '{"a": ["x", "yz"]}', '{"a": [b"\\xff"]}'):
+    for example in ('{"a": [1.5, 2.0]}', '{"a": [1, -2]}', '{"a": ["x", "yz"]}', '{"a": [b"\\xff"]}', '{"a": [2.5, 1]}', "{}"):
         feed = cli.load_inputs_from_input_arg_string("", "", f"x=[{example}]")["x"]
         check("object_1", np.array(feed, object), "--input_examples", f"x=[{example}]")
     np.save("z.npy", np.array([1 + 2j]))  # which JSON cannot hold

@@ -168,15 +168,45 @@ static size_t count_tags(const Tensorflow__MetaGraphDef *graph)
     return graph->meta_info_def != NULL ? graph->meta_info_def->n_tags : 0;
 }
 
-static bool has_tag(const Tensorflow__MetaGraphDef *graph, const char *tag, size_t bytes)
+/* The next tag of a list, without the blanks around it; NULL: there is none. */
+static const char *next_tag(const char **list, size_t *out_bytes)
 {
-    for (size_t i = 0; i < count_tags(graph); i++) {
-        const char *own = graph->meta_info_def->tags[i];
-        if (strlen(own) == bytes && memcmp(own, tag, bytes) == 0) {
-            return true;
+    *list += strspn(*list, ", ");
+    const char *tag = *list;
+    *list += strcspn(*list, ",");
+    *out_bytes = (size_t)(*list - tag);
+    while (*out_bytes > 0 && tag[*out_bytes - 1] == ' ') {
+        --*out_bytes;
+    }
+    return *out_bytes > 0 ? tag : NULL;
+}
+
+/* Whether the graph has all tags of the list, and no other; they may be repeated. */
+static bool has_tags(const Tensorflow__MetaGraphDef *graph, const char *list)
+{
+    const size_t n = count_tags(graph);
+    char *const *own = n > 0 ? graph->meta_info_def->tags : NULL;
+    size_t bytes;
+    const char *tag, *rest = list;
+    while ((tag = next_tag(&rest, &bytes)) != NULL) {
+        size_t i = 0;
+        while (i < n && (strlen(own[i]) != bytes || memcmp(own[i], tag, bytes) != 0)) {
+            i++;
+        }
+        if (i == n) {
+            return false;
         }
     }
-    return false;
+    for (size_t i = 0; i < n; i++) {
+        rest = list;
+        do {
+            tag = next_tag(&rest, &bytes);
+        } while (tag != NULL && (strlen(own[i]) != bytes || memcmp(own[i], tag, bytes) != 0));
+        if (tag == NULL) {
+            return false;
+        }
+    }
+    return true;
 }
 
 sx_status sx_saved_model_tagged(const Tensorflow__SavedModel *model, const char *tags,
@@ -184,14 +214,7 @@ sx_status sx_saved_model_tagged(const Tensorflow__SavedModel *model, const char 
 {
     for (size_t i = 0; i < model->n_meta_graphs; i++) {
         const Tensorflow__MetaGraphDef *graph = model->meta_graphs[i];
-        size_t n = 0, found = 0;
-        for (const char *tag = tags; *tag != '\0';) {
-            const size_t bytes = strcspn(tag, ",");
-            n += bytes > 0;
-            found += bytes > 0 && has_tag(graph, tag, bytes);
-            tag += bytes + (tag[bytes] == ',');
-        }
-        if (n == found && n == count_tags(graph)) {
+        if (has_tags(graph, tags)) {
             *out = graph;
             return SX_OK;
         }

@@ -89,6 +89,9 @@ tags two '\x22\x01a\x22\x02bc'
 fails 1 run --dir two --input_exprs x=1
 warns 'the model has "a,bc"'
 ok show --dir two --tag_set bc,a
+ok show --dir two --tag_set ' bc , a,a,'
+fails 1 show --dir two --tag_set a
+fails 1 show --dir two --tag_set a,bc,d
 
 # Directories with models of another kind.
 kind() { # FILE WHAT

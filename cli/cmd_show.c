@@ -37,17 +37,12 @@ static const sx_option rows[] = {
 
 static void put_ports(sx_buf *out, const char *kind, const sx_signature_tensor *ports, size_t n)
 {
-    char type[SX_TYPE_TEXT], dtype[SX_TF_DTYPE_TEXT], text[SX_TYPE_TEXT + SX_TF_DTYPE_TEXT];
+    char text[SX_TF_TYPE_TEXT];
     for (size_t i = 0; i < n; i++) {
-        const char *name = sx_dtype_name(ports[i].type.dtype), *dims = "";
-        if (!ports[i].unknown_rank) {
-            dims = sx_type_format(&ports[i].type, type, sizeof(type)) + strlen(name);
-        }
-        snprintf(text, sizeof(text), "%s%s",
-                 ports[i].type.dtype != SX_DTYPE_NONE ? name
-                                                      : sx_tf_dtype_text(ports[i].tf_dtype, dtype),
-                 dims);
-        sx_buf_printf(out, "  %s  %-16s %-28s %s\n", kind, ports[i].key, text, ports[i].tensor);
+        sx_buf_printf(
+            out, "  %s  %-16s %-28s %s\n", kind, ports[i].key,
+            sx_tf_type_text(ports[i].tf_dtype, ports[i].unknown_rank ? NULL : &ports[i].type, text),
+            ports[i].tensor);
     }
 }
 

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <sextant/complex.h>
+
 #include "base/checked.h"
 #include "proto/wire.h"
 
@@ -53,6 +55,20 @@ const char *sx_tf_dtype_text(int tf_dtype, char text[SX_TF_DTYPE_TEXT])
     for (char *c = text; *c != '\0'; c++) {
         *c = (char)tolower((unsigned char)*c);
     }
+    return text;
+}
+
+const char *sx_tf_type_text(int tf_dtype, const sx_type *type, char text[SX_TF_TYPE_TEXT])
+{
+    char dtype[SX_TF_DTYPE_TEXT], whole[SX_TYPE_TEXT];
+    const sx_dtype plain = type != NULL ? type->dtype : sx_tf_plain_dtype(tf_dtype);
+    const bool known = sx_dtype_is_data(plain) || sx_dtype_is_complex(plain);
+    const char *dims = "";
+    if (type != NULL) {
+        dims = sx_type_format(type, whole, sizeof(whole)) + strlen(sx_dtype_name(type->dtype));
+    }
+    snprintf(text, SX_TF_TYPE_TEXT, "%s%s",
+             known ? sx_dtype_name(plain) : sx_tf_dtype_text(tf_dtype, dtype), dims);
     return text;
 }
 

@@ -16,6 +16,11 @@ enum { SX_TF_DTYPE_TEXT = 32 };
 /* "float32", "float8_e5m2"; "float32_ref" of a reference type; "type 77" of a number that is none.
  */
 const char *sx_tf_dtype_text(int tf_dtype, char text[SX_TF_DTYPE_TEXT]);
+
+enum { SX_TF_TYPE_TEXT = SX_TF_DTYPE_TEXT + SX_TYPE_TEXT };
+/* "float8_e5m2[N,3]", also if `type`, of the shape, has no dtype; "float8_e5m2" if it is NULL. */
+const char *sx_tf_type_text(int tf_dtype, const sx_type *type, char text[SX_TF_TYPE_TEXT]);
+
 /* Whether it is a type of TensorFlow's later versions, float8_e5m2 and those after it: no tensor,
  * operator or variable of these is supported. */
 bool sx_tf_dtype_is_new(int tf_dtype);

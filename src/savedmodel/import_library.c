@@ -614,11 +614,11 @@ static sx_status check_placeholder(const Tensorflow__GraphDef *graph, const sx_s
     if (own_dtype == t->tf_dtype && (!has_shape || !known || shapes_agree(&own, &t->type))) {
         return SX_OK;
     }
-    char says[SX_TYPE_TEXT], is[SX_TYPE_TEXT];
+    char says[SX_TF_TYPE_TEXT], is[SX_TF_TYPE_TEXT];
     return sx_error(SX_DATA_LOSS,
                     "input \"%.100s\" is %s in the signature, but %s \"%.200s\" is %s", t->key,
-                    sx_type_format(&t->type, says, sizeof(says)), node->op, node->name,
-                    sx_type_format(&own, is, sizeof(is)));
+                    sx_tf_type_text(t->tf_dtype, &t->type, says), node->op, node->name,
+                    sx_tf_type_text(own_dtype, &own, is));
 }
 
 /* Whether the number of its rows is unknown. */
@@ -723,9 +723,9 @@ static sx_status check_output(const sx_builder *b, const sx_signature_tensor *t,
          (t->tf_dtype <= 0 || sx_tf_plain_dtype(t->tf_dtype) == type.dtype))) {
         return SX_OK; /* a builder that failed says so itself */
     }
-    char says[SX_TYPE_TEXT], is[SX_TYPE_TEXT];
+    char says[SX_TF_TYPE_TEXT], is[SX_TYPE_TEXT];
     return sx_error(SX_DATA_LOSS, "output \"%.100s\" is %s in the signature, but \"%.200s\" is %s",
-                    t->key, sx_type_format(&t->type, says, sizeof(says)), t->tensor,
+                    t->key, sx_tf_type_text(t->tf_dtype, &t->type, says), t->tensor,
                     sx_type_format(&type, is, sizeof(is)));
 }
 

@@ -72,6 +72,8 @@ static void test_savedmodel_import_edges__refuses_contradictions(void **state)
          "output \"y\" is float32[N,2] in the signature, but \"y:0\" is float32[N,3]"},
         {X3 Y, IN(FLOAT3) OUT("y:0", "dtype: DT_FLOAT " SHAPE("")),
          "output \"y\" is float32[] in the signature, but \"y:0\" is float32[N,3]"},
+        {X3 Y, IN(FLOAT3) OUT("y:0", "dtype: DT_FLOAT8_E5M2 " SHAPE(DIM("-1") DIM("3"))),
+         "output \"y\" is float8_e5m2[N,3] in the signature, but \"y:0\" is float32[N,3]"},
         /* tensors that are not there */
         {X3 Y, IN(FLOAT3) OUT("w:0", FLOAT3), "output \"y\": the graph has no tensor \"w:0\""},
         {X3 Y, IN(FLOAT3) OUT("y:1", FLOAT3), "output \"y\": \"y:1\": Relu \"y\" has 1 output"},

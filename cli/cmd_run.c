@@ -52,7 +52,8 @@ static const sx_option rows[] = {
      "or @ and a text file, whose lines are strings",
      "'INPUT=FILE;...'"},
     {"input-exprs", SX_OPTION_STRING, SX_OPT(options, inputs.expressions),
-     "arrays as Python literals, or by np.array, np.zeros, np.ones, np.full or np.arange",
+     "arrays as Python literals, or by np.array, np.zeros, np.ones, np.full or np.arange, also "
+     "with .reshape(); np.nan and np.inf",
      "'INPUT=VALUE;...'"},
     {"input-examples", SX_OPTION_STRING, SX_OPT(options, inputs.examples),
      "tf.train.Examples: [{\"feature\": [values]}]", "'INPUT=VALUE;...'"},
@@ -108,11 +109,20 @@ static sx_status bind(const sx_signature_info *s, const sx_image_files *images,
         inputs[0] = (sx_tensor){sx_type_of(SX_STRING, images->count), images->bytes};
         return SX_OK;
     }
+    for (int k = 0, i; k < n_arrays; k++) {
+        if (arrays[k].name != NULL) {
+            SX_TRY(sx_run_inputs_find(s, arrays[k].name, &i), "--input");
+        }
+    }
     for (int i = 0; i < s->n_inputs; i++) {
         const sx_npy_file *found = NULL;
         for (int k = 0; k < n_arrays; k++) {
             const char *name = arrays[k].name;
             bool same = name == NULL ? s->n_inputs == 1 : strcmp(name, s->inputs[i].name) == 0;
+            if (same && found != NULL) {
+                return sx_error(SX_INVALID_ARGUMENT, "--input: input \"%s\" is given twice: %s, %s",
+                                s->inputs[i].name, found->path, arrays[k].path);
+            }
             found = same ? &arrays[k] : found;
         }
         if (found == NULL) {
@@ -121,11 +131,6 @@ static sx_status bind(const sx_signature_info *s, const sx_image_files *images,
                             s->inputs[i].name, s->inputs[i].name);
         }
         inputs[i] = found->tensor;
-    }
-    for (int k = 0, i; k < n_arrays; k++) {
-        if (arrays[k].name != NULL) {
-            SX_TRY(sx_run_inputs_find(s, arrays[k].name, &i), "--input");
-        }
     }
     return SX_OK;
 }

@@ -13,6 +13,9 @@ static sx_status read_one(sx_invocation *inv, const char *word, sx_npy_file *out
         file.name = sx_arena_strndup(&inv->arena, word, size);
         file.path = word + size + 1;
     }
+    if (file.path[0] == '\0') {
+        return sx_error(SX_INVALID_ARGUMENT, "\"%s\": expected [NAME=]X.npy", word);
+    }
     SX_TRY(sx_npy_read(file.path, 0, &file.tensor));
     *out = file;
     return SX_OK;

@@ -35,9 +35,18 @@ static sx_status store(const sx_literal *v, const sx_type *type, int axis, char 
         }
         return SX_OK;
     }
+    static const char *const kinds[] = {
+        [SX_LITERAL_NONE] = "None",      [SX_LITERAL_BOOL] = "a boolean",
+        [SX_LITERAL_INT] = "an integer", [SX_LITERAL_FLOAT] = "a float",
+        [SX_LITERAL_TEXT] = "a string",  [SX_LITERAL_COMPLEX] = "a complex number",
+        [SX_LITERAL_DICT] = "a dict",
+    };
+    if (v->kind == SX_LITERAL_LIST) {
+        return sx_error(SX_INVALID_ARGUMENT, "lists of different depths do not make an array");
+    }
     if (type->dtype == SX_STRING) {
         if (v->kind != SX_LITERAL_TEXT) {
-            return sx_error(SX_INVALID_ARGUMENT, "expected strings");
+            return sx_error(SX_INVALID_ARGUMENT, "expected strings, got %s", kinds[v->kind]);
         }
         memcpy(*at, &v->text, sizeof(v->text));
         *at += sizeof(sx_bytes);
@@ -46,11 +55,8 @@ static sx_status store(const sx_literal *v, const sx_type *type, int axis, char 
     const bool of_complex = sx_dtype_is_complex(type->dtype);
     const bool missing = v->kind == SX_LITERAL_NONE && sx_dtype_is_float(type->dtype);
     if (!sx_literal_is_number(v) && !missing && !(of_complex && v->kind == SX_LITERAL_COMPLEX)) {
-        return sx_error(SX_INVALID_ARGUMENT, v->kind == SX_LITERAL_LIST
-                                                 ? "lists of different depths do not make an array"
-                                             : v->kind == SX_LITERAL_COMPLEX
-                                                 ? "expected numbers that are not complex"
-                                                 : "expected numbers");
+        return sx_error(SX_INVALID_ARGUMENT, "expected numbers of %s, got %s",
+                        sx_dtype_name(type->dtype), kinds[v->kind]);
     }
     if (of_complex) {
         const sx_dtype part = type->dtype == SX_C64 ? SX_F32 : SX_F64;

@@ -841,10 +841,12 @@ sx_status sx_saved_model_find_signature(const sx_saved_model *m, const char *key
             sx_buf_deinit(&names);
             return SX_OK;
         }
-        sx_buf_printf(&names, "%s\"%s\"", i > 0 ? ", " : "", m->signatures[i].key);
+        if (strcmp(m->signatures[i].key, SX_INIT_SIGNATURE) != 0) { /* loading the model runs it */
+            sx_buf_printf(&names, "%s\"%s\"", names.size > 0 ? ", " : "", m->signatures[i].key);
+        }
     }
     sx_status status = sx_error(SX_NOT_FOUND, "%s has no signature \"%s\"; it has %s", m->dir, key,
-                                sx_buf_text(&names));
+                                names.size > 0 ? sx_buf_text(&names) : "none");
     sx_buf_deinit(&names);
     return status;
 }

@@ -30,7 +30,11 @@ quiet
 fails 1 run m/1 --input x.npy --signature tensorz
 warns 'tensors'
 fails 1 run m/1 --input picture=x.npy --signature tensors
-warns 'input "image" is missing; give --input image=X.npy'
+warns '--input: "picture" is not an input of signature tensors; it has "image"'
+fails 1 run m/1 --input x.npy image=x.npy --signature tensors
+warns '--input: input "image" is given twice: x.npy, x.npy'
+fails 1 run m/1 --input image= --signature tensors
+warns '"image=": expected [NAME=]X.npy'
 fails 1 run m/1 --input image=x.npy picture=x.npy --signature tensors
 warns '"picture" is not an input of signature tensors; it has "image"'
 ok data take photos --count 1 --out raw.npy

@@ -99,7 +99,10 @@ done <<'END'
 __import__("os")|expected a value
 [1, [2]]|lists of different depths do not make an array
 [[1], [2, 3]]|lists of different lengths do not make an array
-["a"]|expected numbers
+["a"]|expected numbers of float32, got a string
+[1j]|expected numbers of float32, got a complex number
+{"a": 1}|expected numbers of float32, got a dict
+[[1], 2]|lists of different lengths do not make an array
 np.sin(1)|expected np.array, np.zeros, np.ones, np.full or np.arange
 np.random.rand(2)|no random numbers are drawn here; write them to a file with numpy.save
 np.arange(6).reshape(4, 2)|reshape at character 22: 6 elements do not fill the shape

@@ -262,8 +262,10 @@ static const struct {
      "x is float32[4,6] with 1 multiples; expected one for each of its 2 dimensions, none "
      "negative, and 1 for the batch"},
     {add_shapes, "add \"add\": shapes float32[N,6] and float32[4,6] do not broadcast"},
-    {add_dtypes, "add \"add\": y is int64[], expected int32; add sx_cast()"},
-    {tanh_of_ints, "tanh \"tanh\": x is int32[N], expected a float type; add sx_cast()"},
+    {add_dtypes,
+     "add \"add\": y is int64[], expected int32; add sx_cast() (in TensorFlow, tf.cast)"},
+    {tanh_of_ints,
+     "tanh \"tanh\": x is int32[N], expected a float type; add sx_cast() (in TensorFlow, tf.cast)"},
     {reshape_count,
      "reshape \"reshape\": cannot reshape float32[4,6] to float32[4,5]: the numbers of"},
     {reshape_loses_batch, "the batch N must be in both shapes or in neither"},

@@ -20,7 +20,8 @@ sx_status sx_require_float(const char *what, const sx_type *t)
     if (sx_dtype_is_float(t->dtype)) {
         return SX_OK;
     }
-    return sx_error(SX_INVALID_ARGUMENT, "%s is %s, expected a float type; add sx_cast()", what,
+    return sx_error(SX_INVALID_ARGUMENT,
+                    "%s is %s, expected a float type; add sx_cast() (in TensorFlow, tf.cast)", what,
                     SX_TEXT(t));
 }
 
@@ -29,7 +30,8 @@ sx_status sx_require_number(const char *what, const sx_type *t)
     if (is_number(t->dtype)) {
         return SX_OK;
     }
-    return sx_error(SX_INVALID_ARGUMENT, "%s is %s, expected numbers; add sx_cast()", what,
+    return sx_error(SX_INVALID_ARGUMENT,
+                    "%s is %s, expected numbers; add sx_cast() (in TensorFlow, tf.cast)", what,
                     SX_TEXT(t));
 }
 
@@ -38,7 +40,8 @@ sx_status sx_require_integer(const char *what, const sx_type *t)
     if (sx_dtype_is_integer(t->dtype)) {
         return SX_OK;
     }
-    return sx_error(SX_INVALID_ARGUMENT, "%s is %s, expected integers; add sx_cast()", what,
+    return sx_error(SX_INVALID_ARGUMENT,
+                    "%s is %s, expected integers; add sx_cast() (in TensorFlow, tf.cast)", what,
                     SX_TEXT(t));
 }
 
@@ -47,8 +50,9 @@ sx_status sx_require_dtype(const char *what, const sx_type *t, sx_dtype dtype)
     if (t->dtype == dtype) {
         return SX_OK;
     }
-    return sx_error(SX_INVALID_ARGUMENT, "%s is %s, expected %s; add sx_cast()", what, SX_TEXT(t),
-                    sx_dtype_name(dtype));
+    return sx_error(SX_INVALID_ARGUMENT,
+                    "%s is %s, expected %s; add sx_cast() (in TensorFlow, tf.cast)", what,
+                    SX_TEXT(t), sx_dtype_name(dtype));
 }
 
 sx_status sx_require_index(const char *what, const sx_type *t)
@@ -56,8 +60,9 @@ sx_status sx_require_index(const char *what, const sx_type *t)
     if (t->dtype == SX_I32 || t->dtype == SX_I64) {
         return SX_OK;
     }
-    return sx_error(SX_INVALID_ARGUMENT, "%s is %s, expected int32 or int64; add sx_cast()", what,
-                    SX_TEXT(t));
+    return sx_error(SX_INVALID_ARGUMENT,
+                    "%s is %s, expected int32 or int64; add sx_cast() (in TensorFlow, tf.cast)",
+                    what, SX_TEXT(t));
 }
 
 sx_status sx_require_rank(const char *what, const sx_type *t, int rank, const char *form)

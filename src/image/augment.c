@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/map.h"
-#include "image/clones.h"
+#include "base/clones.h"
 #include "image/draw.h"
 #include "image/resize.h"
 

@@ -28,7 +28,7 @@
 
 #include "base/checked.h"
 #include "base/memory.h"
-#include "image/clones.h"
+#include "base/clones.h"
 
 typedef struct tap {
     int32_t lower, upper;

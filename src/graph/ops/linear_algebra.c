@@ -1,8 +1,15 @@
 /* See linear_algebra.h. */
 #include "graph/ops/linear_algebra.h"
 
-#include <float.h>
 #include <string.h>
+
+#include "base/clones.h"
+#include "graph/ops/matrix_loops.h"
+
+enum {
+    BASE = 8,     /* what is not divided further */
+    COLUMNS = 64, /* that are factored before the others change */
+};
 
 const sx_attr_def sx_adjoint_rows[1] = {SX_ATTR_TF(sx_adjoint_attrs, adjoint, SX_ATTR_BOOL)};
 
@@ -185,6 +192,100 @@ double *sx_matrix_room(const sx_kernel_call *c, int64_t n)
     return sx_arena_array(c->arena, n + 1, double);
 }
 
+/* solve_by_halves() of a small a. */
+SX_CLONES static void solve_rows(sx_matrix_view a, int64_t n, bool forward, bool unit, double *x,
+                                 int64_t row_x, int64_t columns)
+{
+    for (int64_t at = 0; at < n; at++) {
+        const int64_t i = forward ? at : n - 1 - at;
+        double *row = x + i * row_x;
+        for (int64_t before = 0; before < at; before++) {
+            const int64_t k = forward ? before : n - 1 - before;
+            const double factor = a.at[i * a.row + k * a.column];
+            for (int64_t j = 0; j < columns; j++) {
+                row[j] -= factor * x[k * row_x + j];
+            }
+        }
+        for (int64_t j = 0; j < columns && !unit; j++) {
+            row[j] /= a.at[i * (a.row + a.column)];
+        }
+    }
+}
+
+/* Solves a x = x in place, a [n,n] triangular, x [n,columns] with rows row_x apart: from the first
+ * row on if `forward`; `unit`: the diagonal counts as 1. By halves, so that most of it is a
+ * product. */
+static void solve_by_halves(sx_matrix_view a, int64_t n, bool forward, bool unit, double *x,
+                            int64_t row_x, int64_t columns)
+{
+    if (n > BASE) {
+        const int64_t half = n / 2, first = forward ? 0 : half, second = half - first;
+        const int64_t sizes[2] = {forward ? half : n - half, forward ? n - half : half};
+        const sx_matrix_view at_first = {a.at + first * (a.row + a.column), a.row, a.column},
+                             at_second = {a.at + second * (a.row + a.column), a.row, a.column},
+                             between = {a.at + second * a.row + first * a.column, a.row, a.column};
+        solve_by_halves(at_first, sizes[0], forward, unit, x + first * row_x, row_x, columns);
+        sx_matrix_add_product(x + second * row_x, row_x, sizes[1], columns, sizes[0], -1, between,
+                              (sx_matrix_view){x + first * row_x, row_x, 1});
+        solve_by_halves(at_second, sizes[1], forward, unit, x + second * row_x, row_x, columns);
+        return;
+    }
+    solve_rows(a, n, forward, unit, x, row_x, columns);
+}
+
+/* Columns k and on, to before `last`, of the rows below row k of a, less row k times what makes
+ * their column k vanish, which is kept there. */
+SX_CLONES static void eliminate(double *a, int64_t n, int64_t k, int64_t last)
+{
+    const double *pivot = a + k * n;
+    for (int64_t i = k + 1; i < n; i++) {
+        double *row = a + i * n;
+        const double factor = row[k] /= pivot[k];
+        for (int64_t j = k + 1; j < last; j++) {
+            row[j] -= factor * pivot[j];
+        }
+    }
+}
+
+/* Columns [first, last) of sx_lu_factor(), those before done; by halves. */
+static void factor_columns(double *a, int64_t n, int64_t first, int64_t last, int64_t *order,
+                           int *sign, bool *regular)
+{
+    if (last - first > BASE) {
+        const int64_t half = first + (last - first) / 2;
+        factor_columns(a, n, first, half, order, sign, regular);
+        solve_by_halves((sx_matrix_view){a + first * n + first, n, 1}, half - first, true, true,
+                        a + first * n + half, n, last - half);
+        sx_matrix_add_product(a + half * n + half, n, n - half, last - half, half - first, -1,
+                              (sx_matrix_view){a + half * n + first, n, 1},
+                              (sx_matrix_view){a + first * n + half, n, 1});
+        factor_columns(a, n, half, last, order, sign, regular);
+        return;
+    }
+    for (int64_t k = first; k < last; k++) {
+        int64_t pivot = k;
+        for (int64_t i = k + 1; i < n; i++) {
+            pivot = fabs(a[i * n + k]) > fabs(a[pivot * n + k]) ? i : pivot;
+        }
+        if (pivot != k) {
+            const int64_t row = order[k];
+            order[k] = order[pivot];
+            order[pivot] = row;
+            *sign = -*sign;
+            for (int64_t j = 0; j < n; j++) {
+                const double v = a[k * n + j];
+                a[k * n + j] = a[pivot * n + j];
+                a[pivot * n + j] = v;
+            }
+        }
+        if (a[k * n + k] == 0) {
+            *regular = false;
+            continue;
+        }
+        eliminate(a, n, k, last);
+    }
+}
+
 sx_status sx_lu_factor(const sx_kernel_call *c, double *a, int64_t n, int64_t *order, int *out_sign,
                        bool *out_regular)
 {
@@ -193,35 +294,27 @@ sx_status sx_lu_factor(const sx_kernel_call *c, double *a, int64_t n, int64_t *o
     for (int64_t i = 0; i < n; i++) {
         order[i] = i;
     }
-    for (int64_t k = 0; k < n; k++) {
-        int64_t pivot = k;
+    for (int64_t first = 0; first < n; first += COLUMNS) { /* by pieces that end soon */
+        const int64_t last = SX_MIN(first + COLUMNS, n);
         SX_TRY(sx_cancel_check(c->cancel));
-        for (int64_t i = k + 1; i < n; i++) {
-            pivot = fabs(a[i * n + k]) > fabs(a[pivot * n + k]) ? i : pivot;
-        }
-        if (pivot != k) {
-            const int64_t row = order[k];
-            order[k] = order[pivot];
-            order[pivot] = row;
-            *out_sign = -*out_sign;
-            for (int64_t j = 0; j < n; j++) {
-                const double v = a[k * n + j];
-                a[k * n + j] = a[pivot * n + j];
-                a[pivot * n + j] = v;
-            }
-        }
-        if (a[k * n + k] == 0) {
-            *out_regular = false;
+        factor_columns(a, n, first, last, order, out_sign, out_regular);
+        if (last == n) {
             continue;
         }
-        for (int64_t i = k + 1; i < n; i++) {
-            const double factor = a[i * n + k] /= a[k * n + k];
-            for (int64_t j = k + 1; j < n; j++) {
-                a[i * n + j] -= factor * a[k * n + j];
-            }
-        }
+        solve_by_halves((sx_matrix_view){a + first * n + first, n, 1}, last - first, true, true,
+                        a + first * n + last, n, n - last);
+        sx_matrix_add_product(a + last * n + last, n, n - last, n - last, last - first, -1,
+                              (sx_matrix_view){a + last * n + first, n, 1},
+                              (sx_matrix_view){a + first * n + last, n, 1});
     }
     return SX_OK;
+}
+
+double sx_scale_of(double most)
+{
+    int exponent = 0;
+    (void)frexp(most, &exponent);
+    return ldexp(1, exponent - 1);
 }
 
 sx_status sx_lu_of(const sx_kernel_call *c, int64_t index, int64_t n, bool adjoint, double *lu,
@@ -230,8 +323,10 @@ sx_status sx_lu_of(const sx_kernel_call *c, int64_t index, int64_t n, bool adjoi
     const double *a = c->in[0].f + index * n * n;
     int sign;
     bool regular;
-    for (int64_t i = 0; i < n * n; i++) {
-        lu[i] = a[adjoint ? i % n * n + i / n : i];
+    if (adjoint) {
+        sx_matrix_transpose(lu, n, a, n, n, n);
+    } else {
+        memcpy(lu, a, (size_t)(n * n) * sizeof(*lu));
     }
     SX_TRY(sx_lu_factor(c, lu, n, order, &sign, &regular));
     return regular ? SX_OK
@@ -242,15 +337,11 @@ void sx_lu_solve(const double *lu, const int64_t *order, int64_t n, const double
                  int64_t columns)
 {
     for (int64_t i = 0; i < n; i++) {
-        double *row = x + i * columns;
-        memcpy(row, b + order[i] * columns, (size_t)columns * sizeof(*row));
-        for (int64_t k = 0; k < i; k++) {
-            for (int64_t j = 0; j < columns; j++) {
-                row[j] -= lu[i * n + k] * x[k * columns + j];
-            }
-        }
+        memcpy(x + i * columns, b + order[i] * columns, (size_t)columns * sizeof(*x));
     }
-    sx_triangular_solve(lu, n, false, false, x, columns);
+    const sx_matrix_view view = {lu, n, 1};
+    solve_by_halves(view, n, true, true, x, columns, columns);
+    solve_by_halves(view, n, false, false, x, columns, columns);
 }
 
 sx_status sx_matrix_square_root(const sx_kernel_call *c, int64_t index, int64_t n, double *a,
@@ -277,29 +368,33 @@ sx_status sx_matrix_square_root(const sx_kernel_call *c, int64_t index, int64_t 
         if (!regular) {
             continue;
         }
-        for (int64_t k = 0; k < size; k++) {
-            next[k] = k / n == k % n;
+        memset(next, 0, (size_t)size * sizeof(*next));
+        for (int64_t i = 0; i < n; i++) {
+            next[i * n + i] = 1;
         }
         sx_lu_solve(lu, order, n, next, inverse, n);
         for (int64_t i = 0; i < n; i++) {
             logs += log(fabs(lu[i * n + i]));
         }
         const double scale = away > 1e-2 ? exp(-logs / (2 * (double)n)) : 1, w = scale * scale;
+        for (int64_t k = 0; k < size; k++) {
+            lu[k] = inverse[k] / w;
+        }
+        for (int64_t i = 0; i < n; i++) {
+            lu[i * n + i] += 1;
+        }
         memset(next, 0, (size_t)size * sizeof(*next));
+        sx_matrix_add_product(next, n, n, n, n, scale / 2, (sx_matrix_view){a, n, 1},
+                              (sx_matrix_view){lu, n, 1});
+        memcpy(a, next, (size_t)size * sizeof(*a));
         away = 0;
         for (int64_t i = 0; i < n; i++) {
-            for (int64_t k = 0; k < n; k++) {
-                const double v = scale * a[i * n + k] / 2;
-                for (int64_t j = 0; j < n; j++) {
-                    next[i * n + j] += v * ((k == j) + inverse[k * n + j] / w);
-                }
+            for (int64_t j = 0; j < n; j++) {
+                const int64_t k = i * n + j;
+                const double one = i == j;
+                m[k] = (one + (w * m[k] + inverse[k] / w) / 2) / 2;
+                away = fmax(away, fabs(m[k] - one));
             }
-        }
-        memcpy(a, next, (size_t)size * sizeof(*a));
-        for (int64_t k = 0; k < size; k++) {
-            const double one = k / n == k % n;
-            m[k] = (one + (w * m[k] + inverse[k] / w) / 2) / 2;
-            away = fmax(away, fabs(m[k] - one));
         }
         if (away < 1e-7 && away >= last) { /* as near as rounding lets it come */
             away = 0;
@@ -316,206 +411,73 @@ sx_status sx_matrix_square_root(const sx_kernel_call *c, int64_t index, int64_t 
 void sx_triangular_solve(const double *a, int64_t n, bool lower, bool transposed, double *x,
                          int64_t columns)
 {
-    const bool forward = lower != transposed;
-    const int64_t row = transposed ? 1 : n, column = transposed ? n : 1;
-    for (int64_t at = 0; at < n; at++) {
-        const int64_t i = forward ? at : n - 1 - at;
-        for (int64_t before = 0; before < at; before++) {
-            const int64_t k = forward ? before : n - 1 - before;
-            for (int64_t j = 0; j < columns; j++) {
-                x[i * columns + j] -= a[i * row + k * column] * x[k * columns + j];
-            }
-        }
-        for (int64_t j = 0; j < columns; j++) {
-            x[i * columns + j] /= a[i * n + i];
-        }
+    const sx_matrix_view view = {a, transposed ? 1 : n, transposed ? n : 1};
+    solve_by_halves(view, n, lower != transposed, false, x, columns, columns);
+}
+
+/* x [rows,n], whose rows are row_x apart, becomes x l^-T, l [n,n] lower triangular in a matrix
+ * whose rows are row_l apart. */
+static void divide_by_lower(const double *l, int64_t row_l, int64_t n, double *x, int64_t row_x,
+                            int64_t rows)
+{
+    double turned[BASE * COLUMNS];
+    if (n > BASE) {
+        const int64_t half = n / 2;
+        divide_by_lower(l, row_l, half, x, row_x, rows);
+        sx_matrix_add_product(x + half, row_x, rows, n - half, half, -1,
+                              (sx_matrix_view){x, row_x, 1},
+                              (sx_matrix_view){l + half * row_l, 1, row_l});
+        divide_by_lower(l + half * row_l + half, row_l, n - half, x + half, row_x, rows);
+        return;
+    }
+    for (int64_t i = 0; i < rows; i += COLUMNS) {
+        const int64_t some = SX_MIN(rows - i, COLUMNS);
+        sx_matrix_transpose(turned, some, x + i * row_x, row_x, some, n);
+        solve_by_halves((sx_matrix_view){l, row_l, 1}, n, true, false, turned, some, some);
+        sx_matrix_transpose(x + i * row_x, row_x, turned, some, n, some);
     }
 }
 
-bool sx_cholesky_factor(double *a, int64_t n)
+/* The lower triangle of a [n,n], whose rows are `row` apart, as of sx_cholesky_factor(). */
+static bool cholesky_by_halves(double *a, int64_t row, int64_t n)
 {
+    if (n > BASE) {
+        const int64_t half = n / 2;
+        double *below = a + half * row, *rest = below + half;
+        if (!cholesky_by_halves(a, row, half)) {
+            return false;
+        }
+        divide_by_lower(a, row, half, below, row, n - half);
+        for (int64_t i = 0; i < n - half; i += COLUMNS) { /* little above the diagonal */
+            const int64_t rows = SX_MIN(n - half - i, COLUMNS);
+            sx_matrix_add_product(rest + i * row, row, rows, i + rows, half, -1,
+                                  (sx_matrix_view){below + i * row, row, 1},
+                                  (sx_matrix_view){below, 1, row});
+        }
+        return cholesky_by_halves(rest, row, n - half);
+    }
     for (int64_t i = 0; i < n; i++) {
         for (int64_t j = 0; j <= i; j++) {
-            double sum = a[i * n + j];
+            double sum = a[i * row + j];
             for (int64_t k = 0; k < j; k++) {
-                sum -= a[i * n + k] * a[j * n + k];
+                sum -= a[i * row + k] * a[j * row + k];
             }
             if (i == j && !(sum > 0)) {
                 return false;
             }
-            a[i * n + j] = i == j ? sqrt(sum) : sum / a[j * n + j];
-        }
-        for (int64_t j = i + 1; j < n; j++) {
-            a[i * n + j] = 0;
+            a[i * row + j] = i == j ? sqrt(sum) : sum / a[j * row + j];
         }
     }
     return true;
 }
 
-/* ---- Singular values ---- */
-
-/* Rotates rows p and q of w and of v until those of w, of n elements, are orthogonal; whether they
- * were not. */
-static bool rotate(double *w, int64_t n, double *v, int64_t m, int64_t p, int64_t q)
+bool sx_cholesky_factor(double *a, int64_t n)
 {
-    double *x = w + p * n, *y = w + q * n, xx = 0, yy = 0, xy = 0;
-    for (int64_t k = 0; k < n; k++) {
-        xx += x[k] * x[k];
-        yy += y[k] * y[k];
-        xy += x[k] * y[k];
-    }
-    if (fabs(xy) <= DBL_EPSILON * sqrt(xx) * sqrt(yy)) {
+    if (!cholesky_by_halves(a, n, n)) {
         return false;
     }
-    const double half = (yy - xx) / (2 * xy);
-    const double t = copysign(1, half) / (fabs(half) + hypot(1, half));
-    const double cosine = 1 / hypot(1, t), sine = cosine * t;
-    for (int64_t k = 0; k < n + m; k++) {
-        double *a = k < n ? &x[k] : &v[p * m + k - n], *b = k < n ? &y[k] : &v[q * m + k - n];
-        const double old = *a;
-        *a = cosine * old - sine * *b;
-        *b = sine * old + cosine * *b;
+    for (int64_t i = 0; i < n; i++) {
+        memset(a + i * n + i + 1, 0, (size_t)(n - 1 - i) * sizeof(*a));
     }
     return true;
-}
-
-/* Rows [have, want) of w [want,n], orthogonal to those before them: the unit vector that has most
- * beside them, twice orthogonalized. */
-static void complete(double *w, int64_t n, int64_t have, int64_t want)
-{
-    for (int64_t row = have; row < want; row++) {
-        int64_t best = 0;
-        double least = INFINITY;
-        for (int64_t k = 0; k < n; k++) {
-            double covered = 0;
-            for (int64_t i = 0; i < row; i++) {
-                covered += w[i * n + k] * w[i * n + k];
-            }
-            best = covered < least ? k : best;
-            least = covered < least ? covered : least;
-        }
-        double *x = w + row * n, norm = 0;
-        memset(x, 0, (size_t)n * sizeof(*x));
-        x[best] = 1;
-        for (int64_t i = 0; i < 2 * row; i++) {
-            const double *other = w + i % row * n;
-            double dot = 0;
-            for (int64_t k = 0; k < n; k++) {
-                dot += x[k] * other[k];
-            }
-            for (int64_t k = 0; k < n; k++) {
-                x[k] -= dot * other[k];
-            }
-        }
-        for (int64_t k = 0; k < n; k++) {
-            norm += x[k] * x[k];
-        }
-        for (int64_t k = 0; k < n; k++) {
-            x[k] /= sqrt(norm);
-        }
-    }
-}
-
-/* The first `columns` rows of from [.,n] as columns of to [n,columns], in that order of rows. */
-static void transpose_rows(const double *from, const int64_t *order, int64_t n, double *to,
-                           int64_t columns)
-{
-    for (int64_t i = 0; i < n; i++) {
-        for (int64_t j = 0; j < columns; j++) {
-            to[i * columns + j] = from[(order != NULL ? order[j] : j) * n + i];
-        }
-    }
-}
-
-/* One-sided Jacobi rotations (Hestenes): rows of w, the columns of a or of its transpose, whichever
- * are fewer, become orthogonal; their norms are the singular values. */
-sx_status sx_svd_factor(const sx_kernel_call *c, const double *a, int64_t m, int64_t n, bool full,
-                        double *s, double *u, double *v)
-{
-    enum { MOST_SWEEPS = 60 };
-    const bool wide = m < n;
-    const int64_t small = wide ? m : n, large = wide ? n : m;
-    const int64_t wanted = full ? large : small;
-    double *w = sx_matrix_room(c, wanted * large), *turned = sx_matrix_room(c, small * small);
-    double *sorted = sx_matrix_room(c, wanted * large);
-    int64_t *order = sx_arena_array(c->arena, small + 1, int64_t);
-    double scale = 0;
-    bool finite = true, moved = true;
-    if (w == NULL || turned == NULL || sorted == NULL || order == NULL) {
-        return sx_no_memory("for singular vectors");
-    }
-    for (int64_t k = 0; k < m * n; k++) {
-        finite = finite && isfinite(a[k]);
-        scale = fmax(scale, fabs(a[k]));
-    }
-    if (!finite) {
-        const int64_t of_u = u != NULL ? m * (full ? m : small) : 0;
-        const int64_t of_v = v != NULL ? n * (full ? n : small) : 0;
-        for (int64_t k = 0; k < SX_MAX(small, SX_MAX(of_u, of_v)); k++) {
-            if (k < small) {
-                s[k] = NAN;
-            }
-            if (k < of_u) {
-                u[k] = NAN;
-            }
-            if (k < of_v) {
-                v[k] = NAN;
-            }
-        }
-        return SX_OK;
-    }
-    scale = scale > 0 ? scale : 1; /* squares neither overflow nor vanish */
-    for (int64_t i = 0; i < small; i++) {
-        order[i] = i;
-        for (int64_t k = 0; k < large; k++) {
-            w[i * large + k] = (wide ? a[i * n + k] : a[k * n + i]) / scale;
-        }
-        for (int64_t k = 0; k < small; k++) {
-            turned[i * small + k] = i == k;
-        }
-    }
-    for (int sweep = 0; sweep < MOST_SWEEPS && moved; sweep++) {
-        moved = false;
-        for (int64_t p = 0; p < small; p++) {
-            SX_TRY(sx_cancel_check(c->cancel));
-            for (int64_t q = p + 1; q < small; q++) {
-                moved = rotate(w, large, turned, small, p, q) || moved;
-            }
-        }
-    }
-    for (int64_t i = 0; i < small; i++) {
-        double sum = 0;
-        for (int64_t k = 0; k < large; k++) {
-            sum += w[i * large + k] * w[i * large + k];
-        }
-        s[i] = sqrt(sum);
-    }
-    for (int64_t i = 1; i < small; i++) { /* by insertion, descending */
-        const double value = s[i];
-        int64_t at = i;
-        for (; at > 0 && s[at - 1] < value; at--) {
-            s[at] = s[at - 1];
-            order[at] = order[at - 1];
-        }
-        s[at] = value;
-        order[at] = i;
-    }
-    int64_t rank = 0;
-    for (; rank < small && s[rank] > DBL_EPSILON * (double)large * s[0]; rank++) {
-        for (int64_t k = 0; k < large; k++) {
-            sorted[rank * large + k] = w[order[rank] * large + k] / s[rank];
-        }
-    }
-    for (int64_t i = 0; i < small; i++) {
-        s[i] *= scale;
-    }
-    double *of_large = wide ? v : u, *of_small = wide ? u : v;
-    if (of_large != NULL) {
-        complete(sorted, large, rank, wanted);
-        transpose_rows(sorted, NULL, large, of_large, wanted);
-    }
-    if (of_small != NULL) {
-        transpose_rows(turned, order, small, of_small, small);
-    }
-    return SX_OK;
 }

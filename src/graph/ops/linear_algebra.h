@@ -1,6 +1,6 @@
 /* What the operators of linear algebra share: checks of stacks of matrices, and the algorithms, on
- * matrices of double in row order. The matrices of models are small: plain loops, on the calling
- * thread. */
+ * matrices of double in row order, on the calling thread. Most of their work is products of
+ * parts (matrix_loops.h): factors and solutions by halves, reflections in blocks. */
 #ifndef SX_GRAPH_OPS_LINEAR_ALGEBRA_H
 #define SX_GRAPH_OPS_LINEAR_ALGEBRA_H
 
@@ -68,6 +68,10 @@ sx_matrices sx_matrices_of(const sx_type *t);
 /* Memory of the run for n doubles; NULL = none left. */
 double *sx_matrix_room(const sx_kernel_call *c, int64_t n);
 
+/* The power of 2 that brings `most`, the greatest magnitude of a matrix, to between 1 and 2 when it
+ * divides it, so that squares neither overflow nor vanish; of 0 any. */
+double sx_scale_of(double most);
+
 /* a [n,n] becomes its factors with rows exchanged, order[i] the row that is now row i; *out_sign
  * changes with each exchange. *out_regular: no pivot is 0. */
 SX_MUST_USE sx_status sx_lu_factor(const sx_kernel_call *c, double *a, int64_t n, int64_t *order,
@@ -92,10 +96,14 @@ void sx_triangular_solve(const double *a, int64_t n, bool lower, bool transposed
 /* a [n,n], of which the lower triangle is read, becomes l, zeros above; false if a is not positive
  * definite. */
 bool sx_cholesky_factor(double *a, int64_t n);
+/* Memory of the run for matrices [m,n]. */
+typedef struct sx_svd sx_svd;
+SX_MUST_USE sx_status sx_svd_prepare(const sx_kernel_call *c, int64_t m, int64_t n, bool full,
+                                     sx_svd **out);
 /* The singular values of a [m,n], descending, and the singular vectors: a = u s vᵀ, u [m,m'], v
- * [n,n'] with m', n' = min(m, n), or m and n if `full`. u and v may be NULL. Not finite: all NaN.
- */
-SX_MUST_USE sx_status sx_svd_factor(const sx_kernel_call *c, const double *a, int64_t m, int64_t n,
-                                    bool full, double *s, double *u, double *v);
+ * [n,n'] with m', n' = min(m, n), or m and n if `full`. u and v may both be NULL. Not finite: all
+ * NaN. */
+SX_MUST_USE sx_status sx_svd_factor(const sx_kernel_call *c, const sx_svd *x, const double *a,
+                                    double *s, double *u, double *v);
 
 #endif

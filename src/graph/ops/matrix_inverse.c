@@ -35,8 +35,9 @@ static sx_status matrix_inverse_host(const sx_kernel_call *c)
     if (lu == NULL || unit == NULL || order == NULL) {
         return sx_no_memory("for the factors of a matrix");
     }
-    for (int64_t i = 0; i < n * n; i++) {
-        unit[i] = i / n == i % n;
+    memset(unit, 0, (size_t)(n * n) * sizeof(*unit));
+    for (int64_t i = 0; i < n; i++) {
+        unit[i * n + i] = 1;
     }
     for (int64_t p = 0; p < x.count; p++) {
         SX_TRY(sx_lu_of(c, p, n, attrs->adjoint, lu, order));

@@ -12,18 +12,13 @@
  * Numbers  in double; NaN or infinity in a matrix gives NaN
  * Source   TensorFlow tf.linalg.logm, which has it for complex numbers only */
 #include "graph/ops/linear_algebra.h"
+#include "graph/ops/matrix_loops.h"
 
 /* out = a b; of n x n. */
 static void multiply(const double *a, const double *b, double *out, int64_t n)
 {
     memset(out, 0, (size_t)(n * n) * sizeof(*out));
-    for (int64_t i = 0; i < n; i++) {
-        for (int64_t k = 0; k < n; k++) {
-            for (int64_t j = 0; j < n; j++) {
-                out[i * n + j] += a[i * n + k] * b[k * n + j];
-            }
-        }
-    }
+    sx_matrix_add_product(out, n, n, n, n, 1, (sx_matrix_view){a, n, 1}, (sx_matrix_view){b, n, 1});
 }
 
 /* The greatest sum of a row of |a - 1|; NaN if there is one. */
@@ -54,10 +49,10 @@ static sx_status logarithm_of(const sx_kernel_call *c, int64_t index, double *a,
         SX_TRY(sx_matrix_square_root(c, index, n, a, room, order));
     }
     /* z = (a + 1)^-1 (a - 1), which is the same */
-    for (int64_t k = 0; k < size; k++) {
-        const double one = k / n == k % n;
-        next[k] = a[k] + one;
-        a[k] -= one;
+    memcpy(next, a, (size_t)size * sizeof(*next));
+    for (int64_t i = 0; i < n; i++) {
+        next[i * n + i] += 1;
+        a[i * n + i] -= 1;
     }
     SX_TRY(sx_lu_factor(c, next, n, order, &sign, &regular));
     sx_lu_solve(next, order, n, a, z, n);

@@ -12,6 +12,7 @@
 #include <float.h>
 
 #include "graph/ops/linear_algebra.h"
+#include "graph/ops/matrix_loops.h"
 
 typedef struct sx_matrix_solve_ls_attrs {
     bool fast;
@@ -32,19 +33,14 @@ static sx_status matrix_solve_ls_infer(sx_infer_context *c)
     return SX_OK;
 }
 
-/* out [n,k] = s · op(a) b, a [m,n] or, transposed, [n,m] */
+/* out [n,k] = op(a) b, a [n,m] or, transposed, [m,n] */
 static void multiply(const double *a, bool transposed, int64_t m, int64_t n, const double *b,
                      int64_t k, double *out)
 {
-    for (int64_t i = 0; i < n; i++) {
-        for (int64_t j = 0; j < k; j++) {
-            double sum = 0;
-            for (int64_t l = 0; l < m; l++) {
-                sum += a[transposed ? l * n + i : i * m + l] * b[l * k + j];
-            }
-            out[i * k + j] = sum;
-        }
-    }
+    memset(out, 0, (size_t)(n * k) * sizeof(*out));
+    sx_matrix_add_product(out, k, n, k, m, 1,
+                          (sx_matrix_view){a, transposed ? 1 : m, transposed ? n : 1},
+                          (sx_matrix_view){b, k, 1});
 }
 
 /* Of the normal equations: x = (aT a + l2 I)^-1 aT b, or, of wide matrices, aT (a aT + l2 I)^-1 b.
@@ -87,6 +83,7 @@ static sx_status matrix_solve_ls_host(const sx_kernel_call *c)
     double *square = sx_matrix_room(c, rank * rank), *part = sx_matrix_room(c, rank * k);
     double *u = sx_matrix_room(c, m * rank), *v = sx_matrix_room(c, n * rank);
     double *s = sx_matrix_room(c, rank);
+    sx_svd *room = NULL;
     if (square == NULL || part == NULL || u == NULL || v == NULL || s == NULL) {
         return sx_no_memory("for normal equations");
     }
@@ -97,13 +94,16 @@ static sx_status matrix_solve_ls_host(const sx_kernel_call *c)
                         "equally many rows and 0 or more",
                         SX_TEXT(&c->in[0].type), SX_TEXT(&c->in[1].type), l2);
     }
+    if (!attrs->fast) {
+        SX_TRY(sx_svd_prepare(c, m, n, false, &room));
+    }
     for (int64_t p = 0; p < of_b.count; p++) {
         const double *a = c->in[0].f + p * m * n, *b = c->in[1].f + p * m * k;
         double *x = c->out[0].f + p * n * k;
         SX_TRY(sx_cancel_check(c->cancel));
         if (!attrs->fast) {
             const double least = c->in[0].type.dtype == SX_F64 ? DBL_EPSILON : FLT_EPSILON;
-            SX_TRY(sx_svd_factor(c, a, m, n, false, s, u, v));
+            SX_TRY(sx_svd_factor(c, room, a, s, u, v));
             multiply(u, true, m, rank, b, k, part);
             for (int64_t i = 0; i < rank * k; i++) {
                 const double value = s[i / k];
@@ -112,15 +112,14 @@ static sx_status matrix_solve_ls_host(const sx_kernel_call *c)
             multiply(v, false, rank, n, part, k, x);
             continue;
         }
-        for (int64_t i = 0; i < rank; i++) { /* aᵀ a, or a aᵀ where a is wide */
-            for (int64_t j = 0; j < rank; j++) {
-                double sum = i == j ? l2 : 0;
-                for (int64_t l = 0; l < SX_MAX(m, n); l++) {
-                    sum += m >= n ? a[l * n + i] * a[l * n + j] : a[i * n + l] * a[j * n + l];
-                }
-                square[i * rank + j] = sum;
-            }
+        /* aᵀ a, or a aᵀ where a is wide */
+        const sx_matrix_view rows = {a, n, 1}, columns = {a, 1, n};
+        memset(square, 0, (size_t)(rank * rank) * sizeof(*square));
+        for (int64_t i = 0; i < rank; i++) {
+            square[i * rank + i] = l2;
         }
+        sx_matrix_add_product(square, rank, rank, rank, SX_MAX(m, n), 1, m >= n ? columns : rows,
+                              m >= n ? rows : columns);
         if (!sx_cholesky_factor(square, rank)) {
             return sx_error(SX_INVALID_ARGUMENT, "matrix %lld is not of full rank", (long long)p);
         }

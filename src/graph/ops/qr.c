@@ -9,9 +9,9 @@
  * Numbers  by Householder's reflections: a diagonal element of r has the sign that the column did
  *          not begin with, but the last one of a matrix that is not tall
  * Source   TensorFlow tf.linalg.qr */
-#include <float.h>
-
 #include "graph/ops/linear_algebra.h"
+#include "graph/ops/matrix_loops.h"
+#include "graph/ops/reflections.h"
 
 typedef struct sx_qr_attrs {
     bool full_matrices;
@@ -32,24 +32,37 @@ static sx_status qr_infer(sx_infer_context *c)
     return SX_OK;
 }
 
-/* a [rows,columns] = (1 - factor v vᵀ) a, from row `first` on; v begins with 1. */
-static void reflect(double *a, int64_t first, int64_t rows, int64_t columns, const double *v,
-                    double factor)
-{
-    for (int64_t j = 0; j < columns; j++) {
-        double dot = 0;
-        for (int64_t i = first; i < rows; i++) {
-            dot += v[i - first] * a[i * columns + j];
-        }
-        for (int64_t i = first; i < rows; i++) {
-            a[i * columns + j] -= factor * dot * v[i - first];
-        }
-    }
-}
-
 static sx_status qr_host_types(const sx_kernel_call *c, sx_type *out_types)
 {
     return sx_host_types_inferred(c, qr_infer, 2, out_types);
+}
+
+/* a [m,n] becomes r, numbers below its diagonal aside; the reflections of rows v [min(m,n),m], of
+ * which q is the product. */
+static void make_triangular(double *a, int64_t m, int64_t n, double *v, double *factors,
+                            double *room)
+{
+    const int64_t steps = SX_MIN(m, n);
+    for (int64_t first = 0; first < steps; first += SX_REFLECTIONS_BLOCK) {
+        const int64_t last = SX_MIN(first + SX_REFLECTIONS_BLOCK, steps);
+        double *rows = v + first * m; /* the block's columns, until they are reflections */
+        sx_matrix_transpose(rows + first, m, a + first * n + first, n, m - first, last - first);
+        for (int64_t k = first; k < last; k++) {
+            double *own = v + k * m;
+            factors[k] = sx_reflection(own + k, m - k, &a[k * n + k]);
+            for (int64_t j = k + 1; j < last; j++) {
+                double *other = v + j * m;
+                const double dot = sx_row_dot(own + k, other + k, m - k);
+                sx_row_add(other + k, -factors[k] * dot, own + k, m - k);
+            }
+            for (int64_t i = first; i < k; i++) {
+                a[i * n + k] = own[i];
+            }
+            memset(own, 0, (size_t)k * sizeof(*own));
+        }
+        const sx_reflections block = {rows, factors + first, last - first, m, first};
+        sx_reflect(&block, true, a + last, n, n - last, room);
+    }
 }
 
 static sx_status qr_host(const sx_kernel_call *c)
@@ -58,37 +71,30 @@ static sx_status qr_host(const sx_kernel_call *c)
     const int64_t m = x.rows, n = x.columns, p = of_q.columns, steps = SX_MIN(m, n);
     double *a = sx_matrix_room(c, m * n), *v = sx_matrix_room(c, m * steps);
     double *factors = sx_matrix_room(c, steps);
-    if (a == NULL || v == NULL || factors == NULL) {
+    double *room = sx_matrix_room(c, sx_reflections_room(SX_MAX(n, p)));
+    if (a == NULL || v == NULL || factors == NULL || room == NULL) {
         return sx_no_memory("for the reflections of a matrix");
     }
     for (int64_t at = 0; at < x.count; at++) {
-        double *q = c->out[0].f + at * m * p, *r = c->out[1].f + at * p * n;
-        memcpy(a, c->in[0].f + at * m * n, (size_t)(m * n) * sizeof(*a));
-        for (int64_t k = 0; k < steps; k++) {
-            double *reflection = v + k * m, rest = 0;
-            const double begin = a[k * n + k];
-            SX_TRY(sx_cancel_check(c->cancel));
-            for (int64_t i = k + 1; i < m; i++) {
-                rest += a[i * n + k] * a[i * n + k];
+        const double *from = c->in[0].f + at * m * n;
+        double *q = c->out[0].f + at * m * p, *r = c->out[1].f + at * p * n, most = 0;
+        SX_TRY(sx_cancel_check(c->cancel));
+        for (int64_t k = 0; k < m * n; k++) {
+            most = fmax(most, fabs(from[k]));
+        }
+        const double scale = isfinite(most) ? sx_scale_of(most) : 1;
+        for (int64_t k = 0; k < m * n; k++) {
+            a[k] = from[k] / scale;
+        }
+        make_triangular(a, m, n, v, factors, room);
+        memset(r, 0, (size_t)(p * n) * sizeof(*r));
+        for (int64_t i = 0; i < steps; i++) {
+            for (int64_t j = i; j < n; j++) {
+                r[i * n + j] = a[i * n + j] * scale;
             }
-            const double norm = sqrt(begin * begin + rest), to = begin >= 0 ? -norm : norm;
-            const bool done = rest <= DBL_MIN;
-            factors[k] = done ? 0 : (to - begin) / to;
-            reflection[0] = 1;
-            for (int64_t i = k + 1; i < m; i++) {
-                reflection[i - k] = done ? 0 : a[i * n + k] / (begin - to);
-            }
-            reflect(a, k, m, n, reflection, factors[k]);
         }
-        for (int64_t i = 0; i < p * n; i++) {
-            r[i] = i / n <= i % n ? a[i] : 0;
-        }
-        for (int64_t i = 0; i < m * p; i++) {
-            q[i] = i / p == i % p;
-        }
-        for (int64_t k = steps - 1; k >= 0; k--) {
-            reflect(q, k, m, p, v + k * m, factors[k]);
-        }
+        const sx_reflections all = {v, factors, steps, m, 0};
+        sx_reflections_product(&all, q, p, room);
     }
     return SX_OK;
 }

@@ -5,12 +5,14 @@
  *   returns    e [...,n], v [...,n,n] with orthonormal columns
  *
  * Errors   INVALID_ARGUMENT  no float, not square
- * Numbers  by Jacobi's rotations; the signs of the vectors, and those of equal values, are ours;
- *          NaN or infinity in a matrix gives NaN
+ * Numbers  in double, by reflections and the QR algorithm; the signs of the vectors, and those of
+ *          equal values, are ours; NaN or infinity in a matrix gives NaN
  * Source   TensorFlow tf.linalg.eigh */
 #include <float.h>
 
 #include "graph/ops/linear_algebra.h"
+#include "graph/ops/matrix_loops.h"
+#include "graph/ops/reflections.h"
 
 typedef struct sx_self_adjoint_eig_attrs {
     bool compute_v;
@@ -29,81 +31,168 @@ static sx_status self_adjoint_eig_infer(sx_infer_context *c)
     return SX_OK;
 }
 
-/* Rotates rows and columns p and q of a, and rows of v, so that a[p,q] is 0. */
-static void rotate(double *a, double *v, int64_t n, int64_t p, int64_t q)
+/* Of the symmetric a [n,n], whose upper triangle is read and overwritten, the diagonal d[n] and the
+ * one beside it, e[n], of hᵀ a h, h the product of the reflections of rows v [n - 2,n]. room [3 n]
+ */
+static void to_tridiagonal(double *a, int64_t n, double *d, double *e, double *v, double *factors,
+                           double *room)
 {
-    const double half = (a[q * n + q] - a[p * n + p]) / (2 * a[p * n + q]);
-    const double t = copysign(1, half) / (fabs(half) + hypot(1, half));
-    const double cosine = 1 / hypot(1, t), sine = cosine * t;
+    double *last = room, *w = last + n, *y = w + n;
+    memset(room, 0, (size_t)(2 * n) * sizeof(*room)); /* nothing to subtract from the first row */
     for (int64_t k = 0; k < n; k++) {
-        const double x = a[k * n + p], y = a[k * n + q];
-        a[k * n + p] = cosine * x - sine * y;
-        a[k * n + q] = sine * x + cosine * y;
+        const int64_t rest = n - k - 1;
+        double *row = a + k * n, *next = v + k * n;
+        for (int64_t j = k; j < n; j++) {
+            row[j] -= last[k] * w[j] + w[k] * last[j];
+        }
+        d[k] = row[k];
+        if (rest < 2) {
+            e[k] = rest == 1 ? row[k + 1] : 0;
+            continue;
+        }
+        memset(next, 0, (size_t)(k + 1) * sizeof(*next));
+        memcpy(next + k + 1, row + k + 1, (size_t)rest * sizeof(*next));
+        factors[k] = sx_reflection(next + k + 1, rest, &e[k]);
+        memset(y + k + 1, 0, (size_t)rest * sizeof(*y));
+        for (int64_t i = k + 1; i < n; i++) {
+            sx_symmetric_row_update(a + i * n + i, last + i, w + i, next + i, y + i, n - i);
+        }
+        /* (1 - f vᵀ v) a (1 - f vᵀ v) = a - vᵀ w - wᵀ v, w = f (y - f (y v) v / 2) */
+        const double half = factors[k] / 2 * sx_row_dot(y + k + 1, next + k + 1, rest);
+        for (int64_t j = k + 1; j < n; j++) {
+            last[j] = next[j];
+            w[j] = factors[k] * (y[j] - half * next[j]);
+        }
     }
-    for (int64_t k = 0; k < n; k++) {
-        const double x = a[p * n + k], y = a[q * n + k];
-        a[p * n + k] = cosine * x - sine * y;
-        a[q * n + k] = sine * x + cosine * y;
+}
+
+/* Rotations [first, last) with the shift `shift`, of rows and columns of the tridiagonal matrix. */
+static void qr_step(double *d, double *e, int64_t first, int64_t last, double shift,
+                    double *cosines, double *sines)
+{
+    double x = d[first] - shift, beside = e[first]; /* what the next rotation makes 0 */
+    for (int64_t k = first; k < last; k++) {
+        const double length = sqrt(x * x + beside * beside);
+        const double c = length > 0 ? x / length : 1, s = length > 0 ? beside / length : 0;
+        const double difference = d[k] - d[k + 1], move = s * (s * difference - 2 * c * e[k]);
+        if (k > first) {
+            e[k - 1] = length;
+        }
+        e[k] = c * (c * e[k] - s * difference) - s * s * e[k];
+        d[k] -= move;
+        d[k + 1] += move;
+        x = e[k];
+        if (k + 1 < last) {
+            beside = s * e[k + 1];
+            e[k + 1] *= c;
+        }
+        cosines[k] = c;
+        sines[k] = s;
     }
-    for (int64_t k = 0; k < n; k++) {
-        const double x = v[p * n + k], y = v[q * n + k];
-        v[p * n + k] = cosine * x - sine * y;
-        v[q * n + k] = sine * x + cosine * y;
+}
+
+/* The values of a tridiagonal matrix, d; rows of turned [n,n], unless it is NULL, turn with those
+ * of the matrix. *out_found: whether it ended. room [2 n] */
+static sx_status to_diagonal(const sx_kernel_call *c, double *d, double *e, int64_t n,
+                             double *turned, double *room, bool *out_found)
+{
+    enum { MOST_TRIES = 100 };   /* for one value */
+    const double least = 1e-140; /* squares do not vanish; values are about 1 */
+    int64_t tries = 0;
+    *out_found = true;
+    for (int64_t last = n - 1; last > 0;) {
+        int64_t first = last;
+        while (first > 0 && fabs(e[first - 1]) > least &&
+               fabs(e[first - 1]) > DBL_EPSILON * (fabs(d[first - 1]) + fabs(d[first]))) {
+            first--;
+        }
+        if (first == last) {
+            last--;
+            tries = 0;
+            continue;
+        }
+        if (++tries > MOST_TRIES) {
+            *out_found = false;
+            return SX_OK;
+        }
+        SX_TRY(sx_cancel_check(c->cancel));
+        /* Wilkinson's: the value of the last two rows that is next to the last element */
+        const double half = (d[last - 1] - d[last]) / 2, beside = e[last - 1];
+        const double far = half + copysign(hypot(half, beside), half);
+        qr_step(d, e, first, last, d[last] - beside / far * beside, room, room + n);
+        if (turned != NULL) {
+            sx_rows_rotate(turned, n, first, last, room, room + n);
+        }
     }
+    return SX_OK;
 }
 
 static sx_status self_adjoint_eig_host(const sx_kernel_call *c)
 {
-    enum { MOST_SWEEPS = 60 };
     const sx_self_adjoint_eig_attrs *attrs = c->attrs;
     const sx_matrices x = sx_matrices_of(&c->in[0].type);
-    const int64_t n = x.rows;
-    double *a = sx_matrix_room(c, n * n), *v = sx_matrix_room(c, n * n);
+    const int64_t n = x.rows, size = n * n;
+    double *a = sx_matrix_room(c, size), *v = sx_matrix_room(c, size);
+    double *d = sx_matrix_room(c, n), *e = sx_matrix_room(c, n), *factors = sx_matrix_room(c, n);
+    double *room = sx_matrix_room(c, 3 * n + sx_reflections_room(n));
     int64_t *order = sx_arena_array(c->arena, n + 1, int64_t);
-    if (a == NULL || v == NULL || order == NULL) {
+    if (a == NULL || v == NULL || d == NULL || e == NULL || factors == NULL || room == NULL ||
+        order == NULL) {
         return sx_no_memory("for the rotations of a matrix");
     }
     for (int64_t m = 0; m < x.count; m++) {
-        const double *from = c->in[0].f + m * n * n;
-        double *e = c->out[0].f + m * n, scale = 0;
-        bool finite = true, moved = true;
-        for (int64_t k = 0; k < n * n; k++) {
-            const int64_t i = SX_MAX(k / n, k % n), j = SX_MIN(k / n, k % n);
-            a[k] = from[i * n + j];
-            finite = finite && isfinite(a[k]);
-            scale = fmax(scale, fabs(a[k]));
-            v[k] = k / n == k % n;
-        }
-        scale = scale > 0 ? scale : 1;
-        for (int64_t k = 0; k < n * n; k++) {
-            a[k] /= scale; /* squares neither overflow nor vanish */
-        }
-        for (int sweep = 0; sweep < MOST_SWEEPS && moved && finite; sweep++) {
-            moved = false;
-            for (int64_t p = 0; p < n; p++) {
-                SX_TRY(sx_cancel_check(c->cancel));
-                for (int64_t q = p + 1; q < n; q++) {
-                    if (fabs(a[p * n + q]) > DBL_MIN &&
-                        fabs(a[p * n + q]) >
-                            DBL_EPSILON / 8 * sqrt(fabs(a[p * n + p])) * sqrt(fabs(a[q * n + q]))) {
-                        rotate(a, v, n, p, q);
-                        moved = true;
-                    }
-                }
+        const double *from = c->in[0].f + m * size;
+        double *values = c->out[0].f + m * n, scale = 0;
+        double *vectors = attrs->compute_v ? c->out[1].f + m * size : NULL;
+        bool finite = true, found = true;
+        SX_TRY(sx_cancel_check(c->cancel));
+        for (int64_t i = 0; i < n; i++) {
+            for (int64_t j = 0; j <= i; j++) {
+                finite = finite && isfinite(from[i * n + j]);
+                scale = fmax(scale, fabs(from[i * n + j]));
             }
+        }
+        if (!finite) {
+            for (int64_t i = 0; i < n; i++) {
+                values[i] = NAN;
+            }
+            for (int64_t k = 0; k < size && attrs->compute_v; k++) {
+                vectors[k] = NAN;
+            }
+            continue;
+        }
+        scale = sx_scale_of(scale);
+        for (int64_t i = 0; i < n; i++) {
+            for (int64_t j = 0; j <= i; j++) {
+                a[j * n + i] = from[i * n + j] / scale;
+            }
+        }
+        to_tridiagonal(a, n, d, e, v, factors, room);
+        if (attrs->compute_v) { /* a becomes the transposed product of the reflections */
+            const sx_reflections r = {v, factors, SX_MAX(n - 2, 0), n, 1};
+            sx_reflections_product(&r, vectors, n, room);
+            sx_matrix_transpose(a, n, vectors, n, n, n);
+        }
+        SX_TRY(to_diagonal(c, d, e, n, attrs->compute_v ? a : NULL, room, &found));
+        if (!found) {
+            return sx_error(SX_INVALID_ARGUMENT, "the values of matrix %lld are not found",
+                            (long long)m);
         }
         for (int64_t i = 0; i < n; i++) { /* by insertion, ascending */
-            const double value = finite ? a[i * n + i] * scale : NAN;
+            const double value = d[i] * scale;
             int64_t at = i;
-            for (; at > 0 && e[at - 1] > value; at--) {
-                e[at] = e[at - 1];
+            for (; at > 0 && values[at - 1] > value; at--) {
+                values[at] = values[at - 1];
                 order[at] = order[at - 1];
             }
-            e[at] = value;
+            values[at] = value;
             order[at] = i;
         }
-        for (int64_t k = 0; k < n * n && attrs->compute_v; k++) {
-            c->out[1].f[m * n * n + k] = finite ? v[order[k % n] * n + k / n] : NAN;
+        if (attrs->compute_v) {
+            for (int64_t i = 0; i < n; i++) {
+                memcpy(v + i * n, a + order[i] * n, (size_t)n * sizeof(*v));
+            }
+            sx_matrix_transpose(vectors, n, v, n, n, n);
         }
     }
     return SX_OK;

@@ -54,9 +54,11 @@ static sx_status svd_host(const sx_kernel_call *c)
     const int64_t m = x.rows, n = x.columns, p = SX_MIN(m, n);
     const int64_t of_u = m * (attrs->full_matrices ? m : p);
     const int64_t of_v = n * (attrs->full_matrices ? n : p);
+    sx_svd *room = NULL;
+    SX_TRY(sx_svd_prepare(c, m, n, attrs->full_matrices && attrs->compute_uv, &room));
     for (int64_t k = 0; k < x.count; k++) {
-        SX_TRY(sx_svd_factor(c, c->in[0].f + k * m * n, m, n, attrs->full_matrices,
-                             c->out[0].f + k * p, attrs->compute_uv ? c->out[1].f + k * of_u : NULL,
+        SX_TRY(sx_svd_factor(c, room, c->in[0].f + k * m * n, c->out[0].f + k * p,
+                             attrs->compute_uv ? c->out[1].f + k * of_u : NULL,
                              attrs->compute_uv ? c->out[2].f + k * of_v : NULL));
     }
     return SX_OK;

@@ -4,8 +4,8 @@
  * All versions give the same bits, because the build disables fused multiply-adds
  * (-ffp-contract=off): they differ only in the width of vectors. ThreadSanitizer does not support
  * the selection. */
-#ifndef SX_IMAGE_CLONES_H
-#define SX_IMAGE_CLONES_H
+#ifndef SX_BASE_CLONES_H
+#define SX_BASE_CLONES_H
 
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer)

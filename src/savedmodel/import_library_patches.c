@@ -202,41 +202,79 @@ static double least_of(sx_dtype dtype)
     }
 }
 
+/* The image, and where its windows lie, so that padding is minus infinity: a row and a column of it
+ * behind the image stand for all of it. */
+static sx_status pad_for_maxima(const sx_tf_op_node *x, window_list *windows, sx_value *image)
+{
+    sx_type type = sx_type_of_value(x->b, *image);
+    const sx_pad_attrs pad = {.before = {4, {0}}, .after = {4, {0, 1, 1, 0}}, .value = -INFINITY};
+    sx_value zero = SX_NO_VALUE;
+    if (!windows->axes[0].same) {
+        return SX_OK;
+    }
+    SX_TRY(sx_tf_number(x, SX_I64, 0, &zero));
+    for (int d = 0; d < 2; d++) {
+        sx_value above = SX_NO_VALUE, below = SX_NO_VALUE, *places = &windows->places[d];
+        SX_TF_BUILD(x, &above, greater_equal, NULL, *places, zero);
+        SX_TF_BUILD(x, &below, less, NULL, *places, windows->sizes[d]);
+        SX_TF_BUILD(x, &above, logical_and, NULL, above, below);
+        SX_TF_BUILD(x, places, select, NULL, above, *places, windows->sizes[d]);
+        type.dims[d + 1] = type.dims[d + 1] >= 0 ? type.dims[d + 1] + 1 : SX_UNKNOWN_DIM;
+    }
+    *image = sx_tf_build_as(x, &sx_op_pad, &pad, image, 1, NULL, 0, &type);
+    return SX_OK;
+}
+
+/* The rows or columns of the image, axis 1 or 2, that windows read as their number `tap`. */
+static sx_status take_tap(const sx_tf_op_node *x, sx_value image, const window_list *windows,
+                          int axis, int64_t tap, sx_value *out)
+{
+    const sx_gather_attrs along = {.axis = axis};
+    sx_value places = SX_NO_VALUE;
+    SX_TRY(sx_tf_cut_axis(x, windows->places[axis - 1], 1, tap, 1, &places));
+    SX_TRY(sx_tf_reshape_dims(x, places, &(sx_ints){1, {0}}, &places));
+    SX_TF_BUILD(x, out, gather, &along, image, places);
+    return SX_OK;
+}
+
 /* Dilation2D(x, filter): the greatest x + filter of each window, of what is greater than the least
- * finite number; padding does not count. */
+ * finite number; padding does not count. All windows' first elements, then their second ones, and
+ * so on: of equal ones the first counts, and NaN never does. */
 static sx_status import_dilation(sx_tf_op_node *x)
 {
-    static const sx_reduce_attrs within = {.axes = {2, {2, 4}}};
+    enum { MOST_TAPS = 1024 };
     const sx_type *kernel = &x->tf.head.types[1];
     window_list windows = {0};
-    sx_value v = SX_NO_VALUE, filter = SX_NO_VALUE, least = SX_NO_VALUE, zero = SX_NO_VALUE,
-             counts = SX_NO_VALUE, inside[2] = {SX_NO_VALUE, SX_NO_VALUE};
+    sx_value image = SX_NO_VALUE, filter = SX_NO_VALUE, columns[MOST_TAPS], most = SX_NO_VALUE;
     if (!sx_dtype_is_float(kernel->dtype)) {
         return sx_tf_unsupported("of %s, expected floats", sx_dtype_name(kernel->dtype));
     }
     if (kernel->rank != 3 || kernel->dims[0] < 0 || kernel->dims[1] < 0) {
         return sx_tf_unsupported("the shape of its filter is unknown, or not [h,w,c]");
     }
-    SX_TRY(sx_tf_operand(x, 1, &filter));
-    SX_TRY(read_windows(x, 2, NULL, kernel->dims, "rates", &v, &windows));
-    SX_TRY(cut_windows(x, v, &windows, &v));
-    SX_TRY(sx_tf_reshape_dims(x, filter, &(sx_ints){4, {0, -1, 1, 2}}, &filter));
-    SX_TF_BUILD(x, &v, add, NULL, v, filter);
-    SX_TRY(sx_tf_number(x, kernel->dtype, least_of(kernel->dtype), &least));
-    SX_TF_BUILD(x, &counts, greater, NULL, v, least);
-    SX_TRY(sx_tf_number(x, SX_I64, 0, &zero));
-    for (int d = 0; d < 2 && windows.axes[d].same; d++) { /* bool [H',KH,1,1,1], [W',KW,1] */
-        static const sx_ints as[2] = {{5, {0, 1, -1, -1, -1}}, {3, {0, 1, -1}}};
-        sx_value below = SX_NO_VALUE;
-        SX_TF_BUILD(x, &inside[d], greater_equal, NULL, windows.places[d], zero);
-        SX_TF_BUILD(x, &below, less, NULL, windows.places[d], windows.sizes[d]);
-        SX_TF_BUILD(x, &inside[d], logical_and, NULL, inside[d], below);
-        SX_TRY(sx_tf_reshape_dims(x, inside[d], &as[d], &inside[d]));
-        SX_TF_BUILD(x, &counts, logical_and, NULL, counts, inside[d]);
+    if (kernel->dims[1] > MOST_TAPS / SX_MAX(kernel->dims[0], 1)) {
+        return sx_tf_unsupported("a filter of %lldx%lld, of more than %d numbers each channel",
+                                 (long long)kernel->dims[0], (long long)kernel->dims[1], MOST_TAPS);
     }
-    SX_TF_BUILD(x, &v, select, NULL, counts, v, least);
-    SX_TF_BUILD(x, &v, reduce_max, &within, v);
-    sx_tf_set(x, 0, v);
+    SX_TRY(sx_tf_operand(x, 1, &filter));
+    SX_TRY(read_windows(x, 2, NULL, kernel->dims, "rates", &image, &windows));
+    SX_TRY(pad_for_maxima(x, &windows, &image));
+    for (int64_t k = 0; k < kernel->dims[1]; k++) {
+        SX_TRY(take_tap(x, image, &windows, 2, k, &columns[k]));
+    }
+    SX_TRY(sx_tf_number(x, kernel->dtype, least_of(kernel->dtype), &most));
+    for (int64_t i = 0; i < kernel->dims[0] * kernel->dims[1]; i++) {
+        const int64_t row = i / kernel->dims[1], column = i % kernel->dims[1];
+        sx_value v = SX_NO_VALUE, weight = SX_NO_VALUE, more = SX_NO_VALUE;
+        SX_TRY(take_tap(x, columns[column], &windows, 1, row, &v));
+        SX_TRY(sx_tf_cut_axis(x, filter, 0, row, 1, &weight));
+        SX_TRY(sx_tf_cut_axis(x, weight, 1, column, 1, &weight));
+        SX_TRY(sx_tf_reshape_dims(x, weight, &(sx_ints){1, {2}}, &weight));
+        SX_TF_BUILD(x, &v, add, NULL, v, weight);
+        SX_TF_BUILD(x, &more, greater, NULL, v, most);
+        SX_TF_BUILD(x, &most, select, NULL, more, v, most);
+    }
+    sx_tf_set(x, 0, most);
     return SX_OK;
 }
 

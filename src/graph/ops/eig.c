@@ -21,6 +21,7 @@ typedef struct sx_eig_attrs {
 #include <complex.h>
 #include <float.h>
 
+#include "base/clones.h"
 #include "graph/ops/linear_algebra.h"
 
 static const sx_attr_def eig_attrs[] = {SX_ATTR(sx_eig_attrs, compute_v, SX_ATTR_BOOL),
@@ -65,26 +66,38 @@ static rotation rotation_of(double complex a, double complex b)
     return (rotation){cabs(a) / length, turn * conj(b) / length};
 }
 
+/* x, y = c x + s y, c y - conj(s) x; of parts, without the checks for infinities of C's products.
+ */
+static inline void rotate_pair(double *x, double *y, double c, double re, double im)
+{
+    const double x0 = x[0], x1 = x[1], y0 = y[0], y1 = y[1];
+    x[0] = c * x0 + (re * y0 - im * y1);
+    x[1] = c * x1 + (re * y1 + im * y0);
+    y[0] = c * y0 - (re * x0 + im * x1);
+    y[1] = c * y1 - (re * x1 - im * x0);
+}
+
+SX_CLONES static void rotate_rows(double complex *x, double complex *y, int64_t n, double c,
+                                  double re, double im)
+{
+    double *restrict a = (double *)x, *restrict b = (double *)y;
+    for (int64_t k = 0; k < n; k++) {
+        rotate_pair(a + 2 * k, b + 2 * k, c, re, im);
+    }
+}
+
 /* Rotates rows i and i + 1 of t [n,n] from column `from` on, and columns of t up to row `to`, and
- * of u. */
+ * of u, which is kept transposed. */
 static void rotate(double complex *t, double complex *u, int64_t n, int64_t i, int64_t from,
                    int64_t to, rotation r)
 {
-    for (int64_t k = from; k < n; k++) {
-        const double complex x = t[i * n + k], y = t[(i + 1) * n + k];
-        t[i * n + k] = r.c * x + r.s * y;
-        t[(i + 1) * n + k] = r.c * y - conj(r.s) * x;
-    }
+    const double re = creal(r.s), im = cimag(r.s);
+    rotate_rows(t + i * n + from, t + (i + 1) * n + from, n - from, r.c, re, im);
     for (int64_t k = 0; k <= to; k++) {
-        const double complex x = t[k * n + i], y = t[k * n + i + 1];
-        t[k * n + i] = r.c * x + conj(r.s) * y;
-        t[k * n + i + 1] = r.c * y - r.s * x;
+        double *pair = (double *)(t + k * n + i);
+        rotate_pair(pair, pair + 2, r.c, re, -im);
     }
-    for (int64_t k = 0; k < n; k++) {
-        const double complex x = u[k * n + i], y = u[k * n + i + 1];
-        u[k * n + i] = r.c * x + conj(r.s) * y;
-        u[k * n + i + 1] = r.c * y - r.s * x;
-    }
+    rotate_rows(u + i * n, u + (i + 1) * n, n, r.c, re, -im);
 }
 
 /* x, in t, to uᴴ x u, 0 below the diagonal next to the main one; u begins as the identity. */
@@ -295,30 +308,47 @@ static void order_by_size(const double complex *t, int64_t n, int64_t *order)
 
 /* ---- Vectors ---- */
 
-/* To v[n]: u times the vector of the triangle t that goes with value k, own[k + 1], of length 1. No
- * element of the matrix is above 1, and values that are closer than rounding count as equal. */
+/* x += factor y, as rotate_pair() without checks. */
+SX_CLONES static void add_row(double complex *x, double complex factor, const double complex *y,
+                              int64_t n)
+{
+    double *restrict a = (double *)x;
+    const double *restrict b = (const double *)y, re = creal(factor), im = cimag(factor);
+    for (int64_t k = 0; k < 2 * n; k += 2) {
+        a[k] += re * b[k] - im * b[k + 1];
+        a[k + 1] += re * b[k + 1] + im * b[k];
+    }
+}
+
+/* To v[n]: the transposed of u times the vector of the triangle t that goes with value k, own[k +
+ * 1], of length 1. No element of the matrix is above 1, and values that are closer than rounding
+ * count as equal. */
 static void vector_of(const double complex *t, const double complex *u, int64_t n, int64_t k,
                       double complex *own, double complex *v)
 {
     double length = 0;
     own[k] = 1;
     for (int64_t i = k - 1; i >= 0; i--) {
-        double complex sum = 0, gap = t[i * n + i] - t[k * n + k];
+        double complex gap = t[i * n + i] - t[k * n + k];
+        double re = 0, im = 0;
         for (int64_t j = i + 1; j <= k; j++) {
-            sum += t[i * n + j] * own[j];
+            const double x[4] = {creal(t[i * n + j]), cimag(t[i * n + j]), creal(own[j]),
+                                 cimag(own[j])};
+            re += x[0] * x[2] - x[1] * x[3];
+            im += x[0] * x[3] + x[1] * x[2];
         }
         gap = size_of(gap) <= DBL_EPSILON ? DBL_EPSILON : gap;
-        own[i] = -sum / gap;
+        own[i] = -(re + im * I) / gap;
         const double size = size_of(own[i]);
         for (int64_t j = i; j <= k && size > 1e100; j++) { /* squares are not to overflow */
             own[j] /= size;
         }
     }
+    memset(v, 0, (size_t)n * sizeof(*v));
+    for (int64_t j = 0; j <= k; j++) {
+        add_row(v, own[j], u + j * n, n);
+    }
     for (int64_t i = 0; i < n; i++) {
-        v[i] = 0;
-        for (int64_t j = 0; j <= k; j++) {
-            v[i] += u[i * n + j] * own[j];
-        }
         length = hypot(length, cabs(v[i]));
     }
     for (int64_t i = 0; i < n; i++) {

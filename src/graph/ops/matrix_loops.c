@@ -153,33 +153,45 @@ SX_CLONES void sx_row_rotate(double *restrict x, double *restrict y, int64_t n, 
     }
 }
 
-SX_CLONES void sx_rows_rotate(double *a, int64_t n, int64_t first, int64_t last,
-                              const double *cosines, const double *sines)
+/* Columns [0, STRIP) of a sweep. */
+INLINE void rotate_strip(double *a, int64_t row_a, const sx_row_sweep *sweep)
+{
+    vector x[STRIP / LANES];
+    double *row = a + sweep->first * row_a;
+    for (int v = 0; v < STRIP / LANES; v++) {
+        x[v] = *(const vector *)(row + v * LANES);
+    }
+    for (int64_t k = sweep->first; k < sweep->last; k++, row += row_a) {
+        const double c = sweep->cosines[k], s = sweep->sines[k];
+        for (int v = 0; v < STRIP / LANES; v++) {
+            const vector y = *(const vector *)(row + row_a + v * LANES);
+            *(vector *)(row + v * LANES) = c * x[v] + s * y;
+            x[v] = c * y - s * x[v];
+        }
+    }
+    for (int v = 0; v < STRIP / LANES; v++) {
+        *(vector *)(row + v * LANES) = x[v];
+    }
+}
+
+SX_CLONES void sx_rows_rotate(double *a, int64_t row_a, int64_t n, const sx_row_sweep *sweeps,
+                              int count)
 {
     int64_t j = 0;
     for (; j + STRIP <= n; j += STRIP) {
-        vector x[STRIP / LANES];
-        double *row = a + first * n + j;
-        for (int v = 0; v < STRIP / LANES; v++) {
-            x[v] = *(const vector *)(row + v * LANES);
-        }
-        for (int64_t k = first; k < last; k++, row += n) {
-            for (int v = 0; v < STRIP / LANES; v++) {
-                const vector y = *(const vector *)(row + n + v * LANES);
-                *(vector *)(row + v * LANES) = cosines[k] * x[v] + sines[k] * y;
-                x[v] = cosines[k] * y - sines[k] * x[v];
-            }
-        }
-        for (int v = 0; v < STRIP / LANES; v++) {
-            *(vector *)(row + v * LANES) = x[v];
+        for (int i = 0; i < count; i++) {
+            rotate_strip(a + j, row_a, &sweeps[i]);
         }
     }
-    for (int64_t k = first; k < last && j < n; k++) {
-        double *row = a + k * n;
-        for (int64_t i = j; i < n; i++) {
-            const double x = row[i], y = row[n + i];
-            row[i] = cosines[k] * x + sines[k] * y;
-            row[n + i] = cosines[k] * y - sines[k] * x;
+    for (int i = 0; i < count && j < n; i++) {
+        for (int64_t k = sweeps[i].first; k < sweeps[i].last; k++) {
+            const double c = sweeps[i].cosines[k], s = sweeps[i].sines[k];
+            double *row = a + k * row_a;
+            for (int64_t l = j; l < n; l++) {
+                const double x = row[l], y = row[row_a + l];
+                row[l] = c * x + s * y;
+                row[row_a + l] = c * y - s * x;
+            }
         }
     }
 }

@@ -25,10 +25,20 @@ void sx_row_add_rows(double *y, const double *factors, const double *x, int64_t 
                      int64_t n);
 /* x, y = cosine x + sine y, cosine y - sine x */
 void sx_row_rotate(double *x, double *y, int64_t n, double cosine, double sine);
-/* The same of rows k and k + 1 of a [.,n], for k from `first` to before `last`, one after the
- * other, by cosines[k] and sines[k]. */
-void sx_rows_rotate(double *a, int64_t n, int64_t first, int64_t last, const double *cosines,
-                    const double *sines);
+/* The same of rows k and k + 1, for k from `first` to before `last`, one after the other, by
+ * cosines[k] and sines[k]. */
+typedef struct sx_row_sweep {
+    int64_t first, last;
+    const double *cosines, *sines;
+} sx_row_sweep;
+/* Sweeps of a [.,n], one after the other: several at once, so that columns stay in cache meanwhile.
+ */
+void sx_rows_rotate(double *a, int64_t row_a, int64_t n, const sx_row_sweep *sweeps, int count);
+/* Rows that are turned many times lie so far apart that they do not share places in cache. */
+static inline int64_t sx_row_apart(int64_t n)
+{
+    return n + 8;
+}
 /* Of a symmetric matrix the row from the diagonal on, n elements, -= v[0] w + w[0] v; then what
  * these elements add to the product of the matrix by x is added to y; all from the row's place on.
  */

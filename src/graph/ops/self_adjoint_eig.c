@@ -91,14 +91,18 @@ static void qr_step(double *d, double *e, int64_t first, int64_t last, double sh
     }
 }
 
+enum { MOST_SWEEPS = 16 }; /* that wait until the vectors turn */
+
 /* The values of a tridiagonal matrix, d; rows of turned [n,n], unless it is NULL, turn with those
- * of the matrix. *out_found: whether it ended. room [2 n] */
+ * of the matrix. *out_found: whether it ended. room [MOST_SWEEPS 2 n] */
 static sx_status to_diagonal(const sx_kernel_call *c, double *d, double *e, int64_t n,
                              double *turned, double *room, bool *out_found)
 {
     enum { MOST_TRIES = 100 };   /* for one value */
     const double least = 1e-140; /* squares do not vanish; values are about 1 */
+    sx_row_sweep sweeps[MOST_SWEEPS];
     int64_t tries = 0;
+    int waiting = 0;
     *out_found = true;
     for (int64_t last = n - 1; last > 0;) {
         int64_t first = last;
@@ -119,11 +123,16 @@ static sx_status to_diagonal(const sx_kernel_call *c, double *d, double *e, int6
         /* Wilkinson's: the value of the last two rows that is next to the last element */
         const double half = (d[last - 1] - d[last]) / 2, beside = e[last - 1];
         const double far = half + copysign(hypot(half, beside), half);
-        qr_step(d, e, first, last, d[last] - beside / far * beside, room, room + n);
-        if (turned != NULL) {
-            sx_rows_rotate(turned, n, first, last, room, room + n);
+        double *cosines = room + waiting * 2 * n, *sines = cosines + n;
+        qr_step(d, e, first, last, d[last] - beside / far * beside, cosines, sines);
+        sweeps[waiting] = (sx_row_sweep){first, last, cosines, sines};
+        waiting += turned != NULL;
+        if (waiting == MOST_SWEEPS) {
+            sx_rows_rotate(turned, sx_row_apart(n), n, sweeps, waiting);
+            waiting = 0;
         }
     }
+    sx_rows_rotate(turned, sx_row_apart(n), n, sweeps, waiting);
     return SX_OK;
 }
 
@@ -131,10 +140,10 @@ static sx_status self_adjoint_eig_host(const sx_kernel_call *c)
 {
     const sx_self_adjoint_eig_attrs *attrs = c->attrs;
     const sx_matrices x = sx_matrices_of(&c->in[0].type);
-    const int64_t n = x.rows, size = n * n;
-    double *a = sx_matrix_room(c, size), *v = sx_matrix_room(c, size);
+    const int64_t n = x.rows, size = n * n, apart = sx_row_apart(n);
+    double *a = sx_matrix_room(c, n * apart), *v = sx_matrix_room(c, size);
     double *d = sx_matrix_room(c, n), *e = sx_matrix_room(c, n), *factors = sx_matrix_room(c, n);
-    double *room = sx_matrix_room(c, 3 * n + sx_reflections_room(n));
+    double *room = sx_matrix_room(c, MOST_SWEEPS * 2 * n + sx_reflections_room(n));
     int64_t *order = sx_arena_array(c->arena, n + 1, int64_t);
     if (a == NULL || v == NULL || d == NULL || e == NULL || factors == NULL || room == NULL ||
         order == NULL) {
@@ -171,7 +180,7 @@ static sx_status self_adjoint_eig_host(const sx_kernel_call *c)
         if (attrs->compute_v) { /* a becomes the transposed product of the reflections */
             const sx_reflections r = {v, factors, SX_MAX(n - 2, 0), n, 1};
             sx_reflections_product(&r, vectors, n, room);
-            sx_matrix_transpose(a, n, vectors, n, n, n);
+            sx_matrix_transpose(a, apart, vectors, n, n, n);
         }
         SX_TRY(to_diagonal(c, d, e, n, attrs->compute_v ? a : NULL, room, &found));
         if (!found) {
@@ -190,7 +199,7 @@ static sx_status self_adjoint_eig_host(const sx_kernel_call *c)
         }
         if (attrs->compute_v) {
             for (int64_t i = 0; i < n; i++) {
-                memcpy(v + i * n, a + order[i] * n, (size_t)n * sizeof(*v));
+                memcpy(v + i * n, a + order[i] * apart, (size_t)n * sizeof(*v));
             }
             sx_matrix_transpose(vectors, n, v, n, n, n);
         }

@@ -7,13 +7,16 @@
 #include "graph/ops/matrix_loops.h"
 #include "graph/ops/reflections.h"
 
+enum { MOST_SWEEPS = 8 }; /* that wait until the vectors turn */
+
 /* What becomes of a matrix, or of its transpose: [large,small]. */
 struct sx_svd {
-    bool wide;                    /* of its transpose */
-    int64_t large, small, wanted; /* wanted: columns of the vectors of its rows */
-    double *d, *e;                /* [small] the diagonal, and the one above it */
-    double *a;                    /* [large,small] */
-    double *left, *right; /* [wanted,large], [small,small] rows: reflections, then vectors */
+    bool wide;                       /* of its transpose */
+    int64_t large, small, wanted;    /* wanted: columns of the vectors of its rows */
+    double *d, *e;                   /* [small] the diagonal, and the one above it */
+    double *a;                       /* [large,small] */
+    double *left, *right;            /* [small,large], [small,small] reflections, then vectors: */
+    int64_t left_apart, right_apart; /* from a row to the next, of [wanted,large], [small,small] */
     double *left_factors, *right_factors;
     double *turned; /* [large,wanted], and at least [small,small] */
     double *room;
@@ -28,7 +31,12 @@ sx_status sx_svd_prepare(const sx_kernel_call *c, int64_t m, int64_t n, bool ful
     if (x == NULL) {
         return sx_no_memory("for singular values");
     }
-    *x = (sx_svd){.wide = m < n, .large = large, .small = small, .wanted = wanted};
+    *x = (sx_svd){.wide = m < n,
+                  .large = large,
+                  .small = small,
+                  .wanted = wanted,
+                  .left_apart = sx_row_apart(large),
+                  .right_apart = sx_row_apart(small)};
     const struct {
         double **at;
         int64_t size;
@@ -36,12 +44,12 @@ sx_status sx_svd_prepare(const sx_kernel_call *c, int64_t m, int64_t n, bool ful
         {&x->d, small},
         {&x->e, small},
         {&x->a, large * small},
-        {&x->left, wanted * large},
-        {&x->right, small * small},
+        {&x->left, wanted * sx_row_apart(large)},
+        {&x->right, small * sx_row_apart(small)},
         {&x->left_factors, small},
         {&x->right_factors, small},
         {&x->turned, wanted * large},
-        {&x->room, sx_reflections_room(wanted) + 4 * small},
+        {&x->room, sx_reflections_room(wanted) + MOST_SWEEPS * 4 * small},
     };
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         *parts[i].at = sx_matrix_room(c, parts[i].size);
@@ -113,7 +121,8 @@ static void clear_row(const values *x, int64_t at, int64_t last, bool vectors)
         away = -r.s * x->e[j];
         x->e[j] *= r.c;
         if (vectors) {
-            sx_row_rotate(x->left + j * x->large, x->left + at * x->large, x->large, r.c, r.s);
+            sx_row_rotate(x->left + j * x->left_apart, x->left + at * x->left_apart, x->large, r.c,
+                          r.s);
         }
     }
 }
@@ -131,15 +140,17 @@ static void clear_column(const values *x, int64_t first, int64_t at, bool vector
             x->e[j - 1] *= r.c;
         }
         if (vectors) {
-            sx_row_rotate(x->right + j * x->small, x->right + at * x->small, x->small, r.c, r.s);
+            sx_row_rotate(x->right + j * x->right_apart, x->right + at * x->right_apart, x->small,
+                          r.c, r.s);
         }
     }
 }
 
-/* One step of the QR algorithm on rows and columns [first, last]. */
-static void qr_step(const values *x, int64_t first, int64_t last, bool vectors)
+/* One step of the QR algorithm on rows and columns [first, last]: its rotations are in turns [4
+ * small], those of the rows of `right` before those of `left`. */
+static void qr_step(const values *x, int64_t first, int64_t last, double *turns)
 {
-    double *d = x->d, *e = x->e, *turns = x->room;
+    double *d = x->d, *e = x->e;
     const int64_t n = x->small;
     /* of the last two rows of bᵀ b, b the matrix: the value that is next to the last element */
     const double above = last - 1 > first ? e[last - 2] : 0;
@@ -172,10 +183,19 @@ static void qr_step(const values *x, int64_t first, int64_t last, bool vectors)
         turns[2 * n + k] = r.c;
         turns[3 * n + k] = r.s;
     }
-    if (vectors) {
-        sx_rows_rotate(x->right, n, first, last, turns, turns + n);
-        sx_rows_rotate(x->left, x->large, first, last, turns + 2 * n, turns + 3 * n);
-    }
+}
+
+/* Sweeps that wait until vectors turn. */
+typedef struct sweeps {
+    int count;
+    sx_row_sweep left[MOST_SWEEPS], right[MOST_SWEEPS];
+} sweeps;
+
+static void turn(const values *x, sweeps *waiting)
+{
+    sx_rows_rotate(x->left, x->left_apart, x->large, waiting->left, waiting->count);
+    sx_rows_rotate(x->right, x->right_apart, x->small, waiting->right, waiting->count);
+    waiting->count = 0;
 }
 
 /* Makes the bidiagonal matrix diagonal; rows of left and right turn with its rows and columns. */
@@ -183,6 +203,7 @@ static sx_status to_diagonal(const sx_kernel_call *c, const values *x, bool vect
 {
     enum { MOST_TRIES = 100 }; /* for one value */
     const double *d = x->d, *e = x->e;
+    sweeps waiting = {0};
     double most = 0;
     int64_t tries = 0;
     for (int64_t k = 0; k < x->small; k++) {
@@ -209,24 +230,36 @@ static sx_status to_diagonal(const sx_kernel_call *c, const values *x, bool vect
         while (zero >= first && fabs(d[zero]) > least) {
             zero--;
         }
-        if (zero == last) {
+        if (zero >= first) {
+            turn(x, &waiting);
             x->d[zero] = 0;
-            clear_column(x, first, last, vectors);
-        } else if (zero >= first) {
-            x->d[zero] = 0;
-            clear_row(x, zero, last, vectors);
-        } else {
-            qr_step(x, first, last, vectors);
+            if (zero == last) {
+                clear_column(x, first, last, vectors);
+            } else {
+                clear_row(x, zero, last, vectors);
+            }
+            continue;
+        }
+        double *turns = x->room + waiting.count * 4 * x->small;
+        qr_step(x, first, last, turns);
+        waiting.right[waiting.count] = (sx_row_sweep){first, last, turns, turns + x->small};
+        waiting.left[waiting.count] =
+            (sx_row_sweep){first, last, turns + 2 * x->small, turns + 3 * x->small};
+        waiting.count += vectors;
+        if (waiting.count == MOST_SWEEPS) {
+            turn(x, &waiting);
         }
     }
+    turn(x, &waiting);
     return SX_OK;
 }
 
-/* The rows of from [columns,n], in order, as columns of to [n,columns]. */
-static void put_columns(const values *x, const double *from, int64_t n, int64_t columns, double *to)
+/* The rows of from [columns,n], which are `apart`, in order, as columns of to [n,columns]. */
+static void put_columns(const values *x, const double *from, int64_t apart, int64_t n,
+                        int64_t columns, double *to)
 {
     for (int64_t i = 0; i < columns; i++) {
-        memcpy(x->turned + i * n, from + (i < x->small ? x->order[i] : i) * n,
+        memcpy(x->turned + i * n, from + (i < x->small ? x->order[i] : i) * apart,
                (size_t)n * sizeof(*to));
     }
     sx_matrix_transpose(to, columns, x->turned, n, columns, n);
@@ -271,16 +304,16 @@ sx_status sx_svd_factor(const sx_kernel_call *c, const sx_svd *x, const double *
         const sx_reflections left = {x->left, x->left_factors, small, large, 0},
                              right = {x->right, x->right_factors, SX_MAX(small - 2, 0), small, 1};
         sx_reflections_product(&left, x->turned, x->wanted, x->room);
-        sx_matrix_transpose(x->left, large, x->turned, x->wanted, large, x->wanted);
+        sx_matrix_transpose(x->left, x->left_apart, x->turned, x->wanted, large, x->wanted);
         sx_reflections_product(&right, x->turned, small, x->room);
-        sx_matrix_transpose(x->right, small, x->turned, small, small, small);
+        sx_matrix_transpose(x->right, x->right_apart, x->turned, small, small, small);
     }
     SX_TRY(to_diagonal(c, x, vectors));
     for (int64_t i = 0; i < small; i++) { /* by insertion, descending */
         const double value = fabs(x->d[i]) * scale;
         int64_t at = i;
         for (int64_t k = 0; k < small && x->d[i] < 0 && vectors; k++) {
-            x->right[i * small + k] = -x->right[i * small + k];
+            x->right[i * x->right_apart + k] = -x->right[i * x->right_apart + k];
         }
         for (; at > 0 && s[at - 1] < value; at--) {
             s[at] = s[at - 1];
@@ -290,8 +323,8 @@ sx_status sx_svd_factor(const sx_kernel_call *c, const sx_svd *x, const double *
         x->order[at] = i;
     }
     if (vectors) {
-        put_columns(x, x->left, large, x->wanted, of_large);
-        put_columns(x, x->right, small, small, of_small);
+        put_columns(x, x->left, x->left_apart, large, x->wanted, of_large);
+        put_columns(x, x->right, x->right_apart, small, small, of_small);
     }
     return SX_OK;
 }

@@ -1,6 +1,6 @@
-/* Imports Fourier transforms as products with matrices of cosines and sines; a long one of the last
- * axis as two of its factors. One whose length is found only as the model runs, or is long and has
- * no such factors, is the operator fourier_transform. */
+/* Imports Fourier transforms as products with matrices of cosines and sines; a long one as two of
+ * its factors. One whose length is found only as the model runs, or that is too long and has no
+ * such factors, is the operator fourier_transform. */
 #include <math.h>
 #include <string.h>
 
@@ -143,15 +143,24 @@ static int64_t lesser_factor(int64_t n)
 }
 
 /* Whether one matrix is too large, */
-static bool is_long(const axis_sizes *z)
+static bool is_large(const axis_sizes *z)
 {
     return z->columns > MOST_WEIGHTS / z->has;
 }
 
-/* and two are not. */
+/* two are not, */
 static bool has_factors(const axis_sizes *z)
 {
     return z->n <= MOST_WEIGHTS && z->n / lesser_factor(z->n) <= MOST_FACTOR;
+}
+
+/* and take so much fewer products that it pays to turn the numbers between them. */
+static bool is_long(const axis_sizes *z, int rank)
+{
+    enum { PAYS = 7 };
+    const int64_t p = lesser_factor(z->n);
+    return is_large(z) ||
+           (rank < SX_MAX_RANK && z->columns * z->has / PAYS >= z->n * (p + z->n / p));
 }
 
 /* The last axis cut to `want` numbers, or padded with zeros. */
@@ -229,30 +238,40 @@ static sx_status long_transform(const sx_tf_op_node *x, sx_tf_parts a, int64_t n
     return reshape_last(x, y.im, 2, &line, &out->im);
 }
 
-/* The transform of the last axis if it is_long() and has_factors(); as import_fourier() the others.
- */
-static sx_status import_long(const sx_tf_op_node *x, sx_tf_parts a, const axis_sizes *z,
-                             bool half_out, bool half_in, int sign, sx_tf_parts *out)
+/* The same of the last axis but one, [...,n,w]: w is known. */
+static sx_status long_columns(const sx_tf_op_node *x, sx_tf_parts a, int64_t n, int sign,
+                              sx_tf_parts *out)
 {
-    SX_TRY(fit_last(x, z->most, &a.re));
-    if (sx_value_is(a.im)) {
-        SX_TRY(fit_last(x, z->most, &a.im));
+    const sx_type type = sx_type_of_value(x->b, a.re);
+    const int64_t p = lesser_factor(n), q = n / p, w = type.dims[type.rank - 1];
+    const sx_ints flat = {2, {p, q * w}}, cube = {3, {p, q, w}}, back = {2, {n, w}};
+    sx_value cosine, sine;
+    sx_tf_parts y = {SX_NO_VALUE, SX_NO_VALUE};
+    SX_TRY(wave(x, type.dtype, p, p, p, p, false, false, &cosine));
+    SX_TRY(wave(x, type.dtype, p, p, p, p, true, false, &sine));
+    SX_TRY(reshape_last(x, a.re, 2, &flat, &a.re));
+    SX_TRY(reshape_last(x, a.im, 2, &flat, &a.im));
+    SX_TRY(transform(x, a, 2, cosine, sine, sign, &a));
+    SX_TRY(wave(x, type.dtype, p, q, n, p, false, false, &cosine));
+    SX_TRY(wave(x, type.dtype, p, q, n, p, true, false, &sine));
+    SX_TRY(sx_tf_expand(x, cosine, -1, &cosine));
+    SX_TRY(sx_tf_expand(x, sine, -1, &sine));
+    SX_TRY(reshape_last(x, a.re, 2, &cube, &a.re));
+    SX_TRY(reshape_last(x, a.im, 2, &cube, &a.im));
+    SX_TRY(sx_tf_sum_of_products(x, a.re, cosine, -sign, a.im, sine, &y.re));
+    SX_TRY(sx_tf_sum_of_products(x, a.im, cosine, sign, a.re, sine, &y.im));
+    SX_TRY(wave(x, type.dtype, q, q, q, q, false, false, &cosine));
+    SX_TRY(wave(x, type.dtype, q, q, q, q, true, false, &sine));
+    SX_TRY(transform(x, y, 2, cosine, sine, sign, &y));
+    sx_transpose_attrs turn = {.perm = {.n = sx_type_of_value(x->b, y.re).rank}};
+    for (int d = 0; d < turn.perm.n; d++) {
+        const int behind = turn.perm.n - d;
+        turn.perm.v[d] = behind == 3 ? d + 1 : behind == 2 ? d - 1 : d;
     }
-    if (half_in) {
-        SX_TRY(mirrored(x, a.re, z->n, false, &a.re));
-        SX_TRY(mirrored(x, a.im, z->n, true, &a.im));
-    }
-    SX_TRY(long_transform(x, a, z->n, sign, &a));
-    if (half_out) {
-        SX_TRY(fit_last(x, z->columns, &a.re));
-        SX_TRY(fit_last(x, z->columns, &a.im));
-    }
-    if (sign > 0) {
-        SX_TRY(divide_by_n(x, z, a.re, &a.re));
-        SX_TRY(divide_by_n(x, z, a.im, &a.im));
-    }
-    *out = a;
-    return SX_OK;
+    SX_TF_BUILD(x, &y.re, transpose, &turn, y.re);
+    SX_TF_BUILD(x, &y.im, transpose, &turn, y.im);
+    SX_TRY(reshape_last(x, y.re, 3, &back, &out->re));
+    return reshape_last(x, y.im, 3, &back, &out->im);
 }
 
 /* Element i of a vector of integers, as int64 [1]. */
@@ -298,6 +317,44 @@ static sx_status exchange_last(const sx_tf_op_node *x, int axis, sx_value *v)
         swap.perm.v[d] = rank - d == axis ? rank - 1 : d == rank - 1 ? rank - axis : d;
     }
     return axis == 1 ? SX_OK : sx_tf_build(x, &sx_op_transpose, &swap, v, 1, v);
+}
+
+/* The transform along an axis if it is_long() and has_factors(); as import_fourier() the others. */
+static sx_status import_long(const sx_tf_op_node *x, sx_tf_parts a, int axis, const axis_sizes *z,
+                             bool half_out, bool half_in, int sign, sx_tf_parts *out)
+{
+    const sx_type type = sx_type_of_value(x->b, a.re);
+    const bool columns = axis == 2 && z->has == z->n && type.dims[type.rank - 1] >= 0 &&
+                         type.rank + 1 <= SX_MAX_RANK && sx_value_is(a.im);
+    if (columns) {
+        SX_TRY(long_columns(x, a, z->n, sign, &a));
+    } else {
+        SX_TRY(exchange_last(x, axis, &a.re));
+        SX_TRY(fit_last(x, z->most, &a.re));
+        if (sx_value_is(a.im)) {
+            SX_TRY(exchange_last(x, axis, &a.im));
+            SX_TRY(fit_last(x, z->most, &a.im));
+        }
+        if (half_in) {
+            SX_TRY(mirrored(x, a.re, z->n, false, &a.re));
+            SX_TRY(mirrored(x, a.im, z->n, true, &a.im));
+        }
+        SX_TRY(long_transform(x, a, z->n, sign, &a));
+    }
+    sx_value *const made[] = {&a.re, &a.im};
+    for (int i = 0; i < 2; i++) {
+        if (half_out) {
+            SX_TRY(fit_last(x, z->columns, made[i]));
+        }
+        if (sign > 0) {
+            SX_TRY(divide_by_n(x, z, *made[i], made[i]));
+        }
+        if (!columns) {
+            SX_TRY(exchange_last(x, axis, made[i]));
+        }
+    }
+    *out = a;
+    return SX_OK;
 }
 
 /* v's numbers of the last axis that are at `places`, 0 where not `there`. */
@@ -426,13 +483,13 @@ static sx_status import_fourier(sx_tf_op_node *x)
         if (z.known && (has < 1 || n < 1)) {
             return sx_tf_unsupported("the size of its input, or its length, is 0");
         }
-        if (!z.known || (is_long(&z) && !(axis == 1 && has_factors(&z)))) {
+        if (!z.known || (is_large(&z) && !has_factors(&z))) {
             SX_TRY(open_sizes(x, a.re, axis, open_lengths, axes - axis, half_out, half_in, &z));
             SX_TRY(import_open(x, a, axis, &z, half_out, half_in, sign, &a));
             continue;
         }
-        if (is_long(&z)) {
-            SX_TRY(import_long(x, a, &z, half_out, half_in, sign, &a));
+        if (is_long(&z, type.rank)) {
+            SX_TRY(import_long(x, a, axis, &z, half_out, half_in, sign, &a));
             continue;
         }
         SX_TRY(wave(x, type.dtype, has, z.columns, n, z.most, false, half_in, &cosine));

@@ -881,6 +881,14 @@ for dtype in (np.float32, np.float64):
     for kind in (1, 2, 3, 4):
         complex_case(f"dct{kind}_{d}", lambda x, k=kind: tf.signal.dct(x, k), A)
     complex_case(f"idct_{d}", lambda x: tf.signal.idct(x), A)
+    LONG_A, LONG_B = (draw.normal(size=(2, 256, 9)).astype(dtype) for _ in range(2))  # of 16 times 16
+    for name in ("fft2d", "ifft2d"):
+        complex_case(f"{name}_long_{d}", lambda x, y, name=name: parts(getattr(tf.signal, name)(tf.complex(x, y))), LONG_A, LONG_B)
+        complex_case(f"{name}_wide_{d}", lambda x, y, name=name: parts(getattr(tf.signal, name)(tf.complex(
+            tf.transpose(x, [0, 2, 1]), tf.transpose(y, [0, 2, 1])))), LONG_A, LONG_B)
+    complex_case(f"fft3d_long_{d}", lambda x, y: parts(tf.signal.fft3d(tf.complex(x[:1, :, None], y[:1, :, None]))), LONG_A, LONG_B)
+    complex_case(f"rfft2d_long_{d}", lambda x: parts(tf.signal.rfft2d(x, [288, 9])), LONG_A)
+    complex_case(f"irfft2d_long_{d}", lambda x, y: tf.signal.irfft2d(tf.complex(x, y), [288, 12]), LONG_A, LONG_B)
 SOUND = np.random.default_rng(22).normal(size=(2, 300)).astype(np.float32)
 complex_case("stft", lambda x: tf.abs(tf.signal.stft(x, 64, 32)), SOUND)
 complex_case("mfcc", lambda x: tf.signal.mfccs_from_log_mel_spectrograms(tf.math.log(tf.abs(tf.signal.stft(x, 64, 32))[..., :20] + 1e-2)), SOUND)

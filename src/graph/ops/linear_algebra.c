@@ -396,7 +396,8 @@ sx_status sx_matrix_square_root(const sx_kernel_call *c, int64_t index, int64_t 
                 away = fmax(away, fabs(m[k] - one));
             }
         }
-        if (away < 1e-7 && away >= last) { /* as near as rounding lets it come */
+        /* as near as rounding lets it come; the distance is squared in each step */
+        if (away < 1e-7 && (away >= last || last < 1e-8)) {
             away = 0;
         }
     }

@@ -40,7 +40,7 @@ static sx_status logarithm_of(const sx_kernel_call *c, int64_t index, double *a,
                               double *room, int64_t *order)
 {
     enum { MOST_ROOTS = 1100, TERMS = 14 };
-    const double near = 0.25; /* |z| is below 1/7 then, and z^29 below double's precision */
+    const double near = 0.4; /* |z| is at most 1/4 then, and z^29 below double's precision */
     const int64_t size = n * n;
     double *z = room, *square = z + size, *power = square + size, *next = power + size, scale = 2;
     int sign;

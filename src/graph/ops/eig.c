@@ -46,6 +46,11 @@ static double size_of(double complex z)
     return fabs(creal(z)) + fabs(cimag(z));
 }
 
+static double square_of(double complex z)
+{
+    return creal(z) * creal(z) + cimag(z) * cimag(z);
+}
+
 enum { MOST_TRIES = 300 }; /* for one value */
 
 /* ---- To a triangle ---- */
@@ -58,6 +63,12 @@ typedef struct rotation {
 
 static rotation rotation_of(double complex a, double complex b)
 {
+    const double aa = square_of(a), bb = square_of(b);
+    if (aa > 1e-200 && bb > 1e-200) { /* no element is above the matrix' size */
+        const double length = sqrt(aa + bb), size = sqrt(aa);
+        const double complex both = a * conj(b);
+        return (rotation){size / length, both / (size * length)};
+    }
     const double length = hypot(cabs(a), cabs(b));
     if (b == 0 || length == 0) {
         return (rotation){1, 0};
@@ -284,8 +295,8 @@ static void order_as(const double complex *e, const double complex *t, int64_t n
         int64_t best = i;
         const int64_t other = order[i];
         for (int64_t k = i + 1; k < n; k++) {
-            if (cabs(t[order[k] * n + order[k]] - e[i]) <
-                cabs(t[order[best] * n + order[best]] - e[i])) {
+            if (square_of(t[order[k] * n + order[k]] - e[i]) <
+                square_of(t[order[best] * n + order[best]] - e[i])) {
                 best = k;
             }
         }
@@ -349,8 +360,9 @@ static void vector_of(const double complex *t, const double complex *u, int64_t 
         add_row(v, own[j], u + j * n, n);
     }
     for (int64_t i = 0; i < n; i++) {
-        length = hypot(length, cabs(v[i]));
+        length += square_of(v[i]);
     }
+    length = sqrt(length);
     for (int64_t i = 0; i < n; i++) {
         v[i] /= length;
     }

@@ -182,9 +182,9 @@ static void test_graph_linear_algebra__values_of_symmetric_matrices(void **state
     }
 }
 
-static const int64_t shapes[][2] = {{0, 0},   {0, 3},    {3, 0},   {1, 1},  {1, 5},
-                                    {5, 1},   {2, 2},    {3, 3},   {16, 9}, {33, 33},
-                                    {40, 70}, {129, 65}, {31, 64}, {100, 3}};
+static const int64_t shapes[][2] = {{0, 0},   {0, 3},    {3, 0},   {1, 1},   {1, 5},
+                                    {5, 1},   {2, 2},    {3, 3},   {16, 9},  {33, 33},
+                                    {40, 70}, {129, 65}, {31, 64}, {100, 3}, {257, 129}};
 
 static void test_graph_linear_algebra__singular_values(void **state)
 {

@@ -3,6 +3,15 @@
 #ifndef SX_GRAPH_SPECIAL_FUNCTIONS_H
 #define SX_GRAPH_SPECIAL_FUNCTIONS_H
 
+typedef enum sx_special_function {
+#define ONE(name, tf_op, c)   SX_SPECIAL_##name,
+#define TWO(name, tf_op, c)   SX_SPECIAL_##name,
+#define THREE(name, tf_op, c) SX_SPECIAL_##name,
+#include "graph/special_functions.def"
+#undef ONE
+    SX_SPECIAL_FUNCTIONS
+} sx_special_function;
+
 double sx_lgamma(double x);
 double sx_digamma(double x);
 double sx_polygamma(double n, double x);

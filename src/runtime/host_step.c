@@ -35,8 +35,9 @@ sx_status sx_host_step_run(const sx_step *step, int64_t batch, const sx_tensor *
     int n_out = n->n_outputs;
     sx_type *out_types = types + n->n_inputs;
     const sx_typed_kernel *typed = sx_typed_find(n->op, attrs, in);
+    sx_typed_call call = {.attrs = attrs, .in = in, .out = out, .context = context};
     if (n->op->host_types != NULL && typed != NULL) {
-        SX_TRY(sx_typed_types(typed, n->op, attrs, in, n->n_inputs, out_types, n_out, context));
+        SX_TRY(sx_typed_types(typed, n->op, &call, n->n_inputs, out_types, n_out));
     } else if (n->op->host_types != NULL) {
         SX_TRY(sx_host_types(n->op, attrs, in, n->n_inputs, out_types, n_out, context));
     } else {
@@ -59,8 +60,7 @@ sx_status sx_host_step_run(const sx_step *step, int64_t batch, const sx_tensor *
         }
     }
     if (typed != NULL) {
-        return typed->run(
-            &(sx_typed_call){.attrs = attrs, .in = in, .out = out, .context = context});
+        return typed->run(&call);
     }
     const int64_t bytes = sx_host_scratch_bytes(n->op, types, n->n_inputs, out_types, n->n_outputs);
     void *scratch = bytes < 0 ? NULL : sx_arena_alloc(arena, (size_t)bytes, 1);

@@ -187,8 +187,24 @@ static int wrong_elements(sx_platform *platform, const sx_op_def *op, const sx_o
     return wrong;
 }
 
+/* Of those that are not elementwise: what has kernels for float64. */
+static bool in_float64(const sx_op_def *op)
+{
+    static const int ops[] = {SX_OPID_softmax,    SX_OPID_log_softmax,
+                              SX_OPID_max_pool2d, SX_OPID_max_pool2d_grad,
+                              SX_OPID_avg_pool2d, SX_OPID_avg_pool2d_grad};
+    for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {
+        if (ops[i] == op->id) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Every operator's samples in each dtype that it takes, against its host kernel: integers and bools
- * exactly. Elementwise operators run without the host kernel in any of them. */
+ * exactly. Elementwise operators run without the host kernel in any of them, some others in
+ * float64.
+ */
 static void test_backends_kernels__other_dtypes_equal_the_host(void **state)
 {
     (void)state;
@@ -203,7 +219,8 @@ static void test_backends_kernels__other_dtypes_equal_the_host(void **state)
                 sx_op_sample sample;
                 if (retype(op, &op->samples[k], dtypes[t], &sample)) {
                     found += wrong_elements(platform, op, &sample, 1e-9, 0);
-                    if ((op->flags & SX_OP_ELEMENTWISE) != 0 && op->id != SX_OPID_round_bf16) {
+                    if (((op->flags & SX_OP_ELEMENTWISE) != 0 && op->id != SX_OPID_round_bf16) ||
+                        (dtypes[t] == SX_F64 && in_float64(op))) {
                         found += host_kernels(platform, op, &sample);
                     }
                     checked++;

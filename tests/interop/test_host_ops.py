@@ -769,6 +769,9 @@ for op in ("NearestNeighbor", "Bilinear", "Bicubic", "Area"):
     case(f"resize_{op}_zero", f, PIXELS, np.int32([0, 3]))
     case(f"resize_{op}_empty", f, PIXELS[:, :0], np.int32([2, 3]))
     case(f"resize_{op}_none", f, PIXELS[:0], np.int32([2, 3]))
+PICTURE = rng.integers(0, 256, (1, 128, 96, 3)).astype(np.uint8)
+for size in ([37, 29], [300, 11], [50, 200]):  # the last bit of a sum decides what is cut off
+    case(f"resize_Area_to_uint8_{size[0]}", lambda x, s: tf.cast(raw.ResizeArea(images=x, size=s), tf.uint8), PICTURE, np.int32(size))
 for kernel in ("lanczos1", "lanczos3", "lanczos5", "gaussian", "box", "triangle", "keyscubic", "mitchellcubic"):
     for antialias in (True, False):
         f = lambda x, s, a, t, k=kernel, aa=antialias: raw.ScaleAndTranslate(images=x, size=s, scale=a, translation=t, kernel_type=k, antialias=aa)

@@ -285,6 +285,10 @@ typedef struct sx_preprocess_image_attrs {
     double mean_0, mean_1, mean_2, std_0, std_1, std_2; /* of SX_MEAN_STD */
 } sx_preprocess_image_attrs;
 
+typedef struct sx_special_attrs {
+    int32_t function; /* sx_special_function */
+} sx_special_attrs;
+
 typedef struct sx_eig_attrs {
     bool compute_v, is_real;
 } sx_eig_attrs;
@@ -301,6 +305,18 @@ typedef struct sx_ragged_from_variant_attrs {
     int64_t input_ragged_rank, output_ragged_rank;
     sx_dtype Tvalues, Tsplits;
 } sx_ragged_from_variant_attrs;
+
+typedef struct sx_unique_attrs {
+    sx_dtype out_idx;
+    bool slices;
+    int64_t axis;
+} sx_unique_attrs;
+
+enum { SX_COUNTED_ALL, SX_COUNTED_EACH, SX_COUNTED_RAGGED };
+typedef struct sx_bincount_attrs {
+    int32_t rows; /* SX_COUNTED_ */
+    bool binary_output;
+} sx_bincount_attrs;
 
 typedef struct sx_search_sorted_attrs {
     bool upper;

@@ -12,14 +12,15 @@
  * Errors   INVALID_ARGUMENT    dtypes, ranks; (running) a negative number or size
  *          RESOURCE_EXHAUSTED  (running) the result is too large
  * Source   TensorFlow Bincount, DenseBincount, RaggedBincount */
-#include "graph/ops/host_ops.h"
-
-enum { ALL, EACH, RAGGED };
-
+#ifdef SX_ATTRS
+enum { SX_COUNTED_ALL, SX_COUNTED_EACH, SX_COUNTED_RAGGED };
 typedef struct sx_bincount_attrs {
-    int32_t rows;
+    int32_t rows; /* SX_COUNTED_ */
     bool binary_output;
 } sx_bincount_attrs;
+#endif
+
+#include "graph/ops/host_ops.h"
 
 static const char *const row_names[] = {"all", "each", "ragged", NULL};
 static const sx_attr_def bincount_attrs[] = {
@@ -30,7 +31,7 @@ static const sx_attr_def bincount_attrs[] = {
 static sx_status bincount_infer(sx_infer_context *c)
 {
     const sx_bincount_attrs *attrs = c->attrs;
-    const int first = attrs->rows == RAGGED;
+    const int first = attrs->rows == SX_COUNTED_RAGGED;
     if (c->n_inputs != 3 + first) {
         return sx_error(SX_INVALID_ARGUMENT, "%d inputs, expected %d", c->n_inputs, 3 + first);
     }
@@ -41,19 +42,20 @@ static sx_status bincount_infer(sx_infer_context *c)
     if (first) {
         SX_TRY(sx_require_maybe("splits", &c->inputs[0], SX_I64, 1, "[rows + 1]"));
     }
-    if ((attrs->rows == EACH && x->rank >= 0 && x->rank != 1 && x->rank != 2) ||
-        (attrs->rows == RAGGED && x->rank >= 0 && x->rank != 1) || size->rank > 1 ||
+    if ((attrs->rows == SX_COUNTED_EACH && x->rank >= 0 && x->rank != 1 && x->rank != 2) ||
+        (attrs->rows == SX_COUNTED_RAGGED && x->rank >= 0 && x->rank != 1) || size->rank > 1 ||
         (weights->dtype != SX_F32 && weights->dtype != SX_F64 && weights->dtype != SX_I32 &&
          weights->dtype != SX_I64)) {
         return sx_error(SX_INVALID_ARGUMENT, "x is %s, size %s, weights are %s", SX_TEXT(x),
                         SX_TEXT(size), SX_TEXT(weights));
     }
-    const bool known = attrs->rows != EACH || x->rank >= 0;
-    const bool matrix = attrs->rows == RAGGED || (attrs->rows == EACH && x->rank == 2);
+    const bool known = attrs->rows != SX_COUNTED_EACH || x->rank >= 0;
+    const bool matrix =
+        attrs->rows == SX_COUNTED_RAGGED || (attrs->rows == SX_COUNTED_EACH && x->rank == 2);
     c->outputs[0] = !known   ? sx_unknown_shape(weights->dtype)
                     : matrix ? sx_type_of(weights->dtype, SX_UNKNOWN_DIM, SX_UNKNOWN_DIM)
                              : sx_type_of(weights->dtype, SX_UNKNOWN_DIM);
-    if (attrs->rows == EACH && x->rank == 2) {
+    if (attrs->rows == SX_COUNTED_EACH && x->rank == 2) {
         c->outputs[0].dims[0] = x->dims[0];
     }
     return SX_OK;
@@ -62,7 +64,7 @@ static sx_status bincount_infer(sx_infer_context *c)
 static sx_status bincount_host_types(const sx_kernel_call *c, sx_type *out_types)
 {
     const sx_bincount_attrs *attrs = c->attrs;
-    const int first = attrs->rows == RAGGED;
+    const int first = attrs->rows == SX_COUNTED_RAGGED;
     const sx_type *x = &c->in[first].type, *weights = &c->in[first + 2].type;
     const int64_t sizes = sx_type_elems(&c->in[first + 1].type);
     const int64_t size = sizes == 1 ? c->in[first + 1].i[0] : -1;
@@ -78,7 +80,7 @@ static sx_status bincount_host_types(const sx_kernel_call *c, sx_type *out_types
                         "x's shape or none, and splits that end with x",
                         (long long)size, SX_TEXT(x), SX_TEXT(weights));
     }
-    out_types[0] = first || (attrs->rows == EACH && x->rank == 2)
+    out_types[0] = first || (attrs->rows == SX_COUNTED_EACH && x->rank == 2)
                        ? sx_type_of(weights->dtype, first ? n_splits - 1 : x->dims[0], size)
                        : sx_type_of(weights->dtype, size);
     return sx_require_made("the result", &out_types[0]);
@@ -87,10 +89,10 @@ static sx_status bincount_host_types(const sx_kernel_call *c, sx_type *out_types
 static sx_status bincount_host(const sx_kernel_call *c)
 {
     const sx_bincount_attrs *attrs = c->attrs;
-    const int first = attrs->rows == RAGGED;
+    const int first = attrs->rows == SX_COUNTED_RAGGED;
     const sx_host_tensor *x = &c->in[first], *weights = &c->in[first + 2], *y = &c->out[0];
     const int64_t size = c->in[first + 1].i[0], n = sx_type_elems(&x->type);
-    const int64_t width = attrs->rows == EACH && x->type.rank == 2 ? x->type.dims[1] : n;
+    const int64_t width = attrs->rows == SX_COUNTED_EACH && x->type.rank == 2 ? x->type.dims[1] : n;
     const bool weighted = sx_type_elems(&weights->type) > 0;
     sx_host_fill(c, 0, 0);
     for (int64_t k = 0, row = 0; k < n; k++) {
@@ -124,7 +126,7 @@ static void bincount_to_tf(sx_tf_writer *w, const sx_tf_op *op)
     const sx_bincount_attrs *attrs = op->attrs;
     const sx_tf_attr types[] = {
         sx_tf_attr_type("T", (int)op->out_types[0].dtype),
-        sx_tf_attr_type("Tidx", (int)op->in_types[attrs->rows == RAGGED].dtype)};
+        sx_tf_attr_type("Tidx", (int)op->in_types[attrs->rows == SX_COUNTED_RAGGED].dtype)};
     sx_tf_same(w, op, &sx_op_bincount, tf_ops[attrs->rows],
                (sx_tf_attr_list){types, attrs->rows == 0 ? 1 : 2});
 }
@@ -132,14 +134,14 @@ static void bincount_to_tf(sx_tf_writer *w, const sx_tf_op *op)
 static sx_status each_from_tf(const sx_tf_node *n, void *out)
 {
     (void)n;
-    ((sx_bincount_attrs *)out)->rows = EACH;
+    ((sx_bincount_attrs *)out)->rows = SX_COUNTED_EACH;
     return SX_OK;
 }
 
 static sx_status ragged_from_tf(const sx_tf_node *n, void *out)
 {
     (void)n;
-    ((sx_bincount_attrs *)out)->rows = RAGGED;
+    ((sx_bincount_attrs *)out)->rows = SX_COUNTED_RAGGED;
     return SX_OK;
 }
 
@@ -153,12 +155,12 @@ static const sx_op_sample bincount_samples[] = {
      .inputs = {SX_SAMPLE_LIST(SX_I32, numbers, 2, 3), SX_SAMPLE_ONE(SX_I32, size),
                 SX_SAMPLE_I32(5, 0)},
      .n_inputs = 3,
-     .attrs = &(const sx_bincount_attrs){.rows = EACH}},
+     .attrs = &(const sx_bincount_attrs){.rows = SX_COUNTED_EACH}},
     {.name = "ragged",
      .inputs = {SX_SAMPLE_LIST(SX_I64, splits, 4), SX_SAMPLE_LIST(SX_I32, numbers, 6),
                 SX_SAMPLE_ONE(SX_I32, size), SX_SAMPLE_F32(SX_FILL_NORMAL, 6)},
      .n_inputs = 4,
-     .attrs = &(const sx_bincount_attrs){.rows = RAGGED, .binary_output = true}},
+     .attrs = &(const sx_bincount_attrs){.rows = SX_COUNTED_RAGGED, .binary_output = true}},
 };
 
 const sx_op_def sx_op_bincount = {

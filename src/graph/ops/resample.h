@@ -50,6 +50,8 @@ sx_value sx_size_of_images(sx_builder *b, sx_value x);
 /* resize_image's, along an axis of `in` pixels; of the call, attrs and arena are read. */
 SX_MUST_USE sx_status sx_resize_image_weights(const sx_kernel_call *c, int64_t in, int64_t out,
                                               sx_axis_weights *w);
+/* Of its attributes, sx_resize_image_attrs: pixels of the image for one of the result. */
+float sx_resize_image_scale(const void *attrs, int64_t in, int64_t out);
 /* crop_and_resize's: the place along an axis of `in` pixels that pixel i of `out` between a and b
  * has, in float32. */
 float sx_crop_place(int64_t i, int64_t out, float a, float b, int64_t in);

@@ -89,13 +89,19 @@ static double part_of(int64_t i, float from, float to, float length)
     return low < from ? (high > to ? length : high - from) : (high > to ? to - low : 1.0F);
 }
 
+float sx_resize_image_scale(const void *attrs, int64_t in, int64_t out)
+{
+    return ((const sx_resize_image_attrs *)attrs)->align_corners && out > 1
+               ? (float)(in - 1) / (float)(out - 1)
+               : (float)in / (float)out;
+}
+
 sx_status sx_resize_image_weights(const sx_kernel_call *c, int64_t in, int64_t out,
                                   sx_axis_weights *s)
 {
     const sx_resize_image_attrs *attrs = c->attrs;
     const bool half = attrs->half_pixel_centers;
-    const float scale = attrs->align_corners && out > 1 ? (float)(in - 1) / (float)(out - 1)
-                                                        : (float)in / (float)out;
+    const float scale = sx_resize_image_scale(attrs, in, out);
     static const int most_of[] = {1, 2, 4, 0};
     SX_TRY(sx_axis_weights_make(
         c, out,
@@ -136,6 +142,9 @@ sx_status sx_resize_image_weights(const sx_kernel_call *c, int64_t in, int64_t o
             for (int64_t k = 0; k < s->most; k++) {
                 at[k] = first + k;
                 weight[k] = first + k < end ? part_of(first + k, from, to, scale) / scale : 0;
+            }
+            if (scale == 0) { /* the corners of one pixel: TensorFlow divides 0 by 0 */
+                weight[0] = NAN;
             }
         }
         for (int64_t k = 0; k < s->most; k++) {

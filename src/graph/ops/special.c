@@ -2,7 +2,7 @@
  *
  *   x, y, z   as many as the function has operands, of one float dtype; the shapes broadcast as in
  *             NumPy; of betainc they are equal, or scalars
- *   function  a row of SPECIAL_FUNCTIONS
+ *   function  a row of special_functions.def
  *   returns   the broadcast shape, the dtype of x
  *
  * Gradient of zeta by y, of polygamma by y, of betainc by z, of igamma_grad_a none; of the others
@@ -11,50 +11,15 @@
  * Errors   INVALID_ARGUMENT  dtypes differ, the number of operands, shapes do not broadcast
  * Numbers  1e-12 of the value; outside a function's domain what TensorFlow gives, mostly NaN
  * Source   TensorFlow's operators of the second column */
+#ifdef SX_ATTRS
+typedef struct sx_special_attrs {
+    int32_t function; /* sx_special_function */
+} sx_special_attrs;
+#endif
+
 #include "graph/ops/host_ops.h"
 
 #include "graph/special_functions.h"
-
-/* name, TensorFlow's operator, operands, C */
-#define SPECIAL_FUNCTIONS(ONE, TWO, THREE)              \
-    ONE(lgamma, "Lgamma", sx_lgamma)                    \
-    ONE(digamma, "Digamma", sx_digamma)                 \
-    ONE(erfinv, "Erfinv", sx_erfinv)                    \
-    ONE(ndtri, "Ndtri", sx_ndtri)                       \
-    ONE(bessel_i0, "BesselI0", sx_bessel_i0)            \
-    ONE(bessel_i0e, "BesselI0e", sx_bessel_i0e)         \
-    ONE(bessel_i1, "BesselI1", sx_bessel_i1)            \
-    ONE(bessel_i1e, "BesselI1e", sx_bessel_i1e)         \
-    ONE(bessel_j0, "BesselJ0", sx_bessel_j0)            \
-    ONE(bessel_j1, "BesselJ1", sx_bessel_j1)            \
-    ONE(bessel_k0, "BesselK0", sx_bessel_k0)            \
-    ONE(bessel_k0e, "BesselK0e", sx_bessel_k0e)         \
-    ONE(bessel_k1, "BesselK1", sx_bessel_k1)            \
-    ONE(bessel_k1e, "BesselK1e", sx_bessel_k1e)         \
-    ONE(bessel_y0, "BesselY0", sx_bessel_y0)            \
-    ONE(bessel_y1, "BesselY1", sx_bessel_y1)            \
-    ONE(dawsn, "Dawsn", sx_dawsn)                       \
-    ONE(expint, "Expint", sx_expint)                    \
-    ONE(fresnel_cos, "FresnelCos", sx_fresnel_cos)      \
-    ONE(fresnel_sin, "FresnelSin", sx_fresnel_sin)      \
-    ONE(spence, "Spence", sx_spence)                    \
-    TWO(igamma, "Igamma", sx_igamma)                    \
-    TWO(igammac, "Igammac", sx_igammac)                 \
-    TWO(igamma_grad_a, "IgammaGradA", sx_igamma_grad_a) \
-    TWO(zeta, "Zeta", sx_zeta)                          \
-    TWO(polygamma, "Polygamma", sx_polygamma)           \
-    TWO(next_after, "NextAfter", nextafter)             \
-    THREE(betainc, "Betainc", sx_betainc)
-
-typedef struct sx_special_attrs {
-    int32_t function;
-} sx_special_attrs;
-
-enum {
-#define ROW(name, tf_op, c) FUNCTION_##name,
-    SPECIAL_FUNCTIONS(ROW, ROW, ROW)
-#undef ROW
-};
 
 static const struct special_function {
     const char *tf_op;
@@ -65,17 +30,17 @@ static const struct special_function {
 #define ONE(name, tf_op, c)   {tf_op, .one = c},
 #define TWO(name, tf_op, c)   {tf_op, .two = c},
 #define THREE(name, tf_op, c) {tf_op, .three = c},
-    SPECIAL_FUNCTIONS(ONE, TWO, THREE)
+#include "graph/special_functions.def"
 #undef ONE
-#undef TWO
-#undef THREE
 };
 
 static const char *const function_names[] = {
-#define ROW(name, tf_op, c) #name,
-    SPECIAL_FUNCTIONS(ROW, ROW, ROW)
-#undef ROW
-        NULL};
+#define ONE(name, tf_op, c)   #name,
+#define TWO(name, tf_op, c)   #name,
+#define THREE(name, tf_op, c) #name,
+#include "graph/special_functions.def"
+#undef ONE
+    NULL};
 static const sx_attr_def special_attrs[] = {
     SX_ATTR_NAMES(sx_special_attrs, function, function_names)};
 
@@ -91,7 +56,7 @@ static sx_status special_infer(sx_infer_context *c)
     for (int i = 1; i < n; i++) {
         SX_TRY(sx_require_dtype(i == 1 ? "y" : "z", &c->inputs[i], c->inputs[0].dtype));
     }
-    if (attrs->function == FUNCTION_next_after && sx_dtype_bytes(c->inputs[0].dtype) == 2) {
+    if (attrs->function == SX_SPECIAL_next_after && sx_dtype_bytes(c->inputs[0].dtype) == 2) {
         return sx_error(SX_INVALID_ARGUMENT, "x is %s, expected float32 or float64",
                         SX_TEXT(&c->inputs[0]));
     }
@@ -106,7 +71,7 @@ static sx_status special_host(const sx_kernel_call *c)
     const sx_special_attrs *attrs = c->attrs;
     const struct special_function *f = &functions[attrs->function];
     const sx_host_tensor *y = &c->out[0];
-    const bool single = attrs->function == FUNCTION_next_after && y->type.dtype == SX_F32;
+    const bool single = attrs->function == SX_SPECIAL_next_after && y->type.dtype == SX_F32;
     bool same[3];
     for (int i = 0; i < c->n_in; i++) {
         same[i] = sx_type_equal(&c->in[i].type, &y->type);
@@ -142,7 +107,7 @@ static sx_value apply_two(sx_builder *b, int function, sx_value x, sx_value y)
 #define MAP(op_name, a)    sx_build_op(b, op_name, NULL, (a))
 #define ZIP(op_name, a, c) sx_build_op(b, op_name, NULL, (a), (c))
 #define NUMBER(value)      sx_scalar_like(b, x, (value))
-#define F(name, a)         apply(b, FUNCTION_##name, (a))
+#define F(name, a)         apply(b, SX_SPECIAL_##name, (a))
 
 /* `at_zero` where x is 0, else y. */
 static sx_value unless_zero(sx_builder *b, sx_value x, double at_zero, sx_value y)
@@ -154,48 +119,48 @@ static sx_value unless_zero(sx_builder *b, sx_value x, double at_zero, sx_value 
 static sx_value slope_of(sx_builder *b, int function, sx_value x, sx_value y)
 {
     switch (function) {
-    case FUNCTION_lgamma:
+    case SX_SPECIAL_lgamma:
         return F(digamma, x);
-    case FUNCTION_digamma:
-        return apply_two(b, FUNCTION_polygamma, NUMBER(1), x);
-    case FUNCTION_erfinv:
+    case SX_SPECIAL_digamma:
+        return apply_two(b, SX_SPECIAL_polygamma, NUMBER(1), x);
+    case SX_SPECIAL_erfinv:
         return ZIP(mul, NUMBER(0.88622692545275801), MAP(exp, MAP(square, y)));
-    case FUNCTION_ndtri:
+    case SX_SPECIAL_ndtri:
         return ZIP(mul, NUMBER(2.5066282746310005),
                    MAP(exp, ZIP(mul, NUMBER(0.5), MAP(square, y))));
-    case FUNCTION_bessel_i0:
+    case SX_SPECIAL_bessel_i0:
         return F(bessel_i1, x);
-    case FUNCTION_bessel_i0e:
+    case SX_SPECIAL_bessel_i0e:
         return ZIP(sub, F(bessel_i1e, x), ZIP(mul, MAP(sign, x), y));
-    case FUNCTION_bessel_i1:
+    case SX_SPECIAL_bessel_i1:
         return unless_zero(b, x, 0.5, ZIP(sub, F(bessel_i0, x), ZIP(div, y, x)));
-    case FUNCTION_bessel_i1e:
+    case SX_SPECIAL_bessel_i1e:
         return unless_zero(
             b, x, 0.5,
             ZIP(sub, F(bessel_i0e, x), ZIP(mul, y, ZIP(add, MAP(sign, x), MAP(reciprocal, x)))));
-    case FUNCTION_bessel_k0:
+    case SX_SPECIAL_bessel_k0:
         return MAP(neg, F(bessel_k1, x));
-    case FUNCTION_bessel_k0e:
+    case SX_SPECIAL_bessel_k0e:
         return ZIP(sub, y, F(bessel_k1e, x));
-    case FUNCTION_bessel_k1:
+    case SX_SPECIAL_bessel_k1:
         return MAP(neg, ZIP(add, F(bessel_k0, x), ZIP(div, y, x)));
-    case FUNCTION_bessel_k1e:
+    case SX_SPECIAL_bessel_k1e:
         return ZIP(sub, ZIP(mul, y, ZIP(sub, NUMBER(1), MAP(reciprocal, x))), F(bessel_k0e, x));
-    case FUNCTION_bessel_j0:
+    case SX_SPECIAL_bessel_j0:
         return MAP(neg, F(bessel_j1, x));
-    case FUNCTION_bessel_j1:
+    case SX_SPECIAL_bessel_j1:
         return unless_zero(b, x, 0.5, ZIP(sub, F(bessel_j0, x), ZIP(div, y, x)));
-    case FUNCTION_bessel_y0:
+    case SX_SPECIAL_bessel_y0:
         return MAP(neg, F(bessel_y1, x));
-    case FUNCTION_bessel_y1:
+    case SX_SPECIAL_bessel_y1:
         return ZIP(sub, F(bessel_y0, x), ZIP(div, y, x));
-    case FUNCTION_dawsn:
+    case SX_SPECIAL_dawsn:
         return ZIP(sub, NUMBER(1), ZIP(mul, NUMBER(2), ZIP(mul, x, y)));
-    case FUNCTION_expint:
+    case SX_SPECIAL_expint:
         return ZIP(div, MAP(exp, x), x);
-    case FUNCTION_fresnel_cos:
+    case SX_SPECIAL_fresnel_cos:
         return MAP(cos, ZIP(mul, NUMBER(1.5707963267948966), MAP(square, x)));
-    case FUNCTION_fresnel_sin:
+    case SX_SPECIAL_fresnel_sin:
         return MAP(sin, ZIP(mul, NUMBER(1.5707963267948966), MAP(square, x)));
     default: /* spence */
         return sx_build_op(b, select, NULL, ZIP(equal, x, NUMBER(1)), NUMBER(-1),
@@ -208,7 +173,7 @@ static void igamma_slopes(sx_builder *b, bool upper, sx_value a, sx_value x, sx_
 {
     const sx_value power = ZIP(xlogy, ZIP(sub, a, NUMBER(1)), x);
     const sx_value density = MAP(exp, ZIP(sub, ZIP(sub, power, x), F(lgamma, a)));
-    const sx_value by_a = apply_two(b, FUNCTION_igamma_grad_a, a, x);
+    const sx_value by_a = apply_two(b, SX_SPECIAL_igamma_grad_a, a, x);
     out[0] = upper ? MAP(neg, by_a) : by_a;
     out[1] = upper ? MAP(neg, density) : density;
 }
@@ -239,23 +204,23 @@ static void special_grad(sx_grad *g)
     sx_value slope[3] = {SX_NO_VALUE, SX_NO_VALUE, SX_NO_VALUE};
     const sx_value x = g->x[0];
     switch (function) {
-    case FUNCTION_igamma:
-    case FUNCTION_igammac:
-        igamma_slopes(b, function == FUNCTION_igammac, g->x[0], g->x[1], slope);
+    case SX_SPECIAL_igamma:
+    case SX_SPECIAL_igammac:
+        igamma_slopes(b, function == SX_SPECIAL_igammac, g->x[0], g->x[1], slope);
         break;
-    case FUNCTION_zeta: /* by q */
+    case SX_SPECIAL_zeta: /* by q */
         slope[1] = MAP(neg, ZIP(mul, x, apply_two(b, function, ZIP(add, x, NUMBER(1)), g->x[1])));
         break;
-    case FUNCTION_polygamma: /* by x */
+    case SX_SPECIAL_polygamma: /* by x */
         slope[1] = apply_two(b, function, ZIP(add, x, NUMBER(1)), g->x[1]);
         break;
-    case FUNCTION_next_after:
+    case SX_SPECIAL_next_after:
         slope[0] = NUMBER(1);
         break;
-    case FUNCTION_betainc:
+    case SX_SPECIAL_betainc:
         slope[2] = betainc_slope(b, g->x);
         break;
-    case FUNCTION_igamma_grad_a:
+    case SX_SPECIAL_igamma_grad_a:
         break;
     default:
         slope[0] = slope_of(b, function, x, g->y[0]);
@@ -272,26 +237,30 @@ static void special_to_tf(sx_tf_writer *w, const sx_tf_op *op)
     sx_tf_plain(w, op, functions[((const sx_special_attrs *)op->attrs)->function].tf_op);
 }
 
-#define ROW(name, tf_op, c)                                         \
+#define ONE(name, tf_op, c)                                         \
     static sx_status name##_from_tf(const sx_tf_node *n, void *out) \
     {                                                               \
         (void)n;                                                    \
-        ((sx_special_attrs *)out)->function = FUNCTION_##name;      \
+        ((sx_special_attrs *)out)->function = SX_SPECIAL_##name;    \
         return SX_OK;                                               \
     }
-SPECIAL_FUNCTIONS(ROW, ROW, ROW)
-#undef ROW
+#define TWO(name, tf_op, c)   ONE(name, tf_op, c)
+#define THREE(name, tf_op, c) ONE(name, tf_op, c)
+#include "graph/special_functions.def"
+#undef ONE
 
 static const sx_tf_form forms[] = {
-#define ROW(name, tf_op, c) {.op = tf_op, .attrs = name##_from_tf},
-    SPECIAL_FUNCTIONS(ROW, ROW, ROW)
-#undef ROW
-        {.op = NULL}};
+#define ONE(name, tf_op, c)   {.op = tf_op, .attrs = name##_from_tf},
+#define TWO(name, tf_op, c)   ONE(name, tf_op, c)
+#define THREE(name, tf_op, c) ONE(name, tf_op, c)
+#include "graph/special_functions.def"
+#undef ONE
+    {.op = NULL}};
 
 #define FUNCTION(name_)                \
     .attrs = &(const sx_special_attrs) \
     {                                  \
-        .function = FUNCTION_##name_   \
+        .function = SX_SPECIAL_##name_ \
     }
 #define ONE(name_, fill)                                                             \
     {                                                                                \

@@ -10,16 +10,18 @@
  * Errors   INVALID_ARGUMENT  ranks, dtypes, axis
  * Numbers  exact; 0 and -0 are equal, NaN differs from all
  * Source   TensorFlow Unique, UniqueWithCounts, UniqueV2, UniqueWithCountsV2 */
-#include <stdlib.h>
-
-#include "base/map.h"
-#include "graph/ops/host_ops.h"
-
+#ifdef SX_ATTRS
 typedef struct sx_unique_attrs {
     sx_dtype out_idx;
     bool slices;
     int64_t axis;
 } sx_unique_attrs;
+#endif
+
+#include <stdlib.h>
+
+#include "base/map.h"
+#include "graph/ops/host_ops.h"
 
 static const sx_attr_def unique_attrs[] = {
     SX_ATTR_TF(sx_unique_attrs, out_idx, SX_ATTR_DTYPE, .tf_number = SX_I32),

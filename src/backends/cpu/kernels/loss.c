@@ -6,12 +6,25 @@ typedef struct softmax_data {
     int64_t rows, cols;
     bool narrow; /* int32 labels */
     void (*loop)(const float *x, int64_t rows, int64_t cols, float *y);
+    void (*loop_f64)(const double *x, int64_t rows, int64_t cols, double *y);
 } softmax_data;
 
 static bool match_f32(sx_cpu_match *m)
 {
     const sx_type *x = sx_graph_type(m->graph, m->in[0]);
     return x->dtype == SX_F32 && x->rank >= 1;
+}
+
+static bool match_float(sx_cpu_match *m)
+{
+    const sx_type *x = sx_graph_type(m->graph, m->in[0]);
+    return (x->dtype == SX_F32 || x->dtype == SX_F64) && x->rank >= 1;
+}
+
+static void run_softmax_f64(const sx_cpu_step *step, const sx_cpu_call *call)
+{
+    const softmax_data *d = step->data;
+    d->loop_f64(sx_cpu_in(step, call, 0), d->rows, d->cols, sx_cpu_out(step, call, 0));
 }
 
 static void run_softmax(const sx_cpu_step *step, const sx_cpu_call *call)
@@ -48,7 +61,8 @@ static sx_status prepare_softmax(const sx_cpu_site *site, sx_cpu_step *step)
     d->cols = x->dims[x->rank - 1];
     d->rows = d->cols > 0 ? sx_type_elems(x) / d->cols : 0;
     d->loop = op == SX_OPID_softmax ? site->vec->softmax : site->vec->log_softmax;
-    step->run = run_softmax;
+    d->loop_f64 = op == SX_OPID_softmax ? site->vec->softmax_f64 : site->vec->log_softmax_f64;
+    step->run = x->dtype == SX_F64 ? run_softmax_f64 : run_softmax;
     step->data = d;
     if (op == SX_OPID_sparse_softmax_cross_entropy) {
         d->narrow = site->in[1].dtype == SX_I32;
@@ -58,12 +72,14 @@ static sx_status prepare_softmax(const sx_cpu_site *site, sx_cpu_step *step)
     return SX_OK;
 }
 
-#define SOFTMAX_ROW(op_name)                        \
-    const sx_cpu_kernel sx_cpu_kernel_##op_name = { \
-        .name = #op_name, .op = SX_OPID_##op_name, .match = match_f32, .prepare = prepare_softmax}
-SOFTMAX_ROW(softmax);
-SOFTMAX_ROW(log_softmax);
-SOFTMAX_ROW(sparse_softmax_cross_entropy);
+#define SOFTMAX_ROW(op_name, match_fn)                                      \
+    const sx_cpu_kernel sx_cpu_kernel_##op_name = {.name = #op_name,        \
+                                                   .op = SX_OPID_##op_name, \
+                                                   .match = (match_fn),     \
+                                                   .prepare = prepare_softmax}
+SOFTMAX_ROW(softmax, match_float);
+SOFTMAX_ROW(log_softmax, match_float);
+SOFTMAX_ROW(sparse_softmax_cross_entropy, match_f32);
 
 /* The scratch holds a row's log softmax. */
 static void run_soft_loss(const sx_cpu_step *step, const sx_cpu_call *call)

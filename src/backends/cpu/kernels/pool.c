@@ -6,13 +6,14 @@
 enum { MAX_IN = 3 };
 
 typedef struct pool_data pool_data;
-typedef void pool_fn(const pool_data *d, const sx_pool_geometry *g, const float *const *in,
-                     float *out);
+typedef void pool_fn(const pool_data *d, const sx_pool_geometry *g, const void *const *in,
+                     void *out);
 
 struct pool_data {
     const sx_cpu_vec *vec;
     pool_fn *pool;
     sx_pool_geometry geometry;
+    size_t bytes; /* of an element: float32 or float64 */
     bool relu;
     unsigned narrow_in;
     bool narrow_out;
@@ -20,9 +21,10 @@ struct pool_data {
     int64_t image_elems[MAX_IN + 1]; /* of the inputs, then the output */
 };
 
-static bool match_f32(sx_cpu_match *m)
+static bool match_float(sx_cpu_match *m)
 {
-    return sx_cpu_is_f32(m, m->out[0]);
+    const sx_dtype dtype = sx_graph_type(m->graph, m->out[0])->dtype;
+    return dtype == SX_F32 || dtype == SX_F64;
 }
 
 /* relu_grad(max_pool2d_grad(x, y, dy), x) */
@@ -30,7 +32,7 @@ static bool match_grad_relu(sx_cpu_match *m)
 {
     const sx_node *relu = &m->graph->nodes[m->root];
     int k = sx_cpu_claimable(m, relu->inputs[0], SX_OPID_max_pool2d_grad);
-    if (k < 0 || m->graph->nodes[k].inputs[0].id != relu->inputs[1].id || !match_f32(m)) {
+    if (k < 0 || m->graph->nodes[k].inputs[0].id != relu->inputs[1].id || !match_float(m)) {
         return false;
     }
     sx_cpu_claim(m, k);
@@ -41,34 +43,50 @@ static bool match_grad_relu(sx_cpu_match *m)
     return true;
 }
 
-static void max_pool(const pool_data *d, const sx_pool_geometry *g, const float *const *in,
-                     float *out)
+static void max_pool(const pool_data *d, const sx_pool_geometry *g, const void *const *in,
+                     void *out)
 {
-    d->vec->max_pool(g, in[0], out);
+    if (d->bytes == sizeof(double)) {
+        d->vec->max_pool_f64(g, in[0], out);
+    } else {
+        d->vec->max_pool(g, in[0], out);
+    }
 }
 
-static void max_pool_grad(const pool_data *d, const sx_pool_geometry *g, const float *const *in,
-                          float *out)
+static void max_pool_grad(const pool_data *d, const sx_pool_geometry *g, const void *const *in,
+                          void *out)
 {
-    d->vec->max_pool_grad(g, d->relu, in[0], in[1], in[2], out);
+    if (d->bytes == sizeof(double)) {
+        d->vec->max_pool_grad_f64(g, d->relu, in[0], in[1], in[2], out);
+    } else {
+        d->vec->max_pool_grad(g, d->relu, in[0], in[1], in[2], out);
+    }
 }
 
-static void avg_pool(const pool_data *d, const sx_pool_geometry *g, const float *const *in,
-                     float *out)
+static void avg_pool(const pool_data *d, const sx_pool_geometry *g, const void *const *in,
+                     void *out)
 {
-    d->vec->avg_pool(g, in[0], out);
+    if (d->bytes == sizeof(double)) {
+        d->vec->avg_pool_f64(g, in[0], out);
+    } else {
+        d->vec->avg_pool(g, in[0], out);
+    }
 }
 
-static void avg_pool_grad(const pool_data *d, const sx_pool_geometry *g, const float *const *in,
-                          float *out)
+static void avg_pool_grad(const pool_data *d, const sx_pool_geometry *g, const void *const *in,
+                          void *out)
 {
-    d->vec->avg_pool_grad(g, in[0], out);
+    if (d->bytes == sizeof(double)) {
+        d->vec->avg_pool_grad_f64(g, in[0], out);
+    } else {
+        d->vec->avg_pool_grad(g, in[0], out);
+    }
 }
 
 static void run_pool(const sx_cpu_step *step, const sx_cpu_call *call)
 {
     const pool_data *d = step->data;
-    const float *in[MAX_IN];
+    const void *in[MAX_IN];
     for (int i = 0; i < step->n_in; i++) {
         in[i] = sx_cpu_in(step, call, i);
     }
@@ -80,8 +98,8 @@ static void run_rows(const sx_cpu_step *step, const sx_cpu_call *call)
 {
     const pool_data *d = step->data;
     const sx_pool_geometry *g = &d->geometry;
-    const float *x = sx_cpu_in(step, call, 0);
-    float *y = sx_cpu_out(step, call, 0);
+    const char *x = sx_cpu_in(step, call, 0);
+    char *y = sx_cpu_out(step, call, 0);
     const int64_t row = g->w.out * g->c, last = (call->end + row - 1) / row;
     for (int64_t at = (call->begin + row - 1) / row, n; at < last; at += n) {
         const int64_t image = at / g->h.out, first = at % g->h.out;
@@ -90,8 +108,8 @@ static void run_rows(const sx_cpu_step *step, const sx_cpu_call *call)
         rows.n = 1;
         rows.h.out = n;
         rows.h.pad_before -= first * g->h.stride;
-        const float *in[] = {x + image * d->image_elems[0]};
-        d->pool(d, &rows, in, y + at * row);
+        const void *in[] = {x + (size_t)(image * d->image_elems[0]) * d->bytes};
+        d->pool(d, &rows, in, y + (size_t)(at * row) * d->bytes);
     }
 }
 
@@ -103,7 +121,7 @@ static void run_images(const sx_cpu_step *step, const sx_cpu_call *call)
     sx_pool_geometry one = d->geometry;
     one.n = 1;
     for (int64_t k = 0; k < d->geometry.n; k++) {
-        const float *in[MAX_IN];
+        const void *in[MAX_IN];
         float *to = scratch;
         for (int i = 0; i < step->n_in; i++) {
             const int64_t n = d->image_elems[i];
@@ -151,6 +169,7 @@ static sx_status prepare_pool(const sx_cpu_site *site, sx_cpu_step *step)
         return sx_cpu_no_memory();
     }
     d->vec = site->vec;
+    d->bytes = sx_dtype_bytes(site->out[0].dtype);
     d->relu = site->n_nodes > 1;
     d->narrow_in = site->narrow_in;
     d->narrow_out = site->narrow_out;
@@ -191,8 +210,8 @@ static sx_status prepare_pool(const sx_cpu_site *site, sx_cpu_step *step)
                                                     .bytes_in = 7,           \
                                                     .bytes_out = true,       \
                                                     .parts = true}
-POOL_ROW(max_pool, max_pool2d, match_f32);
+POOL_ROW(max_pool, max_pool2d, match_float);
 POOL_ROW(max_pool_grad_relu, relu_grad, match_grad_relu);
-POOL_ROW(max_pool_grad, max_pool2d_grad, match_f32);
-POOL_ROW(avg_pool, avg_pool2d, match_f32);
-POOL_ROW(avg_pool_grad, avg_pool2d_grad, match_f32);
+POOL_ROW(max_pool_grad, max_pool2d_grad, match_float);
+POOL_ROW(avg_pool, avg_pool2d, match_float);
+POOL_ROW(avg_pool_grad, avg_pool2d_grad, match_float);

@@ -180,6 +180,20 @@ static void chunk_from_f16(const strided_data *d, const sx_cpu_call *call, const
     d->vec->from_f16(in[0], out, n);
 }
 
+static void chunk_to_bf16(const strided_data *d, const sx_cpu_call *call, const void *const *in,
+                          void *out, int64_t n)
+{
+    (void)call;
+    d->vec->to_bf16(in[0], out, n);
+}
+
+static void chunk_from_bf16(const strided_data *d, const sx_cpu_call *call, const void *const *in,
+                            void *out, int64_t n)
+{
+    (void)call;
+    d->vec->from_bf16(in[0], out, n);
+}
+
 static void chunk_clip(const strided_data *d, const sx_cpu_call *call, const void *const *in,
                        void *out, int64_t n)
 {
@@ -444,11 +458,12 @@ static chunk_fn *choose_chunk(strided_data *d, bool all_f32)
     case SX_OPID_select:
         return chunk_select;
     case SX_OPID_cast:
-        if (d->in[0].dtype == SX_F16 && d->dtype == SX_F32) {
-            return chunk_from_f16;
+        if (d->dtype == SX_F32 && sx_dtype_bytes(d->in[0].dtype) == 2 &&
+            sx_dtype_is_float(d->in[0].dtype)) {
+            return d->in[0].dtype == SX_F16 ? chunk_from_f16 : chunk_from_bf16;
         }
-        if (d->in[0].dtype == SX_F32 && d->dtype == SX_F16) {
-            return chunk_to_f16;
+        if (all_f32 && sx_dtype_bytes(d->dtype) == 2 && sx_dtype_is_float(d->dtype)) {
+            return d->dtype == SX_F16 ? chunk_to_f16 : chunk_to_bf16;
         }
         d->cast = cast_of(d->in[0].dtype, d->dtype);
         return d->cast != NULL ? chunk_cast : chunk_host;

@@ -35,18 +35,26 @@ const sx_typed_kernel *sx_typed_find(const sx_op_def *op, const void *attrs, con
     return kernel != NULL && kernel->takes(attrs, in) ? kernel : NULL;
 }
 
-sx_status sx_typed_types(const sx_typed_kernel *kernel, const sx_op_def *op, const void *attrs,
-                         const sx_tensor *in, int n_in, sx_type *out_types, int n_out,
-                         const sx_host_context *context)
+sx_status sx_typed_types(const sx_typed_kernel *kernel, const sx_op_def *op, sx_typed_call *call,
+                         int n_in, sx_type *out_types, int n_out)
 {
-    sx_arena *arena = context->arena;
+    return kernel->types != NULL
+               ? kernel->types(call, out_types)
+               : sx_typed_host_types(op, call, kernel->sizes, n_in, out_types, n_out);
+}
+
+sx_status sx_typed_host_types(const sx_op_def *op, const sx_typed_call *call, unsigned sizes,
+                              int n_in, sx_type *out_types, int n_out)
+{
+    const sx_tensor *in = call->in;
+    sx_arena *arena = call->context->arena;
     sx_host_tensor *seen = sx_arena_array(arena, n_in + 1, sx_host_tensor);
     if (seen == NULL) {
         return sx_budget_error(arena->budget);
     }
     for (int i = 0; i < n_in; i++) {
         seen[i] = (sx_host_tensor){.type = in[i].type};
-        if ((kernel->sizes >> i & 1) != 0) {
+        if ((sizes >> i & 1) != 0) {
             seen[i].data = sx_arena_alloc(arena, (size_t)sx_type_elems(&in[i].type) + 1,
                                           sx_carrier_bytes(in[i].type.dtype));
             if (seen[i].data == NULL) {
@@ -55,14 +63,14 @@ sx_status sx_typed_types(const sx_typed_kernel *kernel, const sx_op_def *op, con
             sx_host_load(&seen[i], in[i].data);
         }
     }
-    const sx_kernel_call call = {.attrs = attrs,
+    const sx_kernel_call host = {.attrs = call->attrs,
                                  .in = seen,
                                  .n_in = n_in,
                                  .n_out = n_out,
                                  .all_carried = true,
                                  .arena = arena,
-                                 .cancel = context->cancel};
-    return op->host_types(&call, out_types);
+                                 .cancel = call->context->cancel};
+    return op->host_types(&host, out_types);
 }
 
 const float *sx_typed_floats(const sx_tensor *t, int64_t first, int64_t n, float *room)

@@ -15,12 +15,15 @@ typedef struct sx_typed_call {
     const sx_tensor *in,
         *out; /* out: of the types that op->host_types says, to be written in full */
     const sx_host_context *context;
+    void *found; /* by types(), in the context's arena */
 } sx_typed_call;
 
 typedef struct sx_typed_kernel {
     int op;
     unsigned sizes; /* bit i: op->host_types reads the elements of in[i], those of no other input */
     bool (*takes)(const void *attrs, const sx_tensor *in); /* reads types only */
+    /* Instead of op->host_types: the types of the outputs, and c->found for run(). NULL: none. */
+    sx_status (*types)(sx_typed_call *c, sx_type *out_types);
     sx_status (*run)(const sx_typed_call *c);
 } sx_typed_kernel;
 
@@ -28,10 +31,14 @@ typedef struct sx_typed_kernel {
 bool sx_typed_has(const sx_op_def *op);
 /* NULL: op->host computes it. */
 const sx_typed_kernel *sx_typed_find(const sx_op_def *op, const void *attrs, const sx_tensor *in);
-/* As sx_host_types(), without carrying what is not read. */
+/* As sx_host_types(), without carrying what is not read. Of the call, attrs, in and context are
+ * read. */
 SX_MUST_USE sx_status sx_typed_types(const sx_typed_kernel *kernel, const sx_op_def *op,
-                                     const void *attrs, const sx_tensor *in, int n_in,
-                                     sx_type *out_types, int n_out, const sx_host_context *context);
+                                     sx_typed_call *call, int n_in, sx_type *out_types, int n_out);
+
+/* For kernels: op->host_types, which reads the elements of in[i] where bit i of `sizes` is set. */
+SX_MUST_USE sx_status sx_typed_host_types(const sx_op_def *op, const sx_typed_call *call,
+                                          unsigned sizes, int n_in, sx_type *out_types, int n_out);
 
 /* For kernels: `n` numbers from element `first` on as float32: in place, or converted into
  * room[n]. */

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "graph/ops/conv_geometry.h"
+#include "graph/special_functions.h"
 
 /* ---- The elementwise tape ---- */
 
@@ -33,6 +34,9 @@ typedef void sx_vec_loop(float *dst, const float *a, const float *b, int64_t n);
 
 /* The same, giving bools. */
 typedef void sx_vec_test(uint8_t *dst, const float *a, const float *b, int64_t n);
+
+/* y[i] = the special function of x[i]; y may be x */
+typedef void sx_vec_special(const float *x, float *y, int64_t n);
 
 enum {
     SX_VEC_CHUNK = 512,
@@ -151,10 +155,19 @@ typedef struct sx_vec_depthwise {
     const float *filter, *bias; /* [h.kernel, w.kernel, c], [c] */
 } sx_vec_depthwise;
 
+/* Pixel i of a row is the sum of weight[k] times the pixel that begins at x[at[k]], for count[i] k
+ * from i * most on. */
+typedef struct sx_vec_taps {
+    int64_t n, most, channels;
+    int64_t *at, *count;
+    float *weight;
+} sx_vec_taps;
+
 typedef struct sx_cpu_vec {
     const char *name;
     sx_vec_loop *const *loops; /* [SX_VEC_CODES]; NULL: a word of the row has no vector form */
     sx_vec_test *const *tests; /* [SX_VEC_CODES]; NULL: the row gives no bools */
+    sx_vec_special *const *specials; /* [SX_SPECIAL_FUNCTIONS]; NULL: it has no vector form */
     void (*clip)(const float *x, float *y, int64_t n, float low, float high);
     void (*leaky_relu)(const float *x, float *y, int64_t n, float alpha);
     void (*elu)(const float *x, float *y, int64_t n, float alpha);
@@ -215,9 +228,20 @@ typedef struct sx_cpu_vec {
     void (*depthwise)(const sx_vec_depthwise *d, const float *x, float *y, int64_t begin,
                       int64_t end); /* rows of all images */
 
+    /* y = scale (rows[0] weight[0] + rows[1] weight[1] + ...); y = a + (b - a) share */
+    void (*weigh_rows)(const float *const *rows, const float *weight, int64_t count, float scale,
+                       float *y, int64_t n);
+    void (*blend_rows)(const float *a, const float *b, float share, float *y, int64_t n);
+    /* Of a row x, behind which there is room for 3 floats. blend_pixels: of two each, by the second
+     * one's share, which is its weight. */
+    void (*weigh_pixels)(const sx_vec_taps *t, const float *x, float *y);
+    void (*blend_pixels)(const sx_vec_taps *t, const float *x, float *y);
+
     /* x [rows, cols] */
     void (*softmax)(const float *x, int64_t rows, int64_t cols, float *y);
     void (*log_softmax)(const float *x, int64_t rows, int64_t cols, float *y);
+    void (*softmax_f64)(const double *x, int64_t rows, int64_t cols, double *y);
+    void (*log_softmax_f64)(const double *x, int64_t rows, int64_t cols, double *y);
     /* label[i] outside [0, cols): NaN */
     void (*softmax_xent)(const float *x, const int64_t *label, int64_t rows, int64_t cols,
                          float *loss, float *backprop);
@@ -230,6 +254,11 @@ typedef struct sx_cpu_vec {
                           const float *dy, float *dx);
     void (*avg_pool)(const sx_pool_geometry *g, const float *x, float *y);
     void (*avg_pool_grad)(const sx_pool_geometry *g, const float *dy, float *dx);
+    void (*max_pool_f64)(const sx_pool_geometry *g, const double *x, double *y);
+    void (*max_pool_grad_f64)(const sx_pool_geometry *g, bool relu, const double *x,
+                              const double *y, const double *dy, double *dx);
+    void (*avg_pool_f64)(const sx_pool_geometry *g, const double *x, double *y);
+    void (*avg_pool_grad_f64)(const sx_pool_geometry *g, const double *dy, double *dx);
 
     /* o must be a multiple of stem_width. `padded` is an image's room, NULL without padding. */
     int stem_width;

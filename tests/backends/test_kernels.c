@@ -190,9 +190,14 @@ static int wrong_elements(sx_platform *platform, const sx_op_def *op, const sx_o
 /* Of those that are not elementwise: what has kernels for float64. */
 static bool in_float64(const sx_op_def *op)
 {
-    static const int ops[] = {SX_OPID_softmax,    SX_OPID_log_softmax,
-                              SX_OPID_max_pool2d, SX_OPID_max_pool2d_grad,
-                              SX_OPID_avg_pool2d, SX_OPID_avg_pool2d_grad};
+    static const int ops[] = {SX_OPID_softmax,
+                              SX_OPID_softmax_cross_entropy,
+                              SX_OPID_sparse_softmax_cross_entropy,
+                              SX_OPID_log_softmax,
+                              SX_OPID_max_pool2d,
+                              SX_OPID_max_pool2d_grad,
+                              SX_OPID_avg_pool2d,
+                              SX_OPID_avg_pool2d_grad};
     for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {
         if (ops[i] == op->id) {
             return true;

@@ -150,6 +150,11 @@ static inline void move_row(const void *from, int64_t from_stride, void *to, int
         memcpy(to, from, (size_t)n * elem_bytes);
         return;
     }
+    if (from_stride == 0 && to_stride == 1) {
+        memcpy(to, from, elem_bytes);
+        sx_cpu_repeat(to, elem_bytes, (size_t)n * elem_bytes);
+        return;
+    }
     switch (elem_bytes) {
     case 1:
         MOVE_STRIDED(uint8_t)

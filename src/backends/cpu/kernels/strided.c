@@ -194,6 +194,16 @@ static void chunk_from_bf16(const strided_data *d, const sx_cpu_call *call, cons
     d->vec->from_bf16(in[0], out, n);
 }
 
+/* Integers of which a float has all that float16 has. */
+static void chunk_integers_to_f16(const strided_data *d, const sx_cpu_call *call,
+                                  const void *const *in, void *out, int64_t n)
+{
+    float room[CHUNK];
+    (void)call;
+    d->cast(in[0], room, n);
+    d->vec->to_f16(room, out, n);
+}
+
 static void chunk_clip(const strided_data *d, const sx_cpu_call *call, const void *const *in,
                        void *out, int64_t n)
 {
@@ -464,6 +474,10 @@ static chunk_fn *choose_chunk(strided_data *d, bool all_f32)
         }
         if (all_f32 && sx_dtype_bytes(d->dtype) == 2 && sx_dtype_is_float(d->dtype)) {
             return d->dtype == SX_F16 ? chunk_to_f16 : chunk_to_bf16;
+        }
+        if (d->dtype == SX_F16 && !sx_dtype_is_float(d->in[0].dtype)) {
+            d->cast = cast_of(d->in[0].dtype, SX_F32);
+            return d->cast != NULL ? chunk_integers_to_f16 : chunk_host;
         }
         d->cast = cast_of(d->in[0].dtype, d->dtype);
         return d->cast != NULL ? chunk_cast : chunk_host;

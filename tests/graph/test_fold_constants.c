@@ -157,7 +157,41 @@ static void test_graph_fold_constants__transposes_that_change_nothing(void **sta
     }
 }
 
+static void test_graph_fold_constants__small_powers_are_products(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *bytes; /* of the exponent */
+        int squares, products, powers;
+    } cases[] = {{"00000040", 1, 0, 0}, {"00004040", 1, 1, 0}, {"00002040", 0, 0, 1}};
+    for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
+        char text[512];
+        sx_graph *g = NULL, *simple, *live;
+        int squares = 0, products = 0, powers = 0;
+        snprintf(text, sizeof(text),
+                 "sextant-graph 1\ninput %%1 float32[N,3] \"x\"\n"
+                 "%%2 = constant() {value=tensor(float32[] \"%s\")} float32[] \"exponent\"\n"
+                 "%%3 = pow(%%1, %%2) float32[N,3] \"power\"\noutput \"y\" %%3\n",
+                 cases[k].bytes);
+        assert_ok(sx_graph_parse(text, strlen(text), &g));
+        assert_ok(sx_pass_simplify(g, &simple));
+        assert_ok(sx_pass_drop_dead(simple, &live));
+        for (int i = 0; i < live->n_nodes; i++) {
+            squares += live->nodes[i].op == &sx_op_square;
+            products += live->nodes[i].op == &sx_op_mul;
+            powers += live->nodes[i].op == &sx_op_pow;
+        }
+        assert_int_equal(squares, cases[k].squares);
+        assert_int_equal(products, cases[k].products);
+        assert_int_equal(powers, cases[k].powers);
+        sx_graph_destroy(live);
+        sx_graph_destroy(simple);
+        sx_graph_destroy(g);
+    }
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_graph_fold_constants__small_powers_are_products),
     cmocka_unit_test(test_graph_fold_constants__transposes_that_change_nothing),
     cmocka_unit_test(test_graph_fold_constants__known_dimensions_are_numbers),
     cmocka_unit_test(test_graph_fold_constants__is_bounded),

@@ -1,7 +1,7 @@
 /* Removes nodes whose result follows from types alone: copies of their input (identity, a cast or
  * reshape to the same type, a transpose that changes nothing), counts of elements and gathered
  * dimensions once they are known; adds a row where zeros with that row are added; pads in the
- * convolution. One row per operator.
+ * convolution; multiplies where a square or a cube is asked for. One row per operator.
  */
 #include <string.h>
 
@@ -195,13 +195,51 @@ static bool conv_of_border(sx_rewrite *rw, const sx_node *n)
     return true;
 }
 
+/* x^2 and x^3 of floats, as TensorFlow's optimizer does: GELU's approximation has a cube. */
+static bool multiply(sx_rewrite *rw, const sx_node *n)
+{
+    const sx_node *exponent = sx_graph_maker(rw->from, n->inputs[1]);
+    const sx_type *y = sx_graph_type(rw->from, n->first_output);
+    const sx_value x = rw->map[n->inputs[0].id];
+    if (exponent->op != &sx_op_constant || y->dtype != SX_F32 ||
+        !sx_type_equal(sx_graph_type(rw->from, n->inputs[0]), y)) {
+        return false;
+    }
+    const sx_tensor *value = &((const sx_constant_attrs *)exponent->attrs)->value;
+    const float power = sx_type_elems(&value->type) == 1 ? *(const float *)value->data : 0;
+    if (power != 2 && power != 3) {
+        return false;
+    }
+    const char *name = sx_arena_printf(sx_builder_arena(rw->to), "%s.square", n->name);
+    if (name == NULL) {
+        return false;
+    }
+    sx_node_spec spec = {.op = &sx_op_square,
+                         .inputs = (const sx_value[]){x},
+                         .n_inputs = 1,
+                         .name = power == 2 ? n->name : name,
+                         .device = n->device,
+                         .file = n->file,
+                         .line = n->line};
+    sx_value product = sx_build_node(rw->to, &spec);
+    if (power == 3) {
+        spec.op = &sx_op_mul;
+        spec.name = n->name;
+        spec.inputs = (const sx_value[]){product, x};
+        spec.n_inputs = 2;
+        product = sx_build_node(rw->to, &spec);
+    }
+    rw->map[n->first_output.id] = product;
+    return true;
+}
+
 static simplify_fn *const rows[SX_OPID_COUNT] = {
     [SX_OPID_identity] = copy_input,       [SX_OPID_stop_gradient] = copy_input,
     [SX_OPID_cast] = copy_if_same_type,    [SX_OPID_reshape] = copy_if_same_type,
     [SX_OPID_bitcast] = copy_if_same_type, [SX_OPID_broadcast_to] = copy_if_same_type,
     [SX_OPID_size] = count_elements,       [SX_OPID_add] = add_row,
     [SX_OPID_gather] = gather_dims,        [SX_OPID_transpose] = transpose_back,
-    [SX_OPID_conv2d] = conv_of_border,
+    [SX_OPID_conv2d] = conv_of_border,     [SX_OPID_pow] = multiply,
 };
 
 static void simplify_node(sx_rewrite *rw, const sx_node *n)

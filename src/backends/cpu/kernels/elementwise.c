@@ -501,9 +501,11 @@ static void run_broadcast(const sx_cpu_step *step, const sx_cpu_call *call)
             out += d->b * d->bytes;
             continue;
         }
-        for (int64_t b = 0; b < d->b; b++, out += d->bytes) {
+        if (d->bytes > 0 && d->b > 0) {
             memcpy(out, in, (size_t)d->bytes);
+            sx_cpu_repeat(out, (size_t)d->bytes, (size_t)(d->b * d->bytes));
         }
+        out += d->b * d->bytes;
     }
 }
 

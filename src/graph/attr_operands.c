@@ -61,6 +61,10 @@ static sx_status fill_rest(const sx_type *x, sx_ints *shape, int rest, bool *out
         *out_resolved = false;
         return SX_OK;
     }
+    if (others > 0 && degree == 1 && all % others != 0) { /* for some sizes of the batch it is */
+        *out_resolved = false;
+        return SX_OK;
+    }
     if (others == 0 || all % others != 0) {
         return sx_error(SX_INVALID_ARGUMENT,
                         "cannot reshape %s: %lld elements are not a multiple of %lld",
@@ -127,7 +131,7 @@ static sx_status set_ints(const sx_op_def *op, int row, const void *attrs, const
             }
             ints.v[i] = dim < 0 ? dim : dim - slice->begin.v[i];
         }
-        if (means == SX_MEANS_AXES && n_inputs > 0) {
+        if ((means == SX_MEANS_AXES || means == SX_MEANS_ORDER) && n_inputs > 0) {
             if (ints.v[i] < 0 && inputs[0].rank == SX_UNKNOWN_RANK) {
                 *out_resolved = false;
                 return SX_OK;

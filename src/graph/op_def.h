@@ -48,6 +48,7 @@ typedef enum sx_attr_meaning {
     SX_MEANS_TO_THE_END, /* -1: to the end of the axis, from the attribute `begin` before it */
     SX_MEANS_AXES,       /* negative: counted from the end; sorted, without duplicates */
     SX_MEANS_AXIS,
+    SX_MEANS_ORDER, /* of axes; negative: counted from the end */
     SX_MEANS_SIZES, /* the output's shape, as numbers */
 } sx_attr_meaning;
 

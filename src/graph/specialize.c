@@ -4,6 +4,7 @@
 #include "base/checked.h"
 #include "base/memory.h"
 #include "graph/attr_rows.h"
+#include "graph/batch_fit.h"
 #include "graph/builder.h"
 #include "graph/host.h"
 #include "graph/node_label.h"
@@ -13,7 +14,6 @@
 enum {
     MAX_NODES = 1 << 18,
     MAX_CALLS = 64,
-    PROBE_BATCH = 5040, /* a multiple of what an operator may divide it by */
 };
 
 sx_status sx_specialize_no_memory(void)
@@ -133,63 +133,26 @@ sx_status sx_inline_body(sx_specializer *s, const sx_graph *body, const int *arg
     return status;
 }
 
-static bool attrs_have_batch(const sx_op_def *op, const void *attrs)
-{
-    bool some = false;
-    for (int i = 0; i < op->n_attrs; i++) {
-        const sx_ints *list = (const void *)((const char *)attrs + op->attrs[i].offset);
-        for (int k = 0; op->attrs[i].kind == SX_ATTR_SHAPE && k < list->n; k++) {
-            some = some || sx_dim_is_batch(list->v[k]);
-        }
-    }
-    return some;
-}
-
-/* Infers types; if that fails and the batch is symbolic, tries some batch size and those that occur
- * as other dimensions, to find out whether the node is invalid or only needs to know the batch. */
+/* Infers types; if that fails for the batch, looks for a size that fits, to find out whether the
+ * node is invalid or only needs to know the batch. */
 static sx_status infer(const sx_specializer *s, const sx_op_def *op, const void *attrs,
                        const int *in, int n_in, sx_type out[SX_MAX_OUTPUTS], int *out_n,
                        bool *out_waits)
 {
     sx_type *types = sx_alloc((size_t)n_in + 1, sizeof(*types));
-    char *fixed = sx_alloc(1, op->attrs_bytes + 1);
-    sx_status status = types == NULL || fixed == NULL ? sx_specialize_no_memory() : SX_OK;
-    bool has_batch = attrs_have_batch(op, attrs);
-    *out_waits = false;
-    for (int i = 0; i < n_in && status == SX_OK; i++) {
+    if (types == NULL) {
+        return sx_specialize_no_memory();
+    }
+    for (int i = 0; i < n_in; i++) {
         types[i] = s->vals[in[i]].type;
-        has_batch = has_batch || sx_type_has_batch(&types[i]);
     }
-    if (status == SX_OK) {
-        status = sx_infer_types(op, attrs, types, n_in, out, out_n);
-    }
-    int64_t batch = PROBE_BATCH;
-    for (int i = 0, d = 0; status != SX_OK && has_batch && fixed != NULL && types != NULL;) {
-        memcpy(fixed, attrs, op->attrs_bytes);
-        sx_attrs_put_batch(op, fixed, batch);
-        for (int k = 0; k < n_in; k++) {
-            types[k] = sx_type_with_batch(s->vals[in[k]].type, batch);
-        }
-        sx_status probed = sx_infer_types(op, fixed, types, n_in, out, out_n);
-        *out_waits = probed == SX_OK;
-        sx_status_free(probed);
-        for (batch = 0; i < n_in && batch <= 0;) { /* the next dimension */
-            const sx_type *t = &s->vals[in[i]].type;
-            batch = d < t->rank ? t->dims[d++] : 0;
-            if (d >= t->rank) {
-                i++;
-                d = 0;
-            }
-        }
-        if (*out_waits) {
-            sx_status_free(status);
-            status = SX_OK;
-        } else if (batch <= 0) {
-            break;
-        }
+    sx_status status = sx_infer_types(op, attrs, types, n_in, out, out_n);
+    *out_waits = status != SX_OK && sx_batch_that_fits(op, attrs, types, n_in) > 0;
+    if (*out_waits) {
+        sx_status_free(status);
+        status = SX_OK;
     }
     sx_free(types);
-    sx_free(fixed);
     return status;
 }
 
@@ -385,6 +348,13 @@ static sx_status walk_plain(sx_specializer *s, const sx_graph *g, const sx_node 
     if (all_known && resolved && !regions && op->host != NULL && !effect) {
         bool folded = false;
         SX_TRY(sx_fold_node(s, op, attrs, in, n->n_inputs, types, n->n_outputs, out_vals, &folded));
+        if (folded) {
+            return SX_OK;
+        }
+    }
+    if (shapes && !waits) {
+        bool folded = false;
+        SX_TRY(sx_fold_comparison(s, op, in, &types[0], &out_vals[0], &folded));
         if (folded) {
             return SX_OK;
         }

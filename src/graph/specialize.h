@@ -11,7 +11,9 @@
  * values are folded, to at most 64 KiB beyond their inputs; calls are inlined; branches with a
  * known condition are chosen; attribute operands become attributes; variable handles become names.
  * The batch stays symbolic: an argument of type [N, …] gives device graphs of [N, …]. A symbol that
- * an argument declares is bound to N, or to a size.
+ * an argument declares is bound to N, or to a size. A node that only fits some sizes of the batch
+ * is part of a late call; a number of examples that is compared with another, as tf.squeeze does
+ * with 1, is taken to differ from it, and the program does not hold for that size (`excluded`).
  *
  * Order. A node runs as early as its inputs allow; one that reads what a step of another kind
  * makes comes after that step:
@@ -87,6 +89,7 @@ typedef struct sx_specialized {
     int n_results;
     sx_graph **graphs; /* [n_graphs]: of device and late steps */
     int n_graphs;
+    int64_t excluded;   /* a size that the batch was taken not to have; 0: it may have any */
     int64_t nodes;      /* walked */
     int n_gradients;    /* gradient functions that were made */
     bool reads, writes; /* variables, in device steps */

@@ -13,8 +13,9 @@
  * and *out_device is the number of the device step, whose graph names its inputs and outputs as the
  * function does; the number of steps if there is none. The batch, or c·N, is the first dimension of
  * every slot that has it. *out is NULL if the function is of another form: examples depend on one
- * another, a shape is unknown, the host drives branches or loops; or if the library assigns
- * variables. Errors: those of sx_specialize(). */
+ * another, a shape is unknown, the host drives branches or loops, a node needs to know the number
+ * of examples; or if the library assigns variables. (*out)->excluded is to be heeded. Errors: those
+ * of sx_specialize(). */
 SX_MUST_USE sx_status sx_specialize_examples(const sx_library *library, const sx_function *function,
                                              const sx_specialize_limits *limits,
                                              sx_specialized **out, int *out_device);

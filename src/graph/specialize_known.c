@@ -168,6 +168,44 @@ static bool count_zip(const sx_op_def *op, sx_count a, sx_count b, sx_count *out
            sx_add_i64(a.k, b.k, &out->k);
 }
 
+sx_status sx_fold_comparison(sx_specializer *s, const sx_op_def *op, const int *in,
+                             const sx_type *type, int *out_val, bool *out_folded)
+{
+    *out_folded = false;
+    if (op->id != SX_OPID_equal && op->id != SX_OPID_not_equal) {
+        return SX_OK;
+    }
+    const int64_t elems = sx_type_elems(type);
+    const sx_trace_val *a = &s->vals[in[0]], *b = &s->vals[in[1]];
+    int64_t excluded = s->out->excluded;
+    if ((a->counts == NULL && b->counts == NULL) || elems < 0 || elems > MAX_COUNTS) {
+        return SX_OK;
+    }
+    const bool one_a = sx_type_elems(&a->type) == 1, one_b = sx_type_elems(&b->type) == 1;
+    uint8_t *holds = sx_arena_alloc(s->arena, (size_t)elems + 1, 1);
+    if (holds == NULL) {
+        return sx_specialize_no_memory();
+    }
+    for (int64_t k = 0; k < elems; k++) {
+        sx_count x, y;
+        if ((!one_a && sx_type_elems(&a->type) != elems) ||
+            (!one_b && sx_type_elems(&b->type) != elems) || !sx_read_count(a, one_a ? 0 : k, &x) ||
+            !sx_read_count(b, one_b ? 0 : k, &y) || !count_zip(&sx_op_sub, x, y, &x)) {
+            return SX_OK;
+        }
+        /* x.n N + x.k is 0 for one N, or for none */
+        const int64_t size = x.n != 0 && x.k > -INT64_MAX && x.k % x.n == 0 ? -(x.k / x.n) : 0;
+        if (size > 0 && excluded > 0 && excluded != size) {
+            return SX_OK;
+        }
+        excluded = size > 0 ? size : excluded;
+        holds[k] = (x.n == 0 && x.k == 0) == (op->id == SX_OPID_equal);
+    }
+    s->out->excluded = excluded;
+    *out_folded = true;
+    return sx_known_val(s, *type, holds, out_val);
+}
+
 /* Runs an operator that only moves elements on the elements' indices, to find out where they go. */
 static sx_status count_moved(sx_specializer *s, const sx_op_def *op, const void *attrs,
                              const int *in, int n_in, const sx_type *type, sx_count *out,

@@ -123,6 +123,11 @@ SX_MUST_USE sx_status sx_emit_gradient(sx_specializer *s, const int *args, int n
 SX_MUST_USE sx_status sx_fold_node(sx_specializer *s, const sx_op_def *op, const void *attrs,
                                    const int *in, int n_in, const sx_type *inferred, int n_out,
                                    int *out_vals, bool *out_folded);
+/* Folds the comparison of numbers that depend on the batch, if one size of it decides the result:
+ * the program excludes that (sx_specialized). *out_folded is false if there is none, or it excludes
+ * another already. */
+SX_MUST_USE sx_status sx_fold_comparison(sx_specializer *s, const sx_op_def *op, const int *in,
+                                         const sx_type *type, int *out_val, bool *out_folded);
 /* Element k of an integer that is known or depends on the batch; false if it is neither. */
 bool sx_read_count(const sx_trace_val *v, int64_t k, sx_count *out);
 /* The counts of a node's only output, if they can be followed; else NULL. */

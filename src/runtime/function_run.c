@@ -673,17 +673,26 @@ static sx_status run_graph(call *c, const sx_function_body *called, int64_t late
     }
     SX_TRY(check_counts(body, n_args, n_results));
     SX_TRY(sx_function_batch(body, args, n_args, symbols, &batch));
-    SX_TRY(bind(c, body, args, n_args, called->shaping, symbols, batch, arena, &bound));
     const int64_t known_batch = batch >= 0 ? batch : late_batch;
-    const bool is_static = batch <= 0 && known_batch >= 0;
-    const sx_binding binding = {.args = bound,
-                                .n_args = n_args,
-                                .knows_batch = is_static,
-                                .batch = is_static ? known_batch : 0};
     sx_function_frame *frame = NULL;
-    SX_TRY(
-        sx_function_frame_take(&c->r->programs, called, &binding, known_batch, &c->cancel, &frame));
-    sx_function_program *p = sx_built_value(frame->program);
+    sx_function_program *p = NULL;
+    /* Once with N, and by the sizes if what that gives is not for this one. */
+    for (bool by_size = batch <= 0, done = false; !done; by_size = true) {
+        SX_TRY(bind(c, body, args, n_args, called->shaping, symbols, by_size ? 0 : batch, arena,
+                    &bound));
+        const bool is_static = by_size && known_batch >= 0;
+        const sx_binding binding = {.args = bound,
+                                    .n_args = n_args,
+                                    .knows_batch = is_static,
+                                    .batch = is_static ? known_batch : 0};
+        SX_TRY(sx_function_frame_take(&c->r->programs, called, &binding, known_batch, &c->cancel,
+                                      &frame));
+        p = sx_built_value(frame->program);
+        done = by_size || p->spec->excluded == 0 || p->spec->excluded != known_batch;
+        if (!done) {
+            sx_function_frame_give(&c->r->programs, frame);
+        }
+    }
     sx_status status = SX_OK;
     for (int i = 0; i < p->spec->n_slots; i++) {
         const sx_tensor *constant = p->spec->slots[i].constant;

@@ -181,7 +181,7 @@ static bool has_rows(const sx_type *type)
 
 bool sx_pieces_may_merge(const sx_pieces *p)
 {
-    bool may = p->spec->n_args > 0;
+    bool may = p->spec->n_args > 0 && p->spec->excluded <= 1; /* several are never one */
     for (int i = 0; i < p->spec->n_args; i++) {
         may = may && has_rows(&p->places[i].type);
     }
@@ -189,6 +189,11 @@ bool sx_pieces_may_merge(const sx_pieces *p)
         may = may && has_rows(&p->places[p->spec->results[i]].type);
     }
     return may;
+}
+
+int64_t sx_pieces_excluded(const sx_pieces *p)
+{
+    return p->spec->excluded;
 }
 
 /* The first of `n` sizes that has room for the rows, or the last. */

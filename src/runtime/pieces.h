@@ -45,6 +45,9 @@ const int64_t *sx_pieces_sizes(const sx_pieces *p, int *out_count);
 /* Whether dimension 0 of each argument and of each result is the batch, so that several batches can
  * be run as one. */
 bool sx_pieces_may_merge(const sx_pieces *p);
+/* A number of examples that the pieces are not for: the function has to be run for that by itself.
+ * 0: there is none. */
+int64_t sx_pieces_excluded(const sx_pieces *p);
 /* Whether a run of so many rows uses the whole device; false if it is not compiled yet. */
 bool sx_pieces_is_wide(const sx_pieces *p, int64_t rows);
 

@@ -253,6 +253,12 @@ static sx_status check_any(const sx_predictor *p)
     return sx_error(p->ready[which].code, "%s", p->ready[which].why);
 }
 
+/* Whether some runs of the signature are not in pieces. */
+static bool may_run_whole(const ready *r)
+{
+    return r->pieces == NULL || r->may_differ || sx_pieces_excluded(r->pieces) > 0;
+}
+
 static sx_status import_all(sx_predictor *p, const sx_predictor_options *options)
 {
     const sx_signature *signatures = sx_saved_model_signatures(p->model, &p->n);
@@ -292,7 +298,7 @@ static sx_status import_all(sx_predictor *p, const sx_predictor_options *options
             n_sizes += has_rows(&signatures[i].inputs[k]);
         }
         p->ready[i].may_differ = n_sizes > 1;
-        whole = whole || (p->ready[i].why == NULL && (p->ready[i].pieces == NULL || n_sizes > 1));
+        whole = whole || (p->ready[i].why == NULL && may_run_whole(&p->ready[i]));
     }
     for (size_t i = 0; i < p->n && refused != NULL; i++) {
         sx_status_free(refused[i]);
@@ -504,6 +510,13 @@ const int64_t *sx_predictor_batch_sizes(const sx_predictor *p, const sx_signatur
     return may ? sx_pieces_sizes(r->pieces, out_count) : NULL;
 }
 
+bool sx_predictor_runs_one_by_itself(const sx_predictor *p, const sx_signature *signature)
+{
+    size_t n;
+    const ready *r = &p->ready[signature - sx_saved_model_signatures(p->model, &n)];
+    return r->pieces != NULL && sx_pieces_excluded(r->pieces) == 1;
+}
+
 bool sx_predictor_is_wide(const sx_predictor *p, const sx_signature *signature, int64_t rows)
 {
     size_t n;
@@ -590,7 +603,7 @@ sx_status sx_predictor_run(sx_predictor *p, const sx_signature *signature, const
     bool differs;
     sx_tensor *real;
     SX_TRY(take_inputs(signature, inputs, arena, &real, &batch, &differs));
-    SX_TRY(r->pieces != NULL && !differs
+    SX_TRY(r->pieces != NULL && !differs && (batch <= 0 || batch != sx_pieces_excluded(r->pieces))
                ? sx_pieces_run(r->pieces, real, batch < 0 ? 1 : batch, cancel, arena, outputs)
                : sx_runner_run(p->runner, signature->key, real, (int)signature->n_inputs, outputs,
                                (int)signature->n_outputs, arena, cancel));

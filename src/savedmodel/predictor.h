@@ -74,6 +74,8 @@ bool sx_predictor_may_take_long(const sx_predictor *p, const sx_signature *signa
  * NULL. */
 const int64_t *sx_predictor_batch_sizes(const sx_predictor *p, const sx_signature *signature,
                                         int *out_count);
+/* Whether one row is computed otherwise than several, and so is not to be merged with others. */
+bool sx_predictor_runs_one_by_itself(const sx_predictor *p, const sx_signature *signature);
 /* Whether a run of so many rows uses the whole device. */
 bool sx_predictor_is_wide(const sx_predictor *p, const sx_signature *signature, int64_t rows);
 

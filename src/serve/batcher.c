@@ -548,8 +548,11 @@ sx_status sx_batch_line_run(sx_batch_line *line, const sx_batch_request *request
                         "Task size %lld is larger than maximum input batch size %lld",
                         (long long)rows, (long long)max_rows);
     }
-    return rows > max_rows ? run_parts(line, request, rows)
-                           : run_call(line, request, SX_MAX(rows, (int64_t)1), rows < 0, out_batch);
+    const bool ones = line->runner.signature->one_by_itself;
+    const bool alone = rows < 0 || (ones && (rows == 1 || (rows - 1) % max_rows == 0));
+    return rows > max_rows && !alone
+               ? run_parts(line, request, rows)
+               : run_call(line, request, SX_MAX(rows, (int64_t)1), alone, out_batch);
 }
 
 sx_batcher_stats sx_batcher_get_stats(sx_batcher *b)

@@ -30,6 +30,7 @@ typedef struct sx_serve_signature {
      */
     const int64_t *batch_sizes;
     int batch_size_count;
+    bool one_by_itself; /* with batch_sizes: a call of one row is not merged, nor cut off another */
 } sx_serve_signature;
 
 /* The name of the signature that a request means: an empty one is "serving_default". */

@@ -49,6 +49,7 @@ static sx_status describe(model *m)
         };
         m->described[i].batch_sizes =
             sx_predictor_batch_sizes(m->predictor, from, &m->described[i].batch_size_count);
+        m->described[i].one_by_itself = sx_predictor_runs_one_by_itself(m->predictor, from);
         if (m->described[i].inputs == NULL || m->described[i].outputs == NULL) {
             return sx_no_memory("for a model");
         }

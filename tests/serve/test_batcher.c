@@ -210,6 +210,37 @@ static void test_serve_batcher__merges_while_busy(void **state)
     close_scene(&scene);
 }
 
+/* One row may be computed otherwise than several: of tf.squeeze, say. */
+static void test_serve_batcher__one_row_by_itself(void **state)
+{
+    (void)state;
+    struct scene scene;
+    struct caller calls[6], large;
+    sx_serve_signature alone = sums;
+    alone.one_by_itself = true;
+    open_scene(&scene, (sx_batcher_config){.rules.max_rows = 8}, &alone);
+    atomic_store(&scene.model.closed, true);
+    begin_call(&calls[0], scene.line, 1, 10, INT64_MAX);
+    wait_for(&scene.model.begun, 1);
+    for (int i = 1; i < 6; i++) {
+        begin_call(&calls[i], scene.line, i % 2 == 0 ? 2 : 1, (float)i, INT64_MAX);
+        wait_for_queue(&scene, (uint64_t)i);
+    }
+    atomic_store(&scene.model.closed, false);
+    for (int i = 0; i < 6; i++) {
+        end_call(&calls[i]);
+        assert_ok(calls[i].status);
+    }
+    const sx_batcher_stats stats = sx_batcher_get_stats(scene.batcher);
+    assert_int_equal(stats.runs, 5);   /* four of one row, and the two of two rows, */
+    assert_int_equal(stats.merged, 2); /* which are merged */
+    begin_call(&large, scene.line, 17, 1, INT64_MAX); /* not 8, 8 and 1 */
+    end_call(&large);
+    assert_ok(large.status);
+    assert_int_equal(atomic_load(&scene.model.rows[5]), 17);
+    close_scene(&scene);
+}
+
 static void test_serve_batcher__a_bad_call_fails_alone(void **state)
 {
     (void)state;
@@ -460,6 +491,7 @@ static void test_serve_batcher__tfs_waits_for_others(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_serve_batcher__merges_while_busy),
+    cmocka_unit_test(test_serve_batcher__one_row_by_itself),
     cmocka_unit_test(test_serve_batcher__a_bad_call_fails_alone),
     cmocka_unit_test(test_serve_batcher__drops_late_and_canceled_calls),
     cmocka_unit_test(test_serve_batcher__cuts_large_calls),

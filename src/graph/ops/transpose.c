@@ -19,7 +19,8 @@ typedef struct sx_transpose_attrs {
 
 #include "graph/ops/common.h"
 
-static const sx_attr_def transpose_attrs[] = {SX_ATTR(sx_transpose_attrs, perm, SX_ATTR_INTS)};
+static const sx_attr_def transpose_attrs[] = {
+    SX_ATTR_MEANS(sx_transpose_attrs, perm, SX_ATTR_INTS, SX_MEANS_ORDER)};
 
 static bool is_permutation(const sx_ints *perm, int rank)
 {

@@ -204,9 +204,19 @@ static sx_status collect_data(sx_export_body *s, const sx_node *node, int first,
 static sx_status write_assert(sx_export_body *s, const sx_node *node)
 {
     const sx_assert_attrs *attrs = node->attrs;
-    sx_tf_value condition = sx_export_value(s, node->inputs[0]);
+    const int rank = sx_graph_type(s->graph, node->inputs[0])->rank;
+    const sx_tf_value made = sx_export_value(s, node->inputs[0]);
+    sx_tf_value condition = made;
     sx_tf_values in;
     int *types;
+    if (rank != 0) { /* all of them */
+        const sx_tf_value line = sx_tf_ints(s->w, "line", &(sx_ints){1, {-1}});
+        condition = sx_tf_add(s->w, "Reshape", NULL, sx_tf_in(condition, line),
+                              sx_tf_attrs(sx_tf_attr_type("T", SX_BOOL)));
+        condition =
+            sx_tf_add(s->w, "All", NULL, sx_tf_in(condition, sx_tf_const_i32(s->w, "axis", 0)),
+                      SX_TF_NO_ATTRS);
+    }
     SX_TRY(collect_data(s, node, 1, attrs->message != NULL ? attrs->message : "", &condition, &in,
                         &types));
     if (in.count == 1) { /* it shows something */
@@ -219,7 +229,7 @@ static sx_status write_assert(sx_export_body *s, const sx_node *node)
                     sx_tf_add(s->w, "Assert", NULL, in,
                               sx_tf_attrs(sx_tf_attr_types("T", in.count - 1, types))),
                     true);
-    s->values[node->first_output.id] = condition;
+    s->values[node->first_output.id] = made;
     return SX_OK;
 }
 

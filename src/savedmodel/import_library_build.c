@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "graph/attr_operands.h"
+#include "graph/batch_fit.h"
 #include "graph/host.h"
 
 /* ---- Operands ---- */
@@ -110,10 +110,11 @@ static sx_type output_of_any_rank(const sx_op_def *op, const void *attrs, bool o
 }
 
 /* Infers as if each unknown dimension (and, if `batch`, N) had size `size`. */
-static sx_status probe(const sx_op_def *op, const void *attrs, const sx_type *in, int n_in,
-                       int64_t size, bool batch, sx_arena *arena, sx_type *out, int *out_n)
+static sx_status probe(const sx_tf_op_node *x, const sx_op_def *op, const void *attrs,
+                       const sx_type *in, int n_in, int64_t size, bool batch, sx_type *out,
+                       int *out_n)
 {
-    sx_type *types = sx_arena_memdup(arena, in, ((size_t)n_in + 1) * sizeof(*in));
+    sx_type *types = sx_arena_memdup(&x->im->arena, in, ((size_t)n_in + 1) * sizeof(*in));
     if (types == NULL) {
         return sx_import_memory();
     }
@@ -122,21 +123,32 @@ static sx_status probe(const sx_op_def *op, const void *attrs, const sx_type *in
             const bool unknown = types[i].dims[d] < 0 && !sx_dim_is_batch(types[i].dims[d]);
             types[i].dims[d] = unknown ? size : types[i].dims[d];
         }
-        types[i] = batch ? sx_type_with_batch(types[i], size) : types[i];
     }
-    if (batch) {
-        void *copy = sx_arena_alloc(arena, op->attrs_bytes + 1, 1);
-        if (copy == NULL) {
-            return sx_import_memory();
+    return batch ? sx_infer_with_batch(op, attrs, types, n_in, size, out, out_n)
+                 : sx_infer_types(op, attrs, types, n_in, out, out_n);
+}
+
+static void forget_dims(sx_type *types, int n)
+{
+    for (int i = 0; i < n; i++) {
+        for (int d = 0; d < types[i].rank; d++) {
+            types[i].dims[d] = SX_UNKNOWN_DIM;
         }
-        memset(copy, 0, op->attrs_bytes);
-        if (attrs != NULL) {
-            memcpy(copy, attrs, op->attrs_bytes);
-        }
-        sx_attrs_put_batch(op, copy, size);
-        attrs = copy;
     }
-    return sx_infer_types(op, attrs, types, n_in, out, out_n);
+}
+
+/* A size of N, and of each unknown dimension, for which the node is right; 0: none was found. */
+static int64_t size_that_fits(const sx_tf_op_node *x, const sx_op_def *op, const void *attrs,
+                              const sx_type *in, int n_in)
+{
+    sx_type *types = sx_arena_memdup(&x->im->arena, in, ((size_t)n_in + 1) * sizeof(*in));
+    for (int i = 0; i < n_in && types != NULL; i++) {
+        for (int d = 0; d < types[i].rank; d++) {
+            const bool unknown = types[i].dims[d] < 0 && !sx_dim_is_batch(types[i].dims[d]);
+            types[i].dims[d] = unknown ? SX_BATCH : types[i].dims[d];
+        }
+    }
+    return types == NULL ? 0 : sx_batch_that_fits(op, attrs, types, n_in);
 }
 
 /* The types that a node's outputs are declared with: inferred where the inputs' types are known,
@@ -147,10 +159,17 @@ static sx_status declare(const sx_tf_op_node *x, const sx_op_def *op, const void
 {
     if ((op->flags & SX_OP_HOST) != 0 && !open) { /* their infer takes unknown parts */
         sx_status status = sx_infer_types(op, attrs, in, n_in, out, out_n);
-        sx_status refused =
-            status == SX_OK ? SX_OK : sx_tf_unsupported("%s", sx_status_message(status));
+        const int64_t fits = status == SX_OK ? 0 : size_that_fits(x, op, attrs, in, n_in);
+        if (status == SX_OK || fits == 0) {
+            sx_status refused =
+                status == SX_OK ? SX_OK : sx_tf_unsupported("%s", sx_status_message(status));
+            sx_status_free(status);
+            return refused;
+        }
         sx_status_free(status);
-        return refused;
+        SX_TRY(probe(x, op, attrs, in, n_in, fits, true, out, out_n));
+        forget_dims(out, *out_n);
+        return SX_OK;
     }
     /* sizes that divide by nothing, so far apart that no window's stride takes one for the other */
     enum { ODD = 7919, FAR = 20011 };
@@ -169,37 +188,28 @@ static sx_status declare(const sx_tf_op_node *x, const sx_op_def *op, const void
         return SX_OK;
     }
     sx_status status = all ? sx_infer_types(op, attrs, in, n_in, out, out_n)
-                           : probe(op, attrs, in, n_in, 1, false, &x->im->arena, out, out_n);
+                           : probe(x, op, attrs, in, n_in, 1, false, out, out_n);
     if (status == SX_OK && all) {
         return SX_OK;
     }
-    sx_status odd = probe(op, attrs, in, n_in, ODD, true, &x->im->arena, other, &n_other);
+    sx_status odd = probe(x, op, attrs, in, n_in, ODD, true, other, &n_other);
     if (status != SX_OK && odd == SX_OK) { /* it takes no 1 there: another guess beside it */
         sx_status_free(status);
-        status = probe(op, attrs, in, n_in, FAR, true, &x->im->arena, out, out_n);
+        status = probe(x, op, attrs, in, n_in, FAR, true, out, out_n);
     }
-    sx_status first = SX_OK; /* what is wrong with N */
-    if (status != SX_OK && odd != SX_OK && all) {
-        first = status;
-        status = probe(op, attrs, in, n_in, 1, true, &x->im->arena, out, out_n);
-    }
-    for (int i = 0; i < n_in && status != SX_OK && odd != SX_OK;
-         i++) { /* what fits another input */
-        for (int d = 0; d < in[i].rank && status != SX_OK; d++) {
-            if (in[i].dims[d] > 1) {
-                sx_status_free(status);
-                status = probe(op, attrs, in, n_in, in[i].dims[d], true, &x->im->arena, out, out_n);
-            }
+    if (status != SX_OK && odd != SX_OK) { /* one size that fits, or it is wrong for every batch */
+        const int64_t fits = size_that_fits(x, op, attrs, in, n_in);
+        if (fits == 0 && all) {
+            sx_status refused = sx_tf_unsupported("%s", sx_status_message(status));
+            sx_status_free(status);
+            sx_status_free(odd);
+            return refused;
+        }
+        if (fits > 0) {
+            sx_status_free(status);
+            status = probe(x, op, attrs, in, n_in, fits, true, out, out_n);
         }
     }
-    if (status != SX_OK && first != SX_OK) { /* wrong for every batch */
-        sx_status refused = sx_tf_unsupported("%s", sx_status_message(first));
-        sx_status_free(first);
-        sx_status_free(status);
-        sx_status_free(odd);
-        return refused;
-    }
-    sx_status_free(first);
     const bool both = status == SX_OK && odd == SX_OK && n_other == *out_n;
     const bool some = status == SX_OK;
     sx_status_free(status);
@@ -350,6 +360,15 @@ sx_status sx_tf_with_number(const sx_tf_op_node *x, const sx_op_def *op, sx_valu
     sx_value in[2] = {v, SX_NO_VALUE};
     SX_TRY(sx_tf_number(x, sx_type_of_value(x->b, v).dtype, number, &in[1]));
     return sx_tf_build(x, op, NULL, out, 2, in);
+}
+
+sx_status sx_tf_require(const sx_tf_op_node *x, sx_value holds, const char *what, sx_value shown)
+{
+    const sx_assert_attrs attrs = {.message = what};
+    sx_value y = SX_NO_VALUE;
+    return x->im->trials > 0 /* it never runs */
+               ? SX_OK
+               : sx_tf_build(x, &sx_op_assert, &attrs, &y, 2, (const sx_value[]){holds, shown});
 }
 
 sx_status sx_tf_count_to(const sx_tf_op_node *x, sx_value n, sx_dtype dtype, sx_value *out)

@@ -22,7 +22,7 @@ static sx_status places_along(const sx_tf_op_node *x, sx_value v, int axis, sx_v
  * takes the whole triangle. */
 static sx_status import_band(sx_tf_op_node *x)
 {
-    sx_value v = SX_NO_VALUE, size = SX_NO_VALUE, rows = SX_NO_VALUE, columns = SX_NO_VALUE,
+    sx_value v = SX_NO_VALUE, sizes[2], rows = SX_NO_VALUE, columns = SX_NO_VALUE,
              below = SX_NO_VALUE, zero = SX_NO_VALUE, inside = SX_NO_VALUE, y = SX_NO_VALUE;
     SX_TRY(sx_tf_operand(x, 0, &v));
     SX_TRY(sx_tf_require_rank(x, 0));
@@ -30,8 +30,8 @@ static sx_status import_band(sx_tf_op_node *x)
     if (rank < 2) {
         return sx_error(SX_DATA_LOSS, "its input has rank %d, expected 2 or more", rank);
     }
-    SX_TRY(places_along(x, v, rank - 2, &size, &rows));
-    SX_TRY(places_along(x, v, rank - 1, &size, &columns));
+    SX_TRY(places_along(x, v, rank - 2, &sizes[0], &rows));
+    SX_TRY(places_along(x, v, rank - 1, &sizes[1], &columns));
     SX_TRY(sx_tf_expand(x, rows, -1, &rows));
     SX_TF_BUILD(x, &below, sub, NULL, rows, columns);
     SX_TRY(sx_tf_number(x, SX_I64, 0, &zero));
@@ -39,6 +39,11 @@ static sx_status import_band(sx_tf_op_node *x)
         sx_value most = SX_NO_VALUE, all = SX_NO_VALUE, here = SX_NO_VALUE;
         SX_TRY(sx_tf_operand(x, 1 + side, &most));
         SX_TF_BUILD(x, &most, cast, (&(sx_cast_attrs){SX_I64}), most);
+        if (x->tf.head.values[1 + side] == NULL) {
+            SX_TF_BUILD(x, &here, less_equal, NULL, most, sizes[side]);
+            SX_TRY(
+                sx_tf_require(x, here, "MatrixBandPart: more diagonals than the matrix has", most));
+        }
         SX_TF_BUILD(x, &all, less, NULL, most, zero);
         SX_TF_BUILD(x, &here, less_equal, NULL, below, most);
         SX_TF_BUILD(x, &here, logical_or, NULL, here, all);
@@ -55,6 +60,39 @@ static sx_status import_band(sx_tf_op_node *x)
     return SX_OK;
 }
 
+/* v rolled by shifts[i] along axis axes[i], which is computed. */
+static sx_status roll_along(const sx_tf_op_node *x, sx_value shifts, sx_value axes, int i,
+                            sx_value *v)
+{
+    const sx_slice_attrs own = {.begin = {1, {i}}, .size = {1, {1}}};
+    const sx_shape_attrs scalar = {.shape = {.n = 0}};
+    sx_value axis, shift, shape, rank, one, n, at;
+    sx_type type = sx_type_of_value(x->b, *v);
+    SX_TF_BUILD(x, &axis, slice, &own, axes);
+    SX_TF_BUILD(x, &shift, slice, &own, shifts);
+    SX_TF_BUILD(x, &shape, shape, (&(sx_cast_attrs){SX_I64}), *v);
+    SX_TRY(sx_tf_number(x, SX_I64, type.rank, &rank));
+    SX_TRY(sx_tf_number(x, SX_I64, 1, &one));
+    SX_TF_BUILD(x, &n, less, NULL, axis, rank);
+    SX_TF_BUILD(x, &at, neg, NULL, axis);
+    SX_TF_BUILD(x, &at, less_equal, NULL, at, rank);
+    SX_TF_BUILD(x, &n, logical_and, NULL, n, at);
+    SX_TRY(sx_tf_require(x, n, "Roll: an axis is out of range", axis));
+    SX_TF_BUILD(x, &axis, floor_mod, NULL, axis, rank);
+    SX_TF_BUILD(x, &n, gather, NULL, shape, axis);
+    SX_TRY(sx_tf_count_to(x, n, SX_I64, &at));
+    SX_TF_BUILD(x, &n, maximum, NULL, n, one);
+    SX_TF_BUILD(x, &at, sub, NULL, at, shift);
+    SX_TF_BUILD(x, &at, floor_mod, NULL, at, n);
+    SX_TF_BUILD(x, &axis, reshape, &scalar, axis);
+    const sx_attr_operand along = {sx_tf_attr_row(&sx_op_gather, "axis"), axis};
+    for (int d = 0; d < type.rank; d++) {
+        type.dims[d] = SX_UNKNOWN_DIM;
+    }
+    *v = sx_tf_build_as(x, &sx_op_gather, NULL, (const sx_value[]){*v, at}, 2, &along, 1, &type);
+    return SX_OK;
+}
+
 /* Roll(x, shift, axis): y[i] = x[i - shift modulo n] along each axis. */
 static sx_status import_roll(sx_tf_op_node *x)
 {
@@ -63,6 +101,24 @@ static sx_status import_roll(sx_tf_op_node *x)
     SX_TRY(sx_tf_operand(x, 0, &v));
     SX_TRY(sx_tf_operand(x, 1, &shifts));
     SX_TRY(sx_tf_require_rank(x, 0));
+    const sx_type *given = x->n->n_in > 2 ? &x->tf.head.types[2] : NULL;
+    if (given != NULL && x->tf.head.values[2] == NULL &&
+        (given->rank == 0 ||
+         (given->rank == 1 && given->dims[0] >= 0 && given->dims[0] <= SX_MAX_RANK))) {
+        const int64_t count = given->rank == 0 ? 1 : given->dims[0];
+        const sx_shape_attrs line = {.shape = {1, {count}}};
+        sx_value which = SX_NO_VALUE;
+        SX_TRY(sx_tf_operand(x, 2, &which));
+        SX_TF_BUILD(x, &which, cast, (&(sx_cast_attrs){SX_I64}), which);
+        SX_TF_BUILD(x, &which, reshape, &line, which);
+        SX_TF_BUILD(x, &shifts, cast, (&(sx_cast_attrs){SX_I64}), shifts);
+        SX_TF_BUILD(x, &shifts, reshape, &line, shifts);
+        for (int i = 0; i < count; i++) {
+            SX_TRY(roll_along(x, shifts, which, i, &v));
+        }
+        sx_tf_set(x, 0, v);
+        return SX_OK;
+    }
     SX_TRY(sx_tf_operand_ints(x, 2, &axes));
     SX_TF_BUILD(x, &shifts, cast, (&(sx_cast_attrs){SX_I64}), shifts);
     SX_TF_BUILD(x, &shifts, reshape, (&(sx_shape_attrs){{1, {axes.n}}}), shifts);
@@ -87,6 +143,32 @@ static sx_status import_roll(sx_tf_op_node *x)
     }
     sx_tf_set(x, 0, v);
     return SX_OK;
+}
+
+/* ReverseSequence(x, lengths) {seq_dim, batch_dim}: no length is longer than the sequence, but in
+ * what was exported. */
+static sx_status import_reverse_sequence(sx_tf_op_node *x)
+{
+    const int64_t axis = sx_tf_read_int(&x->tf.head, "seq_dim", 0);
+    const sx_type *type = &x->tf.head.types[0];
+    sx_value v, lengths, shape, most, zero, fits, more;
+    SX_TRY(sx_tf_operand(x, 0, &v));
+    SX_TRY(sx_tf_operand(x, 1, &lengths));
+    if (!sx_tf_read_bool(&x->tf.head, "_sextant_clamps", false) && x->tf.head.values[1] == NULL &&
+        axis >= 0 && axis < SX_MAX_RANK && (type->rank == SX_UNKNOWN_RANK || axis < type->rank)) {
+        const sx_slice_attrs at = {.begin = {1, {axis}}, .size = {1, {1}}};
+        const sx_dtype dtype = x->tf.head.types[1].dtype;
+        SX_TF_BUILD(x, &shape, shape, (&(sx_cast_attrs){dtype}), v);
+        SX_TF_BUILD(x, &most, slice, &at, shape);
+        SX_TRY(sx_tf_number(x, dtype, 0, &zero));
+        SX_TF_BUILD(x, &fits, less_equal, NULL, lengths, most);
+        SX_TF_BUILD(x, &more, greater_equal, NULL, lengths, zero);
+        SX_TF_BUILD(x, &fits, logical_and, NULL, fits, more);
+        SX_TRY(sx_tf_require(
+            x, fits, "ReverseSequence: a length is negative, or longer than the sequence of",
+            most));
+    }
+    return sx_tf_import_one(x);
 }
 
 /* ---- Diagonals ---- */
@@ -134,6 +216,22 @@ static sx_status import_diag(sx_tf_op_node *x)
 
 /* ---- Mirrors ---- */
 
+/* That paddings are not negative, and no longer than what is mirrored. */
+static sx_status require_paddings(const sx_tf_op_node *x, sx_value paddings, sx_value shape,
+                                  int64_t edge)
+{
+    sx_value zero, most, fits, more;
+    SX_TRY(sx_tf_number(x, SX_I64, 0, &zero));
+    SX_TRY(sx_tf_number(x, SX_I64, (double)edge, &most));
+    SX_TF_BUILD(x, &most, sub, NULL, shape, most);
+    SX_TRY(sx_tf_expand(x, most, -1, &most));
+    SX_TF_BUILD(x, &fits, less_equal, NULL, paddings, most);
+    SX_TF_BUILD(x, &more, greater_equal, NULL, paddings, zero);
+    SX_TF_BUILD(x, &fits, logical_and, NULL, fits, more);
+    return sx_tf_require(x, fits, "MirrorPad: a padding is negative, or longer than the axis",
+                         paddings);
+}
+
 /* MirrorPad by paddings that are computed: along each axis element k of the result is the one that
  * k - before meets after it was mirrored at an end. */
 static sx_status import_mirror_pad(sx_tf_op_node *x)
@@ -151,6 +249,7 @@ static sx_status import_mirror_pad(sx_tf_op_node *x)
     SX_TRY(sx_tf_number(x, SX_I64, 0, &zero));
     SX_TRY(sx_tf_number(x, SX_I64, edge - 1, &shift));
     SX_TRY(sx_tf_number(x, SX_I64, 1 + edge, &turn));
+    SX_TRY(require_paddings(x, paddings, shape, edge));
     for (int d = 0; d < x->tf.head.types[0].rank; d++) {
         const sx_slice_attrs of_axis = {.begin = {1, {d}}, .size = {1, {1}}};
         const sx_shape_attrs line = {.shape = {1, {1}}};
@@ -326,6 +425,7 @@ const sx_tf_op_row sx_tf_index_rows[] = {
     {"MatrixBandPart", import_band, NULL},
     {"TridiagonalMatMul", import_tridiagonal_matmul, NULL},
     {"Roll", import_roll, NULL},
+    {"ReverseSequence", import_reverse_sequence, NULL},
     {"Diag", import_diag, NULL},
     {"DiagPart", import_diag, NULL},
     {"MirrorPad", import_mirror_pad, NULL},

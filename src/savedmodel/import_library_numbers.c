@@ -123,20 +123,24 @@ static sx_status import_nth_element(sx_tf_op_node *x)
     const sx_dtype dtype = x->tf.head.types[0].dtype;
     const sx_op_def *turn = sx_dtype_is_float(dtype) ? &sx_op_neg : &sx_op_invert;
     const bool from_largest = sx_tf_read_bool(&x->tf.head, "reverse", false);
-    sx_value v = SX_NO_VALUE, at = SX_NO_VALUE;
-    sx_ints n = {0};
+    sx_value v = SX_NO_VALUE, at = SX_NO_VALUE, one = SX_NO_VALUE, sound = SX_NO_VALUE;
     int n_out = 0;
     SX_TRY(sx_tf_operand(x, 0, &v));
-    SX_TRY(sx_tf_operand_ints(x, 1, &n));
-    if (n.n != 1 || n.v[0] < 0 || n.v[0] >= INT32_MAX || x->tf.head.types[0].rank < 1) {
-        return sx_tf_unsupported("n is not one number of 0 or more, or the rank of x is unknown");
+    SX_TRY(sx_tf_operand(x, 1, &at));
+    if (x->tf.head.types[0].rank < 1) {
+        return sx_tf_unsupported("the rank of x is unknown, or 0");
     }
     if (!from_largest) {
         SX_TRY(sx_tf_build(x, turn, NULL, &v, 1, &v));
     }
-    SX_TRY(sx_tf_add_node(x, &sx_op_top_k, &(sx_top_k_attrs){.k = n.v[0] + 1}, &v, 1, NULL, 0, &v,
-                          &n_out));
-    SX_TRY(sx_tf_number(x, SX_I64, (double)n.v[0], &at));
+    SX_TF_BUILD(x, &at, cast, (&(sx_cast_attrs){SX_I64}), at);
+    SX_TF_BUILD(x, &at, reshape, (&(sx_shape_attrs){{0}}), at);
+    sx_attr_operand count = {sx_tf_attr_row(&sx_op_top_k, "k"), SX_NO_VALUE};
+    SX_TRY(sx_tf_number(x, SX_I64, 1, &one));
+    SX_TF_BUILD(x, &count.value, add, NULL, at, one);
+    SX_TF_BUILD(x, &sound, greater_equal, NULL, count.value, one);
+    SX_TRY(sx_tf_require(x, sound, "NthElement: n must not be negative", at));
+    SX_TRY(sx_tf_add_node(x, &sx_op_top_k, NULL, &v, 1, &count, 1, &v, &n_out));
     SX_TF_BUILD(x, &v, gather, (&(sx_gather_attrs){.axis = x->tf.head.types[0].rank - 1}), v, at);
     if (!from_largest) {
         SX_TRY(sx_tf_build(x, turn, NULL, &v, 1, &v));
@@ -396,6 +400,9 @@ static sx_status import_unravel(sx_tf_op_node *x)
     SX_TRY(sx_tf_operand(x, 1, &dims));
     SX_TRY(sx_tf_require_rank(x, 0));
     SX_TF_BUILD(x, &steps, cumprod, &products, dims);
+    SX_TF_BUILD(x, &y, reduce_prod, (&(sx_reduce_attrs){.axes = {1, {0}}}), dims);
+    SX_TF_BUILD(x, &y, less, NULL, indices, y);
+    SX_TRY(sx_tf_require(x, y, "UnravelIndex: an index is outside the dimensions", dims));
     if (x->tf.head.types[0].rank > 0) {
         SX_TRY(sx_tf_expand(x, dims, -1, &dims));
         SX_TRY(sx_tf_expand(x, steps, -1, &steps));

@@ -218,12 +218,12 @@ static const sx_tf_op_row program_rows[] = {
 };
 
 static const sx_tf_op_row *const tables[] = {
-    program_rows,       sx_tf_variable_rows,  sx_tf_control_rows, sx_tf_shape_rows,
-    sx_tf_slice_rows,   sx_tf_list_rows,      sx_tf_number_rows,  sx_tf_einsum_rows,
-    sx_tf_image_rows,   sx_tf_random_rows,    sx_tf_window_rows,  sx_tf_index_rows,
-    sx_tf_norm_rows,    sx_tf_table_rows,     sx_tf_complex_rows, sx_tf_fourier_rows,
-    sx_tf_scatter_rows, sx_tf_gradient_rows,  sx_tf_example_rows, sx_tf_quantized_rows,
-    sx_tf_patch_rows,   sx_tf_optimizer_rows, sx_tf_cell_rows};
+    program_rows,         sx_tf_variable_rows, sx_tf_control_rows,   sx_tf_shape_rows,
+    sx_tf_part_rows,      sx_tf_slice_rows,    sx_tf_list_rows,      sx_tf_number_rows,
+    sx_tf_einsum_rows,    sx_tf_image_rows,    sx_tf_random_rows,    sx_tf_window_rows,
+    sx_tf_index_rows,     sx_tf_norm_rows,     sx_tf_table_rows,     sx_tf_complex_rows,
+    sx_tf_fourier_rows,   sx_tf_scatter_rows,  sx_tf_gradient_rows,  sx_tf_example_rows,
+    sx_tf_quantized_rows, sx_tf_patch_rows,    sx_tf_optimizer_rows, sx_tf_cell_rows};
 
 /* What the operators read themselves. */
 static const sx_tf_op_row one_to_one = {"", sx_tf_import_one, NULL};

@@ -28,11 +28,11 @@ typedef struct sx_tf_op_row {
 } sx_tf_op_row;
 
 extern const sx_tf_op_row sx_tf_variable_rows[], sx_tf_control_rows[], sx_tf_shape_rows[],
-    sx_tf_slice_rows[], sx_tf_list_rows[], sx_tf_number_rows[], sx_tf_einsum_rows[],
-    sx_tf_image_rows[], sx_tf_random_rows[], sx_tf_window_rows[], sx_tf_index_rows[],
-    sx_tf_norm_rows[], sx_tf_table_rows[], sx_tf_complex_rows[], sx_tf_fourier_rows[],
-    sx_tf_scatter_rows[], sx_tf_gradient_rows[], sx_tf_example_rows[], sx_tf_quantized_rows[],
-    sx_tf_patch_rows[], sx_tf_optimizer_rows[], sx_tf_cell_rows[];
+    sx_tf_part_rows[], sx_tf_slice_rows[], sx_tf_list_rows[], sx_tf_number_rows[],
+    sx_tf_einsum_rows[], sx_tf_image_rows[], sx_tf_random_rows[], sx_tf_window_rows[],
+    sx_tf_index_rows[], sx_tf_norm_rows[], sx_tf_table_rows[], sx_tf_complex_rows[],
+    sx_tf_fourier_rows[], sx_tf_scatter_rows[], sx_tf_gradient_rows[], sx_tf_example_rows[],
+    sx_tf_quantized_rows[], sx_tf_patch_rows[], sx_tf_optimizer_rows[], sx_tf_cell_rows[];
 
 /* Gives the outputs of a node, which is imported, the gradient that its _gradient_op_type names. */
 SX_MUST_USE sx_status sx_tf_import_gradient(sx_tf_op_node *x);
@@ -135,6 +135,9 @@ SX_MUST_USE sx_status sx_tf_number(const sx_tf_op_node *x, sx_dtype dtype, doubl
 /* op(v, number), the number as v's dtype. */
 SX_MUST_USE sx_status sx_tf_with_number(const sx_tf_op_node *x, const sx_op_def *op, sx_value v,
                                         double number, sx_value *out);
+/* An assert that all of `holds` is true, with what the error says, and a value that it shows. */
+SX_MUST_USE sx_status sx_tf_require(const sx_tf_op_node *x, sx_value holds, const char *what,
+                                    sx_value shown);
 /* 0, 1, ..., n - 1 as a vector; n is int64 [1]. */
 SX_MUST_USE sx_status sx_tf_count_to(const sx_tf_op_node *x, sx_value n, sx_dtype dtype,
                                      sx_value *out);

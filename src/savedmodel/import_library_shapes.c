@@ -218,11 +218,44 @@ sx_status sx_tf_expand(const sx_tf_op_node *x, sx_value v, int64_t at, sx_value 
     return sx_tf_reshape_dims(x, v, &from, out);
 }
 
+/* ExpandDims at an axis that is computed. */
+static sx_status expand_at(sx_tf_op_node *x, sx_value v)
+{
+    const sx_shape_attrs line = {.shape = {1, {1}}};
+    sx_type type = sx_tf_unknown_shape(x->tf.head.types[0].dtype);
+    sx_value axis = SX_NO_VALUE, rank = SX_NO_VALUE, one = SX_NO_VALUE, back = SX_NO_VALUE,
+             zero = SX_NO_VALUE, negative = SX_NO_VALUE, shape = SX_NO_VALUE;
+    SX_TRY(sx_tf_operand(x, 1, &axis));
+    SX_TF_BUILD(x, &axis, cast, (&(sx_cast_attrs){SX_I64}), axis);
+    SX_TF_BUILD(x, &axis, reshape, &line, axis);
+    SX_TRY(sx_tf_rank_of(x, v, &rank));
+    SX_TRY(sx_tf_int64s(x, &(sx_ints){1, {1}}, &one));
+    SX_TRY(sx_tf_int64s(x, &(sx_ints){1, {0}}, &zero));
+    SX_TF_BUILD(x, &back, add, NULL, rank, one);
+    SX_TF_BUILD(x, &back, add, NULL, back, axis);
+    SX_TF_BUILD(x, &negative, less, NULL, axis, zero);
+    SX_TF_BUILD(x, &axis, select, NULL, negative, back, axis);
+    SX_TF_BUILD(x, &shape, shape, (&(sx_cast_attrs){SX_I64}), v);
+    SX_TRY(sx_tf_replace_dims(x, shape, axis, 0, one, &shape));
+    if (x->tf.head.types[0].rank != SX_UNKNOWN_RANK && x->tf.head.types[0].rank < SX_MAX_RANK) {
+        type.rank = x->tf.head.types[0].rank + 1;
+        for (int d = 0; d < type.rank; d++) {
+            type.dims[d] = SX_UNKNOWN_DIM;
+        }
+    }
+    SX_TRY(sx_tf_reshape_as(x, v, shape, &type, &v));
+    sx_tf_set(x, 0, v);
+    return SX_OK;
+}
+
 static sx_status import_expand_dims(sx_tf_op_node *x)
 {
     sx_value v = SX_NO_VALUE, y = SX_NO_VALUE;
     sx_ints axis = {0};
     SX_TRY(sx_tf_operand(x, 0, &v));
+    if (x->n->n_in > 1 && x->tf.head.values[1] == NULL) {
+        return expand_at(x, v);
+    }
     SX_TRY(sx_tf_operand_ints(x, 1, &axis));
     if (axis.n != 1) {
         return sx_tf_unsupported("%d axes, expected one", axis.n);
@@ -299,7 +332,7 @@ static sx_status import_squeeze(sx_tf_op_node *x)
                        list.kind == SX_TF_ATTR_INTS && list.count > 0;
     bool unknown = type->rank == SX_UNKNOWN_RANK;
     for (int d = 0; d < type->rank && !named; d++) {
-        unknown = unknown || (type->dims[d] < 0 && !sx_dim_is_batch(type->dims[d]));
+        unknown = unknown || type->dims[d] < 0; /* N may be 1 */
     }
     if (unknown) {
         return squeeze_unknown(x, v, named ? &list : NULL);
@@ -427,6 +460,22 @@ static sx_status import_pad(sx_tf_op_node *x)
     return SX_OK;
 }
 
+/* That a range has a direction, and its limit is not behind its start. */
+static sx_status require_range(const sx_tf_op_node *x, sx_value distance, sx_value delta,
+                               sx_value sign)
+{
+    sx_value zero = SX_NO_VALUE, moves = SX_NO_VALUE, ahead = SX_NO_VALUE;
+    SX_TRY(sx_tf_number(x, x->tf.head.types[0].dtype, 0, &zero));
+    SX_TF_BUILD(x, &moves, not_equal, NULL, delta, zero);
+    SX_TRY(sx_tf_require(x, moves, "Range: its delta must not be 0", delta));
+    SX_TF_BUILD(x, &ahead, mul, NULL, distance, sign);
+    SX_TF_BUILD(x, &ahead, greater_equal, NULL, ahead, zero);
+    return sx_tf_require(x, ahead,
+                         "Range: expected start <= limit for a positive delta, start >= limit for "
+                         "a negative one; limit - start is",
+                         distance);
+}
+
 /* How many numbers start + delta * (0, 1, ...) are before limit, an int64 scalar. */
 static sx_status count_range(const sx_tf_op_node *x, sx_value start, sx_value limit, sx_value delta,
                              sx_value *out)
@@ -434,14 +483,20 @@ static sx_status count_range(const sx_tf_op_node *x, sx_value start, sx_value li
     sx_value n = SX_NO_VALUE, sign = SX_NO_VALUE, zero = SX_NO_VALUE;
     const sx_dtype dtype = x->tf.head.types[0].dtype;
     SX_TF_BUILD(x, &n, sub, NULL, limit, start);
+    SX_TF_BUILD(x, &sign, sign, NULL, delta);
+    SX_TRY(require_range(x, n, delta, sign));
     if (sx_dtype_is_integer(dtype)) { /* rounded up: (distance + delta - sign) / delta */
         SX_TF_BUILD(x, &n, add, NULL, n, delta);
-        SX_TF_BUILD(x, &sign, sign, NULL, delta);
         SX_TF_BUILD(x, &n, sub, NULL, n, sign);
         SX_TF_BUILD(x, &n, floor_div, NULL, n, delta);
     } else {
+        const double most = dtype == SX_F16 ? 65504 : 0x1p62; /* what int64 and the dtype hold */
+        sx_value few = SX_NO_VALUE;
         SX_TF_BUILD(x, &n, div, NULL, n, delta);
         SX_TF_BUILD(x, &n, ceil, NULL, n);
+        SX_TRY(sx_tf_number(x, dtype, most, &few));
+        SX_TF_BUILD(x, &few, less_equal, NULL, n, few);
+        SX_TRY(sx_tf_require(x, few, "Range: too many numbers", n));
     }
     if (dtype != SX_I64) {
         SX_TF_BUILD(x, &n, cast, (&(sx_cast_attrs){SX_I64}), n);
@@ -499,198 +554,7 @@ static sx_status import_range(sx_tf_op_node *x)
     return SX_OK;
 }
 
-/* ---- Parts ---- */
-
-/* Makes room for n outputs. */
-static sx_status make_room(sx_tf_op_node *x, int64_t n)
-{
-    enum { MAX_PARTS = 4096 };
-    if (n < 1 || n > MAX_PARTS) {
-        return sx_tf_unsupported("%lld parts; 1 to %d are supported", (long long)n, MAX_PARTS);
-    }
-    if (n > x->n->n_out) {
-        x->n->n_out = (int)n;
-        x->n->out = sx_arena_array(&x->im->arena, n, sx_tf_thing);
-    }
-    return x->n->out == NULL ? sx_import_memory() : SX_OK;
-}
-
-static sx_status wrap_axis(int64_t axis, int rank, int *out)
-{
-    *out = (int)(axis < 0 ? axis + rank : axis);
-    return *out >= 0 && *out < rank ? SX_OK
-                                    : sx_error(SX_DATA_LOSS, "axis %lld out of range for rank %d",
-                                               (long long)axis, rank);
-}
-
-/* Cuts v along an axis into parts of these sizes; squeezes: each is one element, without the axis.
- */
-static sx_status cut(sx_tf_op_node *x, sx_value v, int axis, const int64_t *sizes, int n,
-                     bool squeezes)
-{
-    const sx_type type = sx_type_of_value(x->b, v);
-    sx_ints kept = {0};
-    int64_t from = 0;
-    SX_TRY(make_room(x, n));
-    for (int d = 0; d < type.rank; d++) {
-        if (!squeezes || d != axis) {
-            kept.v[kept.n++] = d;
-        }
-    }
-    for (int i = 0; i < n; i++) {
-        sx_value y = SX_NO_VALUE;
-        SX_TRY(sx_tf_cut_axis(x, v, axis, from, sizes[i], &y));
-        if (squeezes) {
-            SX_TRY(sx_tf_reshape_dims(x, y, &kept, &y));
-        }
-        sx_tf_set(x, i, y);
-        from += sizes[i];
-    }
-    return SX_OK;
-}
-
-sx_status sx_tf_divide_axis(const sx_tf_op_node *x, sx_value v, int axis, int64_t outer,
-                            int64_t inner, sx_value *out)
-{
-    sx_type type = sx_type_of_value(x->b, v);
-    const int rank = type.rank;
-    sx_value shape = SX_NO_VALUE, parts[3], dims = SX_NO_VALUE;
-    int n_parts = 0;
-    if (rank == SX_MAX_RANK) {
-        return sx_tf_unsupported("an axis of unknown size of a value of rank %d", rank);
-    }
-    SX_TF_BUILD(x, &dims, shape, (&(sx_cast_attrs){SX_I64}), v);
-    for (int side = 0; side < 2; side++) {
-        const int from = side == 0 ? 0 : axis + 1, count = side == 0 ? axis : rank - axis - 1;
-        const sx_slice_attrs some = {.begin = {1, {from}}, .size = {1, {count}}};
-        if (count > 0) {
-            SX_TF_BUILD(x, &parts[n_parts++], slice, &some, dims);
-        }
-        if (side == 0) {
-            SX_TRY(sx_tf_int64s(x, &(sx_ints){2, {outer, inner}}, &parts[n_parts++]));
-        }
-    }
-    SX_TRY(sx_tf_build(x, &sx_op_concat, &(sx_axis_attrs){0}, &shape, n_parts, parts));
-    for (int d = rank; d > axis + 1; d--) {
-        type.dims[d] = type.dims[d - 1];
-    }
-    type.rank = rank + 1;
-    type.dims[axis] = outer >= 0 ? outer : SX_UNKNOWN_DIM;
-    type.dims[axis + 1] = inner >= 0 ? inner : SX_UNKNOWN_DIM;
-    return sx_tf_reshape_as(x, v, shape, &type, out);
-}
-
-/* SplitV into n parts whose sizes are computed; one of them may be -1: what the others leave. */
-static sx_status split_open(sx_tf_op_node *x, sx_value v, int axis, int64_t n)
-{
-    const int64_t dim = x->tf.head.types[0].dims[axis];
-    sx_value sizes, begins, left, none, dims, from, size;
-    SX_TRY(sx_tf_operand(x, 1, &sizes));
-    const sx_shape_attrs line = {{1, {n}}};
-    const sx_slice_attrs of_axis = {.begin = {1, {axis}}, .size = {1, {1}}};
-    SX_TF_BUILD(x, &sizes, cast, (&(sx_cast_attrs){SX_I64}), sizes);
-    SX_TF_BUILD(x, &sizes, reshape, &line, sizes);
-    SX_TRY(sx_tf_number(x, SX_I64, 0, &none));
-    SX_TF_BUILD(x, &left, maximum, NULL, sizes, none);
-    SX_TF_BUILD(x, &left, reduce_sum, (&(sx_reduce_attrs){.axes = {1, {0}}}), left);
-    SX_TF_BUILD(x, &dims, shape, (&(sx_cast_attrs){SX_I64}), v);
-    SX_TF_BUILD(x, &dims, slice, &of_axis, dims);
-    SX_TF_BUILD(x, &left, sub, NULL, dims, left);
-    SX_TF_BUILD(x, &from, less, NULL, sizes, none);
-    SX_TF_BUILD(x, &sizes, select, NULL, from, left, sizes);
-    const sx_cumulative_attrs before = {.axis = 0, .exclusive = true};
-    SX_TF_BUILD(x, &begins, cumsum, &before, sizes);
-    for (int64_t i = 0; i < n; i++) {
-        const sx_slice_attrs at = {.begin = {1, {i}}, .size = {1, {1}}};
-        sx_value y = SX_NO_VALUE;
-        SX_TF_BUILD(x, &from, slice, &at, begins);
-        SX_TF_BUILD(x, &size, slice, &at, sizes);
-        SX_TRY(sx_tf_cut_axis_open(x, v, axis, from, size, n == 1 ? dim : -1, &y));
-        sx_tf_set(x, (int)i, y);
-    }
-    return SX_OK;
-}
-
-/* axis, value; or, SplitV: value, sizes, axis */
-static sx_status import_split(sx_tf_op_node *x)
-{
-    const bool sized = strcmp(x->n->node->op, "SplitV") == 0;
-    const int at = sized ? 0 : 1, axis_at = sized ? 2 : 0;
-    const int64_t n = sx_tf_read_int(&x->tf.head, "num_split", 0);
-    sx_ints axes = {0};
-    sx_value v = SX_NO_VALUE;
-    int axis = 0;
-    SX_TRY(sx_tf_operand(x, at, &v));
-    SX_TRY(sx_tf_require_rank(x, at));
-    SX_TRY(sx_tf_operand_ints(x, axis_at, &axes));
-    const sx_type *type = &x->tf.head.types[at];
-    if (axes.n != 1) {
-        return sx_error(SX_DATA_LOSS, "%d axes, expected one", axes.n);
-    }
-    SX_TRY(wrap_axis(axes.v[0], type->rank, &axis));
-    SX_TRY(make_room(x, n));
-    int64_t *sizes = sx_arena_array(&x->im->arena, n, int64_t), all = 0, dim = type->dims[axis];
-    const sx_tensor *list = sized ? x->tf.head.values[1] : NULL;
-    if (sizes == NULL) {
-        return sx_import_memory();
-    }
-    if (sized && list == NULL) {
-        return split_open(x, v, axis, n);
-    }
-    if (sized && ((list->type.dtype != SX_I32 && list->type.dtype != SX_I64) ||
-                  sx_type_elems(&list->type) != n)) {
-        return sx_error(SX_DATA_LOSS, "the sizes are not %lld integers", (long long)n);
-    }
-    if (dim < 0 && !sized) {
-        for (int64_t i = 0; i < n; i++) {
-            sizes[i] = 1;
-        }
-        SX_TRY(sx_tf_divide_axis(x, v, axis, n, -1, &v));
-        return cut(x, v, axis, sizes, (int)n, true);
-    }
-    int rest = -1;
-    for (int i = 0; i < n; i++) {
-        sizes[i] = !sized                       ? dim / n
-                   : list->type.dtype == SX_I32 ? ((const int32_t *)list->data)[i]
-                                                : ((const int64_t *)list->data)[i];
-        rest = sizes[i] == -1 ? i : rest;
-        if (sizes[i] < -1 || !sx_add_i64(all, SX_MAX(sizes[i], 0), &all)) {
-            return sx_error(SX_DATA_LOSS, "part %d has size %lld", i, (long long)sizes[i]);
-        }
-    }
-    if (rest >= 0 && dim < 0) {
-        return split_open(x, v, axis, n);
-    }
-    if (rest >= 0) {
-        sizes[rest] = dim - all;
-        all = dim;
-    }
-    if (dim >= 0 && (all != dim || (rest >= 0 && sizes[rest] < 0))) {
-        return sx_error(SX_DATA_LOSS, "the parts have %lld elements, axis %d has %lld",
-                        (long long)all, axis, (long long)dim);
-    }
-    return cut(x, v, axis, sizes, (int)n, false);
-}
-
-/* value: its elements along an axis */
-static sx_status import_unpack(sx_tf_op_node *x)
-{
-    const int64_t n = sx_tf_read_int(&x->tf.head, "num", 0);
-    sx_value v = SX_NO_VALUE;
-    int axis = 0;
-    SX_TRY(sx_tf_operand(x, 0, &v));
-    SX_TRY(sx_tf_require_rank(x, 0));
-    SX_TRY(wrap_axis(sx_tf_read_int(&x->tf.head, "axis", 0), x->tf.head.types[0].rank, &axis));
-    if (n == 0) {
-        return SX_OK;
-    }
-    SX_TRY(make_room(x, n));
-    int64_t *sizes = sx_arena_array(&x->im->arena, n, int64_t);
-    for (int64_t i = 0; i < n && sizes != NULL; i++) {
-        sizes[i] = 1;
-    }
-    return sizes == NULL ? sx_import_memory() : cut(x, v, axis, sizes, (int)n, true);
-}
+/* ---- Others ---- */
 
 /* ZerosLike, OnesLike */
 static sx_status import_like(sx_tf_op_node *x)
@@ -839,9 +703,6 @@ const sx_tf_op_row sx_tf_shape_rows[] = {
     {"ExpandDims", import_expand_dims, NULL},
     {"Fill", import_fill, NULL},
     {"Range", import_range, NULL},
-    {"Split", import_split, NULL},
-    {"SplitV", import_split, NULL},
-    {"Unpack", import_unpack, NULL},
     {"ZerosLike", import_like, NULL},
     {"OnesLike", import_like, NULL},
     {"Pad", import_pad, NULL},

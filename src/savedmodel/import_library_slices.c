@@ -191,21 +191,77 @@ typedef struct extent {
     number first, count;
     bool whole;
     int64_t stride;
+    sx_value places; /* of its elements, where the stride is computed: `whole` until then */
 } extent;
+
+/* Begin or end of an axis whose stride is computed: within [low, high], from the end if negative.
+ */
+static sx_status bound(const sx_tf_op_node *x, int input, const cut *c, sx_value dim, sx_value low,
+                       sx_value high, sx_value zero, sx_value *out)
+{
+    number i = known(0);
+    sx_value v, negative, from_end;
+    SX_TRY(element(x, input, c->index, &i));
+    SX_TRY(value_of(x, &i, &v));
+    SX_TF_BUILD(x, &negative, less, NULL, v, zero);
+    SX_TF_BUILD(x, &from_end, add, NULL, v, dim);
+    SX_TF_BUILD(x, &v, select, NULL, negative, from_end, v);
+    SX_TF_BUILD(x, &v, maximum, NULL, v, low);
+    SX_TF_BUILD(x, out, minimum, NULL, v, high);
+    return SX_OK;
+}
+
+/* Where the stride is computed: begin + stride * (0, 1, ...), before end. `dim`: of the axis. */
+static sx_status stride_places(const sx_tf_op_node *x, const cut *c, sx_value stride, sx_value dim,
+                               sx_value *out)
+{
+    sx_value zero, one, back, low, high, begin, end, n, sign;
+    SX_TRY(sx_tf_int64s(x, &(sx_ints){1, {0}}, &zero));
+    SX_TRY(sx_tf_int64s(x, &(sx_ints){1, {1}}, &one));
+    SX_TF_BUILD(x, &n, not_equal, NULL, stride, zero);
+    SX_TRY(sx_tf_require(x, n, "StridedSlice: a stride is 0", stride));
+    SX_TF_BUILD(x, &back, less, NULL, stride, zero);
+    SX_TF_BUILD(x, &low, cast, (&(sx_cast_attrs){SX_I64}), back); /* backwards, from the last to */
+    SX_TF_BUILD(x, &high, sub, NULL, dim, low);                   /* before the first */
+    SX_TF_BUILD(x, &low, neg, NULL, low);
+    SX_TF_BUILD(x, &begin, select, NULL, back, high, low);
+    SX_TF_BUILD(x, &end, select, NULL, back, low, high);
+    if (!c->no_begin) {
+        SX_TRY(bound(x, 1, c, dim, low, high, zero, &begin));
+    }
+    if (!c->no_end) {
+        SX_TRY(bound(x, 2, c, dim, low, high, zero, &end));
+    }
+    SX_TF_BUILD(x, &n, sub, NULL, end, begin); /* rounded up */
+    SX_TF_BUILD(x, &sign, sign, NULL, stride);
+    SX_TF_BUILD(x, &n, sub, NULL, n, sign);
+    SX_TF_BUILD(x, &n, add, NULL, n, stride);
+    SX_TF_BUILD(x, &n, floor_div, NULL, n, stride);
+    SX_TF_BUILD(x, &n, maximum, NULL, n, zero);
+    SX_TRY(sx_tf_count_to(x, n, SX_I64, &n));
+    SX_TF_BUILD(x, &n, mul, NULL, n, stride);
+    SX_TF_BUILD(x, out, add, NULL, n, begin);
+    return SX_OK;
+}
 
 static sx_status extent_of(const sx_tf_op_node *x, const cut *c, int axis, extent *out)
 {
     const int64_t size = x->tf.head.types[0].dims[axis];
     number begin = known(0), end = known(0), stride = known(1), dim = known(size), last;
-    *out = (extent){.first = known(0), .count = dim, .whole = c->index < 0, .stride = 1};
+    *out = (extent){
+        .first = known(0), .count = dim, .whole = c->index < 0, .stride = 1, .places = SX_NO_VALUE};
     if (out->whole) {
         return SX_OK;
     }
     SX_TRY(element(x, 3, c->index, &stride));
-    if (!stride.known) {
-        return sx_tf_unsupported("stride %d is not a constant", c->index);
+    if (!stride.known && !c->shrink) {
+        const sx_slice_attrs at = {.begin = {1, {axis}}, .size = {1, {1}}};
+        SX_TF_BUILD(x, &dim.value, shape, (&(sx_cast_attrs){SX_I64}), x->n->in[0].value);
+        SX_TF_BUILD(x, &dim.value, slice, &at, dim.value);
+        out->whole = true;
+        return stride_places(x, c, stride.value, dim.value, &out->places);
     }
-    if (stride.k == 0) {
+    if (stride.known && stride.k == 0) {
         return sx_error(SX_DATA_LOSS, "stride %d is 0", c->index);
     }
     if (!c->shrink && c->no_begin && c->no_end) { /* x[::s] */
@@ -332,7 +388,7 @@ sx_status sx_tf_cut_axis(const sx_tf_op_node *x, sx_value v, int axis, int64_t f
 {
     extent extents[SX_MAX_RANK];
     for (int d = 0; d < SX_MAX_RANK; d++) {
-        extents[d] = (extent){.whole = d != axis, .stride = 1};
+        extents[d] = (extent){.whole = d != axis, .stride = 1, .places = SX_NO_VALUE};
     }
     extents[axis].first = known(from);
     extents[axis].count = known(count);
@@ -344,7 +400,7 @@ sx_status sx_tf_cut_axis_open(const sx_tf_op_node *x, sx_value v, int axis, sx_v
 {
     extent extents[SX_MAX_RANK];
     for (int d = 0; d < SX_MAX_RANK; d++) {
-        extents[d] = (extent){.whole = d != axis, .stride = 1};
+        extents[d] = (extent){.whole = d != axis, .stride = 1, .places = SX_NO_VALUE};
     }
     extents[axis].first = (number){.value = from};
     extents[axis].count = count_known >= 0 ? known(count_known) : (number){.value = count};
@@ -524,6 +580,9 @@ static sx_status import_strided_slice(sx_tf_op_node *x)
     SX_TRY(cut_block(x, v, extents, &v));
     for (int d = 0; d < rank; d++) {
         const int64_t stride = extents[d].stride;
+        if (sx_value_is(extents[d].places)) {
+            SX_TF_BUILD(x, &v, gather, (&(sx_gather_attrs){.axis = d}), v, extents[d].places);
+        }
         if (stride < 0) {
             SX_TRY(backwards(x, v, d, &v));
         }

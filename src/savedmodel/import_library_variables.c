@@ -416,6 +416,14 @@ static sx_status import_check_numerics(sx_tf_op_node *x)
     return sx_tf_build(x, &sx_op_assert, &attrs, &finite, 1, (const sx_value[]){finite});
 }
 
+static sx_status import_timestamp(sx_tf_op_node *x)
+{
+    sx_value y = SX_NO_VALUE;
+    SX_TRY(sx_tf_build(x, &sx_op_timestamp, NULL, &y, 0, NULL));
+    sx_tf_set(x, 0, y);
+    return SX_OK;
+}
+
 /* Print(input, data...), which returns its input; PrintV2(text), which returns nothing. */
 static sx_status import_print(sx_tf_op_node *x)
 {
@@ -489,6 +497,7 @@ const sx_tf_op_row sx_tf_variable_rows[] = {
     {"ScatterNdMax", import_scatter, NULL},
     {"ResourceGatherNd", import_gather_nd, NULL},
     {"Assert", import_assert, NULL},
+    {"Timestamp", import_timestamp, NULL},
     {"CheckNumerics", import_check_numerics, NULL},
     {"CheckNumericsV2", import_check_numerics, NULL},
     {"Print", import_print, NULL},

@@ -1,6 +1,6 @@
 /* assert: ends the run with the model's message if a condition is false.
  *
- *   condition   bool scalar
+ *   condition   bool of any shape, all of which must hold
  *   data...     of any type: the error shows the first elements of each
  *   message     the text of the error
  *   returns     the condition
@@ -23,12 +23,8 @@ static sx_status assert_infer(sx_infer_context *c)
     if (c->n_inputs < 1) {
         return sx_error(SX_INVALID_ARGUMENT, "the condition is missing");
     }
-    if (c->inputs[0].rank == SX_UNKNOWN_RANK) {
-        SX_TRY(sx_require_dtype("the condition", &c->inputs[0], SX_BOOL));
-    } else {
-        SX_TRY(sx_require_scalar("the condition", &c->inputs[0], SX_BOOL));
-    }
-    c->outputs[0] = sx_scalar_type(SX_BOOL);
+    SX_TRY(sx_require_dtype("the condition", &c->inputs[0], SX_BOOL));
+    c->outputs[0] = c->inputs[0];
     return SX_OK;
 }
 
@@ -36,8 +32,12 @@ static sx_status assert_host(const sx_kernel_call *c)
 {
     const sx_assert_attrs *attrs = c->attrs;
     enum { SHOWN = 3 };
-    c->out[0].b[0] = c->in[0].b[0];
-    if (c->in[0].b[0]) {
+    bool holds = true;
+    for (int64_t i = 0, n = sx_type_elems(&c->in[0].type); i < n; i++) {
+        c->out[0].b[i] = c->in[0].b[i];
+        holds = holds && c->in[0].b[i];
+    }
+    if (holds) {
         return SX_OK;
     }
     sx_buf text;
@@ -57,6 +57,7 @@ const sx_op_def sx_op_assert = {
     SX_OP_NAMED(assert),
     .n_in = SX_VARIADIC,
     .n_out = 1,
+    .batch_rule = SX_RULE_EXAMPLES,
     .flags = SX_OP_HOST | SX_OP_EFFECT | SX_OP_NO_GRAD | SX_OP_NO_TF,
     SX_OP_ATTRS(sx_assert_attrs, assert_attrs),
     .infer = assert_infer,

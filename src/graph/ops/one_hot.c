@@ -2,7 +2,7 @@
  * of off. No gradient.
  *
  *   indices  any shape of rank up to 7, int32 or int64
- *   depth    1 or more
+ *   depth    0 or more
  *   dtype    of the result: a number or bool
  *   returns  [..., depth]
  *
@@ -42,10 +42,10 @@ static sx_status one_hot_infer(sx_infer_context *c)
     const sx_one_hot_attrs *attrs = c->attrs;
     sx_type y = c->inputs[0];
     SX_TRY(sx_require_index("indices", &y));
-    if (y.rank >= SX_MAX_RANK || attrs->depth < 1 || sx_dtype_bytes(attrs->dtype) == 0) {
+    if (y.rank >= SX_MAX_RANK || attrs->depth < 0 || sx_dtype_bytes(attrs->dtype) == 0) {
         return sx_error(SX_INVALID_ARGUMENT,
                         "indices are %s, depth is %lld and dtype %s; expected a rank below %d, a "
-                        "depth of at least 1, and numbers or bool",
+                        "depth of 0 or more, and numbers or bool",
                         SX_TEXT(&y), (long long)attrs->depth, sx_dtype_name(attrs->dtype),
                         SX_MAX_RANK);
     }

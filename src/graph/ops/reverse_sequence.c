@@ -13,7 +13,8 @@
  *
  * Errors   INVALID_ARGUMENT  the axes, lengths; N along seq_axis
  * Numbers  exact
- * Source   TensorFlow tf.reverse_sequence, which refuses lengths outside [0, S] */
+ * Source   TensorFlow tf.reverse_sequence, which refuses lengths outside [0, S]: an imported model
+ *          checks them */
 #ifdef SX_PUBLIC
 /* The first lengths[i] elements along seq_axis in reverse order, i being the place along
  * batch_axis: sx_reverse_sequence(b, x, lengths, 1, 0) of x [N,S,C] and lengths [N]. */
@@ -86,9 +87,10 @@ static void reverse_sequence_to_tf(sx_tf_writer *w, const sx_tf_op *op)
     const sx_tf_attr list[] = {sx_tf_attr_type("T", (int)op->in_types[0].dtype),
                                sx_tf_attr_type("Tlen", (int)op->in_types[1].dtype),
                                sx_tf_attr_int("seq_dim", attrs->seq_axis),
+                               sx_tf_attr_bool("_sextant_clamps", true), /* when it is read back */
                                sx_tf_attr_int("batch_dim", attrs->batch_axis)};
     op->out[0] = sx_tf_add(w, "ReverseSequence", NULL, sx_tf_in(op->in[0], op->in[1]),
-                           (sx_tf_attr_list){list, attrs->batch_axis != 0 ? 4 : 3});
+                           (sx_tf_attr_list){list, attrs->batch_axis != 0 ? 5 : 4});
 }
 
 static sx_status reverse_sequence_from_tf(const sx_tf_node *n, void *out)

@@ -43,7 +43,7 @@ def compare(row, path):
     loaded = tf.saved_model.load(path, tags=list(row.tags))
     name, function = next((k, f) for k, f in loaded.signatures.items() if not k.startswith("__saved_model"))
     specs = function.structured_input_signature[1]
-    feed = next(f for f in check.feeds(row, specs) if all(v.size for v in f.values()))
+    feed = next(f for _, f in check.feeds(row, specs) if all(v.size for v in f.values()))
     fed = {k: tf.constant(v, specs[k].dtype) for k, v in feed.items()}
     tool = check.Tool(path, ",".join(row.tags))
 

@@ -22,6 +22,7 @@ class Row(NamedTuple):
     sizes: tuple = ((7, 6, 5),)  # of the unknown dimensions but the first, one after the other
     tolerance: float = 1e-5
     tags: tuple = ("serve",)
+    wrong: tuple = ()  # those of `batches` that TensorFlow refuses
     sample: bool = False  # part of the short test
     gap_key: str = ""  # of gaps.py, where that is not the name
 

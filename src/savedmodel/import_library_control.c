@@ -24,7 +24,13 @@ static bool is_variable(const sx_tf_thing *t)
 
 static bool lacks_shape(const sx_tf_thing *t)
 {
-    return t->kind == SX_TF_LIST && !sx_value_is(t->value);
+    return t->kind == SX_TF_LIST && !sx_value_is(t->value) && t->element == NULL;
+}
+
+/* Whether it is a list that could give its shape to another. */
+static bool has_shape(const sx_tf_thing *t)
+{
+    return t->kind == SX_TF_LIST && (has_value(t) || t->element != NULL);
 }
 
 static sx_status copy_args(const sx_tf_op_node *x, int first, sx_tf_thing **out)
@@ -261,7 +267,9 @@ static const sx_tensor *small_constant(const sx_tf_op_node *x, const sx_tf_thing
 {
     enum { MOST_ELEMS = 64 };
     const sx_tensor *known =
-        arg->kind == SX_TF_VALUE && has_value(arg) ? sx_tf_constant_of(x->b, arg->value) : NULL;
+        (arg->kind == SX_TF_VALUE || arg->kind == SX_TF_TUPLE) && has_value(arg)
+            ? sx_tf_constant_of(x->b, arg->value)
+            : NULL;
     return known != NULL && sx_dtype_bytes(known->type.dtype) > 0 &&
                    sx_type_is_static(&known->type) && sx_type_elems(&known->type) <= MOST_ELEMS
                ? known
@@ -291,8 +299,10 @@ enum { MAX_BRANCHES = 32 };
 typedef struct choice {
     function_def *branches[MAX_BRANCHES];
     int n_branches;
-    bool by_index; /* k chooses branch k, else the last; false: true chooses the first */
-    int n, n_out;  /* arguments, results */
+    bool by_index;            /* k chooses branch k, else the last; false: true chooses the first */
+    const sx_tf_thing *given; /* [n_given]: the arguments */
+    int n_given, n_out;       /* n_out: results */
+    int n;                    /* leaves of the arguments */
 } choice;
 
 static sx_status join_results(const sx_tf_thing *a, const sx_tf_thing *b, int i, sx_type *type,
@@ -318,30 +328,171 @@ static sx_status join_results(const sx_tf_thing *a, const sx_tf_thing *b, int i,
     return SX_OK;
 }
 
+/* Whether a tuple of the node's results is held, where the condition says so: it is a constant of
+ * either region. No value if it does not. */
+static sx_status held_by_condition(const sx_tf_op_node *x, const sx_tf_op_node inside[2],
+                                   const sx_tf_thing *a, const sx_tf_thing *b, sx_value condition,
+                                   sx_value *out)
+{
+    const bool tuples = a->kind == SX_TF_TUPLE && b->kind == SX_TF_TUPLE;
+    const sx_tensor *held[2] = {tuples ? sx_tf_constant_of(inside[0].b, a->value) : NULL,
+                                tuples ? sx_tf_constant_of(inside[1].b, b->value) : NULL};
+    *out = SX_NO_VALUE;
+    if (held[0] == NULL || held[1] == NULL) {
+        return SX_OK;
+    }
+    const bool first = *(const uint8_t *)held[0]->data != 0,
+               second = *(const uint8_t *)held[1]->data != 0;
+    if (first == second) {
+        return sx_tf_number(x, SX_BOOL, first, out);
+    }
+    *out = condition;
+    return first ? SX_OK : sx_tf_build(x, &sx_op_logical_not, NULL, out, 1, &condition);
+}
+
+static sx_status choose(const sx_tf_op_node *x, const choice *c, int first, int end,
+                        sx_value selector, const sx_tf_thing *args, sx_tf_thing *results);
+
+/* The two regions of an `if` under construction. */
+typedef struct sides {
+    region regions[2];
+    sx_tf_op_node inside[2];
+    bool whole[2];         /* no node of it was refused */
+    sx_tf_thing *given[2]; /* [n_out]: the results */
+    sx_tf_thing *leaves[2];
+    int n_leaves;
+} sides;
+
+/* Region `side`, which chooses among the branches [from, to). */
+static sx_status import_side(const sx_tf_op_node *x, const choice *c, sides *s, int side, int from,
+                             int to, sx_value selector, const sx_tf_thing *args,
+                             const sx_type *arg_types, const int *order, int n_order)
+{
+    region *r = &s->regions[side];
+    sx_value index = SX_NO_VALUE;
+    SX_TRY(region_begin(x, args, arg_types, c->n, order, n_order, r));
+    s->inside[side] = *x;
+    s->inside[side].b = r->b;
+    SX_TRY(keep_constants(x, args, NULL, c->n, r));
+    if (c->by_index) {
+        index = sx_input(r->b, "index", sx_type_of_value(x->b, selector));
+    }
+    x->im->depth++; /* a branch counts as a call, as deep as it is nested */
+    sx_status status = choose(&s->inside[side], c, from, to, index, r->args, s->given[side]);
+    x->im->depth--;
+    s->whole[side] = status == SX_OK && is_whole(x, r, s->given[side], c->n_out);
+    return to - from > 1 ? status
+                         : sx_status_annotate(status, __FILE__, __LINE__, "branch %d \"%.100s\"",
+                                              from, c->branches[from]->signature->name);
+}
+
+/* Makes the results of both regions correspond, leaf by leaf. */
+static sx_status match_sides(const sx_tf_op_node *x, const choice *c, sides *s)
+{
+    int n[2] = {0, 0};
+    for (int i = 0; i < c->n_out; i++) {
+        SX_TRY(sx_tf_match(&s->inside[0], &s->given[0][i], &s->inside[1], &s->given[1][i]),
+               "output %d", i);
+    }
+    for (int side = 0; side < 2; side++) {
+        SX_TRY(sx_tf_leaves(&x->im->arena, s->given[side], c->n_out, &s->leaves[side], &n[side]));
+        SX_TRY(join_all(&s->inside[side], s->leaves[side], n[side]));
+    }
+    s->n_leaves = n[0];
+    return n[0] == n[1] ? SX_OK : sx_tf_unsupported("its branches give different variants");
+}
+
+/* The `if` of two whole regions, with these operands; results[n_out]. */
+static sx_status build_if(const sx_tf_op_node *x, const choice *c, sides *s, const sx_value *in,
+                          int n_in, sx_tf_thing *results)
+{
+    SX_TRY(match_sides(x, c, s));
+    const int n = s->n_leaves;
+    sx_arena *arena = &x->im->arena;
+    sx_type *types = sx_arena_array(arena, SX_MAX_OUTPUTS, sx_type);
+    sx_tf_thing *leaves = sx_arena_array(arena, n + 1, sx_tf_thing);
+    int *order = sx_arena_array(arena, n + 1, int), n_given = 0;
+    if (types == NULL || leaves == NULL || order == NULL) {
+        return sx_import_memory();
+    }
+    for (int k = 0; k < n; k++) {
+        const sx_tf_thing *a = &s->leaves[0][k], *b = &s->leaves[1][k];
+        sx_type type = type_in(s->inside[0].b, a), other = type_in(s->inside[1].b, b);
+        SX_TRY(join_results(a, b, k, &type, &other));
+        leaves[k] = *a;
+        leaves[k].known = NULL;
+        SX_TRY(held_by_condition(x, s->inside, a, b, in[0], &leaves[k].value));
+        if (!has_value(a) || sx_value_is(leaves[k].value)) {
+            continue;
+        }
+        if (n_given == SX_MAX_OUTPUTS) {
+            return sx_tf_unsupported("it has more than %d outputs", SX_MAX_OUTPUTS);
+        }
+        order[n_given] = k;
+        types[n_given++] = type;
+    }
+    sx_graph *bodies[2] = {NULL, NULL};
+    sx_status status = SX_OK;
+    for (int side = 0; side < 2 && status == SX_OK; side++) {
+        status = region_end(&s->inside[side], &s->regions[side], s->leaves[side], order, n_given,
+                            &bodies[side]);
+    }
+    if (n_given == 0) {
+        types[0] = sx_scalar_type(SX_BOOL);
+    }
+    const sx_value y =
+        status != SX_OK
+            ? SX_NO_VALUE
+            : sx_build_node(x->b, &(sx_node_spec){.op = &sx_op_if,
+                                                  .attrs = &(sx_if_attrs){bodies[0], bodies[1]},
+                                                  .inputs = in,
+                                                  .n_inputs = n_in,
+                                                  .types = types,
+                                                  .n_types = SX_MAX(n_given, 1),
+                                                  .device = "",
+                                                  .file = ""});
+    for (int k = 0; k < n_given && status == SX_OK; k++) {
+        sx_tf_thing *leaf = &leaves[order[k]];
+        const sx_value made = sx_output_of(y, k);
+        leaf->value = made;
+        leaf->variable = sx_type_of_value(x->b, made);
+        if (leaf->kind == SX_TF_COMPLEX) {
+            status = sx_tf_split_complex(x, made, leaf);
+        }
+    }
+    sx_graph_destroy(bodies[0]);
+    sx_graph_destroy(bodies[1]);
+    SX_TRY(status);
+    return sx_tf_from_leaves(arena, s->given[0], c->n_out, leaves, results);
+}
+
 /* Adds the nodes that choose among the branches [first, end): an `if`, each of whose regions
- * chooses among half of them. With by_index, `selector` is in that range. results[n_out] are of
- * x->b. */
+ * chooses among half of them. With by_index, `selector` is in that range. args[n] are leaves,
+ * results[n_out] are of x->b. */
 static sx_status choose(const sx_tf_op_node *x, const choice *c, int first, int end,
                         sx_value selector, const sx_tf_thing *args, sx_tf_thing *results)
 {
     const int middle = first + (end - first) / 2;
+    sx_arena *arena = &x->im->arena;
     if (first == end - 1) {
-        SX_TRY(sx_tf_import_body(x->im, c->branches[first], x->b, args, c->n, results));
+        sx_tf_thing *given = sx_arena_array(arena, c->n_given + 1, sx_tf_thing);
+        if (given == NULL) {
+            return sx_import_memory();
+        }
+        SX_TRY(sx_tf_from_leaves(arena, c->given, c->n_given, args, given));
+        SX_TRY(sx_tf_import_body(x->im, c->branches[first], x->b, given, c->n_given, results));
         return read_refs(x, results, c->n_out);
     }
-    sx_arena *arena = &x->im->arena;
-    sx_type *out_types = sx_arena_array(arena, SX_MAX_OUTPUTS, sx_type);
-    sx_tf_thing *sides[2] = {results, sx_arena_array(arena, c->n_out + 1, sx_tf_thing)};
-    sx_type *types[2] = {sx_arena_array(arena, c->n_out + 1, sx_type),
-                         sx_arena_array(arena, c->n_out + 1, sx_type)};
+    sides s = {.given = {sx_arena_array(arena, c->n_out + 1, sx_tf_thing),
+                         sx_arena_array(arena, c->n_out + 1, sx_tf_thing)}};
     sx_type *arg_types = sx_arena_array(arena, c->n + 1, sx_type);
     sx_value *in = sx_arena_array(arena, c->n + 2, sx_value), number = SX_NO_VALUE;
-    int *order = sx_arena_array(arena, SX_MAX(c->n, c->n_out) + 1, int), n_in = 0, n_order = 0;
-    if (out_types == NULL || sides[1] == NULL || types[0] == NULL || types[1] == NULL ||
-        arg_types == NULL || in == NULL || order == NULL) {
+    int *order = sx_arena_array(arena, c->n + 1, int), n_in = 0, n_order = 0;
+    if (s.given[0] == NULL || s.given[1] == NULL || arg_types == NULL || in == NULL ||
+        order == NULL) {
         return sx_import_memory();
     }
-    if (c->by_index) { /* the regions need the index, too: it is argument n */
+    if (c->by_index) { /* the regions need the index, too: it is the last argument */
         SX_TRY(sx_tf_number(x, sx_type_of_value(x->b, selector).dtype, middle, &number));
         SX_TF_BUILD(x, &in[n_in++], less, NULL, selector, number);
     } else {
@@ -354,91 +505,71 @@ static sx_status choose(const sx_tf_op_node *x, const choice *c, int first, int 
             in[n_in++] = args[i].value;
         }
     }
-    sx_graph *regions[2] = {NULL, NULL};
-    sx_status status = SX_OK;
-    for (int side = 0; side < 2 && status == SX_OK; side++) {
-        const int from = side == 0 ? first : middle, to = side == 0 ? middle : end;
-        sx_tf_thing *y = sides[side];
-        sx_tf_op_node inside = *x;
-        region r;
-        sx_value index = SX_NO_VALUE;
-        status = region_begin(x, args, arg_types, c->n, order, n_order, &r);
-        inside.b = r.b;
-        if (status == SX_OK) {
-            status = keep_constants(x, args, NULL, c->n, &r);
-        }
-        if (status == SX_OK && c->by_index) {
-            index = sx_input(r.b, "index", sx_type_of_value(x->b, selector));
-        }
-        if (status == SX_OK) {
-            x->im->depth++; /* a branch counts as a call, as deep as it is nested */
-            status = choose(&inside, c, from, to, index, r.args, y);
-            x->im->depth--;
-        }
-        if (status == SX_OK && is_whole(x, &r, y, c->n_out)) {
-            status = join_all(&inside, y, c->n_out);
-        }
-        for (int i = 0; i < c->n_out && status == SX_OK; i++) {
-            types[side][i] = type_in(r.b, &y[i]);
-        }
-        if (status == SX_OK && is_whole(x, &r, y, c->n_out)) {
-            int *all = sx_arena_array(arena, c->n_out + 1, int);
-            for (int i = 0; i < c->n_out && all != NULL; i++) {
-                all[i] = i;
-            }
-            status = all == NULL ? sx_import_memory()
-                                 : region_end(&inside, &r, y, all, c->n_out, &regions[side]);
-        }
-        sx_builder_destroy(r.b);
-        if (to - from == 1) {
-            status = sx_status_annotate(status, __FILE__, __LINE__, "branch %d \"%.100s\"", from,
-                                        c->branches[from]->signature->name);
-        }
-    }
     if (c->by_index) {
         in[n_in++] = selector;
     }
-    const bool whole = regions[0] != NULL && regions[1] != NULL;
-    int n_types = 0;
-    for (int i = 0; i < c->n_out && whole && status == SX_OK; i++) {
-        status = join_results(&sides[0][i], &sides[1][i], i, &types[0][i], &types[1][i]);
-        if (status == SX_OK && has_value(&sides[0][i])) {
-            if (n_types == SX_MAX_OUTPUTS) {
-                status = sx_tf_unsupported("it has more than %d outputs", SX_MAX_OUTPUTS);
-            } else {
-                out_types[n_types++] = types[0][i];
-            }
-        }
+    sx_status status = SX_OK;
+    for (int side = 0; side < 2 && status == SX_OK; side++) {
+        status = import_side(x, c, &s, side, side == 0 ? first : middle, side == 0 ? middle : end,
+                             selector, args, arg_types, order, n_order);
     }
-    sx_value y = SX_NO_VALUE;
-    if (c->n_out == 0) {
-        out_types[n_types++] = sx_scalar_type(SX_BOOL);
-    }
-    if (whole && status == SX_OK && n_types > 0) {
-        y = sx_build_node(x->b, &(sx_node_spec){.op = &sx_op_if,
-                                                .attrs = &(sx_if_attrs){regions[0], regions[1]},
-                                                .inputs = in,
-                                                .n_inputs = n_in,
-                                                .types = out_types,
-                                                .n_types = n_types,
-                                                .device = "",
-                                                .file = ""});
-    }
-    for (int i = 0, k = 0; i < c->n_out && status == SX_OK; i++) {
-        if (!whole) {
+    if (status == SX_OK && s.whole[0] && s.whole[1]) {
+        status = build_if(x, c, &s, in, n_in, results);
+    } else {
+        for (int i = 0; i < c->n_out; i++) {
             results[i] = (sx_tf_thing){.kind = SX_TF_REFUSED};
-        } else if (has_value(&results[i])) {
-            results[i].known = NULL;
-            results[i].value = sx_output_of(y, k++);
-            results[i].variable = sx_type_of_value(x->b, results[i].value);
-            if (results[i].kind == SX_TF_COMPLEX) {
-                const sx_value both = results[i].value;
-                status = sx_tf_split_complex(x, both, &results[i]);
-            }
         }
     }
-    sx_graph_destroy(regions[0]);
-    sx_graph_destroy(regions[1]);
+    sx_builder_destroy(s.regions[0].b);
+    sx_builder_destroy(s.regions[1].b);
+    return status;
+}
+
+sx_status sx_tf_choose(const sx_tf_op_node *x, sx_value condition, const sx_tf_thing *then_things,
+                       const sx_tf_thing *else_things, int n, sx_tf_thing *out)
+{
+    sx_arena *arena = &x->im->arena;
+    const choice c = {.n_out = n};
+    sx_tf_thing *both = sx_arena_array(arena, 2 * n + 1, sx_tf_thing), *leaves = NULL;
+    sides s = {.given = {sx_arena_array(arena, 2 * n + 1, sx_tf_thing),
+                         sx_arena_array(arena, 2 * n + 1, sx_tf_thing)}};
+    int n_leaves = 0, n_in = 0;
+    if (both == NULL || s.given[0] == NULL || s.given[1] == NULL) {
+        return sx_import_memory();
+    }
+    memcpy(both, then_things, (size_t)n * sizeof(*both));
+    memcpy(both + n, else_things, (size_t)n * sizeof(*both));
+    SX_TRY(sx_tf_leaves(arena, both, 2 * n, &leaves, &n_leaves));
+    SX_TRY(join_all(x, leaves, n_leaves));
+    sx_value *in = sx_arena_array(arena, n_leaves + 2, sx_value);
+    sx_type *types = sx_arena_array(arena, n_leaves + 1, sx_type);
+    int *order = sx_arena_array(arena, n_leaves + 1, int);
+    if (in == NULL || types == NULL || order == NULL) {
+        return sx_import_memory();
+    }
+    in[n_in++] = condition;
+    for (int k = 0; k < n_leaves; k++) {
+        types[k] = type_in(x->b, &leaves[k]);
+        if (has_value(&leaves[k])) {
+            order[n_in - 1] = k;
+            in[n_in++] = leaves[k].value;
+        }
+    }
+    sx_status status = SX_OK;
+    for (int side = 0; side < 2 && status == SX_OK; side++) {
+        status = region_begin(x, leaves, types, n_leaves, order, n_in - 1, &s.regions[side]);
+        s.inside[side] = *x;
+        s.inside[side].b = s.regions[side].b;
+        if (status == SX_OK) {
+            status = sx_tf_from_leaves(arena, both, 2 * n, s.regions[side].args, s.given[side]);
+        }
+    }
+    if (status == SX_OK) {
+        memcpy(s.given[1], s.given[1] + n, (size_t)n * sizeof(*both));
+        status = build_if(x, &c, &s, in, n_in, out);
+    }
+    sx_builder_destroy(s.regions[0].b);
+    sx_builder_destroy(s.regions[1].b);
     return status;
 }
 
@@ -452,10 +583,39 @@ static sx_status try_branches(const sx_tf_op_node *x, const choice *c, const sx_
         return sx_import_memory();
     }
     for (int k = 0; k < c->n_branches; k++) {
-        SX_TRY(try_function(x, c->branches[k], args, c->n, results + (size_t)k * c->n_out));
+        SX_TRY(try_function(x, c->branches[k], args, c->n_given, results + (size_t)k * c->n_out));
     }
     *out_results = results;
     return SX_OK;
+}
+
+/* Makes a result that one branch gives in a trial one that another could give: with what both may
+ * hold, its types what they have in common. */
+static sx_status join_tried(const sx_tf_op_node *x, sx_tf_thing *one, const sx_tf_thing *other)
+{
+    sx_tf_thing also = *other, *leaves = NULL, *others = NULL;
+    int n = 0, n_others = 0;
+    if (one->kind != also.kind || lacks_shape(one) != lacks_shape(&also)) {
+        return SX_OK;
+    }
+    SX_TRY(sx_tf_match(x, one, x, &also));
+    SX_TRY(sx_tf_leaves(&x->im->arena, one, 1, &leaves, &n));
+    SX_TRY(sx_tf_leaves(&x->im->arena, &also, 1, &others, &n_others));
+    for (int k = 0; k < n && k < n_others; k++) {
+        const bool plain = leaves[k].kind == SX_TF_VALUE || leaves[k].kind == SX_TF_LIST;
+        if (!plain || !has_value(&leaves[k]) || !has_value(&others[k])) {
+            continue;
+        }
+        const sx_type type = sx_type_of_value(x->b, leaves[k].value),
+                      types = sx_type_of_value(x->b, others[k].value), both = join(type, &types);
+        if (type.dtype == types.dtype && !sx_type_equal(&type, &both)) {
+            leaves[k].value =
+                sx_tf_build_as(x, &sx_op_identity, NULL, &leaves[k].value, 1, NULL, 0, &both);
+            leaves[k].known = NULL;
+        }
+    }
+    const sx_tf_thing like = *one;
+    return sx_tf_from_leaves(&x->im->arena, &like, 1, leaves, one);
 }
 
 /* Gives a shape to lists that some branches set and others return as they are. */
@@ -467,11 +627,11 @@ static sx_status shape_lists(const sx_tf_op_node *x, const choice *c, sx_tf_thin
     x->im->refused.n = refused; /* the regions are to say it again */
     for (int at = 0; at < c->n_out * c->n_branches; at++) {
         const sx_tf_thing *set = &results[at];
-        for (int k = 0; k < c->n_branches && set->kind == SX_TF_LIST && has_value(set); k++) {
+        for (int k = 0; k < c->n_branches && has_shape(set); k++) {
             const sx_tf_thing *passed = &results[k * c->n_out + at % c->n_out];
-            for (int j = 0; j < c->n && lacks_shape(passed); j++) {
+            for (int j = 0; j < c->n_given && lacks_shape(passed); j++) {
                 if (lacks_shape(&args[j]) && args[j].list == passed->list) {
-                    SX_TRY(sx_tf_list_fill(x, &args[j], set->value, 1, &args[j].value));
+                    SX_TRY(sx_tf_list_become(x, &args[j], set));
                 }
             }
         }
@@ -498,30 +658,35 @@ static sx_status to_index(const sx_tf_op_node *x, int n_branches, sx_value *sele
 static sx_status import_choice(sx_tf_op_node *x, choice *c)
 {
     sx_value selector = SX_NO_VALUE;
-    sx_tf_thing *args = NULL, *tried = NULL;
+    sx_tf_thing *args = NULL, *leaves = NULL, *tried = NULL;
     bool shaped = true;
-    c->n = x->n->n_in - 1;
-    if (c->n < 0) {
+    c->n_given = x->n->n_in - 1;
+    if (c->n_given < 0) {
         return sx_error(SX_DATA_LOSS, "the condition is missing");
     }
     SX_TRY(make_room(x, c->branches[0], &c->n_out));
     for (int k = 0; k < c->n_branches; k++) {
-        SX_TRY(check_signature(c->branches[k], c->n, c->n_out));
+        SX_TRY(check_signature(c->branches[k], c->n_given, c->n_out));
     }
     SX_TRY(sx_tf_operand(x, 0, &selector));
     SX_TRY(copy_args(x, 1, &args));
     if (x->im->trials > 0) { /* each output as the first branch knows it */
         SX_TRY(try_branches(x, c, args, &tried));
         for (int at = c->n_out * c->n_branches - 1; at >= 0; at--) {
-            if (!lacks_shape(&tried[at]) || at >= c->n_out * (c->n_branches - 1)) {
-                x->n->out[at % c->n_out] = tried[at];
+            sx_tf_thing *out = &x->n->out[at % c->n_out];
+            const bool last = at >= c->n_out * (c->n_branches - 1);
+            if (!last) {
+                SX_TRY(join_tried(x, &tried[at], out));
+            }
+            if (!lacks_shape(&tried[at]) || last) {
+                *out = tried[at];
             }
         }
         return SX_OK;
     }
-    SX_TRY(only_read(x, c->branches, c->n_branches, args, c->n));
-    SX_TRY(join_all(x, args, c->n));
-    for (int i = 0; i < c->n; i++) {
+    SX_TRY(only_read(x, c->branches, c->n_branches, args, c->n_given));
+    SX_TRY(join_all(x, args, c->n_given));
+    for (int i = 0; i < c->n_given; i++) {
         shaped = shaped && !lacks_shape(&args[i]);
     }
     if (!shaped) {
@@ -530,9 +695,12 @@ static sx_status import_choice(sx_tf_op_node *x, choice *c)
     if (c->by_index) {
         SX_TRY(to_index(x, c->n_branches, &selector));
     }
-    SX_TRY(choose(x, c, 0, c->n_branches, selector, args, x->n->out));
+    c->given = args;
+    SX_TRY(sx_tf_leaves(&x->im->arena, args, c->n_given, &leaves, &c->n));
+    SX_TRY(join_all(x, leaves, c->n));
+    SX_TRY(choose(x, c, 0, c->n_branches, selector, leaves, x->n->out));
     for (int i = 0; i < c->n_out; i++) { /* a list that all branches return as it is */
-        for (int j = 0; j < c->n && lacks_shape(&x->n->out[i]); j++) {
+        for (int j = 0; j < c->n_given && lacks_shape(&x->n->out[i]); j++) {
             if (lacks_shape(&args[j]) && args[j].list == x->n->out[i].list) {
                 x->n->out[i] = args[j];
                 break;
@@ -641,8 +809,8 @@ static sx_status fill_lists(sx_tf_op_node *x, function_def *body, sx_tf_thing *a
     SX_TRY(try_function(x, body, args, n, results));
     x->im->refused.n = refused; /* the region is to say it again */
     for (int i = 0; i < n; i++) {
-        if (lacks_shape(&args[i]) && results[i].kind == SX_TF_LIST && has_value(&results[i])) {
-            SX_TRY(sx_tf_list_fill(x, &args[i], results[i].value, 1, &args[i].value));
+        if (lacks_shape(&args[i]) && has_shape(&results[i])) {
+            SX_TRY(sx_tf_list_become(x, &args[i], &results[i]));
         }
     }
     return SX_OK;
@@ -651,7 +819,9 @@ static sx_status fill_lists(sx_tf_op_node *x, function_def *body, sx_tf_thing *a
 /* A loop under construction. */
 typedef struct loop {
     function_def *condition, *body;
-    sx_tf_thing *args; /* [n] */
+    const sx_tf_thing *given; /* [n_given]: the state of TensorFlow's loop */
+    int n_given;
+    sx_tf_thing *args; /* [n]: its leaves */
     int n;
     sx_type *types; /* [n]: of every iteration */
     bool *kept;     /* [n]: what the body returns as it is */
@@ -659,16 +829,44 @@ typedef struct loop {
     int n_values, n_state;
 } loop;
 
+/* Imports the condition or the body: (*out)[n] are the leaves of its n_results results, NULL if
+ * nodes in it are refused. Those of the body are as many as the loop has. */
+static sx_status import_state(const sx_tf_op_node *x, const loop *l, function_def *function,
+                              const region *r, int n_results, sx_tf_thing **out)
+{
+    sx_arena *arena = &x->im->arena;
+    sx_tf_thing *given = sx_arena_array(arena, l->n_given + 1, sx_tf_thing),
+                *results = sx_arena_array(arena, n_results + 1, sx_tf_thing);
+    int n = 0;
+    *out = NULL;
+    if (given == NULL || results == NULL) {
+        return sx_import_memory();
+    }
+    SX_TRY(sx_tf_from_leaves(arena, l->given, l->n_given, r->args, given));
+    SX_TRY(sx_tf_import_body(x->im, function, r->b, given, l->n_given, results));
+    if (!is_whole(x, r, results, n_results)) {
+        return SX_OK;
+    }
+    for (int i = 0; i < n_results && function == l->body; i++) {
+        sx_tf_thing now = results[i], before = given[i];
+        sx_tf_op_node inside = *x;
+        inside.b = r->b;
+        SX_TRY(sx_tf_match(&inside, &before, &inside, &now), "state %d", i);
+        results[i] = now;
+    }
+    SX_TRY(sx_tf_leaves(arena, results, n_results, out, &n));
+    return function != l->body || n == l->n
+               ? SX_OK
+               : sx_tf_unsupported("its state has variants that change what they hold");
+}
+
 /* The body, imported until the types hold for every iteration and what does not change comes last.
  * *out stays NULL if nodes in it are refused. */
 static sx_status import_loop_body(const sx_tf_op_node *x, loop *l, sx_graph **out)
 {
     enum { ATTEMPTS = 8, EXACT_ATTEMPTS = 3 };
     const int n = l->n;
-    sx_tf_thing *results = sx_arena_array(&x->im->arena, n + 1, sx_tf_thing);
-    if (results == NULL) {
-        return sx_import_memory();
-    }
+    sx_tf_thing *results = NULL;
     for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
         region r;
         sx_status status = region_begin(x, l->args, l->types, n, l->order, l->n_values, &r);
@@ -677,10 +875,10 @@ static sx_status import_loop_body(const sx_tf_op_node *x, loop *l, sx_graph **ou
         }
         if (status == SX_OK) {
             status =
-                sx_status_annotate(sx_tf_import_body(x->im, l->body, r.b, r.args, n, results),
-                                   __FILE__, __LINE__, "body \"%.100s\"", l->body->signature->name);
+                sx_status_annotate(import_state(x, l, l->body, &r, l->n_given, &results), __FILE__,
+                                   __LINE__, "body \"%.100s\"", l->body->signature->name);
         }
-        if (status != SX_OK || !is_whole(x, &r, results, n)) {
+        if (status != SX_OK || results == NULL) {
             sx_builder_destroy(r.b);
             return status;
         }
@@ -737,7 +935,7 @@ static sx_status import_loop_body(const sx_tf_op_node *x, loop *l, sx_graph **ou
 static sx_status import_loop_condition(const sx_tf_op_node *x, const loop *l, sx_graph **out)
 {
     static const int first[] = {0};
-    sx_tf_thing test = {.kind = SX_TF_NOTHING};
+    sx_tf_thing *test = NULL;
     region r;
     sx_status status = region_begin(x, l->args, l->types, l->n, l->order, l->n_values, &r);
     sx_tf_op_node inside = *x;
@@ -746,13 +944,12 @@ static sx_status import_loop_condition(const sx_tf_op_node *x, const loop *l, sx
         status = keep_constants(x, l->args, l->kept, l->n, &r);
     }
     if (status == SX_OK) {
-        status = sx_status_annotate(
-            sx_tf_import_body(x->im, l->condition, r.b, r.args, l->n, &test), __FILE__, __LINE__,
-            "cond \"%.100s\"", l->condition->signature->name);
+        status = sx_status_annotate(import_state(x, l, l->condition, &r, 1, &test), __FILE__,
+                                    __LINE__, "cond \"%.100s\"", l->condition->signature->name);
     }
-    if (status == SX_OK && is_whole(x, &r, &test, 1)) {
-        status = to_bool(&inside, test.value, &test.value);
-        status = status != SX_OK ? status : region_end(&inside, &r, &test, first, 1, out);
+    if (status == SX_OK && test != NULL) {
+        status = to_bool(&inside, test->value, &test->value);
+        status = status != SX_OK ? status : region_end(&inside, &r, test, first, 1, out);
     }
     sx_builder_destroy(r.b);
     return status;
@@ -762,26 +959,40 @@ static sx_status import_loop_condition(const sx_tf_op_node *x, const loop *l, sx
  * become operands of ours that do not change, after the others. */
 static sx_status import_while(sx_tf_op_node *x)
 {
-    const int n = x->n->n_in;
+    const int n_given = x->n->n_in;
     int n_out = 0;
-    loop l = {.n = n};
+    loop l = {.n_given = n_given};
     SX_TRY(sx_tf_import_function_of(x->im, x->n->node, "cond", &l.condition));
     SX_TRY(sx_tf_import_function_of(x->im, x->n->node, "body", &l.body));
     SX_TRY(make_room(x, l.body, &n_out));
-    if (n_out != n) {
-        return sx_error(SX_DATA_LOSS, "the loop has %d inputs, its body gives %d", n, n_out);
+    if (n_out != n_given) {
+        return sx_error(SX_DATA_LOSS, "the loop has %d inputs, its body gives %d", n_given, n_out);
     }
-    if (n > SX_TF_MAX_INPUTS) {
-        return sx_tf_unsupported("it has %d inputs; at most %d are supported", n, SX_TF_MAX_INPUTS);
-    }
-    SX_TRY(check_signature(l.condition, n, 1));
-    SX_TRY(check_signature(l.body, n, n));
+    SX_TRY(check_signature(l.condition, n_given, 1));
+    SX_TRY(check_signature(l.body, n_given, n_given));
     const int64_t trips = sx_tf_read_int(&x->tf.head, SX_TF_WHILE_TRIPS, 0);
     if (trips < 0) {
         return sx_error(SX_DATA_LOSS, "its bound, %s, is %lld", SX_TF_WHILE_TRIPS,
                         (long long)trips);
     }
     sx_arena *arena = &x->im->arena;
+    sx_tf_thing *given = NULL, *before = NULL, *out = NULL;
+    SX_TRY(copy_args(x, 0, &given));
+    if (x->im->trials > 0) { /* the types of an iteration are those of all */
+        return try_function(x, l.body, given, n_given, x->n->out);
+    }
+    SX_TRY(only_read(x, (function_def *[]){l.condition, l.body}, 2, given, n_given));
+    SX_TRY(join_all(x, given, n_given));
+    SX_TRY(fill_lists(x, l.body, given, n_given));
+    l.given = given;
+    SX_TRY(sx_tf_leaves(arena, given, n_given, &l.args, &l.n));
+    SX_TRY(join_all(x, l.args, l.n));
+    const int n = l.n;
+    if (n > SX_TF_MAX_INPUTS) {
+        return sx_tf_unsupported("it has %d inputs; at most %d are supported", n, SX_TF_MAX_INPUTS);
+    }
+    /* what it gives for state that the body returns as it is: handles, not what they read */
+    SX_TRY(copy_args(x, 0, &before));
     sx_value *in = sx_arena_array(arena, n + 1, sx_value);
     l.types = sx_arena_array(arena, n + 1, sx_type);
     l.order = sx_arena_array(arena, n + 1, int);
@@ -789,20 +1000,20 @@ static sx_status import_while(sx_tf_op_node *x)
     if (l.types == NULL || in == NULL || l.order == NULL || l.kept == NULL) {
         return sx_import_memory();
     }
-    SX_TRY(copy_args(x, 0, &l.args));
-    if (x->im->trials > 0) { /* the types of an iteration are those of all */
-        return try_function(x, l.body, l.args, n, x->n->out);
-    }
-    SX_TRY(only_read(x, (function_def *[]){l.condition, l.body}, 2, l.args, n));
-    SX_TRY(join_all(x, l.args, n));
-    SX_TRY(fill_lists(x, l.body, l.args, n));
-    for (int i = 0; i < n; i++) {
-        l.types[i] = type_in(x->b, &l.args[i]);
-        l.kept[i] = returns_as_is(l.body, i);
-        if (has_value(&l.args[i])) {
-            l.order[l.n_values++] = i;
+    for (int i = 0, k = 0; i < n_given; i++) {
+        int n_leaves = 0;
+        sx_tf_thing *of = NULL;
+        SX_TRY(sx_tf_leaves(arena, &given[i], 1, &of, &n_leaves));
+        before[i] = n_leaves == 1 && given[i].n_items == 0 ? before[i] : given[i];
+        for (int leaf = 0; leaf < n_leaves; leaf++, k++) {
+            l.types[k] = type_in(x->b, &l.args[k]);
+            l.kept[k] = returns_as_is(l.body, i);
+            if (has_value(&l.args[k])) {
+                l.order[l.n_values++] = k;
+            }
         }
     }
+    SX_TRY(sx_tf_leaves(arena, before, n_given, &out, &n_out));
     bool same = true;
     l.n_state = changing_first(l.kept, l.order, l.n_values, &same);
     sx_graph *condition = NULL, *body = NULL;
@@ -832,19 +1043,22 @@ static sx_status import_while(sx_tf_op_node *x)
                                                 .device = "",
                                                 .file = ""});
     }
-    for (int i = 0; i < n && status == SX_OK; i++) {
-        x->n->out[i] = sx_value_is(y) ? x->n->in[i] : (sx_tf_thing){.kind = SX_TF_REFUSED};
-    }
     for (int k = 0; k < l.n_state && sx_value_is(y); k++) {
         const sx_tf_thing *arg = &l.args[l.order[k]];
-        sx_tf_thing *out = &x->n->out[l.order[k]];
+        sx_tf_thing *leaf = &out[l.order[k]];
         const sx_value made = sx_output_of(y, k);
-        *out = (sx_tf_thing){
+        *leaf = (sx_tf_thing){
             .kind = arg->kind, .value = made, .of_complex = arg->of_complex, .uneven = arg->uneven};
-        out->variable = sx_type_of_value(x->b, made);
-        if (out->kind == SX_TF_COMPLEX && status == SX_OK) {
-            status = sx_tf_split_complex(x, made, out);
+        leaf->variable = sx_type_of_value(x->b, made);
+        if (leaf->kind == SX_TF_COMPLEX && status == SX_OK) {
+            status = sx_tf_split_complex(x, made, leaf);
         }
+    }
+    if (status == SX_OK && sx_value_is(y)) {
+        status = sx_tf_from_leaves(arena, before, n_given, out, x->n->out);
+    }
+    for (int i = 0; i < n_given && !sx_value_is(y); i++) {
+        x->n->out[i] = (sx_tf_thing){.kind = SX_TF_REFUSED};
     }
     sx_graph_destroy(condition);
     sx_graph_destroy(body);

@@ -19,6 +19,9 @@ typedef enum sx_tf_thing_kind {
     SX_TF_COMPLEX, /* a complex tensor: no value, but its parts */
     SX_TF_TABLE,   /* the handle of a lookup table: no value */
     SX_TF_ARRAY,   /* the handle of a TensorArrayV3: no value, its tensors are the flow's, a LIST */
+    SX_TF_OPTIONAL, /* no value: its items are TUPLEs, what it may hold (import_library_variants.c)
+                     */
+    SX_TF_TUPLE,    /* its value is whether an optional holds it: its items */
 } sx_tf_thing_kind;
 
 /* A lookup table of the graph, or a variable of strings: the value of key 0. */
@@ -42,6 +45,10 @@ typedef struct sx_tf_thing {
     bool of_complex;   /* LIST: its tensors are complex, the parts their last dimension */
     sx_dtype uneven;   /* LIST: its tensors' dtype if each is a string that holds it, of any shape
                         * (graph/ops/ragged_variant.h); else NONE */
+    struct sx_tf_thing *items; /* OPTIONAL, TUPLE; LIST of variants: of each leaf of an element */
+    int n_items;
+    const struct sx_tf_thing *element; /* LIST of variants, which has no value: what they are like,
+                                        * their leaves' types in `variable`; else NULL */
 } sx_tf_thing;
 
 /* The graph, or a function, for some argument types. */

@@ -32,13 +32,18 @@ static sx_status list_operand(const sx_tf_op_node *x, int i, const sx_tf_thing *
 }
 
 /* A list like another, with these tensors. */
+static sx_tf_thing list_like(const sx_tf_op_node *x, sx_value value, const sx_tf_thing *like)
+{
+    return (sx_tf_thing){.kind = SX_TF_LIST,
+                         .value = value,
+                         .variable = sx_type_of_value(x->b, value),
+                         .of_complex = like->of_complex,
+                         .uneven = like->uneven};
+}
+
 static void set_list(sx_tf_op_node *x, int output, sx_value value, const sx_tf_thing *like)
 {
-    x->n->out[output] = (sx_tf_thing){.kind = SX_TF_LIST,
-                                      .value = value,
-                                      .variable = sx_type_of_value(x->b, value),
-                                      .of_complex = like->of_complex,
-                                      .uneven = like->uneven};
+    x->n->out[output] = list_like(x, value, like);
 }
 
 /* Input i, a tensor (`rows`: tensors) for the list `like`. */
@@ -111,8 +116,7 @@ static sx_status length_of(const sx_tf_op_node *x, const sx_tf_thing *list, sx_v
     return SX_OK;
 }
 
-/* What a tensor that is not set has: 0, or an empty string. */
-static sx_status nothing_of(const sx_tf_op_node *x, sx_dtype dtype, sx_value *out)
+sx_status sx_tf_nothing_of(const sx_tf_op_node *x, sx_dtype dtype, sx_value *out)
 {
     return dtype == SX_STRING
                ? sx_tf_constant(x, sx_scalar_type(SX_STRING), &(sx_bytes){"", 0}, out)
@@ -139,7 +143,7 @@ static sx_status zeros(const sx_tf_op_node *x, sx_value n, int64_t n_known, sx_v
             whole = whole && (type.dims[d] >= 0 || sx_dim_is_batch(type.dims[d]));
         }
     }
-    SX_TRY(nothing_of(x, shape.dtype, &zero));
+    SX_TRY(sx_tf_nothing_of(x, shape.dtype, &zero));
     if (whole) {
         const sx_shape_attrs attrs = {sx_ints_of(type.rank, type.dims)};
         return sx_tf_build(x, &sx_op_broadcast_to, &attrs, out, 1, &zero);
@@ -161,6 +165,9 @@ sx_status sx_tf_list_fill(const sx_tf_op_node *x, const sx_tf_thing *list, sx_va
 
 static sx_status require_even(const sx_tf_thing *list)
 {
+    if (list->element != NULL) {
+        return sx_tf_unsupported("of a list of variants");
+    }
     return list->uneven == SX_DTYPE_NONE
                ? SX_OK
                : sx_tf_unsupported("of a list of tensors whose shapes differ");
@@ -210,6 +217,9 @@ static sx_status list_value(const sx_tf_op_node *x, int i, sx_value *out)
     const sx_tf_thing *list = NULL;
     SX_TRY(list_operand(x, i, &list));
     *out = list->value;
+    if (list->element != NULL) {
+        return sx_tf_unsupported("of a list of variants");
+    }
     return sx_value_is(list->value)
                ? SX_OK
                : sx_tf_unsupported("no tensor of this list was set before, and its element_shape "
@@ -245,7 +255,7 @@ static sx_status empty_list(sx_tf_op_node *x, int output, sx_dtype dtype, int64_
         const sx_type type = sx_type_make(dtype, dims.n, dims.v);
         sx_value zero = SX_NO_VALUE, like = SX_NO_VALUE, all = SX_NO_VALUE;
         const sx_shape_attrs attrs = {dims};
-        SX_TRY(nothing_of(x, type.dtype, &zero));
+        SX_TRY(sx_tf_nothing_of(x, type.dtype, &zero));
         SX_TRY(sx_tf_build(x, &sx_op_broadcast_to, &attrs, &like, 1, &zero));
         SX_TRY(sx_tf_list_fill(x, list, like, 0, &all));
         set_list(x, output, all, list);
@@ -388,13 +398,13 @@ static sx_status is_concatenated(const sx_tf_op_node *x, bool *out)
 /* ---- Making lists ---- */
 
 /* A list of n tensors of any shapes that are not set. */
-static sx_status uneven_list(sx_tf_op_node *x, int output, sx_dtype dtype, int64_t n_known,
-                             sx_value n)
+static sx_status uneven_list(sx_tf_op_node *x, sx_dtype dtype, int64_t n_known, sx_value n,
+                             sx_tf_thing *out)
 {
     const sx_tf_thing like = {.uneven = dtype};
     const sx_type type = sx_type_of(SX_STRING, n_known);
     sx_value all = SX_NO_VALUE;
-    SX_TRY(nothing_of(x, SX_STRING, &all));
+    SX_TRY(sx_tf_nothing_of(x, SX_STRING, &all));
     if (n_known >= 0) {
         SX_TF_BUILD(x, &all, broadcast_to, (&(sx_shape_attrs){{1, {n_known}}}), all);
     } else {
@@ -403,8 +413,18 @@ static sx_status uneven_list(sx_tf_op_node *x, int output, sx_dtype dtype, int64
         const sx_attr_operand open = {sx_tf_attr_row(&sx_op_broadcast_to, "shape"), n};
         all = sx_tf_build_as(x, &sx_op_broadcast_to, NULL, &all, 1, &open, 1, &type);
     }
-    set_list(x, output, all, &like);
+    *out = list_like(x, all, &like);
     return SX_OK;
+}
+
+sx_status sx_tf_uneven_list(sx_tf_op_node *x, const sx_tf_thing *list, sx_dtype dtype,
+                            sx_tf_thing *out)
+{
+    const int64_t n_known = list->variable.dims[0];
+    if (n_known < 0 && !sx_value_is(list->length)) {
+        return sx_tf_unsupported("the length of the list is not known here");
+    }
+    return uneven_list(x, dtype, n_known, list->length, out);
 }
 
 /* Whether a shape says the first dimension. */
@@ -427,7 +447,7 @@ static sx_status make_list(sx_tf_op_node *x, int output, sx_dtype dtype, int64_t
     if (uneven) {
         SX_TRY(is_concatenated(x, &uneven));
     }
-    return uneven ? uneven_list(x, output, dtype, n_known, n)
+    return uneven ? uneven_list(x, dtype, n_known, n, &x->n->out[output])
                   : empty_list(x, output, dtype, n_known, n, shape);
 }
 
@@ -467,6 +487,23 @@ static sx_status import_stack(sx_tf_op_node *x)
     return set_item(x, 0, v, true, &x->n->in[0]);
 }
 
+/* The list of input 0, whose tensors' rank the node's element_shape, input `at`, may say. */
+static sx_status ranked_list(const sx_tf_op_node *x, int at, sx_value *out)
+{
+    SX_TRY(list_value(x, 0, out));
+    const sx_tensor *shape = at < x->n->n_in ? x->tf.head.values[at] : NULL;
+    if (sx_type_of_value(x->b, *out).rank == SX_UNKNOWN_RANK && shape != NULL &&
+        shape->type.rank == 1 && shape->type.dims[0] < SX_MAX_RANK) {
+        sx_type type = sx_type_of_value(x->b, *out);
+        type.rank = (int)shape->type.dims[0] + 1 + x->n->in[0].of_complex;
+        for (int d = 0; d < type.rank; d++) {
+            type.dims[d] = SX_UNKNOWN_DIM;
+        }
+        *out = sx_tf_build_as(x, &sx_op_identity, NULL, out, 1, NULL, 0, &type);
+    }
+    return SX_OK;
+}
+
 static sx_status take(sx_tf_op_node *x, int output, sx_value list, sx_value index,
                       const sx_tf_thing *like)
 {
@@ -484,7 +521,7 @@ static sx_status take(sx_tf_op_node *x, int output, sx_value list, sx_value inde
 static sx_status import_get_item(sx_tf_op_node *x)
 {
     sx_value list = SX_NO_VALUE, index = SX_NO_VALUE;
-    SX_TRY(list_value(x, 0, &list));
+    SX_TRY(ranked_list(x, 2, &list));
     SX_TRY(sx_tf_operand(x, 1, &index));
     return take(x, 0, list, index, &x->n->in[0]);
 }
@@ -558,7 +595,7 @@ static sx_status import_push_back(sx_tf_op_node *x)
 static sx_status import_pop_back(sx_tf_op_node *x)
 {
     sx_value list = SX_NO_VALUE, n = SX_NO_VALUE, one = SX_NO_VALUE, i = SX_NO_VALUE;
-    SX_TRY(list_value(x, 0, &list));
+    SX_TRY(ranked_list(x, 1, &list));
     SX_TRY(dims_of(x, list, 0, 1, &n));
     SX_TRY(sx_tf_int64s(x, &(sx_ints){1, {1}}, &one));
     SX_TF_BUILD(x, &n, sub, NULL, n, one);
@@ -566,6 +603,27 @@ static sx_status import_pop_back(sx_tf_op_node *x)
     SX_TRY(take(x, 1, list, i, &x->n->in[0]));
     SX_TRY(sx_tf_first_rows(x, list, n, &list));
     set_list(x, 0, list, &x->n->in[0]);
+    return SX_OK;
+}
+
+/* list, list: the tensors of the first, then those of the second */
+static sx_status import_concat_lists(sx_tf_op_node *x)
+{
+    const sx_tf_thing *a = NULL, *b = NULL;
+    sx_value y = SX_NO_VALUE;
+    SX_TRY(list_operand(x, 0, &a));
+    SX_TRY(list_operand(x, 1, &b));
+    if (a->uneven != b->uneven || a->of_complex != b->of_complex) {
+        return sx_tf_unsupported("one of its lists has tensors of one shape, the other does not");
+    }
+    if (!sx_value_is(a->value) || !sx_value_is(b->value)) { /* of no tensors: the other */
+        const sx_tf_thing *none = sx_value_is(a->value) ? b : a, *other = none == a ? b : a;
+        x->n->out[0] = *other;
+        return none->variable.dims[0] == 0 ? SX_OK
+                                           : sx_tf_unsupported("a list whose tensors were not set");
+    }
+    SX_TF_BUILD(x, &y, concat, (&(sx_axis_attrs){0}), a->value, b->value);
+    set_list(x, 0, y, a);
     return SX_OK;
 }
 
@@ -902,6 +960,7 @@ const sx_tf_op_row sx_tf_list_rows[] = {
     {"TensorListSetItem", import_set_item, NULL},
     {"TensorListPushBack", import_push_back, NULL},
     {"TensorListPopBack", import_pop_back, NULL},
+    {"TensorListConcatLists", import_concat_lists, NULL},
     {"TensorListResize", import_resize, NULL},
     {"TensorListLength", import_length, NULL},
     {"TensorListElementShape", import_element_shape, NULL},

@@ -18,14 +18,15 @@ static sx_status mean_along(const sx_tf_op_node *x, sx_value v, const sx_ints *a
     return SX_OK;
 }
 
-/* Outputs 1 and 2, [C]: the mean, and the variance as of a sample: n / (n - 1) times as large. */
+/* Outputs 1 and 2, [C]: the mean, and the variance as of a sample: n / (n - 1) times as large. Those
+ * after them, for the gradient, which computes them again: both as they are. */
 static sx_status set_moments(sx_tf_op_node *x, sx_value v, sx_value mean, sx_value variance,
                              const sx_ints *channels)
 {
     const sx_dtype dtype = sx_type_of_value(x->b, v).dtype;
     const sx_reduce_attrs product = {.axes = {1, {0}}};
     sx_ints line = {1, {0}};
-    sx_value n, c, one, least;
+    sx_value n, c, one, least, sample;
     for (int d = 0; d < channels->n; d++) {
         line.v[0] = channels->v[d] == 0 ? d : line.v[0];
     }
@@ -41,12 +42,12 @@ static sx_status set_moments(sx_tf_op_node *x, sx_value v, sx_value mean, sx_val
     SX_TF_BUILD(x, &n, cast, (&(sx_cast_attrs){dtype}), n);
     SX_TF_BUILD(x, &least, cast, (&(sx_cast_attrs){dtype}), least);
     SX_TF_BUILD(x, &n, div, NULL, n, least);
-    SX_TF_BUILD(x, &variance, mul, NULL, variance, n);
+    SX_TF_BUILD(x, &sample, mul, NULL, variance, n);
     SX_TRY(sx_tf_reshape_dims(x, mean, &line, &mean));
     SX_TRY(sx_tf_reshape_dims(x, variance, &line, &variance));
-    if (x->n->n_out > 2) {
-        sx_tf_set(x, 1, mean);
-        sx_tf_set(x, 2, variance);
+    SX_TRY(sx_tf_reshape_dims(x, sample, &line, &sample));
+    for (int i = 1; i < x->n->n_out; i++) {
+        sx_tf_set(x, i, i % 2 == 1 ? mean : i == 2 ? sample : variance);
     }
     return SX_OK;
 }
@@ -83,9 +84,6 @@ sx_status sx_tf_import_batch_moments(sx_tf_op_node *x)
     SX_TF_BUILD(x, &square, square, NULL, v);
     SX_TRY(mean_along(x, square, &axes, &variance));
     SX_TRY(set_moments(x, in[0], mean, variance, &channels));
-    for (int i = 3; i < x->n->n_out; i++) { /* for the gradient, which computes them again */
-        sx_tf_set(x, i, i % 2 == 1 ? mean : variance);
-    }
     SX_TRY(sx_tf_number(x, SX_F32, sx_tf_read_float(tf, "epsilon", 1e-4), &epsilon));
     SX_TF_BUILD(x, &variance, add, NULL, variance, epsilon);
     SX_TF_BUILD(x, &variance, rsqrt, NULL, variance);

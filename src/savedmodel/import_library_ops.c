@@ -223,7 +223,8 @@ static const sx_tf_op_row *const tables[] = {
     sx_tf_einsum_rows,    sx_tf_image_rows,    sx_tf_random_rows,    sx_tf_window_rows,
     sx_tf_index_rows,     sx_tf_norm_rows,     sx_tf_table_rows,     sx_tf_complex_rows,
     sx_tf_fourier_rows,   sx_tf_scatter_rows,  sx_tf_gradient_rows,  sx_tf_example_rows,
-    sx_tf_quantized_rows, sx_tf_patch_rows,    sx_tf_optimizer_rows, sx_tf_cell_rows};
+    sx_tf_quantized_rows, sx_tf_patch_rows,    sx_tf_optimizer_rows, sx_tf_cell_rows,
+    sx_tf_variant_rows};
 
 /* What the operators read themselves. */
 static const sx_tf_op_row one_to_one = {"", sx_tf_import_one, NULL};
@@ -357,6 +358,9 @@ sx_status sx_tf_import_op(sx_library_importer *im, sx_tf_body *body, sx_tf_impor
     x.tf.head.n_in = n->n_in;
     x.tf.head.types = types;
     x.tf.head.values = values;
+    if (sx_tf_reads_variants(&x)) {
+        return sx_tf_import_variants(&x);
+    }
     if (complex) {
         SX_TRY(sx_tf_import_complex(&x));
         return sx_tf_import_gradient(&x);

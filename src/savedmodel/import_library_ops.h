@@ -32,7 +32,8 @@ extern const sx_tf_op_row sx_tf_variable_rows[], sx_tf_control_rows[], sx_tf_sha
     sx_tf_einsum_rows[], sx_tf_image_rows[], sx_tf_random_rows[], sx_tf_window_rows[],
     sx_tf_index_rows[], sx_tf_norm_rows[], sx_tf_table_rows[], sx_tf_complex_rows[],
     sx_tf_fourier_rows[], sx_tf_scatter_rows[], sx_tf_gradient_rows[], sx_tf_example_rows[],
-    sx_tf_quantized_rows[], sx_tf_patch_rows[], sx_tf_optimizer_rows[], sx_tf_cell_rows[];
+    sx_tf_quantized_rows[], sx_tf_patch_rows[], sx_tf_optimizer_rows[], sx_tf_cell_rows[],
+    sx_tf_variant_rows[];
 
 /* Gives the outputs of a node, which is imported, the gradient that its _gradient_op_type names. */
 SX_MUST_USE sx_status sx_tf_import_gradient(sx_tf_op_node *x);
@@ -189,6 +190,40 @@ SX_MUST_USE sx_status sx_tf_sizes_of(const sx_tf_op_node *x, sx_value v, int fir
 SX_MUST_USE sx_status sx_tf_join_axes(const sx_tf_op_node *x, sx_value v, int axis, sx_value *out);
 /* v with a 1 before axis `at`; -1 = at the end. */
 SX_MUST_USE sx_status sx_tf_expand(const sx_tf_op_node *x, sx_value v, int64_t at, sx_value *out);
+
+/* What has the value of a tensor that was never set: 0, or an empty string. */
+SX_MUST_USE sx_status sx_tf_nothing_of(const sx_tf_op_node *x, sx_dtype dtype, sx_value *out);
+/* A list as long as `list`, of tensors of any shapes, none of which is set. */
+SX_MUST_USE sx_status sx_tf_uneven_list(sx_tf_op_node *x, const sx_tf_thing *list, sx_dtype dtype,
+                                        sx_tf_thing *out);
+
+/* ---- Branches: import_library_control.c ---- */
+
+/* out[n] are things like then_things[n] if the condition holds, else like else_things[n]. */
+SX_MUST_USE sx_status sx_tf_choose(const sx_tf_op_node *x, sx_value condition,
+                                   const sx_tf_thing *then_things, const sx_tf_thing *else_things,
+                                   int n, sx_tf_thing *out);
+
+/* ---- Variants: import_library_variants.c ---- */
+
+/* The things in things[n] that have one value each, and those that are no variants; and back:
+ * leaves in the places of those of `like`. */
+SX_MUST_USE sx_status sx_tf_leaves(sx_arena *arena, const sx_tf_thing *things, int n,
+                                   sx_tf_thing **out, int *out_n);
+SX_MUST_USE sx_status sx_tf_from_leaves(sx_arena *arena, const sx_tf_thing *like, int n,
+                                        const sx_tf_thing *leaves, sx_tf_thing *out);
+/* Makes the leaves of a, whose values are in xa->b, and of b correspond: each optional gets what
+ * the other may hold. xa == NULL: a has types in place of values, and stays. */
+SX_MUST_USE sx_status sx_tf_match(const sx_tf_op_node *xa, sx_tf_thing *a, const sx_tf_op_node *xb,
+                                  sx_tf_thing *b);
+/* Whether the node is about a list of variants, or a sum or zeros of variants; and its import, leaf
+ * by leaf. */
+bool sx_tf_reads_variants(const sx_tf_op_node *x);
+SX_MUST_USE sx_status sx_tf_import_variants(sx_tf_op_node *x);
+/* Gives the list `list`, of whose tensors nothing is known, the shape of those of `like`, or their
+ * leaves if they are variants. */
+SX_MUST_USE sx_status sx_tf_list_become(const sx_tf_op_node *x, sx_tf_thing *list,
+                                        const sx_tf_thing *like);
 
 /* ---- Windows: import_library_patches.c ---- */
 

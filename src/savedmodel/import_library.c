@@ -372,6 +372,7 @@ static sx_status import_body(sx_library_importer *im, const sx_tf_body *outer,
     }
     for (size_t i = 0; i < n_out && status == SX_OK; i++) {
         status = sx_tf_body_resolve(im, &body, roots[i], &out[i]);
+        status = status != SX_OK ? status : sx_tf_settle(im, &body, &out[i]);
     }
     im->depth--;
     im->innermost = status == SX_OK ? im->depth : im->innermost;
@@ -492,7 +493,13 @@ static sx_status import_call(sx_library_importer *im, sx_tf_body *body,
     bool in_place = false;
     SX_TRY(sx_tf_gradients_read_outside(im, function, &in_place));
     in_place = in_place || im->trials > 0;
+    sx_tf_thing *given = sx_arena_memdup(&im->arena, n->in, ((size_t)n->n_in + 1) * sizeof(*given));
+    if (given == NULL) {
+        return sx_import_memory();
+    }
+    n->in = given;
     for (int i = 0; i < n->n_in; i++) {
+        SX_TRY(sx_tf_settle(im, body, &given[i]));
         if (n->in[i].kind == SX_TF_REF) {
             return sx_error(SX_UNIMPLEMENTED, "argument %d is a variable of TensorFlow 1", i);
         }
@@ -769,6 +776,7 @@ static sx_status import_signature(sx_library_importer *im, const sx_signature *s
         sx_tf_thing y = {0};
         status = sx_status_annotate(sx_tf_body_resolve(im, &body, roots[i], &y), __FILE__, __LINE__,
                                     "output \"%.100s\"", s->outputs[i].key);
+        status = status != SX_OK ? status : sx_tf_settle(im, &body, &y);
         if (status == SX_OK && y.kind != SX_TF_VALUE && y.kind != SX_TF_COMPLEX) {
             status = sx_error(SX_UNIMPLEMENTED, "output \"%.100s\" is %s", s->outputs[i].key,
                               y.kind == SX_TF_HANDLE || y.kind == SX_TF_REF ? "a variable's handle"

@@ -13,7 +13,8 @@ typedef enum sx_tf_thing_kind {
     SX_TF_REFUSED,     /* of a refused node, or of one that reads from it */
     SX_TF_VALUE,
     SX_TF_HANDLE,  /* of a variable: a value of dtype resource */
-    SX_TF_REF,     /* a handle of TensorFlow 1, which reads as the variable's value */
+    SX_TF_REF,     /* a handle of TensorFlow 1, or a tensor that shares the variable's memory: it
+                    * reads as what the variable has where it is used */
     SX_TF_READ,    /* of a variable that is only read: its value */
     SX_TF_LIST,    /* of tensors of one shape: [n, ...]; no value while that shape is unknown */
     SX_TF_COMPLEX, /* a complex tensor: no value, but its parts */
@@ -40,6 +41,7 @@ typedef struct sx_tf_thing {
     sx_value length;        /* LIST without a value: int scalar, or none */
     int list;               /* LIST without a value: which one */
     const sx_tf_table *table;
+    bool shared;       /* REF: not the variable, but a tensor that shares its memory */
     sx_value parts[2]; /* COMPLEX: real, imaginary */
     bool grows;        /* ARRAY: a tensor beyond the end extends it */
     bool of_complex;   /* LIST: its tensors are complex, the parts their last dimension */
@@ -161,6 +163,8 @@ SX_MUST_USE sx_status sx_tf_give_complex(sx_library_importer *im, sx_tf_body *bo
 
 /* ---- import_library_variables.c ---- */
 
+/* Turns a tensor that shares a variable's memory into the value that it has now. */
+SX_MUST_USE sx_status sx_tf_settle(sx_library_importer *im, sx_tf_body *body, sx_tf_thing *t);
 /* How many of its first inputs, variables, a TensorFlow operator of that name assigns. Its row runs
  * outside of trials only; of a reference variable it gives that. */
 int sx_tf_assigned_inputs(const char *tf_op);

@@ -92,6 +92,14 @@ static sx_status import_identity(sx_tf_op_node *x)
     return SX_OK;
 }
 
+/* Of a variable of TensorFlow 1 a tensor that shares its memory. */
+static sx_status import_one_identity(sx_tf_op_node *x)
+{
+    SX_TRY(import_identity(x));
+    x->n->out[0].shared = x->n->out[0].kind == SX_TF_REF;
+    return SX_OK;
+}
+
 static sx_status import_stop_gradient(sx_tf_op_node *x)
 {
     const bool ours = x->n->n_in > 0 && x->n->in[0].kind == SX_TF_VALUE &&
@@ -193,7 +201,8 @@ static const sx_tf_op_row program_rows[] = {
     {"Const", import_const, NULL},
     {"Placeholder", import_placeholder, NULL},
     {"PlaceholderWithDefault", import_identity, NULL},
-    {"Identity", import_identity, NULL},
+    {"Identity", import_one_identity, NULL},
+    {"RefIdentity", import_identity, NULL},
     {"IdentityN", import_identity, NULL},
     {"StopGradient", import_stop_gradient, NULL},
     {"PreventGradient", import_identity, NULL},
@@ -317,12 +326,13 @@ const char *sx_tf_import_op_name(size_t i)
     return NULL;
 }
 
-/* Whether the operator hands variables of TensorFlow 1 on, which others read: of those into which
- * import_v1_control.c turns control flow. */
-static bool passes_refs(const char *tf_op)
+/* Whether the operator hands variables of TensorFlow 1 on, which others read: Identity, and those
+ * into which import_v1_control.c turns control flow, which read tensors that share memory first. */
+static bool passes_ref(const char *tf_op, const sx_tf_thing *ref)
 {
-    return strcmp(tf_op, "If") == 0 || strcmp(tf_op, "While") == 0 ||
-           strcmp(tf_op, "IdentityN") == 0;
+    return strcmp(tf_op, "Identity") == 0 || strcmp(tf_op, "RefIdentity") == 0 ||
+           (!ref->shared && (strcmp(tf_op, "If") == 0 || strcmp(tf_op, "While") == 0 ||
+                             strcmp(tf_op, "IdentityN") == 0));
 }
 
 sx_status sx_tf_import_op(sx_library_importer *im, sx_tf_body *body, sx_tf_import_node *n)
@@ -341,10 +351,9 @@ sx_status sx_tf_import_op(sx_library_importer *im, sx_tf_body *body, sx_tf_impor
     }
     n->in = in;
     const int assigned = sx_tf_assigned_inputs(n->node->op);
-    const bool passes = passes_refs(n->node->op);
     bool complex = false;
     for (int i = 0; i < n->n_in; i++) {
-        if (in[i].kind == SX_TF_REF && i >= assigned && !passes) {
+        if (in[i].kind == SX_TF_REF && i >= assigned && !passes_ref(n->node->op, &in[i])) {
             SX_TRY(sx_tf_read_handle(&x, &in[i], &in[i].value));
             in[i].kind = SX_TF_VALUE;
         }

@@ -157,6 +157,23 @@ static sx_status check_declaration(const sx_tf_op_node *x, const sx_type *type)
     return status;
 }
 
+/* ---- Variables of TensorFlow 1 ----
+ *
+ * They are read where they are used. So is what Identity gives of one, by which most nodes read it:
+ * a tensor that shares the variable's memory. Assign, AssignAdd, ApplyAdam and their kin change
+ * that memory in place, so that who reads the tensor after them sees the new value. */
+
+sx_status sx_tf_settle(sx_library_importer *im, sx_tf_body *body, sx_tf_thing *t)
+{
+    const sx_tf_op_node x = {.im = im, .body = body, .b = body->b};
+    if (t->kind == SX_TF_REF && t->shared) {
+        sx_value y = SX_NO_VALUE;
+        SX_TRY(sx_tf_read_handle(&x, t, &y));
+        *t = (sx_tf_thing){.kind = SX_TF_VALUE, .value = y};
+    }
+    return SX_OK;
+}
+
 /* VarHandleOp; VariableV2, Variable, which are read where they are used */
 static sx_status import_handle(sx_tf_op_node *x)
 {

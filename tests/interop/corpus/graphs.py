@@ -260,6 +260,63 @@ def control_in_function():
 graph("v1_control_in_function", control_in_function)
 
 
+def average_of_an_update():
+    """Of a variable after it changed, and of a tensor without the bias of its start."""
+    x = rows()
+    w, n = v1.get_variable("w", initializer=tf.ones([4])), v1.get_variable("n", initializer=0.0)
+    mean = tf.reduce_mean(x, 0)
+    changed = v1.assign_add(w, mean)
+    average, unbiased = v1.train.ExponentialMovingAverage(0.9), v1.train.ExponentialMovingAverage(0.9, n, zero_debias=True, name="b")
+    with tf.control_dependencies([changed]):
+        applied = tf.group(average.apply([w]), unbiased.apply([mean]))
+    with tf.control_dependencies([applied]):
+        y, z = tf.identity(average.average(w)) + 0, unbiased.average(mean) * 1
+        count = v1.assign_add(n, 1)
+    with tf.control_dependencies([count]):
+        other = v1.assign_sub(w, z) * 2
+    return {"x": x}, {"mean": mean, "y": y, "z": z, "n": count + 0, "other": other}
+
+
+graph("v1_average_of_an_update", average_of_an_update, batches=(2, 3, 1, 4), sample=True)
+
+
+def average_of_a_step():
+    """As models are trained: a step of an optimizer, then the averages, then what the server reads."""
+    x = rows()
+    w, b = v1.get_variable("w", initializer=tf.ones([4, 1])), v1.get_variable("b", initializer=tf.zeros([1]))
+    step = v1.train.get_or_create_global_step()
+    loss = tf.reduce_mean((tf.matmul(x, w) + b - tf.reduce_sum(x, 1, keepdims=True) ** 2) ** 2)
+    trained = v1.train.MomentumOptimizer(0.01, 0.9).minimize(loss, global_step=step)
+    average = v1.train.ExponentialMovingAverage(0.8, step)
+    with tf.control_dependencies([trained]):
+        applied = average.apply([w, b])
+    with tf.control_dependencies([applied]):
+        return {"x": x}, {"w": average.average(w) + 0, "b": average.average(b) + 0, "loss": tf.identity(loss), "step": step.read_value(), "new": w.read_value()}
+
+
+graph("v1_average_of_a_step", average_of_a_step, batches=(2, 3, 1, 4))
+
+
+def shared_memory():
+    """What reads a variable's tensor after an assignment sees what that left there, however long ago Identity ran."""
+    x = rows()
+    w, u = v1.get_variable("w", initializer=tf.ones([4])), v1.get_variable("u", initializer=tf.ones([4]))
+    before = tf.identity(w)
+    kept, handle = before * 3, v1.raw_ops.RefIdentity(input=w._ref())
+    with tf.control_dependencies([kept]):
+        added = v1.assign_add(w, tf.reduce_sum(x, 0))
+    with tf.control_dependencies([added]):
+        a, b, c, d = before + 0, w * x, w.read_value(), tf.identity(handle) * 1
+    with tf.control_dependencies([u + kept]):
+        set_ = v1.assign_add(v1.assign(u, tf.reduce_mean(x, 0)), tf.ones([4]))
+    with tf.control_dependencies([set_ * 2]):
+        e = u * 1
+    return {"x": x}, {"kept": kept, "a": a, "b": b, "c": c, "d": d, "e": e}
+
+
+graph("v1_shared_memory", shared_memory, batches=(2, 3, 1, 4), sample=True)
+
+
 def legacy_init(path):
     """legacy_init_op instead of main_op, a table of a file of assets."""
     names = path + ".names.txt"

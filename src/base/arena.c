@@ -59,6 +59,40 @@ void sx_arena_reset(sx_arena *arena)
     }
 }
 
+sx_arena_mark sx_arena_mark_here(const sx_arena *arena)
+{
+    struct sx_arena_chunk *newest = arena->chunks;
+    return (sx_arena_mark){.chunk = newest,
+                           .next = newest != NULL ? newest->next : NULL,
+                           .chunk_used = newest != NULL ? newest->used : 0,
+                           .used_bytes = arena->used_bytes};
+}
+
+/* Frees the chunks from *first on up to `end`, which takes their place. */
+static void free_chunks(sx_arena *arena, struct sx_arena_chunk **first,
+                        const struct sx_arena_chunk *end)
+{
+    struct sx_arena_chunk *chunk = *first;
+    while (chunk != end) {
+        struct sx_arena_chunk *next = chunk->next;
+        sx_budget_release(arena->budget, sizeof(*chunk) + chunk->capacity);
+        sx_free(chunk);
+        chunk = next;
+    }
+    *first = chunk;
+}
+
+void sx_arena_rewind(sx_arena *arena, const sx_arena_mark *mark)
+{
+    free_chunks(arena, &arena->chunks, mark->chunk);
+    if (mark->chunk != NULL) { /* large objects got chunks behind the newest of their time */
+        free_chunks(arena, &mark->chunk->next, mark->next);
+        memset(mark->chunk->data + mark->chunk_used, 0, mark->chunk->used - mark->chunk_used);
+        mark->chunk->used = mark->chunk_used;
+    }
+    arena->used_bytes = mark->used_bytes;
+}
+
 void sx_arena_discard(sx_arena *arena, void *object, size_t bytes)
 {
     const size_t discarded = sx_ram_discard(object, bytes);

@@ -29,6 +29,14 @@ void sx_arena_reset(sx_arena *arena);
 /* Gives the whole pages of a large object back to the system, and what was charged for them: nobody
  * reads or writes the object any more. */
 void sx_arena_discard(sx_arena *arena, void *object, size_t bytes);
+/* A place in an arena: what it allocates after that can be freed at once, if no one reads it. */
+typedef struct sx_arena_mark {
+    struct sx_arena_chunk *chunk, *next; /* the newest, and the one behind it */
+    size_t chunk_used, used_bytes;
+} sx_arena_mark;
+
+sx_arena_mark sx_arena_mark_here(const sx_arena *arena);
+void sx_arena_rewind(sx_arena *arena, const sx_arena_mark *mark);
 size_t sx_arena_capacity(const sx_arena *arena); /* bytes that it has allocated */
 
 /* Zeroed, aligned to 16 bytes; NULL if out of memory, over the limit, or the size overflows. */

@@ -10,7 +10,7 @@
 #include "base/memory.h"
 #include "graph/ops/attrs.h"
 #include "proto/guard.h"
-#include "savedmodel/import_library_internal.h"
+#include "savedmodel/import_library_ops.h"
 #include "savedmodel/import_v1_control.h"
 #include "savedmodel/tf_graph.h"
 
@@ -133,6 +133,40 @@ static void take_ranks(sx_tf_body *body, const sx_tf_import_node *n)
     }
 }
 
+/* Keeps the outputs of a node, all of which are values, and frees what its import needed beside
+ * them since `before`: most nodes of a model are such, and it may have many. */
+static sx_status keep_outputs(sx_library_importer *im, const sx_tf_body *body,
+                              const sx_arena_mark *before, sx_tf_import_node *n)
+{
+    enum { MOST = 16 };
+    sx_value values[MOST];
+    int n_made = 0;
+    for (int k = 0; k < n->n_out; k++) {
+        const sx_tf_thing *y = &n->out[k];
+        n_made = y->kind != SX_TF_NOTHING ? k + 1 : n_made;
+        if ((y->kind != SX_TF_NOTHING && y->kind != SX_TF_VALUE) || n_made > MOST) {
+            return SX_OK;
+        }
+        if (k < MOST) {
+            values[k] = y->kind == SX_TF_VALUE ? y->value : SX_NO_VALUE;
+        }
+    }
+    sx_arena_rewind(&im->arena, before);
+    n->n_out = SX_MAX(n_made, 1);
+    n->out = sx_arena_array(&im->arena, n->n_out, sx_tf_thing);
+    if (n->out == NULL) {
+        return sx_import_memory();
+    }
+    for (int k = 0; k < n_made; k++) {
+        if (sx_value_is(values[k])) {
+            n->out[k] = (sx_tf_thing){.kind = SX_TF_VALUE,
+                                      .value = values[k],
+                                      .known = sx_tf_constant_of(body->b, values[k])};
+        }
+    }
+    return SX_OK;
+}
+
 static sx_status import_node(sx_library_importer *im, sx_tf_body *body, int i)
 {
     enum { MIN_OUTPUT_ROOM = 8 };
@@ -152,6 +186,8 @@ static sx_status import_node(sx_library_importer *im, sx_tf_body *body, int i)
         parses || (op != NULL && op->n_out == SX_VARIADIC) ? SX_MAX_OUTPUTS : MIN_OUTPUT_ROOM;
     n.n_out = function != NULL ? (int)function->signature->n_output_arg + 1
                                : SX_MAX((int)n.node->n_input, room);
+    const sx_arena_mark before = sx_arena_mark_here(&im->arena);
+    const int refused_before = im->refused.n;
     n.out = sx_arena_array(&im->arena, n.n_out, sx_tf_thing);
     sx_tf_thing *in = sx_arena_array(&im->arena, n.node->n_input + 1, sx_tf_thing);
     if (n.out == NULL || in == NULL) {
@@ -194,6 +230,10 @@ static sx_status import_node(sx_library_importer *im, sx_tf_body *body, int i)
         sx_status_free(status);
         status = kept;
         im->innermost = im->depth;
+    }
+    if (status == SX_OK && composed == NULL && function == NULL &&
+        im->refused.n == refused_before && !sx_tf_import_keeps(n.node)) {
+        status = keep_outputs(im, body, &before, &n);
     }
     body->results[i] = n.out;
     body->n_results[i] = n.n_out;
@@ -778,9 +818,11 @@ static sx_status import_signature(sx_library_importer *im, const sx_signature *s
                                     "output \"%.100s\"", s->outputs[i].key);
         status = status != SX_OK ? status : sx_tf_settle(im, &body, &y);
         if (status == SX_OK && y.kind != SX_TF_VALUE && y.kind != SX_TF_COMPLEX) {
-            status = sx_error(SX_UNIMPLEMENTED, "output \"%.100s\" is %s", s->outputs[i].key,
-                              y.kind == SX_TF_HANDLE || y.kind == SX_TF_REF ? "a variable's handle"
-                                                                            : "a list of tensors");
+            status =
+                sx_error(SX_UNIMPLEMENTED, "output \"%.100s\" is %s", s->outputs[i].key,
+                         y.kind == SX_TF_OPTIONAL                        ? "an optional"
+                         : y.kind == SX_TF_HANDLE || y.kind == SX_TF_REF ? "a variable's handle"
+                                                                         : "a list of tensors");
         }
         if (status == SX_OK) {
             status = check_output(body.b, &s->outputs[i], &y);

@@ -11,6 +11,7 @@
  *                                 they only read becomes a value, which a device can use
  *   Switch, Merge, Enter … in the graph (import_v1_control.h): If and While
  *   TensorList, TensorArray       one value [n, ...]
+ *   Optional, lists of variants   the values in them, and whether they are held
  *   tf.custom_gradient            custom_gradient, or refuse_gradient without its function
  *   control edges                 the order of nodes: assignments and asserts keep theirs
  *   variables                     the library's, by their checkpoint keys

@@ -171,6 +171,9 @@ int sx_tf_assigned_inputs(const char *tf_op);
 
 /* ---- import_library_ops.c ---- */
 
+/* Whether importing the node leaves more in the importer's arena than its outputs. */
+bool sx_tf_import_keeps(const Tensorflow__NodeDef *node);
+
 /* Sets n->out. UNIMPLEMENTED refuses the node, and the import goes on. */
 SX_MUST_USE sx_status sx_tf_import_op(sx_library_importer *im, sx_tf_body *body,
                                       sx_tf_import_node *n);

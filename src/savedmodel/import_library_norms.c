@@ -18,8 +18,8 @@ static sx_status mean_along(const sx_tf_op_node *x, sx_value v, const sx_ints *a
     return SX_OK;
 }
 
-/* Outputs 1 and 2, [C]: the mean, and the variance as of a sample: n / (n - 1) times as large. Those
- * after them, for the gradient, which computes them again: both as they are. */
+/* Outputs 1 and 2, [C]: the mean, and the variance as of a sample: n / (n - 1) times as large.
+ * Those after them, for the gradient, which computes them again: both as they are. */
 static sx_status set_moments(sx_tf_op_node *x, sx_value v, sx_value mean, sx_value variance,
                              const sx_ints *channels)
 {

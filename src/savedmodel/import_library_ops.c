@@ -314,6 +314,21 @@ const char *sx_tf_import_why_not(const char *tf_op)
     return "";
 }
 
+bool sx_tf_import_keeps(const Tensorflow__NodeDef *node)
+{
+    static const sx_tf_op_row *const keeping[] = {sx_tf_variable_rows, sx_tf_control_rows,
+                                                  sx_tf_list_rows,     sx_tf_table_rows,
+                                                  sx_tf_variant_rows,  sx_tf_example_rows};
+    const sx_tf_op_row *row = find_row(node->op);
+    bool keeps = row == NULL || sx_tf_node_attr(node, "_gradient_op_type") != NULL;
+    for (size_t t = 0; t < SX_COUNT(keeping) && !keeps; t++) {
+        for (const sx_tf_op_row *r = keeping[t]; r->tf_op != NULL && !keeps; r++) {
+            keeps = r == row;
+        }
+    }
+    return keeps;
+}
+
 const char *sx_tf_import_op_name(size_t i)
 {
     for (size_t t = 0; t < SX_COUNT(tables); t++) {

@@ -17,7 +17,7 @@
 #include "base/checked.h"
 #include "graph/lower/tf_writer.h"
 
-enum { MAX_DEPTH = 16, MAX_LEAVES = 1024 };
+enum { MAX_DEPTH = 64, MAX_LEAVES = 1024 };
 
 /* ---- Leaves ---- */
 

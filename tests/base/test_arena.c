@@ -129,6 +129,38 @@ static void test_base_arena__copies_text(void **state)
     sx_arena_deinit(&arena);
 }
 
+/* What comes after a mark is freed, also objects that got chunks of their own; what was before it
+ * stays, and new objects are zeroed. */
+static void test_base_arena__goes_back_to_a_mark(void **state)
+{
+    (void)state;
+    sx_arena arena;
+    sx_budget budget;
+    sx_budget_init(&budget, "the test", 0, NULL);
+    sx_arena_init(&arena, 0);
+    arena.budget = &budget;
+    const sx_arena_mark empty = sx_arena_mark_here(&arena);
+    for (int round = 0; round < 3; round++) {
+        char *kept = sx_arena_strdup(&arena, "kept");
+        const size_t bytes = sx_arena_capacity(&arena), used = arena.used_bytes;
+        const sx_arena_mark mark = sx_arena_mark_here(&arena);
+        for (size_t size = 1; size < 1 << 23; size *= 3) {
+            memset(sx_arena_alloc(&arena, size, 1), 7, size);
+        }
+        assert_true(sx_arena_capacity(&arena) > 1 << 22);
+        sx_arena_rewind(&arena, &mark);
+        assert_int_equal(sx_arena_capacity(&arena), bytes);
+        assert_int_equal(sx_budget_used(&budget), bytes);
+        assert_int_equal(arena.used_bytes, used);
+        assert_string_equal(kept, "kept");
+        assert_memory_equal(sx_arena_alloc(&arena, 64, 1), (char[64]){0}, 64);
+    }
+    sx_arena_rewind(&arena, &empty);
+    assert_int_equal(sx_arena_capacity(&arena), 0);
+    assert_int_equal(sx_budget_used(&budget), 0);
+    sx_arena_deinit(&arena);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_base_arena__objects_are_zeroed_aligned_and_apart),
     cmocka_unit_test(test_base_arena__a_large_object_keeps_the_newest_chunk),
@@ -137,6 +169,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_base_arena__refuses_impossible_sizes),
     cmocka_unit_test(test_base_arena__any_object_may_fail),
     cmocka_unit_test(test_base_arena__copies_text),
+    cmocka_unit_test(test_base_arena__goes_back_to_a_mark),
 };
 
 SX_TEST_MAIN(tests)

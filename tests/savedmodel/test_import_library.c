@@ -3,6 +3,8 @@
  * backend. What TensorFlow computes for the same: tests/interop/test_savedmodel.py. */
 #include "io/scratch.h"
 #include "savedmodel/function_model.h"
+
+#include "peak.h"
 #include "torture.h"
 
 #include "base/checked.h"
@@ -693,6 +695,52 @@ static void test_savedmodel_import_library__names_what_is_not_supported(void **s
         "\"y\": likewise)");
 }
 
+/* A chain of nodes, as many as may be: a small part of the file's budget for each. */
+static void test_savedmodel_import_library__many_nodes(void **state)
+{
+    (void)state;
+    enum { MANY = 150000 };
+    sx_saved_model *model = NULL;
+    sx_library *library = NULL;
+    sx_status refused[1] = {SX_OK};
+    sx_buf nodes;
+    sx_buf_init(&nodes, 0);
+    sx_buf_puts(&nodes, NODE("n0", "Neg", "'x'", ""));
+    for (int i = 1; i < MANY; i++) {
+        sx_buf_printf(&nodes, "node { name: 'n%d' op: 'Neg' input: 'n%d' }\n", i, i - 1);
+    }
+    sx_buf_puts(&nodes, "node { name: 'y' op: 'Neg' input: 'n149999' }");
+    assert_ok(parse_model(ANY, sx_buf_text(&nodes), "", &model));
+    sx_buf_deinit(&nodes);
+    assert_ok(sx_import_library(model, NULL, &library, refused));
+    assert_ok(refused[0]);
+    sx_library_destroy(library);
+    sx_saved_model_close(model);
+}
+
+/* A string that is joined with itself again and again: the longest is refused before there is
+ * memory for it. */
+static void test_savedmodel_import_library__strings_that_double(void **state)
+{
+    (void)state;
+    enum { MIB = 1 << 20 };
+    sx_buf nodes;
+    sx_buf_init(&nodes, 0);
+    sx_buf_puts(&nodes, NODE("n0", "AsString", "'x'", ""));
+    for (int i = 1; i < 40; i++) {
+        sx_buf_printf(&nodes, "node { name: 'n%d' op: 'StringJoin' input: ['n%d', 'n%d'] }\n", i,
+                      i - 1, i - 1);
+    }
+    sx_buf_puts(&nodes, NODE("l", "StringLength", "'n39'", "")
+                            NODE("y", "Cast", "'l'", ATTR("DstT", "type: DT_FLOAT")));
+    sx_library *library = import(ANY, sx_buf_text(&nodes), "");
+    const int64_t before = sx_peak_bytes();
+    check(library, "cpu", sx_type_of(SX_F32, 1), "one may have 512 MiB");
+    assert_true(sx_peak_bytes() - before < 1200LL * MIB);
+    sx_library_destroy(library);
+    sx_buf_deinit(&nodes);
+}
+
 /* Imports a parsed model; that of a signature counts, too. */
 static sx_status import_parsed(void *model)
 {
@@ -778,6 +826,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_savedmodel_import_library__says_where),
     cmocka_unit_test(test_savedmodel_import_library__names_what_is_not_supported),
     cmocka_unit_test(test_savedmodel_import_library__limits),
+    cmocka_unit_test(test_savedmodel_import_library__many_nodes),
+    cmocka_unit_test(test_savedmodel_import_library__strings_that_double),
     cmocka_unit_test(test_savedmodel_import_library__every_allocation_may_fail),
 };
 SX_TEST_MAIN(tests)

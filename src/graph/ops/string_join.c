@@ -24,22 +24,42 @@ static sx_status string_join_infer(sx_infer_context *c)
     return sx_infer_same_or_scalar(c->inputs, c->n_inputs, &c->outputs[0]);
 }
 
+static char *put(char *to, const sx_bytes *s)
+{
+    if (s->size > 0) {
+        memcpy(to, s->data, s->size);
+    }
+    return to + s->size;
+}
+
+/* Each string is made where it stays: a model that joins a string with itself again and again is
+ * refused by the size of the next, before there is memory for it. */
 static sx_status string_join_host(const sx_kernel_call *c)
 {
     const sx_separator_attrs *attrs = c->attrs;
-    const char *separator = attrs->separator != NULL ? attrs->separator : "";
-    sx_buf buf = sx_string_buf(c);
-    sx_status status = SX_OK;
-    for (int64_t k = 0, n = sx_type_elems(&c->out[0].type); k < n && status == SX_OK; k++) {
+    const sx_bytes separator = {attrs->separator != NULL ? attrs->separator : "",
+                                attrs->separator != NULL ? strlen(attrs->separator) : 0};
+    for (int64_t k = 0, n = sx_type_elems(&c->out[0].type); k < n; k++) {
+        size_t size = 0;
+        bool fits = true;
+        char *room = NULL;
         for (int i = 0; i < c->n_in; i++) {
             const sx_bytes *s = &c->in[i].s[c->in[i].type.rank == 0 ? 0 : k];
-            sx_buf_puts(&buf, i > 0 ? separator : "");
-            sx_buf_append(&buf, s->data, s->size);
+            fits = fits && sx_add_size(size, s->size, &size) &&
+                   sx_add_size(size, i > 0 ? separator.size : 0, &size);
         }
-        status = sx_string_put(c, 0, k, &buf);
+        if (!fits || size > INT64_MAX) {
+            return sx_error(SX_RESOURCE_EXHAUSTED, "the sizes of the strings overflow");
+        }
+        SX_TRY(sx_string_room(c, (int64_t)size, &room));
+        c->out[0].s[k] = (sx_bytes){room, size};
+        for (int i = 0; i < c->n_in; i++) {
+            const sx_bytes *s = &c->in[i].s[c->in[i].type.rank == 0 ? 0 : k];
+            room = put(room, i > 0 ? &separator : &(sx_bytes){"", 0});
+            room = put(room, s);
+        }
     }
-    sx_buf_deinit(&buf);
-    return status;
+    return SX_OK;
 }
 
 static void string_join_to_tf(sx_tf_writer *w, const sx_tf_op *op)

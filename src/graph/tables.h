@@ -5,6 +5,8 @@
  *   sx_table     keys[n], values[n][value elements], and an index of slots by the keys' hashes;
  *                texts are places in one block of bytes
  *
+ * A variable that no device can have is the value of key 0 of one (graph/ops/kept_variable.h).
+ *
  * Tables are declared before anything runs, so that finding one takes no lock. A table is not
  * locked either: a function that writes tables runs alone (runtime/function_run.h). */
 #ifndef SX_GRAPH_TABLES_H

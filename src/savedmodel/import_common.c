@@ -161,6 +161,22 @@ sx_status sx_import_const_value(const Tensorflow__NodeDef *node, sx_arena *arena
     return sx_tf_tensor_value(value->tensor, arena, out);
 }
 
+bool sx_import_variable_is_saved(const sx_saved_model *model, const Tensorflow__NodeDef *node)
+{
+    const char *key = sx_saved_model_variable_key(model, node->name);
+    const sx_bundle *bundle = sx_saved_model_variables(model);
+    return key != NULL && bundle != NULL && sx_bundle_find(bundle, key) != NULL;
+}
+
+const char *sx_import_kept_name(const sx_saved_model *model, const Tensorflow__NodeDef *node,
+                                sx_arena *arena)
+{
+    const char *key = sx_import_variable_is_saved(model, node)
+                          ? sx_saved_model_variable_key(model, node->name)
+                          : sx_tf_table_name(node, arena);
+    return key == NULL ? NULL : sx_arena_printf(arena, "variable \"%s\"", key);
+}
+
 sx_status sx_import_variable(const sx_saved_model *model, const Tensorflow__NodeDef *node,
                              const char **out_key, sx_type *out_type)
 {

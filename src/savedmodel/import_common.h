@@ -37,6 +37,12 @@ SX_MUST_USE sx_status sx_import_ints(const sx_tensor *constant, int input, sx_in
 SX_MUST_USE sx_status sx_import_const_value(const Tensorflow__NodeDef *node, sx_arena *arena,
                                             sx_tensor *out);
 
+/* Whether the checkpoint has a value for the variable of a VarHandleOp. */
+bool sx_import_variable_is_saved(const sx_saved_model *model, const Tensorflow__NodeDef *node);
+/* The name of the table that keeps that variable, if one does (graph/ops/kept_variable.h). NULL: no
+ * memory. */
+const char *sx_import_kept_name(const sx_saved_model *model, const Tensorflow__NodeDef *node,
+                                sx_arena *arena);
 /* The checkpoint key and the type of the variable of a VarHandleOp. DATA_LOSS: the checkpoint has
  * no value for it. */
 SX_MUST_USE sx_status sx_import_variable(const sx_saved_model *model,

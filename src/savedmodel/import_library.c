@@ -895,6 +895,7 @@ static sx_status import_all(sx_library_importer *im, sx_status *out_refused)
     }
     SX_TRY(sx_import_v1_control(graph->node, graph->n_node, im->limits.nodes, &im->arena, &made,
                                 &im->nodes, &im->n_graph_nodes));
+    SX_TRY(sx_tf_find_changes(im));
     if (out_refused == NULL) {
         SX_TRY(import_initializer(im));
         return sx_library_finish(im->library);
@@ -952,6 +953,8 @@ static sx_status import_model(const sx_saved_model *model, const sx_import_limit
     sx_map_init(&im->defs);
     sx_map_init(&im->made);
     sx_map_init(&im->assigns);
+    sx_map_init(&im->changes);
+    sx_map_init(&im->changed);
     sx_map_init(&im->gradients);
     sx_map_init(&im->concrete);
     sx_map_init(&im->outside);
@@ -981,6 +984,8 @@ static sx_status import_model(const sx_saved_model *model, const sx_import_limit
     sx_map_deinit(&im->defs);
     sx_map_deinit(&im->made);
     sx_map_deinit(&im->assigns);
+    sx_map_deinit(&im->changes);
+    sx_map_deinit(&im->changed);
     sx_map_deinit(&im->gradients);
     sx_map_deinit(&im->concrete);
     sx_map_deinit(&im->outside);

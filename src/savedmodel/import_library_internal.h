@@ -3,6 +3,7 @@
 #ifndef SX_SAVEDMODEL_IMPORT_LIBRARY_INTERNAL_H
 #define SX_SAVEDMODEL_IMPORT_LIBRARY_INTERNAL_H
 
+#include "graph/ops/kept_variable.h"
 #include "graph/tables.h"
 #include "proto/saved_object_graph.pb-c.h"
 #include "savedmodel/import_common.h"
@@ -14,22 +15,23 @@ typedef enum sx_tf_thing_kind {
     SX_TF_VALUE,
     SX_TF_HANDLE,  /* of a variable: a value of dtype resource */
     SX_TF_REF,     /* a handle of TensorFlow 1, or a tensor that shares the variable's memory: it
-                    * reads as what the variable has where it is used */
+                    * reads as what the variable has where it is used; no value if a table keeps
+                    * that */
     SX_TF_READ,    /* of a variable that is only read: its value */
     SX_TF_LIST,    /* of tensors of one shape: [n, ...]; no value while that shape is unknown */
     SX_TF_COMPLEX, /* a complex tensor: no value, but its parts */
-    SX_TF_TABLE,   /* the handle of a lookup table: no value */
+    SX_TF_TABLE,   /* the handle of a lookup table, or of a variable that one keeps: no value */
     SX_TF_ARRAY,   /* the handle of a TensorArrayV3: no value, its tensors are the flow's, a LIST */
     SX_TF_OPTIONAL, /* no value: its items are TUPLEs, what it may hold (import_library_variants.c)
                      */
     SX_TF_TUPLE,    /* its value is whether an optional holds it: its items */
 } sx_tf_thing_kind;
 
-/* A lookup table of the graph, or a variable of strings: the value of key 0. */
+/* A lookup table of the graph, or a variable that a table keeps. */
 typedef struct sx_tf_table {
     sx_table_attrs attrs;
-    const sx_tensor *reserved[2]; /* of a dense one: its empty and its deleted key */
-    const sx_tensor *saved;       /* of a variable: its value in the checkpoint; else NULL */
+    const sx_tensor *reserved[2];           /* of a dense one: its empty and its deleted key */
+    const sx_kept_variable_attrs *variable; /* NULL: a lookup table */
 } sx_tf_table;
 
 /* What a reference of TensorFlow stands for. */
@@ -80,6 +82,8 @@ typedef struct sx_library_importer {
     sx_map defs;      /* name -> FunctionDef */
     sx_map made;      /* name and argument types -> the function */
     sx_map assigns;   /* name of a FunctionDef -> whether it assigns variables */
+    sx_map changes;   /* name of a FunctionDef -> how it changes its arguments, [arguments] */
+    sx_map changed;   /* name of a variable's node of the graph -> how signatures change it */
     sx_map gradients; /* type of a gradient -> RegisteredGradient */
     sx_map concrete;  /* name of a function -> SavedConcreteFunction */
     sx_map outside;   /* name of a function -> what its gradients read outside of it */
@@ -160,6 +164,18 @@ SX_MUST_USE sx_status sx_tf_import_composed(sx_library_importer *im, sx_tf_body 
 SX_MUST_USE sx_status sx_tf_feed_complex(sx_library_importer *im, sx_tf_body *body, const char *key,
                                          sx_type type, sx_tf_thing *out);
 SX_MUST_USE sx_status sx_tf_give_complex(sx_library_importer *im, sx_tf_body *body, sx_tf_thing *y);
+
+/* ---- import_library_changes.c ---- */
+
+typedef enum sx_tf_change {
+    SX_TF_ASSIGNED = 1, /* elements or all of it, by any operator */
+    SX_TF_REPLACED = 2, /* by a value that may have another shape */
+} sx_tf_change;
+
+/* Finds how the signatures, and the functions that they call, change the graph's variables. */
+SX_MUST_USE sx_status sx_tf_find_changes(sx_library_importer *im);
+/* Of a variable's node: sx_tf_change; 0: only read. */
+unsigned sx_tf_changes_of(const sx_library_importer *im, const Tensorflow__NodeDef *node);
 
 /* ---- import_library_variables.c ---- */
 

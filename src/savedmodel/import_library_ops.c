@@ -341,11 +341,13 @@ const char *sx_tf_import_op_name(size_t i)
     return NULL;
 }
 
-/* Whether the operator hands variables of TensorFlow 1 on, which others read: Identity, and those
- * into which import_v1_control.c turns control flow, which read tensors that share memory first. */
+/* Whether the operator does not read variables of TensorFlow 1: it hands them on, Identity and
+ * those into which import_v1_control.c turns control flow, which read tensors that share memory
+ * first, or it asks whether they have a value. */
 static bool passes_ref(const char *tf_op, const sx_tf_thing *ref)
 {
     return strcmp(tf_op, "Identity") == 0 || strcmp(tf_op, "RefIdentity") == 0 ||
+           strcmp(tf_op, "IsVariableInitialized") == 0 ||
            (!ref->shared && (strcmp(tf_op, "If") == 0 || strcmp(tf_op, "While") == 0 ||
                              strcmp(tf_op, "IdentityN") == 0));
 }

@@ -49,7 +49,7 @@ static sx_status import_table(sx_tf_op_node *x)
 static sx_status require_table(const sx_tf_op_node *x, const sx_tf_table **out)
 {
     *out = x->n->n_in > 0 && x->n->in[0].kind == SX_TF_TABLE ? x->n->in[0].table : NULL;
-    return *out != NULL && (*out)->saved == NULL
+    return *out != NULL && (*out)->variable == NULL
                ? SX_OK
                : sx_tf_unsupported("its resource is not a table of the graph");
 }

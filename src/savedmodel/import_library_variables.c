@@ -7,7 +7,6 @@
 #include <sextant/complex.h>
 
 #include "base/checked.h"
-#include "graph/ops/lookup_table.h"
 
 /* ---- Variables ---- */
 
@@ -48,80 +47,73 @@ static bool read_part(const char *text, const sx_type *whole, sx_slice_attrs *ou
     return text != NULL && whole->rank > 0;
 }
 
-/* ---- Variables of strings ----
+/* ---- Variables that a table keeps ----
  *
- * A device has none: a constant, or, if functions of the model assign strings, the value of key 0
- * of a mutable table, which is the checkpoint's until it has one. */
+ * A device has variables of one shape, of numbers, that have a value when the model is loaded. What
+ * is none of these is the state of the loaded model (graph/ops/kept_variable.h). */
 
-/* Whether a function assigns strings to a variable; those that restore a checkpoint do not run. */
-static bool assigns_strings(const sx_saved_model *model)
+/* Whether the variable's node declares all of its dimensions. */
+static bool declares_shape(const Tensorflow__NodeDef *node)
 {
-    static const char restores[] = "__inference__traced_restore";
-    const Tensorflow__FunctionDefLibrary *library = sx_saved_model_meta(model)->graph_def->library;
-    for (size_t i = 0; library != NULL && i < library->n_function; i++) {
-        const Tensorflow__FunctionDef *f = library->function[i];
-        const bool runs = strncmp(f->signature->name, restores, strlen(restores)) != 0;
-        for (size_t k = 0; k < f->n_node_def && runs; k++) {
-            const Tensorflow__AttrValue *dtype = sx_tf_node_attr(f->node_def[k], "dtype");
-            if (strcmp(f->node_def[k]->op, "AssignVariableOp") == 0 && dtype != NULL &&
-                dtype->value_case == TENSORFLOW__ATTR_VALUE__VALUE_TYPE &&
-                (sx_dtype)dtype->type == SX_STRING) {
-                return true;
-            }
-        }
+    const Tensorflow__AttrValue *shape = sx_tf_node_attr(node, "shape");
+    bool known = shape != NULL && shape->value_case == TENSORFLOW__ATTR_VALUE__VALUE_SHAPE &&
+                 shape->shape != NULL && !shape->shape->unknown_rank;
+    for (size_t d = 0; known && d < shape->shape->n_dim; d++) {
+        known = shape->shape->dim[d]->size >= 0;
     }
-    return false;
+    return known;
 }
 
-static sx_status import_strings(sx_tf_op_node *x, const char *key)
+static sx_status import_kept(sx_tf_op_node *x)
 {
     sx_arena *arena = &x->im->arena;
-    sx_tensor *saved = sx_arena_new(arena, sx_tensor);
+    const Tensorflow__AttrValue *shape = sx_tf_node_attr(x->n->node, "shape");
+    const sx_dtype dtype = sx_tf_read_dtype(&x->tf.head, "dtype", SX_DTYPE_NONE);
     const bool ref = strcmp(x->n->node->op, "VarHandleOp") != 0;
-    if (saved == NULL) {
-        return sx_import_memory();
-    }
-    SX_TRY(sx_bundle_read_strings(sx_saved_model_variables(x->im->model), key, arena, saved));
-    SX_TRY(sx_tf_charge_constant(x, sx_host_bytes(&saved->type)));
-    if (ref || !assigns_strings(x->im->model)) {
-        sx_value y = SX_NO_VALUE;
-        SX_TRY(sx_tf_constant(x, saved->type, saved->data, &y));
-        x->n->out[0] = (sx_tf_thing){.kind = ref ? SX_TF_VALUE : SX_TF_READ, .value = y};
-        return SX_OK;
-    }
+    sx_kept_variable_attrs *variable = sx_arena_new(arena, sx_kept_variable_attrs);
     sx_tf_table *table = sx_arena_new(arena, sx_tf_table);
-    if (table == NULL) {
+    if (variable == NULL || table == NULL) {
         return sx_import_memory();
     }
-    table->saved = saved;
-    table->attrs = (sx_table_attrs){.table = sx_arena_printf(arena, "variable %s", key),
-                                    .kind = SX_TABLE_MUTABLE,
-                                    .keys = SX_I64,
-                                    .values = SX_STRING,
-                                    .shape = {.n = saved->type.rank}};
-    memcpy(table->attrs.shape.v, saved->type.dims, sizeof(table->attrs.shape.v));
-    x->n->out[0] = (sx_tf_thing){.kind = SX_TF_TABLE, .table = table, .variable = saved->type};
-    return table->attrs.table != NULL ? SX_OK : sx_import_memory();
+    if (sx_carrier_of(dtype) == SX_CARRIER_NONE) {
+        return sx_tf_unsupported("variables of %s that are assigned another shape, or have no "
+                                 "value in the checkpoint, are not supported",
+                                 sx_dtype_name(dtype));
+    }
+    sx_type type;
+    const bool ranked = shape != NULL && shape->value_case == TENSORFLOW__ATTR_VALUE__VALUE_SHAPE &&
+                        sx_tf_type(dtype, shape->shape, &type);
+    type = ranked ? type : sx_tf_unknown_shape(dtype);
+    variable->base = (sx_table_attrs){.table = sx_import_kept_name(x->im->model, x->n->node, arena),
+                                      .kind = SX_TABLE_MUTABLE,
+                                      .keys = SX_I64,
+                                      .values = SX_STRING};
+    variable->dtype = dtype;
+    variable->any_rank = !ranked;
+    variable->dims.n = SX_MAX(type.rank, 0);
+    for (int d = 0; d < type.rank; d++) {
+        const int64_t size = shape->shape->dim[d]->size;
+        variable->dims.v[d] = SX_MAX(size, -1);
+        type.dims[d] = size < 0 ? SX_UNKNOWN_DIM : size;
+    }
+    *table = (sx_tf_table){.attrs = variable->base, .variable = variable};
+    x->n->out[0] =
+        (sx_tf_thing){.kind = ref ? SX_TF_REF : SX_TF_TABLE, .table = table, .variable = type};
+    return variable->base.table != NULL ? SX_OK : sx_import_memory();
 }
 
-static sx_status read_strings(const sx_tf_op_node *x, const sx_tf_table *table, sx_value *out)
+/* A variable of strings that nothing assigns, as its value. */
+static sx_status import_strings(sx_tf_op_node *x, const char *key)
 {
-    sx_value in[2];
-    int n_out = 0;
-    SX_TRY(sx_tf_number(x, SX_I64, 0, &in[0]));
-    SX_TRY(sx_tf_constant(x, table->saved->type, table->saved->data, &in[1]));
-    return sx_tf_add_node(x, &sx_op_lookup_table_find, &(sx_only_table_attrs){table->attrs}, in, 2,
-                          NULL, 0, out, &n_out);
-}
-
-static sx_status assign_strings(const sx_tf_op_node *x, const sx_tf_table *table, sx_value value)
-{
-    sx_value in[2] = {SX_NO_VALUE, value}, y;
-    int n_out = 0;
-    SX_TRY(sx_tf_number(x, SX_I64, 0, &in[0]));
-    return sx_tf_add_node(x, &sx_op_lookup_table_insert,
-                          &(sx_table_insert_attrs){.base = table->attrs}, in, 2, NULL, 0, &y,
-                          &n_out);
+    sx_tensor saved;
+    sx_value y = SX_NO_VALUE;
+    const bool ref = strcmp(x->n->node->op, "VarHandleOp") != 0;
+    SX_TRY(
+        sx_bundle_read_strings(sx_saved_model_variables(x->im->model), key, &x->im->arena, &saved));
+    SX_TRY(sx_tf_charge_constant(x, sx_host_bytes(&saved.type)));
+    SX_TRY(sx_tf_constant(x, saved.type, saved.data, &y));
+    x->n->out[0] = (sx_tf_thing){.kind = ref ? SX_TF_VALUE : SX_TF_READ, .value = y};
+    return SX_OK;
 }
 
 /* ---- Handles ---- */
@@ -181,6 +173,10 @@ static sx_status import_handle(sx_tf_op_node *x)
     const bool ref = strcmp(x->n->node->op, "VarHandleOp") != 0;
     sx_type type;
     sx_slice_attrs part;
+    const unsigned changes = sx_tf_changes_of(x->im, x->n->node);
+    if (changes != 0 && !sx_import_variable_is_saved(x->im->model, x->n->node)) {
+        return import_kept(x);
+    }
     SX_TRY(sx_import_variable(x->im->model, x->n->node, &key, &type));
     const bool cut =
         read_part(sx_saved_model_variable_part(x->im->model, x->n->node->name), &type, &part);
@@ -189,8 +185,12 @@ static sx_status import_handle(sx_tf_op_node *x)
     if (sx_dtype_is_complex(type.dtype)) {
         return sx_tf_import_complex_variable(x, key, &type);
     }
-    if (type.dtype == SX_STRING) {
+    if (type.dtype == SX_STRING && changes == 0) {
         return import_strings(x, key);
+    }
+    if (type.dtype == SX_STRING ||
+        ((changes & SX_TF_REPLACED) != 0 && !declares_shape(x->n->node))) {
+        return import_kept(x);
     }
     if (sx_library_find_variable(x->im->library, key) == NULL) {
         SX_TRY(sx_library_add_variable(x->im->library,
@@ -215,7 +215,7 @@ sx_status sx_tf_require_handle(const sx_tf_op_node *x, int i, const sx_tf_thing 
     *out = i < x->n->n_in ? &x->n->in[i] : NULL;
     return *out != NULL && ((*out)->kind == SX_TF_HANDLE || (*out)->kind == SX_TF_REF ||
                             (*out)->kind == SX_TF_READ ||
-                            ((*out)->kind == SX_TF_TABLE && (*out)->table->saved != NULL))
+                            ((*out)->kind == SX_TF_TABLE && (*out)->table->variable != NULL))
                ? SX_OK
                : sx_tf_unsupported("its resource is not a variable of the graph");
 }
@@ -226,8 +226,10 @@ sx_status sx_tf_read_handle(const sx_tf_op_node *x, const sx_tf_thing *handle, s
         *out = handle->value;
         return SX_OK;
     }
-    if (handle->kind == SX_TF_TABLE) {
-        return read_strings(x, handle->table, out);
+    if (handle->table != NULL) {
+        int n_out = 0;
+        return sx_tf_add_node(x, &sx_op_kept_variable_read, handle->table->variable, NULL, 0, NULL,
+                              0, out, &n_out);
     }
     *out = sx_tf_build_as(x, &sx_op_read_variable, NULL, &handle->value, 1, NULL, 0,
                           &handle->variable);
@@ -257,11 +259,16 @@ static sx_status import_variable_shape(sx_tf_op_node *x)
     return SX_OK;
 }
 
-/* Whether a variable has a value: those of a loaded model have. */
+/* Whether a variable has a value: those on a device have. */
 static sx_status import_is_initialized(sx_tf_op_node *x)
 {
+    const sx_tf_table *table = x->n->n_in > 0 ? x->n->in[0].table : NULL;
     sx_value y = SX_NO_VALUE;
-    SX_TRY(sx_tf_number(x, SX_BOOL, 1, &y));
+    int n_out = 0;
+    SX_TRY(table != NULL && table->variable != NULL
+               ? sx_tf_add_node(x, &sx_op_kept_variable_has_value, table->variable, NULL, 0, NULL,
+                                0, &y, &n_out)
+               : sx_tf_number(x, SX_BOOL, 1, &y));
     sx_tf_set(x, 0, y);
     return SX_OK;
 }
@@ -284,6 +291,22 @@ static sx_status import_gather(sx_tf_op_node *x)
     return SX_OK;
 }
 
+/* Assign checks the shape unless it says that it does not, AssignVariableOp if it says that it
+ * does; other operators change elements. */
+static sx_status assign_kept(const sx_tf_op_node *x, const sx_kept_variable_attrs *variable,
+                             sx_value value)
+{
+    const char *op = x->n->node->op;
+    const bool replaces = strcmp(op, "AssignVariableOp") == 0 || strcmp(op, "Assign") == 0;
+    const Tensorflow__AttrValue *a = sx_tf_node_attr(x->n->node, "validate_shape");
+    const bool says = a != NULL && a->value_case == TENSORFLOW__ATTR_VALUE__VALUE_B;
+    sx_kept_variable_attrs attrs = *variable;
+    sx_value y = SX_NO_VALUE;
+    int n_out = 0;
+    attrs.same_shape = !replaces || (says ? a->b : strcmp(op, "Assign") == 0);
+    return sx_tf_add_node(x, &sx_op_kept_variable_assign, &attrs, &value, 1, NULL, 0, &y, &n_out);
+}
+
 sx_status sx_tf_assign(const sx_tf_op_node *x, const sx_tf_thing *handle, sx_value value)
 {
     if (x->im->trials > 0) {
@@ -293,8 +316,8 @@ sx_status sx_tf_assign(const sx_tf_op_node *x, const sx_tf_thing *handle, sx_val
         return sx_tf_unsupported("it assigns a part of a variable, or one that a branch or a loop "
                                  "was to only read");
     }
-    if (handle->kind == SX_TF_TABLE) {
-        return assign_strings(x, handle->table, value);
+    if (handle->table != NULL) {
+        return assign_kept(x, handle->table->variable, value);
     }
     (void)sx_tf_build_as(x, &sx_op_assign_variable, NULL, (sx_value[]){handle->value, value}, 2,
                          NULL, 0, &handle->variable);
@@ -366,6 +389,9 @@ static sx_status import_scatter(sx_tf_op_node *x)
     }
     if (!slices && x->tf.head.types[2].rank == 0) { /* one number for all of the rows' elements */
         const int rank = handle->variable.rank;
+        if (rank == SX_UNKNOWN_RANK) {
+            return sx_tf_unsupported("one number for all elements of a variable of unknown rank");
+        }
         const sx_slice_attrs rest = {.begin = {1, {1}}, .size = {1, {rank - 1}}};
         sx_value shapes[2];
         SX_TF_BUILD(x, &shapes[0], shape, (&(sx_cast_attrs){SX_I64}), indices);

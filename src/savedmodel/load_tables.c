@@ -6,6 +6,7 @@
 #include "base/checked.h"
 #include "base/memory.h"
 #include "graph/host.h"
+#include "graph/ops/kept_variable.h"
 #include "runtime/function_run.h"
 #include "savedmodel/import_common.h"
 #include "savedmodel/import_library.h"
@@ -144,6 +145,19 @@ static sx_status restore(const sx_saved_model *model, const Tensorflow__NodeDef 
     return SX_OK;
 }
 
+/* What the checkpoint has for the variable that a table keeps. */
+static sx_status restore_variable(const sx_saved_model *model, const Tensorflow__NodeDef *node,
+                                  sx_table *t, sx_arena *arena)
+{
+    sx_host_tensor value;
+    if (!sx_import_variable_is_saved(model, node)) {
+        return SX_OK; /* a function assigns it first */
+    }
+    SX_TRY(read_key(sx_saved_model_variables(model), sx_saved_model_variable_key(model, node->name),
+                    arena, &value));
+    return sx_kept_variable_put(t, &value, arena->budget);
+}
+
 static sx_status restore_all(const sx_saved_model *model, sx_budget *memory,
                              const sx_cancel *cancel, sx_tables *tables)
 {
@@ -153,19 +167,22 @@ static sx_status restore_all(const sx_saved_model *model, sx_budget *memory,
         const Tensorflow__NodeDef *node = graph->node[i];
         const sx_saved_table *saved =
             sx_tf_is_table(node->op) ? sx_saved_model_table(model, node->name) : NULL;
-        if (saved == NULL) {
+        if (saved == NULL && !sx_tf_is_variable(node)) {
             continue;
         }
         SX_TRY(sx_cancel_check(cancel));
         sx_arena arena;
         sx_arena_init(&arena, 0);
         arena.budget = memory;
-        const char *name = sx_tf_table_name(node, &arena);
+        const char *name = saved != NULL ? sx_tf_table_name(node, &arena)
+                                         : sx_import_kept_name(model, node, &arena);
         sx_table *t = name != NULL ? sx_tables_find(tables, name) : NULL;
-        status = name == NULL ? sx_budget_error(memory)
-                 : t != NULL  ? restore(model, node, saved, t, &arena)
-                              : SX_OK; /* no signature uses it */
-        status = sx_status_annotate(status, __FILE__, __LINE__, "table \"%.200s\"", node->name);
+        status = name == NULL    ? sx_budget_error(memory)
+                 : t == NULL     ? SX_OK /* no signature uses it */
+                 : saved == NULL ? restore_variable(model, node, t, &arena)
+                                 : restore(model, node, saved, t, &arena);
+        status = sx_status_annotate(status, __FILE__, __LINE__, "%s \"%.200s\"",
+                                    saved != NULL ? "table" : "variable", node->name);
         sx_arena_deinit(&arena);
     }
     return status;

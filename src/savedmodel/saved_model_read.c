@@ -439,7 +439,7 @@ static const Tensorflow__NodeDef *find_handle(const struct restorer *r, const ch
     return node;
 }
 
-static bool is_variable(const Tensorflow__NodeDef *node)
+bool sx_tf_is_variable(const Tensorflow__NodeDef *node)
 {
     return strcmp(node->op, "VarHandleOp") == 0 || strcmp(node->op, "VariableV2") == 0 ||
            strcmp(node->op, "Variable") == 0;
@@ -500,7 +500,7 @@ static sx_status note_assignment(const struct restorer *r, const Tensorflow__Nod
     const char *key = NULL;
     const Tensorflow__NodeDef *handle =
         assign->n_input < 2 ? NULL : find_handle(r, assign->input[0]);
-    if (handle == NULL || !is_variable(handle)) {
+    if (handle == NULL || !sx_tf_is_variable(handle)) {
         return SX_OK;
     }
     SX_TRY(restored_key(r, assign, 1, &key));
@@ -602,7 +602,7 @@ static sx_status note_copies(sx_saved_model *m)
                 ? find_handle(&r, read->input[0])
                 : NULL;
         const char *key = restored == NULL ? NULL : sx_map_get(&m->variables, restored->name);
-        if (key != NULL && used != NULL && is_variable(used) &&
+        if (key != NULL && used != NULL && sx_tf_is_variable(used) &&
             !sx_map_has(&m->variables, used->name)) {
             SX_TRY(sx_map_put(&m->variables, used->name, (void *)(uintptr_t)key));
         }

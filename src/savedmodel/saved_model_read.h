@@ -97,6 +97,8 @@ typedef struct sx_saved_asset {
 SX_MUST_USE sx_status sx_saved_model_assets(const sx_saved_model *model, sx_arena *arena,
                                             sx_saved_asset **out, size_t *out_n);
 
+/* Whether the node is a variable's: its handle, or of TensorFlow 1 itself. */
+bool sx_tf_is_variable(const Tensorflow__NodeDef *node);
 /* Whether the operator makes a lookup table; the table's name, in `arena` (NULL: no memory). */
 bool sx_tf_is_table(const char *tf_op);
 const char *sx_tf_table_name(const Tensorflow__NodeDef *node, sx_arena *arena);

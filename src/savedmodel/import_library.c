@@ -277,8 +277,7 @@ static sx_status enter(walk *w, const char *text)
     w->entered[node] = true;
     visit *top = &w->stack[w->depth++];
     *top = (visit){.node = node};
-    return sx_tf_gradient_captures(w->im, w->body, w->body->nodes[node],
-                                   called(w->im, w->body->nodes[node]), &top->captures,
+    return sx_tf_gradient_captures(w->im, w->body, w->body->nodes[node], &top->captures,
                                    &top->n_captures);
 }
 

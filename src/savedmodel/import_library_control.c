@@ -821,29 +821,36 @@ typedef struct loop {
     function_def *condition, *body;
     const sx_tf_thing *given; /* [n_given]: the state of TensorFlow's loop */
     int n_given;
-    sx_tf_thing *args; /* [n]: its leaves */
-    int n;
+    sx_tf_thing *args; /* [n]: its leaves, then what is passed beside them */
+    int n, n_leaves;
+    sx_tf_passed passed;
     sx_type *types; /* [n]: of every iteration */
     bool *kept;     /* [n]: what the body returns as it is */
     int *order;     /* the arguments that have a value; those that the body changes come first */
     int n_values, n_state;
 } loop;
 
-/* Imports the condition or the body: (*out)[n] are the leaves of its n_results results, NULL if
- * nodes in it are refused. Those of the body are as many as the loop has. */
+/* Imports the condition or the body: *out are the leaves of its n_results results, NULL if nodes in
+ * it are refused. Those of the body are as many as the loop has; what is passed follows them. */
 static sx_status import_state(const sx_tf_op_node *x, const loop *l, function_def *function,
                               const region *r, int n_results, sx_tf_thing **out)
 {
     sx_arena *arena = &x->im->arena;
     sx_tf_thing *given = sx_arena_array(arena, l->n_given + 1, sx_tf_thing),
-                *results = sx_arena_array(arena, n_results + 1, sx_tf_thing);
+                *results = sx_arena_array(arena, n_results + 1, sx_tf_thing), *leaves = NULL;
+    const sx_tf_passed inside_loop = {
+        .ids = l->passed.ids, .things = r->args + l->n_leaves, .n = l->passed.n};
+    const sx_tf_passed *outside_loop = x->im->passed;
     int n = 0;
     *out = NULL;
     if (given == NULL || results == NULL) {
         return sx_import_memory();
     }
     SX_TRY(sx_tf_from_leaves(arena, l->given, l->n_given, r->args, given));
-    SX_TRY(sx_tf_import_body(x->im, function, r->b, given, l->n_given, results));
+    x->im->passed = &inside_loop;
+    sx_status status = sx_tf_import_body(x->im, function, r->b, given, l->n_given, results);
+    x->im->passed = outside_loop;
+    SX_TRY(status);
     if (!is_whole(x, r, results, n_results)) {
         return SX_OK;
     }
@@ -854,10 +861,22 @@ static sx_status import_state(const sx_tf_op_node *x, const loop *l, function_de
         SX_TRY(sx_tf_match(&inside, &before, &inside, &now), "state %d", i);
         results[i] = now;
     }
-    SX_TRY(sx_tf_leaves(arena, results, n_results, out, &n));
-    return function != l->body || n == l->n
-               ? SX_OK
-               : sx_tf_unsupported("its state has variants that change what they hold");
+    SX_TRY(sx_tf_leaves(arena, results, n_results, &leaves, &n));
+    if (function != l->body) {
+        *out = leaves;
+        return SX_OK;
+    }
+    if (n != l->n_leaves) {
+        return sx_tf_unsupported("its state has variants that change what they hold");
+    }
+    sx_tf_thing *all = sx_arena_array(arena, l->n + 1, sx_tf_thing);
+    if (all == NULL) {
+        return sx_import_memory();
+    }
+    memcpy(all, leaves, (size_t)n * sizeof(*all));
+    memcpy(all + n, inside_loop.things, (size_t)l->passed.n * sizeof(*all));
+    *out = all;
+    return SX_OK;
 }
 
 /* The body, imported until the types hold for every iteration and what does not change comes last.
@@ -985,20 +1004,30 @@ static sx_status import_while(sx_tf_op_node *x)
     SX_TRY(join_all(x, given, n_given));
     SX_TRY(fill_lists(x, l.body, given, n_given));
     l.given = given;
-    SX_TRY(sx_tf_leaves(arena, given, n_given, &l.args, &l.n));
-    SX_TRY(join_all(x, l.args, l.n));
-    const int n = l.n;
+    sx_tf_thing *leaves = NULL;
+    SX_TRY(sx_tf_gradient_reads(x, l.body, &l.passed));
+    SX_TRY(sx_tf_leaves(arena, given, n_given, &leaves, &l.n_leaves));
+    SX_TRY(join_all(x, leaves, l.n_leaves));
+    const int n = l.n = l.n_leaves + l.passed.n;
     if (n > SX_TF_MAX_INPUTS) {
         return sx_tf_unsupported("it has %d inputs; at most %d are supported", n, SX_TF_MAX_INPUTS);
     }
     /* what it gives for state that the body returns as it is: handles, not what they read */
     SX_TRY(copy_args(x, 0, &before));
     sx_value *in = sx_arena_array(arena, n + 1, sx_value);
+    l.args = sx_arena_array(arena, n + 1, sx_tf_thing);
     l.types = sx_arena_array(arena, n + 1, sx_type);
     l.order = sx_arena_array(arena, n + 1, int);
     l.kept = sx_arena_array(arena, n + 1, bool);
-    if (l.types == NULL || in == NULL || l.order == NULL || l.kept == NULL) {
+    if (l.args == NULL || l.types == NULL || in == NULL || l.order == NULL || l.kept == NULL) {
         return sx_import_memory();
+    }
+    memcpy(l.args, leaves, (size_t)l.n_leaves * sizeof(*l.args));
+    for (int i = 0; i < l.passed.n; i++) {
+        const int k = l.n_leaves + i;
+        l.args[k] = l.passed.things[i];
+        l.types[k] = type_in(x->b, &l.args[k]);
+        l.kept[k] = true;
     }
     for (int i = 0, k = 0; i < n_given; i++) {
         int n_leaves = 0;
@@ -1012,6 +1041,9 @@ static sx_status import_while(sx_tf_op_node *x)
                 l.order[l.n_values++] = k;
             }
         }
+    }
+    for (int k = l.n_leaves; k < n; k++) {
+        l.order[l.n_values++] = k;
     }
     SX_TRY(sx_tf_leaves(arena, before, n_given, &out, &n_out));
     bool same = true;

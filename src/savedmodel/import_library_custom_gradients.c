@@ -145,6 +145,21 @@ static sx_status add_outside(sx_library_importer *im, outside *list, int64_t id)
     return SX_OK;
 }
 
+/* The function that attribute `k` of a node names, of a call, a branch or a loop; that of its name
+ * if k is the number of attributes. NULL: none. */
+static function_def *function_at(const sx_library_importer *im, const Tensorflow__NodeDef *node,
+                                 size_t k)
+{
+    const Tensorflow__AttrValue *a = k < node->n_attr ? node->attr[k]->value : NULL;
+    if (a != NULL) {
+        return a->value_case == TENSORFLOW__ATTR_VALUE__VALUE_FUNC && a->func != NULL
+                   ? sx_map_get(&im->defs, a->func->name)
+                   : NULL;
+    }
+    return k == node->n_attr && !sx_tf_import_has_op(node->op) ? sx_map_get(&im->defs, node->op)
+                                                               : NULL;
+}
+
 /* Of functions that call one another, the first to be asked about lacks what is not known yet. */
 static sx_status find_outside(sx_library_importer *im, function_def *function, outside **out)
 {
@@ -167,18 +182,19 @@ static sx_status find_outside(sx_library_importer *im, function_def *function, o
                 SX_TRY(add_outside(im, list, saved->bound_inputs[k]));
             }
         }
-        const char *called = sx_import_called(node, sx_tf_import_has_op(node->op));
-        function_def *callee = called != NULL ? sx_map_get(&im->defs, called) : NULL;
-        outside *of_callee = NULL;
-        if (callee != NULL && im->depth < im->limits.calls) {
-            im->depth++;
-            sx_status status = find_outside(im, callee, &of_callee);
-            im->depth--;
-            SX_TRY(status);
-        }
-        for (int k = 0; of_callee != NULL && k < of_callee->n; k++) {
-            if (!is_inside(im, function, of_callee->ids[k])) {
-                SX_TRY(add_outside(im, list, of_callee->ids[k]));
+        for (size_t at = 0; at <= node->n_attr; at++) {
+            function_def *callee = function_at(im, node, at);
+            outside *of_callee = NULL;
+            if (callee != NULL && im->depth < im->limits.calls) {
+                im->depth++;
+                sx_status status = find_outside(im, callee, &of_callee);
+                im->depth--;
+                SX_TRY(status);
+            }
+            for (int k = 0; of_callee != NULL && k < of_callee->n; k++) {
+                if (!is_inside(im, function, of_callee->ids[k])) {
+                    SX_TRY(add_outside(im, list, of_callee->ids[k]));
+                }
             }
         }
     }
@@ -197,27 +213,34 @@ sx_status sx_tf_gradients_read_outside(sx_library_importer *im, function_def *fu
 }
 
 sx_status sx_tf_gradient_captures(sx_library_importer *im, const sx_tf_body *body,
-                                  const Tensorflow__NodeDef *node, function_def *callee,
-                                  const char *const **out, size_t *out_n)
+                                  const Tensorflow__NodeDef *node, const char *const **out,
+                                  size_t *out_n)
 {
     *out_n = 0;
     if (im->objects == NULL) {
         return SX_OK;
     }
     saved_function *saved = gradient_of(im, node);
-    outside *of_callee = NULL;
-    if (callee != NULL) {
-        SX_TRY(find_outside(im, callee, &of_callee));
+    outside all = {NULL, 0, 0};
+    for (size_t i = 0; saved != NULL && i < saved->n_bound_inputs; i++) {
+        SX_TRY(add_outside(im, &all, saved->bound_inputs[i]));
     }
-    const size_t n = saved != NULL ? saved->n_bound_inputs : 0,
-                 n_callee = of_callee != NULL ? (size_t)of_callee->n : 0;
-    const char **names = sx_arena_array(&im->arena, n + n_callee + 1, const char *);
+    for (size_t at = 0; at <= node->n_attr; at++) {
+        function_def *callee = function_at(im, node, at);
+        outside *of_callee = NULL;
+        if (callee != NULL) {
+            SX_TRY(find_outside(im, callee, &of_callee));
+        }
+        for (int k = 0; of_callee != NULL && k < of_callee->n; k++) {
+            SX_TRY(add_outside(im, &all, of_callee->ids[k]));
+        }
+    }
+    const char **names = sx_arena_array(&im->arena, all.n + 1, const char *);
     if (names == NULL) {
         return sx_import_memory();
     }
-    for (size_t i = 0; i < n + n_callee; i++) {
-        const int64_t id = i < n ? saved->bound_inputs[i] : of_callee->ids[i - n];
-        const char *name = tensor_here(body, captured(im, id));
+    for (int i = 0; i < all.n; i++) {
+        const char *name = tensor_here(body, captured(im, all.ids[i]));
         if (name != NULL) {
             names[(*out_n)++] = name;
         }
@@ -506,8 +529,48 @@ static sx_status find_in(const sx_library_importer *im, const sx_tf_body *body, 
     return SX_OK;
 }
 
-/* What capture k of the gradient function stands for in the node's body, or in one that this is
- * part of. */
+/* What an object is in the node's body, in one that this is part of, or what a loop passes in. */
+static sx_status find_object(const sx_tf_op_node *x, int64_t id, sx_tf_thing *out, bool *out_found)
+{
+    *out_found = false;
+    for (const sx_tf_body *body = x->body; body != NULL && !*out_found; body = body->outer) {
+        SX_TRY(find_in(x->im, body, id, out, out_found));
+    }
+    const sx_tf_passed *passed = x->im->passed;
+    for (int i = 0; passed != NULL && i < passed->n && !*out_found; i++) {
+        *out_found = passed->ids[i] == id;
+        *out = *out_found ? passed->things[i] : *out;
+    }
+    return SX_OK;
+}
+
+sx_status sx_tf_gradient_reads(const sx_tf_op_node *x, function_def *function, sx_tf_passed *out)
+{
+    outside *list = NULL;
+    *out = (sx_tf_passed){.n = 0};
+    if (x->im->objects == NULL) {
+        return SX_OK;
+    }
+    SX_TRY(find_outside(x->im, function, &list));
+    out->things = sx_arena_array(&x->im->arena, list->n + 1, sx_tf_thing);
+    int64_t *ids = sx_arena_array(&x->im->arena, list->n + 1, int64_t);
+    if (out->things == NULL || ids == NULL) {
+        return sx_import_memory();
+    }
+    for (int i = 0; i < list->n; i++) {
+        sx_tf_thing t = {0};
+        bool found = false;
+        SX_TRY(find_object(x, list->ids[i], &t, &found));
+        if (found && t.kind == SX_TF_VALUE && sx_value_is(t.value)) {
+            ids[out->n] = list->ids[i];
+            out->things[out->n++] = t;
+        }
+    }
+    out->ids = ids;
+    return SX_OK;
+}
+
+/* What capture k of the gradient function stands for where the node is. */
 static sx_status find_capture(const region *r, int k, sx_tf_thing *out)
 {
     const sx_tf_op_node *x = r->c->x;
@@ -519,9 +582,7 @@ static sx_status find_capture(const region *r, int k, sx_tf_thing *out)
         return sx_error(SX_DATA_LOSS, "reads object %lld, which the model does not have",
                         (long long)id);
     }
-    for (const sx_tf_body *body = x->body; body != NULL && !found; body = body->outer) {
-        SX_TRY(find_in(im, body, id, out, &found));
-    }
+    SX_TRY(find_object(x, id, out, &found));
     if (found) {
         return SX_OK;
     }

@@ -72,6 +72,14 @@ typedef struct sx_tf_body {
     uint64_t *concatenated;  /* [n_nodes]: not 0 if a list of its outputs is; NULL likewise */
 } sx_tf_body;
 
+/* What a loop passes to its body beside its arguments: what gradient functions of nodes in it read
+ * outside. */
+typedef struct sx_tf_passed {
+    const int64_t *ids;  /* [n]: objects of the model */
+    sx_tf_thing *things; /* [n]: values */
+    int n;
+} sx_tf_passed;
+
 typedef struct sx_library_importer {
     const sx_saved_model *model;
     sx_import_limits limits;
@@ -89,6 +97,7 @@ typedef struct sx_library_importer {
     sx_map outside;   /* name of a function -> what its gradients read outside of it */
     Tensorflow__SavedObjectGraph *objects; /* NULL: the model has no gradient functions */
     const struct sx_tf_active_gradient *active;
+    const sx_tf_passed *passed; /* to the body of the innermost loop; NULL: nothing */
     int64_t n_nodes, constant_bytes, depth;
     int64_t innermost; /* the depth of the latest function whose import is not complete */
     int untold;        /* functions between the first and the last that an error is in */
@@ -137,10 +146,9 @@ SX_MUST_USE sx_status sx_tf_body_resolve(const sx_library_importer *im, const sx
 /* Reads what the model says of gradient functions. */
 SX_MUST_USE sx_status sx_tf_read_gradients(sx_library_importer *im);
 /* The tensors of the body that are read by the gradient function of a node, or by those of nodes of
- * the function that it calls (NULL: none). */
+ * the functions that it calls, of its branches, of its loop. */
 SX_MUST_USE sx_status sx_tf_gradient_captures(sx_library_importer *im, const sx_tf_body *body,
                                               const Tensorflow__NodeDef *node,
-                                              const Tensorflow__FunctionDef *callee,
                                               const char *const **out, size_t *out_n);
 /* Whether gradient functions of a function's nodes read something outside of it, so that a call
  * must be imported in place. */

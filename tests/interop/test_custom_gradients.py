@@ -107,6 +107,27 @@ def loop(x):
     return tf.while_loop(lambda i, v: i < 3, lambda i, v: (i + 1, reverse(v) * 0.5), (0, x))[1]
 
 
+def of_another(a):
+    """Its gradient reads a tensor of the function around it, which its value does not."""
+    @tf.custom_gradient
+    def square(v):
+        s = tf.sin(v)
+        return v * v, lambda dy: tf.clip_by_value(dy, -1.0, 1.0) * s + dy * a
+
+    return square
+
+
+def loop_of_outer(x):
+    a = tf.exp(x * 0.3)
+    return tf.while_loop(lambda i, v: i < 3, lambda i, v: (i + 1, of_another(a)(v) * 0.3), (0, x))[1]
+
+
+def loop_in_loop(x):
+    a = tf.exp(x * 0.3)
+    inner = lambda v, b: tf.while_loop(lambda i, v: i < 2, lambda i, v: (i + 1, of_another(a)(v) * 0.3 + of_another(b)(v) * 0.2), (0, v))[1]
+    return tf.while_loop(lambda i, v: i < 2, lambda i, v: (i + 1, inner(v, tf.cos(v))), (0, x))[1]
+
+
 class Scale(tf.Module):
     """A custom gradient of a function that reads variables: that of the variable is reversed."""
 
@@ -131,7 +152,7 @@ ROWS = {
     "several": ((A, B), lambda x, y: several(x, y)[0] + several(x, y)[1]), "one_of_several": ((A, B), lambda x, y: several(x, y)[0]),
     "of_the_first": ((A, B), of_the_first), "of_none": ((A,), lambda x: of_none(x) + x), "captures": ((A,), captures),
     "twice": ((A,), lambda x: clip(clip(x))), "of_custom": ((A,), of_custom), "outer_tensor": ((A,), outer_tensor), "outer_of_a_function": ((A,), outer_of_a_function),
-    "in_a_function": ((A,), lambda x: in_a_function(in_a_function(x) * 0.1)), "loop": ((A,), loop), "with_an_index": ((A,), lambda x: with_an_index(x, tf.constant([2, 0, 2]))),
+    "in_a_function": ((A,), lambda x: in_a_function(in_a_function(x) * 0.1)), "loop": ((A,), loop), "loop_of_outer": ((A,), loop_of_outer), "loop_in_loop": ((A,), loop_in_loop), "with_an_index": ((A,), lambda x: with_an_index(x, tf.constant([2, 0, 2]))),
     "variable": ((A,), Scale()), "pass_through": ((A,), lambda x: tf.grad_pass_through(tf.sign)(x) * x),
     "ctc": ((rng.normal(size=(5, 2, 4)).astype(np.float32),), lambda x: tf.nn.ctc_loss(tf.constant([[1, 2], [2, 3]]), x, [2, 2], [5, 5])),
 }

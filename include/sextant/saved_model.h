@@ -9,8 +9,8 @@
  * TensorFlow's graph; variables with the values that they have now. Strings and unknown shapes stay
  * what they are. Where functions call others again and again, nodes of calls beyond 20,000 are
  * functions, too. TensorFlow's tape goes through it, but not through these, functions with effects
- * (assignments, asserts, prints) or custom gradients. To load it again: sextant/infer.h, `sextant
- * run`. */
+ * (assignments, asserts, prints) or custom gradients, which come back only when the model is read
+ * here. To load it again: sextant/infer.h, `sextant run`. */
 #ifndef SEXTANT_SAVED_MODEL_H
 #define SEXTANT_SAVED_MODEL_H
 

@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "graph/ops/vocabulary_lookup.h"
 #include "savedmodel/export_body_internal.h"
+#include "savedmodel/names.h"
 
 /* A node whose meaning is not its operands' alone: of a function, of variables, of an order. */
 typedef struct row {
@@ -255,8 +256,11 @@ static sx_status write_print(sx_export_body *s, const sx_node *node)
     return SX_OK;
 }
 
-/* custom_gradient, refuse_gradient: an IdentityN whose gradient function is not written, so that
- * TensorFlow refuses a gradient through it as it does where a model was saved without. */
+static bool can_write(const sx_graph *graph, int depth);
+
+/* custom_gradient, refuse_gradient: an IdentityN with a type of gradient that TensorFlow does not
+ * know, so that it refuses one through it as it does where a model was saved without gradient
+ * functions. That of a custom_gradient is written for those who read the model back (names.h). */
 static sx_status write_gradient(sx_export_body *s, const sx_node *node)
 {
     sx_tf_value *in = sx_arena_array(&s->e->arena, node->n_inputs + 1, sx_tf_value);
@@ -268,10 +272,19 @@ static sx_status write_gradient(sx_export_body *s, const sx_node *node)
         in[i] = sx_export_value(s, node->inputs[i]);
         types[i] = sx_export_dtype(s, node->inputs[i]);
     }
-    const sx_tf_value first =
-        sx_tf_add(s->w, "IdentityN", NULL, (sx_tf_values){in, node->n_inputs},
-                  sx_tf_attrs(sx_tf_attr_types("T", node->n_inputs, types),
-                              sx_tf_attr_string("_gradient_op_type", node->name)));
+    sx_tf_attr attrs[4] = {sx_tf_attr_types("T", node->n_inputs, types),
+                           sx_tf_attr_string("_gradient_op_type", node->name)};
+    int n = 2;
+    const sx_custom_gradient_attrs *custom =
+        node->op == &sx_op_custom_gradient ? node->attrs : NULL;
+    if (custom != NULL && can_write(custom->gradient, 0)) {
+        const char *name = NULL;
+        SX_TRY(sx_export_gradient(s, node, &name));
+        attrs[n++] = sx_tf_attr_func(SX_TF_GRADIENT, name);
+        attrs[n++] = sx_tf_attr_int(SX_TF_GRADIENT_RESULTS, custom->results);
+    }
+    const sx_tf_value first = sx_tf_add(s->w, "IdentityN", NULL, (sx_tf_values){in, node->n_inputs},
+                                        (sx_tf_attr_list){attrs, n});
     for (int i = 0; i < node->n_outputs; i++) {
         s->values[sx_node_output(node, i).id] = sx_tf_output(first, i);
     }
@@ -389,15 +402,41 @@ sx_status sx_tf_exporter_nodes(sx_tf_exporter *e, sx_tf_writer *w, const sx_grap
 
 /* ---- Before anything is written ---- */
 
+/* Whether TensorFlow has a form of the node itself. */
+static bool has_form(const sx_node *node)
+{
+    const bool is_gradient =
+        node->op == &sx_op_call && ((const sx_call_attrs *)node->attrs)->gradient != 0;
+    const bool open = writer_of(node->op) == sx_export_operator && node->n_attr_operands > 0;
+    return node->op == &sx_op_parameter ||
+           (writer_of(node->op) != NULL && !is_gradient && !(open && sx_export_form(node) == NULL));
+}
+
+/* Whether it has forms of all nodes of a region, none of which calls a function. */
+static bool can_write(const sx_graph *graph, int depth)
+{
+    enum { MOST_DEPTH = 16 };
+    bool can = depth < MOST_DEPTH;
+    for (int i = 0; i < graph->n_nodes && can; i++) {
+        const sx_node *node = &graph->nodes[i];
+        can = has_form(node) && node->op != &sx_op_call;
+        for (int k = 0; k < node->op->n_attrs && can; k++) {
+            can = node->op->attrs[k].kind != SX_ATTR_BODY ||
+                  can_write(sx_node_body(node, k), depth + 1);
+        }
+    }
+    return can;
+}
+
 static sx_status check(sx_tf_exporter *e, const sx_graph *graph)
 {
     for (int i = 0; i < graph->n_nodes; i++) {
         const sx_node *node = &graph->nodes[i];
-        const bool is_gradient =
-            node->op == &sx_op_call && ((const sx_call_attrs *)node->attrs)->gradient != 0;
-        const bool open = writer_of(node->op) == sx_export_operator && node->n_attr_operands > 0;
-        if (node->op != &sx_op_parameter && (writer_of(node->op) == NULL || is_gradient ||
-                                             (open && sx_export_form(node) == NULL))) {
+        if (!has_form(node)) {
+            const bool is_gradient =
+                node->op == &sx_op_call && ((const sx_call_attrs *)node->attrs)->gradient != 0;
+            const bool open =
+                writer_of(node->op) == sx_export_operator && node->n_attr_operands > 0;
             sx_buf_printf(&e->refused, "%s%s \"%s\"%s", e->refused.size > 0 ? ", " : "",
                           node->op->name, node->name,
                           is_gradient ? " (a gradient)"

@@ -423,6 +423,16 @@ sx_status sx_export_while(sx_export_body *s, const sx_node *node)
     return SX_OK;
 }
 
+sx_status sx_export_gradient(sx_export_body *s, const sx_node *node, const char **out_name)
+{
+    const sx_graph *gradient = ((const sx_custom_gradient_attrs *)node->attrs)->gradient;
+    sx_export_facts f;
+    args a;
+    SX_TRY(sx_export_facts_init(s->e, &f)); /* it sees its operands alone */
+    SX_TRY(collect_args(s, node->inputs, node->n_inputs, 0, s->by_value, &f, &a));
+    return write_function(s->e, s->w, "gradient", gradient, &a, false, -1, out_name);
+}
+
 /* ---- map ---- */
 
 /* A tensor list's element_shape: the dimensions of x without axis 0, -1 where unknown. */

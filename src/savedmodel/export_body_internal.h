@@ -83,6 +83,10 @@ SX_MUST_USE sx_status sx_export_if(sx_export_body *s, const sx_node *node);
 SX_MUST_USE sx_status sx_export_while(sx_export_body *s, const sx_node *node);
 SX_MUST_USE sx_status sx_export_map(sx_export_body *s, const sx_node *node);
 
+/* The region of a custom_gradient node as a function of the graph. */
+SX_MUST_USE sx_status sx_export_gradient(sx_export_body *s, const sx_node *node,
+                                         const char **out_name);
+
 /* The function that a `call` node names. NOT_FOUND. */
 SX_MUST_USE sx_status sx_export_find_function(const sx_tf_exporter *e, const sx_node *call,
                                               const sx_function **out);

@@ -17,6 +17,7 @@
 #include "base/memory.h"
 #include "proto/guard.h"
 #include "savedmodel/import_library_ops.h"
+#include "savedmodel/names.h"
 #include "savedmodel/tf_graph.h"
 
 typedef const Tensorflow__FunctionDef function_def;
@@ -637,6 +638,24 @@ static sx_status find_gradients(region *r)
                           r->n_gradients);
 }
 
+/* Imports a gradient function into a region; a node that cannot be imported is an error. */
+static sx_status import_function(const sx_tf_op_node *x, function_def *function, sx_builder *b,
+                                 const sx_tf_thing *args, int n_args, sx_tf_thing *results)
+{
+    const int refused = x->im->refused.n;
+    sx_status status = sx_tf_import_body(x->im, function, b, args, n_args, results);
+    if (x->im->refused.n > refused) {
+        const int at = SX_MIN(refused, SX_IMPORT_MAX_REFUSALS - 1);
+        const char *why = x->im->refused.items[at].why;
+        sx_status_free(status);
+        status = sx_tf_unsupported("needs %.100s \"%.200s\"%s%.300s, which cannot be imported",
+                                   x->im->refused.items[at].op, x->im->refused.items[at].node,
+                                   why[0] != '\0' ? ": " : "", why);
+    }
+    x->im->refused.n = refused;
+    return status;
+}
+
 /* The region's nodes: *out, to be destroyed. Results that are gradients of floats are its results;
  * the operands after y are those. */
 static sx_status build_region(region *r, sx_graph **out)
@@ -696,19 +715,7 @@ static sx_status build_region(region *r, sx_graph **out)
         SX_TRY(find_capture(r, k, &t));
         SX_TRY(pass(r, &t, &r->args[r->n_grads + k]), "capture %d", k);
     }
-    const int refused = x->im->refused.n;
-    sx_status status =
-        sx_tf_import_body(x->im, r->function, r->b, r->args, r->n_grads + n_captures, results);
-    if (x->im->refused.n > refused) {
-        const int at = SX_MIN(refused, SX_IMPORT_MAX_REFUSALS - 1);
-        const char *why = x->im->refused.items[at].why;
-        sx_status_free(status);
-        status = sx_tf_unsupported("needs %.100s \"%.200s\"%s%.300s, which cannot be imported",
-                                   x->im->refused.items[at].op, x->im->refused.items[at].node,
-                                   why[0] != '\0' ? ": " : "", why);
-    }
-    x->im->refused.n = refused;
-    SX_TRY(status);
+    SX_TRY(import_function(x, r->function, r->b, r->args, r->n_grads + n_captures, results));
     for (int i = 0; i < r->n_gradients; i++) {
         const sx_tf_thing *in = &x->n->in[r->gradients[i]];
         if (!is_float(x, in)) {
@@ -771,6 +778,66 @@ static sx_status import_registered(custom *c, region *r)
     return status;
 }
 
+/* ---- Of models that we exported ---- */
+
+/* An IdentityN with the gradient function that export wrote (names.h): all of its inputs are
+ * operands. Errors are as of import_registered(). */
+static sx_status import_exported(custom *c, function_def *function)
+{
+    const sx_tf_op_node *x = c->x;
+    const int n = x->n->n_in, n_results = (int)function->signature->n_output_arg;
+    const int64_t n_y = sx_tf_read_int(&x->tf.head, SX_TF_GRADIENT_RESULTS, 0);
+    sx_tf_thing *args = sx_arena_array(&x->im->arena, n + 1, sx_tf_thing);
+    sx_tf_thing *results = sx_arena_array(&x->im->arena, n_results + 1, sx_tf_thing);
+    if (args == NULL || results == NULL) {
+        return sx_import_memory();
+    }
+    if (n_y < 1 || n_y > n || n_results > n - n_y ||
+        function->signature->n_input_arg != (size_t)n) {
+        return sx_error(SX_DATA_LOSS, "takes %zu arguments and gives %d results of %d inputs",
+                        function->signature->n_input_arg, n_results, n);
+    }
+    sx_builder *b = NULL;
+    sx_graph *made = NULL;
+    SX_TRY(sx_tf_create_builder(x->im, &b));
+    sx_status status = SX_OK;
+    for (int i = 0; i < n && status == SX_OK; i++) {
+        char name[32];
+        const sx_tf_thing *in = &x->n->in[i];
+        snprintf(name, sizeof(name), i < n_y ? "dy%d" : "x%d", i);
+        if (in->kind != SX_TF_VALUE || !sx_value_is(in->value)) {
+            status = sx_tf_unsupported("takes input %d, which is no tensor", i);
+        } else {
+            c->operands[i] = in->value;
+            args[i] = (sx_tf_thing){.kind = SX_TF_VALUE,
+                                    .value = sx_input(b, name, sx_type_of_value(x->b, in->value))};
+        }
+    }
+    status = status == SX_OK ? import_function(x, function, b, args, n, results) : status;
+    for (int i = 0; i < n_results && status == SX_OK; i++) {
+        char name[32];
+        snprintf(name, sizeof(name), "dx%d", i);
+        if (results[i].kind != SX_TF_VALUE) {
+            status = sx_error(SX_DATA_LOSS, "gives no tensor as result %d", i);
+        } else {
+            sx_output(b, name, results[i].value);
+        }
+    }
+    status = status == SX_OK ? sx_builder_finish(b, &made) : sx_tf_first_error(b, status);
+    if (status == SX_OK) {
+        c->n_operands = n;
+        c->n_y = (int)n_y;
+        for (int i = 0; i < n_y; i++) {
+            c->y[i] = &x->n->out[i];
+        }
+        status = put_node(c, &sx_op_custom_gradient,
+                          &(sx_custom_gradient_attrs){.results = n_y, .gradient = made}, c->n_y);
+    }
+    sx_graph_destroy(made);
+    sx_builder_destroy(b);
+    return status;
+}
+
 sx_status sx_tf_import_gradient(sx_tf_op_node *x)
 {
     custom c = {.x = x};
@@ -795,22 +862,31 @@ sx_status sx_tf_import_gradient(sx_tf_op_node *x)
     if (c.operands == NULL) {
         return sx_import_memory();
     }
-    if (registered == NULL) {
+    const Tensorflow__AttrValue *exported = sx_tf_node_attr(node, SX_TF_GRADIENT);
+    if (registered == NULL && exported == NULL) {
         return is_silu(x)
                    ? SX_OK
                    : refuse(&c, "was not saved; save the model with tf.saved_model.SaveOptions"
                                 "(experimental_custom_gradients=True)");
     }
-    r.function = sx_map_get(&x->im->defs, registered->gradient_func);
-    sx_status status = r.function == NULL || r.saved == NULL
-                           ? sx_error(SX_DATA_LOSS, "is not in the model")
-                           : import_registered(&c, &r);
+    const char *name = registered != NULL ? registered->gradient_func : "";
+    sx_status status = SX_OK;
+    if (registered == NULL) {
+        status = sx_tf_import_function_of(x->im, node, SX_TF_GRADIENT, &r.function);
+        name = status == SX_OK ? r.function->signature->name : name;
+        status = status == SX_OK ? import_exported(&c, r.function) : status;
+    } else {
+        r.function = sx_map_get(&x->im->defs, name);
+        status = r.function == NULL || r.saved == NULL
+                     ? sx_error(SX_DATA_LOSS, "is not in the model")
+                     : import_registered(&c, &r);
+    }
     const sx_code code = sx_status_code(status);
     if (code != SX_UNIMPLEMENTED && code != SX_DATA_LOSS && code != SX_INVALID_ARGUMENT) {
         return status;
     }
     const char *why = sx_arena_printf(&x->im->arena, "is not known: its function \"%.100s\" %s",
-                                      registered->gradient_func, sx_status_message(status));
+                                      name, sx_status_message(status));
     sx_status_free(status);
     return why != NULL ? refuse(&c, why) : sx_import_memory();
 }

@@ -21,9 +21,10 @@ def expected(function, values, dy, variables):
     return [tf.convert_to_tensor(g).numpy() for g in gradients]
 
 
-def check(model, values, rng, tolerance, options=None, variables=()):
+def check(model, values, rng, tolerance, options=None, variables=(), again=False):
     """model.functions: name -> function of values[name] that gives {"y": ...}. A gradient may be off by
-    tolerance(TensorFlow's, all of that function's). `variables`: all of the model, whose gradients are compared, too. Returns what is wrong, by name."""
+    tolerance(TensorFlow's, all of that function's). `variables`: all of the model, whose gradients are compared, too. `again`: the imported model is exported
+    and read back before. Returns what is wrong, by name."""
     wrong, wanted = {}, {}
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "model")
@@ -33,7 +34,7 @@ def check(model, values, rng, tolerance, options=None, variables=()):
             for i, v in enumerate([*values[name], dy]):
                 np.save(os.path.join(folder, f"{name}.{i}.npy"), v)
         tf.saved_model.save(model, path, signatures=model.functions, options=options)
-        done = subprocess.run([TOOL, path, folder, "cpu", "variables" if variables else "first"], capture_output=True, text=True)
+        done = subprocess.run([TOOL, path, folder, "cpu", "variables" if variables else "again" if again else "first"], capture_output=True, text=True)
         if done.returncode != 0:
             return {name: done.stderr for name in wanted}
         for name, gradients in wanted.items():

@@ -4,7 +4,8 @@
  *   gradient_tool MODEL DIR DEVICE first   first gradients only, see below; what cannot be imported
  *                                    or run is told in DIR/S.error
  *   gradient_tool MODEL DIR DEVICE variables   the same; then those of all variables of the model
- *   gradient_tool MODEL DIR DEVICE   for each signature S, reads its arguments from DIR/S.0.npy,
+ *   gradient_tool MODEL DIR DEVICE again   as first, of the model exported to DIR/again and read
+ * back gradient_tool MODEL DIR DEVICE   for each signature S, reads its arguments from DIR/S.0.npy,
  *                                    DIR/S.1.npy, ..., then the gradients of its outputs, then
  *                                    those of the first gradient function's outputs; writes what
  *                                    the first gradient function gives to DIR/S.first.0.npy, ...,
@@ -19,6 +20,7 @@
 #include "graph/library.h"
 #include "io/npy.h"
 #include "runtime/function_run.h"
+#include "savedmodel/export_library.h"
 #include "savedmodel/import_library.h"
 
 /* Writes the error of a signature, if there is one; returns whether there is. */
@@ -120,6 +122,43 @@ static void give_variables(const sx_saved_model *model, const sx_library *librar
     }
 }
 
+static sx_status read_variable(void *user, const char *name, const sx_type *type, void *out)
+{
+    return sx_bundle_read(sx_saved_model_variables(user), name, type, out);
+}
+
+/* Exports what was imported, and imports that: in place of the former. */
+static void read_back(const char *dir, sx_saved_model **model, sx_library **library,
+                      sx_status *refused)
+{
+    sx_signature_function functions[16];
+    size_t n, n_functions = 0;
+    char base[1024], *path = NULL;
+    const sx_signature *signatures = sx_saved_model_signatures(*model, &n);
+    for (size_t i = 0; i < n; i++) {
+        if (refused[i] == SX_OK) {
+            functions[n_functions++] =
+                (sx_signature_function){signatures[i].key, signatures[i].key};
+        }
+        sx_status_free(refused[i]);
+        refused[i] = SX_OK;
+    }
+    snprintf(base, sizeof(base), "%s/again", dir);
+    check(sx_export_library(&(sx_library_export){.library = *library,
+                                                 .signatures = functions,
+                                                 .n_signatures = (int)n_functions,
+                                                 .read_variable = read_variable,
+                                                 .user = *model,
+                                                 .base = base},
+                            &path),
+          "exporting");
+    sx_library_destroy(*library);
+    sx_saved_model_close(*model);
+    check(sx_saved_model_open(path, model), path);
+    check(sx_import_library(*model, NULL, library, refused), path);
+    sx_free(path);
+}
+
 int main(int argc, char **argv)
 {
     sx_saved_model *model = NULL;
@@ -142,6 +181,10 @@ int main(int argc, char **argv)
     check(n_signatures <= 16 ? sx_import_library(model, NULL, &library, refused)
                              : sx_error(SX_INVALID_ARGUMENT, "too many signatures"),
           argv[1]);
+    if (argc == 5 && strcmp(argv[4], "again") == 0) {
+        read_back(argv[2], &model, &library, refused);
+        signatures = sx_saved_model_signatures(model, &n_signatures);
+    }
     check(sx_library_print(library, &text), "printing");
     sx_buf_init(&all, 1 << 24);
     sx_buf_puts(&all, text);

@@ -694,7 +694,17 @@ static sx_status import_quantize_dequantize(sx_tf_op_node *x)
     const sx_value v = operand(e, 0);
     const sx_value in[] = {v, node(e, &sx_op_reduce_min, &all, 1, &v),
                            node(e, &sx_op_reduce_max, &all, 1, &v)};
-    sx_tf_set(x, 0, node(e, &sx_op_quantize_dequantize, &attrs, 3, in));
+    const bool masked = !attrs.straight_through;
+    attrs.straight_through = true;
+    sx_value y = node(e, &sx_op_quantize_dequantize, &attrs, 3, in);
+    if (masked) { /* V4's gradient passes in the range that the value does without */
+        const int rank = n->types[0].rank;
+        const sx_value above =
+                           ZIP(greater_equal, v, along_axis(e, operand(e, 1), attrs.axis, rank)),
+                       below = ZIP(less_equal, v, along_axis(e, operand(e, 2), attrs.axis, rank));
+        y = CHOOSE(ZIP(logical_and, above, below), y, MAP(stop_gradient, y));
+    }
+    sx_tf_set(x, 0, y);
     return at.status;
 }
 

@@ -207,6 +207,11 @@ ROWS = {
     "mask_twice": (M, lambda x: masked_twice(x)), "none_masked": (M, lambda x: tf.reduce_sum(tf.boolean_mask(x * x, x[:, 0] > 1e6)) + x), "nonzero_sum": (M, lambda x: tf.reduce_sum(tf.sparse.from_dense(N.relu(x)).values ** 2) * x),
     # more of linear algebra, colors, and what is random
     "sqrtm": (SPD, L.sqrtm), "lstsq_wide": (normal(3, 5), lambda x: L.lstsq(x, tf.ones([3, 2]), l2_regularizer=0.1)), "tridiagonal": (normal(3, 5) + np.array([[0], [4], [0]], np.float32), lambda x: L.tridiagonal_solve(x, tf.reshape(x[:, :4], [6, 2])[:5] + x[0, 1], "compact")),
+    **{f"banded_{lower}_{adjoint}": (normal(3, 5) + np.float32(3), (lambda lower, adjoint: lambda x: L.banded_triangular_solve(x, tf.reshape(x[:2], [5, 2]), lower=lower, adjoint=adjoint))(lower, adjoint))
+       for lower in (True, False) for adjoint in (True, False)},
+    "banded_one_matrix": (normal(2, 4), lambda x: L.banded_triangular_solve(tf.abs(x) + 1, tf.reshape(x, [2, 4, 1]))),
+    "quantized_in_range": (M, lambda x: tf.quantization.quantize_and_dequantize_v2(x, -0.7, 0.9)), "quantized_in_given_range": (M, lambda x: tf.quantization.quantize_and_dequantize_v2(x, -0.7, 0.9, range_given=True)),
+    "quantized_in_ranges": (M, lambda x: tf.quantization.quantize_and_dequantize_v2(x, [-0.5, -0.6, -1.0, -2.0], [0.5, 0.7, 0.2, 1.0], axis=0)),
     "isotonic": (M, lambda x: N.isotonic_regression(x)[0]) , "gamma_draws": (P, lambda x: tf.random.stateless_gamma([3, 4, 6], [1, 2], x)),
     "cumulative_logsumexp_back": (C, lambda x: T.cumulative_logsumexp(x, 1, reverse=True, exclusive=True)),
     # second derivatives

@@ -38,19 +38,59 @@ static sx_status matrix_triangular_solve_infer(sx_infer_context *c)
     return SX_OK;
 }
 
-/* db = the solution of the transpose for dy, da = the triangle of -db yᵀ, or of that transposed. */
+/* Rows [from, from + n) of matrices. */
+static sx_value rows_of(sx_builder *b, sx_value x, int64_t from, int64_t n)
+{
+    const sx_type type = sx_type_of_value(b, x);
+    sx_slice_attrs part = {.begin = {.n = type.rank}, .size = sx_ints_of(type.rank, type.dims)};
+    part.begin.v[type.rank - 2] = from;
+    part.size.v[type.rank - 2] = n;
+    return sx_build_op(b, slice, &part, x);
+}
+
+/* The bands of p qᵀ: element i of the diagonal that lies d below, or above, the main one is the
+ * product of row i of p and row i - d, or i + d, of q; 0 where there is none. */
+static sx_value bands_of(sx_builder *b, sx_value p, sx_value q, int64_t n_bands, bool lower)
+{
+    const sx_type type = sx_type_of_value(b, p);
+    const int rank = type.rank;
+    const int64_t n = type.dims[rank - 2];
+    const sx_reduce_attrs columns = {.axes = {1, {rank - 1}}};
+    const sx_axis_attrs along = {rank - 2};
+    sx_value all = SX_NO_VALUE;
+    for (int64_t band = 0; band < n_bands; band++) {
+        const int64_t d = lower ? band : n_bands - 1 - band;
+        const sx_value own = rows_of(b, p, lower ? d : 0, n - d),
+                       other = rows_of(b, q, lower ? 0 : d, n - d);
+        sx_value row = sx_build_op(b, reduce_sum, &columns, sx_build_op(b, mul, NULL, own, other));
+        sx_pad_attrs fill = {.before = {.n = rank - 1}, .after = {.n = rank - 1}};
+        fill.before.v[rank - 2] = lower ? d : 0;
+        fill.after.v[rank - 2] = lower ? 0 : d;
+        row = sx_build_op(b, pad, &fill, row);
+        sx_shape_attrs one = {.shape = sx_ints_of(rank, type.dims)};
+        one.shape.v[rank - 2] = 1;
+        one.shape.v[rank - 1] = n;
+        row = sx_build_op(b, reshape, &one, row);
+        all = band == 0 ? row : sx_build_op(b, concat, &along, all, row);
+    }
+    return all;
+}
+
+/* db = the solution of the transpose for dy, da = the triangle of -db yᵀ, or of that transposed; of
+ * banded matrices its bands. */
 static void matrix_triangular_solve_grad(sx_grad *g)
 {
     const sx_triangular_attrs *attrs = g->attrs;
     sx_triangular_attrs other = *attrs;
     const sx_matmul_attrs outer = {.transpose_b = true};
-    if (attrs->banded) {
-        sx_builder_fail(g->b, sx_error(SX_UNIMPLEMENTED, "no gradient of banded matrices"));
-        return;
-    }
     other.adjoint = !other.adjoint;
     sx_value db = sx_build_op(g->b, matrix_triangular_solve, &other, g->x[0], g->dy[0]);
-    if (g->needed[0]) {
+    if (g->needed[0] && attrs->banded) {
+        const sx_value p = attrs->adjoint ? g->y[0] : db, q = attrs->adjoint ? db : g->y[0];
+        const sx_type a = sx_type_of_value(g->b, g->x[0]);
+        const sx_value da = bands_of(g->b, p, q, a.dims[a.rank - 2], attrs->lower);
+        g->dx[0] = sx_unbroadcast(g->b, sx_build_op(g->b, neg, NULL, da), g->x[0]);
+    } else if (g->needed[0]) {
         sx_value da = attrs->adjoint ? sx_build_op(g->b, matmul, &outer, g->y[0], db)
                                      : sx_build_op(g->b, matmul, &outer, db, g->y[0]);
         da = sx_unbroadcast(g->b, sx_build_op(g->b, neg, NULL, da), g->x[0]);
@@ -110,6 +150,8 @@ static sx_status banded_from_tf(const sx_tf_node *n, void *out)
 }
 
 static const double numbers[] = {4, 1, 0.5, -1, 3, 0, 2, 0.5, 5};
+static const double bands[] = {4, 3, 5, 0, 0.5, -1, 2, -3, 4, 0, 1, 0.25};
+static const double upper_bands[] = {0.5, -1, 0, 4, 3, 5};
 static const sx_op_sample matrix_triangular_solve_samples[] = {
     {.name = "lower",
      .inputs = {SX_SAMPLE_LIST(SX_F32, numbers, 2, 3, 3), SX_SAMPLE_F32(SX_FILL_NORMAL, 2, 3, 2)},
@@ -119,6 +161,14 @@ static const sx_op_sample matrix_triangular_solve_samples[] = {
      .inputs = {SX_SAMPLE_LIST(SX_F32, numbers, 3, 3), SX_SAMPLE_F32(SX_FILL_NORMAL, 2, 3, 1)},
      .n_inputs = 2,
      .attrs = &(const sx_triangular_attrs){.adjoint = true}},
+    {.name = "banded",
+     .inputs = {SX_SAMPLE_LIST(SX_F32, bands, 2, 2, 3), SX_SAMPLE_F32(SX_FILL_NORMAL, 2, 3, 2)},
+     .n_inputs = 2,
+     .attrs = &(const sx_triangular_attrs){.lower = true, .banded = true}},
+    {.name = "banded_upper_adjoint",
+     .inputs = {SX_SAMPLE_LIST(SX_F32, upper_bands, 2, 3), SX_SAMPLE_F32(SX_FILL_NORMAL, 2, 3, 1)},
+     .n_inputs = 2,
+     .attrs = &(const sx_triangular_attrs){.adjoint = true, .banded = true}},
 };
 
 const sx_op_def sx_op_matrix_triangular_solve = {

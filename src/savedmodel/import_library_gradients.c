@@ -394,6 +394,65 @@ static sx_status import_batch_norm(sx_tf_op_node *x)
     return SX_OK;
 }
 
+/* ---- Of operators that are several of ours ---- */
+
+/* Operands of the forward operator, dy: the gradient of one of the operands, pulled back through
+ * what the forward operator is imported as. */
+static sx_status import_pulled_back(sx_tf_op_node *x)
+{
+    enum { N_X = 2 };
+    static const struct {
+        const char *name, *forward;
+        int operand;
+    } rows[] = {{"Dilation2DBackpropInput", "Dilation2D", 0},
+                {"Dilation2DBackpropFilter", "Dilation2D", 1}};
+    size_t k = 0;
+    while (k + 1 < SX_COUNT(rows) && strcmp(rows[k].name, x->n->node->op) != 0) {
+        k++;
+    }
+    sx_value in[N_X + 1], inside[N_X], y = SX_NO_VALUE;
+    sx_type types[N_X];
+    for (int i = 0; i < N_X + 1; i++) {
+        SX_TRY(sx_tf_operand(x, i, &in[i]));
+    }
+    sx_builder *b = NULL;
+    sx_graph *body = NULL;
+    SX_TRY(sx_tf_create_builder(x->im, &b));
+    sx_tf_body region = *x->body;
+    sx_tf_import_node forward = *x->n;
+    sx_tf_op_node there = *x;
+    region.b = there.b = b;
+    forward.n_in = N_X;
+    there.body = &region;
+    there.n = &forward;
+    for (int i = 0; i < N_X; i++) {
+        types[i] = sx_type_of_value(x->b, in[i]);
+        inside[i] = sx_input(b, i == 0 ? "x" : "filter", types[i]);
+    }
+    sx_status status = sx_tf_import_as(&there, rows[k].forward, inside, N_X, &y);
+    if (status == SX_OK) {
+        sx_output(b, "y", y);
+        status = sx_builder_finish(b, &body);
+    } else {
+        status = sx_tf_first_error(b, status);
+    }
+    if (status == SX_OK) {
+        const sx_value first =
+            sx_build_node(x->b, &(sx_node_spec){.op = &sx_op_pull_back,
+                                                .attrs = &(sx_pull_back_attrs){.body = body},
+                                                .inputs = in,
+                                                .n_inputs = N_X + 1,
+                                                .types = types,
+                                                .n_types = N_X,
+                                                .device = "",
+                                                .file = ""});
+        sx_tf_set(x, 0, sx_output_of(first, rows[k].operand));
+    }
+    sx_graph_destroy(body);
+    sx_builder_destroy(b);
+    return status;
+}
+
 /* ---- The table ---- */
 
 const sx_tf_op_row sx_tf_gradient_rows[] = {
@@ -419,5 +478,7 @@ const sx_tf_op_row sx_tf_gradient_rows[] = {
     {"FusedBatchNormGrad", import_batch_norm, NULL},
     {"FusedBatchNormGradV2", import_batch_norm, NULL},
     {"FusedBatchNormGradV3", import_batch_norm, NULL},
+    {"Dilation2DBackpropInput", import_pulled_back, NULL},
+    {"Dilation2DBackpropFilter", import_pulled_back, NULL},
     {NULL, NULL, NULL},
 };

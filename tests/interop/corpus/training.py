@@ -265,3 +265,24 @@ class Recurrent(tf.Module):
 def train_policy_by_a_loop(path):
     m = Recurrent()
     tf.saved_model.save(m, path, signatures=m.step)
+
+
+@row(feed=lambda rng, n: {"x": rng.normal(size=(n, 9, 8, 2))}, batches=CALLS)
+def train_morphology(path):
+    """Dilation and erosion whose structuring elements are learned: TensorFlow's operators of their gradients."""
+    m = tf.Module()
+    m.wide, m.narrow = weights(1, 3, 3, 2), weights(2, 2, 3, 2)
+
+    @tf.function(input_signature=[spec("x", F32, None, 9, 8, 2)])
+    def step(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.nn.dilation2d(x, m.wide, [1, 1, 1, 1], "SAME", "NHWC", [1, 2, 1, 1])
+            y = tf.nn.erosion2d(y, m.narrow, [1, 2, 2, 1], "VALID", "NHWC", [1, 1, 1, 1])
+            loss = tf.reduce_mean(tf.square(y - 0.1))
+        dx, *gradients = tape.gradient(loss, [x, m.wide, m.narrow])
+        for w, g in zip((m.wide, m.narrow), gradients):
+            w.assign_sub(0.1 * g)
+        return {"loss": loss, "dx": dx, "wide": m.wide.read_value(), "narrow": m.narrow.read_value()}
+    m.step = step
+    tf.saved_model.save(m, path, signatures=step)

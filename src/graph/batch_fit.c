@@ -12,6 +12,9 @@ enum {
     DIVISIBLE = 5040, /* a multiple of what an operator may divide the batch by */
     SMALL = 64,       /* sizes up to it are all tried */
     LARGE = 1 << 24,  /* of what needs some number of examples at least */
+    MAX_SUGGESTED = 128,
+    MAX_TRIES = 1 + MAX_SUGGESTED + SMALL + 1,
+    MAX_UNITS = 32,
 };
 
 sx_status sx_infer_with_batch(const sx_op_def *op, const void *attrs, const sx_type *inputs,
@@ -36,34 +39,58 @@ sx_status sx_infer_with_batch(const sx_op_def *op, const void *attrs, const sx_t
     return status;
 }
 
+/* Different sizes: a file can have nodes of many inputs that fit no batch. */
+typedef struct units {
+    int64_t v[MAX_UNITS];
+    int n;
+} units;
+
 typedef struct search {
     const sx_op_def *op;
     const void *attrs;
     const sx_type *inputs;
     int n_inputs;
+    units dims;     /* c of the dimensions c*N of the inputs */
+    units examples; /* elements of an input for N = 1 */
+    int64_t tried[MAX_TRIES];
+    int n_tried;
     int64_t found; /* 0 = none yet */
 } search;
+
+static void add_unit(units *u, int64_t size)
+{
+    bool had = size <= 0 || u->n == MAX_UNITS;
+    for (int i = 0; i < u->n && !had; i++) {
+        had = u->v[i] == size;
+    }
+    if (!had) {
+        u->v[u->n++] = size;
+    }
+}
 
 static void try_size(search *s, int64_t batch)
 {
     sx_type outputs[SX_MAX_OUTPUTS];
     int n = 0;
-    if (s->found == 0 && batch > 0) {
-        sx_status status =
-            sx_infer_with_batch(s->op, s->attrs, s->inputs, s->n_inputs, batch, outputs, &n);
-        s->found = status == SX_OK ? batch : 0;
-        sx_status_free(status);
+    bool had = s->found != 0 || batch <= 0;
+    for (int i = 0; i < s->n_tried && !had; i++) {
+        had = s->tried[i] == batch;
     }
+    if (had) {
+        return;
+    }
+    s->tried[s->n_tried++] = batch;
+    sx_status status =
+        sx_infer_with_batch(s->op, s->attrs, s->inputs, s->n_inputs, batch, outputs, &n);
+    s->found = status == SX_OK ? batch : 0;
+    sx_status_free(status);
 }
 
-/* The batch with which a dimension c*N of an input has that size. */
-static void try_dim(search *s, int64_t size)
+/* The batch of which `size` is so many units. */
+static void try_units(search *s, const units *u, int64_t size)
 {
-    for (int i = 0; i < s->n_inputs; i++) {
-        for (int d = 0; d < s->inputs[i].rank; d++) {
-            const int64_t dim = s->inputs[i].dims[d];
-            try_size(s, size > 0 && sx_dim_is_batch(dim) && size % dim == 0 ? size / -dim : 0);
-        }
+    for (int i = 0; i < u->n && s->n_tried < 1 + MAX_SUGGESTED; i++) {
+        try_size(s, size > 0 && size % u->v[i] == 0 ? size / u->v[i] : 0);
     }
 }
 
@@ -73,17 +100,13 @@ static void try_list(search *s, const int64_t *v, int n)
 {
     int64_t product = 1;
     for (int k = 0; k < n; k++) {
-        try_dim(s, v[k]);
+        try_units(s, &s->dims, v[k]);
         if (v[k] > 0 && !sx_mul_i64(product, v[k], &product)) {
             return;
         }
     }
-    try_dim(s, product);
-    for (int i = 0; i < s->n_inputs; i++) {
-        const sx_type one = sx_type_with_batch(s->inputs[i], 1);
-        const int64_t elems = sx_type_elems(&one);
-        try_size(s, elems > 0 && product % elems == 0 ? product / elems : 0);
-    }
+    try_units(s, &s->dims, product);
+    try_units(s, &s->examples, product);
 }
 
 static bool has_batch(const search *s)
@@ -108,6 +131,13 @@ int64_t sx_batch_that_fits(const sx_op_def *op, const void *attrs, const sx_type
     if (!has_batch(&s)) {
         return 0;
     }
+    for (int i = 0; i < n_inputs; i++) {
+        const sx_type one = sx_type_with_batch(inputs[i], 1);
+        for (int d = 0; d < inputs[i].rank; d++) {
+            add_unit(&s.dims, sx_dim_is_batch(inputs[i].dims[d]) ? -inputs[i].dims[d] : 0);
+        }
+        add_unit(&s.examples, sx_type_elems(&one));
+    }
     try_size(&s, DIVISIBLE);
     for (int i = 0; i < n_inputs; i++) {
         try_list(&s, inputs[i].dims, SX_MAX(inputs[i].rank, 0));
@@ -118,7 +148,7 @@ int64_t sx_batch_that_fits(const sx_op_def *op, const void *attrs, const sx_type
         if (list) {
             try_list(&s, ((const sx_ints *)field)->v, ((const sx_ints *)field)->n);
         } else if (op->attrs[i].kind == SX_ATTR_INT) {
-            try_dim(&s, *(const int64_t *)field);
+            try_units(&s, &s.dims, *(const int64_t *)field);
         }
     }
     for (int64_t batch = 1; batch <= SMALL; batch++) {

@@ -19,12 +19,7 @@ sx_status sx_host_step_run(const sx_step *step, int64_t batch, const sx_tensor *
     for (int i = 0; i < n->n_inputs; i++) {
         types[i] = in[i].type;
     }
-    for (int i = 0; i < n->op->n_attrs; i++) { /* N may be 0 */
-        sx_ints *list = (void *)((char *)attrs + n->op->attrs[i].offset);
-        for (int k = 0; n->op->attrs[i].kind == SX_ATTR_SHAPE && k < list->n; k++) {
-            list->v[k] *= sx_dim_is_batch(list->v[k]) ? -batch : 1;
-        }
-    }
+    sx_attrs_put_batch(n->op, attrs, batch); /* which may be 0 */
     for (int i = 0; i < n->n_attr_operands; i++) {
         const sx_tensor *known = &in[n->n_inputs + i];
         bool resolved = false;

@@ -26,31 +26,39 @@ static const char model[] =
                  FUNC("then_branch", "append")
                      FUNC("else_branch", "first")) NODE("pushed", "ReadVariableOp", "'v', '^p'", "")
                 NODE("value", "ReadVariableOp", "'v'", "") NODE("a", "AssignVariableOp", "'v', 'z'",
-                                                                "")
-                    NODE("was", "Identity", "'z', '^a'", "") "library { " FUNCTION(
-                        "append", HANDLE IN("x") OUT("y"),
-                        BODY("r", "ReadVariableOp", "'v'", "") BODY("k", "Const", "", INT("0"))
-                            BODY("c", "ConcatV2", "'r:value:0', 'x', 'k:output:0'", "")
-                                BODY("a", "AssignVariableOp", "'v', 'c:output:0'", "")
+                                                                "") NODE("was", "Identity",
+                                                                         "'z', '^a'", "")
+                    NODE("w", "VarHandleOp", "",
+                         ATTR("dtype", "type: DT_FLOAT") ATTR("shared_name", "s: 'node v'")
+                             ATTR("shape", "shape { " DIM("3") ANY
+                                  "}")) NODE("b", "AssignVariableOp", "'w', 'z'", "")
+                        NODE("took", "Identity", "'z', '^b'", "") "library { " FUNCTION(
+                            "append", HANDLE IN("x") OUT("y"),
+                            BODY("r", "ReadVariableOp", "'v'", "") BODY("k", "Const", "", INT("0"))
+                                BODY("c", "ConcatV2", "'r:value:0', 'x', 'k:output:0'", "")
+                                    BODY("a", "AssignVariableOp", "'v', 'c:output:0'", "")
+                                        BODY("i", "Identity", "'x'", ""),
+                            RET("y", "i:output:0") "control_ret { key: 'a' value: 'a' }")
+                            FUNCTION(
+                                "first", HANDLE IN("x") OUT("y"),
+                                BODY("a", "AssignVariableOp", "'v', 'x'", "")
                                     BODY("i", "Identity", "'x'", ""),
-                        RET("y", "i:output:0") "control_ret { key: 'a' value: 'a' }")
-                        FUNCTION("first", HANDLE IN("x") OUT("y"),
-                                 BODY("a", "AssignVariableOp", "'v', 'x'", "")
-                                     BODY("i", "Identity", "'x'", ""),
-                                 RET("y",
-                                     "i:output:0") "control_ret { key: 'a' value: 'a' "
-                                                   "}") "} } " SIGNATURE("push",
-                                                                         TENSOR("inputs", "x",
-                                                                                ANY DIM("2"))
-                                                                             TENSOR("outpu"
-                                                                                    "ts",
-                                                                                    "pushe"
-                                                                                    "d",
-                                                                                    ANY DIM("2")))
-                            SIGNATURE("read", TENSOR("outputs", "value", ANY DIM("2")))
-                                SIGNATURE("has", TENSOR("outputs", "hasf", ""))
-                                    SIGNATURE("set", TENSOR("inputs", "z", ANY ANY)
-                                                         TENSOR("outputs", "was", ANY ANY)) "}";
+                                RET("y",
+                                    "i:output:0") "control_ret { key: 'a' value: 'a' "
+                                                  "}") "} } " SIGNATURE("push",
+                                                                        TENSOR("inputs", "x",
+                                                                               ANY DIM("2"))
+                                                                            TENSOR("outpu"
+                                                                                   "ts",
+                                                                                   "pushe"
+                                                                                   "d",
+                                                                                   ANY DIM("2")))
+                                SIGNATURE("read", TENSOR("outputs", "value", ANY DIM("2")))
+                                    SIGNATURE("has", TENSOR("outputs", "hasf", ""))
+                                        SIGNATURE("other", TENSOR("inputs", "z", ANY ANY)
+                                                               TENSOR("outputs", "took", ANY ANY))
+                                            SIGNATURE("set", TENSOR("inputs", "z", ANY ANY) TENSOR(
+                                                                 "outputs", "was", ANY ANY)) "}";
 
 static void write_model(void)
 {
@@ -130,6 +138,24 @@ static void test_savedmodel_kept_variables__take_the_declared_shape_only(void **
     sx_predictor_unload(p);
 }
 
+/* Two nodes of a file may name one variable, and differ about its shape. */
+static void test_savedmodel_kept_variables__are_read_in_the_declared_shape_only(void **state)
+{
+    (void)state;
+    float z[6] = {1, 2, 3, 4, 5, 6};
+    sx_arena arena;
+    sx_tensor y;
+    write_model();
+    sx_predictor *p = load();
+    assert_int_equal(rows_of(p, "other", &(sx_tensor){sx_type_of(SX_F32, 3, 2), z}), 3);
+    assert_int_equal(rows_of(p, "read", NULL), 3);
+    assert_int_equal(rows_of(p, "other", &(sx_tensor){sx_type_of(SX_F32, 3, 1), z}), 3);
+    assert_error(run(p, "read", NULL, &arena, &y), SX_INVALID_ARGUMENT,
+                 "the value is float32[3,1], and the variable is float32[?,2], expected one shape");
+    sx_arena_deinit(&arena);
+    sx_predictor_unload(p);
+}
+
 enum { THREADS = 4, PUSHES = 40 };
 
 typedef struct client {
@@ -186,6 +212,7 @@ static void test_savedmodel_kept_variables__threads_run_at_once(void **state)
 static const struct CMUnitTest tests[] = {
     scratch_test(test_savedmodel_kept_variables__have_no_value_before_one_is_assigned),
     scratch_test(test_savedmodel_kept_variables__take_the_declared_shape_only),
+    scratch_test(test_savedmodel_kept_variables__are_read_in_the_declared_shape_only),
     scratch_test(test_savedmodel_kept_variables__threads_run_at_once),
 };
 

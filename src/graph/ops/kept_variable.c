@@ -43,6 +43,15 @@ sx_status sx_infer_kept_variable(const sx_infer_context *c, sx_type *out)
     return SX_OK;
 }
 
+sx_status sx_check_kept_variable(const sx_type *value, const sx_type *declared)
+{
+    sx_type known = *value, both;
+    for (int d = 0; d < known.rank; d++) {
+        known.dims[d] = known.dims[d] < 0 ? SX_UNKNOWN_DIM : known.dims[d]; /* the batch, too */
+    }
+    return sx_merge_shapes("the value", &known, "the variable", declared, &both);
+}
+
 sx_status sx_kept_variable_value(const sx_kernel_call *c, sx_bytes *out)
 {
     const sx_host_tensor key = the_key();

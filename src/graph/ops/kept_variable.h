@@ -21,6 +21,8 @@ extern const sx_attr_def sx_kept_variable_rows[SX_KEPT_VARIABLE_ATTR_COUNT];
 
 /* The attributes; *out is the type that is declared. */
 SX_MUST_USE sx_status sx_infer_kept_variable(const sx_infer_context *c, sx_type *out);
+/* Whether the shape of a value, as far as it is known, fits the type that is declared. */
+SX_MUST_USE sx_status sx_check_kept_variable(const sx_type *value, const sx_type *declared);
 /* The bytes of the value, until the table changes; NULL data: it has none. */
 SX_MUST_USE sx_status sx_kept_variable_value(const sx_kernel_call *c, sx_bytes *out);
 /* Sets the value, of any dtype and shape, of such a table. */

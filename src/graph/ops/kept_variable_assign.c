@@ -11,23 +11,13 @@
 #include "graph/ops/kept_variable.h"
 #include "graph/ops/tensor_proto.h"
 
-/* Whether the value's shape, as far as it is known, fits the variable's. */
-static sx_status check_shape(const sx_type *value, const sx_type *declared)
-{
-    sx_type known = *value, both;
-    for (int d = 0; d < known.rank; d++) {
-        known.dims[d] = known.dims[d] < 0 ? SX_UNKNOWN_DIM : known.dims[d]; /* the batch, too */
-    }
-    return sx_merge_shapes("the value", &known, "the variable", declared, &both);
-}
-
 static sx_status kept_variable_assign_infer(sx_infer_context *c)
 {
     const sx_kept_variable_attrs *a = c->attrs;
     sx_type declared;
     SX_TRY(sx_infer_kept_variable(c, &declared));
     SX_TRY(sx_require_dtype("the value", &c->inputs[0], a->dtype));
-    SX_TRY(check_shape(&c->inputs[0], &declared));
+    SX_TRY(sx_check_kept_variable(&c->inputs[0], &declared));
     c->outputs[0] = sx_scalar_type(SX_BOOL);
     return SX_OK;
 }
@@ -40,7 +30,7 @@ static sx_status kept_variable_assign_host(const sx_kernel_call *c)
     sx_bytes bytes;
     sx_table *t = NULL;
     SX_TRY(sx_infer_kept_variable(&(sx_infer_context){.attrs = a}, &declared));
-    SX_TRY(check_shape(type, &declared), "assigning to %.200s", a->base.table);
+    SX_TRY(sx_check_kept_variable(type, &declared), "assigning to %.200s", a->base.table);
     SX_TRY(sx_kept_variable_value(c, &bytes));
     if (bytes.data != NULL && a->same_shape) {
         SX_TRY(sx_tensor_get_type(&bytes, a->dtype, &old));

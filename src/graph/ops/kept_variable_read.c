@@ -6,7 +6,7 @@
  *   any_rank   whether the rank is unknown, too
  *   returns    the value, of whatever shape was assigned
  *
- * Errors   INVALID_ARGUMENT     the table's form, dims
+ * Errors   INVALID_ARGUMENT     the table's form, dims; (running) a value of another shape
  *          FAILED_PRECONDITION  (running) it has no value
  *          RESOURCE_EXHAUSTED   (running) it is too large
  * Source   TensorFlow ReadVariableOp */
@@ -34,8 +34,12 @@ static sx_status kept_variable_read_types(const sx_kernel_call *c, sx_type *out_
 {
     const sx_kept_variable_attrs *a = c->attrs;
     sx_bytes bytes;
+    sx_type declared;
     SX_TRY(require_value(c, &bytes));
-    return sx_tensor_get_type(&bytes, a->dtype, &out_types[0]);
+    SX_TRY(sx_tensor_get_type(&bytes, a->dtype, &out_types[0]));
+    /* a lookup table of the same name could have set it */
+    SX_TRY(sx_infer_kept_variable(&(sx_infer_context){.attrs = a}, &declared));
+    return sx_check_kept_variable(&out_types[0], &declared);
 }
 
 static sx_status kept_variable_read_host(const sx_kernel_call *c)

@@ -125,7 +125,7 @@ sx_status sx_tensor_get(const sx_kernel_call *c, const sx_bytes *bytes, sx_dtype
     sx_tensor value = {.data = NULL};
     SX_TRY(read_message(bytes, dtype, &message, &out->type));
     const int64_t n = sx_type_elems(&out->type);
-    out->data = sx_arena_alloc(c->arena, (size_t)n * sx_carrier_bytes(dtype) + 1, 16);
+    out->data = sx_arena_alloc(c->arena, (size_t)n * sx_carrier_bytes(dtype) + 1, 1);
     sx_status status = out->data == NULL ? sx_budget_error(c->arena->budget)
                                          : refuse(sx_tf_tensor_value(message, c->arena, &value));
     if (status == SX_OK && dtype != SX_STRING) {

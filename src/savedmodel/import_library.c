@@ -951,7 +951,6 @@ static sx_status import_model(const sx_saved_model *model, const sx_import_limit
     im->arena.budget = limits->memory;
     sx_map_init(&im->defs);
     sx_map_init(&im->made);
-    sx_map_init(&im->assigns);
     sx_map_init(&im->changes);
     sx_map_init(&im->changed);
     sx_map_init(&im->gradients);
@@ -982,7 +981,6 @@ static sx_status import_model(const sx_saved_model *model, const sx_import_limit
     }
     sx_map_deinit(&im->defs);
     sx_map_deinit(&im->made);
-    sx_map_deinit(&im->assigns);
     sx_map_deinit(&im->changes);
     sx_map_deinit(&im->changed);
     sx_map_deinit(&im->gradients);

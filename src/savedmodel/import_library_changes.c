@@ -7,13 +7,16 @@
 #include "base/memory.h"
 #include "savedmodel/import_library_internal.h"
 
+enum { MAX_STEPS = 100 }; /* from a handle to its variable: of nodes that give it as it is */
+
 /* The nodes of the graph, or of a function. */
 typedef struct scope {
     sx_library_importer *im;
     Tensorflow__NodeDef *const *nodes;
     const Tensorflow__FunctionDef *function; /* NULL: the graph */
     sx_map index;                            /* name -> node number + 1 */
-    uint8_t *args;                           /* of a function: sx_tf_change of each argument */
+    uint8_t *args; /* of a function: sx_tf_change of each argument, then whether it assigns any
+                    * variable, also one of its own */
 } scope;
 
 static sx_status scope_init(scope *s, size_t n_nodes)
@@ -37,11 +40,11 @@ static sx_status note(const scope *s, const char *text, unsigned change)
 {
     sx_tf_ref ref;
     const Tensorflow__NodeDef *node = NULL;
-    int steps = 0;
     bool parsed = sx_tf_ref_parse(text, &ref);
-    for (; parsed && steps < s->im->limits.nodes; steps++) {
+    for (int steps = 0; parsed && steps < MAX_STEPS; steps++) {
         node = find_node(s, &ref);
-        if (node == NULL || strcmp(node->op, "Identity") != 0 || node->n_input < 1) {
+        if (node == NULL || node->n_input < 1 ||
+            (strcmp(node->op, "Identity") != 0 && strcmp(node->op, "RefIdentity") != 0)) {
             break;
         }
         parsed = sx_tf_ref_parse(node->input[0], &ref);
@@ -77,6 +80,9 @@ static sx_status note_call(const scope *s, const Tensorflow__NodeDef *node, cons
     sx_status status = changes_of(s->im, callee, &args);
     s->im->depth--;
     const size_t n_args = callee->signature->n_input_arg;
+    if (status == SX_OK && s->function != NULL) {
+        s->args[s->function->signature->n_input_arg] |= args[n_args];
+    }
     for (size_t i = 0; i < n_args && first + i < node->n_input && status == SX_OK; i++) {
         if (args[i] != 0 && node->input[first + i][0] != '^') {
             status = note(s, node->input[first + i], args[i]);
@@ -91,6 +97,9 @@ static sx_status note_node(const scope *s, const Tensorflow__NodeDef *node)
         strcmp(node->op, "AssignVariableOp") == 0 || strcmp(node->op, "Assign") == 0;
     const unsigned change = SX_TF_ASSIGNED | (replaces ? SX_TF_REPLACED : 0);
     const int n_assigned = sx_tf_assigned_inputs(node->op);
+    if (n_assigned > 0 && s->function != NULL) {
+        s->args[s->function->signature->n_input_arg] = SX_TF_ASSIGNED;
+    }
     for (int i = 0; i < n_assigned && (size_t)i < node->n_input; i++) {
         SX_TRY(note(s, node->input[i], change));
     }
@@ -138,6 +147,14 @@ static sx_status changes_of(sx_library_importer *im, const Tensorflow__FunctionD
     }
     sx_map_deinit(&s.index);
     return status;
+}
+
+sx_status sx_tf_assigns(sx_library_importer *im, const Tensorflow__FunctionDef *function, bool *out)
+{
+    const uint8_t *args = NULL;
+    SX_TRY(changes_of(im, function, &args));
+    *out = args[function->signature->n_input_arg] != 0;
+    return SX_OK;
 }
 
 /* Adds the node that a reference names to those that are to be looked at, unless it was. */

@@ -44,49 +44,13 @@ static sx_status copy_args(const sx_tf_op_node *x, int first, sx_tf_thing **out)
     return SX_OK;
 }
 
-/* Whether a function assigns variables, by itself or in what it calls. */
-static sx_status find_assigns(sx_library_importer *im, const Tensorflow__FunctionDef *function,
-                              bool *out)
-{
-    static char no, yes;
-    const char *name = function->signature->name;
-    const void *known = sx_map_get(&im->assigns, name);
-    bool assigns = known == &yes;
-    /* of functions that call one another, the first to be asked about decides */
-    SX_TRY(known != NULL ? SX_OK : sx_map_put(&im->assigns, name, &no));
-    for (size_t i = 0; known == NULL && i < function->n_node_def && !assigns; i++) {
-        const Tensorflow__NodeDef *node = function->node_def[i];
-        assigns = sx_tf_assigned_inputs(node->op) > 0;
-        for (size_t k = 0; k <= node->n_attr && !assigns; k++) { /* the last: a call by its name */
-            const Tensorflow__AttrValue *f = k < node->n_attr ? node->attr[k]->value : NULL;
-            const bool named =
-                f != NULL && f->func != NULL && f->value_case == TENSORFLOW__ATTR_VALUE__VALUE_FUNC;
-            const Tensorflow__FunctionDef *inner = named ? sx_map_get(&im->defs, f->func->name)
-                                                   : k == node->n_attr
-                                                       ? sx_map_get(&im->defs, node->op)
-                                                       : NULL;
-            if (inner != NULL && im->depth < im->limits.calls) {
-                im->depth++;
-                sx_status status = find_assigns(im, inner, &assigns);
-                im->depth--;
-                SX_TRY(status);
-            }
-        }
-    }
-    if (assigns && known == NULL) {
-        SX_TRY(sx_map_put(&im->assigns, name, &yes));
-    }
-    *out = assigns;
-    return SX_OK;
-}
-
 /* Values in place of handles, unless one of the functions assigns variables. */
 static sx_status only_read(const sx_tf_op_node *x, function_def *const *functions, int n_functions,
                            sx_tf_thing *args, int n)
 {
     bool assigns = false;
     for (int i = 0; i < n_functions && !assigns; i++) {
-        SX_TRY(find_assigns(x->im, functions[i], &assigns));
+        SX_TRY(sx_tf_assigns(x->im, functions[i], &assigns));
     }
     for (int i = 0; i < n && !assigns; i++) {
         if (is_variable(&args[i])) {
@@ -141,6 +105,19 @@ static sx_status try_function(const sx_tf_op_node *x, function_def *function,
     x->im->trials++;
     sx_status status = sx_tf_import_body(x->im, function, x->b, args, n, results);
     x->im->trials--;
+    return status;
+}
+
+/* Imports the body of a loop, or a branch, into `b`. `things`: what `passed` is there. */
+static sx_status import_passing(const sx_tf_op_node *x, function_def *function, sx_builder *b,
+                                const sx_tf_thing *args, int n_args, const sx_tf_passed *passed,
+                                const sx_tf_thing *things, sx_tf_thing *results)
+{
+    const sx_tf_passed inside = {.ids = passed->ids, .things = things, .n = passed->n, .b = b},
+                       *outside = x->im->passed;
+    x->im->passed = &inside;
+    sx_status status = sx_tf_import_body(x->im, function, b, args, n_args, results);
+    x->im->passed = outside;
     return status;
 }
 
@@ -302,7 +279,8 @@ typedef struct choice {
     bool by_index;            /* k chooses branch k, else the last; false: true chooses the first */
     const sx_tf_thing *given; /* [n_given]: the arguments */
     int n_given, n_out;       /* n_out: results */
-    int n;                    /* leaves of the arguments */
+    sx_tf_passed passed;
+    int n; /* leaves of the arguments, then what is passed beside them */
 } choice;
 
 static sx_status join_results(const sx_tf_thing *a, const sx_tf_thing *b, int i, sx_type *type,
@@ -480,7 +458,8 @@ static sx_status choose(const sx_tf_op_node *x, const choice *c, int first, int 
             return sx_import_memory();
         }
         SX_TRY(sx_tf_from_leaves(arena, c->given, c->n_given, args, given));
-        SX_TRY(sx_tf_import_body(x->im, c->branches[first], x->b, given, c->n_given, results));
+        SX_TRY(import_passing(x, c->branches[first], x->b, given, c->n_given, &c->passed,
+                              args + (c->n - c->passed.n), results));
         return read_refs(x, results, c->n_out);
     }
     sides s = {.given = {sx_arena_array(arena, c->n_out + 1, sx_tf_thing),
@@ -658,7 +637,8 @@ static sx_status to_index(const sx_tf_op_node *x, int n_branches, sx_value *sele
 static sx_status import_choice(sx_tf_op_node *x, choice *c)
 {
     sx_value selector = SX_NO_VALUE;
-    sx_tf_thing *args = NULL, *leaves = NULL, *tried = NULL;
+    sx_tf_thing *args = NULL, *leaves = NULL, *all = NULL, *tried = NULL;
+    int n_leaves = 0;
     bool shaped = true;
     c->n_given = x->n->n_in - 1;
     if (c->n_given < 0) {
@@ -696,9 +676,17 @@ static sx_status import_choice(sx_tf_op_node *x, choice *c)
         SX_TRY(to_index(x, c->n_branches, &selector));
     }
     c->given = args;
-    SX_TRY(sx_tf_leaves(&x->im->arena, args, c->n_given, &leaves, &c->n));
-    SX_TRY(join_all(x, leaves, c->n));
-    SX_TRY(choose(x, c, 0, c->n_branches, selector, leaves, x->n->out));
+    SX_TRY(sx_tf_gradient_reads(x, c->branches, c->n_branches, &c->passed));
+    SX_TRY(sx_tf_leaves(&x->im->arena, args, c->n_given, &leaves, &n_leaves));
+    SX_TRY(join_all(x, leaves, n_leaves));
+    c->n = n_leaves + c->passed.n;
+    all = sx_arena_array(&x->im->arena, c->n + 1, sx_tf_thing);
+    if (all == NULL) {
+        return sx_import_memory();
+    }
+    memcpy(all, leaves, (size_t)n_leaves * sizeof(*all));
+    memcpy(all + n_leaves, c->passed.things, (size_t)c->passed.n * sizeof(*all));
+    SX_TRY(choose(x, c, 0, c->n_branches, selector, all, x->n->out));
     for (int i = 0; i < c->n_out; i++) { /* a list that all branches return as it is */
         for (int j = 0; j < c->n_given && lacks_shape(&x->n->out[i]); j++) {
             if (lacks_shape(&args[j]) && args[j].list == x->n->out[i].list) {
@@ -838,19 +826,14 @@ static sx_status import_state(const sx_tf_op_node *x, const loop *l, function_de
     sx_arena *arena = &x->im->arena;
     sx_tf_thing *given = sx_arena_array(arena, l->n_given + 1, sx_tf_thing),
                 *results = sx_arena_array(arena, n_results + 1, sx_tf_thing), *leaves = NULL;
-    const sx_tf_passed inside_loop = {
-        .ids = l->passed.ids, .things = r->args + l->n_leaves, .n = l->passed.n};
-    const sx_tf_passed *outside_loop = x->im->passed;
+    const sx_tf_thing *passed = r->args + l->n_leaves;
     int n = 0;
     *out = NULL;
     if (given == NULL || results == NULL) {
         return sx_import_memory();
     }
     SX_TRY(sx_tf_from_leaves(arena, l->given, l->n_given, r->args, given));
-    x->im->passed = &inside_loop;
-    sx_status status = sx_tf_import_body(x->im, function, r->b, given, l->n_given, results);
-    x->im->passed = outside_loop;
-    SX_TRY(status);
+    SX_TRY(import_passing(x, function, r->b, given, l->n_given, &l->passed, passed, results));
     if (!is_whole(x, r, results, n_results)) {
         return SX_OK;
     }
@@ -874,7 +857,7 @@ static sx_status import_state(const sx_tf_op_node *x, const loop *l, function_de
         return sx_import_memory();
     }
     memcpy(all, leaves, (size_t)n * sizeof(*all));
-    memcpy(all + n, inside_loop.things, (size_t)l->passed.n * sizeof(*all));
+    memcpy(all + n, passed, (size_t)l->passed.n * sizeof(*all));
     *out = all;
     return SX_OK;
 }
@@ -1005,7 +988,7 @@ static sx_status import_while(sx_tf_op_node *x)
     SX_TRY(fill_lists(x, l.body, given, n_given));
     l.given = given;
     sx_tf_thing *leaves = NULL;
-    SX_TRY(sx_tf_gradient_reads(x, l.body, &l.passed));
+    SX_TRY(sx_tf_gradient_reads(x, (function_def *[]){l.body}, 1, &l.passed));
     SX_TRY(sx_tf_leaves(arena, given, n_given, &leaves, &l.n_leaves));
     SX_TRY(join_all(x, leaves, l.n_leaves));
     const int n = l.n = l.n_leaves + l.passed.n;

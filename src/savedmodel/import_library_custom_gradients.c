@@ -146,19 +146,35 @@ static sx_status add_outside(sx_library_importer *im, outside *list, int64_t id)
     return SX_OK;
 }
 
-/* The function that attribute `k` of a node names, of a call, a branch or a loop; that of its name
- * if k is the number of attributes. NULL: none. */
-static function_def *function_at(const sx_library_importer *im, const Tensorflow__NodeDef *node,
-                                 size_t k)
+/* A place where a node names a function. */
+typedef struct place {
+    size_t attr, item; /* item: of a list */
+} place;
+
+/* The next function that a node names as what it calls, as a branch, or for its loop; the last is
+ * that of its operator's name. False: there is none. */
+static bool next_function(const sx_library_importer *im, const Tensorflow__NodeDef *node, place *at,
+                          function_def **out)
 {
-    const Tensorflow__AttrValue *a = k < node->n_attr ? node->attr[k]->value : NULL;
-    if (a != NULL) {
-        return a->value_case == TENSORFLOW__ATTR_VALUE__VALUE_FUNC && a->func != NULL
-                   ? sx_map_get(&im->defs, a->func->name)
-                   : NULL;
+    *out = NULL;
+    while (*out == NULL && at->attr < node->n_attr) {
+        const Tensorflow__AttrValue *a = node->attr[at->attr]->value;
+        const bool is_list =
+            a != NULL && a->value_case == TENSORFLOW__ATTR_VALUE__VALUE_LIST && a->list != NULL;
+        const bool is_one =
+            a != NULL && a->value_case == TENSORFLOW__ATTR_VALUE__VALUE_FUNC && a->func != NULL;
+        if (is_list && at->item < a->list->n_func) {
+            *out = sx_map_get(&im->defs, a->list->func[at->item++]->name);
+            continue;
+        }
+        *out = is_one ? sx_map_get(&im->defs, a->func->name) : NULL;
+        *at = (place){.attr = at->attr + 1};
     }
-    return k == node->n_attr && !sx_tf_import_has_op(node->op) ? sx_map_get(&im->defs, node->op)
-                                                               : NULL;
+    if (*out == NULL && at->attr == node->n_attr) {
+        *out = sx_tf_import_has_op(node->op) ? NULL : sx_map_get(&im->defs, node->op);
+        at->attr++;
+    }
+    return *out != NULL;
 }
 
 /* Of functions that call one another, the first to be asked about lacks what is not known yet. */
@@ -183,10 +199,10 @@ static sx_status find_outside(sx_library_importer *im, function_def *function, o
                 SX_TRY(add_outside(im, list, saved->bound_inputs[k]));
             }
         }
-        for (size_t at = 0; at <= node->n_attr; at++) {
-            function_def *callee = function_at(im, node, at);
+        function_def *callee = NULL;
+        for (place at = {0}; next_function(im, node, &at, &callee);) {
             outside *of_callee = NULL;
-            if (callee != NULL && im->depth < im->limits.calls) {
+            if (im->depth < im->limits.calls) {
                 im->depth++;
                 sx_status status = find_outside(im, callee, &of_callee);
                 im->depth--;
@@ -226,13 +242,11 @@ sx_status sx_tf_gradient_captures(sx_library_importer *im, const sx_tf_body *bod
     for (size_t i = 0; saved != NULL && i < saved->n_bound_inputs; i++) {
         SX_TRY(add_outside(im, &all, saved->bound_inputs[i]));
     }
-    for (size_t at = 0; at <= node->n_attr; at++) {
-        function_def *callee = function_at(im, node, at);
+    function_def *callee = NULL;
+    for (place at = {0}; next_function(im, node, &at, &callee);) {
         outside *of_callee = NULL;
-        if (callee != NULL) {
-            SX_TRY(find_outside(im, callee, &of_callee));
-        }
-        for (int k = 0; of_callee != NULL && k < of_callee->n; k++) {
+        SX_TRY(find_outside(im, callee, &of_callee));
+        for (int k = 0; k < of_callee->n; k++) {
             SX_TRY(add_outside(im, &all, of_callee->ids[k]));
         }
     }
@@ -530,7 +544,8 @@ static sx_status find_in(const sx_library_importer *im, const sx_tf_body *body, 
     return SX_OK;
 }
 
-/* What an object is in the node's body, in one that this is part of, or what a loop passes in. */
+/* What an object is in the node's body, in one that this is part of, or what the node whose region
+ * that is passes to it. */
 static sx_status find_object(const sx_tf_op_node *x, int64_t id, sx_tf_thing *out, bool *out_found)
 {
     *out_found = false;
@@ -538,36 +553,43 @@ static sx_status find_object(const sx_tf_op_node *x, int64_t id, sx_tf_thing *ou
         SX_TRY(find_in(x->im, body, id, out, out_found));
     }
     const sx_tf_passed *passed = x->im->passed;
-    for (int i = 0; passed != NULL && i < passed->n && !*out_found; i++) {
+    /* values of another builder mean nothing here, as in a gradient function */
+    const int n = passed != NULL && passed->b == x->b ? passed->n : 0;
+    for (int i = 0; i < n && !*out_found; i++) {
         *out_found = passed->ids[i] == id;
         *out = *out_found ? passed->things[i] : *out;
     }
     return SX_OK;
 }
 
-sx_status sx_tf_gradient_reads(const sx_tf_op_node *x, function_def *function, sx_tf_passed *out)
+sx_status sx_tf_gradient_reads(const sx_tf_op_node *x, function_def *const *functions,
+                               int n_functions, sx_tf_passed *out)
 {
-    outside *list = NULL;
-    *out = (sx_tf_passed){.n = 0};
-    if (x->im->objects == NULL) {
-        return SX_OK;
+    outside all = {NULL, 0, 0};
+    *out = (sx_tf_passed){.b = x->b};
+    for (int f = 0; f < n_functions && x->im->objects != NULL; f++) {
+        outside *list = NULL;
+        SX_TRY(find_outside(x->im, functions[f], &list));
+        for (int i = 0; i < list->n; i++) {
+            SX_TRY(add_outside(x->im, &all, list->ids[i]));
+        }
     }
-    SX_TRY(find_outside(x->im, function, &list));
-    out->things = sx_arena_array(&x->im->arena, list->n + 1, sx_tf_thing);
-    int64_t *ids = sx_arena_array(&x->im->arena, list->n + 1, int64_t);
-    if (out->things == NULL || ids == NULL) {
+    sx_tf_thing *things = sx_arena_array(&x->im->arena, all.n + 1, sx_tf_thing);
+    int64_t *ids = sx_arena_array(&x->im->arena, all.n + 1, int64_t);
+    if (things == NULL || ids == NULL) {
         return sx_import_memory();
     }
-    for (int i = 0; i < list->n; i++) {
+    for (int i = 0; i < all.n; i++) {
         sx_tf_thing t = {0};
         bool found = false;
-        SX_TRY(find_object(x, list->ids[i], &t, &found));
+        SX_TRY(find_object(x, all.ids[i], &t, &found));
         if (found && t.kind == SX_TF_VALUE && sx_value_is(t.value)) {
-            ids[out->n] = list->ids[i];
-            out->things[out->n++] = t;
+            ids[out->n] = all.ids[i];
+            things[out->n++] = t;
         }
     }
     out->ids = ids;
+    out->things = things;
     return SX_OK;
 }
 

@@ -72,12 +72,13 @@ typedef struct sx_tf_body {
     uint64_t *concatenated;  /* [n_nodes]: not 0 if a list of its outputs is; NULL likewise */
 } sx_tf_body;
 
-/* What a loop passes to its body beside its arguments: what gradient functions of nodes in it read
- * outside. */
+/* What a loop passes to its body, or a choice to its branches, beside the arguments: what gradient
+ * functions of nodes in it read outside. */
 typedef struct sx_tf_passed {
-    const int64_t *ids;  /* [n]: objects of the model */
-    sx_tf_thing *things; /* [n]: values */
+    const int64_t *ids;        /* [n]: objects of the model */
+    const sx_tf_thing *things; /* [n]: values of b */
     int n;
+    const sx_builder *b;
 } sx_tf_passed;
 
 typedef struct sx_library_importer {
@@ -89,15 +90,14 @@ typedef struct sx_library_importer {
     size_t n_graph_nodes;
     sx_map defs;      /* name -> FunctionDef */
     sx_map made;      /* name and argument types -> the function */
-    sx_map assigns;   /* name of a FunctionDef -> whether it assigns variables */
-    sx_map changes;   /* name of a FunctionDef -> how it changes its arguments, [arguments] */
+    sx_map changes;   /* name of a FunctionDef -> how it changes its arguments, [arguments + 1] */
     sx_map changed;   /* name of a variable's node of the graph -> how signatures change it */
     sx_map gradients; /* type of a gradient -> RegisteredGradient */
     sx_map concrete;  /* name of a function -> SavedConcreteFunction */
     sx_map outside;   /* name of a function -> what its gradients read outside of it */
     Tensorflow__SavedObjectGraph *objects; /* NULL: the model has no gradient functions */
     const struct sx_tf_active_gradient *active;
-    const sx_tf_passed *passed; /* to the body of the innermost loop; NULL: nothing */
+    const sx_tf_passed *passed; /* to the innermost body of a loop, or branch; NULL: nothing */
     int64_t n_nodes, constant_bytes, depth;
     int64_t innermost; /* the depth of the latest function whose import is not complete */
     int untold;        /* functions between the first and the last that an error is in */
@@ -184,6 +184,9 @@ typedef enum sx_tf_change {
 SX_MUST_USE sx_status sx_tf_find_changes(sx_library_importer *im);
 /* Of a variable's node: sx_tf_change; 0: only read. */
 unsigned sx_tf_changes_of(const sx_library_importer *im, const Tensorflow__NodeDef *node);
+/* Whether a function assigns variables, by itself or in what it calls. */
+SX_MUST_USE sx_status sx_tf_assigns(sx_library_importer *im,
+                                    const Tensorflow__FunctionDef *function, bool *out);
 
 /* ---- import_library_variables.c ---- */
 

@@ -35,10 +35,11 @@ extern const sx_tf_op_row sx_tf_variable_rows[], sx_tf_control_rows[], sx_tf_sha
     sx_tf_quantized_rows[], sx_tf_patch_rows[], sx_tf_optimizer_rows[], sx_tf_cell_rows[],
     sx_tf_variant_rows[];
 
-/* What gradient functions of a loop's body read outside of it, as far as it is values here. */
+/* What gradient functions of a loop's body, or of branches, read outside of it, as far as it is
+ * values here. */
 SX_MUST_USE sx_status sx_tf_gradient_reads(const sx_tf_op_node *x,
-                                           const Tensorflow__FunctionDef *function,
-                                           sx_tf_passed *out);
+                                           const Tensorflow__FunctionDef *const *functions,
+                                           int n_functions, sx_tf_passed *out);
 /* Gives the outputs of a node, which is imported, the gradient that its _gradient_op_type names. */
 SX_MUST_USE sx_status sx_tf_import_gradient(sx_tf_op_node *x);
 

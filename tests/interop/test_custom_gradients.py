@@ -128,6 +128,23 @@ def loop_in_loop(x):
     return tf.while_loop(lambda i, v: i < 2, lambda i, v: (i + 1, inner(v, tf.cos(v))), (0, x))[1]
 
 
+def outer_of_branches(x):
+    a = tf.exp(x * 0.3)
+    some = lambda v, f: tf.cond(tf.reduce_sum(v * v) >= 0, f, lambda: v * 0.5)
+    several = lambda v, f: tf.switch_case(tf.cast(tf.reduce_sum(v * v) >= 0, tf.int32), [lambda: v, f, lambda: v * 0.5])
+    y = some(x, lambda: of_another(a)(x) * 0.3) + several(x, lambda: of_another(a)(x + 1.0))
+    y = tf.while_loop(lambda i, v: i < 3, lambda i, v: (i + 1, some(v, lambda: of_another(a)(v) * 0.3)), (0, y))[1]
+    return some(y, lambda: tf.while_loop(lambda i, v: i < 2, lambda i, v: (i + 1, of_another(a)(v) * 0.3), (0, y))[1])
+
+
+def outer_of_branches_that_are_known(x):
+    """The same without branches: TensorFlow has no gradients of those."""
+    a = tf.exp(x * 0.3)
+    y = of_another(a)(x) * 0.3 + of_another(a)(x + 1.0)
+    y = tf.while_loop(lambda i, v: i < 3, lambda i, v: (i + 1, of_another(a)(v) * 0.3), (0, y))[1]
+    return tf.while_loop(lambda i, v: i < 2, lambda i, v: (i + 1, of_another(a)(v) * 0.3), (0, y))[1]
+
+
 class Scale(tf.Module):
     """A custom gradient of a function that reads variables: that of the variable is reversed."""
 
@@ -152,10 +169,11 @@ ROWS = {
     "several": ((A, B), lambda x, y: several(x, y)[0] + several(x, y)[1]), "one_of_several": ((A, B), lambda x, y: several(x, y)[0]),
     "of_the_first": ((A, B), of_the_first), "of_none": ((A,), lambda x: of_none(x) + x), "captures": ((A,), captures),
     "twice": ((A,), lambda x: clip(clip(x))), "of_custom": ((A,), of_custom), "outer_tensor": ((A,), outer_tensor), "outer_of_a_function": ((A,), outer_of_a_function),
-    "in_a_function": ((A,), lambda x: in_a_function(in_a_function(x) * 0.1)), "loop": ((A,), loop), "loop_of_outer": ((A,), loop_of_outer), "loop_in_loop": ((A,), loop_in_loop), "with_an_index": ((A,), lambda x: with_an_index(x, tf.constant([2, 0, 2]))),
+    "in_a_function": ((A,), lambda x: in_a_function(in_a_function(x) * 0.1)), "loop": ((A,), loop), "loop_of_outer": ((A,), loop_of_outer), "loop_in_loop": ((A,), loop_in_loop), "outer_of_branches": ((A,), outer_of_branches), "with_an_index": ((A,), lambda x: with_an_index(x, tf.constant([2, 0, 2]))),
     "variable": ((A,), Scale()), "pass_through": ((A,), lambda x: tf.grad_pass_through(tf.sign)(x) * x),
     "ctc": ((rng.normal(size=(5, 2, 4)).astype(np.float32),), lambda x: tf.nn.ctc_loss(tf.constant([[1, 2], [2, 3]]), x, [2, 2], [5, 5])),
 }
+SAME = {"outer_of_branches": outer_of_branches_that_are_known}
 # Of a model saved without gradient functions: TensorFlow refuses all, silu's is known.
 KNOWN = {"silu", "silu_beta"}
 
@@ -178,7 +196,7 @@ def check(names, saved, again=False):
         wrong |= gradient_cases.check(signatures(part), {name: ROWS[name][0] for name in part}, rng,
                                       lambda theirs, _: 2e-5 * max(1, np.abs(theirs).max()),
                                       options=tf.saved_model.SaveOptions(experimental_custom_gradients=saved),
-                                      variables=[ROWS[n][1].v for n in part if n == "variable"], again=again)
+                                      variables=[ROWS[n][1].v for n in part if n == "variable"], again=again, same=SAME)
     return wrong
 
 

@@ -218,6 +218,21 @@ def train_through_a_branch(path):
     saved(path, step, X, spec("y", F32, None), w=w, b=b, v=v, v3=v3)
 
 
+@row(batches=CALLS)
+def branch_whose_cases_assign(path):
+    """Variables are assigned in a case of a branch, and nowhere else."""
+    def f(x):
+        def case(k):
+            def assigns():
+                v.assign_add(k * tf.reduce_sum(x, 0))
+                return k * x
+            return assigns
+        y = tf.cond(tf.reduce_sum(x) > -1000, lambda: tf.switch_case(tf.shape(x)[0] % 3, [case(1.0), case(2.0), lambda: x + v]), lambda: x * v)
+        return {"y": y, "v": v.read_value()}
+    v = weights(1, 4)
+    saved(path, f, v=v)
+
+
 @keras.saving.register_keras_serializable()
 class Gated(keras.layers.Layer):
     """A layer that runs one of two networks, by the data; training with noise."""

@@ -661,8 +661,8 @@ sx_status sx_tf_import_complex(sx_tf_op_node *x)
         return import_shape(x);
     }
     static const sx_tf_op_row *const of_both[] = {sx_tf_complex_rows, sx_tf_fourier_rows,
-                                                  sx_tf_control_rows, sx_tf_list_rows,
-                                                  sx_tf_variant_rows};
+                                                  sx_tf_branch_rows,  sx_tf_loop_rows,
+                                                  sx_tf_list_rows,    sx_tf_variant_rows};
     for (size_t t = 0; t < SX_COUNT(of_both); t++) {
         for (const sx_tf_op_row *row = of_both[t]; row->tf_op != NULL; row++) {
             if (strcmp(row->tf_op, op) == 0) {

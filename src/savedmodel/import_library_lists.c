@@ -11,7 +11,7 @@
  * whose first dimension is unknown.
  *
  * A loop that is the first to set a list's tensors has to pass the whole list as its state: the
- * shape comes from the results of its body (import_library_control.c). */
+ * shape comes from the results of its body (import_library_loops.c). */
 #include "savedmodel/import_library_ops.h"
 
 #include <stdint.h>

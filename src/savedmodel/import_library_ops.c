@@ -227,13 +227,13 @@ static const sx_tf_op_row program_rows[] = {
 };
 
 static const sx_tf_op_row *const tables[] = {
-    program_rows,         sx_tf_variable_rows, sx_tf_control_rows,   sx_tf_shape_rows,
-    sx_tf_part_rows,      sx_tf_slice_rows,    sx_tf_list_rows,      sx_tf_number_rows,
-    sx_tf_einsum_rows,    sx_tf_image_rows,    sx_tf_random_rows,    sx_tf_window_rows,
-    sx_tf_index_rows,     sx_tf_norm_rows,     sx_tf_table_rows,     sx_tf_complex_rows,
-    sx_tf_fourier_rows,   sx_tf_scatter_rows,  sx_tf_gradient_rows,  sx_tf_example_rows,
-    sx_tf_quantized_rows, sx_tf_patch_rows,    sx_tf_optimizer_rows, sx_tf_cell_rows,
-    sx_tf_variant_rows};
+    program_rows,       sx_tf_variable_rows,  sx_tf_branch_rows,  sx_tf_loop_rows,
+    sx_tf_shape_rows,   sx_tf_part_rows,      sx_tf_slice_rows,   sx_tf_list_rows,
+    sx_tf_number_rows,  sx_tf_einsum_rows,    sx_tf_image_rows,   sx_tf_random_rows,
+    sx_tf_window_rows,  sx_tf_index_rows,     sx_tf_norm_rows,    sx_tf_table_rows,
+    sx_tf_complex_rows, sx_tf_fourier_rows,   sx_tf_scatter_rows, sx_tf_gradient_rows,
+    sx_tf_example_rows, sx_tf_quantized_rows, sx_tf_patch_rows,   sx_tf_optimizer_rows,
+    sx_tf_cell_rows,    sx_tf_variant_rows};
 
 /* What the operators read themselves. */
 static const sx_tf_op_row one_to_one = {"", sx_tf_import_one, NULL};
@@ -316,9 +316,9 @@ const char *sx_tf_import_why_not(const char *tf_op)
 
 bool sx_tf_import_keeps(const Tensorflow__NodeDef *node)
 {
-    static const sx_tf_op_row *const keeping[] = {sx_tf_variable_rows, sx_tf_control_rows,
-                                                  sx_tf_list_rows,     sx_tf_table_rows,
-                                                  sx_tf_variant_rows,  sx_tf_example_rows};
+    static const sx_tf_op_row *const keeping[] = {
+        sx_tf_variable_rows, sx_tf_branch_rows,  sx_tf_loop_rows,   sx_tf_list_rows,
+        sx_tf_table_rows,    sx_tf_variant_rows, sx_tf_example_rows};
     const sx_tf_op_row *row = find_row(node->op);
     bool keeps = row == NULL || sx_tf_node_attr(node, "_gradient_op_type") != NULL;
     for (size_t t = 0; t < SX_COUNT(keeping) && !keeps; t++) {

@@ -27,13 +27,13 @@ typedef struct sx_tf_op_row {
     const char *same_as; /* TensorFlow's other name of it, or NULL */
 } sx_tf_op_row;
 
-extern const sx_tf_op_row sx_tf_variable_rows[], sx_tf_control_rows[], sx_tf_shape_rows[],
-    sx_tf_part_rows[], sx_tf_slice_rows[], sx_tf_list_rows[], sx_tf_number_rows[],
-    sx_tf_einsum_rows[], sx_tf_image_rows[], sx_tf_random_rows[], sx_tf_window_rows[],
-    sx_tf_index_rows[], sx_tf_norm_rows[], sx_tf_table_rows[], sx_tf_complex_rows[],
-    sx_tf_fourier_rows[], sx_tf_scatter_rows[], sx_tf_gradient_rows[], sx_tf_example_rows[],
-    sx_tf_quantized_rows[], sx_tf_patch_rows[], sx_tf_optimizer_rows[], sx_tf_cell_rows[],
-    sx_tf_variant_rows[];
+extern const sx_tf_op_row sx_tf_variable_rows[], sx_tf_branch_rows[], sx_tf_loop_rows[],
+    sx_tf_shape_rows[], sx_tf_part_rows[], sx_tf_slice_rows[], sx_tf_list_rows[],
+    sx_tf_number_rows[], sx_tf_einsum_rows[], sx_tf_image_rows[], sx_tf_random_rows[],
+    sx_tf_window_rows[], sx_tf_index_rows[], sx_tf_norm_rows[], sx_tf_table_rows[],
+    sx_tf_complex_rows[], sx_tf_fourier_rows[], sx_tf_scatter_rows[], sx_tf_gradient_rows[],
+    sx_tf_example_rows[], sx_tf_quantized_rows[], sx_tf_patch_rows[], sx_tf_optimizer_rows[],
+    sx_tf_cell_rows[], sx_tf_variant_rows[];
 
 /* What gradient functions of a loop's body, or of branches, read outside of it, as far as it is
  * values here. */
@@ -202,7 +202,7 @@ SX_MUST_USE sx_status sx_tf_nothing_of(const sx_tf_op_node *x, sx_dtype dtype, s
 SX_MUST_USE sx_status sx_tf_uneven_list(sx_tf_op_node *x, const sx_tf_thing *list, sx_dtype dtype,
                                         sx_tf_thing *out);
 
-/* ---- Branches: import_library_control.c ---- */
+/* ---- Branches: import_library_branches.c ---- */
 
 /* out[n] are things like then_things[n] if the condition holds, else like else_things[n]. */
 SX_MUST_USE sx_status sx_tf_choose(const sx_tf_op_node *x, sx_value condition,

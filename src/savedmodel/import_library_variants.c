@@ -7,7 +7,7 @@
  *
  * The leaves of a variant are the things in it that have one value each: tensors, lists of tensors,
  * complex tensors, and of each tuple whether it is held. Branches and loops pass these on
- * (import_library_control.c). */
+ * (import_library_regions.h). */
 #include "savedmodel/import_library_ops.h"
 
 #include <string.h>

@@ -66,8 +66,8 @@ SX_API SX_MUST_USE sx_status sx_builder_create_function(sx_builder **out_builder
  * names: of two calls of a function they are the same. The model trains, on any shards and devices,
  * and is exported as if it had been built of these nodes. `library` is finished, and may be
  * destroyed afterwards. Errors, kept by the builder: NOT_FOUND; INVALID_ARGUMENT: inputs that the
- * function does not take; UNIMPLEMENTED: a node that runs on the host, or whose sizes data decide.
- */
+ * function does not take; UNIMPLEMENTED: a node that runs on the host, or whose sizes data decide;
+ * a function that is another one for some size of the batch. */
 SX_API void sx_call_function_at(sx_builder *b, const sx_library *library, const char *function,
                                 const sx_value *inputs, int n_inputs, sx_value *outputs,
                                 int n_outputs, const char *file, int line);

@@ -103,6 +103,14 @@ static sx_status call(sx_builder *b, const sx_library *library, const sx_functio
                               &(sx_binding){.args = args, .n_args = n, .differentiated = true},
                               &(sx_specialize_limits){0}, &spec),
                 done);
+    if (spec->excluded > 0) {
+        status = sx_error(SX_UNIMPLEMENTED,
+                          "for a batch of %lld it is another program, as where dimensions of 1 are "
+                          "dropped (in TensorFlow, tf.squeeze without axis); the graph of a model "
+                          "is the same for every batch. Name the axes that are dropped",
+                          (long long)spec->excluded);
+        goto done;
+    }
     sx_value *slots = sx_arena_array(&arena, spec->n_slots + 1, sx_value);
     if (slots == NULL) {
         status = sx_no_memory("calling a function");

@@ -194,7 +194,14 @@ static const char odd_functions[] =
     "  %3 = cast(%2) {dtype=float32} float32[?,1] \"floats\"\n"
     "  %4 = exp(%3) float32[?,1] \"exp\"\n"
     "  output \"y\" %4\nend\n"
-    "function \"fixed\"\n  input %1 float32[3] \"x\"\n  output \"y\" %1\nend\n";
+    "function \"fixed\"\n  input %1 float32[3] \"x\"\n  output \"y\" %1\nend\n"
+    "function \"one\"\n  input %1 float32[N] \"x\"\n"
+    "  %2 = shape(%1) {dtype=int64} int64[1] \"shape\"\n"
+    "  %3 = constant() {value=tensor(int64[1] \"0100000000000000\")} int64[1] \"one\"\n"
+    "  %4 = equal(%2, %3) bool[1] \"is_one\"\n"
+    "  %5 = cast(%4) {dtype=float32} float32[1] \"number\"\n"
+    "  %6 = add(%1, %5) float32[N] \"sum\"\n"
+    "  output \"y\" %6\nend\n";
 
 static void test_train_function_model__refuses(void **state)
 {
@@ -208,6 +215,7 @@ static void test_train_function_model__refuses(void **state)
         {"host", 1, SX_UNIMPLEMENTED, "assert \"check\" runs on the host"},
         {"late", 1, SX_UNIMPLEMENTED, "where \"places\" runs on the host"},
         {"fixed", 1, SX_INVALID_ARGUMENT, "is float32[N], but is declared as float32[3]"},
+        {"one", 1, SX_UNIMPLEMENTED, "for a batch of 1 it is another program"},
         {"gone", 1, SX_NOT_FOUND, "function \"gone\": the library has no such function"},
         {"host", 2, SX_INVALID_ARGUMENT, "1 inputs and 1 outputs, but the call has 1 and 2"},
     };

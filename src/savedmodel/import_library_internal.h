@@ -1,5 +1,5 @@
-/* Shared by import_library.c, which walks graphs and functions, and import_library_*.c, which
- * import their nodes. */
+/* Shared by import_library.c, which imports signatures, import_library_nodes.c, which walks graphs
+ * and functions, and the other import_library_*.c, which import their nodes. */
 #ifndef SX_SAVEDMODEL_IMPORT_LIBRARY_INTERNAL_H
 #define SX_SAVEDMODEL_IMPORT_LIBRARY_INTERNAL_H
 
@@ -115,7 +115,15 @@ typedef struct sx_tf_import_node {
     int n_out;
 } sx_tf_import_node;
 
-/* ---- import_library.c ---- */
+/* ---- import_library_nodes.c ---- */
+
+/* The body's names, of these nodes. Also after an error, sx_tf_body_deinit(). */
+SX_MUST_USE sx_status sx_tf_body_init(sx_tf_body *body, Tensorflow__NodeDef *const *nodes,
+                                      size_t n);
+void sx_tf_body_deinit(sx_tf_body *body);
+/* Imports the nodes that roots[n] name, and what they need. */
+SX_MUST_USE sx_status sx_tf_import_roots(sx_library_importer *im, sx_tf_body *body,
+                                         const char *const *roots, size_t n);
 
 /* The argument of the function, or the number of the node, that a reference names; -1: none. */
 int sx_tf_body_find_arg(const sx_tf_body *body, const sx_tf_ref *ref);

@@ -198,6 +198,9 @@ SX_MUST_USE sx_status sx_tf_expand(const sx_tf_op_node *x, sx_value v, int64_t a
 
 /* What has the value of a tensor that was never set: 0, or an empty string. */
 SX_MUST_USE sx_status sx_tf_nothing_of(const sx_tf_op_node *x, sx_dtype dtype, sx_value *out);
+/* Whether the tensors of the list that the node makes are concatenated. Where their first dimension
+ * is not known it may differ. */
+SX_MUST_USE sx_status sx_tf_list_is_concatenated(const sx_tf_op_node *x, bool *out);
 /* A list as long as `list`, of tensors of any shapes, none of which is set. */
 SX_MUST_USE sx_status sx_tf_uneven_list(sx_tf_op_node *x, const sx_tf_thing *list, sx_dtype dtype,
                                         sx_tf_thing *out);

@@ -30,6 +30,20 @@ def split(x):
             "e": raw.TensorListConcatV2(input_handle=items, element_shape=[-1, 3], leading_dims=tf.zeros([0], tf.int64), element_dtype=F32)[1]}
 
 
+@function(spec("x", F32, None, 3))
+def of_two_lists(x):
+    """Two lists as one, whose tensors are then concatenated, or stacked."""
+    def list_of(*tensors):
+        y = raw.EmptyTensorList(element_shape=tf.constant([-1, 3]), max_num_elements=-1, element_dtype=F32)
+        for t in tensors:
+            y = raw.TensorListPushBack(input_handle=y, tensor=t)
+        return y
+    both = raw.TensorListConcatLists(input_a=list_of(x, x * 2), input_b=list_of(x[1:]), element_dtype=F32)
+    alike = raw.TensorListConcatLists(input_a=list_of(x, x * 2), input_b=list_of(-x), element_dtype=F32)
+    return {"all": raw.TensorListConcatV2(input_handle=both, element_shape=[-1, 3], leading_dims=tf.zeros([0], tf.int64), element_dtype=F32)[0],
+            "stacked": raw.TensorListStack(input_handle=alike, element_shape=[-1, 3], element_dtype=F32)}
+
+
 @function(spec("x", F32, 6, 3))
 def split_even(x):
     array = tf.TensorArray(F32, 3).split(x, [2, 2, 2])

@@ -194,8 +194,8 @@ static sx_status open_unknown(struct opening *o)
     return sx_error(
         SX_INVALID_ARGUMENT,
         "%s: unknown format; expected TFRecords, a .tar or .zip of class folders, an IDX "
-        "pair, .npy arrays or CSV with a header (for damaged or compressed TFRecords, use "
-        "--compression)",
+        "pair, .npy arrays, CSV with a header or JSON lines that begin with [ or { (for damaged or "
+        "compressed TFRecords, use --compression)",
         o->paths.items[0]);
 }
 

@@ -61,6 +61,16 @@ static bool is_csv(const unsigned char *p, size_t size)
            is_text(p, size);
 }
 
+/* Text whose first line that is not blank begins with a bracket. */
+static bool is_json_lines(const unsigned char *p, size_t size)
+{
+    size_t i = 0;
+    while (i < size && memchr(" \t\r\n", p[i], 4) != NULL) {
+        i++;
+    }
+    return i < size && (p[i] == '[' || p[i] == '{') && is_text(p, size);
+}
+
 sx_file_kind sx_sniff_bytes(sx_bytes head)
 {
     const uint8_t *p = head.data;
@@ -81,9 +91,12 @@ sx_file_kind sx_sniff_bytes(sx_bytes head)
     if (sx_image_format_of(head) != SX_FORMAT_UNKNOWN) {
         return SX_FILE_IMAGE;
     }
-    return is_csv(p, head.size)                                    ? SX_FILE_CSV
-           : (p[0] == '[' || p[0] == '{') && is_text(p, head.size) ? SX_FILE_JSON_LINES
-                                                                   : SX_FILE_UNKNOWN;
+    const size_t mark = begins(p, head.size, 0, "\xef\xbb\xbf", 3) ? 3 : 0;
+    p += mark;
+    const size_t size = head.size - mark;
+    return is_csv(p, size)          ? SX_FILE_CSV
+           : is_json_lines(p, size) ? SX_FILE_JSON_LINES
+                                    : SX_FILE_UNKNOWN;
 }
 
 /* Detects the contents of a compressed stream. Errors are reported when the file is read. */

@@ -63,12 +63,21 @@ static void test_data_sniff__text(void **state)
         const char *text;
         sx_file_kind kind;
     } rows[] = {
-        {"a,b\n1,2\n", SX_FILE_CSV},       {"a, b\n", SX_FILE_UNKNOWN},
-        {"\"x y\",\tz\r\n1", SX_FILE_CSV}, {"\xef\xbb\xbf\xc3\xa4,b\n\n", SX_FILE_CSV},
-        {"a b\n1,2\n", SX_FILE_UNKNOWN},   {"{\"a\": 1, \"b\": 2}", SX_FILE_JSON_LINES},
-        {"<a,b>\n", SX_FILE_UNKNOWN},      {"[1,2]\n", SX_FILE_JSON_LINES},
-        {"a,b\n\x01\n", SX_FILE_UNKNOWN},  {"a;b\n", SX_FILE_UNKNOWN},
+        {"a,b\n1,2\n", SX_FILE_CSV},
+        {"a, b\n", SX_FILE_UNKNOWN},
+        {"\"x y\",\tz\r\n1", SX_FILE_CSV},
+        {"\xef\xbb\xbf\xc3\xa4,b\n\n", SX_FILE_CSV},
+        {"a b\n1,2\n", SX_FILE_UNKNOWN},
+        {"{\"a\": 1, \"b\": 2}", SX_FILE_JSON_LINES},
+        {"<a,b>\n", SX_FILE_UNKNOWN},
+        {"[1,2]\n", SX_FILE_JSON_LINES},
+        {"a,b\n\x01\n", SX_FILE_UNKNOWN},
+        {"a;b\n", SX_FILE_UNKNOWN},
         {"[\x01]\n", SX_FILE_UNKNOWN},
+        {"\xef\xbb\xbf", SX_FILE_UNKNOWN},
+        {"\r\n {\"a\": 1}", SX_FILE_JSON_LINES},
+        {"\xef\xbb\xbf[1,2]\n[3,4]\n", SX_FILE_JSON_LINES},
+        {"\n\n", SX_FILE_UNKNOWN},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         const sx_bytes head = {rows[i].text, strlen(rows[i].text)};

@@ -30,7 +30,8 @@ static sx_status read_job(const char *path, json_t **out)
     sx_status status = sx_json_check_seal(job);
     if (status != SX_OK) {
         json_decref(job);
-        return sx_status_annotate(status, __FILE__, __LINE__, "%s", path);
+        return sx_status_annotate(status, __FILE__, __LINE__,
+                                  "%s is damaged; remove its directory to begin again", path);
     }
     *out = job;
     return SX_OK;
@@ -152,6 +153,9 @@ sx_status sx_predict_job_open(const char *dir, const json_t *settings, int64_t s
     SX_TRY(sx_dir_create(dir));
     SX_TRY(lock_dir(dir, &lock));
     sx_status status = sx_path_join(dir, job_name, &path);
+    if (status == SX_OK) { /* of processes that were killed */
+        status = sx_commit_sweep(dir);
+    }
     if (status == SX_OK) {
         status = begin_or_continue(out_job, path, settings, shards);
     }

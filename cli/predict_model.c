@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/utf8.h"
 #include "data/element.h"
 #include "dir_hint.h"
 #include "io/crc32c.h"
@@ -18,6 +19,7 @@
 #include "predict_job.h"
 #include "savedmodel/versions.h"
 #include "servable_args.h"
+#include "serve/json_scan.h"
 #include "serve/predict_json.h"
 #include "serve/predictor_model.h"
 
@@ -231,16 +233,22 @@ static sx_status make_inputs(predicting *p, const struct sx_batch_data *batch, i
         *out = inputs;
         return SX_OK;
     }
-    const sx_bytes *lines = batch->components[0].data;
+    const sx_bytes *lines = (const sx_bytes *)batch->components[0].data + first;
     sx_predict_request request;
     sx_buf body;
+    for (int64_t i = 0; i < count; i++) { /* half a value, or two, would move the rows after it */
+        sx_json json;
+        sx_json_init(&json, lines[i], arena);
+        SX_TRY(sx_json_skip(&json));
+        SX_TRY(sx_json_finish(&json));
+    }
     sx_buf_init(&body, 0);
     sx_buf_puts(&body, "{\"signature_name\": ");
     sx_json_print_string(&body, p->signature->name, strlen(p->signature->name));
     sx_buf_puts(&body, ", \"instances\": [");
     for (int64_t i = 0; i < count; i++) {
         sx_buf_puts(&body, i > 0 ? ",\n" : "");
-        sx_buf_append(&body, lines[first + i].data, lines[first + i].size);
+        sx_buf_append(&body, lines[i].data, lines[i].size);
     }
     sx_buf_puts(&body, "]}");
     /* strings of the tensors are views of the text */
@@ -371,6 +379,13 @@ static sx_status stopped(const predicting *p)
     return sx_error(SX_CANCELLED, "stopped; run the same command to continue %s", p->args->out);
 }
 
+/* The size is the user's where a batch's examples may depend on one another. */
+static int64_t batch_size(const predicting *p)
+{
+    return p->signature->batch_sizes == NULL && p->args->batch_size > 0 ? p->args->batch_size
+                                                                        : BATCH;
+}
+
 static sx_status predict_range(predicting *p, int64_t begin, int64_t end, sx_commit_file *file)
 {
     sx_dataset *data = sx_dataset_retain(p->data);
@@ -381,8 +396,7 @@ static sx_status predict_range(predicting *p, int64_t begin, int64_t end, sx_com
         status = sx_dataset_take(&data, end - begin);
     }
     if (status == SX_OK) {
-        const bool given = p->signature->batch_sizes == NULL && p->args->batch_size > 0;
-        status = sx_dataset_batch(&data, .size = given ? p->args->batch_size : BATCH);
+        status = sx_dataset_batch(&data, .size = batch_size(p));
     }
     if (status == SX_OK) {
         status = sx_iterator_create(data, &iterator, .workers = 1);
@@ -485,17 +499,44 @@ static sx_status predict_shards(predicting *p, sx_predict_job *job)
     return SX_OK;
 }
 
+/* Continues a checksum over vocabularies and the like. */
+static sx_status add_assets(const char *dir, uint32_t *crc)
+{
+    sx_paths names = {0};
+    char *assets = NULL;
+    SX_TRY(sx_path_join(dir, "assets", &assets));
+    sx_status status = sx_path_exists(assets) ? sx_dir_list(assets, &names) : SX_OK;
+    for (size_t i = 0; i < names.count && status == SX_OK; i++) {
+        status = add_checksum(assets, names.items[i], crc);
+    }
+    sx_paths_deinit(&names);
+    sx_free(assets);
+    return status;
+}
+
 /* What makes a job this job. */
 static sx_status make_settings(predicting *p, const char *spec, json_t **out)
 {
+    const sx_data_args *data = p->args->data_args;
     uint32_t crc = 0;
     char model[16];
+    if (!sx_utf8_valid(spec, strlen(spec))) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "--data is \"%s\", which is not UTF-8; rename the files", spec);
+    }
     SX_TRY(add_checksum(p->dir, "saved_model.pb", &crc));
     SX_TRY(add_checksum(p->dir, "variables/variables.index", &crc));
+    SX_TRY(add_assets(p->dir, &crc));
     snprintf(model, sizeof(model), "%08" PRIx32, crc);
-    *out = json_pack("{s:s, s:s, s:s, s:I}", "checksum of the model", model, "signature",
-                     p->signature->name, "data", spec, "number of examples",
-                     (json_int_t)sx_dataset_count(p->data));
+    json_t *features = json_array();
+    for (int i = 0; i < data->feature.count; i++) {
+        json_array_append_new(features, json_string(data->feature.items[i]));
+    }
+    *out = json_pack("{s:s, s:s, s:s, s:I, s:I, s:o, s:I, s:b, s:b}", "checksum of the model",
+                     model, "signature", p->signature->name, "data", spec, "number of examples",
+                     (json_int_t)sx_dataset_count(p->data), "batch size", (json_int_t)batch_size(p),
+                     "--feature", features, "--label-base", (json_int_t)data->label_base,
+                     "--recursive", data->recursive, "--skip-corrupt", data->skip_corrupt);
     return *out == NULL ? sx_no_memory("for the job") : SX_OK;
 }
 

@@ -47,7 +47,9 @@ for shards in 1 5 10; do
     kill -9 $! 2>/dev/null || true
     wait $! 2>/dev/null || true
 done
+touch killed/.prediction.results-00000-of-00024.tmp-0123456789abcdef # of one that was killed
 ok predict --model models/m --data photos --out killed --shards 24
+[ "$(find killed -name '.*')" = '' ] || fail "left: $(find killed -name '.*')"
 says_line 'killed: 24 of 24 shards, 24 examples'
 cat killed/*results* | cmp - all || fail 'what was killed and continued has other rows'
 
@@ -66,6 +68,15 @@ says_line 'j: 1 of 1 shard, 3 examples; 1 failed, see j/prediction.errors-*'
 gzip -k lines.jsonl
 ok predict --model models/m --data lines.jsonl.gz --out gz --max-errors 1
 cmp j/*results* gz/*results* || fail 'compressed lines'
+
+# A line that is half a value, or more than one, fails; the rows of the others stay theirs.
+printf '\xef\xbb\xbf[%s\n0]\n[0], [0]\n[0]\n' 1 >lines.jsonl
+ok predict --model models/m --data lines.jsonl --out half --max-errors 4 --signature tensors
+for error in '{"id": 0, "error": "JSON Parse error: Missing a comma or ] after an array element. at offset: 2"}' \
+    '{"id": 1, "error": "JSON Parse error: The document root must not be followed by other values. at offset: 1"}' \
+    '{"id": 2, "error": "JSON Parse error: The document root must not be followed by other values. at offset: 3"}'; do
+    grep -qF "$error" half/*errors* || fail "$(cat half/*errors*)"
+done
 
 # Records: the image in them; arrays under the input's name or any other.
 ok data from-images photos --out records --shards 2
@@ -99,6 +110,11 @@ warns '--shards needs --model'
 fails 2 predict run --model models/m --data photos --out t
 warns 'give RUN_DIR or --model, not both'
 fails 2 predict --model models/m --data photos --out t --checkpoint best
+fails 1 predict --model models/m --data photos --out p --feature image=other
+warns 'its --feature is [], not ["image=other"]'
+cp x.npy "$(printf 'x\377.npy')"
+fails 1 predict --model models/m --data "$(printf 'x\377.npy')" --signature tensors --out t
+warns 'which is not UTF-8'
 sed -i 's/"photos"/"others"/' p/job.json
 fails 3 predict --model models/m --data photos --out p
-warns 'p/job.json'
+warns 'p/job.json is damaged; remove its directory to begin again: '

@@ -15,10 +15,10 @@ SEXTANT = os.environ["SEXTANT_BIN"]
 N = 70
 
 
-def predict(model, out, *words):
+def predict(model, out, *words, ids=None):
     subprocess.run([SEXTANT, "predict", "--model", model, "--out", out, "-q", *words], check=True)
     rows = [json.loads(line) for path in sorted(glob.glob(f"{out}/*results*")) for line in open(path)]
-    assert [row["id"] for row in rows] == list(range(len(rows))), rows
+    assert [row["id"] for row in rows] == (ids or list(range(len(rows)))), rows
     return [row["prediction"] for row in rows]
 
 
@@ -96,6 +96,15 @@ def main():
             file.writelines(f"{list(map(float, row))}\n" for row in x)
         rows = predict("coupled", "p4", "--data", "even.jsonl", "--batch-size", "35", "--shards", "1")
         near(rows, np.concatenate([coupled.serve(tf.constant(part))["y"] for part in np.split(x, 2)]))
+        result = subprocess.run([SEXTANT, "predict", "--model", "coupled", "--out", "p4", "--data", "even.jsonl"],
+                                capture_output=True, text=True)
+        assert result.returncode != 0 and "its batch size is 35, not 32" in result.stderr, result
+
+        # half a row and two rows are not two rows
+        with open("half.jsonl", "w") as file:
+            file.write('{"age": 1, "rooms": 1, "city": "a"\n"age": 2}, {"age": 3, "rooms": 1, "city": "b"}\n'
+                       '{"age": 4, "rooms": 1, "city": "c"}\n')
+        assert [row["value"] for row in predict("named", "p6", "--data", "half.jsonl", "--max-errors", "2", ids=[2])] == [4]
         result = subprocess.run([SEXTANT, "predict", "--model", "coupled", "--out", "p5", "--data", "data.csv"],
                                 capture_output=True, text=True)
         assert result.returncode != 0 and "rows of unknown size are read from JSON lines only" in result.stderr, result

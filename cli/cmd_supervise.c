@@ -74,9 +74,9 @@ typedef struct server {
 } server;
 
 typedef struct supervisor {
-    sx_invocation *inv;
     const options *o;
-    int fds[2]; /* REST, gRPC; -1 = none */
+    char **argv; /* of a server */
+    int fds[2];  /* REST, gRPC; -1 = none */
     server servers[MAX_SERVERS];
     int count;
     int64_t busy_since_ns, enough_since_ns; /* 0: it is not so */
@@ -103,7 +103,7 @@ static void on_child(int number)
 /* ---- Servers ---- */
 
 /* In the child: becomes `sextant serve` with the sockets from descriptor 3 on. */
-_Noreturn static void become_server(const supervisor *s, int report, char *const *argv,
+_Noreturn static void become_server(const supervisor *s, int report, pid_t parent,
                                     const sigset_t *unblocked)
 {
     char text[16];
@@ -127,44 +127,59 @@ _Noreturn static void become_server(const supervisor *s, int report, char *const
     setenv("LISTEN_FDNAMES", sockets == 2 ? "rest:grpc" : "rest", 1);
     snprintf(text, sizeof(text), "%d", next - 1);
     setenv("SEXTANT_REPORT_FD", text, 1);
+    setpgid(0, 0); /* Ctrl-C is the supervisor's: a second signal would cut off running requests */
     prctl(PR_SET_PDEATHSIG, SIGTERM);
-    sigprocmask(SIG_SETMASK, unblocked, NULL);
+    if (getppid() != parent) { /* ended before that */
+        _exit(SX_EXIT_ERROR);
+    }
+    /* a signal that comes before the server can handle it: SIGTERM ends it, and it reads its files
+     * after SIGHUP anyway. One without files ignores SIGHUP. */
+    signal(SIGTERM, SIG_DFL);
+    signal(SIGINT, SIG_DFL);
+    signal(SIGHUP, SIG_IGN);
     signal(SIGCHLD, SIG_DFL);
-    execv("/proc/self/exe", argv);
+    sigprocmask(SIG_SETMASK, unblocked, NULL);
+    execv("/proc/self/exe", s->argv);
     _exit(SX_EXIT_ERROR);
 }
 
-static sx_status start_server(supervisor *s, const char *why, const sigset_t *unblocked)
+/* Returns the seconds until the next start: a pause that doubles. */
+static int put_off_start(supervisor *s)
 {
-    const sx_words *rest = &s->inv->rest;
-    char **argv = sx_arena_array(&s->inv->arena, rest->count + 3, char *);
-    int ends[2];
-    if (argv == NULL) {
-        return sx_no_memory("for a server");
-    }
-    argv[0] = (char *)"sextant";
-    argv[1] = (char *)"serve";
-    for (int i = 0; i < rest->count; i++) {
-        argv[i + 2] = (char *)rest->items[i];
-    }
-    argv[rest->count + 2] = NULL;
-    if (pipe2(ends, O_NONBLOCK | O_CLOEXEC) != 0) {
-        return sx_errno_status(errno, "create", "a pipe");
-    }
+    enum { MAX_PAUSE_S = 60 };
+    s->failures++;
+    const int pause_s = s->failures > 6 ? MAX_PAUSE_S : 1 << (s->failures - 1);
+    s->not_before_ns = sx_now_ns() + pause_s * INT64_C(1000000000);
+    return pause_s;
+}
+
+static void start_server(supervisor *s, const char *why, const sigset_t *unblocked)
+{
+    int ends[2] = {-1, -1};
+    pid_t pid = -1;
+    const pid_t parent = getpid();
     fflush(stdout);
-    const pid_t pid = fork();
+    if (pipe2(ends, O_NONBLOCK | O_CLOEXEC) == 0) {
+        pid = fork();
+    }
     if (pid == 0) {
-        become_server(s, ends[1], argv, unblocked);
+        become_server(s, ends[1], parent, unblocked);
+    }
+    if (pid < 0) {
+        const int error = errno;
+        if (ends[0] >= 0) {
+            close(ends[0]);
+            close(ends[1]);
+        }
+        const int pause_s = put_off_start(s);
+        sx_log(SX_LOG_WARN, "cannot start a server: %s; the next try is in %d s or later",
+               strerror(error), pause_s);
+        return;
     }
     close(ends[1]);
-    if (pid < 0) {
-        close(ends[0]);
-        return sx_errno_status(errno, "start", "a server");
-    }
     s->servers[s->count++] = (server){.pid = pid, .report = ends[0], .started_ns = sx_now_ns()};
     s->busy_since_ns = s->enough_since_ns = 0;
     sx_log(SX_LOG_INFO, "server %d: started (%s)", (int)pid, why);
-    return SX_OK;
 }
 
 static void stop_server(server *v, const char *why)
@@ -206,13 +221,13 @@ static void read_reports(server *v)
     }
 }
 
-/* A server has ended. One that did so by itself is replaced, after a pause that doubles. */
+/* A server has ended. One that failed is replaced after a pause; one that somebody else stopped, at
+ * once. */
 static void note_end(supervisor *s, const server *v, int status)
 {
-    enum { MAX_PAUSE_S = 60, SOUND_S = 60 };
-    const int64_t now_ns = sx_now_ns();
+    enum { SOUND_S = 60 };
     const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    if (v->stopping) {
+    if (v->stopping || (code == SX_EXIT_OK && v->ready)) {
         sx_log(SX_LOG_INFO, "server %d: stopped", (int)v->pid);
         return;
     }
@@ -220,9 +235,10 @@ static void note_end(supervisor *s, const server *v, int status)
         s->usage = sx_error(SX_INVALID_ARGUMENT, "the options after -- are not serve's: see above");
         return;
     }
-    s->failures = now_ns - v->started_ns > SOUND_S * INT64_C(1000000000) ? 1 : s->failures + 1;
-    const int pause_s = s->failures > 6 ? MAX_PAUSE_S : 1 << (s->failures - 1);
-    s->not_before_ns = now_ns + pause_s * INT64_C(1000000000);
+    if (sx_now_ns() - v->started_ns > SOUND_S * INT64_C(1000000000)) {
+        s->failures = 0;
+    }
+    const int pause_s = put_off_start(s);
     if (code >= 0) {
         sx_log(SX_LOG_WARN,
                "server %d: ended with exit code %d; the next start is in %d s or later",
@@ -257,8 +273,14 @@ static bool lasts(bool is_so, int64_t *since_ns, double seconds, int64_t now_ns)
     return is_so && (double)(now_ns - *since_ns) >= seconds * 1e9;
 }
 
+/* Also those that are still stopping have a place. */
+static bool may_start(const supervisor *s, int64_t now_ns)
+{
+    return now_ns >= s->not_before_ns && s->count < MAX_SERVERS;
+}
+
 /* Starts or stops a server, if it is time. `waiting`: connections, and no server. */
-static sx_status decide(supervisor *s, bool waiting, const sigset_t *unblocked)
+static void decide(supervisor *s, bool waiting, const sigset_t *unblocked)
 {
     const int64_t now_ns = sx_now_ns();
     int active = 0, starting = 0;
@@ -277,18 +299,21 @@ static sx_status decide(supervisor *s, bool waiting, const sigset_t *unblocked)
     const bool asked = requests > s->requests || running > 0;
     const uint64_t target = (uint64_t)s->o->target_requests;
     s->requests = requests;
-    if (now_ns >= s->not_before_ns && active < s->o->min_servers) {
-        return start_server(s, "--min-servers", unblocked);
+    if (may_start(s, now_ns) && active < s->o->min_servers) {
+        start_server(s, "--min-servers", unblocked);
+        return;
     }
-    if (now_ns >= s->not_before_ns && active == 0 && waiting) {
-        return start_server(s, "a request is waiting", unblocked);
+    if (may_start(s, now_ns) && active == 0 && waiting) {
+        start_server(s, "a request is waiting", unblocked);
+        return;
     }
     const bool busy = active > 0 && starting == 0 && running > target * (uint64_t)active;
-    if (lasts(busy, &s->busy_since_ns, s->o->busy_seconds, now_ns) && now_ns >= s->not_before_ns &&
-        active < s->o->max_servers && s->count < MAX_SERVERS) {
+    if (lasts(busy, &s->busy_since_ns, s->o->busy_seconds, now_ns) && may_start(s, now_ns) &&
+        active < s->o->max_servers) {
         char why[64];
         snprintf(why, sizeof(why), "%" PRIu64 " requests at once", running);
-        return start_server(s, why, unblocked);
+        start_server(s, why, unblocked);
+        return;
     }
     const bool enough = active == 1 ? !asked && starting == 0
                                     : active > 1 && running * 2 <= target * (uint64_t)(active - 1);
@@ -297,7 +322,6 @@ static sx_status decide(supervisor *s, bool waiting, const sigset_t *unblocked)
         stop_server(newest, active == 1 ? "no requests" : "one fewer is enough");
         s->enough_since_ns = 0;
     }
-    return SX_OK;
 }
 
 /* ---- The loop ---- */
@@ -314,7 +338,7 @@ static bool wait_for_news(supervisor *s, const sigset_t *unblocked)
         active += !s->servers[i].stopping;
     }
     const int reports = n;
-    for (int i = 0; i < 2 && active == 0 && sx_now_ns() >= s->not_before_ns; i++) {
+    for (int i = 0; i < 2 && active == 0 && may_start(s, sx_now_ns()); i++) {
         polled[n++] = (struct pollfd){.fd = s->fds[i], .events = POLLIN};
     }
     /* with no server and none wanted, nothing changes but by a connection or a signal */
@@ -330,9 +354,8 @@ static bool wait_for_news(supervisor *s, const sigset_t *unblocked)
 
 static sx_status supervise(supervisor *s, const sigset_t *unblocked)
 {
-    sx_status status = SX_OK;
     bool waiting = false;
-    while (status == SX_OK && sx_stop_signal() == 0) {
+    while (s->usage == SX_OK && sx_stop_signal() == 0) {
         reap(s);
         for (int i = 0; i < s->count; i++) {
             read_reports(&s->servers[i]);
@@ -341,11 +364,8 @@ static sx_status supervise(supervisor *s, const sigset_t *unblocked)
             }
         }
         hangup = 0;
-        status = s->usage;
-        if (status == SX_OK) {
-            status = decide(s, waiting, unblocked);
-        }
-        if (status == SX_OK) {
+        if (s->usage == SX_OK) {
+            decide(s, waiting, unblocked);
             waiting = wait_for_news(s, unblocked);
         }
     }
@@ -360,13 +380,14 @@ static sx_status supervise(supervisor *s, const sigset_t *unblocked)
         reap(s);
         nanosleep(&turn, NULL);
     }
-    return status;
+    return s->usage;
 }
 
 static sx_status run(sx_invocation *inv)
 {
     const options *o = inv->options;
-    supervisor s = {.inv = inv, .o = o, .fds = {-1, -1}};
+    const int rest = inv->rest.count;
+    supervisor s = {.o = o, .fds = {-1, -1}, .argv = sx_arena_array(&inv->arena, rest + 3, char *)};
     int port = 0;
     sigset_t blocked, unblocked;
     if (o->min_servers > o->max_servers) {
@@ -375,10 +396,18 @@ static sx_status run(sx_invocation *inv)
                                  "--min-servers %" PRId64 " is more than --max-servers %" PRId64,
                                  o->min_servers, o->max_servers));
     }
-    if (inv->rest.count == 0) {
+    if (rest == 0) {
         return sx_usage(inv, sx_error(SX_INVALID_ARGUMENT,
                                       "give the options of serve after --, such as -- "
                                       "--model_name=m --model_base_path=/models/m"));
+    }
+    if (s.argv == NULL) {
+        return sx_no_memory("for a server");
+    }
+    s.argv[0] = (char *)"sextant";
+    s.argv[1] = (char *)"serve";
+    for (int i = 0; i < rest; i++) {
+        s.argv[i + 2] = (char *)inv->rest.items[i];
     }
     SX_TRY(sx_listen(o->host, (int)o->rest_api_port, BACKLOG, 1, &s.fds[0], &port));
     printf("Listening on port %d\n", port);
@@ -419,7 +448,9 @@ const sx_command sx_command_supervise = {
         "is stopped after --idle-seconds without one. With --max-servers 2 or more, another server "
         "is started while there are more requests at once than --target-requests for each. A "
         "server that crashes is replaced, after a pause that doubles up to a minute. On SIGTERM "
-        "or Ctrl-C all servers finish their running requests; SIGHUP is passed on to them.",
+        "or Ctrl-C all servers finish their running requests; after SIGHUP they read their files "
+        "of "
+        "models and traffic again.",
     .examples = "  sextant supervise --min-servers 0 --idle-seconds 600 -- --model_name=flowers "
                 "--model_base_path=$PWD/models/flowers\n"
                 "  sextant supervise --min-servers 1 --max-servers 4 --target-requests 8 -- "

@@ -46,9 +46,20 @@ await 'started (a request is waiting)' 2
 start --min-servers 1
 await 'ready after' 1
 kill -9 "$(pgrep -P "$supervisor")"
-ask
 await 'killed by signal 9' 1
+ask
 await 'ready after' 2
+
+# SIGHUP ends none; one that somebody stops is replaced without a pause; Ctrl-C reaches the supervisor only.
+server=$(pgrep -P "$supervisor")
+kill -HUP "$supervisor"
+sleep 0.5
+[ "$(pgrep -P "$supervisor")" = "$server" ] || fail "another server after SIGHUP: $(cat s.err)"
+group() { cut -d ' ' -f 5 "/proc/$1/stat"; }
+[ "$(group "$server")" != "$(group "$supervisor")" ] || fail 'a server is in the process group of the supervisor'
+kill "$server"
+await 'ready after' 3
+[ "$(grep -c 'the next start is in' s.err)" = 1 ] || fail "$(cat s.err)"
 
 # More than one while there is more to do than one should; and fewer again.
 start --min-servers 1 --max-servers 2 --target-requests 1 --busy-seconds 0.1 --idle-seconds 1

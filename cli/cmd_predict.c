@@ -36,8 +36,7 @@ static const sx_option rows[] = {
      "maximum number of examples; default: all", "N", .min = 1},
     {"batch-size", SX_OPTION_INT, SX_OPT(options, batch_size),
      "examples per batch; does not change the results, but of a SavedModel whose examples depend "
-     "on "
-     "one another",
+     "on one another",
      "N", .min = 1, .max = 1 << 24},
     {"model", SX_OPTION_STRING, SX_OPT(options, model),
      "a SavedModel, or the highest version in a directory of versions", "DIR",
@@ -324,21 +323,20 @@ const sx_command sx_command_predict = {
     .summary = "write predictions as CSV, one row per example",
     .words = "[RUN_DIR]",
     .about =
-        "Columns: id (example number), file (path, or image/filename of a record), label "
-        "(true class), class (predicted), probability, and the probability of each class. "
-        "file and label are left out where the data has none. Models that are not "
-        "classifiers get one column per output value.\n\n"
-        "With --model, a SavedModel's predictions of stored data: a line of JSON for each "
-        "example, in files --out/prediction.results-00000-of-00008, one for each shard. Run "
-        "the command again to continue after a stop, or several times at once, also on "
-        "several machines that share the directory: each process takes shards that no other "
-        "works on. The model and the options must be the same, and the data must not change until "
-        "all shards are there. The data are TFRecords (each record is the input of a signature "
-        "that takes "
-        "strings; the image in it if the input's name ends in _bytes or with --feature "
-        "image=KEY; its features if the inputs have their names), images in class folders or "
-        "archives, .npy and .npz arrays and CSV columns by the inputs' names, or JSON lines "
-        "that begin with [ or {, each an element of \"instances\" as the server takes them.",
+        "Columns: id (example number), file (path, or image/filename of a record), label (true "
+        "class), class (predicted), probability, and the probability of each class. file and label "
+        "are left out where the data has none. Models that are not classifiers get one column per "
+        "output value.\n\n"
+        "With --model, a SavedModel's predictions of stored data: a line of JSON for each example, "
+        "in files --out/prediction.results-00000-of-00008, one for each shard. Run the command "
+        "again to continue after a stop, or several times at once, also on several machines that "
+        "share the directory: each process takes shards that no other works on. The model and the "
+        "options must be the same, and the data must not change until all shards are there. The "
+        "data are TFRecords (each record is the input of a signature that takes strings; the image "
+        "in it if the input's name ends in _bytes or with --feature image=KEY; its features if the "
+        "inputs have their names), images in class folders or archives, .npy and .npz arrays and "
+        "CSV columns by the inputs' names, or JSON lines that begin with [ or {, each an element "
+        "of \"instances\" as the server takes them.",
     .examples = "  sextant predict run1 --data 'data/test-*' --out predictions.csv\n"
                 "  sextant predict run1 --image a.jpg b.jpg\n"
                 "  sextant predict --model models/flowers --data 'data/test-*' --out predictions "

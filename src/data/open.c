@@ -225,8 +225,11 @@ static sx_status open_lines(struct opening *o)
 
 static sx_status open_records(struct opening *o)
 {
-    return sx_dataset_from_records((const char *const *)o->paths.items, (int)o->paths.count,
-                                   o->options, &o->dataset);
+    SX_TRY(sx_dataset_from_records((const char *const *)o->paths.items, (int)o->paths.count,
+                                   o->options, &o->dataset));
+    sx_buf_printf(&o->text, "%s%s: TFRecords, %lld\n", o->paths.items[0],
+                  o->paths.count > 1 ? ", …" : "", (long long)sx_dataset_count(o->dataset));
+    return SX_OK;
 }
 
 static sx_status has_no_names(struct opening *o)

@@ -75,6 +75,9 @@ def main():
         rows = predict("parses", "p1", "--data", "data.tfrecord", "--shards", "3")
         near([row["score"] for row in rows], expected["score"])
         near([row["x"] for row in rows], x)
+        result = subprocess.run([SEXTANT, "predict", "--model", "parses", "--out", "p1", "--data", "data.tfrecord"],
+                                capture_output=True, text=True)
+        assert result.returncode == 0 and result.stderr == "data.tfrecord: TFRecords, 70\n", result
 
         expected = named.serve(tf.constant(age), tf.constant(rooms), tf.constant(city))
         with open("data.csv", "w") as file:

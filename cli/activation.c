@@ -1,6 +1,7 @@
 /* See activation.h. */
 #include "activation.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,12 +32,13 @@ sx_status sx_activation_read(sx_activation *out)
     long pid = 0, count = 0, report = 0;
     const char *names = getenv("LISTEN_FDNAMES");
     *out = (sx_activation){0};
-    if (read_number("SEXTANT_REPORT_FD", &report)) {
-        out->report_fd = (int)report;
-    }
     if (!read_number("LISTEN_PID", &pid) || pid != (long)getpid() ||
         !read_number("LISTEN_FDS", &count) || count == 0) {
         return SX_OK;
+    }
+    if (read_number("SEXTANT_REPORT_FD", &report)) {
+        out->report_fd = (int)report;
+        (void)fcntl(out->report_fd, F_SETFD, FD_CLOEXEC);
     }
     names = names != NULL ? names : "rest:grpc";
     for (long i = 0; i < count; i++) {
@@ -50,6 +52,7 @@ sx_status sx_activation_read(sx_activation *out)
                 i + 1, (int)size, names);
         }
         *place = SX_ACTIVATION_FIRST_FD + (int)i;
+        (void)fcntl(*place, F_SETFD, FD_CLOEXEC); /* not for compilers and other children */
         names += size + (names[size] == ':');
     }
     return SX_OK;

@@ -452,8 +452,16 @@ static sx_status serve(sx_invocation *inv, sx_server *server, const sx_activatio
                           (long long)o->drain_grace_ms, sx_option_typed(inv, "drain-grace-ms"));
 }
 
-static void warn_of_no_effect(sx_invocation *inv)
+static void warn_of_no_effect(sx_invocation *inv, const sx_activation *a)
 {
+    if (a->rest_fd > 0 && sx_option_given(inv, "rest-api-port")) {
+        sx_log(SX_LOG_WARN, "--%s has no effect: the socket was handed over",
+               sx_option_typed(inv, "rest-api-port"));
+    }
+    if (a->grpc_fd > 0 && sx_option_given(inv, "port")) {
+        sx_log(SX_LOG_WARN, "--%s has no effect: the socket was handed over",
+               sx_option_typed(inv, "port"));
+    }
     for (size_t i = 0; i < SX_COUNT(rows); i++) {
         if (rows[i].no_effect && sx_option_given(inv, rows[i].name)) {
             sx_log(SX_LOG_WARN, "--%s has no effect: %s", sx_option_typed(inv, rows[i].name),
@@ -580,7 +588,9 @@ static sx_status run(sx_invocation *inv)
     SX_TRY(sx_usage(inv, sx_options_exclusive(inv, intervals)));
     sx_batch_config batching;
     SX_TRY(sx_usage(inv, choose_batching(inv, o, &batching)));
-    warn_of_no_effect(inv);
+    sx_activation activation;
+    SX_TRY(sx_activation_read(&activation));
+    warn_of_no_effect(inv, &activation);
     sx_predictor_options runtime = {
         .device = o->device_args.device,
         .pjrt_plugin = o->device_args.pjrt_plugin,
@@ -594,9 +604,7 @@ static sx_status run(sx_invocation *inv)
         .batch_size_count = batching.size_count,
         .bfloat16 = sx_precision_args_want_bfloat16(&o->precision_args)};
     sx_server_config config;
-    sx_activation activation;
     sx_server *server = NULL;
-    SX_TRY(sx_activation_read(&activation));
     if (activation.rest_fd > 0 && !sx_option_given(inv, "port")) {
         o->port = 0; /* who gives the sockets decides which there are */
     }

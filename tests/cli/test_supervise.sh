@@ -57,6 +57,7 @@ sleep 0.5
 [ "$(pgrep -P "$supervisor")" = "$server" ] || fail "another server after SIGHUP: $(cat s.err)"
 group() { cut -d ' ' -f 5 "/proc/$1/stat"; }
 [ "$(group "$server")" != "$(group "$supervisor")" ] || fail 'a server is in the process group of the supervisor'
+grep -q '^flags:.*2......$' "/proc/$server/fdinfo/3" || fail 'children of the server keep its sockets'
 kill "$server"
 await 'ready after' 3
 [ "$(grep -c 'the next start is in' s.err)" = 1 ] || fail "$(cat s.err)"
@@ -82,6 +83,12 @@ for process in $before; do
     ! kill -0 "$process" 2>/dev/null || fail "server $process runs on"
 done
 
+timeout 60 "$sextant" supervise --rest-api-port 0 --port 0 -- --rest_api_port=8501 --model_base_path=m >s.out 2>s.err &
+supervisor=$!
+await 'warning: --rest_api_port has no effect: the socket was handed over' 1
+kill "$supervisor"
+wait "$supervisor" || true
+supervisor=
 fails 1 supervise --rest-api-port 0 --port 0 -- --no-such-option
 warns 'the options after -- are not serve'
 fails 2 supervise --min-servers 2 -- --model_base_path=models/m

@@ -17,6 +17,7 @@
 #include "io/file.h"
 #include "io/path.h"
 #include "predict_job.h"
+#include "savedmodel/names.h"
 #include "savedmodel/versions.h"
 #include "servable_args.h"
 #include "serve/json_scan.h"
@@ -62,10 +63,12 @@ static sx_status find_signature(void *model, const char *given, const sx_serve_s
     sx_buf names;
     sx_buf_init(&names, 1 << 16);
     for (size_t i = 0; i < count; i++) {
-        sx_buf_printf(&names, "%s\"%s\"", i == 0 ? "" : ", ", all[i].name);
+        if (strcmp(all[i].name, SX_INIT_SIGNATURE) != 0) {
+            sx_buf_printf(&names, "%s\"%s\"", names.size == 0 ? "" : ", ", all[i].name);
+        }
     }
     sx_status status = sx_error(SX_NOT_FOUND, "no signature \"%s\"; the model has %s", name,
-                                count > 0 ? sx_buf_text(&names) : "none");
+                                names.size > 0 ? sx_buf_text(&names) : "none");
     sx_buf_deinit(&names);
     return status;
 }
@@ -374,11 +377,6 @@ static sx_status predict_batch(predicting *p, const struct sx_batch_data *batch)
     return status;
 }
 
-static sx_status stopped(const predicting *p)
-{
-    return sx_error(SX_CANCELLED, "stopped; run the same command to continue %s", p->args->out);
-}
-
 /* The size is the user's where a batch's examples may depend on one another. */
 static int64_t batch_size(const predicting *p)
 {
@@ -420,7 +418,7 @@ static sx_status predict_range(predicting *p, int64_t begin, int64_t end, sx_com
             p->done += batch->size;
         }
         if (status == SX_OK && !sx_work_progress(&p->line, p->done, sx_dataset_count(p->data))) {
-            status = stopped(p);
+            status = sx_error(SX_CANCELLED, "stopped");
         }
     }
     sx_iterator_destroy(iterator);
@@ -459,7 +457,8 @@ static sx_status predict_shard(predicting *p, const sx_predict_job *job, int64_t
     return status;
 }
 
-static void print_result(predicting *p, const sx_predict_job *job, int64_t shards, int64_t examples)
+static void print_result(predicting *p, const sx_predict_job *job, int64_t shards, int64_t examples,
+                         bool stopped)
 {
     sx_buf text;
     sx_buf_init(&text, 1 << 16);
@@ -467,7 +466,8 @@ static void print_result(predicting *p, const sx_predict_job *job, int64_t shard
                   p->args->out, shards, job->shards, job->shards == 1 ? "" : "s", examples,
                   examples == 1 ? "" : "s");
     if (shards < job->shards) {
-        sx_buf_puts(&text, "; other processes work on the rest");
+        sx_buf_puts(&text, stopped ? "; run the same command to continue"
+                                   : "; other processes work on the rest");
     }
     if (p->n_errors > 0) {
         sx_buf_printf(&text, "; %" PRId64 " failed, see %s/prediction.errors-*", p->n_errors,
@@ -493,10 +493,17 @@ static sx_status predict_shards(predicting *p, sx_predict_job *job)
         shard++;
     }
     sx_work_end(&p->line);
-    SX_TRY(status);
-    SX_TRY(sx_predict_job_done(job, &shards, &examples));
-    print_result(p, job, shards, examples);
-    return SX_OK;
+    const bool stopped = sx_status_code(status) == SX_CANCELLED;
+    if (status != SX_OK && !stopped) {
+        return status;
+    }
+    sx_status counted = sx_predict_job_done(job, &shards, &examples);
+    if (counted != SX_OK) {
+        sx_status_free(status);
+        return counted;
+    }
+    print_result(p, job, shards, examples, stopped);
+    return status;
 }
 
 /* Continues a checksum over vocabularies and the like. */

@@ -53,6 +53,15 @@ ok predict --model models/m --data photos --out killed --shards 24
 says_line 'killed: 24 of 24 shards, 24 examples'
 cat killed/*results* | cmp - all || fail 'what was killed and continued has other rows'
 
+# Ctrl-C says how to go on.
+for _ in $(seq 20000); do echo '[0]'; done >long.jsonl
+"$sextant" predict --model models/m --data long.jsonl --out stopped --shards 1 --max-errors 20000 >out 2>err &
+until [ -e stopped/job.json ] || ! kill -0 $!; do sleep 0.01; done
+kill -INT $!
+! wait $! || fail 'it was not stopped'
+grep -qx 'stopped: 0 of 1 shard, 0 examples; .*' out || fail "$(cat out err)"
+grep -q '; run the same command to continue' out || fail "$(cat out)"
+
 # JSON lines, as the server takes them; an example that fails fails alone, and is named.
 {
     printf '{"image_bytes": {"b64": "%s"}}\n\n' "$(base64 -w0 photos/rose/rose-0.jpg)"
@@ -101,6 +110,9 @@ fails 1 predict --model models/m --data photos --out p --shards 4
 warns 'p has predictions in 3 shards, not 4; leave out --shards to continue them'
 fails 1 predict --model models/m --data photos --out photos
 warns 'photos is not empty and not a job of predictions'
+fails 1 predict --model models/m --data photos --out t --signature none
+warns 'no signature "none"; the model has "'
+! grep -q saved_model_init_op err || fail "$(cat err)"
 fails 1 predict --model models/m --data photos --out t --signature tensors
 warns 'this data has only images or arrays without names'
 fails 2 predict --model models/m --data photos

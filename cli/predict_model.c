@@ -483,10 +483,16 @@ static sx_status predict_shards(predicting *p, sx_predict_job *job)
     int64_t shards = 0, examples = 0;
     SX_TRY(sx_predict_job_done(job, &shards, &p->done));
     sx_status status = SX_OK;
+    bool worked = false; /* since it began at shard 0 */
     for (int64_t shard = 0; status == SX_OK;) {
         status = sx_predict_job_take(job, &shard);
-        if (status != SX_OK || shard < 0) {
+        if (status != SX_OK || (shard < 0 && !worked)) {
             break;
+        }
+        worked = shard >= 0;
+        if (!worked) { /* looks for shards of processes that were killed meanwhile */
+            shard = 0;
+            continue;
         }
         status = predict_shard(p, job, shard);
         sx_predict_job_release(job, shard);

@@ -63,9 +63,9 @@ await 'ready after' 3
 [ "$(grep -c 'the next start is in' s.err)" = 1 ] || fail "$(cat s.err)"
 
 # More than one while there is more to do than one should; and fewer again.
-start --min-servers 1 --max-servers 2 --target-requests 1 --busy-seconds 0.1 --idle-seconds 1
+start --min-servers 1 --max-servers 2 --target-requests 1 --busy-seconds 0 --idle-seconds 2
 await 'ready after' 1
-"$sextant" bench serve "$url" --image photos/rose/rose-0.jpg --connections 16 --rate 20000 --warmup 0 --duration 5 >bench.out 2>&1 &
+"$sextant" bench serve "$url" --image photos/rose/rose-0.jpg --connections 64 --rate 20000 --warmup 0 --duration 5 >bench.out 2>&1 &
 bench=$!
 await 'started ([0-9]* requests at once)' 1
 await 'ready after' 2

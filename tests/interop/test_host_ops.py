@@ -969,6 +969,10 @@ for training in (True, False):
         x, f32([1, 2, 3]), f32([0, 1, 2]), *([] if t else [f32([0.1, 0.2, 0.3]), f32([1, 2, 0.5])]), is_training=t)[0], PIXELS)
 gradient_case("broadcast", lambda x: x * tf.tanh(tf.reduce_sum(x, 1, keepdims=True)) + tf.reduce_sum(x, 0), np.arange(12, dtype=np.float32).reshape(4, 3) / 10)
 gradient_case("losses", lambda x: tf.nn.softmax_cross_entropy_with_logits(tf.constant([[0.25, 0.5, 0.25]]) + 0 * x, x), np.arange(12, dtype=np.float32).reshape(4, 3) / 10)
+for key, labels in {"none": [0.0, 0, 0], "part": [0.5, 0.25, 0], "more": [2.0, 1, 0.5], "negative": [-1.0, 0.5, 0]}.items():  # that do not sum to 1
+    gradient_case(f"labels_{key}", lambda x, z=labels: tf.nn.softmax_cross_entropy_with_logits(tf.constant([z]) + 0 * x, x), np.arange(12, dtype=np.float32).reshape(4, 3) / 10)
+    case(f"loss_node_{key}", lambda x, z: raw.SoftmaxCrossEntropyWithLogits(features=x, labels=z), np.arange(12, dtype=np.float32).reshape(4, 3) / 10, f32([labels] * 4))
+gradient_case("of_labels", lambda z: tf.nn.softmax_cross_entropy_with_logits(z, tf.constant([[0.5, -1.0, 2.0]]) + 0 * z), np.arange(12, dtype=np.float32).reshape(4, 3) / 10)
 gradient_case("layers", lambda x: tf.nn.selu(tf.matmul(tf.nn.elu(tf.nn.bias_add(x, f32([-1, 0, 1]))), KERNEL[0, 0])), np.arange(12, dtype=np.float32).reshape(4, 3) / 10)
 
 # --- Boxes, runs, rows -------------------------------------------------------------------------------

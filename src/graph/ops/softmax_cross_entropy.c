@@ -1,15 +1,16 @@
 /* softmax_cross_entropy: the loss of logits against class distributions, and its gradient.
  *
  *   loss[n]        = sum_j z[n,j] (log sum_k exp(x[n,k]) - x[n,j])
- *   backprop[n,c]  = softmax(x[n])[c] sum_j z[n,j] - z[n,c]
- *   dx             = dloss backprop + sum_j z[j] (dback - sum_k dback[k] p[k]) p,   p = softmax(x)
- *   dz             = -dloss log_softmax(x) + sum_k dback[k] p[k] - dback
+ *   backprop[n,c]  = softmax(x[n])[c] - z[n,c]
+ *   dx             = dloss backprop + (dback - sum_k dback[k] p[k]) p,   p = softmax(x)
+ *   dz             = -dloss log_softmax(x) - dback
  *
  *   logits   [N,C], a float type
  *   labels   [N,C] of the same dtype, rows that sum to 1 as a rule
  *   returns  loss [N], backprop [N,C]
  *
- * backprop is the true gradient for any labels; TensorFlow's omits sum_j z[j], assuming it is 1.
+ * backprop is the gradient of the loss where labels sum to 1, and is taken for it elsewhere, as in
+ * TensorFlow: an example whose labels are all 0 has no loss, but pulls its logits together.
  * Errors   INVALID_ARGUMENT  ranks, dtypes, shapes differ
  * Numbers  accumulates in f32 for f16, bf16
  * Source   TensorFlow tf.nn.softmax_cross_entropy_with_logits */
@@ -41,31 +42,18 @@ static sx_value labels_from_loss(const sx_grad *g)
     return sx_build_op(g->b, neg, NULL, scaled);
 }
 
-static sx_value labels_from_backprop(const sx_grad *g)
-{
-    if (!sx_value_is(g->dy[1])) {
-        return SX_NO_VALUE;
-    }
-    sx_value p = sx_build_op(g->b, softmax, NULL, g->x[0]);
-    sx_value weighted = sx_build_op(g->b, mul, NULL, g->dy[1], p);
-    sx_value mean = sx_sum_last(g->b, weighted);
-    return sx_build_op(g->b, sub, NULL, mean, g->dy[1]);
-}
-
 static void softmax_cross_entropy_grad(sx_grad *g)
 {
     if (g->needed[0]) {
         sx_value along_loss = sx_scale_rows(g->b, g->dy[0], g->y[1]);
-        sx_value pull = sx_softmax_pull(g->b, g->x[0], g->dy[1]);
-        if (sx_value_is(pull)) {
-            pull = sx_build_op(g->b, mul, NULL, pull, sx_sum_last(g->b, g->x[1]));
-        }
-        g->dx[0] = sx_add_maybe(g->b, along_loss, pull);
+        g->dx[0] = sx_add_maybe(g->b, along_loss, sx_softmax_pull(g->b, g->x[0], g->dy[1]));
     }
     if (g->needed[1]) {
-        sx_value from_loss =
-            labels_from_loss(g); /* first, because the order of nodes is part of the graph's text */
-        g->dx[1] = sx_add_maybe(g->b, from_loss, labels_from_backprop(g));
+        sx_value from_backprop = SX_NO_VALUE;
+        if (sx_value_is(g->dy[1])) {
+            from_backprop = sx_build_op(g->b, neg, NULL, g->dy[1]);
+        }
+        g->dx[1] = sx_add_maybe(g->b, labels_from_loss(g), from_backprop);
     }
 }
 
@@ -74,14 +62,13 @@ static sx_status softmax_cross_entropy_host(const sx_kernel_call *c)
     int64_t n = c->in[0].type.dims[0], classes = c->in[0].type.dims[1];
     for (int64_t i = 0; i < n; i++) {
         const double *x = &c->in[0].f[i * classes], *z = &c->in[1].f[i * classes];
-        double log_sum = sx_log_sum_exp(x, classes), total = 0, loss = 0;
+        double log_sum = sx_log_sum_exp(x, classes), loss = 0;
         for (int64_t j = 0; j < classes; j++) {
-            total += z[j];
             loss += z[j] * (log_sum - x[j]);
         }
         c->out[0].f[i] = loss;
         for (int64_t j = 0; j < classes; j++) {
-            c->out[1].f[i * classes + j] = exp(x[j] - log_sum) * total - z[j];
+            c->out[1].f[i * classes + j] = exp(x[j] - log_sum) - z[j];
         }
     }
     return SX_OK;
@@ -94,14 +81,16 @@ static void softmax_cross_entropy_to_tf(sx_tf_writer *w, const sx_tf_op *op)
     op->out[1] = sx_tf_output(op->out[0], 1);
 }
 
-#define NN SX_FILL_NORMAL
+/* Rows that sum to 1, in 16 bits, too. */
+static const double ten[] = {0.25, 0.125, 0.0625, 0.3125, 0, 0.125, 0.03125, 0.03125, 0, 0.0625};
+static const double two[] = {0.25, 0.75, 1, 0, 0.5, 0.5};
+#define LABELS(numbers_, ...) SX_SAMPLE_LIST(SX_F32, numbers_, __VA_ARGS__)
+#define NN                    SX_FILL_NORMAL
 static const sx_op_sample softmax_cross_entropy_samples[] = {
     {.name = "ten",
-     .inputs = {SX_SAMPLE_F32(NN, SX_BATCH, 10), SX_SAMPLE_F32(SX_FILL_POSITIVE, SX_BATCH, 10)},
+     .inputs = {SX_SAMPLE_F32(NN, SX_BATCH, 10), LABELS(ten, SX_BATCH, 10)},
      .n_inputs = 2},
-    {.name = "static",
-     .inputs = {SX_SAMPLE_F32(NN, 3, 2), SX_SAMPLE_F32(SX_FILL_POSITIVE, 3, 2)},
-     .n_inputs = 2},
+    {.name = "static", .inputs = {SX_SAMPLE_F32(NN, 3, 2), LABELS(two, 3, 2)}, .n_inputs = 2},
 };
 
 sx_value sx_nn_softmax_cross_entropy_at(sx_builder *b, sx_value logits, sx_value labels,

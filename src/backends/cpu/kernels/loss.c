@@ -111,15 +111,14 @@ static void run_soft_loss(const sx_cpu_step *step, const sx_cpu_call *call)
     float *loss = sx_cpu_out(step, call, 0), *back = sx_cpu_out(step, call, 1);
     float *logs = sx_cpu_at(call, step->scratch);
     for (int64_t i = 0; i < d->rows; i++, x += d->cols, z += d->cols, back += d->cols) {
-        double total = 0, sum = 0;
+        double sum = 0;
         d->vec->log_softmax(x, 1, d->cols, logs);
         d->vec->loops[SX_VEC_exp](back, logs, logs, d->cols);
         for (int64_t k = 0; k < d->cols; k++) {
-            total += (double)z[k];
             sum -= (double)z[k] * (double)logs[k];
         }
         for (int64_t k = 0; k < d->cols; k++) {
-            back[k] = back[k] * (float)total - z[k];
+            back[k] = back[k] - z[k];
         }
         loss[i] = (float)sum;
     }
@@ -132,15 +131,14 @@ static void run_soft_loss_f64(const sx_cpu_step *step, const sx_cpu_call *call)
     double *loss = sx_cpu_out(step, call, 0), *back = sx_cpu_out(step, call, 1);
     double *logs = sx_cpu_at(call, step->scratch);
     for (int64_t i = 0; i < d->rows; i++, x += d->cols, z += d->cols, back += d->cols) {
-        double total = 0, sum = 0;
+        double sum = 0;
         d->vec->log_softmax_f64(x, 1, d->cols, logs);
         d->vec->softmax_f64(x, 1, d->cols, back);
         for (int64_t k = 0; k < d->cols; k++) {
-            total += z[k];
             sum -= z[k] * logs[k];
         }
         for (int64_t k = 0; k < d->cols; k++) {
-            back[k] = back[k] * total - z[k];
+            back[k] = back[k] - z[k];
         }
         loss[i] = sum;
     }

@@ -33,14 +33,13 @@ void sx_hlo_lower_log_softmax(sx_hlo_writer *w, const sx_hlo_op *op)
 void sx_hlo_lower_softmax_cross_entropy(sx_hlo_writer *w, const sx_hlo_op *op)
 {
     const int64_t last = 1;
-    const sx_type *type = &op->in_types[0];
+    const sx_dtype dtype = op->in_types[0].dtype;
     sx_hlo log_p = log_softmax(w, sx_hlo_widen(w, op->in[0]));
     sx_hlo z = sx_hlo_widen(w, op->in[1]);
     sx_hlo sum = sx_hlo_reduce(w, "add", sx_hlo_binary(w, "multiply", z, log_p), 1, &last, false);
-    sx_hlo total = sx_hlo_broadcast_to(w, sx_hlo_reduce_last(w, "add", z), type);
-    sx_hlo share = sx_hlo_binary(w, "multiply", sx_hlo_unary(w, "exponential", log_p), total);
-    op->out[0] = sx_hlo_convert(w, sx_hlo_unary(w, "negate", sum), type->dtype);
-    op->out[1] = sx_hlo_convert(w, sx_hlo_binary(w, "subtract", share, z), type->dtype);
+    sx_hlo back = sx_hlo_binary(w, "subtract", sx_hlo_unary(w, "exponential", log_p), z);
+    op->out[0] = sx_hlo_convert(w, sx_hlo_unary(w, "negate", sum), dtype);
+    op->out[1] = sx_hlo_convert(w, back, dtype);
 }
 
 /* x if the example's label is valid, else NaN; x is [N] or [N,C]. */

@@ -772,6 +772,10 @@ for op in ("NearestNeighbor", "Bilinear", "Bicubic", "Area"):
 PICTURE = rng.integers(0, 256, (1, 128, 96, 3)).astype(np.uint8)
 for size in ([37, 29], [300, 11], [50, 200]):  # the last bit of a sum decides what is cut off
     case(f"resize_Area_to_uint8_{size[0]}", lambda x, s: tf.cast(raw.ResizeArea(images=x, size=s), tf.uint8), PICTURE, np.int32(size))
+for size in ([3, 4], [3, 1], [1, 5]):  # corners of one pixel
+    for op in ("NearestNeighbor", "Bilinear", "Bicubic", "Area"):
+        for part, x in {"pixel": PIXELS[:, :1, :1], "row": PIXELS[:, :1], "column": PIXELS[:, :, :1]}.items():
+            case(f"resize_{op}_corners_{part}_{size[0]}_{size[1]}", lambda x, s, op=op: getattr(raw, f"Resize{op}")(images=x, size=s, align_corners=True), x, np.int32(size))
 for kernel in ("lanczos1", "lanczos3", "lanczos5", "gaussian", "box", "triangle", "keyscubic", "mitchellcubic"):
     for antialias in (True, False):
         f = lambda x, s, a, t, k=kernel, aa=antialias: raw.ScaleAndTranslate(images=x, size=s, scale=a, translation=t, kernel_type=k, antialias=aa)

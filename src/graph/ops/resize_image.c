@@ -89,11 +89,13 @@ static double part_of(int64_t i, float from, float to, float length)
     return low < from ? (high > to ? length : high - from) : (high > to ? to - low : 1.0F);
 }
 
+/* The corners of one pixel are one place, over which there is no mean: its parts are as without
+ * align_corners. */
 float sx_resize_image_scale(const void *attrs, int64_t in, int64_t out)
 {
-    return ((const sx_resize_image_attrs *)attrs)->align_corners && out > 1
-               ? (float)(in - 1) / (float)(out - 1)
-               : (float)in / (float)out;
+    const sx_resize_image_attrs *a = attrs;
+    const bool corners = a->align_corners && out > 1 && !(a->method == SX_RESIZED_AREA && in == 1);
+    return corners ? (float)(in - 1) / (float)(out - 1) : (float)in / (float)out;
 }
 
 sx_status sx_resize_image_weights(const sx_kernel_call *c, int64_t in, int64_t out,
@@ -142,9 +144,6 @@ sx_status sx_resize_image_weights(const sx_kernel_call *c, int64_t in, int64_t o
             for (int64_t k = 0; k < s->most; k++) {
                 at[k] = first + k;
                 weight[k] = first + k < end ? part_of(first + k, from, to, scale) / scale : 0;
-            }
-            if (scale == 0) { /* the corners of one pixel: TensorFlow divides 0 by 0 */
-                weight[0] = NAN;
             }
         }
         for (int64_t k = 0; k < s->most; k++) {

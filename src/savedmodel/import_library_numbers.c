@@ -9,16 +9,25 @@
 
 /* ---- Numbers ---- */
 
-/* The sum divided by the number of elements, which is the sum of ones. */
+/* The sum divided by the number of elements, which is the sum of ones; of integers in 64 bits,
+ * rounded towards 0, and 0 of none. */
 static sx_status import_mean(sx_tf_op_node *x)
 {
     sx_reduce_attrs attrs = {.keep_dims = sx_tf_read_bool(&x->tf.head, "keep_dims", false)};
-    sx_value v = SX_NO_VALUE, axes = SX_NO_VALUE, sum = SX_NO_VALUE, y = SX_NO_VALUE;
+    sx_value v = SX_NO_VALUE, axes = SX_NO_VALUE, sum = SX_NO_VALUE, by = SX_NO_VALUE,
+             y = SX_NO_VALUE;
     SX_TRY(sx_tf_operand(x, 0, &v));
     SX_TRY(sx_tf_operand(x, 1, &axes));
     const sx_type *type = &x->tf.head.types[0];
-    if (!sx_dtype_is_float(type->dtype)) {
+    const bool integer = sx_dtype_is_integer(type->dtype);
+    if (!integer && !sx_dtype_is_float(type->dtype)) {
         return sx_tf_unsupported("a mean of %s", sx_dtype_name(type->dtype));
+    }
+    const bool counts = type->dtype == SX_U8 || type->dtype == SX_U16 || type->dtype == SX_U32 ||
+                        type->dtype == SX_U64;
+    const sx_dtype wide = !integer ? type->dtype : counts ? SX_U64 : SX_I64;
+    if (integer) {
+        SX_TF_BUILD(x, &v, cast, (&(sx_cast_attrs){wide}), v);
     }
     double count = 1;
     bool known = x->tf.head.values[1] != NULL && type->rank != SX_UNKNOWN_RANK;
@@ -37,19 +46,25 @@ static sx_status import_mean(sx_tf_op_node *x)
         count *= (double)type->dims[axis];
     }
     if (known) {
-        sx_value by = SX_NO_VALUE;
         SX_TF_BUILD(x, &sum, reduce_sum, &attrs, v);
-        SX_TRY(sx_tf_number(x, type->dtype, count, &by));
-        SX_TF_BUILD(x, &y, div, NULL, sum, by);
+        SX_TRY(sx_tf_number(x, wide, count, &by));
     } else {
         const sx_reduce_attrs open = {.keep_dims = attrs.keep_dims};
-        sx_value ones = SX_NO_VALUE, shape = SX_NO_VALUE;
+        sx_value shape = SX_NO_VALUE;
         SX_TRY(sx_tf_build_open(x, &sx_op_reduce_sum, &open, v, "axes", axes, &sum));
-        SX_TRY(sx_tf_number(x, type->dtype, 1, &ones));
+        SX_TRY(sx_tf_number(x, wide, 1, &by));
         SX_TF_BUILD(x, &shape, shape, (&(sx_cast_attrs){SX_I64}), v);
-        SX_TRY(sx_tf_build_open(x, &sx_op_broadcast_to, NULL, ones, "shape", shape, &ones));
-        SX_TRY(sx_tf_build_open(x, &sx_op_reduce_sum, &open, ones, "axes", axes, &ones));
-        SX_TF_BUILD(x, &y, div, NULL, sum, ones);
+        SX_TRY(sx_tf_build_open(x, &sx_op_broadcast_to, NULL, by, "shape", shape, &by));
+        SX_TRY(sx_tf_build_open(x, &sx_op_reduce_sum, &open, by, "axes", axes, &by));
+    }
+    if (integer) {
+        sx_value one = SX_NO_VALUE;
+        SX_TRY(sx_tf_number(x, wide, 1, &one));
+        SX_TF_BUILD(x, &by, maximum, NULL, by, one);
+        SX_TF_BUILD(x, &y, truncate_div, NULL, sum, by);
+        SX_TF_BUILD(x, &y, cast, (&(sx_cast_attrs){type->dtype}), y);
+    } else {
+        SX_TF_BUILD(x, &y, div, NULL, sum, by);
     }
     sx_tf_set(x, 0, y);
     return SX_OK;

@@ -57,6 +57,13 @@ case("special_empty", lambda x: raw.Lgamma(x=x), np.zeros((0, 3), np.float32))
 
 # --- Integers --------------------------------------------------------------------------------------
 
+for dtype in (np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64):
+    low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+    ends = np.array([[high, high, high], [low, 3, 5], [low, low, high]], dtype)
+    for key, x in {"ends": ends, "none": ends[:0], "empty": ends[:, :0]}.items():
+        case(f"mean_{key}_{name_of(dtype)}", lambda x: (raw.Mean(input=x, axis=[1]), raw.Mean(input=x, axis=[0], keep_dims=True), raw.Mean(input=x, axis=[0, 1]), raw.Mean(input=x, axis=np.int32([]))), x)
+        case(f"mean_axes_{key}_{name_of(dtype)}", lambda x, axes: raw.Mean(input=x, axis=axes), x, np.int32([-1]))
+
 for dtype in (np.int8, np.int16, np.int32, np.int64):
     low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
     power = lambda x, y: raw.Pow(x=x, y=y)

@@ -242,7 +242,7 @@ static sx_status take_tap(const sx_tf_op_node *x, sx_value image, const window_l
  * so on: of equal ones the first counts, and NaN never does. */
 static sx_status import_dilation(sx_tf_op_node *x)
 {
-    enum { MOST_TAPS = 1024 };
+    enum { MOST_TAPS = 4096 };
     const sx_type *kernel = &x->tf.head.types[1];
     window_list windows = {0};
     sx_value image = SX_NO_VALUE, filter = SX_NO_VALUE, columns[MOST_TAPS], most = SX_NO_VALUE;

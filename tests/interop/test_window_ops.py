@@ -174,6 +174,7 @@ for padding in ("SAME", "VALID"):
             case(f"dilation_{key}_{np.dtype(dtype).name}_{padding}", morph(tf.nn.dilation2d), STRANGE.astype(dtype))
             case(f"erosion_{key}_{np.dtype(dtype).name}_{padding}", morph(tf.nn.erosion2d), STRANGE.astype(dtype))
     case(f"any_dilation_{padding}", lambda x, p=padding: tf.nn.dilation2d(x, np.zeros((2, 3, 3), np.float32), [1, 2, 1, 1], p, "NHWC", [1, 1, 1, 1]), STRANGE, sizes=(False,))
+    case(f"dilation_many_taps_{padding}", lambda x, p=padding: tf.nn.dilation2d(x, data(40, 50, 3), [1, 1, 1, 1], p, "NHWC", [1, 1, 1, 1]), data(1, 41, 53, 3), sizes=(True,))
     case(f"dilation_too_large_{padding}", lambda x, p=padding: tf.nn.dilation2d(x, np.zeros((9, 1, 3), np.float32), [1, 1, 1, 1], p, "NHWC", [1, 1, 1, 1]), STRANGE, sizes=(False,))
 
 # --- Gradients of pooling and convolution in three dimensions, second gradients, glimpses ------------

@@ -5,7 +5,8 @@
  *   returns  [...] of x's dtype; with `log` two of them
  *
  * Errors   INVALID_ARGUMENT  no float, not square
- * Numbers  by LU factors; of no element it is 1
+ * Numbers  by LU factors, whose product overflows only if the determinant does; of no element it
+ *          is 1
  * Source   TensorFlow tf.linalg.det, tf.linalg.slogdet */
 #include "graph/ops/linear_algebra.h"
 
@@ -55,14 +56,17 @@ static sx_status matrix_determinant_host(const sx_kernel_call *c)
     for (int64_t p = 0; p < x.count; p++) {
         memcpy(lu, c->in[0].f + p * n * n, (size_t)(n * n) * sizeof(*lu));
         SX_TRY(sx_lu_factor(c, lu, n, order, &sign, &regular));
-        double product = sign, signs = sign, logs = 0;
+        double product = sign, signs = sign, logs = 0; /* product 2^exponent */
+        int exponent = 0;
         for (int64_t i = 0; i < n; i++) {
             const double v = lu[i * n + i];
-            product *= v;
+            int moved = 0;
+            product = frexp(product * v, &moved);
+            exponent += isfinite(product) ? moved : 0;
             signs *= v > 0 ? 1 : v < 0 ? -1 : v;
             logs += log(fabs(v));
         }
-        c->out[0].f[p] = attrs->log ? signs : product;
+        c->out[0].f[p] = attrs->log ? signs : ldexp(product, exponent);
         if (attrs->log) {
             c->out[1].f[p] = logs;
         }

@@ -151,6 +151,25 @@ static int64_t size_that_fits(const sx_tf_op_node *x, const sx_op_def *op, const
     return types == NULL ? 0 : sx_batch_that_fits(op, attrs, types, n_in);
 }
 
+/* Infers as if N and each unknown dimension had the size that another input of this rank has there,
+ * or else were 1. */
+static sx_status probe_alike(const sx_tf_op_node *x, const sx_op_def *op, const void *attrs,
+                             const sx_type *in, int n_in, sx_type *out, int *out_n)
+{
+    sx_type *types = sx_arena_memdup(&x->im->arena, in, ((size_t)n_in + 1) * sizeof(*in));
+    if (types == NULL) {
+        return sx_import_memory();
+    }
+    for (int i = 0; i < n_in; i++) {
+        for (int d = 0; d < types[i].rank; d++) {
+            for (int k = 0; k < n_in && types[i].dims[d] < 0; k++) {
+                types[i].dims[d] = in[k].rank == in[i].rank ? in[k].dims[d] : SX_UNKNOWN_DIM;
+            }
+        }
+    }
+    return probe(x, op, attrs, types, n_in, 1, true, out, out_n);
+}
+
 /* The types that a node's outputs are declared with: inferred where the inputs' types are known,
  * else as much as two guesses of what is unknown have in common. `open`: attributes are operands.
  */
@@ -197,7 +216,7 @@ static sx_status declare(const sx_tf_op_node *x, const sx_op_def *op, const void
         sx_status_free(status);
         status = probe(x, op, attrs, in, n_in, FAR, true, out, out_n);
     }
-    if (status != SX_OK && odd != SX_OK) { /* one size that fits, or it is wrong for every batch */
+    if (status != SX_OK && odd != SX_OK) { /* sizes that fit, or it is wrong for every batch */
         const int64_t fits = size_that_fits(x, op, attrs, in, n_in);
         if (fits == 0 && all) {
             sx_status refused = sx_tf_unsupported("%s", sx_status_message(status));
@@ -205,10 +224,9 @@ static sx_status declare(const sx_tf_op_node *x, const sx_op_def *op, const void
             sx_status_free(odd);
             return refused;
         }
-        if (fits > 0) {
-            sx_status_free(status);
-            status = probe(x, op, attrs, in, n_in, fits, true, out, out_n);
-        }
+        sx_status_free(status);
+        status = fits > 0 ? probe(x, op, attrs, in, n_in, fits, true, out, out_n)
+                          : probe_alike(x, op, attrs, in, n_in, out, out_n);
     }
     const bool both = status == SX_OK && odd == SX_OK && n_other == *out_n;
     const bool some = status == SX_OK;

@@ -286,3 +286,26 @@ def train_morphology(path):
         return {"loss": loss, "dx": dx, "wide": m.wide.read_value(), "narrow": m.narrow.read_value()}
     m.step = step
     tf.saved_model.save(m, path, signatures=step)
+
+
+@row(feed=lambda rng, n: {"x": rng.normal(size=(5, 4)), "steps": n}, batches=(0, 1, 3), tolerance=DEEP, sample=True)
+def train_through_steps_inside(path):
+    """MAML: the gradient of what as many steps of gradient descent as the request says end with."""
+    m = tf.Module()
+    m.w = weights(1, 4, 2)
+
+    @tf.function(input_signature=[spec("x", F32, None, 4), spec("steps", I32)])
+    def step(x, steps):
+        with tf.GradientTape() as outer:
+            w = m.w.read_value()
+            for _ in tf.range(steps):
+                with tf.GradientTape() as inner:
+                    inner.watch(w)
+                    loss = tf.reduce_mean(tf.square(x @ w - 1.0))
+                w -= 0.1 * inner.gradient(loss, w)
+            loss = tf.reduce_mean(tf.square(tf.sin(x) @ w))
+        gradient = outer.gradient(loss, m.w)
+        m.w.assign_sub(0.1 * gradient)
+        return {"loss": loss, "gradient": gradient}
+    m.step = step
+    tf.saved_model.save(m, path, signatures=step)

@@ -3,7 +3,7 @@
  *
  * All versions give the same bits, because the build disables fused multiply-adds
  * (-ffp-contract=off): they differ only in the width of vectors. ThreadSanitizer does not support
- * the selection. */
+ * the selection. Static functions only: GCC exports the selection of others from the library. */
 #ifndef SX_BASE_CLONES_H
 #define SX_BASE_CLONES_H
 

@@ -98,7 +98,7 @@ void sx_matrix_add_product(double *c, int64_t row_c, int64_t m, int64_t n, int64
     }
 }
 
-SX_CLONES double sx_row_dot(const double *x, const double *y, int64_t n)
+SX_CLONES static double row_dot(const double *x, const double *y, int64_t n)
 {
     vector sums[4] = {{0}};
     int64_t i = 0;
@@ -118,15 +118,26 @@ SX_CLONES double sx_row_dot(const double *x, const double *y, int64_t n)
     return all;
 }
 
-SX_CLONES void sx_row_add(double *restrict y, double factor, const double *restrict x, int64_t n)
+double sx_row_dot(const double *x, const double *y, int64_t n)
+{
+    return row_dot(x, y, n);
+}
+
+SX_CLONES static void row_add(double *restrict y, double factor, const double *restrict x,
+                              int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
         y[i] += factor * x[i];
     }
 }
 
-SX_CLONES void sx_row_add_rows(double *restrict y, const double *factors, const double *restrict x,
-                               int64_t row_x, int64_t rows, int64_t n)
+void sx_row_add(double *restrict y, double factor, const double *restrict x, int64_t n)
+{
+    row_add(y, factor, x, n);
+}
+
+SX_CLONES static void row_add_rows(double *restrict y, const double *factors,
+                                   const double *restrict x, int64_t row_x, int64_t rows, int64_t n)
 {
     int64_t k = 0;
     for (; k + 4 <= rows; k += 4, x += 4 * row_x) {
@@ -143,14 +154,25 @@ SX_CLONES void sx_row_add_rows(double *restrict y, const double *factors, const 
     }
 }
 
-SX_CLONES void sx_row_rotate(double *restrict x, double *restrict y, int64_t n, double cosine,
-                             double sine)
+void sx_row_add_rows(double *restrict y, const double *factors, const double *restrict x,
+                     int64_t row_x, int64_t rows, int64_t n)
+{
+    row_add_rows(y, factors, x, row_x, rows, n);
+}
+
+SX_CLONES static void row_rotate(double *restrict x, double *restrict y, int64_t n, double cosine,
+                                 double sine)
 {
     for (int64_t i = 0; i < n; i++) {
         const double a = x[i], b = y[i];
         x[i] = cosine * a + sine * b;
         y[i] = cosine * b - sine * a;
     }
+}
+
+void sx_row_rotate(double *restrict x, double *restrict y, int64_t n, double cosine, double sine)
+{
+    row_rotate(x, y, n, cosine, sine);
 }
 
 /* Columns [0, STRIP) of a sweep. */
@@ -174,8 +196,8 @@ INLINE void rotate_strip(double *a, int64_t row_a, const sx_row_sweep *sweep)
     }
 }
 
-SX_CLONES void sx_rows_rotate(double *a, int64_t row_a, int64_t n, const sx_row_sweep *sweeps,
-                              int count)
+SX_CLONES static void rows_rotate(double *a, int64_t row_a, int64_t n, const sx_row_sweep *sweeps,
+                                  int count)
 {
     int64_t j = 0;
     for (; j + STRIP <= n; j += STRIP) {
@@ -196,9 +218,14 @@ SX_CLONES void sx_rows_rotate(double *a, int64_t row_a, int64_t n, const sx_row_
     }
 }
 
-SX_CLONES void sx_symmetric_row_update(double *restrict row, const double *restrict v,
-                                       const double *restrict w, const double *restrict x,
-                                       double *restrict y, int64_t n)
+void sx_rows_rotate(double *a, int64_t row_a, int64_t n, const sx_row_sweep *sweeps, int count)
+{
+    rows_rotate(a, row_a, n, sweeps, count);
+}
+
+SX_CLONES static void symmetric_row_update(double *restrict row, const double *restrict v,
+                                           const double *restrict w, const double *restrict x,
+                                           double *restrict y, int64_t n)
 {
     const double v0 = v[0], w0 = w[0], x0 = x[0];
     vector sums[2] = {{0}};
@@ -222,6 +249,13 @@ SX_CLONES void sx_symmetric_row_update(double *restrict row, const double *restr
         y[i] += x0 * row[i];
     }
     y[0] += row[0] * x0 + all;
+}
+
+void sx_symmetric_row_update(double *restrict row, const double *restrict v,
+                             const double *restrict w, const double *restrict x, double *restrict y,
+                             int64_t n)
+{
+    symmetric_row_update(row, v, w, x, y, n);
 }
 
 void sx_matrix_transpose(double *to, int64_t row_to, const double *from, int64_t row_from,

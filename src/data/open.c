@@ -246,22 +246,22 @@ typedef sx_status open_fn(struct opening *o);
 static const struct {
     open_fn *open;          /* as an image and a label */
     open_fn *open_named;    /* as the features that the options name */
-    open_fn *open_unparsed; /* NULL = open */
+    open_fn *open_unparsed; /* records as they are */
 } kinds[SX_FILE_KINDS] = {
-    [SX_FILE_UNKNOWN] = {open_unknown, open_unknown},
-    [SX_FILE_EMPTY] = {open_empty, open_empty},
+    [SX_FILE_UNKNOWN] = {open_unknown, open_unknown, open_unknown},
+    [SX_FILE_EMPTY] = {open_empty, open_empty, open_empty},
     [SX_FILE_TFRECORD] = {open_tfrecords, open_named_tfrecords, open_records},
-    [SX_FILE_ARCHIVE] = {open_archive, open_named_npy}, /* an .npz */
-    [SX_FILE_IDX] = {open_idx, has_no_names},
-    [SX_FILE_NPY] = {open_npy, open_named_npy},
-    [SX_FILE_IMAGE] = {open_image, has_no_names},
-    [SX_FILE_CSV] = {open_csv, open_csv},
-    [SX_FILE_JSON_LINES] = {open_lines, open_lines},
+    [SX_FILE_ARCHIVE] = {open_archive, open_named_npy, open_archive}, /* an .npz */
+    [SX_FILE_IDX] = {open_idx, has_no_names, open_idx},
+    [SX_FILE_NPY] = {open_npy, open_named_npy, open_npy},
+    [SX_FILE_IMAGE] = {open_image, has_no_names, open_image},
+    [SX_FILE_CSV] = {open_csv, open_csv, open_csv},
+    [SX_FILE_JSON_LINES] = {open_lines, open_lines, open_lines},
 };
 
 static sx_status open_kind(struct opening *o, sx_file_kind kind)
 {
-    if (o->options->unparsed && kinds[kind].open_unparsed != NULL) {
+    if (o->options->unparsed) {
         return kinds[kind].open_unparsed(o);
     }
     return o->options->n_features > 0 ? kinds[kind].open_named(o) : kinds[kind].open(o);

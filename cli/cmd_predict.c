@@ -15,6 +15,7 @@
 #include "predict_job.h"
 #include "predict_model.h"
 #include "run_args.h"
+#include "servable_args.h"
 
 typedef struct options {
     sx_words data, image;
@@ -44,16 +45,13 @@ static const sx_option rows[] = {
     {"signature", SX_OPTION_STRING, SX_OPT(options, signature),
      "signature to run; default: serving_default", "NAME"},
     {"shards", SX_OPTION_INT, SX_OPT(options, shards),
-     "files to write the predictions in; default: one for each 1,000 examples, at most 1,000", "N",
-     .min = 1, .max = SX_PREDICT_JOB_SHARDS},
+     "number of files to write; default: one for each 1,000 examples, at most 1,000", "N", .min = 1,
+     .max = SX_PREDICT_JOB_SHARDS},
     {"max-errors", SX_OPTION_INT, SX_OPT(options, max_errors),
-     "examples that may fail: their errors are written to DIR/prediction.errors-*; one more ends "
-     "the command",
+     "how many examples may fail before the command stops; their errors are written to "
+     "DIR/prediction.errors-*",
      "N", .max = 1e15},
-    {"model-memory-limit", SX_OPTION_SIZE, SX_OPT(options, model_memory_limit),
-     "maximum memory of the model; default: a quarter of the machine's memory or of the cgroup's "
-     "limit",
-     "SIZE", .min = 1, .word = {"none", -1}},
+    SX_MODEL_MEMORY_ROW(options),
     SX_DEVICE_ARGS_ROWS(options),
     SX_DATA_ARGS_ROWS(options),
 };
@@ -328,7 +326,8 @@ const sx_command sx_command_predict = {
         "are left out where the data has none. Models that are not classifiers get one column per "
         "output value.\n\n"
         "With --model, a SavedModel's predictions of stored data: a line of JSON for each example, "
-        "in files --out/prediction.results-00000-of-00008, one for each shard. Run the command "
+        "in files DIR/prediction.results-00000-of-00008 of the directory --out, one for each "
+        "shard. Run the command "
         "again to continue after a stop, or several times at once, also on several machines that "
         "share the directory: each process takes shards that no other works on. The model and the "
         "options must be the same, and the data must not change until all shards are there. The "

@@ -11,6 +11,10 @@
 #define SX_SERVABLE_ARGS_ROWS(type)                                                              \
     SX_DEVICE_ROWS(type),                                                                        \
     SX_THREADS_ROW(type),                                                                        \
+    SX_MODEL_MEMORY_ROW(type)
+
+/* Of these, the row of the memory. */
+#define SX_MODEL_MEMORY_ROW(type)                                                                \
     {"model-memory-limit", SX_OPTION_SIZE, SX_OPT(type, model_memory_limit),                     \
      "maximum memory of a model: larger ones are refused, large batches run in parts; default: " \
      "a quarter of the machine's memory or of the cgroup's limit",                               \

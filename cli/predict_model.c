@@ -1,9 +1,11 @@
 /* See predict_model.h.
  *
- *   data   --sx_data_open-->  batches of what the signature takes: images or records as strings,
- * rows of arrays and columns by the inputs' names, or lines of JSON batch  --sx_predictor_run-->
- * outputs; example by example if the batch fails row    --sx_predict_print_row-->  {"id": 17,
- * "file": "a.jpg", "label": "rose", "prediction": [0.1, 0.9]} */
+ *   data   --sx_data_open-->          batches of what the signature takes: images or records
+ *                                     as strings, rows of arrays and columns by the inputs'
+ *                                     names, or lines of JSON
+ *   batch  --sx_predictor_run-->      outputs; example by example if the batch fails
+ *   row    --sx_predict_print_row-->  {"id": 17, "file": "a.jpg", "label": "rose",
+ *                                      "prediction": [0.1, 0.9]} */
 #include "predict_model.h"
 
 #include <inttypes.h>
@@ -102,12 +104,6 @@ static sx_status add_checksum(const char *dir, const char *name, uint32_t *crc)
 
 /* ---- The data ---- */
 
-static bool ends_with(const char *text, const char *end)
-{
-    const size_t size = strlen(text), end_size = strlen(end);
-    return size >= end_size && strcmp(text + size - end_size, end) == 0;
-}
-
 /* What is fed to the inputs. */
 typedef struct feed {
     bool takes_string; /* one input, of strings: images or records */
@@ -156,7 +152,7 @@ static sx_status open_data(sx_invocation *inv, const sx_predict_model_args *args
     SX_TRY(sx_data_args_options(inv, args->data_args, &options));
     f->takes_string = s->input_count == 1 && s->inputs[0].type.dtype == SX_STRING;
     options.unparsed =
-        f->takes_string && options.image_key == NULL && !ends_with(s->inputs[0].name, "_bytes");
+        f->takes_string && options.image_key == NULL && !sx_serve_holds_bytes(s->inputs[0].name);
     sx_status declared = f->takes_string ? SX_OK : declare_inputs(s, &inv->arena, &options);
     sx_status status = sx_data_args_open(spec, &options, out_data, NULL);
     if (status != SX_OK) { /* of two reasons, the one that comes first */
@@ -483,20 +479,18 @@ static sx_status predict_shards(predicting *p, sx_predict_job *job)
     int64_t shards = 0, examples = 0;
     SX_TRY(sx_predict_job_done(job, &shards, &p->done));
     sx_status status = SX_OK;
-    bool worked = false; /* since it began at shard 0 */
-    for (int64_t shard = 0; status == SX_OK;) {
-        status = sx_predict_job_take(job, &shard);
-        if (status != SX_OK || (shard < 0 && !worked)) {
-            break;
+    bool worked = true;
+    while (status == SX_OK && worked) { /* once more for shards of processes killed meanwhile */
+        worked = false;
+        for (int64_t shard = 0; status == SX_OK; shard++) {
+            status = sx_predict_job_take(job, &shard);
+            if (status != SX_OK || shard < 0) {
+                break;
+            }
+            status = predict_shard(p, job, shard);
+            sx_predict_job_release(job, shard);
+            worked = true;
         }
-        worked = shard >= 0;
-        if (!worked) { /* looks for shards of processes that were killed meanwhile */
-            shard = 0;
-            continue;
-        }
-        status = predict_shard(p, job, shard);
-        sx_predict_job_release(job, shard);
-        shard++;
     }
     sx_work_end(&p->line);
     const bool stopped = sx_status_code(status) == SX_CANCELLED;

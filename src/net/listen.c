@@ -12,6 +12,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/checked.h"
+
 struct address {
     struct sockaddr_storage storage;
     socklen_t size;
@@ -27,6 +29,7 @@ static void set_port(struct address *address, int port)
     }
 }
 
+/* 0: a socket without one; -1: an error. */
 static int get_port(int fd)
 {
     struct sockaddr_storage bound;
@@ -34,8 +37,9 @@ static int get_port(int fd)
     if (getsockname(fd, (struct sockaddr *)&bound, &size) != 0) {
         return -1;
     }
-    return bound.ss_family == AF_INET6 ? ntohs(((struct sockaddr_in6 *)&bound)->sin6_port)
-                                       : ntohs(((struct sockaddr_in *)&bound)->sin_port);
+    return bound.ss_family == AF_INET6  ? ntohs(((struct sockaddr_in6 *)&bound)->sin6_port)
+           : bound.ss_family == AF_INET ? ntohs(((struct sockaddr_in *)&bound)->sin_port)
+                                        : 0;
 }
 
 static sx_status resolve(const char *host, int port, struct address *out)
@@ -200,11 +204,7 @@ sx_status sx_listen_shared(int fd, int count, int *out_fds, int *out_port)
         return sx_error(SX_RESOURCE_EXHAUSTED, "cannot share a listening socket: %s",
                         strerror(errno));
     }
-    struct sockaddr_storage bound = {0};
-    size = sizeof(bound);
-    const bool has_port = getsockname(fd, (struct sockaddr *)&bound, &size) == 0 &&
-                          (bound.ss_family == AF_INET || bound.ss_family == AF_INET6);
-    *out_port = has_port ? get_port(fd) : 0;
+    *out_port = SX_MAX(get_port(fd), 0);
     return share(count, out_fds);
 }
 

@@ -389,6 +389,18 @@ sx_status sx_tf_require(const sx_tf_op_node *x, sx_value holds, const char *what
                : sx_tf_build(x, &sx_op_assert, &attrs, &y, 2, (const sx_value[]){holds, shown});
 }
 
+sx_status sx_tf_axis_from_0(const sx_tf_op_node *x, sx_value axis, sx_value rank, const char *what,
+                            sx_value *out)
+{
+    sx_value below, above;
+    SX_TF_BUILD(x, &below, less, NULL, axis, rank);
+    SX_TF_BUILD(x, &above, neg, NULL, axis);
+    SX_TF_BUILD(x, &above, less_equal, NULL, above, rank);
+    SX_TF_BUILD(x, &below, logical_and, NULL, below, above);
+    SX_TRY(sx_tf_require(x, below, what, axis));
+    return sx_tf_build(x, &sx_op_floor_mod, NULL, out, 2, (const sx_value[]){axis, rank});
+}
+
 sx_status sx_tf_count_to(const sx_tf_op_node *x, sx_value n, sx_dtype dtype, sx_value *out)
 {
     const sx_attr_operand open = {sx_tf_attr_row(&sx_op_iota, "shape"), n};

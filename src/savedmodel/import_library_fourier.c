@@ -193,9 +193,38 @@ static sx_status mirrored(const sx_tf_op_node *x, sx_value v, int64_t n, bool ne
     return sx_tf_build(x, &sx_op_concat, &(sx_axis_attrs){last}, out, 2, both);
 }
 
-/* The transform of the last axis of n = p q numbers, n not prime, by Cooley and Tukey's rule: with
- * i = i1 q + i2 and k = k1 + p k2, along i1, then each number turned by i2 k1 / n, then along i2.
- * No a.im: real numbers. */
+/* Cooley and Tukey's rule for n = p q numbers: with i = i1 q + i2 and k = k1 + p k2, a transform
+ * along i1, then each number is turned by i2 k1 / n, then one along i2. This is what follows the
+ * first: of [...,p,q], whose q is the axis `back` from the end, to [...,q,p]. */
+static sx_status second_factor(const sx_tf_op_node *x, sx_tf_parts a, int64_t n, int64_t p,
+                               int back, int sign, sx_tf_parts *out)
+{
+    const sx_dtype dtype = sx_type_of_value(x->b, a.re).dtype;
+    const int64_t q = n / p;
+    sx_value cosine, sine;
+    sx_tf_parts y = {SX_NO_VALUE, SX_NO_VALUE};
+    SX_TRY(wave(x, dtype, p, q, n, p, false, false, &cosine));
+    SX_TRY(wave(x, dtype, p, q, n, p, true, false, &sine));
+    for (int i = 1; i < back; i++) {
+        SX_TRY(sx_tf_expand(x, cosine, -1, &cosine));
+        SX_TRY(sx_tf_expand(x, sine, -1, &sine));
+    }
+    SX_TRY(sx_tf_sum_of_products(x, a.re, cosine, -sign, a.im, sine, &y.re));
+    SX_TRY(sx_tf_sum_of_products(x, a.im, cosine, sign, a.re, sine, &y.im));
+    SX_TRY(wave(x, dtype, q, q, q, q, false, false, &cosine));
+    SX_TRY(wave(x, dtype, q, q, q, q, true, false, &sine));
+    SX_TRY(transform(x, y, back, cosine, sine, sign, &y));
+    sx_transpose_attrs turn = {.perm = {.n = sx_type_of_value(x->b, y.re).rank}};
+    for (int d = 0; d < turn.perm.n; d++) {
+        const int from_end = turn.perm.n - d;
+        turn.perm.v[d] = from_end == back + 1 ? d + 1 : from_end == back ? d - 1 : d;
+    }
+    SX_TF_BUILD(x, &out->re, transpose, &turn, y.re);
+    SX_TF_BUILD(x, &out->im, transpose, &turn, y.im);
+    return SX_OK;
+}
+
+/* The transform of the last axis of n = p q numbers, n not prime. No a.im: real numbers. */
 static sx_status long_transform(const sx_tf_op_node *x, sx_tf_parts a, int64_t n, int sign,
                                 sx_tf_parts *out)
 {
@@ -219,21 +248,7 @@ static sx_status long_transform(const sx_tf_op_node *x, sx_tf_parts a, int64_t n
             SX_TF_BUILD(x, &y.im, sub, NULL, zero, y.im);
         }
     }
-    SX_TRY(wave(x, dtype, p, q, n, p, false, false, &cosine));
-    SX_TRY(wave(x, dtype, p, q, n, p, true, false, &sine));
-    a = y;
-    SX_TRY(sx_tf_sum_of_products(x, a.re, cosine, -sign, a.im, sine, &y.re));
-    SX_TRY(sx_tf_sum_of_products(x, a.im, cosine, sign, a.re, sine, &y.im));
-    SX_TRY(wave(x, dtype, q, q, q, q, false, false, &cosine));
-    SX_TRY(wave(x, dtype, q, q, q, q, true, false, &sine));
-    SX_TRY(transform(x, y, 1, cosine, sine, sign, &y));
-    sx_transpose_attrs turn = {.perm = {.n = sx_type_of_value(x->b, y.re).rank}};
-    for (int d = 0; d < turn.perm.n; d++) {
-        const int back = turn.perm.n - d;
-        turn.perm.v[d] = back == 2 ? d + 1 : back == 1 ? d - 1 : d;
-    }
-    SX_TF_BUILD(x, &y.re, transpose, &turn, y.re);
-    SX_TF_BUILD(x, &y.im, transpose, &turn, y.im);
+    SX_TRY(second_factor(x, y, n, p, 1, sign, &y));
     SX_TRY(reshape_last(x, y.re, 2, &line, &out->re));
     return reshape_last(x, y.im, 2, &line, &out->im);
 }
@@ -252,24 +267,9 @@ static sx_status long_columns(const sx_tf_op_node *x, sx_tf_parts a, int64_t n, 
     SX_TRY(reshape_last(x, a.re, 2, &flat, &a.re));
     SX_TRY(reshape_last(x, a.im, 2, &flat, &a.im));
     SX_TRY(transform(x, a, 2, cosine, sine, sign, &a));
-    SX_TRY(wave(x, type.dtype, p, q, n, p, false, false, &cosine));
-    SX_TRY(wave(x, type.dtype, p, q, n, p, true, false, &sine));
-    SX_TRY(sx_tf_expand(x, cosine, -1, &cosine));
-    SX_TRY(sx_tf_expand(x, sine, -1, &sine));
     SX_TRY(reshape_last(x, a.re, 2, &cube, &a.re));
     SX_TRY(reshape_last(x, a.im, 2, &cube, &a.im));
-    SX_TRY(sx_tf_sum_of_products(x, a.re, cosine, -sign, a.im, sine, &y.re));
-    SX_TRY(sx_tf_sum_of_products(x, a.im, cosine, sign, a.re, sine, &y.im));
-    SX_TRY(wave(x, type.dtype, q, q, q, q, false, false, &cosine));
-    SX_TRY(wave(x, type.dtype, q, q, q, q, true, false, &sine));
-    SX_TRY(transform(x, y, 2, cosine, sine, sign, &y));
-    sx_transpose_attrs turn = {.perm = {.n = sx_type_of_value(x->b, y.re).rank}};
-    for (int d = 0; d < turn.perm.n; d++) {
-        const int behind = turn.perm.n - d;
-        turn.perm.v[d] = behind == 3 ? d + 1 : behind == 2 ? d - 1 : d;
-    }
-    SX_TF_BUILD(x, &y.re, transpose, &turn, y.re);
-    SX_TF_BUILD(x, &y.im, transpose, &turn, y.im);
+    SX_TRY(second_factor(x, a, n, p, 2, sign, &y));
     SX_TRY(reshape_last(x, y.re, 3, &back, &out->re));
     return reshape_last(x, y.im, 3, &back, &out->im);
 }

@@ -73,12 +73,7 @@ static sx_status roll_along(const sx_tf_op_node *x, sx_value shifts, sx_value ax
     SX_TF_BUILD(x, &shape, shape, (&(sx_cast_attrs){SX_I64}), *v);
     SX_TRY(sx_tf_number(x, SX_I64, type.rank, &rank));
     SX_TRY(sx_tf_number(x, SX_I64, 1, &one));
-    SX_TF_BUILD(x, &n, less, NULL, axis, rank);
-    SX_TF_BUILD(x, &at, neg, NULL, axis);
-    SX_TF_BUILD(x, &at, less_equal, NULL, at, rank);
-    SX_TF_BUILD(x, &n, logical_and, NULL, n, at);
-    SX_TRY(sx_tf_require(x, n, "Roll: an axis is out of range", axis));
-    SX_TF_BUILD(x, &axis, floor_mod, NULL, axis, rank);
+    SX_TRY(sx_tf_axis_from_0(x, axis, rank, "Roll: an axis is out of range", &axis));
     SX_TF_BUILD(x, &n, gather, NULL, shape, axis);
     SX_TRY(sx_tf_count_to(x, n, SX_I64, &at));
     SX_TF_BUILD(x, &n, maximum, NULL, n, one);

@@ -286,12 +286,6 @@ static sx_status import_while(sx_tf_op_node *x)
         return sx_import_memory();
     }
     memcpy(l.args, leaves, (size_t)l.n_leaves * sizeof(*l.args));
-    for (int i = 0; i < l.passed.n; i++) {
-        const int k = l.n_leaves + i;
-        l.args[k] = l.passed.things[i];
-        l.types[k] = sx_tf_type_in(x->b, &l.args[k]);
-        l.kept[k] = true;
-    }
     for (int i = 0, k = 0; i < n_given; i++) {
         int n_leaves = 0;
         sx_tf_thing *of = NULL;
@@ -305,7 +299,11 @@ static sx_status import_while(sx_tf_op_node *x)
             }
         }
     }
-    for (int k = l.n_leaves; k < n; k++) {
+    for (int i = 0; i < l.passed.n; i++) {
+        const int k = l.n_leaves + i;
+        l.args[k] = l.passed.things[i];
+        l.types[k] = sx_tf_type_in(x->b, &l.args[k]);
+        l.kept[k] = true;
         l.order[l.n_values++] = k;
     }
     SX_TRY(sx_tf_leaves(arena, before, n_given, &out, &n_out));

@@ -144,6 +144,10 @@ SX_MUST_USE sx_status sx_tf_with_number(const sx_tf_op_node *x, const sx_op_def 
 /* An assert that all of `holds` is true, with what the error says, and a value that it shows. */
 SX_MUST_USE sx_status sx_tf_require(const sx_tf_op_node *x, sx_value holds, const char *what,
                                     sx_value shown);
+/* An axis of `rank` as a number from 0 on; INVALID_ARGUMENT, `what`, if it is not in [-rank, rank).
+ * Both are int64. */
+SX_MUST_USE sx_status sx_tf_axis_from_0(const sx_tf_op_node *x, sx_value axis, sx_value rank,
+                                        const char *what, sx_value *out);
 /* 0, 1, ..., n - 1 as a vector; n is int64 [1]. */
 SX_MUST_USE sx_status sx_tf_count_to(const sx_tf_op_node *x, sx_value n, sx_dtype dtype,
                                      sx_value *out);

@@ -129,12 +129,7 @@ static sx_status split_at(sx_tf_op_node *x, int64_t n)
     SX_TRY(sx_tf_rank_of(x, v, &rank));
     SX_TRY(sx_tf_number(x, SX_I64, 0, &zero));
     SX_TRY(sx_tf_number(x, SX_I64, (double)n, &count));
-    SX_TF_BUILD(x, &holds, less, NULL, axis, rank);
-    SX_TF_BUILD(x, &wrong, neg, NULL, axis);
-    SX_TF_BUILD(x, &wrong, less_equal, NULL, wrong, rank);
-    SX_TF_BUILD(x, &holds, logical_and, NULL, holds, wrong);
-    SX_TRY(sx_tf_require(x, holds, "Split: the axis is out of range", axis));
-    SX_TF_BUILD(x, &axis, floor_mod, NULL, axis, rank);
+    SX_TRY(sx_tf_axis_from_0(x, axis, rank, "Split: the axis is out of range", &axis));
     SX_TRY(sx_tf_count_to(x, rank, SX_I64, &here));
     SX_TF_BUILD(x, &here, equal, NULL, here, axis);
     SX_TF_BUILD(x, &part, floor_div, NULL, shape, count);

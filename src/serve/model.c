@@ -33,6 +33,13 @@ sx_status sx_serve_no_signature(sx_bytes name)
                     (int)SX_MIN(wanted.size, (size_t)SHOWN_BYTES), (const char *)wanted.data);
 }
 
+bool sx_serve_holds_bytes(const char *name)
+{
+    static const char end[] = "_bytes";
+    const size_t size = strlen(name), end_size = sizeof(end) - 1;
+    return size >= end_size && strcmp(name + size - end_size, end) == 0;
+}
+
 const char *sx_serve_dtype_name(sx_dtype dtype)
 {
     static const struct {

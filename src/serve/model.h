@@ -41,6 +41,10 @@ const sx_serve_signature *sx_serve_find_signature(const sx_serve_signature *sign
 /* FAILED_PRECONDITION, in TensorFlow Serving's words: there is no such signature. */
 SX_MUST_USE sx_status sx_serve_no_signature(sx_bytes name);
 
+/* Whether the strings of an input or output are bytes, such as encoded images, and not text: by
+ * TensorFlow Serving's convention, its name ends in _bytes. */
+bool sx_serve_holds_bytes(const char *name);
+
 /* The name of TensorFlow's DataType: "DT_FLOAT". */
 const char *sx_serve_dtype_name(sx_dtype dtype);
 

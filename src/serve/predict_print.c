@@ -233,18 +233,12 @@ static void print_elements(const struct printer *p, int dim, size_t *index)
     sx_buf_putc(p->out, ']');
 }
 
-static bool ends_with(const char *text, const char *end)
-{
-    const size_t size = strlen(text), end_size = strlen(end);
-    return size >= end_size && strcmp(text + size - end_size, end) == 0;
-}
-
 static sx_status make_printer(const sx_serve_tensor *info, const sx_tensor *tensor,
                               sx_float_format format, const sx_cancel *cancel, sx_buf *out,
                               struct printer *printer)
 {
     *printer = (struct printer){.out = out, .cancel = cancel, .tensor = tensor, .format = format};
-    printer->as_base64 = ends_with(info->name, "_bytes");
+    printer->as_base64 = sx_serve_holds_bytes(info->name);
     for (size_t i = 0; i < SX_COUNT(number_printers); i++) {
         if (number_printers[i].dtype == tensor->type.dtype) {
             printer->number = number_printers[i].number;

@@ -7,7 +7,7 @@ static inline double sx_chebyshev(const double *c, int n, double t)
 {
     double a = 0, b = 0;
     for (int k = n - 1; k > 0; k--) {
-        const double next = 2 * t * a - b + c[k];
+        const double next = 2 * t * a + (c[k] - b); /* a is known last */
         b = a;
         a = next;
     }

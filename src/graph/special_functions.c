@@ -370,13 +370,14 @@ double sx_dawsn(double x)
     }
     /* e^-(rest - n h)^2 = e^-rest^2 e^(2 rest h n) e^-(n h)^2 */
     const double nearest = 2 * rint(a / (2 * h)), rest = a - nearest * h;
-    const double step = exp(2 * rest * h), square = step * step;
+    const double step = exp(2 * rest * h), square = step * step, inverse = 1 / square;
     double sum = 0, up = step, down = 1 / step;
     for (int i = 0; i < (int)(sizeof(factor) / sizeof(factor[0])); i++) {
-        const double n = 2 * i + 1;
-        sum += factor[i] * (up / (nearest + n) + down / (nearest - n));
+        const double n = 2 * i + 1; /* up / (nearest + n) + down / (nearest - n) */
+        const double both = up * (nearest - n) + down * (nearest + n);
+        sum += factor[i] * both / (nearest * nearest - n * n);
         up *= square;
-        down /= square;
+        down *= inverse;
     }
     sum *= exp(-rest * rest);
     return copysign(sum / sqrt(M_PI), x);
@@ -453,13 +454,39 @@ static fresnel fresnel_of(double x)
     if (isnan(x)) {
         return (fresnel){x, x};
     }
-    if (a < 1.5) {
-        double term = a, part[2] = {a, 0}; /* terms are those of C and of S in turn */
-        for (int k = 1; k < 60 && fabs(term) > DBL_EPSILON / 8 * a; k++) {
-            term *= half / k;
-            part[k % 2] += (k % 4 < 2 ? term : -term) / (2 * k + 1);
+    if (a < 1.5) { /* by powers of half^2 */
+        static const double c[] = {
+            1,
+            -0.1,
+            0.0046296296296296296,
+            -0.00010683760683760684,
+            1.4589169000933707e-6,
+            -1.3122532963802805e-8,
+            8.3507027951472396e-11,
+            -3.9554295164585258e-13,
+            1.4483264643598137e-15,
+            -4.2214072888070882e-18,
+            1.0025164934907719e-20,
+            -1.9770647538779052e-23,
+            3.2892603491757517e-26,
+            -4.6784835155184858e-29,
+            5.7541916439821718e-32,
+            -6.1803075882227961e-35,
+        };
+        static const double s[] = {
+            0.33333333333333333,     -0.02380952380952381,    0.00075757575757575758,
+            -1.3227513227513228e-5,  1.4503852223150469e-7,   -1.0892221037148573e-9,
+            5.947794013637635e-12,   -2.4668270102644569e-14, 8.0327350124157736e-17,
+            -2.1078551914421358e-19, 4.5518467589282003e-22,  -8.2301492992142214e-25,
+            1.2641078988989164e-27,  -1.669761793417372e-30,  1.9169428621097825e-33,
+            -1.9303572088151079e-36,
+        };
+        double of_c = 0, of_s = 0;
+        for (int k = (int)(sizeof(c) / sizeof(c[0])) - 1; k >= 0; k--) {
+            of_c = of_c * half * half + c[k];
+            of_s = of_s * half * half + s[k];
         }
-        y = (fresnel){part[0], part[1]};
+        y = (fresnel){a * of_c, a * half * of_s};
     } else if (a < 1e15) {
         const double t = 4.5 / (a * a) - 1;
         const double f = SX_CHEBYSHEV(fresnel_f, t) / a,

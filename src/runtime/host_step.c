@@ -30,9 +30,10 @@ sx_status sx_host_step_run(const sx_step *step, int64_t batch, const sx_tensor *
     int n_out = n->n_outputs;
     sx_type *out_types = types + n->n_inputs;
     const sx_typed_kernel *typed = sx_typed_find(n->op, attrs, in);
-    sx_typed_call call = {.attrs = attrs, .in = in, .out = out, .context = context};
+    sx_typed_call call = {
+        .attrs = attrs, .in = in, .out = out, .n_in = n->n_inputs, .context = context};
     if (n->op->host_types != NULL && typed != NULL) {
-        SX_TRY(sx_typed_types(typed, n->op, &call, n->n_inputs, out_types, n_out));
+        SX_TRY(sx_typed_types(typed, n->op, &call, out_types, n_out));
     } else if (n->op->host_types != NULL) {
         SX_TRY(sx_host_types(n->op, attrs, in, n->n_inputs, out_types, n_out, context));
     } else {

@@ -31,9 +31,10 @@ static int compare(const sx_op_def *op, const sx_op_sample *sample)
     }
     const sx_host_context context = {.arena = &s.arena};
     const sx_typed_kernel *kernel = sx_typed_find(op, s.attrs, in);
-    sx_typed_call call = {.attrs = s.attrs, .in = in, .out = out, .context = &context};
+    sx_typed_call call = {
+        .attrs = s.attrs, .in = in, .out = out, .n_in = s.n_in, .context = &context};
     if (kernel != NULL && op->host_types != NULL) {
-        assert_ok(sx_typed_types(kernel, op, &call, s.n_in, types, s.n_out));
+        assert_ok(sx_typed_types(kernel, op, &call, types, s.n_out));
     }
     for (int i = 0; i < s.n_out && kernel != NULL; i++) {
         const size_t bytes = (size_t)sx_host_bytes(&s.out[i].type);
@@ -180,10 +181,11 @@ static sx_status run_kernel(const sx_op_def *op, const void *attrs, const sx_ten
     sx_type types[SX_MAX_OUTPUTS];
     sx_arena_init(&r->arena, 0);
     r->context = (sx_host_context){.arena = &r->arena};
-    sx_typed_call call = {.attrs = attrs, .in = in, .out = r->out, .context = &r->context};
+    sx_typed_call call = {
+        .attrs = attrs, .in = in, .out = r->out, .n_in = n_in, .context = &r->context};
     const sx_typed_kernel *kernel = sx_typed_find(op, attrs, in);
     assert_non_null(kernel);
-    assert_ok(sx_typed_types(kernel, op, &call, n_in, types, n_out));
+    assert_ok(sx_typed_types(kernel, op, &call, types, n_out));
     for (int i = 0; i < n_out; i++) {
         r->out[i] = (sx_tensor){types[i],
                                 sx_arena_alloc(&r->arena, (size_t)sx_host_bytes(&types[i]) + 1, 1)};
@@ -244,6 +246,113 @@ static void test_backends_typed__unique_numbers(void **state)
         wide[k] = (half << 32 | half) * inverse;
     }
     check_unique(SX_U64, wide, N, known);
+}
+
+/* What of x[n] stays beside y[m]: `stays[count]`, places. */
+static void check_list_diff(sx_dtype dtype, void *x, int64_t n, void *y, int64_t m,
+                            const int64_t *stays, int64_t count)
+{
+    const sx_list_diff_attrs attrs = {.out_idx = n % 2 == 0 ? SX_I32 : SX_I64};
+    const sx_tensor in[] = {{sx_type_of(dtype, n), x}, {sx_type_of(dtype, m), y}};
+    const size_t bytes = sx_dtype_bytes(dtype);
+    typed_run r;
+    assert_ok(run_kernel(&sx_op_list_diff, &attrs, in, 2, 2, &r));
+    assert_int_equal(sx_type_elems(&r.out[0].type), count);
+    assert_int_equal(sx_type_elems(&r.out[1].type), count);
+    for (int64_t k = 0; k < count; k++) {
+        assert_memory_equal((char *)r.out[0].data + (size_t)k * bytes,
+                            (char *)x + (size_t)stays[k] * bytes, bytes);
+        assert_int_equal(attrs.out_idx == SX_I32 ? ((int32_t *)r.out[1].data)[k]
+                                                 : ((int64_t *)r.out[1].data)[k],
+                         stays[k]);
+    }
+    sx_arena_deinit(&r.arena);
+}
+
+static void test_backends_typed__differences_of_lists(void **state)
+{
+    (void)state;
+    enum { N = 6000 };
+    static int64_t odd[N / 2];
+    static uint64_t x[N], y[N / 2];
+    float floats[] = {NAN, 0, -1, -0.0F, NAN, 5, INFINITY}, others[] = {NAN, -0.0F, INFINITY, 7};
+    int8_t bytes[] = {-1, 1, -1, 127, -128, 1}, less[] = {-1, 127};
+    uint64_t ends[] = {UINT64_MAX, 0, UINT64_MAX - 1}, most[] = {UINT64_MAX};
+    check_list_diff(SX_F32, floats, 7, others, 4, (int64_t[]){0, 2, 4, 5}, 4);
+    check_list_diff(SX_I8, bytes, 6, less, 2, (int64_t[]){1, 4, 5}, 3);
+    check_list_diff(SX_U64, ends, 3, most, 1, (int64_t[]){1, 2}, 2);
+    check_list_diff(SX_I64, ends, 3, NULL, 0, (int64_t[]){0, 1, 2}, 3);
+    check_list_diff(SX_I64, NULL, 0, ends, 3, NULL, 0);
+    uint64_t inverse = 1; /* as above: all at one place of the table */
+    for (int i = 0; i < 6; i++) {
+        inverse *= 2 - UINT64_C(0x9e3779b97f4a7c15) * inverse;
+    }
+    for (int spread = 0; spread < 2; spread++) {
+        for (int64_t k = 0; k < N; k++) {
+            const uint64_t half = (uint64_t)k + 1;
+            x[k] = spread != 0 ? (uint64_t)k << 40 : (half << 32 | half) * inverse;
+            if (k % 2 == 0) {
+                y[k / 2] = x[k];
+            } else {
+                odd[k / 2] = k;
+            }
+        }
+        check_list_diff(SX_U64, x, N, y, N / 2, odd, N / 2);
+    }
+}
+
+/* The typed kernel's result is the host kernel's, exactly. */
+static void test_backends_typed__histograms_and_stitches(void **state)
+{
+    (void)state;
+    static const sx_dtype dtypes[] = {SX_F32, SX_F64, SX_I32, SX_I64};
+    static const double values[] = {-7, 0, 1, 2.5, 3, 99, 100, 101, 1e9, 4.999, 5, 1e-9, -2e9, 33};
+    static const double range[] = {0, 100}, wide[] = {-2e9, 2e9}, bins[] = {7}, many[] = {1000};
+    for (size_t t = 0; t < 4 * SX_COUNT(dtypes); t++) {
+        const sx_dtype dtype = dtypes[t / 4];
+        const sx_cast_attrs attrs = {.dtype = t % 2 == 0 ? SX_I32 : SX_I64}; /* of the same form */
+        const sx_op_sample sample = {.name = "histogram",
+                                     .inputs = {{.type = sx_type_of(dtype, 3, 400),
+                                                 .fill = SX_FILL_LIST,
+                                                 .numbers = values,
+                                                 .limit = SX_COUNT(values)},
+                                                PAIR(dtype, t % 4 < 2 ? range : wide),
+                                                {.type = sx_scalar_type(SX_I32),
+                                                 .fill = SX_FILL_LIST,
+                                                 .numbers = t % 3 == 0 ? bins : many,
+                                                 .limit = 1}},
+                                     .n_inputs = 3,
+                                     .attrs = &attrs};
+        assert_int_equal(compare(&sx_op_histogram_fixed_width, &sample), 1);
+    }
+    static const sx_dtype sizes[] = {SX_U8, SX_F16, SX_F32, SX_I64, SX_BOOL};
+    static const double first[] = {4, 0, 9}, second[] = {3, 1, 3, 7};
+    for (size_t t = 0; t < 2 * SX_COUNT(sizes); t++) {
+        const sx_dtype dtype = sizes[t / 2];
+        const int64_t width = t % 2 == 0 ? 1 : 3;
+#define ITEMS(n)                                                   \
+    {                                                              \
+        .type = sx_type_of(dtype, n, width), .fill = SX_FILL_LIST, \
+        .numbers = (const double[]){0, 1, 1, 0, 1}, .limit = 5     \
+    }
+        const sx_op_sample sample = {.name = "stitch",
+                                     .inputs = {SX_SAMPLE_LIST(SX_I32, first, 3),
+                                                SX_SAMPLE_LIST(SX_I32, second, 4), ITEMS(3),
+                                                ITEMS(4)},
+                                     .n_inputs = 4};
+#undef ITEMS
+        assert_int_equal(compare(&sx_op_dynamic_stitch, &sample), 1);
+    }
+    float numbers[] = {1, 2, NAN}, bounds[] = {0, 5};
+    int32_t count = 5;
+    const sx_cast_attrs attrs = {.dtype = SX_I32};
+    const sx_tensor in[] = {{sx_type_of(SX_F32, 3), numbers},
+                            {sx_type_of(SX_F32, 2), bounds},
+                            {sx_scalar_type(SX_I32), &count}};
+    typed_run r;
+    assert_error(run_kernel(&sx_op_histogram_fixed_width, &attrs, in, 3, 1, &r),
+                 SX_INVALID_ARGUMENT, "element 2 of values is NaN");
+    sx_arena_deinit(&r.arena);
 }
 
 /* Elements that are zero, -0 and NaN among them, in tensors of several ranks and in none. */
@@ -343,7 +452,8 @@ static void test_backends_typed__special_functions(void **state)
         if (kernel == NULL) {
             continue;
         }
-        assert_ok(kernel->run(&(sx_typed_call){&attrs, &in, &out, &context, NULL}));
+        assert_ok(kernel->run(&(sx_typed_call){
+            .attrs = &attrs, .in = &in, .out = &out, .n_in = 1, .context = &context}));
         for (int k = 0; k < N; k++) {
             const float want = (float)special_functions[f].of((double)x[k]);
             const double off = fabs((double)y[k] - (double)want);
@@ -455,6 +565,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_backends_typed__sizes_of_images),
     cmocka_unit_test(test_backends_typed__scales_of_images),
     cmocka_unit_test(test_backends_typed__unique_numbers),
+    cmocka_unit_test(test_backends_typed__differences_of_lists),
+    cmocka_unit_test(test_backends_typed__histograms_and_stitches),
     cmocka_unit_test(test_backends_typed__where_numbers_are),
     cmocka_unit_test(test_backends_typed__counted_rows),
     cmocka_unit_test(test_backends_typed__special_functions),

@@ -306,6 +306,10 @@ typedef struct sx_ragged_from_variant_attrs {
     sx_dtype Tvalues, Tsplits;
 } sx_ragged_from_variant_attrs;
 
+typedef struct sx_list_diff_attrs {
+    sx_dtype out_idx;
+} sx_list_diff_attrs;
+
 typedef struct sx_unique_attrs {
     sx_dtype out_idx;
     bool slices;

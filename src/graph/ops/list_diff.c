@@ -7,13 +7,15 @@
  * Errors   INVALID_ARGUMENT  dtypes, ranks
  * Numbers  exact
  * Source   TensorFlow ListDiff */
-#include <stdlib.h>
-
-#include "graph/ops/host_ops.h"
-
+#ifdef SX_ATTRS
 typedef struct sx_list_diff_attrs {
     sx_dtype out_idx;
 } sx_list_diff_attrs;
+#endif
+
+#include <stdlib.h>
+
+#include "graph/ops/host_ops.h"
 
 static const sx_attr_def list_diff_attrs[] = {
     SX_ATTR_TF(sx_list_diff_attrs, out_idx, SX_ATTR_DTYPE, .tf_number = SX_I32)};

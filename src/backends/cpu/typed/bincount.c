@@ -71,8 +71,8 @@ static bool takes(const void *attrs, const sx_tensor *in)
 static sx_status types(sx_typed_call *c, sx_type *out_types)
 {
     /* size, behind the splits of ragged rows */
-    return is_ragged(c) ? sx_typed_host_types(&sx_op_bincount, c, 1 | 1U << 2, 4, out_types, 1)
-                        : sx_typed_host_types(&sx_op_bincount, c, 1U << 1, 3, out_types, 1);
+    return is_ragged(c) ? sx_typed_host_types(&sx_op_bincount, c, 1 | 1U << 2, out_types, 1)
+                        : sx_typed_host_types(&sx_op_bincount, c, 1U << 1, out_types, 1);
 }
 
 static sx_status run(const sx_typed_call *c)

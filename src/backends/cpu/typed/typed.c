@@ -36,25 +36,27 @@ const sx_typed_kernel *sx_typed_find(const sx_op_def *op, const void *attrs, con
 }
 
 sx_status sx_typed_types(const sx_typed_kernel *kernel, const sx_op_def *op, sx_typed_call *call,
-                         int n_in, sx_type *out_types, int n_out)
+                         sx_type *out_types, int n_out)
 {
-    return kernel->types != NULL
-               ? kernel->types(call, out_types)
-               : sx_typed_host_types(op, call, kernel->sizes, n_in, out_types, n_out);
+    return kernel->types != NULL ? kernel->types(call, out_types)
+                                 : sx_typed_host_types(op, call, kernel->sizes, out_types, n_out);
 }
 
 sx_status sx_typed_host_types(const sx_op_def *op, const sx_typed_call *call, unsigned sizes,
-                              int n_in, sx_type *out_types, int n_out)
+                              sx_type *out_types, int n_out)
 {
     const sx_tensor *in = call->in;
+    const int n_in = call->n_in;
     sx_arena *arena = call->context->arena;
     sx_host_tensor *seen = sx_arena_array(arena, n_in + 1, sx_host_tensor);
     if (seen == NULL) {
         return sx_budget_error(arena->budget);
     }
     for (int i = 0; i < n_in; i++) {
+        const bool is_read =
+            sizes == SX_TYPED_FIRST_HALF ? i < n_in / 2 : i < 31 && (sizes >> i & 1) != 0;
         seen[i] = (sx_host_tensor){.type = in[i].type};
-        if ((sizes >> i & 1) != 0) {
+        if (is_read) {
             seen[i].data = sx_arena_alloc(arena, (size_t)sx_type_elems(&in[i].type) + 1,
                                           sx_carrier_bytes(in[i].type.dtype));
             if (seen[i].data == NULL) {

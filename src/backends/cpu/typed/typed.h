@@ -14,9 +14,13 @@ typedef struct sx_typed_call {
     const void *attrs;
     const sx_tensor *in,
         *out; /* out: of the types that op->host_types says, to be written in full */
+    int n_in;
     const sx_host_context *context;
     void *found; /* by types(), in the context's arena */
 } sx_typed_call;
+
+/* Of sizes: the inputs of the first half, and no others. */
+#define SX_TYPED_FIRST_HALF (1U << 31)
 
 typedef struct sx_typed_kernel {
     int op;
@@ -31,14 +35,13 @@ typedef struct sx_typed_kernel {
 bool sx_typed_has(const sx_op_def *op);
 /* NULL: op->host computes it. */
 const sx_typed_kernel *sx_typed_find(const sx_op_def *op, const void *attrs, const sx_tensor *in);
-/* As sx_host_types(), without carrying what is not read. Of the call, attrs, in and context are
- * read. */
+/* As sx_host_types(), without carrying what is not read. Of the call, all but `out` is read. */
 SX_MUST_USE sx_status sx_typed_types(const sx_typed_kernel *kernel, const sx_op_def *op,
-                                     sx_typed_call *call, int n_in, sx_type *out_types, int n_out);
+                                     sx_typed_call *call, sx_type *out_types, int n_out);
 
-/* For kernels: op->host_types, which reads the elements of in[i] where bit i of `sizes` is set. */
+/* For kernels: op->host_types, which reads the elements of the inputs that `sizes` names. */
 SX_MUST_USE sx_status sx_typed_host_types(const sx_op_def *op, const sx_typed_call *call,
-                                          unsigned sizes, int n_in, sx_type *out_types, int n_out);
+                                          unsigned sizes, sx_type *out_types, int n_out);
 
 /* For kernels: `n` numbers from element `first` on as float32: in place, or converted into
  * room[n]. */

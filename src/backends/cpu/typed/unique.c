@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/cpu/typed/typed.h"
+#include "backends/cpu/typed/keys.h"
 #include "base/checked.h"
 #include "base/memory.h"
 #include "graph/ops/attrs.h"
@@ -28,65 +28,12 @@ static bool takes(const void *attrs, const sx_tensor *in)
            sx_carrier_of(x->dtype) != SX_CARRIER_NONE && x->dtype != SX_STRING;
 }
 
-/* Elements [first, first + n) as numbers that are equal where elements are: 0 for -0, and for a NaN
- * one of its own, a NaN's bits with its place. */
-static void keys_of(const sx_tensor *t, int64_t first, int64_t n, uint64_t *keys)
-{
-#define WHOLE(type)                                    \
-    {                                                  \
-        const type *x = (const type *)t->data + first; \
-        for (int64_t k = 0; k < n; k++) {              \
-            keys[k] = (uint64_t)x[k];                  \
-        }                                              \
-        break;                                         \
-    }
-#define FLOATS(type, sign, infinity)                                                 \
-    {                                                                                \
-        const type *x = (const type *)t->data + first;                               \
-        for (int64_t k = 0; k < n; k++) {                                            \
-            const bool nan = (x[k] & ~(sign)) > (infinity);                          \
-            const uint64_t number = x[k] == (sign) ? 0 : x[k];                       \
-            keys[k] = nan ? UINT64_C(0x7ff8) << 48 | (uint64_t)(first + k) : number; \
-        }                                                                            \
-        break;                                                                       \
-    }
-    switch (t->type.dtype) {
-    case SX_F32:
-        FLOATS(uint32_t, 0x80000000U, 0x7f800000U)
-    case SX_F64:
-        FLOATS(uint64_t, UINT64_C(1) << 63, UINT64_C(0x7ff) << 52)
-    case SX_F16:
-        FLOATS(uint16_t, 0x8000U, 0x7c00U)
-    case SX_BF16:
-        FLOATS(uint16_t, 0x8000U, 0x7f80U)
-    case SX_U64:
-    case SX_I64:
-        WHOLE(uint64_t)
-    case SX_U32:
-    case SX_I32:
-        WHOLE(uint32_t)
-    case SX_U16:
-    case SX_I16:
-        WHOLE(uint16_t)
-    default: /* SX_U8, SX_I8, SX_BOOL */
-        WHOLE(uint8_t)
-    }
-#undef WHOLE
-#undef FLOATS
-}
-
-static inline uint64_t place_of(uint64_t key)
-{
-    const uint64_t hash = key * UINT64_C(0x9e3779b97f4a7c15);
-    return hash ^ hash >> 32;
-}
-
 /* The table with twice as many slots; NULL: no memory. */
 static slot *doubled(sx_arena *arena, const slot *old, uint64_t size)
 {
     slot *slots = sx_arena_array(arena, (int64_t)(2 * size), slot);
     for (uint64_t k = 0; slots != NULL && k < size; k++) {
-        uint64_t at = place_of(old[k].key) & (2 * size - 1);
+        uint64_t at = sx_typed_place_of(old[k].key) & (2 * size - 1);
         while (old[k].id != 0 && slots[at].id != 0) {
             at = (at + 1) & (2 * size - 1);
         }
@@ -117,7 +64,7 @@ static sx_status find_by_order(sx_arena *arena, const sx_tensor *x, int64_t n, f
     }
     for (int64_t k = 0; k < n; k++) {
         order[k].place = (int32_t)k;
-        keys_of(x, k, 1, &order[k].key);
+        sx_typed_keys_of(x, k, 1, &order[k].key);
     }
     qsort(order, (size_t)n, sizeof(*order), compare_elements);
     for (int64_t k = 0; k < n; k++) { /* the first place of equals */
@@ -147,10 +94,10 @@ static sx_status find(sx_arena *arena, const sx_tensor *x, int64_t n, found *f)
     }
     for (int64_t k = 0; k < n; k++) {
         if (k % CHUNK == 0) {
-            keys_of(x, k, SX_MIN(n - k, (int64_t)CHUNK), keys);
+            sx_typed_keys_of(x, k, SX_MIN(n - k, (int64_t)CHUNK), keys);
         }
         const uint64_t key = keys[k % CHUNK];
-        uint64_t at = place_of(key) & (size - 1);
+        uint64_t at = sx_typed_place_of(key) & (size - 1);
         while (slots[at].id != 0 && slots[at].key != key) {
             at = (at + 1) & (size - 1);
             if (++probes > MOST_PROBES * n) {
@@ -189,34 +136,12 @@ static sx_status types(sx_typed_call *c, sx_type *out_types)
     return SX_OK;
 }
 
-static void gather(const void *x, const int32_t *at, int64_t n, size_t bytes, void *y)
-{
-#define GATHER(type)                               \
-    for (int64_t k = 0; k < n; k++) {              \
-        ((type *)y)[k] = ((const type *)x)[at[k]]; \
-    }
-    switch (bytes) {
-    case 1:
-        GATHER(uint8_t)
-        break;
-    case 2:
-        GATHER(uint16_t)
-        break;
-    case 4:
-        GATHER(uint32_t)
-        break;
-    default:
-        GATHER(uint64_t)
-        break;
-    }
-#undef GATHER
-}
-
 static sx_status run(const sx_typed_call *c)
 {
     const found *f = c->found;
     const int64_t n = sx_type_elems(&c->in[0].type);
-    gather(c->in[0].data, f->first, f->count, sx_dtype_bytes(c->in[0].type.dtype), c->out[0].data);
+    sx_typed_gather(c->in[0].data, f->first, f->count, sx_dtype_bytes(c->in[0].type.dtype),
+                    c->out[0].data);
 #define INDICES(type)                                          \
     {                                                          \
         type *index = c->out[1].data, *count = c->out[2].data; \

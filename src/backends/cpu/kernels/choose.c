@@ -54,11 +54,6 @@ static bool match_number(sx_cpu_match *m)
     return dtype != SX_F16 && dtype != SX_BF16 && sx_dtype_bytes(dtype) > 0;
 }
 
-static bool match_f32(sx_cpu_match *m)
-{
-    return sx_cpu_is_f32(m, m->in[0]);
-}
-
 /* The first of the greatest, line by line: lines that lie side by side are passed over together. */
 static void run_extreme(const sx_cpu_step *step, const sx_cpu_call *call)
 {
@@ -300,24 +295,34 @@ static sx_status prepare_top_k(const sx_cpu_site *site, sx_cpu_step *step)
     return SX_OK;
 }
 
-static void run_in_top_k(const sx_cpu_step *step, const sx_cpu_call *call)
-{
-    const choose_data *d = step->data;
-    const float *x = sx_cpu_in(step, call, 0);
-    const int32_t *narrow = sx_cpu_in(step, call, 1);
-    const int64_t *wide = sx_cpu_in(step, call, 1);
-    uint8_t *y = sx_cpu_out(step, call, 0);
-    for (int64_t i = 0; i < d->outer; i++, x += d->count) {
-        const int64_t target = d->wide ? wide[i] : narrow[i];
-        const bool is_class = target >= 0 && target < d->count && isfinite(x[target]);
-        const float v = is_class ? x[target] : 0;
-        int64_t greater = 0, unordered = 0;
-        for (int64_t j = 0; j < d->count; j++) {
-            greater += x[j] > v;
-            unordered += x[j] != x[j];
-        }
-        y[i] = is_class && unordered == 0 && greater < d->k;
+#define IN_TOP_K(name, type)                                                               \
+    static void name(const sx_cpu_step *step, const sx_cpu_call *call)                     \
+    {                                                                                      \
+        const choose_data *d = step->data;                                                 \
+        const type *x = sx_cpu_in(step, call, 0);                                          \
+        const int32_t *narrow = sx_cpu_in(step, call, 1);                                  \
+        const int64_t *wide = sx_cpu_in(step, call, 1);                                    \
+        uint8_t *y = sx_cpu_out(step, call, 0);                                            \
+        for (int64_t i = 0; i < d->outer; i++, x += d->count) {                            \
+            const int64_t target = d->wide ? wide[i] : narrow[i];                          \
+            const bool is_class = target >= 0 && target < d->count && isfinite(x[target]); \
+            const type v = is_class ? x[target] : 0;                                       \
+            int64_t greater = 0, unordered = 0;                                            \
+            for (int64_t j = 0; j < d->count; j++) {                                       \
+                greater += x[j] > v;                                                       \
+                unordered += x[j] != x[j];                                                 \
+            }                                                                              \
+            y[i] = is_class && unordered == 0 && greater < d->k;                           \
+        }                                                                                  \
     }
+IN_TOP_K(run_in_top_k, float)
+IN_TOP_K(run_in_top_k_f64, double)
+#undef IN_TOP_K
+
+static bool match_in_top_k(sx_cpu_match *m)
+{
+    const sx_dtype dtype = sx_graph_type(m->graph, m->in[0])->dtype;
+    return dtype == SX_F32 || dtype == SX_F64;
 }
 
 static sx_status prepare_in_top_k(const sx_cpu_site *site, sx_cpu_step *step)
@@ -331,7 +336,7 @@ static sx_status prepare_in_top_k(const sx_cpu_site *site, sx_cpu_step *step)
                        .count = x->dims[1],
                        .k = ((const sx_top_k_attrs *)site->nodes[0]->attrs)->k,
                        .wide = site->in[1].dtype == SX_I64};
-    step->run = run_in_top_k;
+    step->run = x->dtype == SX_F64 ? run_in_top_k_f64 : run_in_top_k;
     step->data = d;
     return SX_OK;
 }
@@ -342,5 +347,7 @@ const sx_cpu_kernel sx_cpu_kernel_argmin = {
     .name = "argmin", .op = SX_OPID_argmin, .match = match_number, .prepare = prepare_extreme};
 const sx_cpu_kernel sx_cpu_kernel_top_k = {
     .name = "top_k", .op = SX_OPID_top_k, .match = match_number, .prepare = prepare_top_k};
-const sx_cpu_kernel sx_cpu_kernel_in_top_k = {
-    .name = "in_top_k", .op = SX_OPID_in_top_k, .match = match_f32, .prepare = prepare_in_top_k};
+const sx_cpu_kernel sx_cpu_kernel_in_top_k = {.name = "in_top_k",
+                                              .op = SX_OPID_in_top_k,
+                                              .match = match_in_top_k,
+                                              .prepare = prepare_in_top_k};

@@ -7,12 +7,14 @@ typedef struct dropout_data {
     const sx_cpu_vec *vec;
     const sx_dropout_attrs *attrs;
     int64_t examples, elems; /* rows of this shard, elements of a row */
+    bool wide;               /* float64 */
 } dropout_data;
 
 static bool match_dropout(sx_cpu_match *m)
 {
     m->in_place = 1;
-    return sx_cpu_is_f32(m, m->in[0]) && sx_type_elems(sx_graph_type(m->graph, m->in[0])) > 0;
+    const sx_type *x = sx_graph_type(m->graph, m->in[0]);
+    return (x->dtype == SX_F32 || x->dtype == SX_F64) && sx_type_elems(x) > 0;
 }
 
 static void run_dropout(const sx_cpu_step *step, const sx_cpu_call *call)
@@ -25,12 +27,16 @@ static void run_dropout(const sx_cpu_step *step, const sx_cpu_call *call)
         .key = {seed[0] ^ (uint32_t)d->attrs->key_lo, seed[1] ^ (uint32_t)d->attrs->key_hi},
         .step = (uint32_t)*at,
         .threshold = (uint32_t)floor(d->attrs->rate * 0x1p32),
-        .scale = (float)(1 / (1 - d->attrs->rate)),
+        .scale = 1 / (1 - d->attrs->rate),
         .first_example = first != NULL ? *first : 0,
         .examples = d->examples,
         .elems = d->elems,
     };
-    d->vec->dropout(&v, sx_cpu_in(step, call, 0), sx_cpu_out(step, call, 0));
+    if (d->wide) {
+        d->vec->dropout_f64(&v, sx_cpu_in(step, call, 0), sx_cpu_out(step, call, 0));
+    } else {
+        d->vec->dropout(&v, sx_cpu_in(step, call, 0), sx_cpu_out(step, call, 0));
+    }
 }
 
 static sx_status prepare_dropout(const sx_cpu_site *site, sx_cpu_step *step)
@@ -44,6 +50,7 @@ static sx_status prepare_dropout(const sx_cpu_site *site, sx_cpu_step *step)
     d->attrs = site->nodes[0]->attrs;
     d->examples = x->rank == 0 ? 1 : x->dims[0];
     d->elems = sx_type_elems(x) / d->examples;
+    d->wide = x->dtype == SX_F64;
     step->run = run_dropout;
     step->data = d;
     return SX_OK;

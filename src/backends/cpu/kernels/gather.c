@@ -18,7 +18,8 @@ static bool match_gather(sx_cpu_match *m)
 
 static bool match_gather_grad(sx_cpu_match *m)
 {
-    return sx_cpu_is_f32(m, m->in[1]);
+    const sx_dtype dtype = sx_graph_type(m->graph, m->in[1])->dtype;
+    return dtype == SX_F32 || dtype == SX_F64;
 }
 
 /* The row of the table that slice `i` of the result is, or -1. */
@@ -46,20 +47,24 @@ static void run_gather(const sx_cpu_step *step, const sx_cpu_call *call)
     }
 }
 
-static void run_gather_grad(const sx_cpu_step *step, const sx_cpu_call *call)
-{
-    const gather_data *d = step->data;
-    const void *indices = sx_cpu_in(step, call, 0);
-    const float *dy = sx_cpu_in(step, call, 1);
-    float *out = sx_cpu_out(step, call, 0);
-    memset(out, 0, (size_t)(d->parts * d->rows * d->width) * sizeof(float));
-    for (int64_t i = 0; i < d->parts * d->count; i++) {
-        const int64_t row = row_of(d, indices, i);
-        for (int64_t k = 0; k < d->width && row >= 0; k++) {
-            out[row * d->width + k] += dy[i * d->width + k];
-        }
+#define GATHER_GRAD(name, type)                                            \
+    static void name(const sx_cpu_step *step, const sx_cpu_call *call)     \
+    {                                                                      \
+        const gather_data *d = step->data;                                 \
+        const void *indices = sx_cpu_in(step, call, 0);                    \
+        const type *dy = sx_cpu_in(step, call, 1);                         \
+        type *out = sx_cpu_out(step, call, 0);                             \
+        memset(out, 0, (size_t)(d->parts * d->rows * d->width) * d->elem); \
+        for (int64_t i = 0; i < d->parts * d->count; i++) {                \
+            const int64_t row = row_of(d, indices, i);                     \
+            for (int64_t k = 0; k < d->width && row >= 0; k++) {           \
+                out[row * d->width + k] += dy[i * d->width + k];           \
+            }                                                              \
+        }                                                                  \
     }
-}
+GATHER_GRAD(run_gather_grad, float)
+GATHER_GRAD(run_gather_grad_f64, double)
+#undef GATHER_GRAD
 
 static sx_status prepare(const sx_cpu_site *site, sx_cpu_step *step, const sx_type *table,
                          const sx_type *indices, int64_t axis, int64_t paired)
@@ -91,7 +96,7 @@ static sx_status prepare_gather(const sx_cpu_site *site, sx_cpu_step *step)
 static sx_status prepare_gather_grad(const sx_cpu_site *site, sx_cpu_step *step)
 {
     const sx_gather_grad_attrs *attrs = site->nodes[0]->attrs;
-    step->run = run_gather_grad;
+    step->run = site->in[1].dtype == SX_F64 ? run_gather_grad_f64 : run_gather_grad;
     return prepare(site, step, &site->out[0], &site->in[0], attrs->axis, attrs->batch_dims);
 }
 

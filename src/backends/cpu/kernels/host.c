@@ -155,33 +155,47 @@ typedef struct moments {
     double n, mean, m2;
 } moments;
 
-static moments join_moments(const sx_cpu_combine_data *d, const float *const *mean,
-                            const float *const *variance, int lo, int hi, int64_t i)
+/* Of parts [lo, hi). */
+static moments join_moments(const moments *parts, int lo, int hi)
 {
     if (hi - lo == 1) {
-        double n = (double)d->counts[lo];
-        return (moments){n, (double)mean[lo][i], n * (double)variance[lo][i]};
+        return parts[lo];
     }
-    int middle = lo + (hi - lo + 1) / 2;
-    moments a = join_moments(d, mean, variance, lo, middle, i);
-    moments b = join_moments(d, mean, variance, middle, hi, i);
-    double n = a.n + b.n, delta = b.mean - a.mean;
+    const int middle = lo + (hi - lo + 1) / 2;
+    const moments a = join_moments(parts, lo, middle), b = join_moments(parts, middle, hi);
+    const double n = a.n + b.n, delta = b.mean - a.mean;
     return (moments){n, a.mean + delta * b.n / n, a.m2 + b.m2 + delta * delta * a.n * b.n / n};
+}
+
+static double number_at(sx_dtype dtype, const void *x, int64_t i)
+{
+    return dtype == SX_F64 ? ((const double *)x)[i] : (double)((const float *)x)[i];
 }
 
 static void combine_moments(const sx_cpu_step *step, const sx_cpu_call *call)
 {
     const sx_cpu_combine_data *d = step->data;
-    const float *mean[MAX_PARTS], *variance[MAX_PARTS];
-    float *out_mean = sx_cpu_out(step, call, 0), *out_variance = sx_cpu_out(step, call, 1);
-    for (int s = 0; s < d->shards; s++) {
-        mean[s] = (void *)(call->shard_bases[s][step->in[0].space] + step->in[0].offset);
-        variance[s] = (void *)(call->shard_bases[s][step->in[1].space] + step->in[1].offset);
-    }
+    void *out[2] = {sx_cpu_out(step, call, 0), sx_cpu_out(step, call, 1)};
+    moments parts[MAX_PARTS];
     for (int64_t i = call->begin; i < call->end; i++) {
-        moments m = join_moments(d, mean, variance, 0, d->shards, i);
-        out_mean[i] = (float)m.mean;
-        out_variance[i] = (float)(m.m2 / m.n);
+        for (int s = 0; s < d->shards; s++) {
+            const double n = (double)d->counts[s];
+            double found[2];
+            for (int k = 0; k < 2; k++) {
+                const sx_cpu_operand *in = &step->in[k];
+                found[k] = number_at(d->dtype, call->shard_bases[s][in->space] + in->offset, i);
+            }
+            parts[s] = (moments){n, found[0], n * found[1]};
+        }
+        const moments all = join_moments(parts, 0, d->shards);
+        const double results[2] = {all.mean, all.m2 / all.n};
+        for (int k = 0; k < 2; k++) {
+            if (d->dtype == SX_F64) {
+                ((double *)out[k])[i] = results[k];
+            } else {
+                ((float *)out[k])[i] = (float)results[k];
+            }
+        }
     }
 }
 

@@ -3,6 +3,8 @@
  *
  *   fake_quant            floor((clip(x) - low) inverse - zero + 1/2) scale
  *   quantize_dequantize   round(clip(x) scale) inverse */
+#include <math.h>
+
 #include "backends/cpu/kernel.h"
 #include "graph/ops/quantize.h"
 
@@ -286,6 +288,57 @@ static sx_status prepare_quantize(const sx_cpu_site *site, sx_cpu_step *step)
     return SX_OK;
 }
 
+/* ---- quantize_dequantize of float64 ---- */
+
+/* The scratch has a grid for each channel. */
+static void run_quantize_f64(const sx_cpu_step *step, const sx_cpu_call *call)
+{
+    const quantize_data *d = step->data;
+    const sx_quantize_dequantize_attrs *attrs = d->attrs;
+    const double *x = sx_cpu_in(step, call, 0), *low = sx_cpu_in(step, call, 1),
+                 *high = sx_cpu_in(step, call, 2);
+    double *y = sx_cpu_out(step, call, 0);
+    sx_quantize_grid *grids = sx_cpu_at(call, step->scratch);
+    for (int64_t k = 0; k < d->channels; k++) {
+        sx_quantize_grid_of(attrs, true, low[k], high[k], &grids[k]);
+        if (!attrs->range_given) {
+            grids[k].low = -INFINITY;
+            grids[k].high = INFINITY;
+        }
+    }
+    for (int64_t row = 0; row < d->outer * d->channels; row++, x += d->inner, y += d->inner) {
+        const sx_quantize_grid q = grids[row % d->channels];
+        for (int64_t i = 0; i < d->inner; i++) {
+            const double below = x[i] > q.high ? q.high : x[i];
+            const double v = (below < q.low ? q.low : below) * q.scale;
+            y[i] = (attrs->half_up ? floor(v + 0.5) : rint(v)) * q.inverse;
+        }
+    }
+}
+
+static bool match_f64(sx_cpu_match *m)
+{
+    return sx_graph_type(m->graph, m->in[0])->dtype == SX_F64;
+}
+
+static sx_status prepare_quantize_f64(const sx_cpu_site *site, sx_cpu_step *step)
+{
+    const sx_quantize_dequantize_attrs *attrs = site->nodes[0]->attrs;
+    quantize_data *d = make_data(site, &site->in[1], attrs->axis);
+    if (d == NULL) {
+        return sx_cpu_no_memory();
+    }
+    if (site->in[1].rank == 0) { /* one range for all */
+        d->inner = d->outer;
+        d->outer = 1;
+    }
+    step->run = run_quantize_f64;
+    step->data = d;
+    step->scratch_bytes =
+        sx_cpu_round_up(SX_MAX(d->channels, 1) * (int64_t)sizeof(sx_quantize_grid));
+    return SX_OK;
+}
+
 static sx_status prepare_fake_quant_grad(const sx_cpu_site *site, sx_cpu_step *step)
 {
     quantize_data *d = make_data(site, &site->in[2], site->in[1].rank - 1);
@@ -313,3 +366,7 @@ const sx_cpu_kernel sx_cpu_kernel_quantize_dequantize = {.name = "quantize_dequa
                                                          .match = match_f32,
                                                          .prepare = prepare_quantize,
                                                          .bytes_out = true};
+const sx_cpu_kernel sx_cpu_kernel_quantize_dequantize_f64 = {.name = "quantize_dequantize float64",
+                                                             .op = SX_OPID_quantize_dequantize,
+                                                             .match = match_f64,
+                                                             .prepare = prepare_quantize_f64};

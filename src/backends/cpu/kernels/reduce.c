@@ -233,15 +233,21 @@ const sx_cpu_kernel sx_cpu_kernel_cumulative_logsumexp = {.name = "cumulative_lo
 
 /* ---- all_finite ---- */
 
+typedef struct finite_operand {
+    int64_t elems;
+    bool wide; /* float64 */
+} finite_operand;
+
 typedef struct finite_data {
     const sx_cpu_vec *vec;
-    const int64_t *elems; /* [n_in] */
+    const finite_operand *in; /* [n_in] */
 } finite_data;
 
 static bool match_finite(sx_cpu_match *m)
 {
     for (int i = 0; i < m->n_in; i++) {
-        if (!sx_cpu_is_f32(m, m->in[i])) {
+        const sx_dtype dtype = sx_graph_type(m->graph, m->in[i])->dtype;
+        if (dtype != SX_F32 && dtype != SX_F64) {
             return false;
         }
     }
@@ -253,7 +259,9 @@ static void run_finite(const sx_cpu_step *step, const sx_cpu_call *call)
     const finite_data *d = step->data;
     bool ok = true;
     for (int i = 0; i < step->n_in && ok; i++) {
-        ok = d->vec->all_finite(sx_cpu_in(step, call, i), d->elems[i]);
+        const void *x = sx_cpu_in(step, call, i);
+        ok = d->in[i].wide ? d->vec->all_finite_f64(x, d->in[i].elems)
+                           : d->vec->all_finite(x, d->in[i].elems);
     }
     *(uint8_t *)sx_cpu_out(step, call, 0) = ok;
 }
@@ -261,14 +269,14 @@ static void run_finite(const sx_cpu_step *step, const sx_cpu_call *call)
 static sx_status prepare_finite(const sx_cpu_site *site, sx_cpu_step *step)
 {
     finite_data *d = sx_cpu_new(site, finite_data);
-    int64_t *elems = sx_arena_array(&site->plan->arena, site->n_in + 1, int64_t);
-    if (d == NULL || elems == NULL) {
+    finite_operand *in = sx_arena_array(&site->plan->arena, site->n_in + 1, finite_operand);
+    if (d == NULL || in == NULL) {
         return sx_cpu_no_memory();
     }
     for (int i = 0; i < site->n_in; i++) {
-        elems[i] = sx_type_elems(&site->in[i]);
+        in[i] = (finite_operand){sx_type_elems(&site->in[i]), site->in[i].dtype == SX_F64};
     }
-    *d = (finite_data){site->vec, elems};
+    *d = (finite_data){site->vec, in};
     step->run = run_finite;
     step->data = d;
     return SX_OK;

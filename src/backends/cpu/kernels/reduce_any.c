@@ -172,52 +172,69 @@ static sx_status prepare_any(const sx_cpu_site *site, sx_cpu_step *step)
 
 /* Adds n elements of x, or with `mean` the squares of their differences from it, to y: all of them
  * to y[0] if `together`, else each to a y of its own. */
-static void add_moments(const float *x, const double *mean, double *y, int64_t n, bool together)
-{
-    if (together) {
-        double sum[4] = {0}; /* independent, so that additions overlap */
-        const double centre = mean != NULL ? mean[0] : 0;
-        for (int64_t i = 0; i < n; i++) {
-            const double v = (double)x[i] - centre;
-            sum[i % 4] += mean != NULL ? v * v : v;
-        }
-        y[0] += (sum[0] + sum[1]) + (sum[2] + sum[3]);
-        return;
+#define ADD_MOMENTS(name, type)                                                              \
+    static void name(const type *x, const double *mean, double *y, int64_t n, bool together) \
+    {                                                                                        \
+        if (together) {                                                                      \
+            double sum[4] = {0}; /* independent, so that additions overlap */                \
+            const double centre = mean != NULL ? mean[0] : 0;                                \
+            for (int64_t i = 0; i < n; i++) {                                                \
+                const double v = (double)x[i] - centre;                                      \
+                sum[i % 4] += mean != NULL ? v * v : v;                                      \
+            }                                                                                \
+            y[0] += (sum[0] + sum[1]) + (sum[2] + sum[3]);                                   \
+            return;                                                                          \
+        }                                                                                    \
+        for (int64_t i = 0; i < n; i++) {                                                    \
+            const double v = (double)x[i] - (mean != NULL ? mean[i] : 0);                    \
+            y[i] += mean != NULL ? v * v : v;                                                \
+        }                                                                                    \
     }
-    for (int64_t i = 0; i < n; i++) {
-        const double v = (double)x[i] - (mean != NULL ? mean[i] : 0);
-        y[i] += mean != NULL ? v * v : v;
-    }
-}
+ADD_MOMENTS(add_floats, float)
+ADD_MOMENTS(add_doubles, double)
+#undef ADD_MOMENTS
 
 /* Two passes over the operand; the scratch holds means and sums of squares in double. */
 static void run_moments_any(const sx_cpu_step *step, const sx_cpu_call *call)
 {
     const any_data *d = step->data;
     const int inner = d->rank - 1;
+    const bool wide = d->dtype == SX_F64;
     const double count = (double)d->elems / (double)SX_MAX(d->results, 1);
     double *mean = sx_cpu_at(call, step->scratch), *square = mean + d->results;
-    float *out[2] = {sx_cpu_out(step, call, 0), sx_cpu_out(step, call, 1)};
     memset(mean, 0, 2 * (size_t)d->results * sizeof(*mean));
     for (int pass = 0; pass < 2; pass++) {
-        const float *x = sx_cpu_in(step, call, 0);
+        const void *x = sx_cpu_in(step, call, 0);
+        void *out = sx_cpu_out(step, call, pass);
         double *y = pass == 0 ? mean : square;
         int64_t at[SX_MAX_RANK] = {0}, to = 0;
-        for (int64_t done = 0; done < d->elems; done += d->size[inner], x += d->size[inner]) {
-            add_moments(x, pass == 0 ? NULL : mean + to, y + to, d->size[inner],
-                        d->stride[inner] == 0);
+        for (int64_t done = 0; done < d->elems; done += d->size[inner]) {
+            const double *centre = pass == 0 ? NULL : mean + to;
+            if (wide) {
+                add_doubles((const double *)x + done, centre, y + to, d->size[inner],
+                            d->stride[inner] == 0);
+            } else {
+                add_floats((const float *)x + done, centre, y + to, d->size[inner],
+                           d->stride[inner] == 0);
+            }
             sx_cpu_next_row(d->rank, d->size, d->stride, at, &to);
         }
         for (int64_t i = 0; i < d->results; i++) {
             y[i] /= count;
-            out[pass][i] = (float)y[i];
+        }
+        if (wide) {
+            memcpy(out, y, (size_t)d->results * sizeof(*y));
+        }
+        for (int64_t i = 0; i < d->results && !wide; i++) {
+            ((float *)out)[i] = (float)y[i];
         }
     }
 }
 
 static bool match_moments_any(sx_cpu_match *m)
 {
-    return sx_cpu_is_f32(m, m->in[0]);
+    const sx_dtype dtype = sx_graph_type(m->graph, m->in[0])->dtype;
+    return dtype == SX_F32 || dtype == SX_F64;
 }
 
 static sx_status prepare_moments_any(const sx_cpu_site *site, sx_cpu_step *step)

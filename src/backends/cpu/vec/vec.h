@@ -64,22 +64,39 @@ typedef struct sx_vec_tape {
 
 /* ---- The table ---- */
 
-typedef struct sx_vec_adam {
-    float alpha, one_minus_beta1, one_minus_beta2, epsilon;
-} sx_vec_adam;
+/* Updates of variables, in the operator's order. Results may be the operands. */
+typedef struct sx_vec_update {
+    const void *var, *slot[3], *g;
+    void *out_var, *out_slot[3];
+    int64_t begin, end; /* elements */
+} sx_vec_update;
 
 typedef struct sx_vec_momentum {
-    float lr, momentum;
+    double lr, momentum;
     bool nesterov;
 } sx_vec_momentum;
 
+/* Slots: the mean of squares, of gradients if `centered`, the momentum's if it is not 0. */
 typedef struct sx_vec_rmsprop {
-    float lr, rho, one_minus_rho, momentum, epsilon;
+    double lr, rho, one_minus_rho, momentum, epsilon;
+    bool centered;
 } sx_vec_rmsprop;
+
+typedef struct sx_vec_adam {
+    double alpha, one_minus_beta1, one_minus_beta2, epsilon;
+} sx_vec_adam;
+
+/* Of one dtype, to which the factors are rounded. */
+typedef struct sx_vec_updates {
+    void (*sgd)(double lr, const sx_vec_update *u);
+    void (*momentum)(const sx_vec_momentum *a, const sx_vec_update *u);
+    void (*rmsprop)(const sx_vec_rmsprop *a, const sx_vec_update *u);
+    void (*adam)(const sx_vec_adam *a, const sx_vec_update *u);
+} sx_vec_updates;
 
 typedef struct sx_vec_dropout {
     uint32_t key[2], step, threshold;
-    float scale;
+    double scale;
     int64_t first_example, examples, elems; /* elems of one example */
 } sx_vec_dropout;
 
@@ -95,6 +112,12 @@ typedef struct sx_vec_norm {
     float epsilon;
     bool centered; /* less the mean; RMS norm is not */
 } sx_vec_norm;
+
+/* Vectors of the channels of a batch norm of doubles; what a loop reads of them:
+ * batch_norm_f64.inc. */
+typedef struct sx_vec_channels_f64 {
+    const double *mean, *a, *b, *c;
+} sx_vec_channels_f64;
 
 /* A network's first convolution (stem.inc), NHWC by HWIO. offset[t]: where tap t of a pixel lies
  * from its first, in the padded image; taps = kernel height, width and channels. */
@@ -201,6 +224,12 @@ typedef struct sx_cpu_vec {
     /* dy, x [rows, cols] -> dscale = sum dy (x - mean) s, doffset = sum dy;  s[cols] */
     void (*norm_sums)(sx_vec_image dy, sx_vec_image x, const float *mean, const float *s,
                       int64_t rows, int64_t cols, float *dscale, float *doffset);
+    void (*norm_channels_f64)(const sx_vec_channels_f64 *k, const double *x, int64_t rows,
+                              int64_t cols, double *y);
+    void (*norm_channels_grad_f64)(const sx_vec_channels_f64 *k, const double *dy, const double *x,
+                                   int64_t rows, int64_t cols, double *dx);
+    void (*norm_channels_sums_f64)(const sx_vec_channels_f64 *k, const double *dy, const double *x,
+                                   int64_t rows, int64_t cols, double *dscale, double *doffset);
     /* y = (x - mean) / sqrt(variance + epsilon) gamma + beta, of each row; y may be x */
     void (*norm_rows)(const sx_vec_norm *norm, const float *x, int64_t rows, int64_t cols,
                       float *y);
@@ -208,6 +237,7 @@ typedef struct sx_cpu_vec {
     void (*norm_groups)(const sx_vec_norm *norm, const float *x, int64_t rows, int64_t cols,
                         int64_t inner, float *scratch, float *y);
     bool (*all_finite)(const float *x, int64_t n);
+    bool (*all_finite_f64)(const double *x, int64_t n);
 
     /* c[m,n] = a[m,k] b[k,n], columns [begin, end), for m of 1 to SX_VEC_ROWS and k > 0; the bits
      * of an element depend on its row of a and its column of b alone */
@@ -247,6 +277,7 @@ typedef struct sx_cpu_vec {
                          float *loss, float *backprop);
 
     void (*dropout)(const sx_vec_dropout *d, const float *x, float *y);
+    void (*dropout_f64)(const sx_vec_dropout *d, const double *x, double *y);
 
     void (*max_pool)(const sx_pool_geometry *g, const float *x, float *y);
     /* relu: the gradient also passes a relu whose output x is */
@@ -284,17 +315,7 @@ typedef struct sx_cpu_vec {
     void (*winograd_filter)(const sx_vec_winograd *w, const float *x, const float *dy,
                             float *filter, float *scratch);
 
-    void (*adam)(const sx_vec_adam *a, const float *var, const float *m, const float *v,
-                 const float *g, float *out_var, float *out_m, float *out_v, int64_t begin,
-                 int64_t end);
-    /* accum: the momentum's, NULL without */
-    void (*rmsprop)(const sx_vec_rmsprop *a, const float *var, const float *square,
-                    const float *accum, const float *g, float *out_var, float *out_square,
-                    float *out_accum, int64_t begin, int64_t end);
-    void (*sgd)(float lr, const float *var, const float *g, float *out_var, int64_t begin,
-                int64_t end);
-    void (*momentum)(const sx_vec_momentum *a, const float *var, const float *accum, const float *g,
-                     float *out_var, float *out_accum, int64_t begin, int64_t end);
+    sx_vec_updates updates, updates_f64;
 } sx_cpu_vec;
 
 /* What this processor runs best. SEXTANT_CPU_VEC=base|v3|v4 asks for a lesser one (tests). */

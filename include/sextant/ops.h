@@ -89,6 +89,17 @@ SX_API sx_value sx_clip_at(sx_builder *b, sx_value x, double low, double high, c
                            int line);
 #define sx_clip(b, x, low, high) sx_clip_at((b), (x), (low), (high), SX_HERE_)
 
+/* x << y, and x >> y, of integers; y is limited to 0 .. bits - 1. */
+SX_API sx_value sx_shift_left_at(sx_builder *b, sx_value x, sx_value y, const char *file, int line);
+#define sx_shift_left(b, x, y) sx_shift_left_at((b), (x), (y), SX_HERE_)
+SX_API sx_value sx_shift_right_at(sx_builder *b, sx_value x, sx_value y, const char *file,
+                                  int line);
+#define sx_shift_right(b, x, y) sx_shift_right_at((b), (x), (y), SX_HERE_)
+
+/* How many bits of each integer are 1; uint8. */
+SX_API sx_value sx_population_count_at(sx_builder *b, sx_value x, const char *file, int line);
+#define sx_population_count(b, x) sx_population_count_at((b), (x), SX_HERE_)
+
 /* x where cond is true, otherwise y. */
 SX_API sx_value sx_select_at(sx_builder *b, sx_value cond, sx_value x, sx_value y, const char *file,
                              int line);

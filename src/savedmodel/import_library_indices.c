@@ -1,4 +1,4 @@
-/* Imports bands and diagonals of matrices, rolls, mirrors and shifts, from operators on indices and
+/* Imports bands and diagonals of matrices, rolls and mirrors, from operators on indices and
  * numbers. */
 #include "savedmodel/import_library_ops.h"
 
@@ -60,25 +60,68 @@ static sx_status import_band(sx_tf_op_node *x)
     return SX_OK;
 }
 
+/* Whether the dimensions of input 0 are known, the batch among them, and input 1 is. */
+static bool roll_is_known(const sx_tf_op_node *x)
+{
+    const sx_type *type = &x->tf.head.types[0];
+    bool known = x->tf.head.values[1] != NULL;
+    for (int d = 0; d < type->rank; d++) {
+        known = known && (type->dims[d] >= 0 || sx_dim_is_batch(type->dims[d]));
+    }
+    return known;
+}
+
+/* v of input 0's shape rolled by a known shift: what goes beyond the end comes first. */
+static sx_status roll_parts(const sx_tf_op_node *x, int axis, int64_t shift, sx_value *v)
+{
+    const sx_type *type = &x->tf.head.types[0];
+    const int64_t n = type->dims[axis], beyond = n > 0 ? (shift % n + n) % n : 0;
+    sx_slice_attrs last = {.begin = {.n = type->rank}, .size = sx_ints_of(type->rank, type->dims)};
+    sx_slice_attrs first = last;
+    sx_value parts[2];
+    if (beyond == 0) {
+        return SX_OK;
+    }
+    last.begin.v[axis] = n - beyond;
+    last.size.v[axis] = beyond;
+    first.size.v[axis] = n - beyond;
+    SX_TF_BUILD(x, &parts[0], slice, &last, *v);
+    SX_TF_BUILD(x, &parts[1], slice, &first, *v);
+    return sx_tf_build(x, &sx_op_concat, &(sx_axis_attrs){.axis = axis}, v, 2, parts);
+}
+
+/* `at`, which is 0 .. n - 1, less a shift modulo n: a quotient for each place would take longer
+ * than the roll. */
+static sx_status roll_places(const sx_tf_op_node *x, sx_value shift, sx_value n, sx_value *at)
+{
+    sx_value zero = SX_NO_VALUE, one = zero, before = zero, again = zero;
+    SX_TRY(sx_tf_number(x, SX_I64, 0, &zero));
+    SX_TRY(sx_tf_number(x, SX_I64, 1, &one));
+    SX_TF_BUILD(x, &n, maximum, NULL, n, one);
+    SX_TF_BUILD(x, &shift, floor_mod, NULL, shift, n);
+    SX_TF_BUILD(x, at, sub, NULL, *at, shift);
+    SX_TF_BUILD(x, &before, less, NULL, *at, zero);
+    SX_TF_BUILD(x, &again, add, NULL, *at, n);
+    SX_TF_BUILD(x, at, select, NULL, before, again, *at);
+    return SX_OK;
+}
+
 /* v rolled by shifts[i] along axis axes[i], which is computed. */
 static sx_status roll_along(const sx_tf_op_node *x, sx_value shifts, sx_value axes, int i,
                             sx_value *v)
 {
     const sx_slice_attrs own = {.begin = {1, {i}}, .size = {1, {1}}};
     const sx_shape_attrs scalar = {.shape = {.n = 0}};
-    sx_value axis, shift, shape, rank, one, n, at;
+    sx_value axis, shift, shape, rank, n, at;
     sx_type type = sx_type_of_value(x->b, *v);
     SX_TF_BUILD(x, &axis, slice, &own, axes);
     SX_TF_BUILD(x, &shift, slice, &own, shifts);
     SX_TF_BUILD(x, &shape, shape, (&(sx_cast_attrs){SX_I64}), *v);
     SX_TRY(sx_tf_number(x, SX_I64, type.rank, &rank));
-    SX_TRY(sx_tf_number(x, SX_I64, 1, &one));
     SX_TRY(sx_tf_axis_from_0(x, axis, rank, "Roll: an axis is out of range", &axis));
     SX_TF_BUILD(x, &n, gather, NULL, shape, axis);
     SX_TRY(sx_tf_count_to(x, n, SX_I64, &at));
-    SX_TF_BUILD(x, &n, maximum, NULL, n, one);
-    SX_TF_BUILD(x, &at, sub, NULL, at, shift);
-    SX_TF_BUILD(x, &at, floor_mod, NULL, at, n);
+    SX_TRY(roll_places(x, shift, n, &at));
     SX_TF_BUILD(x, &axis, reshape, &scalar, axis);
     const sx_attr_operand along = {sx_tf_attr_row(&sx_op_gather, "axis"), axis};
     for (int d = 0; d < type.rank; d++) {
@@ -91,8 +134,8 @@ static sx_status roll_along(const sx_tf_op_node *x, sx_value shifts, sx_value ax
 /* Roll(x, shift, axis): y[i] = x[i - shift modulo n] along each axis. */
 static sx_status import_roll(sx_tf_op_node *x)
 {
-    sx_value v = SX_NO_VALUE, shifts = SX_NO_VALUE, one = SX_NO_VALUE;
-    sx_ints axes = {0};
+    sx_value v = SX_NO_VALUE, shifts = SX_NO_VALUE;
+    sx_ints axes = {0}, known = {0};
     SX_TRY(sx_tf_operand(x, 0, &v));
     SX_TRY(sx_tf_operand(x, 1, &shifts));
     SX_TRY(sx_tf_require_rank(x, 0));
@@ -115,9 +158,11 @@ static sx_status import_roll(sx_tf_op_node *x)
         return SX_OK;
     }
     SX_TRY(sx_tf_operand_ints(x, 2, &axes));
+    if (roll_is_known(x)) {
+        SX_TRY(sx_tf_operand_ints(x, 1, &known));
+    }
     SX_TF_BUILD(x, &shifts, cast, (&(sx_cast_attrs){SX_I64}), shifts);
     SX_TF_BUILD(x, &shifts, reshape, (&(sx_shape_attrs){{1, {axes.n}}}), shifts);
-    SX_TRY(sx_tf_number(x, SX_I64, 1, &one));
     for (int i = 0; i < axes.n; i++) {
         const int rank = x->tf.head.types[0].rank;
         const int64_t axis = axes.v[i] < 0 ? axes.v[i] + rank : axes.v[i];
@@ -128,12 +173,13 @@ static sx_status import_roll(sx_tf_op_node *x)
             return sx_error(SX_DATA_LOSS, "axis %lld is out of range for rank %d",
                             (long long)axes.v[i], rank);
         }
+        if (known.n == axes.n && x->tf.head.types[0].dims[axis] >= 0) {
+            SX_TRY(roll_parts(x, (int)axis, known.v[i], &v));
+            continue;
+        }
         SX_TRY(places_along(x, v, (int)axis, &n, &at));
-        SX_TF_BUILD(x, &n, maximum, NULL, n, one);
         SX_TF_BUILD(x, &shift, slice, &own, shifts);
-        SX_TF_BUILD(x, &shift, floor_mod, NULL, shift, n);
-        SX_TF_BUILD(x, &at, sub, NULL, at, shift);
-        SX_TF_BUILD(x, &at, floor_mod, NULL, at, n);
+        SX_TRY(roll_places(x, shift, n, &at));
         SX_TF_BUILD(x, &v, gather, &along, v, at);
     }
     sx_tf_set(x, 0, v);
@@ -371,49 +417,6 @@ static sx_status import_tridiagonal_matmul(sx_tf_op_node *x)
     return SX_OK;
 }
 
-/* ---- Shifts ---- */
-
-/* LeftShift, RightShift(x, by): by is limited to 0 .. bits - 1. Two products with, or quotients by,
- * powers of two that the dtype has: 2^(by / 2) and 2^(by - by / 2). */
-static sx_status import_shift(sx_tf_op_node *x)
-{
-    const bool left = strcmp(x->n->node->op, "LeftShift") == 0;
-    const sx_dtype dtype = x->tf.head.types[0].dtype;
-    const int bytes = (int)sx_dtype_bytes(dtype), n = 4 * bytes + 1;
-    sx_value v = SX_NO_VALUE, by = SX_NO_VALUE, limit = SX_NO_VALUE, powers = SX_NO_VALUE,
-             half = SX_NO_VALUE;
-    uint64_t table[4 * sizeof(uint64_t) + 1] = {0};
-    SX_TRY(sx_tf_operand(x, 0, &v));
-    SX_TRY(sx_tf_operand(x, 1, &by));
-    if (!sx_dtype_is_integer(dtype)) {
-        return sx_tf_unsupported("of %s", sx_dtype_name(dtype));
-    }
-    for (int i = 0; i < n; i++) { /* little-endian */
-        const uint64_t power = (uint64_t)1 << i;
-        memcpy((char *)table + (size_t)i * (size_t)bytes, &power, (size_t)bytes);
-    }
-    SX_TRY(sx_tf_constant(x, sx_type_of(dtype, n), table, &powers));
-    SX_TRY(sx_tf_number(x, dtype, 8 * bytes - 1, &limit));
-    SX_TF_BUILD(x, &by, minimum, NULL, by, limit);
-    SX_TRY(sx_tf_number(x, dtype, 0, &limit));
-    SX_TF_BUILD(x, &by, maximum, NULL, by, limit);
-    SX_TF_BUILD(x, &by, cast, (&(sx_cast_attrs){SX_I64}), by);
-    SX_TRY(sx_tf_number(x, SX_I64, 2, &limit));
-    SX_TF_BUILD(x, &half, floor_div, NULL, by, limit);
-    for (int i = 0; i < 2; i++) {
-        sx_value power = SX_NO_VALUE;
-        SX_TF_BUILD(x, &power, gather, NULL, powers, half);
-        if (left) {
-            SX_TF_BUILD(x, &v, mul, NULL, v, power);
-        } else {
-            SX_TF_BUILD(x, &v, floor_div, NULL, v, power);
-        }
-        SX_TF_BUILD(x, &half, sub, NULL, by, half);
-    }
-    sx_tf_set(x, 0, v);
-    return SX_OK;
-}
-
 /* ---- The table ---- */
 
 const sx_tf_op_row sx_tf_index_rows[] = {
@@ -425,7 +428,5 @@ const sx_tf_op_row sx_tf_index_rows[] = {
     {"DiagPart", import_diag, NULL},
     {"MirrorPad", import_mirror_pad, NULL},
     {"MirrorPadGrad", import_mirror_pad_grad, NULL},
-    {"LeftShift", import_shift, NULL},
-    {"RightShift", import_shift, NULL},
     {NULL, NULL, NULL},
 };

@@ -164,35 +164,6 @@ static sx_status import_nth_element(sx_tf_op_node *x)
     return SX_OK;
 }
 
-/* PopulationCount(x), as uint8: neighbours are added, first bits, then pairs of them, and so on. */
-static sx_status import_population_count(sx_tf_op_node *x)
-{
-    static const uint64_t masks[] = {0x5555555555555555, 0x3333333333333333, 0x0f0f0f0f0f0f0f0f,
-                                     0x00ff00ff00ff00ff, 0x0000ffff0000ffff, 0x00000000ffffffff};
-    const sx_type scalar = sx_scalar_type(SX_U64);
-    const sx_dtype dtype = x->tf.head.types[0].dtype;
-    sx_value v = SX_NO_VALUE, mask = SX_NO_VALUE, by = SX_NO_VALUE, odd = SX_NO_VALUE;
-    SX_TRY(sx_tf_operand(x, 0, &v));
-    if (!sx_dtype_is_integer(dtype)) {
-        return sx_tf_unsupported("a count of the bits of %s", sx_dtype_name(dtype));
-    }
-    const uint64_t own_bits = UINT64_MAX >> (64 - 8 * sx_dtype_bytes(dtype)); /* not the sign's */
-    SX_TRY(sx_tf_constant(x, scalar, &own_bits, &mask));
-    SX_TF_BUILD(x, &v, cast, (&(sx_cast_attrs){SX_U64}), v);
-    SX_TF_BUILD(x, &v, bitwise_and, NULL, v, mask);
-    for (size_t i = 0; i < SX_COUNT(masks); i++) {
-        SX_TRY(sx_tf_constant(x, scalar, &masks[i], &mask));
-        SX_TRY(sx_tf_number(x, SX_U64, (double)(1LL << (1 << i)), &by));
-        SX_TF_BUILD(x, &odd, truncate_div, NULL, v, by);
-        SX_TF_BUILD(x, &odd, bitwise_and, NULL, odd, mask);
-        SX_TF_BUILD(x, &v, bitwise_and, NULL, v, mask);
-        SX_TF_BUILD(x, &v, add, NULL, v, odd);
-    }
-    SX_TF_BUILD(x, &v, cast, (&(sx_cast_attrs){SX_U8}), v);
-    sx_tf_set(x, 0, v);
-    return SX_OK;
-}
-
 /* Select(condition, x, y), TensorFlow 1's: the condition has their shape, is a scalar, or a vector
  * that chooses among rows. */
 static sx_status import_select(sx_tf_op_node *x)
@@ -553,7 +524,6 @@ const sx_tf_op_row sx_tf_number_rows[] = {
     {"Relu6", import_relu, NULL},
     {"ApproxTopK", import_approx_top_k, NULL},
     {"NthElement", import_nth_element, NULL},
-    {"PopulationCount", import_population_count, NULL},
     {"SparseMatMul", sx_tf_import_one, "MatMul"},
     {NULL, NULL, NULL},
 };

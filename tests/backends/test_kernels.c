@@ -220,6 +220,107 @@ static void test_backends_kernels__other_dtypes_equal_the_host(void **state)
     assert_true(checked > 300);
 }
 
+static const sx_dtype number_dtypes[] = {SX_F32, SX_F64, SX_F16, SX_BF16, SX_U8,  SX_I8,  SX_U16,
+                                         SX_I16, SX_I32, SX_U32, SX_I64,  SX_U64, SX_BOOL};
+enum { NUMBER_DTYPES = sizeof(number_dtypes) / sizeof(number_dtypes[0]) };
+
+static void test_backends_kernels__casts_equal_the_host(void **state)
+{
+    (void)state;
+    static const double floats[] = {
+        0,     -0.0,  1,     -1,  2.5,        -2.5,  1.0000001, 127.5,    255,       256,
+        3e4,   65504, 65520, 1e5, 2147483647, 3e9,   1e10,      1e19,     2e19,      -3e9,
+        -1e19, 1e-8,  6e-8,  NAN, 1e300,      1e-50, 7e-5,      INFINITY, -INFINITY, 4e38};
+    static const double integers[] = {0, 1, 2, 100, 127, 64, 3};
+    sx_platform *platform;
+    int found = 0;
+    assert_ok(sx_platform_open("cpu", &(sx_platform_options){.cpu.threads = 1}, &platform));
+    for (int from = 0; from < NUMBER_DTYPES; from++) {
+        for (int to = 0; to < NUMBER_DTYPES; to++) {
+            const bool is_float = sx_dtype_is_float(number_dtypes[from]);
+            const sx_cast_attrs attrs = {.dtype = number_dtypes[to]};
+            sx_op_sample sample = {
+                .name = sx_dtype_name(number_dtypes[to]),
+                .inputs = {{.type = sx_type_of(number_dtypes[from], 900), .fill = SX_FILL_LIST}},
+                .n_inputs = 1,
+                .attrs = &attrs};
+            sample.inputs[0].numbers = is_float ? floats : integers;
+            sample.inputs[0].limit = is_float ? SX_COUNT(floats) : SX_COUNT(integers);
+            found += wrong_elements(platform, &sx_op_cast, &sample, 0, 0);
+            found += host_kernels(platform, &sx_op_cast, &sample);
+        }
+    }
+    sx_platform_close(platform);
+    assert_int_equal(found, 0);
+}
+
+/* Numbers of bits below 0 and beyond the dtype's, and operands that repeat. */
+static void test_backends_kernels__bits_equal_the_host(void **state)
+{
+    (void)state;
+    static const double numbers[] = {0, 1, 2, 100, 127, 64, 3}, negative[] = {-1, -128, -7, 5, 99};
+    static const double counts[] = {0, 1, 7, 8, 15, 16, 31, 32, 63, 64, 100}, below[] = {-1, 3, -9};
+    sx_platform *platform;
+    int found = 0;
+    assert_ok(sx_platform_open("cpu", &(sx_platform_options){.cpu.threads = 1}, &platform));
+    for (int t = 0; t < 8 * 4; t++) {
+        static const sx_dtype dtypes[] = {SX_U8,  SX_I8,  SX_U16, SX_I16,
+                                          SX_U32, SX_I32, SX_U64, SX_I64};
+        const sx_dtype dtype = dtypes[t / 4];
+        const bool is_signed = t / 4 % 2 == 1 && t % 4 > 1;
+        const sx_shift_attrs attrs = {.right = t % 2 == 1};
+        sx_op_sample sample = {
+            .name = "bits",
+            .inputs = {{.type = sx_type_of(dtype, 70, 11), .fill = SX_FILL_LIST},
+                       {.type = t % 4 == 0 ? sx_type_of(dtype, 11) : sx_type_of(dtype, 70, 11),
+                        .fill = SX_FILL_LIST}},
+            .n_inputs = 2,
+            .attrs = &attrs};
+        sample.inputs[0].numbers = is_signed ? negative : numbers;
+        sample.inputs[0].limit = is_signed ? SX_COUNT(negative) : SX_COUNT(numbers);
+        sample.inputs[1].numbers = is_signed ? below : counts;
+        sample.inputs[1].limit = is_signed ? SX_COUNT(below) : SX_COUNT(counts);
+        found += wrong_elements(platform, &sx_op_shift, &sample, 0, 0);
+        found += host_kernels(platform, &sx_op_shift, &sample);
+        sample.n_inputs = 1;
+        sample.attrs = NULL;
+        found += wrong_elements(platform, &sx_op_population_count, &sample, 0, 0);
+        found += host_kernels(platform, &sx_op_population_count, &sample);
+    }
+    sx_platform_close(platform);
+    assert_int_equal(found, 0);
+}
+
+/* Every pair of numbers whose functions have vector loops that do not hold for some of them. */
+static void test_backends_kernels__edges_of_functions(void **state)
+{
+    (void)state;
+    static const double numbers[] = {0.5,      -0.0,      1,     -1,  0.99999994, -0.99999994,
+                                     1e-45,    3e38,      -3e38, NAN, 1e-20,      -1e-3,
+                                     INFINITY, -INFINITY, 0,     2};
+    const sx_op_def *const ops[] = {&sx_op_atan2, &sx_op_xlogy, &sx_op_xlog1py, &sx_op_atanh};
+    sx_platform *platform;
+    int found = 0;
+    assert_ok(sx_platform_open("cpu", &(sx_platform_options){.cpu.threads = 1}, &platform));
+    for (size_t o = 0; o < SX_COUNT(ops); o++) {
+        for (size_t first = 0; first < SX_COUNT(numbers); first++) {
+            const sx_op_sample sample = {.name = "edges",
+                                         .inputs = {{.type = sx_type_of(SX_F32, 16, 1),
+                                                     .fill = SX_FILL_LIST,
+                                                     .numbers = numbers + first,
+                                                     .limit = 1},
+                                                    {.type = sx_type_of(SX_F32, 16),
+                                                     .fill = SX_FILL_LIST,
+                                                     .numbers = numbers,
+                                                     .limit = SX_COUNT(numbers)}},
+                                         .n_inputs = ops[o]->n_in};
+            found += wrong_elements(platform, ops[o], &sample, 0x1p-23, 0x1p-149);
+        }
+    }
+    sx_platform_close(platform);
+    assert_int_equal(found, 0);
+}
+
 /* The mean and variance of two shards are those of the whole. */
 static void test_backends_kernels__moments_of_shards(void **state)
 {
@@ -309,6 +410,9 @@ static void test_backends_kernels__every_operator_has_one(void **state)
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_backends_kernels__no_sample_runs_on_the_host),
     cmocka_unit_test(test_backends_kernels__other_dtypes_equal_the_host),
+    cmocka_unit_test(test_backends_kernels__casts_equal_the_host),
+    cmocka_unit_test(test_backends_kernels__bits_equal_the_host),
+    cmocka_unit_test(test_backends_kernels__edges_of_functions),
     cmocka_unit_test(test_backends_kernels__moments_of_shards),
     cmocka_unit_test(test_backends_kernels__float16_needs_no_host_kernel),
     cmocka_unit_test(test_backends_kernels__every_operator_has_one),

@@ -37,6 +37,10 @@ typedef struct sx_clip_attrs {
     double low, high;
 } sx_clip_attrs;
 
+typedef struct sx_shift_attrs {
+    bool right;
+} sx_shift_attrs;
+
 /* reshape, broadcast_to */
 typedef struct sx_shape_attrs {
     sx_ints shape; /* may have the batch */

@@ -1,4 +1,5 @@
-/* gather and its gradient: rows copied, and rows added up in the order of the indices. */
+/* gather and its gradient: rows copied, and rows added up in the order of the indices. Rows of one
+ * element have loops of their own. */
 #include <string.h>
 
 #include "backends/cpu/kernel.h"
@@ -9,6 +10,7 @@ typedef struct gather_data {
     int64_t before, rows, count, width;
     size_t elem;
     bool wide; /* indices are int64 */
+    void (*take)(const void *table, int64_t rows, const void *index, bool wide, void *y, int64_t n);
 } gather_data;
 
 static bool match_gather(sx_cpu_match *m)
@@ -28,6 +30,38 @@ static int64_t row_of(const gather_data *d, const void *indices, int64_t i)
     const int64_t part = i / d->count, at = part / d->before * d->count + i % d->count;
     const int64_t row = d->wide ? ((const int64_t *)indices)[at] : ((const int32_t *)indices)[at];
     return row >= 0 && row < d->rows ? part * d->rows + row : -1;
+}
+
+/* Rows of one element: y[i] = table[index[i]], 0 where there is none. */
+#define TAKE(name, type)                                                                          \
+    static void name(const void *table, int64_t rows, const void *index, bool wide, void *y,      \
+                     int64_t n)                                                                   \
+    {                                                                                             \
+        const type *from = table;                                                                 \
+        type *to = y;                                                                             \
+        for (int64_t i = 0; i < n; i++) {                                                         \
+            const int64_t row = wide ? ((const int64_t *)index)[i] : ((const int32_t *)index)[i]; \
+            to[i] = row >= 0 && row < rows ? from[row] : 0;                                       \
+        }                                                                                         \
+    }
+TAKE(take_1, uint8_t)
+TAKE(take_2, uint16_t)
+TAKE(take_4, uint32_t)
+TAKE(take_8, uint64_t)
+#undef TAKE
+
+static void run_gather_elements(const sx_cpu_step *step, const sx_cpu_call *call)
+{
+    const gather_data *d = step->data;
+    const char *table = sx_cpu_in(step, call, 0), *indices = sx_cpu_in(step, call, 1);
+    char *out = sx_cpu_out(step, call, 0);
+    const size_t index_bytes = (size_t)d->count * (d->wide ? sizeof(int64_t) : sizeof(int32_t));
+    for (int64_t part = 0; part < d->parts; part++) {
+        const char *index = indices + (size_t)(part / d->before) * index_bytes;
+        d->take(table, d->rows, index, d->wide, out, d->count);
+        table += (size_t)d->rows * d->elem;
+        out += (size_t)d->count * d->elem;
+    }
 }
 
 static void run_gather(const sx_cpu_step *step, const sx_cpu_call *call)
@@ -89,8 +123,17 @@ static sx_status prepare(const sx_cpu_site *site, sx_cpu_step *step, const sx_ty
 static sx_status prepare_gather(const sx_cpu_site *site, sx_cpu_step *step)
 {
     const sx_gather_attrs *attrs = site->nodes[0]->attrs;
-    step->run = run_gather;
-    return prepare(site, step, &site->in[0], &site->in[1], attrs->axis, attrs->batch_dims);
+    SX_TRY(prepare(site, step, &site->in[0], &site->in[1], attrs->axis, attrs->batch_dims));
+    gather_data *d = (gather_data *)step->data;
+    if (d->width == 1) {
+        d->take = d->elem == 1   ? take_1
+                  : d->elem == 2 ? take_2
+                  : d->elem == 4 ? take_4
+                  : d->elem == 8 ? take_8
+                                 : NULL;
+    }
+    step->run = d->take != NULL ? run_gather_elements : run_gather;
+    return SX_OK;
 }
 
 static sx_status prepare_gather_grad(const sx_cpu_site *site, sx_cpu_step *step)

@@ -25,6 +25,8 @@ typedef struct operand {
     int64_t stride[SX_MAX_RANK];
 } operand;
 
+typedef void cast_fn(const void *x, void *y, int64_t n);
+
 typedef struct strided_data strided_data;
 /* out[0 .. n) from n elements of each operand. */
 typedef void chunk_fn(const strided_data *d, const sx_cpu_call *call, const void *const *in,
@@ -37,7 +39,11 @@ struct strided_data {
     sx_vec_loop *loop; /* what the chunk function calls: one of these */
     sx_vec_test *test;
     sx_row_loop *row;
-    void (*cast)(const void *x, void *y, int64_t n);
+    cast_fn *cast;
+    void (*widen)(const uint16_t *x, float *y, int64_t n);  /* before the cast */
+    void (*narrow)(const float *x, uint16_t *y, int64_t n); /* behind it */
+    sx_vec_shift *shift;
+    sx_vec_count *count;
     const sx_row_loops *rows;
     float a, b;         /* attributes, */
     double wide_a;      /* of float64, */
@@ -59,6 +65,11 @@ static inline int32_t to_i32(double x)
 static inline int64_t to_i64(double x)
 {
     return x >= -0x1p63 && x < 0x1p63 ? (int64_t)x : INT64_MIN;
+}
+static inline uint64_t to_u64(double x)
+{
+    return x >= 0x1p63 && x < 0x1p64 ? (uint64_t)to_i64(x - 0x1p63) ^ (UINT64_C(1) << 63)
+                                     : (uint64_t)to_i64(x);
 }
 
 #define CAST(name, from_type, to_type, expression)        \
@@ -94,6 +105,8 @@ CASTS_FROM_INTEGER(i64, int64_t)
     CAST(name##_n16, from_type, uint16_t, to_i32(x)) \
     CAST(name##_n32, from_type, uint32_t, to_i32(x)) \
     CAST(name##_n64, from_type, uint64_t, to_i64(x)) \
+    CAST(name##_u32, from_type, uint32_t, to_i64(x)) \
+    CAST(name##_u64, from_type, uint64_t, to_u64(x)) \
     CAST(name##_bool, from_type, uint8_t, x != 0)
 CASTS_FROM_FLOAT(f32, float)
 CASTS_FROM_FLOAT(f64, double)
@@ -106,7 +119,6 @@ CASTS_FROM_FLOAT(f64, double)
         [SX_BOOL] = u8_##to, [SX_F32] = f32_##to, [SX_F64] = f64_##to                       \
     }
 enum { MAX_DTYPE = 64 };
-typedef void cast_fn(const void *x, void *y, int64_t n);
 
 static cast_fn *cast_of(sx_dtype from, sx_dtype to)
 {
@@ -132,12 +144,12 @@ static cast_fn *cast_of(sx_dtype from, sx_dtype to)
         return n16[from];
     case SX_I32:
         return n32[from];
-    case SX_U32: /* of floats by 64 bits: the host's chunk */
-        return sx_dtype_is_float(from) ? NULL : n32[from];
+    case SX_U32:
+        return from == SX_F32 ? f32_u32 : from == SX_F64 ? f64_u32 : n32[from];
     case SX_I64:
         return n64[from];
     case SX_U64:
-        return sx_dtype_is_float(from) ? NULL : n64[from];
+        return from == SX_F32 ? f32_u64 : from == SX_F64 ? f64_u64 : n64[from];
     default:
         return NULL;
     }
@@ -159,49 +171,40 @@ static void chunk_test(const strided_data *d, const sx_cpu_call *call, const voi
     d->test(out, in[0], in[d->n_in - 1], n);
 }
 
+/* 16-bit floats by way of float32, which has all of them, and to which others are rounded first. */
 static void chunk_cast(const strided_data *d, const sx_cpu_call *call, const void *const *in,
                        void *out, int64_t n)
 {
+    float wide[CHUNK], made[CHUNK];
+    const void *x = in[0];
     (void)call;
-    d->cast(in[0], out, n);
+    if (d->widen != NULL) {
+        void *to = d->cast == NULL && d->narrow == NULL ? out : wide;
+        d->widen(x, to, n);
+        x = to;
+    }
+    if (d->cast != NULL) {
+        void *to = d->narrow == NULL ? out : made;
+        d->cast(x, to, n);
+        x = to;
+    }
+    if (d->narrow != NULL) {
+        d->narrow(x, out, n);
+    }
 }
 
-static void chunk_to_f16(const strided_data *d, const sx_cpu_call *call, const void *const *in,
-                         void *out, int64_t n)
+static void chunk_shift(const strided_data *d, const sx_cpu_call *call, const void *const *in,
+                        void *out, int64_t n)
 {
     (void)call;
-    d->vec->to_f16(in[0], out, n);
+    d->shift(in[0], in[1], out, n);
 }
 
-static void chunk_from_f16(const strided_data *d, const sx_cpu_call *call, const void *const *in,
-                           void *out, int64_t n)
+static void chunk_count(const strided_data *d, const sx_cpu_call *call, const void *const *in,
+                        void *out, int64_t n)
 {
     (void)call;
-    d->vec->from_f16(in[0], out, n);
-}
-
-static void chunk_to_bf16(const strided_data *d, const sx_cpu_call *call, const void *const *in,
-                          void *out, int64_t n)
-{
-    (void)call;
-    d->vec->to_bf16(in[0], out, n);
-}
-
-static void chunk_from_bf16(const strided_data *d, const sx_cpu_call *call, const void *const *in,
-                            void *out, int64_t n)
-{
-    (void)call;
-    d->vec->from_bf16(in[0], out, n);
-}
-
-/* Integers of which a float has all that float16 has. */
-static void chunk_integers_to_f16(const strided_data *d, const sx_cpu_call *call,
-                                  const void *const *in, void *out, int64_t n)
-{
-    float room[CHUNK];
-    (void)call;
-    d->cast(in[0], room, n);
-    d->vec->to_f16(room, out, n);
+    d->count(in[0], out, n);
 }
 
 static void chunk_clip(const strided_data *d, const sx_cpu_call *call, const void *const *in,
@@ -442,6 +445,31 @@ static const struct {
 #undef ZIP
 };
 
+/* Which of its stages the cast has; false: the host's. */
+static bool choose_cast(strided_data *d)
+{
+    const sx_cpu_vec *vec = d->vec;
+    sx_dtype from = d->in[0].dtype, to = d->dtype;
+    if (from == SX_F16 || from == SX_BF16) {
+        d->widen = from == SX_F16 ? vec->from_f16 : vec->from_bf16;
+        from = SX_F32;
+    }
+    if (to == SX_F16 || to == SX_BF16) {
+        d->narrow = to == SX_F16 ? vec->to_f16 : vec->to_bf16;
+        to = SX_F32;
+    }
+    if (from == to && (d->widen != NULL || d->narrow != NULL)) {
+        return true;
+    }
+    d->cast = cast_of(from, to);
+    return d->cast != NULL;
+}
+
+static int log2_of(size_t bytes)
+{
+    return bytes == 1 ? 0 : bytes == 2 ? 1 : bytes == 4 ? 2 : 3;
+}
+
 static chunk_fn *choose_chunk(strided_data *d, bool all_f32)
 {
     const sx_op_def *op = d->node->op;
@@ -452,6 +480,9 @@ static chunk_fn *choose_chunk(strided_data *d, bool all_f32)
             d->loop = d->dtype == SX_F32 ? d->vec->loops[codes[i].code] : NULL;
             d->test = d->dtype == SX_BOOL ? d->vec->tests[codes[i].code] : NULL;
         }
+    }
+    if (op->id == SX_OPID_atan2 && all_f32) {
+        d->loop = d->vec->atan2;
     }
     if (d->loop != NULL) {
         return chunk_float;
@@ -468,19 +499,18 @@ static chunk_fn *choose_chunk(strided_data *d, bool all_f32)
     case SX_OPID_select:
         return chunk_select;
     case SX_OPID_cast:
-        if (d->dtype == SX_F32 && sx_dtype_bytes(d->in[0].dtype) == 2 &&
-            sx_dtype_is_float(d->in[0].dtype)) {
-            return d->in[0].dtype == SX_F16 ? chunk_from_f16 : chunk_from_bf16;
-        }
-        if (all_f32 && sx_dtype_bytes(d->dtype) == 2 && sx_dtype_is_float(d->dtype)) {
-            return d->dtype == SX_F16 ? chunk_to_f16 : chunk_to_bf16;
-        }
-        if (d->dtype == SX_F16 && !sx_dtype_is_float(d->in[0].dtype)) {
-            d->cast = cast_of(d->in[0].dtype, SX_F32);
-            return d->cast != NULL ? chunk_integers_to_f16 : chunk_host;
-        }
-        d->cast = cast_of(d->in[0].dtype, d->dtype);
-        return d->cast != NULL ? chunk_cast : chunk_host;
+        return choose_cast(d) ? chunk_cast : chunk_host;
+    case SX_OPID_shift: {
+        const bool is_signed =
+            d->dtype == SX_I8 || d->dtype == SX_I16 || d->dtype == SX_I32 || d->dtype == SX_I64;
+        const sx_vec_shifts *shifts =
+            (is_signed ? d->vec->signed_shifts : d->vec->unsigned_shifts) + log2_of(d->bytes);
+        d->shift = ((const sx_shift_attrs *)attrs)->right ? shifts->right : shifts->left;
+        return chunk_shift;
+    }
+    case SX_OPID_population_count:
+        d->count = d->vec->bit_counts[log2_of(d->in[0].bytes)];
+        return chunk_count;
     case SX_OPID_clip:
         d->a = (float)((const sx_clip_attrs *)attrs)->low;
         d->b = (float)((const sx_clip_attrs *)attrs)->high;

@@ -38,6 +38,15 @@ typedef void sx_vec_test(uint8_t *dst, const float *a, const float *b, int64_t n
 /* y[i] = the special function of x[i]; y may be x */
 typedef void sx_vec_special(const float *x, float *y, int64_t n);
 
+/* z[i] = x[i] shifted by y[i], which is limited to 0 .. bits - 1; all of one type of integer */
+typedef void sx_vec_shift(const void *x, const void *y, void *z, int64_t n);
+typedef struct sx_vec_shifts {
+    sx_vec_shift *left, *right;
+} sx_vec_shifts;
+
+/* y[i] = how many bits of x[i] are 1 */
+typedef void sx_vec_count(const void *x, uint8_t *y, int64_t n);
+
 enum {
     SX_VEC_CHUNK = 512,
     SX_VEC_TEMPS = 8,
@@ -190,7 +199,10 @@ typedef struct sx_cpu_vec {
     const char *name;
     sx_vec_loop *const *loops; /* [SX_VEC_CODES]; NULL: a word of the row has no vector form */
     sx_vec_test *const *tests; /* [SX_VEC_CODES]; NULL: the row gives no bools */
+    sx_vec_loop *atan2;
     sx_vec_special *const *specials; /* [SX_SPECIAL_FUNCTIONS]; NULL: it has no vector form */
+    const sx_vec_shifts *unsigned_shifts, *signed_shifts; /* [4]: of 1, 2, 4, 8 bytes */
+    sx_vec_count *const *bit_counts;                      /* [4] likewise */
     void (*clip)(const float *x, float *y, int64_t n, float low, float high);
     void (*leaky_relu)(const float *x, float *y, int64_t n, float alpha);
     void (*elu)(const float *x, float *y, int64_t n, float alpha);

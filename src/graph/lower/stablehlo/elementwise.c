@@ -331,6 +331,24 @@ void sx_hlo_lower_clip(sx_hlo_writer *w, const sx_hlo_op *op)
     op->out[0] = sx_hlo_clamp(w, op->in[0], attrs->low, attrs->high);
 }
 
+void sx_hlo_lower_shift(sx_hlo_writer *w, const sx_hlo_op *op)
+{
+    const bool right = ((const sx_shift_attrs *)op->attrs)->right;
+    const sx_type *z = &op->out_types[0];
+    const sx_hlo x = sx_hlo_broadcast_to(w, op->in[0], z), y = sx_hlo_broadcast_to(w, op->in[1], z);
+    const sx_hlo by = sx_hlo_clamp(w, y, 0, 8 * (double)sx_dtype_bytes(z->dtype) - 1);
+    op->out[0] = sx_hlo_binary(w,
+                               !right                     ? "shift_left"
+                               : sx_hlo_is_unsigned(w, x) ? "shift_right_logical"
+                                                          : "shift_right_arithmetic",
+                               x, by);
+}
+
+void sx_hlo_lower_population_count(sx_hlo_writer *w, const sx_hlo_op *op)
+{
+    op->out[0] = sx_hlo_convert(w, sx_hlo_unary(w, "popcnt", op->in[0]), SX_U8);
+}
+
 void sx_hlo_lower_select(sx_hlo_writer *w, const sx_hlo_op *op)
 {
     const sx_type *type = &op->out_types[0];

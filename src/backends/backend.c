@@ -283,12 +283,17 @@ sx_status sx_compile(sx_platform *platform, const sx_graph *graph,
     sx_graph charged = *graph; /* as the graphs that are made from it are */
     charged.arena.budget = o->memory;
     sx_executable *e = NULL;
-    sx_graph *plain = NULL;
+    sx_graph *plain = NULL, *fused = NULL;
     sx_status compiled = sx_pass_drop_gradients(&charged, &plain);
     if (compiled == SX_OK) {
-        compiled = platform->backend->compile(platform, plain != NULL ? plain : &charged, o, &e);
+        compiled = sx_pass_fuse_norms(plain != NULL ? plain : &charged, &fused);
+    }
+    if (compiled == SX_OK) {
+        const sx_graph *g = fused != NULL ? fused : plain != NULL ? plain : &charged;
+        compiled = platform->backend->compile(platform, g, o, &e);
     }
     sx_graph_destroy(plain);
+    sx_graph_destroy(fused);
     SX_TRY(sx_budget_explain(o->memory, "compiling a program", compiled));
     if (o->memory != NULL && e->memory == NULL) {
         sx_executable_info info;

@@ -2,6 +2,7 @@
 #include "base/checked.h"
 #include "base/memory.h"
 #include "graph/builder.h"
+#include "graph/passes/passes.h"
 #include "graph/specialize.h"
 
 /* What keeps a function from being part of a static graph: its first step that is none. */
@@ -22,12 +23,11 @@ static sx_status refuse(const sx_step *step)
         step->kind == SX_STEP_LATE ? "needs sizes that depend on data" : "runs on the host");
 }
 
-/* Appends the graph of a device step: slots[] has the values of what it reads, and gets those of
- * what it gives. */
+/* Appends the graph of a device step, `g`: slots[] has the values of what it reads, and gets those
+ * of what it gives. */
 static sx_status append(sx_builder *b, const sx_library *library, const sx_step *step,
-                        sx_value *slots)
+                        const sx_graph *g, sx_value *slots)
 {
-    const sx_graph *g = step->graph;
     sx_value *map = sx_alloc((size_t)g->n_values, sizeof(*map));
     sx_value *inputs = sx_alloc((size_t)g->n_values, sizeof(*inputs));
     int n_in = 0, n_out = 0;
@@ -46,11 +46,13 @@ static sx_status append(sx_builder *b, const sx_library *library, const sx_step 
         for (int i = 0; i < n->n_inputs; i++) {
             inputs[i] = map[n->inputs[i].id];
         }
+        const char *name = sx_scoped_name(b, n->name);
+        const bool used = sx_map_has(&b->node_names, name); /* by a constant of slots[], say */
         const sx_value first = sx_build_node(b, &(sx_node_spec){.op = n->op,
                                                                 .attrs = n->attrs,
                                                                 .inputs = inputs,
                                                                 .n_inputs = n->n_inputs,
-                                                                .name = sx_scoped_name(b, n->name),
+                                                                .name = used ? NULL : name,
                                                                 .device = n->device,
                                                                 .file = n->file,
                                                                 .line = n->line});
@@ -68,6 +70,17 @@ static sx_status append(sx_builder *b, const sx_library *library, const sx_step 
     }
     sx_free(map);
     sx_free(inputs);
+    return status;
+}
+
+/* The model's gradient is made of the nodes that are appended, so norms are found first. */
+static sx_status append_fused(sx_builder *b, const sx_library *library, const sx_step *step,
+                              sx_value *slots)
+{
+    sx_graph *fused;
+    SX_TRY(sx_pass_fuse_norms(step->graph, &fused));
+    sx_status status = append(b, library, step, fused != NULL ? fused : step->graph, slots);
+    sx_graph_destroy(fused);
     return status;
 }
 
@@ -122,7 +135,8 @@ static sx_status call(sx_builder *b, const sx_library *library, const sx_functio
     }
     for (int k = 0; k < spec->n_steps && status == SX_OK; k++) {
         const sx_step *step = &spec->steps[k];
-        status = step->kind == SX_STEP_DEVICE ? append(b, library, step, slots) : refuse(step);
+        status =
+            step->kind == SX_STEP_DEVICE ? append_fused(b, library, step, slots) : refuse(step);
     }
     for (int i = 0; i < spec->n_results && status == SX_OK; i++) {
         outputs[i] = slots[spec->results[i]];

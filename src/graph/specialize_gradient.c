@@ -9,6 +9,7 @@
 #include "graph/builder.h"
 #include "graph/ops/attrs.h"
 #include "graph/ops/regions.h"
+#include "graph/passes/passes.h"
 #include "graph/specialize_trace.h"
 
 /* What the first gradient function of a call depends on is `args`; a value only where it decides
@@ -194,6 +195,18 @@ static sx_status differentiate(sx_arena *arena, const sx_graph *f, const bool *d
     return *out != NULL ? SX_OK : sx_specialize_no_memory();
 }
 
+/* *g, if it has norms, becomes the graph with these fused. */
+static sx_status fuse_norms(sx_arena *arena, sx_graph **g)
+{
+    sx_graph *fused;
+    SX_TRY(sx_pass_fuse_norms(*g, &fused));
+    if (fused != NULL) {
+        *g = sx_graph_copy(arena, fused);
+        sx_graph_destroy(fused);
+    }
+    return *g != NULL ? SX_OK : sx_specialize_no_memory();
+}
+
 static bool has_batch(const struct sx_made_gradient *made)
 {
     bool has = false;
@@ -233,6 +246,9 @@ static sx_status make_gradient(sx_specializer *s, struct sx_made_gradient *made,
             SX_UNIMPLEMENTED,
             "function \"%.100s\" has no gradient: the shapes of its results depend on data",
             made->name);
+    }
+    if (made->order == 1 && !s->pure && !s->binding.differentiated) {
+        SX_TRY(fuse_norms(s->arena, &next));
     }
     for (int64_t k = 0; k < made->order; k++) {
         g = next;

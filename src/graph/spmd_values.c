@@ -190,8 +190,8 @@ static sx_value first_example(sx_spmd_pass *s, const sx_node *n, int part)
 
 sx_value sx_spmd_first_row(sx_spmd_pass *s, const sx_node *n, int part)
 {
-    const sx_type *x = sx_graph_type(s->g, n->inputs[0]);
-    const int64_t c = -x->dims[sx_batch_axis(x)];
+    const sx_type *y = sx_graph_type(s->g, n->first_output);
+    const int64_t c = -y->dims[sx_batch_axis(y)];
     if (!sx_value_is(s->first_examples[part])) {
         s->first_examples[part] = first_example(s, n, part);
     }

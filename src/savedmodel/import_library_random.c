@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <string.h>
 
-enum { PHILOX = 1 };
+enum { PHILOX = 1, THE_DEVICES = 3 };
 
 /* The key, the counter and the algorithm of the seed, input i. */
 static sx_status key_of_seed(const sx_tf_op_node *x, int i, sx_value out[3])
@@ -387,13 +387,50 @@ static sx_status import_values(sx_tf_op_node *x)
     return import_seeded(x, &sx_op_random_values, &attrs);
 }
 
-/* What has a device form: float32 of a shape that is known. */
+static bool is_philox(const sx_tensor *alg)
+{
+    if (alg == NULL || alg->type.dtype != SX_I32 || alg->type.rank != 0) {
+        return false;
+    }
+    const int32_t chosen = *(const int32_t *)alg->data;
+    return chosen == PHILOX || chosen == THE_DEVICES;
+}
+
+/* The seed of which the node has its key and counter; false if it has them from elsewhere. */
+static bool seed_of_key(const sx_tf_op_node *x, sx_value key, sx_value counter, sx_value *out)
+{
+    const sx_node *n = sx_graph_maker(x->b->graph, key);
+    const bool both = n->op == &sx_op_random_key_counter && n->first_output.id == key.id &&
+                      sx_node_output(n, 1).id == counter.id;
+    *out = both ? n->inputs[0] : SX_NO_VALUE;
+    return both;
+}
+
+/* (shape, seed) and V2's (shape, key, counter, alg): uniform and normal float32 numbers of a seed
+ * have a device form. */
 static sx_status import_device_values(sx_tf_op_node *x)
 {
-    return x->n->n_in == 2 && x->tf.head.values[0] != NULL &&
-                   sx_tf_read_dtype(&x->tf.head, "dtype", SX_F32) == SX_F32
-               ? sx_tf_import_one(x)
-               : import_values(x);
+    const bool keyed = strstr(x->n->node->op, "V2") != NULL;
+    const bool normal = strstr(x->n->node->op, "Normal") != NULL;
+    const sx_stateless_random_attrs attrs = {.distribution =
+                                                 normal ? SX_RANDOM_NORMAL : SX_RANDOM_UNIFORM};
+    sx_value in[3], seed = SX_NO_VALUE, y = SX_NO_VALUE;
+    bool fits = sx_tf_read_dtype(&x->tf.head, "dtype", SX_F32) == SX_F32 &&
+                x->n->n_in == (keyed ? 4 : 2) && (!keyed || is_philox(x->tf.head.values[3]));
+    for (int i = 0; i < (keyed ? 3 : 2) && fits; i++) {
+        SX_TRY(sx_tf_operand(x, i, &in[i]));
+    }
+    if (fits && keyed) {
+        fits = seed_of_key(x, in[1], in[2], &seed);
+    } else if (fits) {
+        seed = in[1];
+    }
+    if (!fits) {
+        return keyed ? sx_tf_import_one(x) : import_values(x);
+    }
+    SX_TRY(sx_tf_build_open(x, &sx_op_stateless_random, &attrs, seed, "shape", in[0], &y));
+    sx_tf_set(x, 0, y);
+    return SX_OK;
 }
 
 /* StatelessParameterizedTruncatedNormal(shape, seed, means, stddevs, minvals, maxvals) */
@@ -595,6 +632,8 @@ const sx_tf_op_row sx_tf_random_rows[] = {
     {"StatelessRandomGetKeyCounterAlg", import_key_counter_alg, NULL},
     {"StatelessRandomUniform", import_device_values, NULL},
     {"StatelessRandomNormal", import_device_values, NULL},
+    {"StatelessRandomUniformV2", import_device_values, NULL},
+    {"StatelessRandomNormalV2", import_device_values, NULL},
     {"StatelessTruncatedNormal", import_values, NULL},
     {"StatelessRandomUniformFullInt", import_values, NULL},
     {"StatelessRandomUniformInt", import_integers, NULL},

@@ -573,6 +573,35 @@ static void test_graph_library__many_small_functions_take_little_memory(void **s
     sx_buf_deinit(&text);
 }
 
+/* In a model's graph, constants that a function gives and those that its nodes read have names of
+ * their own. */
+static void test_graph_library__is_called_with_constants(void **state)
+{
+    (void)state;
+    sx_library *library;
+    sx_builder *b;
+    sx_graph *g;
+    sx_value out[2];
+    assert_ok(sx_library_create(&library));
+    assert_ok(sx_builder_create_function(&b));
+    sx_value x = sx_input(b, "x", sx_type_of(SX_F32, SX_BATCH, 2));
+    sx_output(b, "k", sx_constant_f32(b, 3));
+    sx_output(b, "y", sx_add(b, x, sx_constant_f32(b, 2)));
+    assert_ok(sx_library_add(library, "f", b));
+    sx_builder_destroy(b);
+    assert_ok(sx_library_finish(library));
+    assert_ok(sx_builder_create(&b));
+    x = sx_input(b, "x", sx_type_of(SX_F32, SX_BATCH, 2));
+    sx_call_function(b, library, "f", &x, 1, out, 2);
+    sx_call_function(b, library, "f", &out[1], 1, out, 2);
+    sx_output(b, "k", out[0]);
+    sx_output(b, "y", out[1]);
+    assert_ok(sx_builder_finish(b, &g));
+    sx_builder_destroy(b);
+    sx_graph_destroy(g);
+    sx_library_destroy(library);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_graph_library__many_small_functions_take_little_memory),
     cmocka_unit_test(test_graph_library__operators_on_unknown_dimensions),
@@ -587,5 +616,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_graph_library__static_graphs_have_regions),
     cmocka_unit_test(test_graph_library__passes_work_on_regions),
     cmocka_unit_test(test_graph_library__facts_of_shared_functions_are_learned_once),
+    cmocka_unit_test(test_graph_library__is_called_with_constants),
 };
 SX_TEST_MAIN(tests)

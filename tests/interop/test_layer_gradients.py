@@ -36,6 +36,14 @@ ROWS = {
     "up_sampling2d_bilinear": (IMAGE, lambda: L.UpSampling2D(2, interpolation="bilinear")),
     "batch_normalization": (IMAGE, L.BatchNormalization),
     "batch_normalization_vector": (VECTOR, L.BatchNormalization),
+    "batch_normalization_plain": (IMAGE, lambda: L.BatchNormalization(center=False, scale=False)),
+    "batch_normalization_scale": (SEQUENCE, lambda: L.BatchNormalization(center=False)),
+    "batch_normalization_offset": (IMAGE, lambda: L.BatchNormalization(scale=False)),
+    "inverted_residual": ((2, 9, 8, 5), lambda: inverted_residual("relu6", 3)),
+    "inverted_residual_5x5": ((2, 9, 8, 5), lambda: inverted_residual("silu", 5)),
+    "stateless_dropout": (SEQUENCE, lambda: L.Dropout(0.4, seed=5)),
+    "stateless_dropout_of_examples": (SEQUENCE, lambda: L.Dropout(0.4, noise_shape=(None, 1, 1), seed=6)),
+    "gaussian_noise": (VECTOR, lambda: L.GaussianNoise(0.5, seed=7)),
     "layer_normalization": (SEQUENCE, L.LayerNormalization),
     "group_normalization": (WIDE, lambda: L.GroupNormalization(4)),
     "rms_normalization": (SEQUENCE, L.RMSNormalization),
@@ -109,6 +117,14 @@ ROWS = {
         "relu6", "softsign", "tanh_shrink", "hard_sigmoid", "hard_tanh", "hard_shrink", "soft_shrink", "squareplus",
         "celu", "mish", "glu", "log_sigmoid", "exponential", "sparse_plus", "sparse_sigmoid", "sparsemax")},
 }
+
+
+def inverted_residual(activation, size):
+    """A block of MobileNetV2 and EfficientNet that halves the image: it pads by itself."""
+    return keras.Sequential([L.Conv2D(18, 1, use_bias=False), L.BatchNormalization(), L.Activation(activation),
+                             L.ZeroPadding2D(((size // 2 - 1, size // 2), (size // 2, size // 2))),
+                             L.DepthwiseConv2D(size, strides=2, use_bias=False), L.BatchNormalization(),
+                             L.Activation(activation), L.Conv2D(4, 1, use_bias=False), L.BatchNormalization()])
 
 
 def same(rng, shape):

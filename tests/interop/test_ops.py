@@ -40,6 +40,9 @@ def conv_args(a):
 def conv(a, x, w):
     """Forward by TensorFlow's public function; groups one by one, which its CPU lacks."""
     groups = a["groups"] or 1
+    if a["padding"] == "explicit":
+        a, (top, bottom, left, right) = {**a, "padding": "valid"}, a["pads"]
+        x = tf.pad(x, [[0, 0], [top, bottom], [left, right], [0, 0]])
     args = conv_args(a)
     parts = [
         tf.nn.conv2d(xs, ws, args["strides"], args["padding"], dilations=args["dilations"][1:3])
@@ -112,10 +115,10 @@ def dropout(a, x, seed, step, first=0):
     return x * tf.reshape(tf.constant(kept, x.dtype), x.shape) / (1 - a["rate"])
 
 
-def batch_norm(a, x, scale, offset, mean, variance):
-    """In double: TensorFlow computes x s + (offset - mean s), which loses digits far from zero."""
-    wide = [tf.cast(t, tf.float64) for t in (x, mean, variance, offset, scale)]
-    return tf.cast(tf.nn.batch_normalization(*wide, a["epsilon"]), x.dtype)
+def stateless_random(a, seed, first=0):
+    rows, *row = a["shape"]
+    draw = tf.raw_ops.StatelessRandomNormal if a["distribution"] == "normal" else tf.raw_ops.StatelessRandomUniform
+    return draw(shape=[int(first) + rows, *row], seed=seed)[int(first):]
 
 
 def batch_norm_grad_sums(a, dy, x, mean, variance):
@@ -235,7 +238,7 @@ PEERS = {
     "dropout": dropout,
     "all_finite": lambda a, *xs: tf.reduce_all([tf.reduce_all(tf.math.is_finite(x)) for x in xs]),
     "moments": lambda a, x: tf.nn.moments(x, a["axes"]),
-    "batch_norm_train": batch_norm,
+    "stateless_random": stateless_random,
     "batch_norm_train_grad_sums": batch_norm_grad_sums,
     "batch_norm_train_grad_input": batch_norm_grad_input,
     "gather_grad": gather_grad,

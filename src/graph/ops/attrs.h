@@ -194,7 +194,7 @@ typedef struct sx_dropout_attrs {
 
 enum { SX_RANDOM_UNIFORM, SX_RANDOM_NORMAL };
 typedef struct sx_stateless_random_attrs {
-    sx_ints shape;        /* static */
+    sx_ints shape;
     int32_t distribution; /* SX_RANDOM_UNIFORM, SX_RANDOM_NORMAL */
 } sx_stateless_random_attrs;
 

@@ -67,34 +67,6 @@ static void batch_norm_grad(sx_grad *g)
     }
 }
 
-/* FusedBatchNormV3 requires rank 4; for other ranks, writes the arithmetic. */
-static void batch_norm_to_tf(sx_tf_writer *w, const sx_tf_op *op)
-{
-    const sx_batch_norm_attrs *attrs = op->attrs;
-    sx_dtype dtype = op->in_types[0].dtype, wide = op->in_types[1].dtype;
-    const sx_tf_value *in = op->in; /* x, scale, offset, mean, variance */
-    if (op->in_types[0].rank == 4 && wide == SX_F32) {
-        const sx_tf_attr list[] = {sx_tf_attr_type("T", (int)dtype),
-                                   sx_tf_attr_type("U", (int)wide),
-                                   sx_tf_attr_bool("is_training", false),
-                                   sx_tf_attr_float("epsilon", (float)attrs->epsilon)};
-        bool is_default = (float)attrs->epsilon == 1e-4f;
-        op->out[0] = sx_tf_add(w, "FusedBatchNormV3", NULL, (sx_tf_values){in, op->n_in},
-                               (sx_tf_attr_list){list, is_default ? 3 : 4});
-        return;
-    }
-    sx_tf_attr_list t = sx_tf_attrs(sx_tf_attr_type("T", (int)wide));
-    sx_tf_value x = sx_tf_cast(w, in[0], dtype, wide);
-    sx_tf_value epsilon = sx_tf_scalar(w, "epsilon", wide, attrs->epsilon);
-    sx_tf_value shifted = sx_tf_add(w, "AddV2", NULL, sx_tf_in(in[4], epsilon), t);
-    sx_tf_value s = sx_tf_add(w, "Rsqrt", NULL, sx_tf_in(shifted), t);
-    sx_tf_value slope = sx_tf_add(w, "Mul", NULL, sx_tf_in(s, in[1]), t);
-    sx_tf_value centred = sx_tf_add(w, "Sub", NULL, sx_tf_in(x, in[3]), t);
-    sx_tf_value scaled = sx_tf_add(w, "Mul", NULL, sx_tf_in(centred, slope), t);
-    sx_tf_value y = sx_tf_add(w, "AddV2", NULL, sx_tf_in(scaled, in[2]), t);
-    op->out[0] = sx_tf_cast(w, y, wide, dtype);
-}
-
 static sx_status batch_norm_from_tf(const sx_tf_node *n, void *out)
 {
     sx_batch_norm_attrs *attrs = out;
@@ -156,7 +128,7 @@ const sx_op_def sx_op_batch_norm = {
     .infer = sx_infer_batch_norm,
     .grad = batch_norm_grad,
     .host = sx_host_batch_norm,
-    .to_tf = batch_norm_to_tf,
+    .to_tf = sx_batch_norm_to_tf,
     SX_FROM_TF({.op = "FusedBatchNormV3", .attrs = batch_norm_from_tf}),
     SX_OP_SAMPLES(batch_norm_samples),
 };

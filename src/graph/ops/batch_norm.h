@@ -12,6 +12,7 @@ SX_MUST_USE sx_status sx_check_batch_norm(const sx_batch_norm_attrs *attrs, cons
 /* batch_norm, batch_norm_train: inputs x, scale, offset, mean, variance. */
 SX_MUST_USE sx_status sx_infer_batch_norm(sx_infer_context *c);
 sx_status sx_host_batch_norm(const sx_kernel_call *c);
+void sx_batch_norm_to_tf(sx_tf_writer *w, const sx_tf_op *op);
 
 /* Of the second gradients: (x - mean) s and s = 1 / sqrt(variance + epsilon), in the dtype of the
  * statistics; returns dy in it. */

@@ -45,6 +45,34 @@ sx_status sx_host_batch_norm(const sx_kernel_call *c)
     return SX_OK;
 }
 
+/* FusedBatchNormV3 requires rank 4; for other ranks, writes the arithmetic. */
+void sx_batch_norm_to_tf(sx_tf_writer *w, const sx_tf_op *op)
+{
+    const sx_batch_norm_attrs *attrs = op->attrs;
+    sx_dtype dtype = op->in_types[0].dtype, wide = op->in_types[1].dtype;
+    const sx_tf_value *in = op->in; /* x, scale, offset, mean, variance */
+    if (op->in_types[0].rank == 4 && wide == SX_F32) {
+        const sx_tf_attr list[] = {sx_tf_attr_type("T", (int)dtype),
+                                   sx_tf_attr_type("U", (int)wide),
+                                   sx_tf_attr_bool("is_training", false),
+                                   sx_tf_attr_float("epsilon", (float)attrs->epsilon)};
+        bool is_default = (float)attrs->epsilon == 1e-4f;
+        op->out[0] = sx_tf_add(w, "FusedBatchNormV3", NULL, (sx_tf_values){in, op->n_in},
+                               (sx_tf_attr_list){list, is_default ? 3 : 4});
+        return;
+    }
+    sx_tf_attr_list t = sx_tf_attrs(sx_tf_attr_type("T", (int)wide));
+    sx_tf_value x = sx_tf_cast(w, in[0], dtype, wide);
+    sx_tf_value epsilon = sx_tf_scalar(w, "epsilon", wide, attrs->epsilon);
+    sx_tf_value shifted = sx_tf_add(w, "AddV2", NULL, sx_tf_in(in[4], epsilon), t);
+    sx_tf_value s = sx_tf_add(w, "Rsqrt", NULL, sx_tf_in(shifted), t);
+    sx_tf_value slope = sx_tf_add(w, "Mul", NULL, sx_tf_in(s, in[1]), t);
+    sx_tf_value centred = sx_tf_add(w, "Sub", NULL, sx_tf_in(x, in[3]), t);
+    sx_tf_value scaled = sx_tf_add(w, "Mul", NULL, sx_tf_in(centred, slope), t);
+    sx_tf_value y = sx_tf_add(w, "AddV2", NULL, sx_tf_in(scaled, in[2]), t);
+    op->out[0] = sx_tf_cast(w, y, wide, dtype);
+}
+
 sx_value sx_batch_norm_formula(sx_builder *b, const void *attrs, sx_value dy, sx_value x,
                                sx_value mean, sx_value variance, sx_value *out_normal,
                                sx_value *out_s)

@@ -98,11 +98,11 @@ const sx_op_def sx_op_batch_norm_train = {
     .n_out = 1,
     .batch_rule = SX_RULE_EXAMPLES,
     .bf16 = 0x1,
-    .flags = SX_OP_NO_TF,
     SX_OP_ATTRS(sx_batch_norm_attrs, batch_norm_train_attrs),
     .own_part = &batch_norm_train_attrs[1],
     .infer = sx_infer_batch_norm,
     .grad = batch_norm_train_grad,
     .host = sx_host_batch_norm,
+    .to_tf = sx_batch_norm_to_tf,
     SX_OP_SAMPLES(batch_norm_train_samples),
 };

@@ -96,6 +96,17 @@ static const sx_op_sample conv2d_grad_filter_samples[] = {
      .inputs = {SX_SAMPLE_F32(NN, SX_BATCH, 6, 6, 3), SX_SAMPLE_F32(NN, SX_BATCH, 6, 6, 6)},
      .n_inputs = 2,
      .attrs = CONV(.padding = SX_SAME, .groups = 3, .size = {2, {3, 3}})},
+    {.name = "depthwise_5x5",
+     .inputs = {SX_SAMPLE_F32(NN, SX_BATCH, 8, 7, 21), SX_SAMPLE_F32(NN, SX_BATCH, 4, 4, 21)},
+     .n_inputs = 2,
+     .attrs = CONV(.strides = {2, {2, 2}}, .padding = SX_SAME, .groups = 21, .size = {2, {5, 5}}),
+     .no_grad_check = true}, /* "depthwise" has it; these are a vector kernel's cases */
+    {.name = "depthwise_7x4",
+     .inputs = {SX_SAMPLE_F32(NN, SX_BATCH, 11, 9, 35), SX_SAMPLE_F32(NN, SX_BATCH, 6, 8, 35)},
+     .n_inputs = 2,
+     .attrs = CONV(.dilations = {2, {1, 2}}, .padding = SX_EXPLICIT, .pads = {4, {0, 1, 2, 3}},
+                   .groups = 35, .size = {2, {7, 4}}),
+     .no_grad_check = true},
     /* as conv2d's */
     {.name = "channels",
      .inputs = {SX_SAMPLE_F32(NN, SX_BATCH, 6, 5, 16), SX_SAMPLE_F32(NN, SX_BATCH, 3, 3, 24)},

@@ -31,6 +31,10 @@ SX_MUST_USE sx_status sx_pass_keep_products(const sx_graph *g, sx_graph **out);
  * loop changes, becomes a row of one product before it, where a row of the stack has few rows of
  * its own once the batch is `batch`. */
 SX_MUST_USE sx_status sx_pass_hoist_products(const sx_graph *g, int64_t batch, sx_graph **out);
+/* Makes moments and batch_norm_train of the nodes as which Keras and TensorFlow write a batch norm
+ * in training, for a graph that is differentiated once or not at all; *out is NULL if there are
+ * none. */
+SX_MUST_USE sx_status sx_pass_fuse_norms(const sx_graph *g, sx_graph **out);
 /* The outputs of which keep[n_results] is set, and the args and nodes that they need; no
  * assignments of variables. */
 SX_MUST_USE sx_status sx_pass_keep_outputs(const sx_graph *g, const bool *keep, sx_graph **out);

@@ -1,7 +1,8 @@
 /* Removes nodes whose result follows from types alone: copies of their input (identity, a cast or
  * reshape to the same type, a transpose that changes nothing), counts of elements and gathered
  * dimensions once they are known; adds a row where zeros with that row are added; pads in the
- * convolution; multiplies where a square or a cube is asked for. One row per operator.
+ * convolution and its gradients; multiplies where a square or a cube is asked for, and not by 1.
+ * One row per operator.
  */
 #include <string.h>
 
@@ -150,12 +151,13 @@ static bool add_row(sx_rewrite *rw, const sx_node *n)
     return false;
 }
 
-/* A convolution of an image with a border of zeros, as Keras' ZeroPadding2D makes: the convolution
- * pads, unless it takes no such image: an empty one. */
+/* A convolution of an image with a border of zeros, as Keras' ZeroPadding2D makes, or its gradient
+ * with respect to the filter: the convolution pads, unless it takes no such image: an empty one. */
 static bool conv_of_border(sx_rewrite *rw, const sx_node *n)
 {
     const sx_node *border = sx_graph_maker(rw->from, n->inputs[0]);
-    const sx_type *filter = sx_graph_type(rw->from, n->inputs[1]);
+    const sx_type *filter =
+        sx_graph_type(rw->from, n->op == &sx_op_conv2d ? n->inputs[1] : n->first_output);
     const sx_pad_attrs *pad = border->attrs;
     sx_conv_geometry g;
     if (border->op != &sx_op_pad || pad->value != 0 || pad->before.v[0] != 0 ||
@@ -192,6 +194,68 @@ static bool conv_of_border(sx_rewrite *rw, const sx_node *n)
                                 .device = n->device,
                                 .file = n->file,
                                 .line = n->line});
+    return true;
+}
+
+static bool is_only_reader(const sx_graph *g, const sx_node *n, sx_value v)
+{
+    bool only = true;
+    for (int k = 0; k < g->n_nodes && only; k++) {
+        for (int i = 0; i < g->nodes[k].n_inputs && only; i++) {
+            only = g->nodes[k].inputs[i].id != v.id || &g->nodes[k] == n;
+        }
+    }
+    for (int i = 0; i < g->n_results && only; i++) {
+        only = g->results[i].value.id != v.id;
+    }
+    return only;
+}
+
+/* The gradient of an image, without that of its border, which the convolution pads. */
+static bool image_without_border(sx_rewrite *rw, const sx_node *n)
+{
+    const sx_node *whole = sx_graph_maker(rw->from, n->inputs[0]);
+    const sx_type *image = sx_graph_type(rw->from, n->inputs[0]);
+    const sx_type *part = sx_graph_type(rw->from, n->first_output);
+    const sx_ints *begin = &((const sx_slice_attrs *)n->attrs)->begin;
+    sx_conv_geometry g;
+    if (whole->op != &sx_op_conv2d_grad_input || begin->v[0] != 0 || begin->v[3] != 0 ||
+        part->dims[3] != image->dims[3] || !is_only_reader(rw->from, n, n->inputs[0])) {
+        return false;
+    }
+    sx_conv2d_attrs *attrs =
+        sx_arena_memdup(sx_builder_arena(rw->to), whole->attrs, sizeof(sx_conv2d_attrs));
+    if (attrs == NULL) {
+        return false;
+    }
+    const sx_type *filter = sx_graph_type(rw->from, whole->inputs[1]);
+    const sx_type *dy = sx_graph_type(rw->from, whole->inputs[0]);
+    sx_status status = sx_conv_geometry_of(attrs, image, filter, &g);
+    if (status == SX_OK) {
+        const int64_t h = begin->v[1], w = begin->v[2];
+        attrs->padding = SX_EXPLICIT;
+        attrs->pads =
+            (sx_ints){4,
+                      {h + g.h.pad_before, image->dims[1] - h - part->dims[1] + g.h.pad_after,
+                       w + g.w.pad_before, image->dims[2] - w - part->dims[2] + g.w.pad_after}};
+        attrs->size = (sx_ints){2, {part->dims[1], part->dims[2]}};
+        status = sx_conv_geometry_of(attrs, part, filter, &g);
+    }
+    const bool fits = status == SX_OK && g.h.out == dy->dims[1] && g.w.out == dy->dims[2];
+    sx_status_free(status);
+    if (!fits) {
+        return false;
+    }
+    rw->map[n->first_output.id] = sx_build_node(
+        rw->to, &(sx_node_spec){.op = whole->op,
+                                .attrs = attrs,
+                                .inputs = (const sx_value[]){rw->map[whole->inputs[0].id],
+                                                             rw->map[whole->inputs[1].id]},
+                                .n_inputs = 2,
+                                .name = n->name,
+                                .device = whole->device,
+                                .file = whole->file,
+                                .line = whole->line});
     return true;
 }
 
@@ -233,13 +297,42 @@ static bool multiply(sx_rewrite *rw, const sx_node *n)
     return true;
 }
 
+/* A product by 1, as Keras' silu has it. */
+static bool times_one(sx_rewrite *rw, const sx_node *n)
+{
+    const sx_type *y = sx_graph_type(rw->from, n->first_output);
+    for (int i = 0; i < 2; i++) {
+        const sx_node *factor = sx_graph_maker(rw->from, n->inputs[i]);
+        const sx_value x = n->inputs[1 - i];
+        if (factor->op != &sx_op_constant || y->dtype != SX_F32 ||
+            !sx_type_equal(sx_graph_type(rw->from, x), y)) {
+            continue;
+        }
+        const sx_tensor *value = &((const sx_constant_attrs *)factor->attrs)->value;
+        if (sx_type_elems(&value->type) == 1 && *(const float *)value->data == 1) {
+            rw->map[n->first_output.id] = rw->map[x.id];
+            return true;
+        }
+    }
+    return false;
+}
+
 static simplify_fn *const rows[SX_OPID_COUNT] = {
-    [SX_OPID_identity] = copy_input,       [SX_OPID_stop_gradient] = copy_input,
-    [SX_OPID_cast] = copy_if_same_type,    [SX_OPID_reshape] = copy_if_same_type,
-    [SX_OPID_bitcast] = copy_if_same_type, [SX_OPID_broadcast_to] = copy_if_same_type,
-    [SX_OPID_size] = count_elements,       [SX_OPID_add] = add_row,
-    [SX_OPID_gather] = gather_dims,        [SX_OPID_transpose] = transpose_back,
-    [SX_OPID_conv2d] = conv_of_border,     [SX_OPID_pow] = multiply,
+    [SX_OPID_identity] = copy_input,
+    [SX_OPID_stop_gradient] = copy_input,
+    [SX_OPID_cast] = copy_if_same_type,
+    [SX_OPID_reshape] = copy_if_same_type,
+    [SX_OPID_bitcast] = copy_if_same_type,
+    [SX_OPID_broadcast_to] = copy_if_same_type,
+    [SX_OPID_size] = count_elements,
+    [SX_OPID_add] = add_row,
+    [SX_OPID_gather] = gather_dims,
+    [SX_OPID_transpose] = transpose_back,
+    [SX_OPID_conv2d] = conv_of_border,
+    [SX_OPID_pow] = multiply,
+    [SX_OPID_conv2d_grad_filter] = conv_of_border,
+    [SX_OPID_slice] = image_without_border,
+    [SX_OPID_mul] = times_one,
 };
 
 static void simplify_node(sx_rewrite *rw, const sx_node *n)

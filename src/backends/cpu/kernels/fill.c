@@ -128,14 +128,18 @@ static void run_random(const sx_cpu_step *step, const sx_cpu_call *call)
     const uint64_t b = (uint64_t)index_at(d->index, sx_cpu_in(step, call, 0), 1);
     float *out = sx_cpu_out(step, call, 0);
     uint32_t counter[4] = {(uint32_t)a, (uint32_t)(a >> 32), (uint32_t)b, (uint32_t)(b >> 32)};
-    uint32_t mixed[4], words[4];
+    uint32_t mixed[4], words[4], first = 0;
     double y[4];
+    if (step->n_in > 1) {
+        memcpy(&first, sx_cpu_in(step, call, 1), sizeof(first));
+    }
+    const int64_t before = (int64_t)first * d->inner;
     sx_philox(scrambler, counter, mixed);
     counter[2] = mixed[2];
     counter[3] = mixed[3];
-    for (int64_t i = 0; i < d->elems; i += 4) {
-        counter[0] = (uint32_t)(i / 4);
-        counter[1] = (uint32_t)((uint64_t)(i / 4) >> 32);
+    for (int64_t i = -(before % 4); i < d->elems; i += 4) {
+        counter[0] = (uint32_t)((before + i) / 4);
+        counter[1] = (uint32_t)((uint64_t)((before + i) / 4) >> 32);
         sx_philox(mixed, counter, words);
         for (int k = 0; k < 4; k++) {
             y[k] = (double)(words[k] & 0x7fffff) * 0x1p-23;
@@ -146,7 +150,7 @@ static void run_random(const sx_cpu_step *step, const sx_cpu_call *call)
             y[k] = r * sin(t);
             y[k + 1] = r * cos(t);
         }
-        for (int k = 0; k < 4 && i + k < d->elems; k++) {
+        for (int k = i < 0 ? (int)-i : 0; k < 4 && i + k < d->elems; k++) {
             out[i + k] = (float)y[k];
         }
     }
@@ -159,7 +163,9 @@ static sx_status prepare_random(const sx_cpu_site *site, sx_cpu_step *step)
     if (d == NULL) {
         return sx_cpu_no_memory();
     }
-    *d = (fill_data){.elems = sx_type_elems(&site->out[0]),
+    const sx_type *y = &site->out[0];
+    *d = (fill_data){.elems = sx_type_elems(y),
+                     .inner = sx_dims_product(y, 1, y->rank),
                      .index = site->in[0].dtype,
                      .normal = attrs->distribution == SX_RANDOM_NORMAL};
     step->run = run_random;

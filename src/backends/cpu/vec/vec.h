@@ -187,6 +187,12 @@ typedef struct sx_vec_depthwise {
     const float *filter, *bias; /* [h.kernel, w.kernel, c], [c] */
 } sx_vec_depthwise;
 
+/* The gradient of such a filter, of n images: [h.kernel, w.kernel, c]. */
+typedef struct sx_vec_depthwise_filter {
+    sx_conv_window h, w;
+    int64_t n, c;
+} sx_vec_depthwise_filter;
+
 /* Pixel i of a row is the sum of weight[k] times the pixel that begins at x[at[k]], for count[i] k
  * from i * most on. */
 typedef struct sx_vec_taps {
@@ -269,6 +275,8 @@ typedef struct sx_cpu_vec {
 
     void (*depthwise)(const sx_vec_depthwise *d, const float *x, float *y, int64_t begin,
                       int64_t end); /* rows of all images */
+    void (*depthwise_filter)(const sx_vec_depthwise_filter *d, const float *x, const float *dy,
+                             float *dw, int64_t begin, int64_t end); /* channels */
 
     /* y = scale (rows[0] weight[0] + rows[1] weight[1] + ...); y = a + (b - a) share */
     void (*weigh_rows)(const float *const *rows, const float *weight, int64_t count, float scale,

@@ -108,13 +108,28 @@ static void philox(sx_hlo_writer *w, const sx_hlo key[2], sx_hlo x[4])
     }
 }
 
+/* The counter of each element of a part of the batch, and which of its words the element is. */
+static sx_hlo counters_of_part(sx_hlo_writer *w, const sx_hlo_op *op, sx_hlo x[2])
+{
+    const sx_type *y = &op->out_types[0], places = sx_type_of(SX_U64, sx_type_elems(y));
+    sx_hlo first = sx_hlo_with(w, "multiply", sx_hlo_convert(w, op->in[1], SX_U64),
+                               (double)sx_dims_product(y, 1, y->rank));
+    sx_hlo at =
+        sx_hlo_binary(w, "add", sx_hlo_broadcast_to(w, first, &places), sx_hlo_iota(w, places, 0));
+    sx_hlo counter = sx_hlo_with(w, "shift_right_logical", at, 2);
+    x[0] = sx_hlo_convert(w, sx_hlo_with(w, "and", counter, 4294967295.0), SX_U32);
+    x[1] = sx_hlo_convert(w, sx_hlo_with(w, "shift_right_logical", counter, 32), SX_U32);
+    return sx_hlo_with(w, "and", at, 3);
+}
+
 void sx_hlo_lower_stateless_random(sx_hlo_writer *w, const sx_hlo_op *op)
 {
     static const uint32_t scrambler[2] = SX_PHILOX_SCRAMBLER;
     static const double two_pi = 6.283185307179586;
     const sx_stateless_random_attrs *attrs = op->attrs;
     const sx_type scalar = sx_scalar_type(SX_U32), *y = &op->out_types[0];
-    const int64_t n = sx_type_elems(y), groups = (n + 3) / 4;
+    const bool part = op->n_in > 1;
+    const int64_t n = sx_type_elems(y), groups = part ? n : (n + 3) / 4;
     sx_type column = sx_type_of(SX_U32, groups, 1), counters = sx_type_of(SX_U32, groups);
     sx_hlo x[4], u[4], seed = sx_hlo_convert(w, sx_hlo_convert(w, op->in[0], SX_I64), SX_U64);
     if (n == 0) {
@@ -133,8 +148,13 @@ void sx_hlo_lower_stateless_random(sx_hlo_writer *w, const sx_hlo_op *op)
     philox(w, start, x);
     const sx_hlo key[2] = {sx_hlo_broadcast_to(w, x[0], &counters),
                            sx_hlo_broadcast_to(w, x[1], &counters)};
-    x[0] = sx_hlo_iota(w, counters, 0);
-    x[1] = sx_hlo_like(w, x[0], 0);
+    sx_hlo word = seed;
+    if (part) {
+        word = counters_of_part(w, op, x);
+    } else {
+        x[0] = sx_hlo_iota(w, counters, 0);
+        x[1] = sx_hlo_like(w, x[0], 0);
+    }
     x[2] = sx_hlo_broadcast_to(w, x[2], &counters);
     x[3] = sx_hlo_broadcast_to(w, x[3], &counters);
     philox(w, key, x);
@@ -149,6 +169,14 @@ void sx_hlo_lower_stateless_random(sx_hlo_writer *w, const sx_hlo_op *op)
         sx_hlo t = sx_hlo_with(w, "multiply", u[k + 1], two_pi);
         u[k] = sx_hlo_binary(w, "multiply", r, sx_hlo_unary(w, "sine", t));
         u[k + 1] = sx_hlo_binary(w, "multiply", r, sx_hlo_unary(w, "cosine", t));
+    }
+    if (part) {
+        for (int k = 1; k < 4; k++) {
+            sx_hlo is_word = sx_hlo_compare(w, "EQ", word, sx_hlo_like(w, word, k));
+            u[0] = sx_hlo_select(w, is_word, u[k], u[0]);
+        }
+        op->out[0] = sx_hlo_reshape(w, u[0], y);
+        return;
     }
     for (int k = 0; k < 4; k++) {
         u[k] = sx_hlo_reshape(w, u[k], &column);

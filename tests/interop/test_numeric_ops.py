@@ -167,6 +167,13 @@ for axis in (-1, 0, 1, 2):
 for op, k in (("TopKV2", 3), ("InTopKV2", 2)):  # of an unknown rank
     case(f"any_{op}", (lambda x, k=k: tuple(raw.TopKV2(input=x, k=k))) if op == "TopKV2" else
          lambda x, k=k: raw.InTopKV2(predictions=x, targets=[1, 0], k=k), np.float32([[1, 5, 2, 4], [3, 1, 2, 9]]))
+TOP = np.random.default_rng(7)
+for name, x in (("float", TOP.normal(size=(3, 40)).astype(np.float32)), ("ties", TOP.integers(0, 6, (3, 30)).astype(np.int32)), ("bytes", TOP.integers(0, 256, (2, 3, 17)).astype(
+        np.uint8)), ("unordered", np.where(TOP.random((3, 20)) < 0.2, np.nan, TOP.normal(size=(3, 20))))):
+    for k in (0, 1, 2, 3, 8, 16) + (x.shape[-1],) * (name != "unordered"):  # of all, std::sort leaves the order of NaN open
+        case(f"top_unsorted_{name}_{k}", lambda x, k=k: tuple(raw.TopKV2(input=x, k=k, sorted=False)), x)
+for dtype in (tf.int16, tf.int32, tf.int64):
+    case(f"top_places_{dtype.name}", lambda x, d=dtype: tuple(raw.TopKV2(input=x, k=tf.constant(2, d), index_type=d)), np.float32([[1, 5, 2, 4], [3, 1, 2, 9]]))
 for name, x in (("float", np.float32([[3, -1, 2, 2, 0], [5, 4, 9, -7, 1]])), ("double", np.random.default_rng(4).normal(size=(2, 3, 5))),
                 ("extremes", np.int32([[2**31 - 1, -2**31, 0, 7, -1]])), ("bytes", np.uint8([[255, 0, 3, 128, 3]]))):
     for n in (0, 2, 4):

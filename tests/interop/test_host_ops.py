@@ -769,6 +769,17 @@ for op in ("NearestNeighbor", "Bilinear", "Bicubic", "Area"):
     case(f"resize_{op}_zero", f, PIXELS, np.int32([0, 3]))
     case(f"resize_{op}_empty", f, PIXELS[:, :0], np.int32([2, 3]))
     case(f"resize_{op}_none", f, PIXELS[:0], np.int32([2, 3]))
+EDGES = PIXELS.copy()
+for k, odd in enumerate((np.inf, -np.inf, np.nan, -0.0)):
+    EDGES[k % 2, (0, 2, 5, 3)[k], (6, 0, 3, 4)[k], k % 3] = odd
+for op in ("NearestNeighbor", "Bilinear", "Bicubic"):
+    for rule in ({}, {"align_corners": True}, {"half_pixel_centers": True}):
+        for size in ([6, 7], [12, 14], [6, 3], [3, 7], [6, 13], [11, 13]):
+            f = lambda x, s, op=op, rule=rule: getattr(raw, f"Resize{op}")(images=x, size=s, **rule)
+            case(f"resize_edges_{op}_{next(iter(rule), 'legacy')}_{size[0]}_{size[1]}", f, EDGES, np.int32(size))
+            if op != "Bicubic":
+                case(f"resize_edges_known_{op}_{next(iter(rule), 'legacy')}_{size[0]}_{size[1]}", lambda x, s=size, op=op, rule=rule: getattr(raw, f"Resize{op}")(
+                    images=tf.ensure_shape(x, [None, 6, 7, 3]), size=s, **rule), EDGES)
 PICTURE = rng.integers(0, 256, (1, 128, 96, 3)).astype(np.uint8)
 for size in ([37, 29], [300, 11], [50, 200]):  # the last bit of a sum decides what is cut off
     case(f"resize_Area_to_uint8_{size[0]}", lambda x, s: tf.cast(raw.ResizeArea(images=x, size=s), tf.uint8), PICTURE, np.int32(size))

@@ -402,28 +402,62 @@ sx_status sx_tf_import_op(sx_library_importer *im, sx_tf_body *body, sx_tf_impor
     return sx_tf_import_gradient(&x);
 }
 
-sx_status sx_tf_import_as(const sx_tf_op_node *x, const char *tf_op, const sx_value *in, int n,
-                          sx_value *out)
+/* The node as operator `tf_op` with the inputs given[n_in]. */
+static sx_status import_node_as(const sx_tf_op_node *x, const char *tf_op, sx_tf_thing *given,
+                                int n_in, sx_tf_thing *out, int n_out)
 {
     Tensorflow__NodeDef *node = sx_arena_memdup(&x->im->arena, x->n->node, sizeof(*x->n->node));
     char *name = sx_arena_memdup(&x->im->arena, tf_op, strlen(tf_op) + 1);
     sx_tf_import_node of = *x->n;
-    sx_tf_thing *things =
-        sx_arena_memdup(&x->im->arena, x->n->in, ((size_t)x->n->n_in + 1) * sizeof(*things));
-    of.out = sx_arena_array(&x->im->arena, x->n->n_out + 1, sx_tf_thing);
-    if (node == NULL || name == NULL || things == NULL || of.out == NULL) {
+    if (node == NULL || name == NULL || given == NULL || out == NULL) {
         return sx_import_memory();
-    }
-    for (int i = 0; i < n && i < x->n->n_in; i++) {
-        things[i] = (sx_tf_thing){
-            .kind = SX_TF_VALUE, .value = in[i], .known = sx_tf_constant_of(x->b, in[i])};
     }
     node->op = name;
     of.node = node;
-    of.in = things;
-    SX_TRY(sx_tf_import_op(x->im, x->body, &of));
-    *out = of.out[0].value;
-    return of.out[0].kind == SX_TF_VALUE
-               ? SX_OK
-               : sx_tf_unsupported("%s gives no tensor of real numbers", tf_op);
+    of.in = given;
+    of.n_in = n_in;
+    of.out = out;
+    of.n_out = n_out;
+    return sx_tf_import_op(x->im, x->body, &of);
+}
+
+static sx_tf_thing thing_of(const sx_tf_op_node *x, sx_value v)
+{
+    return (sx_tf_thing){.kind = SX_TF_VALUE, .value = v, .known = sx_tf_constant_of(x->b, v)};
+}
+
+static sx_status require_real(const char *tf_op, const sx_tf_thing *y, sx_value *out)
+{
+    *out = y->value;
+    return y->kind == SX_TF_VALUE ? SX_OK
+                                  : sx_tf_unsupported("%s gives no tensor of real numbers", tf_op);
+}
+
+sx_status sx_tf_import_as(const sx_tf_op_node *x, const char *tf_op, const sx_value *in, int n,
+                          sx_value *out)
+{
+    const int n_in = x->n->n_in;
+    sx_tf_thing *things =
+        sx_arena_memdup(&x->im->arena, x->n->in, ((size_t)n_in + 1) * sizeof(*things));
+    sx_tf_thing *made = sx_arena_array(&x->im->arena, x->n->n_out + 1, sx_tf_thing);
+    for (int i = 0; i < n && i < n_in && things != NULL; i++) {
+        things[i] = thing_of(x, in[i]);
+    }
+    SX_TRY(import_node_as(x, tf_op, things, n_in, made, x->n->n_out));
+    return require_real(tf_op, &made[0], out);
+}
+
+sx_status sx_tf_import_outputs_as(const sx_tf_op_node *x, const char *tf_op, const sx_value *in,
+                                  int n, sx_value *out, int n_out)
+{
+    sx_tf_thing *things = sx_arena_array(&x->im->arena, n + 1, sx_tf_thing);
+    sx_tf_thing *made = sx_arena_array(&x->im->arena, n_out + 1, sx_tf_thing);
+    for (int i = 0; i < n && things != NULL; i++) {
+        things[i] = thing_of(x, in[i]);
+    }
+    SX_TRY(import_node_as(x, tf_op, things, n, made, n_out));
+    for (int i = 0; i < n_out; i++) {
+        SX_TRY(require_real(tf_op, &made[i], &out[i]));
+    }
+    return SX_OK;
 }

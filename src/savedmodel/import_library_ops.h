@@ -50,6 +50,9 @@ SX_MUST_USE sx_status sx_tf_import_one(sx_tf_op_node *x);
  * are its own. */
 SX_MUST_USE sx_status sx_tf_import_as(const sx_tf_op_node *x, const char *tf_op, const sx_value *in,
                                       int n, sx_value *out);
+/* The same of the first n_out outputs, the inputs being in[n] and no others. */
+SX_MUST_USE sx_status sx_tf_import_outputs_as(const sx_tf_op_node *x, const char *tf_op,
+                                              const sx_value *in, int n, sx_value *out, int n_out);
 /* x, scale, offset: (x - mean) / sqrt(variance + epsilon) * scale + offset, with the moments of x
  * along all axes but the channels'; of the outputs the first. */
 SX_MUST_USE sx_status sx_tf_import_batch_moments(sx_tf_op_node *x);

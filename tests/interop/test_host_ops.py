@@ -99,6 +99,15 @@ for k, a in enumerate([dict(precision=2), dict(scientific=True), dict(shortest=T
     if "precision" not in a and "shortest" not in a and "scientific" not in a:
         case(f"as_string_int_form{k}", lambda x, a=a: raw.AsString(input=x, **a), np.int64([-12, 0, 123456]))
         case(f"as_string_bool_form{k}", lambda x, a=a: raw.AsString(input=x, **a), np.array([True, False]))
+# fill "*" and other marks are refused when the model is imported, as TensorFlow refuses them when it runs
+for kind, x in (("f32", FLOATS), ("bf16", FLOATS[:6].astype(tf.bfloat16.as_numpy_dtype)), ("i64", np.int64([-12, 0, 123456])), ("u8", np.uint8([0, 200])),
+                ("u64", np.uint64([2**64 - 1, 7])), ("bool", np.array([True, False])), ("string", strings([b"abcdef", b"", b"a\0b", "üé".encode()]))):
+    for k, a in enumerate([dict(fill=f, width=w) for f in ("", " ", "0", "-", "+", "#") for w in (-1, 9)] + [dict(width=-5, precision=-5)] + [
+            dict(scientific=True), dict(shortest=True), dict(precision=1), dict(precision=0, width=4), dict(precision=0, fill="#"), dict(shortest=True, fill="#", precision=3),
+            dict(precision=2, width=9, fill="-"), dict(precision=3, width=9, fill="0", scientific=True)] * (kind in ("f32", "string"))):
+        case(f"as_string_{kind}_{k}", lambda x, a=a: raw.AsString(input=x, **a), x)
+        if kind == "f32":
+            case(f"as_string_complex_{k}", lambda x, a=a: raw.AsString(input=tf.complex(x, 1 - x), **a), x)
 ROWS = strings([b"a,b,,c", b"", b",", b"  two  words ", b"one", b",,", b"\xff,\0,", "ü,é".encode(), b" \t ", b"a, b,c,,"])
 for separator in (b"", b",", b",,", b", ", b"\0", b"words"):
     for n in (-1, 0, 1, 2):

@@ -282,6 +282,23 @@ for key, shape in {"column": [-1, 1], "flat": [6], "rest": [3, -1], "three": [1,
 case("sparse_reshape_wrong", reshape, PLACES, SHAPE, np.int64([4, -1]))
 case("sparse_reshape_two", reshape, PLACES, SHAPE, np.int64([-1, -1]))
 case("sparse_reshape_none", reshape, np.zeros((0, 2), np.int64), SHAPE, np.int64([6]))
+# of gradients
+rng_grad = np.random.default_rng(11)
+GRAD_PLACES = np.int64([[0, 1], [0, 3], [1, 0], [2, 2], [2, 3]])
+case("sparse_slice_grad", lambda dy, i, start, o: raw.SparseSliceGrad(backprop_val_grad=dy, input_indices=i, input_start=start, output_indices=o), np.float32(
+    [5, -2]), GRAD_PLACES, np.int64([1, 0]), np.int64([[0, 0], [1, 2]]))
+case("sparse_slice_grad_none", lambda dy, i, start, o: raw.SparseSliceGrad(backprop_val_grad=dy, input_indices=i, input_start=start, output_indices=o), np.zeros(
+    0, np.float32), GRAD_PLACES, np.int64([1, 1]), np.zeros((0, 2), np.int64))
+case("sparse_add_grad", lambda dy, a, b, s: tuple(raw.SparseAddGrad(backprop_val_grad=dy, a_indices=a, b_indices=b, sum_indices=s)), np.float32(
+    [1, 2, 3, 4, 5, 6]), GRAD_PLACES, np.int64([[0, 1], [0, 2], [2, 2]]), np.int64([[0, 1], [0, 2], [0, 3], [1, 0], [2, 2], [2, 3]]))
+case("sparse_add_grad_left_out", lambda dy, a, b, s: tuple(raw.SparseAddGrad(backprop_val_grad=dy, a_indices=a, b_indices=b, sum_indices=s)), np.float32(
+    [1, 2]), GRAD_PLACES[:2], np.int64([[0, 1], [0, 2]]), np.int64([[0, 2], [0, 3]]))
+case("sparse_fill_grad", lambda m, dy: tuple(raw.SparseFillEmptyRowsGrad(reverse_index_map=m, grad_values=dy)), np.int64([1, 3, 0]), np.float32([1, 2, 4, 8, np.inf]))
+case("ragged_fill_grad", lambda m, dy: tuple(raw.RaggedFillEmptyRowsGrad(reverse_index_map=m, grad_values=dy)), np.int64([1, 3, 0]), np.float32([1, 2, 4, 8, 16]))
+for op in ("Sum", "Mean", "SqrtN"):
+    for indices in (np.int32, np.int64):
+        case(f"sparse_segment_grad_v2_{op}_{np.dtype(indices).name}", lambda dy, i, s, op=op: tuple(getattr(raw, f"SparseSegment{op}GradV2")(
+            grad=dy, indices=i, segment_ids=s, dense_output_dim0=9)), rng_grad.normal(size=(3, 2)).astype(np.float32), indices([7, 2, 7, 0, 3]), np.int32([0, 0, 1, 2, 2]))
 fill = lambda i, v, s, d: tuple(raw.SparseFillEmptyRows(indices=i, values=v, dense_shape=s, default_value=d))
 case("fill_rows", fill, np.int64([[1, 1], [3, 0], [3, 2]]), strings([b"a", b"b", b"c"]), np.int64([5, 3]), strings([b"-"])[0])
 case("fill_rows_unordered", fill, np.int64([[3, 2], [1, 1], [3, 0]]), np.float32([1, 2, 3]), np.int64([5, 3]), np.float32(-1))

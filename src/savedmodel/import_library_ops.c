@@ -189,6 +189,45 @@ static sx_status import_ensure_shape(sx_tf_op_node *x)
     return SX_OK;
 }
 
+/* DeviceIndex {device_names}: which of them is the processor, or how many there are. */
+static sx_status import_device_index(sx_tf_op_node *x)
+{
+    const Tensorflow__AttrValue *a = sx_tf_node_attr(x->n->node, "device_names");
+    const bool listed =
+        a != NULL && a->value_case == TENSORFLOW__ATTR_VALUE__VALUE_LIST && a->list != NULL;
+    const size_t n = listed ? a->list->n_s : 0;
+    size_t at = 0;
+    while (at < n && !(a->list->s[at].len == 3 && memcmp(a->list->s[at].data, "CPU", 3) == 0)) {
+        at++;
+    }
+    sx_value y = SX_NO_VALUE;
+    SX_TRY(sx_tf_number(x, SX_I32, (double)at, &y));
+    sx_tf_set(x, 0, y);
+    return SX_OK;
+}
+
+/* FakeParam {dtype, shape}: what a branch gives in place of values that only the other has, and
+ * nothing reads: zeros, none of which there are along unknown axes. */
+static sx_status import_fake_param(sx_tf_op_node *x)
+{
+    const Tensorflow__AttrValue *a = sx_tf_node_attr(x->n->node, "shape");
+    const sx_dtype dtype = sx_tf_read_dtype(&x->tf.head, "dtype", SX_DTYPE_NONE);
+    sx_value zero = SX_NO_VALUE, y = SX_NO_VALUE;
+    sx_shape_attrs shape = {{0}};
+    sx_type type;
+    if (a == NULL || a->value_case != TENSORFLOW__ATTR_VALUE__VALUE_SHAPE ||
+        !sx_tf_type((int)dtype, a->shape, &type)) {
+        return sx_tf_unsupported("its dtype or its shape");
+    }
+    for (int d = 0; d < type.rank; d++) {
+        shape.shape.v[shape.shape.n++] = SX_MAX(type.dims[d], (int64_t)0);
+    }
+    SX_TRY(sx_tf_nothing_of(x, dtype, &zero));
+    SX_TF_BUILD(x, &y, broadcast_to, &shape, zero);
+    sx_tf_set(x, 0, y);
+    return SX_OK;
+}
+
 static sx_status import_nothing(sx_tf_op_node *x)
 {
     (void)x;
@@ -219,6 +258,8 @@ static const sx_tf_op_row program_rows[] = {
     {"HostConst", import_const, NULL},
     {"ControlTrigger", import_nothing, NULL},
     {"NoOp", import_nothing, NULL},
+    {"DeviceIndex", import_device_index, NULL},
+    {"FakeParam", import_fake_param, NULL},
     {"Add", import_add, "AddV2"},
     {"AddV2", import_add, NULL},
     {"ConjugateTranspose", sx_tf_import_one, "Transpose"},

@@ -274,7 +274,8 @@ static const sx_tf_op_row *const tables[] = {
     sx_tf_window_rows,  sx_tf_index_rows,     sx_tf_norm_rows,    sx_tf_table_rows,
     sx_tf_complex_rows, sx_tf_fourier_rows,   sx_tf_scatter_rows, sx_tf_gradient_rows,
     sx_tf_example_rows, sx_tf_quantized_rows, sx_tf_patch_rows,   sx_tf_optimizer_rows,
-    sx_tf_cell_rows,    sx_tf_variant_rows,   sx_tf_fused_rows,   sx_tf_sparse_gradient_rows};
+    sx_tf_cell_rows,    sx_tf_variant_rows,   sx_tf_fused_rows,   sx_tf_sparse_gradient_rows,
+    sx_tf_uniform_rows};
 
 /* What the operators read themselves. */
 static const sx_tf_op_row one_to_one = {"", sx_tf_import_one, NULL};
@@ -329,8 +330,6 @@ static const struct {
      "loops of TensorFlow 1 keep gradients in it; save the signature without its "
      "training step, or with control flow v2"},
     {"TensorListPushBackBatch", "only what TensorFlow vectorizes when it runs has it"},
-    {"UniformQuantizedConvolution",
-     "save the model without the quantizer's own operators, as float32"},
     {"LearnedUnigramCandidateSampler", "what it draws depends on all calls before"},
     {"ThreadUnsafeUnigramCandidateSampler", "what it draws depends on all calls before"},
     {"XlaCallModule",

@@ -33,7 +33,8 @@ extern const sx_tf_op_row sx_tf_variable_rows[], sx_tf_branch_rows[], sx_tf_loop
     sx_tf_window_rows[], sx_tf_index_rows[], sx_tf_norm_rows[], sx_tf_table_rows[],
     sx_tf_complex_rows[], sx_tf_fourier_rows[], sx_tf_scatter_rows[], sx_tf_gradient_rows[],
     sx_tf_example_rows[], sx_tf_quantized_rows[], sx_tf_patch_rows[], sx_tf_optimizer_rows[],
-    sx_tf_cell_rows[], sx_tf_variant_rows[], sx_tf_fused_rows[], sx_tf_sparse_gradient_rows[];
+    sx_tf_cell_rows[], sx_tf_variant_rows[], sx_tf_fused_rows[], sx_tf_sparse_gradient_rows[],
+    sx_tf_uniform_rows[];
 
 /* What gradient functions of a loop's body, or of branches, read outside of it, as far as it is
  * values here. */

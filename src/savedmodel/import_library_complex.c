@@ -7,12 +7,12 @@
 
 #include "savedmodel/import_library_complex.h"
 
-static bool is_complex_type(int64_t dtype)
+bool sx_tf_is_complex(int64_t dtype)
 {
     return dtype == SX_C64 || dtype == SX_C128;
 }
 
-static sx_dtype part_of(int64_t dtype)
+sx_dtype sx_tf_part_of(int64_t dtype)
 {
     return dtype == SX_C64 ? SX_F32 : SX_F64;
 }
@@ -382,141 +382,21 @@ static sx_status import_conjugate_transpose(const sx_tf_op_node *x)
     return SX_OK;
 }
 
-/* v [..., 2 n, c] as [..., n, c], the first or the second half of its rows. */
-static sx_status half_of_rows(const sx_tf_op_node *x, sx_value v, int half, sx_value *out)
+/* AsString(a): "(re,im)" */
+static sx_status import_as_string(const sx_tf_op_node *x)
 {
-    const int rank = sx_type_of_value(x->b, v).rank;
-    sx_ints kept = {0};
-    SX_TRY(sx_tf_divide_axis(x, v, rank - 2, 2, -1, &v));
-    SX_TRY(sx_tf_cut_axis(x, v, rank - 2, half, 1, &v));
-    for (int d = 0; d <= rank; d++) {
-        if (d != rank - 2) {
-            kept.v[kept.n++] = d;
-        }
-    }
-    return sx_tf_reshape_dims(x, v, &kept, out);
-}
-
-/* MatrixInverse(a), MatrixSquareRoot(a), MatrixLogarithm(a), MatrixSolve(a, b): of [re -im; im re]
- * and [re; im], which multiply as complex matrices do; of a result like a the columns to the left
- * are [re; im]. */
-static sx_status import_inverse(const sx_tf_op_node *x)
-{
-    const bool solves = x->n->n_in == 2;
-    sx_tf_parts a = {SX_NO_VALUE, SX_NO_VALUE}, b = a, y = a;
-    sx_value minus, rows[2], in[2], all;
-    SX_TRY(sx_tf_read_parts(x, 0, &a));
-    const int rank = sx_type_of_value(x->b, a.re).rank;
-    if (rank < 2 || rank >= SX_MAX_RANK) {
-        return sx_tf_unsupported("complex matrices of unknown rank, or of rank %d", rank);
-    }
-    const sx_axis_attrs beside = {rank - 1}, below = {rank - 2};
-    SX_TF_BUILD(x, &minus, neg, NULL, a.im);
-    SX_TF_BUILD(x, &rows[0], concat, &beside, a.re, minus);
-    SX_TF_BUILD(x, &rows[1], concat, &beside, a.im, a.re);
-    SX_TRY(sx_tf_build(x, &sx_op_concat, &below, &in[0], 2, rows));
-    if (solves) {
-        SX_TRY(sx_tf_read_parts(x, 1, &b));
-        SX_TF_BUILD(x, &in[1], concat, &below, b.re, b.im);
-    }
-    SX_TRY(sx_tf_import_as(x, x->n->node->op, in, solves ? 2 : 1, &all));
-    if (!solves) {
-        sx_transpose_attrs turn = {.perm = {.n = rank}};
-        for (int d = 0; d < rank; d++) {
-            turn.perm.v[d] = d < rank - 2 ? d : 2 * rank - 3 - d;
-        }
-        SX_TF_BUILD(x, &all, transpose, &turn, all);
-        SX_TRY(half_of_rows(x, all, 0, &all));
-        SX_TF_BUILD(x, &all, transpose, &turn, all);
-    }
-    SX_TRY(half_of_rows(x, all, 0, &y.re));
-    SX_TRY(half_of_rows(x, all, 1, &y.im));
-    sx_tf_set_parts(x, 0, y);
-    return SX_OK;
-}
-
-/* v [..., n, n] with a last axis of two: v and w. */
-static sx_status pair_of(const sx_tf_op_node *x, int axis, sx_value v, sx_value w, sx_value *out)
-{
-    const sx_axis_attrs along = {axis};
-    SX_TRY(sx_tf_expand(x, v, axis, &v));
-    SX_TRY(sx_tf_expand(x, w, axis, &w));
-    SX_TF_BUILD(x, out, concat, &along, v, w);
-    return SX_OK;
-}
-
-/* Cholesky(a): of the matrix with [re -im; im re] for each element, whose factor is made of such
- * blocks, too. */
-static sx_status import_cholesky(const sx_tf_op_node *x)
-{
-    sx_tf_parts a = {SX_NO_VALUE, SX_NO_VALUE}, y = a;
-    sx_value minus, rows[2], all;
-    SX_TRY(sx_tf_read_parts(x, 0, &a));
-    const int rank = sx_type_of_value(x->b, a.re).rank;
-    if (rank < 2 || rank + 2 > SX_MAX_RANK) {
-        return sx_tf_unsupported("complex matrices of unknown rank, or of rank %d", rank);
-    }
-    SX_TF_BUILD(x, &minus, neg, NULL, a.im);
-    SX_TRY(pair_of(x, rank, a.re, minus, &rows[0])); /* [..., n, n, 2] */
-    SX_TRY(pair_of(x, rank, a.im, a.re, &rows[1]));
-    SX_TRY(pair_of(x, rank - 1, rows[0], rows[1], &all)); /* [..., n, 2, n, 2] */
-    SX_TRY(sx_tf_join_axes(x, all, rank, &all));
-    SX_TRY(sx_tf_join_axes(x, all, rank - 2, &all));
-    SX_TRY(sx_tf_import_as(x, x->n->node->op, &all, 1, &all));
-    SX_TRY(
-        sx_tf_divide_axis(x, all, rank - 1, -1, 2, &all)); /* [..., 2 n, n, 2]: the first column */
-    SX_TRY(sx_tf_cut_axis(x, all, rank, 0, 1, &all));
-    SX_TRY(sx_tf_join_axes(x, all, rank - 1, &all));
-    SX_TRY(sx_tf_divide_axis(x, all, rank - 2, -1, 2, &all)); /* [..., n, 2, n] */
-    for (int i = 0; i < 2; i++) {
-        sx_value *part = i == 0 ? &y.re : &y.im;
-        SX_TRY(sx_tf_cut_axis(x, all, rank - 1, i, 1, part));
-        SX_TRY(sx_tf_join_axes(x, *part, rank - 1, part));
-    }
-    sx_tf_set_parts(x, 0, y);
-    return SX_OK;
-}
-
-static sx_status import_determinant(const sx_tf_op_node *x)
-{
+    static const char *const around[] = {"(", ",", ")"};
     sx_tf_parts a = {SX_NO_VALUE, SX_NO_VALUE};
-    sx_value y = SX_NO_VALUE;
-    int n_out = 0;
+    sx_value in[5], y = SX_NO_VALUE;
     SX_TRY(sx_tf_read_parts(x, 0, &a));
-    const sx_value in[2] = {a.re, a.im};
-    SX_TRY(sx_tf_add_node(x, &sx_op_complex_determinant, NULL, in, 2, NULL, 0, &y, &n_out));
-    sx_tf_set_parts(x, 0, (sx_tf_parts){y, sx_output_of(y, 1)});
-    return SX_OK;
-}
-
-/* Eig(x), of real or complex numbers: the values and the vectors, which are complex. */
-static sx_status import_eig(sx_tf_op_node *x)
-{
-    sx_eig_attrs attrs = {.compute_v = sx_tf_read_bool(&x->tf.head, "compute_v", true)};
-    const Tensorflow__AttrValue *made = sx_tf_node_attr(x->n->node, "Tout");
-    sx_tf_parts a = {SX_NO_VALUE, SX_NO_VALUE};
-    sx_value y = SX_NO_VALUE;
-    int n_out = 0;
-    if (x->n->n_in > 0 && x->n->in[0].kind == SX_TF_COMPLEX) {
-        SX_TRY(sx_tf_read_parts(x, 0, &a));
-    } else {
-        attrs.is_real = true;
-        SX_TRY(sx_tf_operand(x, 0, &a.re));
-        SX_TF_BUILD(x, &a.im, sub, NULL, a.re, a.re);
+    for (int i = 0; i < 3; i++) {
+        const sx_bytes text = {.data = around[i], .size = 1};
+        SX_TRY(sx_tf_constant(x, sx_scalar_type(SX_STRING), &text, &in[2 * i]));
     }
-    const sx_value in[2] = {a.re, a.im};
-    SX_TRY(sx_tf_add_node(x, &sx_op_eig, &attrs, in, 2, NULL, 0, &y, &n_out));
-    for (int i = 0; i < 2; i++) {
-        sx_tf_parts of = {sx_output_of(y, 2 * i), sx_output_of(y, 2 * i + 1)};
-        const sx_dtype dtype = made != NULL && is_complex_type((int64_t)made->type)
-                                   ? part_of((int64_t)made->type)
-                                   : sx_type_of_value(x->b, a.re).dtype;
-        if (dtype != sx_type_of_value(x->b, of.re).dtype) {
-            SX_TF_BUILD(x, &of.re, cast, (&(sx_cast_attrs){dtype}), of.re);
-            SX_TF_BUILD(x, &of.im, cast, (&(sx_cast_attrs){dtype}), of.im);
-        }
-        sx_tf_set_parts(x, i, of);
-    }
+    SX_TRY(sx_tf_import_as(x, "AsString", &a.re, 1, &in[1]));
+    SX_TRY(sx_tf_import_as(x, "AsString", &a.im, 1, &in[3]));
+    SX_TRY(sx_tf_build(x, &sx_op_string_join, NULL, &y, 5, in));
+    x->n->out[0] = (sx_tf_thing){.kind = SX_TF_VALUE, .value = y};
     return SX_OK;
 }
 
@@ -531,10 +411,7 @@ static sx_status import_ones_like(const sx_tf_op_node *x)
     return SX_OK;
 }
 
-static const struct {
-    const char *tf_op;
-    sx_status (*import)(const sx_tf_op_node *x);
-} of_complex[] = {
+static const sx_tf_complex_row of_complex[] = {
     {"Mul", import_mul},
     {"Square", import_mul},
     {"RealDiv", import_div},
@@ -550,13 +427,8 @@ static const struct {
     {"BatchMatMulV3", import_matmul},
     {"Einsum", import_matmul},
     {"ConjugateTranspose", import_conjugate_transpose},
-    {"MatrixInverse", import_inverse},
-    {"MatrixSolve", import_inverse},
-    {"MatrixSquareRoot", import_inverse},
-    {"MatrixLogarithm", import_inverse},
-    {"Cholesky", import_cholesky},
-    {"MatrixDeterminant", import_determinant},
     {"OnesLike", import_ones_like},
+    {"AsString", import_as_string},
     {"ReadVariableOp", import_same},
     {"Exp", import_function},
     {"Expm1", import_function},
@@ -638,6 +510,7 @@ static const struct {
     {"DynamicPartition", import_each_part},
     {"SpaceToBatchND", import_each_part},
     {"BatchToSpaceND", import_each_part},
+    {NULL, NULL},
 };
 
 /* The shape is that of either part. */
@@ -670,9 +543,12 @@ sx_status sx_tf_import_complex(sx_tf_op_node *x)
             }
         }
     }
-    for (size_t i = 0; i < SX_COUNT(of_complex); i++) {
-        if (strcmp(of_complex[i].tf_op, op) == 0) {
-            return of_complex[i].import(x);
+    static const sx_tf_complex_row *const tables[] = {of_complex, sx_tf_complex_matrix_rows};
+    for (size_t t = 0; t < SX_COUNT(tables); t++) {
+        for (const sx_tf_complex_row *row = tables[t]; row->tf_op != NULL; row++) {
+            if (strcmp(row->tf_op, op) == 0) {
+                return row->import(x);
+            }
         }
     }
     return sx_tf_unsupported("it reads complex numbers");
@@ -721,7 +597,7 @@ sx_status sx_tf_feed_complex(sx_library_importer *im, sx_tf_body *body, const ch
         return sx_tf_unsupported("a complex input of %s is not supported",
                                  type.rank == SX_MAX_RANK ? "this rank" : "unknown rank");
     }
-    type.dtype = part_of((int64_t)type.dtype);
+    type.dtype = sx_tf_part_of((int64_t)type.dtype);
     type.dims[type.rank++] = 2;
     return sx_tf_split_complex(&x, sx_input(body->b, key, type), out);
 }
@@ -740,11 +616,11 @@ sx_status sx_tf_import_complex_const(sx_tf_op_node *x, bool *out_done)
     const Tensorflow__TensorProto *m =
         value != NULL && value->value_case == TENSORFLOW__ATTR_VALUE__VALUE_TENSOR ? value->tensor
                                                                                    : NULL;
-    *out_done = m != NULL && is_complex_type((int64_t)m->dtype);
+    *out_done = m != NULL && sx_tf_is_complex((int64_t)m->dtype);
     if (!*out_done) {
         return SX_OK;
     }
-    const sx_dtype dtype = part_of((int64_t)m->dtype);
+    const sx_dtype dtype = sx_tf_part_of((int64_t)m->dtype);
     const size_t size = sx_dtype_bytes(dtype), bytes = m->tensor_content.len;
     const size_t listed = (dtype == SX_F32 ? m->n_scomplex_val : m->n_dcomplex_val) / 2;
     const char *list =
@@ -777,7 +653,7 @@ sx_status sx_tf_import_complex_const(sx_tf_op_node *x, bool *out_done)
 
 sx_status sx_tf_import_complex_variable(sx_tf_op_node *x, const char *key, const sx_type *type)
 {
-    const sx_dtype dtype = part_of((int64_t)type->dtype);
+    const sx_dtype dtype = sx_tf_part_of((int64_t)type->dtype);
     const size_t size = sx_dtype_bytes(dtype);
     const int64_t elems = sx_type_elems(type);
     SX_TRY(sx_tf_charge_constant(x, sx_type_bytes(type)));
@@ -811,10 +687,10 @@ static sx_status import_cast(sx_tf_op_node *x)
                            ? (int64_t)dst->type
                            : SX_DTYPE_NONE;
     const bool from_complex = x->n->n_in > 0 && x->n->in[0].kind == SX_TF_COMPLEX;
-    if (!from_complex && !is_complex_type(to)) {
+    if (!from_complex && !sx_tf_is_complex(to)) {
         return sx_tf_import_one(x);
     }
-    const sx_cast_attrs attrs = {is_complex_type(to) ? part_of(to) : (sx_dtype)to};
+    const sx_cast_attrs attrs = {sx_tf_is_complex(to) ? sx_tf_part_of(to) : (sx_dtype)to};
     sx_tf_parts y = {SX_NO_VALUE, SX_NO_VALUE};
     if (from_complex) {
         SX_TRY(sx_tf_read_parts(x, 0, &y));
@@ -824,7 +700,7 @@ static sx_status import_cast(sx_tf_op_node *x)
     if (sx_type_of_value(x->b, y.re).dtype != attrs.dtype) {
         SX_TF_BUILD(x, &y.re, cast, &attrs, y.re);
     }
-    if (!is_complex_type(to)) {
+    if (!sx_tf_is_complex(to)) {
         sx_tf_set(x, 0, y.re);
         return SX_OK;
     }
@@ -890,5 +766,5 @@ static sx_status import_conj(sx_tf_op_node *x)
 const sx_tf_op_row sx_tf_complex_rows[] = {
     {"Cast", import_cast, NULL}, {"Complex", import_complex, NULL}, {"Real", import_part, NULL},
     {"Imag", import_part, NULL}, {"ComplexAbs", import_part, NULL}, {"Angle", import_part, NULL},
-    {"Conj", import_conj, NULL}, {"Eig", import_eig, NULL},         {NULL, NULL, NULL},
+    {"Conj", import_conj, NULL}, {"Eig", sx_tf_import_eig, NULL},   {NULL, NULL, NULL},
 };

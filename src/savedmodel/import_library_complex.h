@@ -8,6 +8,19 @@ typedef struct sx_tf_parts {
     sx_value re, im;
 } sx_tf_parts;
 
+/* A node that reads complex numbers. */
+typedef struct sx_tf_complex_row {
+    const char *tf_op; /* NULL ends a table */
+    sx_status (*import)(const sx_tf_op_node *x);
+} sx_tf_complex_row;
+
+extern const sx_tf_complex_row sx_tf_complex_matrix_rows[];
+/* Eig, of real or complex numbers. */
+SX_MUST_USE sx_status sx_tf_import_eig(sx_tf_op_node *x);
+
+/* Whether TensorFlow's type is one of complex numbers, and the type of their parts. */
+bool sx_tf_is_complex(int64_t dtype);
+sx_dtype sx_tf_part_of(int64_t dtype);
 /* Makes an output complex. */
 void sx_tf_set_parts(const sx_tf_op_node *x, int output, sx_tf_parts y);
 /* DATA_LOSS: input `i` is not complex. */

@@ -62,7 +62,8 @@ static sx_status find_sources(const sx_tf_op_node *x, int64_t in, int64_t out, b
 }
 
 /* Moved, and added by shares, where the sizes are known; else resize_image, on the host. Width,
- * then height, as TensorFlow does. */
+ * then height, as TensorFlow does, which leaves an image of this size as it is; where only one axis
+ * has the size, infinities less themselves are NaN. */
 static sx_status import_resize(sx_tf_op_node *x)
 {
     const sx_type *image = &x->tf.head.types[0];
@@ -86,6 +87,7 @@ static sx_status import_resize(sx_tf_op_node *x)
     if (!nearest && type.dtype != SX_F32) {
         SX_TF_BUILD(x, &v, cast, (&(sx_cast_attrs){SX_F32}), v);
     }
+    const bool stays = size.v[0] == type.dims[1] && size.v[1] == type.dims[2];
     for (int d = 2; d >= 1; d--) {
         const int64_t n = size.v[d - 1];
         const sx_gather_attrs along = {.axis = d};
@@ -93,6 +95,10 @@ static sx_status import_resize(sx_tf_op_node *x)
                  b = SX_NO_VALUE;
         source s;
         if (n == type.dims[d]) {
+            if (!nearest && !stays) {
+                SX_TF_BUILD(x, &b, sub, NULL, v, v);
+                SX_TF_BUILD(x, &v, add, NULL, v, b);
+            }
             continue;
         }
         SX_TRY(find_sources(x, type.dims[d], n, nearest, &s));

@@ -106,6 +106,19 @@ static sx_status import_relu(sx_tf_op_node *x)
     return SX_OK;
 }
 
+/* TopKV2(x, k): the places are of `index_type`. */
+static sx_status import_top_k(sx_tf_op_node *x)
+{
+    const sx_dtype dtype = sx_tf_read_dtype(&x->tf.head, "index_type", SX_I32);
+    SX_TRY(sx_tf_import_one(x));
+    if (dtype != SX_I32) {
+        sx_value places = x->n->out[1].value;
+        SX_TF_BUILD(x, &places, cast, (&(sx_cast_attrs){dtype}), places);
+        sx_tf_set(x, 1, places);
+    }
+    return SX_OK;
+}
+
 /* ApproxTopK(x), exactly: the largest along the last axis, or the smallest. */
 static sx_status import_approx_top_k(sx_tf_op_node *x)
 {
@@ -522,6 +535,7 @@ const sx_tf_op_row sx_tf_number_rows[] = {
     {"NotEqual", import_equal, NULL},
     {"Relu", import_relu, NULL},
     {"Relu6", import_relu, NULL},
+    {"TopKV2", import_top_k, NULL},
     {"ApproxTopK", import_approx_top_k, NULL},
     {"NthElement", import_nth_element, NULL},
     {"SparseMatMul", sx_tf_import_one, "MatMul"},

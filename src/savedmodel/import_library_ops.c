@@ -189,6 +189,45 @@ static sx_status import_ensure_shape(sx_tf_op_node *x)
     return SX_OK;
 }
 
+/* DeviceIndex {device_names}: which of them is the processor, or how many there are. */
+static sx_status import_device_index(sx_tf_op_node *x)
+{
+    const Tensorflow__AttrValue *a = sx_tf_node_attr(x->n->node, "device_names");
+    const bool listed =
+        a != NULL && a->value_case == TENSORFLOW__ATTR_VALUE__VALUE_LIST && a->list != NULL;
+    const size_t n = listed ? a->list->n_s : 0;
+    size_t at = 0;
+    while (at < n && !(a->list->s[at].len == 3 && memcmp(a->list->s[at].data, "CPU", 3) == 0)) {
+        at++;
+    }
+    sx_value y = SX_NO_VALUE;
+    SX_TRY(sx_tf_number(x, SX_I32, (double)at, &y));
+    sx_tf_set(x, 0, y);
+    return SX_OK;
+}
+
+/* FakeParam {dtype, shape}: what a branch gives in place of values that only the other has, and
+ * nothing reads: zeros, none of which there are along unknown axes. */
+static sx_status import_fake_param(sx_tf_op_node *x)
+{
+    const Tensorflow__AttrValue *a = sx_tf_node_attr(x->n->node, "shape");
+    const sx_dtype dtype = sx_tf_read_dtype(&x->tf.head, "dtype", SX_DTYPE_NONE);
+    sx_value zero = SX_NO_VALUE, y = SX_NO_VALUE;
+    sx_shape_attrs shape = {{0}};
+    sx_type type;
+    if (a == NULL || a->value_case != TENSORFLOW__ATTR_VALUE__VALUE_SHAPE ||
+        !sx_tf_type((int)dtype, a->shape, &type)) {
+        return sx_tf_unsupported("its dtype or its shape");
+    }
+    for (int d = 0; d < type.rank; d++) {
+        shape.shape.v[shape.shape.n++] = SX_MAX(type.dims[d], (int64_t)0);
+    }
+    SX_TRY(sx_tf_nothing_of(x, dtype, &zero));
+    SX_TF_BUILD(x, &y, broadcast_to, &shape, zero);
+    sx_tf_set(x, 0, y);
+    return SX_OK;
+}
+
 static sx_status import_nothing(sx_tf_op_node *x)
 {
     (void)x;
@@ -219,6 +258,8 @@ static const sx_tf_op_row program_rows[] = {
     {"HostConst", import_const, NULL},
     {"ControlTrigger", import_nothing, NULL},
     {"NoOp", import_nothing, NULL},
+    {"DeviceIndex", import_device_index, NULL},
+    {"FakeParam", import_fake_param, NULL},
     {"Add", import_add, "AddV2"},
     {"AddV2", import_add, NULL},
     {"ConjugateTranspose", sx_tf_import_one, "Transpose"},
@@ -233,7 +274,8 @@ static const sx_tf_op_row *const tables[] = {
     sx_tf_window_rows,  sx_tf_index_rows,     sx_tf_norm_rows,    sx_tf_table_rows,
     sx_tf_complex_rows, sx_tf_fourier_rows,   sx_tf_scatter_rows, sx_tf_gradient_rows,
     sx_tf_example_rows, sx_tf_quantized_rows, sx_tf_patch_rows,   sx_tf_optimizer_rows,
-    sx_tf_cell_rows,    sx_tf_variant_rows};
+    sx_tf_cell_rows,    sx_tf_variant_rows,   sx_tf_fused_rows,   sx_tf_sparse_gradient_rows,
+    sx_tf_uniform_rows};
 
 /* What the operators read themselves. */
 static const sx_tf_op_row one_to_one = {"", sx_tf_import_one, NULL};
@@ -288,8 +330,6 @@ static const struct {
      "loops of TensorFlow 1 keep gradients in it; save the signature without its "
      "training step, or with control flow v2"},
     {"TensorListPushBackBatch", "only what TensorFlow vectorizes when it runs has it"},
-    {"UniformQuantizedConvolution",
-     "save the model without the quantizer's own operators, as float32"},
     {"LearnedUnigramCandidateSampler", "what it draws depends on all calls before"},
     {"ThreadUnsafeUnigramCandidateSampler", "what it draws depends on all calls before"},
     {"XlaCallModule",
@@ -402,28 +442,62 @@ sx_status sx_tf_import_op(sx_library_importer *im, sx_tf_body *body, sx_tf_impor
     return sx_tf_import_gradient(&x);
 }
 
-sx_status sx_tf_import_as(const sx_tf_op_node *x, const char *tf_op, const sx_value *in, int n,
-                          sx_value *out)
+/* The node as operator `tf_op` with the inputs given[n_in]. */
+static sx_status import_node_as(const sx_tf_op_node *x, const char *tf_op, sx_tf_thing *given,
+                                int n_in, sx_tf_thing *out, int n_out)
 {
     Tensorflow__NodeDef *node = sx_arena_memdup(&x->im->arena, x->n->node, sizeof(*x->n->node));
     char *name = sx_arena_memdup(&x->im->arena, tf_op, strlen(tf_op) + 1);
     sx_tf_import_node of = *x->n;
-    sx_tf_thing *things =
-        sx_arena_memdup(&x->im->arena, x->n->in, ((size_t)x->n->n_in + 1) * sizeof(*things));
-    of.out = sx_arena_array(&x->im->arena, x->n->n_out + 1, sx_tf_thing);
-    if (node == NULL || name == NULL || things == NULL || of.out == NULL) {
+    if (node == NULL || name == NULL || given == NULL || out == NULL) {
         return sx_import_memory();
-    }
-    for (int i = 0; i < n && i < x->n->n_in; i++) {
-        things[i] = (sx_tf_thing){
-            .kind = SX_TF_VALUE, .value = in[i], .known = sx_tf_constant_of(x->b, in[i])};
     }
     node->op = name;
     of.node = node;
-    of.in = things;
-    SX_TRY(sx_tf_import_op(x->im, x->body, &of));
-    *out = of.out[0].value;
-    return of.out[0].kind == SX_TF_VALUE
-               ? SX_OK
-               : sx_tf_unsupported("%s gives no tensor of real numbers", tf_op);
+    of.in = given;
+    of.n_in = n_in;
+    of.out = out;
+    of.n_out = n_out;
+    return sx_tf_import_op(x->im, x->body, &of);
+}
+
+static sx_tf_thing thing_of(const sx_tf_op_node *x, sx_value v)
+{
+    return (sx_tf_thing){.kind = SX_TF_VALUE, .value = v, .known = sx_tf_constant_of(x->b, v)};
+}
+
+static sx_status require_real(const char *tf_op, const sx_tf_thing *y, sx_value *out)
+{
+    *out = y->value;
+    return y->kind == SX_TF_VALUE ? SX_OK
+                                  : sx_tf_unsupported("%s gives no tensor of real numbers", tf_op);
+}
+
+sx_status sx_tf_import_as(const sx_tf_op_node *x, const char *tf_op, const sx_value *in, int n,
+                          sx_value *out)
+{
+    const int n_in = x->n->n_in;
+    sx_tf_thing *things =
+        sx_arena_memdup(&x->im->arena, x->n->in, ((size_t)n_in + 1) * sizeof(*things));
+    sx_tf_thing *made = sx_arena_array(&x->im->arena, x->n->n_out + 1, sx_tf_thing);
+    for (int i = 0; i < n && i < n_in && things != NULL; i++) {
+        things[i] = thing_of(x, in[i]);
+    }
+    SX_TRY(import_node_as(x, tf_op, things, n_in, made, x->n->n_out));
+    return require_real(tf_op, &made[0], out);
+}
+
+sx_status sx_tf_import_outputs_as(const sx_tf_op_node *x, const char *tf_op, const sx_value *in,
+                                  int n, sx_value *out, int n_out)
+{
+    sx_tf_thing *things = sx_arena_array(&x->im->arena, n + 1, sx_tf_thing);
+    sx_tf_thing *made = sx_arena_array(&x->im->arena, n_out + 1, sx_tf_thing);
+    for (int i = 0; i < n && things != NULL; i++) {
+        things[i] = thing_of(x, in[i]);
+    }
+    SX_TRY(import_node_as(x, tf_op, things, n, made, n_out));
+    for (int i = 0; i < n_out; i++) {
+        SX_TRY(require_real(tf_op, &made[i], &out[i]));
+    }
+    return SX_OK;
 }

@@ -33,7 +33,8 @@ extern const sx_tf_op_row sx_tf_variable_rows[], sx_tf_branch_rows[], sx_tf_loop
     sx_tf_window_rows[], sx_tf_index_rows[], sx_tf_norm_rows[], sx_tf_table_rows[],
     sx_tf_complex_rows[], sx_tf_fourier_rows[], sx_tf_scatter_rows[], sx_tf_gradient_rows[],
     sx_tf_example_rows[], sx_tf_quantized_rows[], sx_tf_patch_rows[], sx_tf_optimizer_rows[],
-    sx_tf_cell_rows[], sx_tf_variant_rows[];
+    sx_tf_cell_rows[], sx_tf_variant_rows[], sx_tf_fused_rows[], sx_tf_sparse_gradient_rows[],
+    sx_tf_uniform_rows[];
 
 /* What gradient functions of a loop's body, or of branches, read outside of it, as far as it is
  * values here. */
@@ -50,6 +51,9 @@ SX_MUST_USE sx_status sx_tf_import_one(sx_tf_op_node *x);
  * are its own. */
 SX_MUST_USE sx_status sx_tf_import_as(const sx_tf_op_node *x, const char *tf_op, const sx_value *in,
                                       int n, sx_value *out);
+/* The same of the first n_out outputs, the inputs being in[n] and no others. */
+SX_MUST_USE sx_status sx_tf_import_outputs_as(const sx_tf_op_node *x, const char *tf_op,
+                                              const sx_value *in, int n, sx_value *out, int n_out);
 /* x, scale, offset: (x - mean) / sqrt(variance + epsilon) * scale + offset, with the moments of x
  * along all axes but the channels'; of the outputs the first. */
 SX_MUST_USE sx_status sx_tf_import_batch_moments(sx_tf_op_node *x);

@@ -123,6 +123,12 @@ static void test_graph_op_values__the_first_of_equals_wins(void **state)
     run(&sx_op_top_k, &(sx_top_k_attrs){.k = 3}, &x, 1, &r);
     EXPECT(&r, 0, 3, 3, 2);
     EXPECT(&r, 1, 1, 2, 3);
+    /* unsorted, as a heap has them: of {1 0 4} with 3 it keeps {1 3 4}, with 2 then {2 4 3} */
+    const given unsorted = {.type = {.dtype = SX_F32, .rank = 1, .dims = {5}},
+                            .data = (double[]){1, 0, 4, 3, 2}};
+    run(&sx_op_top_k, &(sx_top_k_attrs){.k = 3, .unsorted = true}, &unsorted, 1, &r);
+    EXPECT(&r, 0, 2, 4, 3);
+    EXPECT(&r, 1, 4, 2, 3);
     /* pooling: windows {3, 3} and {2, 2}: the first of each gets the gradient */
     const sx_pool2d_attrs pool = {.window = {2, {1, 2}}};
     const given in[] = {

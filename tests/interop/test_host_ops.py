@@ -99,6 +99,15 @@ for k, a in enumerate([dict(precision=2), dict(scientific=True), dict(shortest=T
     if "precision" not in a and "shortest" not in a and "scientific" not in a:
         case(f"as_string_int_form{k}", lambda x, a=a: raw.AsString(input=x, **a), np.int64([-12, 0, 123456]))
         case(f"as_string_bool_form{k}", lambda x, a=a: raw.AsString(input=x, **a), np.array([True, False]))
+# fill "*" and other marks are refused when the model is imported, as TensorFlow refuses them when it runs
+for kind, x in (("f32", FLOATS), ("bf16", FLOATS[:6].astype(tf.bfloat16.as_numpy_dtype)), ("i64", np.int64([-12, 0, 123456])), ("u8", np.uint8([0, 200])),
+                ("u64", np.uint64([2**64 - 1, 7])), ("bool", np.array([True, False])), ("string", strings([b"abcdef", b"", b"a\0b", "üé".encode()]))):
+    for k, a in enumerate([dict(fill=f, width=w) for f in ("", " ", "0", "-", "+", "#") for w in (-1, 9)] + [dict(width=-5, precision=-5)] + [
+            dict(scientific=True), dict(shortest=True), dict(precision=1), dict(precision=0, width=4), dict(precision=0, fill="#"), dict(shortest=True, fill="#", precision=3),
+            dict(precision=2, width=9, fill="-"), dict(precision=3, width=9, fill="0", scientific=True)] * (kind in ("f32", "string"))):
+        case(f"as_string_{kind}_{k}", lambda x, a=a: raw.AsString(input=x, **a), x)
+        if kind == "f32":
+            case(f"as_string_complex_{k}", lambda x, a=a: raw.AsString(input=tf.complex(x, 1 - x), **a), x)
 ROWS = strings([b"a,b,,c", b"", b",", b"  two  words ", b"one", b",,", b"\xff,\0,", "ü,é".encode(), b" \t ", b"a, b,c,,"])
 for separator in (b"", b",", b",,", b", ", b"\0", b"words"):
     for n in (-1, 0, 1, 2):
@@ -273,6 +282,23 @@ for key, shape in {"column": [-1, 1], "flat": [6], "rest": [3, -1], "three": [1,
 case("sparse_reshape_wrong", reshape, PLACES, SHAPE, np.int64([4, -1]))
 case("sparse_reshape_two", reshape, PLACES, SHAPE, np.int64([-1, -1]))
 case("sparse_reshape_none", reshape, np.zeros((0, 2), np.int64), SHAPE, np.int64([6]))
+# of gradients
+rng_grad = np.random.default_rng(11)
+GRAD_PLACES = np.int64([[0, 1], [0, 3], [1, 0], [2, 2], [2, 3]])
+case("sparse_slice_grad", lambda dy, i, start, o: raw.SparseSliceGrad(backprop_val_grad=dy, input_indices=i, input_start=start, output_indices=o), np.float32(
+    [5, -2]), GRAD_PLACES, np.int64([1, 0]), np.int64([[0, 0], [1, 2]]))
+case("sparse_slice_grad_none", lambda dy, i, start, o: raw.SparseSliceGrad(backprop_val_grad=dy, input_indices=i, input_start=start, output_indices=o), np.zeros(
+    0, np.float32), GRAD_PLACES, np.int64([1, 1]), np.zeros((0, 2), np.int64))
+case("sparse_add_grad", lambda dy, a, b, s: tuple(raw.SparseAddGrad(backprop_val_grad=dy, a_indices=a, b_indices=b, sum_indices=s)), np.float32(
+    [1, 2, 3, 4, 5, 6]), GRAD_PLACES, np.int64([[0, 1], [0, 2], [2, 2]]), np.int64([[0, 1], [0, 2], [0, 3], [1, 0], [2, 2], [2, 3]]))
+case("sparse_add_grad_left_out", lambda dy, a, b, s: tuple(raw.SparseAddGrad(backprop_val_grad=dy, a_indices=a, b_indices=b, sum_indices=s)), np.float32(
+    [1, 2]), GRAD_PLACES[:2], np.int64([[0, 1], [0, 2]]), np.int64([[0, 2], [0, 3]]))
+case("sparse_fill_grad", lambda m, dy: tuple(raw.SparseFillEmptyRowsGrad(reverse_index_map=m, grad_values=dy)), np.int64([1, 3, 0]), np.float32([1, 2, 4, 8, np.inf]))
+case("ragged_fill_grad", lambda m, dy: tuple(raw.RaggedFillEmptyRowsGrad(reverse_index_map=m, grad_values=dy)), np.int64([1, 3, 0]), np.float32([1, 2, 4, 8, 16]))
+for op in ("Sum", "Mean", "SqrtN"):
+    for indices in (np.int32, np.int64):
+        case(f"sparse_segment_grad_v2_{op}_{np.dtype(indices).name}", lambda dy, i, s, op=op: tuple(getattr(raw, f"SparseSegment{op}GradV2")(
+            grad=dy, indices=i, segment_ids=s, dense_output_dim0=9)), rng_grad.normal(size=(3, 2)).astype(np.float32), indices([7, 2, 7, 0, 3]), np.int32([0, 0, 1, 2, 2]))
 fill = lambda i, v, s, d: tuple(raw.SparseFillEmptyRows(indices=i, values=v, dense_shape=s, default_value=d))
 case("fill_rows", fill, np.int64([[1, 1], [3, 0], [3, 2]]), strings([b"a", b"b", b"c"]), np.int64([5, 3]), strings([b"-"])[0])
 case("fill_rows_unordered", fill, np.int64([[3, 2], [1, 1], [3, 0]]), np.float32([1, 2, 3]), np.int64([5, 3]), np.float32(-1))
@@ -769,6 +795,17 @@ for op in ("NearestNeighbor", "Bilinear", "Bicubic", "Area"):
     case(f"resize_{op}_zero", f, PIXELS, np.int32([0, 3]))
     case(f"resize_{op}_empty", f, PIXELS[:, :0], np.int32([2, 3]))
     case(f"resize_{op}_none", f, PIXELS[:0], np.int32([2, 3]))
+EDGES = PIXELS.copy()
+for k, odd in enumerate((np.inf, -np.inf, np.nan, -0.0)):
+    EDGES[k % 2, (0, 2, 5, 3)[k], (6, 0, 3, 4)[k], k % 3] = odd
+for op in ("NearestNeighbor", "Bilinear", "Bicubic"):
+    for rule in ({}, {"align_corners": True}, {"half_pixel_centers": True}):
+        for size in ([6, 7], [12, 14], [6, 3], [3, 7], [6, 13], [11, 13]):
+            f = lambda x, s, op=op, rule=rule: getattr(raw, f"Resize{op}")(images=x, size=s, **rule)
+            case(f"resize_edges_{op}_{next(iter(rule), 'legacy')}_{size[0]}_{size[1]}", f, EDGES, np.int32(size))
+            if op != "Bicubic":
+                case(f"resize_edges_known_{op}_{next(iter(rule), 'legacy')}_{size[0]}_{size[1]}", lambda x, s=size, op=op, rule=rule: getattr(raw, f"Resize{op}")(
+                    images=tf.ensure_shape(x, [None, 6, 7, 3]), size=s, **rule), EDGES)
 PICTURE = rng.integers(0, 256, (1, 128, 96, 3)).astype(np.uint8)
 for size in ([37, 29], [300, 11], [50, 200]):  # the last bit of a sum decides what is cut off
     case(f"resize_Area_to_uint8_{size[0]}", lambda x, s: tf.cast(raw.ResizeArea(images=x, size=s), tf.uint8), PICTURE, np.int32(size))

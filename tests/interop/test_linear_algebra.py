@@ -158,6 +158,19 @@ for dtype in (np.float32, np.float64):
         case(f"logm_{key}_{d}", lambda x, y: both(tf.linalg.logm(tf.complex(x, y))), a, turn + 0 * a)
         if key in ("definite", "one"):
             case(f"cholesky_complex_{key}_{d}", lambda x, y: both(tf.linalg.cholesky(tf.complex(x, y))), a, hermitian + 0 * a)
+        square = key in ("definite", "turned", "one")
+        case(f"logdet_complex_{key}_{d}", lambda x, y: (*both((z := raw.LogMatrixDeterminant(input=tf.complex(x, y)))[0]), *both(z[1])), a, turn + 0 * a)
+        for lower in (True, False) if square else ():
+            for adjoint in (True, False):
+                case(f"triangular_complex_{key}_{lower}_{adjoint}_{d}", lambda x, y, b, lower=lower, adjoint=adjoint: both(raw.MatrixTriangularSolve(
+                    matrix=tf.complex(x, y), rhs=tf.complex(b, 1 - b), lower=lower, adjoint=adjoint)), a, turn + 0 * a, draw(*a.shape[:-1], 2, dtype=dtype))
+                case(f"solve_complex_{key}_{lower}_{adjoint}_{d}", lambda x, y, b, lower=lower, adjoint=adjoint: both(raw.MatrixSolve(
+                    matrix=tf.complex(x, y), rhs=tf.complex(b, 1 - b), adjoint=adjoint)), a, turn + 0 * a, draw(*a.shape[:-1], 2, dtype=dtype))
+    for rows in (3, 5):
+        case(f"least_complex_{rows}_{d}", lambda x, y, b: both(raw.MatrixSolveLs(matrix=tf.complex(x, y), rhs=tf.complex(b, 1 - b), l2_regularizer=np.float64(0.1), fast=True)),
+             draw(2, rows, 4, dtype=dtype), draw(2, rows, 4, dtype=dtype), draw(2, rows, 3, dtype=dtype))
+case("logdet_complex_singular", lambda x, y: (*both((z := raw.LogMatrixDeterminant(input=tf.complex(x, y)))[0]), *both(z[1])), np.zeros((2, 2), np.float32), np.zeros((2, 2), np.float32))
+case("logdet_complex_far", lambda x, y: (*both((z := raw.LogMatrixDeterminant(input=tf.complex(x, y)))[0]), *both(z[1])), regular(12, 12) * np.float32(1e6), regular(12, 12) * np.float32(1e6))
 case("det_complex_zero", lambda x, y: both(tf.linalg.det(tf.complex(x, y))), np.ones((2, 2), np.float32), np.ones((2, 2), np.float32))
 
 

@@ -273,6 +273,24 @@ for k in range(6):
         rows = RNG.normal(size=(5, 7)).astype(f32) * f32([[1e-5], [0], [1], [30], [-1]])
         case(f"uniform_hybrid_{k}_{axis}", lambda a, b, t=t, zt=zt, c=axis: raw.UniformQuantizedDotHybrid(
             lhs=a, rhs=I8(b), rhs_scales=t, rhs_zero_points=zt, Tout=tf.float32, rhs_quantization_axis=c, **bounds(rhs=8)), np.abs(rows) if k == 2 else rows, byte(7, 3).view(np.int8))
+# Convolutions: with batch and features first, or last as the message of dimension_numbers says.
+LAST = bytes([8, 0, 16, 3, 26, 2, 1, 2, 32, 2, 40, 3, 50, 2, 0, 1, 56, 0, 64, 3, 74, 2, 1, 2])
+for name, order, image, filters, out_axis in (("first", b"", (2, 4, 6, 5), (6, 4, 3, 2), 1), ("last", LAST, (2, 6, 5, 4), (3, 2, 4, 6), 3)):
+    for k, (padding, more) in enumerate([("SAME", {}), ("VALID", {"window_strides": [2, 1]}), ("EXPLICIT", {"explicit_padding": [1, 0, 2, 1], "rhs_dilation": [1, 2]}),
+                                         ("SAME", {"feature_group_count": 2})]):
+        groups = more.get("feature_group_count", 1)
+        shape = list(filters)
+        shape[1 if name == "first" else 2] //= groups
+        for axis, to_axis in ((-1, -1), (0 if name == "first" else 3, -1), (0 if name == "first" else 3, out_axis)):
+            (s, z), (t, zt), (u, zu) = scales(-1, 6), scales(axis, 6), scales(to_axis, 6)
+            case(f"uniform_conv_{name}_{k}_{axis}_{to_axis}", lambda a, b, s=s, z=z, t=t, zt=zt, u=u, zu=zu, c=axis, d=to_axis, p=padding, m=more, o=order: bare(
+                raw.UniformQuantizedConvolution(lhs=I8(a), rhs=I8(b), lhs_scales=s, lhs_zero_points=z, rhs_scales=t, rhs_zero_points=zt, output_scales=u, output_zero_points=zu,
+                                                Tout=tf.qint32, padding=p, dimension_numbers=o, rhs_quantization_axis=c, output_quantization_axis=d, **m,
+                                                **bounds(lhs=8, rhs=8, output=32)))[0], byte(*image).view(np.int8), byte(*shape).view(np.int8))
+            if to_axis < 0:
+                case(f"uniform_conv_hybrid_{name}_{k}_{axis}", lambda a, b, t=t, zt=zt, c=axis, p=padding, m=more, o=order: raw.UniformQuantizedConvolutionHybrid(
+                    lhs=a, rhs=I8(b), rhs_scales=t, rhs_zero_points=zt, Tout=tf.float32, padding=p, dimension_numbers=o, rhs_quantization_axis=c, **m, **bounds(rhs=8)),
+                     RNG.normal(size=image).astype(f32) * f32(1 + np.arange(2) * 9)[:, None, None, None], byte(*shape).view(np.int8))
 for k, (shape, other, axis) in enumerate([((5, 3), (5, 3), -1), ((5, 3), (3,), 1), ((2, 5, 3), (1, 3), 2), ((2, 1, 3), (2, 5, 1), -1), ((), (2, 3), -1), ((5, 3), (5, 3), 0)]):
     (s, z), (t, zt), (u, zu) = (scales(axis, (5, 3, 3)[axis]) for _ in range(3))
     case(f"uniform_add_{k}", lambda a, b, s=s, z=z, t=t, zt=zt, u=u, zu=zu, c=axis, d=axis - (len(shape) - len(other) if axis >= 0 else 0): bare(raw.UniformQuantizedAdd(

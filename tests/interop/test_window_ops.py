@@ -1,4 +1,4 @@
-"""Convolutions, pooling and blocks against TensorFlow (function_cases.py), in both layouts, of one, two and three
+"""Convolutions, pooling, blocks and gradients of recurrent cells against TensorFlow (function_cases.py), in both layouts, of one, two and three
 dimensions; with unknown sizes, and with all sizes known but the batch's."""
 import os
 import sys
@@ -222,6 +222,48 @@ for centered in (True, False):
             for size in ([3, 4], [4, 3], [12, 4], [3, 9], [11, 10]):  # some larger than the image
                 case(f"{op.__name__}_{centered}_{normalized}_{size[0]}x{size[1]}", lambda x, o, f=op, s=size, c=centered, n=normalized: f(
                     input=x, size=s, offsets=o, centered=c, normalized=n, noise="zero", uniform_noise=False), IMAGE, AROUND * (1 if normalized else 6), sizes=(False,))
+
+
+# --- Fused -------------------------------------------------------------------------------------------
+
+# Of one example: TensorFlow's kernel reads others beside their places, and differs from its own padding and convolution.
+FUSED = np.random.default_rng(8)
+PICTURES, FILTERS = FUSED.normal(size=(1, 6, 7, 3)).astype(np.float32), FUSED.normal(size=(3, 2, 3, 4)).astype(np.float32)
+for mode in ("REFLECT", "SYMMETRIC"):
+    for padding in ("SAME", "VALID"):
+        for k, pads in enumerate(([[0, 0], [1, 2], [2, 0], [0, 0]], [[0, 0], [0, 0], [0, 0], [0, 0]])):
+            case(f"fused_pad_{mode}_{padding}_{k}", lambda x, m=mode, p=padding, pads=pads: raw.FusedPadConv2D(
+                input=x, paddings=pads, filter=FILTERS, mode=m, strides=[1, 2, 1, 1], padding=p), PICTURES)
+            for align in (True, False):
+                for size in ([9, 5],):
+                    case(f"fused_resize_{mode}_{padding}_{k}_{align}_{size[0]}", lambda x, m=mode, p=padding, pads=pads, a=align, size=size: raw.FusedResizeAndPadConv2D(
+                        input=x, size=size, paddings=pads, filter=FILTERS, resize_align_corners=a, mode=m, strides=[1, 1, 1, 1], padding=p), PICTURES)
+case("fused_pad_fed", lambda x, p, f: raw.FusedPadConv2D(input=x, paddings=p, filter=f, mode="REFLECT", strides=[1, 1, 1, 1], padding="VALID"), PICTURES, np.int32(
+    [[0, 0], [1, 2], [2, 0], [0, 0]]), FILTERS)
+for padding in ("SAME", "VALID"):
+    case(f"conv_2d_{padding}", lambda x, p=padding: raw.Conv(input=x, filter=FILTERS, strides=[1, 2, 1, 1], padding=p), PICTURES)
+    case(f"conv_3d_{padding}", lambda x, p=padding: raw.Conv(input=x[..., None, :], filter=FILTERS[:, :, None], strides=[1, 1, 1, 1, 1], padding=p), PICTURES)
+
+# --- Gradients of recurrent cells ---------------------------------------------------------------------
+
+CELLS = np.random.default_rng(9)
+cell_part = lambda *shape: CELLS.normal(size=shape).astype(np.float32)
+for peepholes in (False, True):
+    case(f"lstm_grad_{peepholes}", lambda x, c, h, dc, dh, p=peepholes, w=cell_part(7, 12), wc=cell_part(3, 3), b=cell_part(12): tuple(raw.LSTMBlockCellGrad(
+        x=x, cs_prev=c, h_prev=h, w=w, wci=wc[0], wcf=wc[1], wco=wc[2], b=b, cs_grad=dc, h_grad=dh, use_peephole=p, **{
+            k: getattr(raw.LSTMBlockCell(x=x, cs_prev=c, h_prev=h, w=w, wci=wc[0], wcf=wc[1], wco=wc[2], b=b, use_peephole=p), k) for k in ("i", "cs", "f", "o", "ci", "co")})),
+         cell_part(5, 4), cell_part(5, 3), cell_part(5, 3), cell_part(5, 3), cell_part(5, 3), sizes=(True,))
+for version in ("", "V2"):
+    for peepholes in (False, True):
+        for steps in (4, 2):
+            def block_grad(x, c, h, dc, dh, v=version, p=peepholes, n=steps, w=cell_part(7, 12), wc=cell_part(3, 3), b=cell_part(12)):
+                some = dict(seq_len_max=tf.constant(n, tf.int64), x=x, cs_prev=c, h_prev=h, w=w, wci=wc[0], wcf=wc[1], wco=wc[2], b=b, use_peephole=p)
+                made = getattr(raw, f"BlockLSTM{v}")(**some)._asdict()
+                return tuple(getattr(raw, f"BlockLSTMGrad{v}")(**some, **made, cs_grad=dc, h_grad=dh))
+            case(f"block_lstm_grad{version}_{peepholes}_{steps}", block_grad, cell_part(4, 5, 4), cell_part(5, 3), cell_part(5, 3), cell_part(4, 5, 3), cell_part(4, 5, 3), sizes=(True,))
+case("gru_grad", lambda x, h, d, w=cell_part(7, 6), wc=cell_part(7, 3), b=cell_part(6), bc=cell_part(3): tuple(raw.GRUBlockCellGrad(
+    x=x, h_prev=h, w_ru=w, w_c=wc, b_ru=b, b_c=bc, d_h=d, **{k: getattr(raw.GRUBlockCell(x=x, h_prev=h, w_ru=w, w_c=wc, b_ru=b, b_c=bc), k) for k in "ruc"})),
+     cell_part(5, 4), cell_part(5, 3), cell_part(5, 3), sizes=(True,))
 
 
 def main():

@@ -1,14 +1,15 @@
 /* as_string: numbers written as text.
  *
- *   x           numbers, bool or strings (which stay)
- *   precision   digits after the point of floats; -1: 6
- *   scientific  floats as 1.5e+01; shortest: whichever form is shorter, without zeros at the end
- *   width       at least so many characters; -1: as many as there are
- *   fill        "" or " ": blanks before, "0": zeros before, "-": blanks after, "+": a sign;
- *               not of bool
- *   returns     strings of x's shape
+ *   x           numbers, bool or strings
+ *   precision   digits after the point of floats; -1: 6; the most bytes of strings that have a
+ * width scientific  floats as 1.5e+01; shortest: whichever form is shorter, without zeros at the
+ * end width       at least so many characters; -1: as many as there are; not of bool fill "":
+ * blanks before; " ": the same, at least one before a number that is not negative; "0": zeros
+ * before; "-": blanks after; "+": a sign; "#": a point even without digits after it, and zeros at
+ * the end of the shortest form; of strings only "-" counts returns     strings of x's shape
  *
- * Errors   INVALID_ARGUMENT  attributes, precision without floats, a width or precision above 4096
+ * Errors   INVALID_ARGUMENT  attributes, what is of floats for integers or bool, a width or
+ *                            precision above 4096
  * Source   TensorFlow AsString */
 #include <stdio.h>
 #include <string.h>
@@ -39,14 +40,18 @@ static sx_status as_string_infer(sx_infer_context *c)
         return sx_error(SX_INVALID_ARGUMENT, "x is %s, expected numbers, bool or strings",
                         SX_TEXT(&c->inputs[0]));
     }
-    SX_TRY(
-        sx_require_name("fill", attrs->fill, (const char *const[]){"", " ", "0", "-", "+", NULL}));
+    SX_TRY(sx_require_name("fill", attrs->fill,
+                           (const char *const[]){"", " ", "0", "-", "+", "#", NULL}));
     if (attrs->scientific && attrs->shortest) {
         return sx_error(SX_INVALID_ARGUMENT, "scientific and shortest exclude each other");
     }
-    if (attrs->precision >= 0 && !sx_dtype_is_float(dtype)) {
-        return sx_error(SX_INVALID_ARGUMENT, "precision %lld is of floats, but x is %s",
-                        (long long)attrs->precision, sx_dtype_name(dtype));
+    if ((attrs->precision >= 0 || attrs->scientific || attrs->shortest) &&
+        !sx_dtype_is_float(dtype) && dtype != SX_STRING) {
+        return sx_error(SX_INVALID_ARGUMENT, "%s is of floats, but x is %s",
+                        attrs->precision >= 0 ? "precision"
+                        : attrs->scientific   ? "scientific"
+                                              : "shortest",
+                        sx_dtype_name(dtype));
     }
     if (attrs->precision > WIDEST || attrs->width > WIDEST) {
         return sx_error(SX_INVALID_ARGUMENT, "precision and width are limited to %d", WIDEST);
@@ -56,12 +61,34 @@ static sx_status as_string_infer(sx_infer_context *c)
     return SX_OK;
 }
 
+/* A string, which its width cuts to the precision and fills with blanks. */
+static sx_status pad_string(const sx_kernel_call *c, const sx_as_string_attrs *a,
+                            const sx_bytes *from, sx_bytes *out)
+{
+    char text[WIDEST];
+    const size_t width = a->width > 0 ? (size_t)a->width : 0;
+    const size_t size =
+        a->width >= 0 && a->precision >= 0 ? SX_MIN(from->size, (size_t)a->precision) : from->size;
+    if (size >= width) {
+        return sx_string_copy(c, from->data, size, out);
+    }
+    const bool left = a->fill != NULL && a->fill[0] == '-';
+    memset(text, ' ', width);
+    if (size > 0) {
+        memcpy(text + (left ? 0 : width - size), from->data, size);
+    }
+    return sx_string_copy(c, text, width, out);
+}
+
 static sx_status as_string_host(const sx_kernel_call *c)
 {
     const sx_as_string_attrs *a = c->attrs;
-    const sx_carrier carrier = sx_carrier_of(c->in[0].type.dtype);
-    const char *kind = carrier == SX_CARRIER_I   ? "lld"
-                       : carrier == SX_CARRIER_U ? "llu"
+    const sx_dtype dtype = c->in[0].type.dtype;
+    const sx_carrier carrier = sx_carrier_of(dtype);
+    const bool is_unsigned =
+        carrier == SX_CARRIER_U || dtype == SX_U8 || dtype == SX_U16 || dtype == SX_U32;
+    const char *kind = is_unsigned               ? "llu" /* which have no sign to write */
+                       : carrier == SX_CARRIER_I ? "lld"
                        : a->scientific           ? "e"
                        : a->shortest             ? "g"
                                                  : "f";
@@ -85,7 +112,7 @@ static sx_status as_string_host(const sx_kernel_call *c)
         int size = 0;
         switch (carrier) {
         case SX_CARRIER_S:
-            SX_TRY(sx_string_copy(c, x->s[k].data, x->s[k].size, &c->out[0].s[k]));
+            SX_TRY(pad_string(c, a, &x->s[k], &c->out[0].s[k]));
             continue;
         case SX_CARRIER_B:
             size = snprintf(text, sizeof(text), "%s", x->b[k] != 0 ? "true" : "false");
@@ -131,6 +158,14 @@ static const sx_op_sample as_string_samples[] = {
      .inputs = {SX_SAMPLE_I32(1000, SX_BATCH)},
      .n_inputs = 1,
      .attrs = AS(.precision = -1, .width = 6, .fill = "0")},
+    {.name = "point",
+     .inputs = {SX_SAMPLE_LIST(SX_F32, numbers, 6)},
+     .n_inputs = 1,
+     .attrs = AS(.precision = -1, .shortest = true, .width = -1, .fill = "#")},
+    {.name = "strings",
+     .inputs = {SX_SAMPLE_TEXT(SX_BATCH)},
+     .n_inputs = 1,
+     .attrs = AS(.precision = 4, .width = 6, .fill = "-")},
     {.name = "bool",
      .inputs = {SX_SAMPLE_BOOL(SX_BATCH)},
      .n_inputs = 1,

@@ -185,6 +185,7 @@ typedef struct sx_tensor_scatter_attrs {
 /* top_k, in_top_k */
 typedef struct sx_top_k_attrs {
     int64_t k;
+    bool unsorted;
 } sx_top_k_attrs;
 
 typedef struct sx_dropout_attrs {

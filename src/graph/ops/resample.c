@@ -72,7 +72,7 @@ sx_status sx_resample(const sx_kernel_call *c, const sx_axis_weights *rows,
                     from + (i / height * x->dims[1] + rows->at[row + r]) * x->dims[2] * channels;
                 for (int64_t q = column * columns->most; q < (column + 1) * columns->most; q++) {
                     const double weight = rows->weight[row + r] * columns->weight[q];
-                    if (weight == 0) {
+                    if (weight == 0 && !rows->zeros) {
                         continue;
                     }
                     for (int64_t k = 0; k < channels; k++) {

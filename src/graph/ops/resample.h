@@ -20,6 +20,7 @@ typedef struct sx_axis_weights {
     int64_t most;
     int64_t *at;
     double *weight;
+    bool zeros; /* weights of 0 count, too: of infinity they make NaN */
 } sx_axis_weights;
 
 /* Room for `out` pixels of `most` each, zeroed; of the call's arena. */
@@ -50,6 +51,8 @@ sx_value sx_size_of_images(sx_builder *b, sx_value x);
 /* resize_image's, along an axis of `in` pixels; of the call, attrs and arena are read. */
 SX_MUST_USE sx_status sx_resize_image_weights(const sx_kernel_call *c, int64_t in, int64_t out,
                                               sx_axis_weights *w);
+/* Whether its pixels are those of x: bilinear, of the same size. */
+bool sx_resize_image_copies(const void *attrs, const sx_type *x, const sx_type *y);
 /* Of its attributes, sx_resize_image_attrs: pixels of the image for one of the result. */
 float sx_resize_image_scale(const void *attrs, int64_t in, int64_t out);
 /* crop_and_resize's: the place along an axis of `in` pixels that pixel i of `out` between a and b

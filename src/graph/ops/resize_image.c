@@ -98,6 +98,12 @@ float sx_resize_image_scale(const void *attrs, int64_t in, int64_t out)
     return corners ? (float)(in - 1) / (float)(out - 1) : (float)in / (float)out;
 }
 
+bool sx_resize_image_copies(const void *attrs, const sx_type *x, const sx_type *y)
+{
+    return ((const sx_resize_image_attrs *)attrs)->method == SX_RESIZED_BILINEAR &&
+           x->dims[1] == y->dims[1] && x->dims[2] == y->dims[2];
+}
+
 sx_status sx_resize_image_weights(const sx_kernel_call *c, int64_t in, int64_t out,
                                   sx_axis_weights *s)
 {
@@ -108,6 +114,7 @@ sx_status sx_resize_image_weights(const sx_kernel_call *c, int64_t in, int64_t o
     SX_TRY(sx_axis_weights_make(
         c, out,
         attrs->method == SX_RESIZED_AREA ? (int64_t)ceilf(scale) + 2 : most_of[attrs->method], s));
+    s->zeros = attrs->method == SX_RESIZED_BICUBIC;
     for (int64_t i = 0; i < out; i++) {
         int64_t *at = s->at + i * s->most;
         double *weight = s->weight + i * s->most;
@@ -153,13 +160,52 @@ sx_status sx_resize_image_weights(const sx_kernel_call *c, int64_t in, int64_t o
     return SX_OK;
 }
 
-static sx_status resize_image_host(const sx_kernel_call *c)
+/* Between the two pixels of each axis: a + (b - a) share, which of infinities is NaN. */
+static sx_status blend(const sx_kernel_call *c, const sx_axis_weights *rows,
+                       const sx_axis_weights *columns)
 {
     const sx_type *x = &c->in[0].type, *y = &c->out[0].type;
+    const int64_t channels = x->dims[3];
+    double *to = c->out[0].f;
+    for (int64_t i = 0; i < y->dims[0] * y->dims[1]; i++) {
+        const int64_t row = i % y->dims[1], first = i / y->dims[1] * x->dims[1];
+        SX_TRY(sx_cancel_check(c->cancel));
+        for (int64_t column = 0; column < y->dims[2]; column++) {
+            for (int64_t k = 0; k < channels; k++, to++) {
+                double line[2];
+                for (int r = 0; r < 2; r++) {
+                    const int64_t start = (first + rows->at[2 * row + r]) * x->dims[2];
+                    double v[2];
+                    for (int q = 0; q < 2; q++) {
+                        const int64_t pixel = start + columns->at[2 * column + q];
+                        v[q] = sx_host_get(&c->in[0], pixel * channels + k);
+                    }
+                    line[r] = v[0] + (v[1] - v[0]) * columns->weight[2 * column + 1];
+                }
+                *to = line[0] + (line[1] - line[0]) * rows->weight[2 * row + 1];
+            }
+        }
+    }
+    return SX_OK;
+}
+
+static sx_status resize_image_host(const sx_kernel_call *c)
+{
+    const sx_resize_image_attrs *attrs = c->attrs;
+    const sx_type *x = &c->in[0].type, *y = &c->out[0].type;
     sx_axis_weights rows, columns;
+    if (sx_resize_image_copies(attrs, x, y)) {
+        for (int64_t i = 0, n = sx_type_elems(y); i < n; i++) {
+            c->out[0].f[i] = sx_host_get(&c->in[0], i);
+        }
+        return SX_OK;
+    }
     SX_TRY(sx_resize_image_weights(c, x->dims[1], y->dims[1], &rows));
     SX_TRY(sx_resize_image_weights(c, x->dims[2], y->dims[2], &columns));
-    if (((const sx_resize_image_attrs *)c->attrs)->method != SX_RESIZED_NEAREST) {
+    if (attrs->method == SX_RESIZED_BILINEAR) {
+        return blend(c, &rows, &columns);
+    }
+    if (attrs->method != SX_RESIZED_NEAREST) {
         return sx_resample(c, &rows, &columns);
     }
     const int64_t channels = x->dims[3];

@@ -1,6 +1,9 @@
 /* top_k: the k largest elements along the last axis in descending order, and their indices. Of
  * equal elements, the one with the lower index comes first.
  *
+ *   unsorted  fewer than all, and more than one: in the order in which TensorFlow's heap keeps
+ *             them; on a PJRT device in descending order
+ *
  *   dx = gather_grad(indices, dvalues)
  *
  *   x        [..., C], any number; the last axis is not the batch
@@ -18,12 +21,14 @@ sx_value sx_top_k(sx_builder *b, sx_value x, int64_t k);
 /* top_k, in_top_k */
 typedef struct sx_top_k_attrs {
     int64_t k;
+    bool unsorted;
 } sx_top_k_attrs;
 #endif
 
 #include "graph/ops/common.h"
 
-static const sx_attr_def top_k_attrs[] = {SX_ATTR(sx_top_k_attrs, k, SX_ATTR_INT)};
+static const sx_attr_def top_k_attrs[] = {SX_ATTR(sx_top_k_attrs, k, SX_ATTR_INT),
+                                          SX_ATTR(sx_top_k_attrs, unsorted, SX_ATTR_BOOL)};
 
 static sx_status top_k_infer(sx_infer_context *c)
 {
@@ -99,15 +104,92 @@ static void choose(const sx_host_tensor *row, int64_t n, int64_t k, int64_t *pla
     }
 }
 
+/* As comes_before(), but that of a NaN and anything the lower index comes first. */
+static bool precedes(const sx_host_tensor *row, int64_t i, int64_t k)
+{
+#define FOLLOWS(type, field)             \
+    if (row->field[i] < row->field[k]) { \
+        return false;                    \
+    }                                    \
+    if (row->field[i] > row->field[k]) { \
+        return true;                     \
+    }
+    SX_HOST_BY_NUMBER(row->type.dtype, FOLLOWS)
+    return i < k;
+}
+
+/* Places of a row as a heap, the last one in order first: k of them, and one more. */
+typedef struct place_heap {
+    const sx_host_tensor *row;
+    int64_t *places; /* [k] */
+    int64_t k, more;
+} place_heap;
+
+static int64_t *heap_at(place_heap *heap, int64_t i)
+{
+    return i < heap->k ? &heap->places[i] : &heap->more;
+}
+
+/* Puts `place`, for which `at` is free, where nothing above it, up to `top`, precedes it. */
+static void rise(place_heap *heap, int64_t at, int64_t top, int64_t place)
+{
+    for (; at > top && precedes(heap->row, *heap_at(heap, (at - 1) / 2), place);
+         at = (at - 1) / 2) {
+        *heap_at(heap, at) = *heap_at(heap, (at - 1) / 2);
+    }
+    *heap_at(heap, at) = place;
+}
+
+/* The same below `top`, which is free, in a heap of n: first what is free goes down to its end. */
+static void settle(place_heap *heap, int64_t n, int64_t top, int64_t place)
+{
+    int64_t at = top;
+    while (2 * at + 2 <= n) {
+        const int64_t left = 2 * at + 1, right = left + 1;
+        const bool to_left =
+            right == n || precedes(heap->row, *heap_at(heap, right), *heap_at(heap, left));
+        const int64_t child = to_left ? left : right;
+        *heap_at(heap, at) = *heap_at(heap, child);
+        at = child;
+    }
+    rise(heap, at, top, place);
+}
+
+/* The first k places of a row of n > k, in the order in which a heap has them from which the last
+ * is taken whenever there is one more than k. */
+static void choose_unsorted(const sx_host_tensor *row, int64_t n, int64_t k, int64_t *places)
+{
+    place_heap heap = {.row = row, .places = places, .k = k};
+    for (int64_t i = 0; i <= k; i++) {
+        *heap_at(&heap, i) = i;
+    }
+    for (int64_t i = (k + 1) / 2; i > 0; i--) {
+        settle(&heap, k + 1, i - 1, *heap_at(&heap, i - 1));
+    }
+    settle(&heap, k, 0, heap.more);
+    for (int64_t i = k + 1; i < n; i++) {
+        if (precedes(row, i, places[0])) {
+            settle(&heap, k - 1, 0, places[k - 1]);
+            rise(&heap, k - 1, 0, i);
+        }
+    }
+}
+
 static sx_status top_k_host(const sx_kernel_call *c)
 {
-    const int64_t k = ((const sx_top_k_attrs *)c->attrs)->k;
+    const sx_top_k_attrs *attrs = c->attrs;
+    const int64_t k = attrs->k;
     const sx_type *x = &c->in[0].type;
     const int64_t classes = x->dims[x->rank - 1], n = sx_type_elems(x);
+    const bool unsorted = attrs->unsorted && k > 1 && k < classes;
     for (int64_t begin = 0, at = 0; begin < n; begin += classes, at += k) {
         sx_host_tensor row = c->in[0];
         row.data = (char *)row.data + (size_t)begin * sx_carrier_bytes(x->dtype);
-        choose(&row, classes, k, c->out[1].i + at);
+        if (unsorted) {
+            choose_unsorted(&row, classes, k, c->out[1].i + at);
+        } else {
+            choose(&row, classes, k, c->out[1].i + at);
+        }
 #define TAKE(type, field) c->out[0].field[at + i] = row.field[c->out[1].i[at + i]]
         for (int64_t i = 0; i < k; i++) {
             SX_HOST_BY_NUMBER(x->dtype, TAKE)
@@ -135,8 +217,15 @@ static void top_k_to_tf(sx_tf_writer *w, const sx_tf_op *op)
     const sx_top_k_attrs *attrs = op->attrs;
     sx_tf_value k = sx_tf_const_i32(w, "k", (int32_t)attrs->k);
     op->out[0] = sx_tf_add(w, "TopKV2", NULL, sx_tf_in(op->in[0], k),
-                           sx_tf_attrs(sx_tf_attr_type("T", (int)op->in_types[0].dtype)));
+                           sx_tf_attrs(sx_tf_attr_type("T", (int)op->in_types[0].dtype),
+                                       sx_tf_attr_bool("sorted", !attrs->unsorted)));
     op->out[1] = sx_tf_output(op->out[0], 1);
+}
+
+static sx_status top_k_attrs_of(const sx_tf_node *n, void *attrs)
+{
+    ((sx_top_k_attrs *)attrs)->unsorted = !sx_tf_read_bool(n, "sorted", true);
+    return SX_OK;
 }
 
 #define TOP(k_) (&(const sx_top_k_attrs){.k = (k_)})
@@ -163,6 +252,10 @@ static const sx_op_sample top_k_samples[] = {
      .inputs = {SX_SAMPLE_F32(SX_FILL_DISTINCT, 2, -2, 5)},
      .n_inputs = 1,
      .attrs = TOP(2)},
+    {.name = "unsorted", /* all of them, which have an order that devices share */
+     .inputs = {SX_SAMPLE_F32(SX_FILL_DISTINCT, SX_BATCH, 5)},
+     .n_inputs = 1,
+     .attrs = &(const sx_top_k_attrs){.k = 5, .unsorted = true}},
 };
 
 sx_value sx_top_k_at(sx_builder *b, sx_value x, int64_t k, const char *file, int line)
@@ -184,6 +277,6 @@ const sx_op_def sx_op_top_k = {
     .grad = top_k_grad,
     .host = top_k_host,
     .to_tf = top_k_to_tf,
-    SX_FROM_TF({.op = "TopKV2", .operands = {{1, "k"}}}),
+    SX_FROM_TF({.op = "TopKV2", .operands = {{1, "k"}}, .attrs = top_k_attrs_of}),
     SX_OP_SAMPLES(top_k_samples),
 };

@@ -54,6 +54,11 @@ static bool match_number(sx_cpu_match *m)
     return dtype != SX_F16 && dtype != SX_BF16 && sx_dtype_bytes(dtype) > 0;
 }
 
+static bool match_top_k(sx_cpu_match *m)
+{
+    return match_number(m) && !((const sx_top_k_attrs *)sx_cpu_node(m, 0)->attrs)->unsorted;
+}
+
 /* The first of the greatest, line by line: lines that lie side by side are passed over together. */
 static void run_extreme(const sx_cpu_step *step, const sx_cpu_call *call)
 {
@@ -346,7 +351,7 @@ const sx_cpu_kernel sx_cpu_kernel_argmax = {
 const sx_cpu_kernel sx_cpu_kernel_argmin = {
     .name = "argmin", .op = SX_OPID_argmin, .match = match_number, .prepare = prepare_extreme};
 const sx_cpu_kernel sx_cpu_kernel_top_k = {
-    .name = "top_k", .op = SX_OPID_top_k, .match = match_number, .prepare = prepare_top_k};
+    .name = "top_k", .op = SX_OPID_top_k, .match = match_top_k, .prepare = prepare_top_k};
 const sx_cpu_kernel sx_cpu_kernel_in_top_k = {.name = "in_top_k",
                                               .op = SX_OPID_in_top_k,
                                               .match = match_in_top_k,

@@ -34,7 +34,7 @@ static sx_status no_memory(void)
     return sx_no_memory("for the rows of images");
 }
 
-/* Weights of zero are left out, but where two pixels are blended. */
+/* Weights of zero are left out, but where two pixels are blended or such weights count. */
 static sx_status make_taps(const work *w, const sx_axis_weights *from, double scale, int64_t n,
                            int64_t channels, sx_vec_taps *to)
 {
@@ -49,7 +49,7 @@ static sx_status make_taps(const work *w, const sx_axis_weights *from, double sc
     for (int64_t i = 0; i < n; i++) {
         for (int64_t k = i * from->most; k < (i + 1) * from->most; k++) {
             const int64_t place = i * from->most + to->count[i];
-            if (from->weight[k] != 0 || w->r->blend) {
+            if (from->weight[k] != 0 || w->r->blend || from->zeros) {
                 to->at[place] = from->at[k] * channels;
                 to->weight[place] = (float)(from->weight[k] * scale);
                 to->count[i]++;

@@ -45,14 +45,19 @@ void sx_map_init(sx_map *map)
     *map = (sx_map){0};
 }
 
+void sx_map_init_borrowed(sx_map *map)
+{
+    *map = (sx_map){.borrows = true};
+}
+
 void sx_map_deinit(sx_map *map)
 {
-    for (size_t i = 0; i < map->count; i++) {
-        sx_free(map->entries[i].key);
+    for (size_t i = 0; i < map->count && !map->borrows; i++) {
+        sx_free((char *)(uintptr_t)map->entries[i].key);
     }
     sx_free(map->entries);
     sx_free(map->slots);
-    sx_map_init(map);
+    *map = (sx_map){.borrows = map->borrows};
 }
 
 /* The slot that holds `key`, or the empty slot where it belongs. Requires slot_count > 0. */
@@ -119,11 +124,11 @@ sx_status sx_map_put(sx_map *map, const char *key, void *value)
         map->entries[*slot - 1].value = value;
         return SX_OK;
     }
-    char *copy = sx_strdup(key);
-    if (copy == NULL) {
+    const char *kept = map->borrows ? key : sx_strdup(key);
+    if (kept == NULL) {
         return sx_no_memory("for a map key");
     }
-    map->entries[map->count] = (sx_map_entry){.key = copy, .value = value, .hash = hash};
+    map->entries[map->count] = (sx_map_entry){.key = kept, .value = value, .hash = hash};
     map->count++;
     *slot = (uint32_t)map->count;
     return SX_OK;

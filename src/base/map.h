@@ -1,5 +1,5 @@
-/* sx_map: a hash map from strings to pointers that iterates in insertion order. Keys are copied;
- * values are borrowed. Not thread-safe. */
+/* sx_map: a hash map from strings to pointers that iterates in insertion order. Keys are copied,
+ * unless the map is one of borrowed keys; values are borrowed. Not thread-safe. */
 #ifndef SX_BASE_MAP_H
 #define SX_BASE_MAP_H
 
@@ -10,7 +10,7 @@
 #include <sextant/status.h>
 
 typedef struct sx_map_entry {
-    char *key;
+    const char *key;
     void *value;
     uint64_t hash;
 } sx_map_entry;
@@ -20,9 +20,11 @@ typedef struct sx_map {
     size_t count, capacity;
     uint32_t *slots; /* index into entries + 1; 0 = empty */
     size_t slot_count;
+    bool borrows; /* the keys */
 } sx_map;
 
 void sx_map_init(sx_map *map);
+void sx_map_init_borrowed(sx_map *map); /* the keys outlive the map */
 void sx_map_deinit(sx_map *map);
 /* Inserts or replaces. */
 SX_MUST_USE sx_status sx_map_put(sx_map *map, const char *key, void *value);

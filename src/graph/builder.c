@@ -85,8 +85,8 @@ sx_status sx_builder_create(sx_builder **out_builder)
     g->n_values = 1;            /* value 0 is "none" */
     b->graph = g;
     b->file = b->device = b->scopes[0] = "";
-    sx_map_init(&b->node_names);
-    sx_map_init(&b->scope_names);
+    sx_map_init_borrowed(&b->node_names); /* names are in the graph's arena */
+    sx_map_init_borrowed(&b->scope_names);
     *out_builder = b;
     return SX_OK;
 }

@@ -1,6 +1,7 @@
 /* See specialize_examples.h. */
 #include "graph/specialize_examples.h"
 
+#include "base/map.h"
 #include "base/memory.h"
 #include "graph/host.h"
 #include "graph/spmd.h"
@@ -67,25 +68,38 @@ static bool is_by_example(const sx_specialized *s, int *out_device)
 }
 
 /* Names the device graph's inputs and outputs as the function's, where they are the same. */
-static void name_ports(const sx_specialized *s, const sx_graph *body, const sx_step *step)
+static sx_status name_ports(const sx_specialized *s, const sx_graph *body, const sx_step *step)
 {
-    sx_graph *g = (sx_graph *)(uintptr_t)step->graph; /* one of s->graphs */
-    for (int i = 0, in = 0; i < g->n_args; i++) {
+    sx_graph *g = (sx_graph *)(uintptr_t)step->graph;            /* one of s->graphs */
+    int *port = sx_alloc((size_t)s->n_slots + 1, sizeof(*port)); /* of a slot: its result + 1 */
+    sx_map names; /* of arguments -> the argument that has it; NULL: none any more */
+    sx_map_init_borrowed(&names);
+    sx_status status = port == NULL ? sx_no_memory("specializing a function") : SX_OK;
+    for (int i = 0; i < g->n_args && status == SX_OK; i++) {
+        status = sx_map_put(&names, g->args[i].name, &g->args[i]);
+    }
+    for (int i = 0, in = 0; i < g->n_args && status == SX_OK; i++) {
         if (g->args[i].kind != SX_ARG_INPUT) {
             continue;
         }
         const int slot = step->in[in++];
-        if (slot < body->n_args && sx_graph_find_arg(g, body->args[slot].name) < 0) {
-            g->args[i].name = body->args[slot].name;
+        const char *name = slot < body->n_args ? body->args[slot].name : NULL;
+        if (name != NULL && sx_map_get(&names, name) == NULL) {
+            status = sx_map_put(&names, g->args[i].name, NULL);
+            status = status != SX_OK ? status : sx_map_put(&names, name, &g->args[i]);
+            g->args[i].name = name;
         }
     }
-    for (int i = 0; i < g->n_results && i < step->n_out; i++) {
-        for (int k = s->n_results; k-- > 0;) { /* the first that it is */
-            if (s->results[k] == step->out[i]) {
-                g->results[i].name = body->results[k].name;
-            }
-        }
+    for (int k = s->n_results; k-- > 0 && status == SX_OK;) { /* the first that it is */
+        port[s->results[k]] = k + 1;
     }
+    for (int i = 0; i < g->n_results && i < step->n_out && status == SX_OK; i++) {
+        const int k = port[step->out[i]];
+        g->results[i].name = k > 0 ? body->results[k - 1].name : g->results[i].name;
+    }
+    sx_map_deinit(&names);
+    sx_free(port);
+    return status;
 }
 
 sx_status sx_specialize_examples(const sx_library *library, const sx_function *function,
@@ -122,7 +136,11 @@ sx_status sx_specialize_examples(const sx_library *library, const sx_function *f
         return SX_OK;
     }
     if (*out_device < made->n_steps) {
-        name_ports(made, body, &made->steps[*out_device]);
+        status = name_ports(made, body, &made->steps[*out_device]);
+    }
+    if (status != SX_OK) {
+        sx_specialized_destroy(made);
+        return status;
     }
     *out = made;
     return SX_OK;

@@ -228,7 +228,7 @@ sx_status sx_proto_check(const ProtobufCMessageDescriptor *type, sx_bytes bytes,
 
 /* A message lies in chunks, its root behind the head of the first one, and is freed as a whole;
  * large blocks are by themselves, since bytes can be freed alone. */
-enum { LARGE = 4096, MAX_CHUNK = 4 << 20, ALIGN = 16 };
+enum { LARGE = 4096, MAX_CHUNK = 4 << 20, ALIGN = 8 };
 
 typedef struct large {
     struct large *before, *next;

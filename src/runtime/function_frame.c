@@ -1,11 +1,14 @@
 /* See function_frame.h. */
 #include "runtime/function_frame.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/checked.h"
 #include "base/memory.h"
 #include "base/ram.h"
+#include "graph/host.h"
+#include "graph/node_label.h"
 
 enum {
     MAX_POCKETS = 256,
@@ -113,15 +116,51 @@ static sx_tensor *copy_args(const sx_binding *binding)
     return args;
 }
 
+/* Refuses a run whose host steps make more than there can be, as far as their sizes are known,
+ * before any of them runs. */
+static sx_status check_host_values(sx_budget *memory, const sx_specialized *spec, int64_t batch)
+{
+    size_t bytes = 0, largest = 0;
+    const sx_node *maker = NULL;
+    sx_type type = {0};
+    for (int k = 0; k < spec->n_steps; k++) {
+        const sx_step *step = &spec->steps[k];
+        for (int i = 0; i < step->n_out && step->kind == SX_STEP_HOST; i++) {
+            const sx_type t = sx_type_with_batch(spec->slots[step->out[i]].type, batch);
+            const int64_t made = t.dtype != SX_RESOURCE ? sx_host_bytes(&t) : -1;
+            if (made <= 0) { /* not known */
+                continue;
+            }
+            bytes = bytes < SIZE_MAX - (size_t)made ? bytes + (size_t)made : SIZE_MAX;
+            if ((size_t)made > largest) {
+                largest = (size_t)made;
+                maker = step->node;
+                type = t;
+            }
+        }
+    }
+    if (maker == NULL || sx_budget_charge(memory, bytes)) {
+        sx_budget_release(memory, maker == NULL ? 0 : bytes);
+        return SX_OK;
+    }
+    char text[SX_TYPE_TEXT], label[SX_NODE_LABEL], what[sizeof(text) + sizeof(label) + 100];
+    snprintf(what, sizeof(what), "values (the largest is %s of %s \"%s\")",
+             sx_type_format(&type, text, sizeof(text)), maker->op->name,
+             sx_node_label(maker->name, label));
+    return sx_budget_over(memory, what, bytes);
+}
+
 /* The reference to `program` becomes the frame's, or is released. */
 static sx_status create(sx_function_programs *f, const sx_function_body *body,
                         const sx_binding *binding, int64_t batch, sx_built *program,
                         sx_function_frame **out)
 {
-    sx_function_frame *frame = sx_alloc(1, sizeof(*frame));
+    const sx_function_program *made = sx_built_value(program);
+    sx_status status = check_host_values(f->memory, made->spec, batch);
+    sx_function_frame *frame = status == SX_OK ? sx_alloc(1, sizeof(*frame)) : NULL;
     if (frame == NULL) {
         sx_built_release(program);
-        return sx_no_memory("running a function");
+        return status != SX_OK ? status : sx_no_memory("running a function");
     }
     frame->program = program;
     frame->key = key_of(body, binding, batch);

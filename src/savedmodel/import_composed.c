@@ -42,8 +42,10 @@ static sx_status find_operands(const sx_tf_body *body, int node, sx_value *in, i
             const bool parsed = sx_tf_ref_parse(at->input[i], &ref) && !ref.control;
             const int arg = parsed ? sx_tf_body_find_arg(body, &ref) : -1;
             const int from = parsed && arg < 0 ? sx_tf_body_find_node(body, &ref) : -1;
+            sx_tf_thing one;
+            int n_results;
             const sx_tf_thing *fed = arg >= 0    ? &body->args[arg]
-                                     : from >= 0 ? body->results[from]
+                                     : from >= 0 ? sx_tf_body_results(body, from, &one, &n_results)
                                                  : NULL;
             if (fed != NULL && fed->kind == SX_TF_VALUE && fed->known == NULL) {
                 bool known = false;

@@ -21,7 +21,7 @@ typedef struct scope {
 
 static sx_status scope_init(scope *s, size_t n_nodes)
 {
-    sx_map_init(&s->index);
+    sx_map_init_borrowed(&s->index);
     for (size_t i = 0; i < n_nodes; i++) {
         SX_TRY(sx_map_put(&s->index, s->nodes[i]->name, (void *)(uintptr_t)(i + 1)));
     }

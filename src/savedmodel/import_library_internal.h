@@ -66,8 +66,9 @@ typedef struct sx_tf_body {
     int n_args;
     sx_map index;          /* name -> node number + 1 */
     sx_map arg_index;      /* name of an argument -> its number + 1 */
-    sx_tf_thing **results; /* [n_nodes], NULL until imported */
+    sx_tf_thing **results; /* [n_nodes], NULL until imported, or if it is in `plain` */
     int *n_results;
+    sx_value *plain;         /* [n_nodes]: of a node that gives one value and nothing else */
     struct sx_tf_use **uses; /* [n_nodes]: who reads them; NULL until asked for */
     uint64_t *concatenated;  /* [n_nodes]: not 0 if a list of its outputs is; NULL likewise */
 } sx_tf_body;
@@ -128,6 +129,10 @@ SX_MUST_USE sx_status sx_tf_import_roots(sx_library_importer *im, sx_tf_body *bo
 /* The argument of the function, or the number of the node, that a reference names; -1: none. */
 int sx_tf_body_find_arg(const sx_tf_body *body, const sx_tf_ref *ref);
 int sx_tf_body_find_node(const sx_tf_body *body, const sx_tf_ref *ref);
+
+/* What is imported of a node: *out_n outputs; `one` is room for one. NULL: it is not imported. */
+const sx_tf_thing *sx_tf_body_results(const sx_tf_body *body, int node, sx_tf_thing *one,
+                                      int *out_n);
 
 /* The FunctionDef that attribute `attr` of a node names; DATA_LOSS if there is none. */
 SX_MUST_USE sx_status sx_tf_import_function_of(const sx_library_importer *im,

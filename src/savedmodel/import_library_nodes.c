@@ -21,6 +21,20 @@ int sx_tf_body_find_node(const sx_tf_body *body, const sx_tf_ref *ref)
     return (int)(uintptr_t)sx_map_get_bytes(&body->index, ref->node, ref->node_bytes) - 1;
 }
 
+const sx_tf_thing *sx_tf_body_results(const sx_tf_body *body, int node, sx_tf_thing *one,
+                                      int *out_n)
+{
+    *out_n = body->n_results[node];
+    if (body->results[node] != NULL || !sx_value_is(body->plain[node])) {
+        return body->results[node];
+    }
+    *one = (sx_tf_thing){.kind = SX_TF_VALUE,
+                         .value = body->plain[node],
+                         .known = sx_tf_constant_of(body->b, body->plain[node])};
+    *out_n = 1;
+    return one;
+}
+
 /* The function that a node calls, or NULL. */
 static const Tensorflow__FunctionDef *called(const sx_library_importer *im,
                                              const Tensorflow__NodeDef *node)
@@ -41,10 +55,13 @@ sx_status sx_tf_body_resolve(const sx_library_importer *im, const sx_tf_body *bo
         *out = body->args[arg];
         return SX_OK;
     }
-    if (node < 0 || body->results[node] == NULL) {
+    sx_tf_thing one;
+    int n_results = 0;
+    const sx_tf_thing *results =
+        node >= 0 ? sx_tf_body_results(body, node, &one, &n_results) : NULL;
+    if (results == NULL) {
         return sx_error(SX_DATA_LOSS, "\"%.100s\": no such node", text);
     }
-    const sx_tf_thing *results = body->results[node];
     const Tensorflow__NodeDef *source = body->nodes[node];
     const Tensorflow__FunctionDef *function = called(im, source);
     const Tensorflow__OpDef *op =
@@ -56,7 +73,7 @@ sx_status sx_tf_body_resolve(const sx_library_importer *im, const sx_tf_body *bo
         return sx_error(SX_DATA_LOSS, "\"%.100s\": %.100s \"%.200s\" has %d output%s", text,
                         source->op, source->name, n_outputs, n_outputs == 1 ? "" : "s");
     }
-    if (output >= 0 && output < body->n_results[node] && results[output].kind != SX_TF_NOTHING) {
+    if (output >= 0 && output < n_results && results[output].kind != SX_TF_NOTHING) {
         *out = results[output];
     } else if (results[0].kind == SX_TF_REFUSED) {
         *out = results[0];
@@ -121,9 +138,9 @@ static void take_ranks(sx_tf_body *body, const sx_tf_import_node *n)
     }
 }
 
-/* Keeps the outputs of a node, all of which are values, and frees what its import needed beside
- * them since `before`: most nodes of a model are such, and it may have many. */
-static sx_status keep_outputs(sx_library_importer *im, const sx_tf_body *body,
+/* Keeps the outputs of node number i, all of which are values, and frees what its import needed
+ * beside them since `before`: most nodes of a model are such, and it may have many. */
+static sx_status keep_outputs(sx_library_importer *im, sx_tf_body *body, int i,
                               const sx_arena_mark *before, sx_tf_import_node *n)
 {
     enum { MOST = 16 };
@@ -140,6 +157,12 @@ static sx_status keep_outputs(sx_library_importer *im, const sx_tf_body *body,
         }
     }
     sx_arena_rewind(&im->arena, before);
+    if (n_made == 1) {
+        body->plain[i] = values[0];
+        n->out = NULL;
+        n->n_out = 0;
+        return SX_OK;
+    }
     n->n_out = SX_MAX(n_made, 1);
     n->out = sx_arena_array(&im->arena, n->n_out, sx_tf_thing);
     if (n->out == NULL) {
@@ -155,6 +178,14 @@ static sx_status keep_outputs(sx_library_importer *im, const sx_tf_body *body,
     return SX_OK;
 }
 
+static sx_status check_nodes(const sx_library_importer *im, int64_t n)
+{
+    return n <= im->limits.nodes
+               ? SX_OK
+               : sx_error(SX_RESOURCE_EXHAUSTED, "more than %lld nodes in all functions",
+                          (long long)im->limits.nodes);
+}
+
 static sx_status import_node(sx_library_importer *im, sx_tf_body *body, int i)
 {
     enum { MIN_OUTPUT_ROOM = 8 };
@@ -162,10 +193,7 @@ static sx_status import_node(sx_library_importer *im, sx_tf_body *body, int i)
     const sx_tf_form *composed_form = NULL;
     const sx_op_def *composed = sx_tf_composed_op(n.node, &composed_form);
     const Tensorflow__FunctionDef *function = called(im, n.node);
-    if (++im->n_nodes > im->limits.nodes) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "more than %lld nodes in all functions",
-                        (long long)im->limits.nodes);
-    }
+    SX_TRY(check_nodes(im, ++im->n_nodes));
     SX_TRY(sx_cancel_check(im->limits.cancel));
     const sx_tf_form *form = NULL;
     const sx_op_def *op = function == NULL ? sx_op_find_tf(n.node->op, &form) : NULL;
@@ -221,7 +249,7 @@ static sx_status import_node(sx_library_importer *im, sx_tf_body *body, int i)
     }
     if (status == SX_OK && composed == NULL && function == NULL &&
         im->refused.n == refused_before && !sx_tf_import_keeps(n.node)) {
-        status = keep_outputs(im, body, &before, &n);
+        status = keep_outputs(im, body, i, &before, &n);
     }
     body->results[i] = n.out;
     body->n_results[i] = n.n_out;
@@ -231,10 +259,9 @@ static sx_status import_node(sx_library_importer *im, sx_tf_body *body, int i)
 /* ---- Order ---- */
 
 typedef struct visit {
-    int node;
-    size_t next;                 /* input to visit; after those, captures of its gradient */
     const char *const *captures; /* [n_captures] */
     size_t n_captures;
+    uint32_t node, next; /* next: input to visit; after those, captures of its gradient */
 } visit;
 
 typedef struct walk {
@@ -252,7 +279,10 @@ static sx_status enter(walk *w, const char *text)
         return sx_error(SX_DATA_LOSS, "\"%.100s\" is not a tensor reference", text);
     }
     const int node = sx_tf_body_find_node(w->body, &ref);
-    if (sx_tf_body_find_arg(w->body, &ref) >= 0 || (node >= 0 && w->body->results[node] != NULL)) {
+    sx_tf_thing one;
+    int n;
+    if (sx_tf_body_find_arg(w->body, &ref) >= 0 ||
+        (node >= 0 && sx_tf_body_results(w->body, node, &one, &n) != NULL)) {
         return SX_OK;
     }
     if (node < 0) {
@@ -262,9 +292,10 @@ static sx_status enter(walk *w, const char *text)
         return sx_error(SX_DATA_LOSS, "node \"%.200s\" depends on itself",
                         w->body->nodes[node]->name);
     }
+    SX_TRY(check_nodes(w->im, w->im->n_nodes + w->depth + 1)); /* before any of a chain is built */
     w->entered[node] = true;
     visit *top = &w->stack[w->depth++];
-    *top = (visit){.node = node};
+    *top = (visit){.node = (uint32_t)node};
     return sx_tf_gradient_captures(w->im, w->body, w->body->nodes[node], &top->captures,
                                    &top->n_captures);
 }
@@ -286,7 +317,7 @@ static sx_status import_from(walk *w, const char *root)
             SX_TRY(enter(w, top->captures[--top->n_captures]), "node \"%.200s\"", node->name);
             continue;
         }
-        sx_status status = import_node(w->im, w->body, top->node);
+        sx_status status = import_node(w->im, w->body, (int)top->node);
         if (status != SX_OK && called(w->im, node) == NULL) { /* else the function is named */
             w->im->innermost = w->im->depth;
             status = sx_status_annotate(status, __FILE__, __LINE__, "%.100s \"%.200s\"", node->op,
@@ -318,11 +349,12 @@ sx_status sx_tf_body_init(sx_tf_body *body, Tensorflow__NodeDef *const *nodes, s
 {
     body->nodes = nodes;
     body->n_nodes = n;
-    sx_map_init(&body->index);
-    sx_map_init(&body->arg_index);
+    sx_map_init_borrowed(&body->index); /* names are the model's */
+    sx_map_init_borrowed(&body->arg_index);
     body->results = sx_alloc(n + 1, sizeof(*body->results));
     body->n_results = sx_alloc(n + 1, sizeof(*body->n_results));
-    if (body->results == NULL || body->n_results == NULL) {
+    body->plain = sx_alloc(n + 1, sizeof(*body->plain));
+    if (body->results == NULL || body->n_results == NULL || body->plain == NULL) {
         return sx_import_memory();
     }
     for (size_t i = 0; i < n; i++) {
@@ -347,6 +379,7 @@ void sx_tf_body_deinit(sx_tf_body *body)
     sx_map_deinit(&body->arg_index);
     sx_free(body->results);
     sx_free(body->n_results);
+    sx_free(body->plain);
 }
 
 /* ---- Functions ---- */

@@ -406,7 +406,7 @@ static sx_status read_signatures(sx_saved_model *m)
  * operation calls, with the call whose inputs are its arguments. */
 struct restorer {
     sx_saved_model *model;
-    sx_map nodes;
+    const sx_map *nodes;
     sx_map args; /* of the function: name -> number + 1 */
     const Tensorflow__FunctionDef *function;
     const Tensorflow__NodeDef *call;
@@ -415,11 +415,11 @@ struct restorer {
 static const Tensorflow__NodeDef *skip_identity(const struct restorer *r, const char *ref,
                                                 int *out_output)
 {
-    const Tensorflow__NodeDef *node = find_ref(&r->nodes, ref, out_output);
+    const Tensorflow__NodeDef *node = find_ref(r->nodes, ref, out_output);
     for (int hops = 0;
          node != NULL && hops < 8 && strcmp(node->op, "Identity") == 0 && node->n_input > 0;
          hops++) {
-        node = find_ref(&r->nodes, node->input[0], out_output);
+        node = find_ref(r->nodes, node->input[0], out_output);
     }
     return node;
 }
@@ -429,7 +429,7 @@ static const Tensorflow__NodeDef *skip_identity(const struct restorer *r, const 
 static const Tensorflow__NodeDef *find_handle(const struct restorer *r, const char *ref)
 {
     int output = 0;
-    const Tensorflow__NodeDef *node = find_ref(&r->nodes, ref, &output);
+    const Tensorflow__NodeDef *node = find_ref(r->nodes, ref, &output);
     if (node == NULL && r->function != NULL) {
         const size_t arg = (size_t)(uintptr_t)sx_map_get(&r->args, ref);
         if (arg > 0 && arg <= r->call->n_input) {
@@ -467,7 +467,7 @@ static sx_status restored_key(const struct restorer *r, const Tensorflow__NodeDe
         return SX_OK;
     }
     const ProtobufCBinaryData *key =
-        const_string(find_ref(&r->nodes, restore->input[1], &unused), output);
+        const_string(find_ref(r->nodes, restore->input[1], &unused), output);
     if (key != NULL && key->len > 0) { /* an empty key has no bytes to point to */
         *out = sx_arena_strndup(&r->model->arena, (const char *)key->data, key->len);
         return *out == NULL ? sx_no_memory("for a SavedModel") : SX_OK;
@@ -509,9 +509,8 @@ static sx_status note_assignment(const struct restorer *r, const Tensorflow__Nod
     }
     const Tensorflow__NodeDef *restore = skip_identity(r, assign->input[1], &output);
     const ProtobufCBinaryData *part =
-        restore->n_input < 3
-            ? NULL
-            : const_string(find_ref(&r->nodes, restore->input[2], &unused), output);
+        restore->n_input < 3 ? NULL
+                             : const_string(find_ref(r->nodes, restore->input[2], &unused), output);
     if (part != NULL && part->len > 0) {
         char *text = sx_arena_strndup(&r->model->arena, (const char *)part->data, part->len);
         if (text == NULL) {
@@ -522,9 +521,9 @@ static sx_status note_assignment(const struct restorer *r, const Tensorflow__Nod
     return sx_map_put(&r->model->variables, handle->name, (void *)(uintptr_t)key);
 }
 
-static sx_status note_assignments(struct restorer *r, Tensorflow__NodeDef *const *nodes, size_t n)
+static sx_status note_assignments(const struct restorer *r, Tensorflow__NodeDef *const *nodes,
+                                  size_t n)
 {
-    SX_TRY(index_nodes(nodes, n, &r->nodes));
     for (size_t i = 0; i < n; i++) {
         if (strcmp(nodes[i]->op, "AssignVariableOp") == 0 || strcmp(nodes[i]->op, "Assign") == 0) {
             SX_TRY(note_assignment(r, nodes[i]));
@@ -547,9 +546,12 @@ static const Tensorflow__FunctionDef *find_function(const Tensorflow__GraphDef *
     return NULL;
 }
 
-static sx_status index_args(struct restorer *r)
+/* Names of the function's nodes and arguments. */
+static sx_status index_function(struct restorer *r, sx_map *out_nodes)
 {
     const Tensorflow__OpDef *signature = r->function->signature;
+    SX_TRY(index_nodes(r->function->node_def, r->function->n_node_def, out_nodes));
+    r->nodes = out_nodes;
     for (size_t i = 0; i < signature->n_input_arg; i++) {
         SX_TRY(sx_map_put(&r->args, signature->input_arg[i]->name, (void *)(uintptr_t)(i + 1)));
     }
@@ -559,7 +561,8 @@ static sx_status index_args(struct restorer *r)
 static sx_status read_restorer(sx_saved_model *m)
 {
     const Tensorflow__GraphDef *graph = m->meta->graph_def;
-    struct restorer r = {.model = m};
+    struct restorer r = {.model = m, .nodes = &m->nodes};
+    sx_map body;
     int output;
     const Tensorflow__NodeDef *restore =
         m->meta->saver_def == NULL
@@ -570,16 +573,16 @@ static sx_status read_restorer(sx_saved_model *m)
         r.function = find_function(graph, f->func->name);
         r.call = restore;
     }
-    sx_map_init(&r.nodes);
-    sx_map_init(&r.args);
-    sx_status status = r.function != NULL ? index_args(&r) : SX_OK;
+    sx_map_init_borrowed(&body);
+    sx_map_init_borrowed(&r.args);
+    sx_status status = r.function != NULL ? index_function(&r, &body) : SX_OK;
     if (status == SX_OK) {
         status = r.function != NULL
                      ? note_assignments(&r, r.function->node_def, r.function->n_node_def)
                      : note_assignments(&r, graph->node, graph->n_node);
     }
     sx_map_deinit(&r.args);
-    sx_map_deinit(&r.nodes);
+    sx_map_deinit(&body);
     return status;
 }
 
@@ -588,7 +591,7 @@ static sx_status read_restorer(sx_saved_model *m)
 static sx_status note_copies(sx_saved_model *m)
 {
     const Tensorflow__GraphDef *graph = m->meta->graph_def;
-    const struct restorer r = {.model = m, .nodes = m->nodes};
+    const struct restorer r = {.model = m, .nodes = &m->nodes};
     int output;
     for (size_t i = 0; i < graph->n_node; i++) {
         const Tensorflow__NodeDef *node = graph->node[i];
@@ -730,8 +733,8 @@ static sx_status create(const char *dir, sx_saved_model **out_model)
         return sx_no_memory("for a SavedModel");
     }
     sx_arena_init(&m->arena, 0);
-    sx_map_init(&m->nodes);
-    sx_map_init(&m->ops);
+    sx_map_init_borrowed(&m->nodes); /* names are the message's */
+    sx_map_init_borrowed(&m->ops);
     sx_map_init(&m->variables);
     sx_map_init(&m->parts);
     sx_map_init(&m->tables);

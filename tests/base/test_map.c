@@ -33,6 +33,22 @@ static void test_base_map__finds_what_was_put_in_order(void **state)
     sx_map_deinit(&map);
 }
 
+static void test_base_map__borrows_keys(void **state)
+{
+    (void)state;
+    static char keys[100][8];
+    sx_map map;
+    sx_map_init_borrowed(&map);
+    for (int i = 0; i < 100; i++) {
+        snprintf(keys[i], sizeof(keys[i]), "k%d", i);
+        assert_ok(sx_map_put(&map, keys[i], keys[i]));
+        assert_ptr_equal(map.entries[i].key, keys[i]);
+    }
+    assert_ptr_equal(sx_map_get(&map, "k42"), keys[42]);
+    sx_map_deinit(&map);
+    assert_null(sx_map_get(&map, "k42"));
+}
+
 static void test_base_map__replaces_and_holds_null(void **state)
 {
     (void)state;
@@ -71,6 +87,7 @@ static void test_base_map__is_unchanged_when_memory_fails(void **state)
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_base_map__hash_is_fnv1a),
     cmocka_unit_test(test_base_map__finds_what_was_put_in_order),
+    cmocka_unit_test(test_base_map__borrows_keys),
     cmocka_unit_test(test_base_map__replaces_and_holds_null),
     cmocka_unit_test(test_base_map__is_unchanged_when_memory_fails),
 };

@@ -190,7 +190,28 @@ static void test_graph_fold_constants__small_powers_are_products(void **state)
     }
 }
 
+/* A loop over constants that never ends stays: folding it would not end either. */
+static void test_graph_fold_constants__loops_stay(void **state)
+{
+    (void)state;
+    static const char text[] = "sextant-graph 2\ninput %1 float32[N] \"x\"\n"
+                               "%2 = constant() {value=tensor(int32[] \"01000000\")} int32[] "
+                               "\"one\"\n"
+                               "%3 = while(%2) int32[] \"loop\"\n"
+                               "condition\ninput %1 int32[] \"i\"\n"
+                               "%2 = constant() {value=tensor(bool[] \"01\")} bool[] \"true\"\n"
+                               "output \"go\" %2\nend\n"
+                               "body\ninput %1 int32[] \"i\"\n%2 = neg(%1) int32[] \"neg\"\n"
+                               "output \"i\" %2\nend\noutput \"y\" %3\n";
+    sx_graph *g = NULL;
+    bool folded;
+    assert_ok(sx_graph_parse(text, strlen(text), &g));
+    (void)folded_bytes(g, &folded);
+    assert_false(folded);
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_graph_fold_constants__loops_stay),
     cmocka_unit_test(test_graph_fold_constants__small_powers_are_products),
     cmocka_unit_test(test_graph_fold_constants__transposes_that_change_nothing),
     cmocka_unit_test(test_graph_fold_constants__known_dimensions_are_numbers),

@@ -135,6 +135,47 @@ static void test_savedmodel_model_memory__refuses_before_allocating(void **state
     refuses_a_product("host", 2048LL * MIB, "in use");
 }
 
+/* y = x + the lengths of x's texts, whose rows are doubled 40 times. */
+static void write_doubled_rows(void)
+{
+    const int32_t zero = 0;
+    scene s;
+    begin(&s);
+    sx_tf_value rows =
+        sx_tf_add(s.w, "AsString", NULL, sx_tf_in(s.x), sx_tf_attrs(sx_tf_attr_type("T", SX_F32)));
+    sx_tf_value axis =
+        sx_tf_const(s.w, "axis", &(sx_tensor){sx_scalar_type(SX_I32), (void *)(uintptr_t)&zero});
+    for (int i = 0; i < 40; i++) {
+        rows = sx_tf_add(s.w, "ConcatV2", NULL, sx_tf_in(rows, rows, axis),
+                         sx_tf_attrs(sx_tf_attr_int("N", 2), sx_tf_attr_type("T", SX_STRING),
+                                     sx_tf_attr_type("Tidx", SX_I32)));
+    }
+    sx_tf_value lengths = sx_tf_add(s.w, "StringLength", NULL, sx_tf_in(rows),
+                                    sx_tf_attrs(sx_tf_attr_string("unit", "BYTE")));
+    sx_tf_value cast =
+        sx_tf_add(s.w, "Cast", NULL, sx_tf_in(lengths),
+                  sx_tf_attrs(sx_tf_attr_type("SrcT", SX_I32), sx_tf_attr_type("DstT", SX_F32)));
+    signature(&s, SX_SERVING_DEFAULT, add(&s, s.x, sum(&s, cast, 2, false)));
+    end(&s);
+}
+
+/* What the host steps make is known to be too much before any of them runs. */
+static void test_savedmodel_model_memory__refuses_rows_that_double(void **state)
+{
+    (void)state;
+    const float x = 1;
+    float y;
+    sx_predictor *p = NULL;
+    const sx_predictor_options options = {
+        .device = "cpu", .threads = 1, .memory_limit_bytes = 2048LL * MIB};
+    write_doubled_rows();
+    const int64_t before = sx_peak_bytes();
+    assert_ok(sx_predictor_load(scratch("m/1"), &options, &p));
+    assert_error(run_rows(p, 1, &x, &y), SX_RESOURCE_EXHAUSTED, "the largest is string[");
+    assert_true(sx_peak_bytes() - before < 64 * MIB);
+    sx_predictor_unload(p);
+}
+
 static int64_t resident_bytes(void)
 {
     long long pages = 0, resident = 0;
@@ -476,6 +517,7 @@ static void test_savedmodel_model_memory__servables(void **state)
 static const struct CMUnitTest tests[] = {
     scratch_test(test_savedmodel_model_memory__graphs_share_large_constants),
     scratch_test(test_savedmodel_model_memory__refuses_before_allocating),
+    scratch_test(test_savedmodel_model_memory__refuses_rows_that_double),
     scratch_test(test_savedmodel_model_memory__sizes_do_not_wrap),
     scratch_test(test_savedmodel_model_memory__runs_what_fits),
     scratch_test(test_savedmodel_model_memory__large_batches_run_in_parts),

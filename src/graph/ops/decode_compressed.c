@@ -40,7 +40,7 @@ static sx_status decode_compressed_host(const sx_kernel_call *c)
         snprintf(name, sizeof(name), "string %lld", (long long)k);
         status = sx_cancel_check(c->cancel);
         if (status == SX_OK) {
-            status = sx_inflate_all(codec, c->in[0].s[k], SX_MADE_MAX_BYTES, name, &text);
+            status = sx_inflate_all(codec, c->in[0].s[k], SX_STRING_MAX_BYTES, name, &text);
         }
         if (status != SX_OK && sx_status_code(status) == SX_DATA_LOSS) {
             sx_status refused = sx_error(SX_INVALID_ARGUMENT, "%s", sx_status_message(status));

@@ -8,12 +8,11 @@
 
 sx_status sx_string_room(const sx_kernel_call *c, int64_t bytes, char **out)
 {
-    enum { MOST = SX_MADE_MAX_BYTES };
-    if (bytes < 0 || bytes > MOST ||
-        (c->arena->budget == NULL && c->arena->used_bytes > 4 * (size_t)MOST)) {
+    if (bytes < 0 || bytes > SX_STRING_MAX_BYTES ||
+        (c->arena->budget == NULL && c->arena->used_bytes > SX_STRINGS_MAX_BYTES)) {
         return sx_error(SX_RESOURCE_EXHAUSTED,
                         "a string of %lld bytes; one may have %d MiB, and all of a run %d MiB",
-                        (long long)bytes, MOST >> 20, 4 * (MOST >> 20));
+                        (long long)bytes, SX_STRING_MAX_BYTES >> 20, SX_STRINGS_MAX_BYTES >> 20);
     }
     *out = sx_arena_alloc(c->arena, (size_t)bytes + 1, 1);
     return *out != NULL ? SX_OK : sx_budget_error(c->arena->budget);
@@ -33,7 +32,7 @@ sx_status sx_string_copy(const sx_kernel_call *c, const void *data, size_t size,
 sx_buf sx_string_buf(const sx_kernel_call *c)
 {
     sx_buf buf;
-    sx_buf_init(&buf, SX_MADE_MAX_BYTES);
+    sx_buf_init(&buf, SX_STRING_MAX_BYTES);
     buf.budget = c->arena->budget;
     return buf;
 }

@@ -34,11 +34,17 @@ uint64_t sx_strong_hash(const void *data, size_t size, const uint64_t key[2]);
 /* A digit of base64 for URLs; -1: it is none. */
 int sx_base64_digit(char c);
 
-/* What data may ask for without a memory budget: one string or tensor, and all of a run. */
-enum { SX_MADE_MAX_BYTES = 512 << 20 };
+/* What data may ask for: a tensor whose size they decide; one string, which is no larger than a
+ * request may be, since a few nodes can double one again and again; and, without a memory budget,
+ * the strings of a run. */
+enum {
+    SX_MADE_MAX_BYTES = 512 << 20,
+    SX_STRING_MAX_BYTES = 64 << 20,
+    SX_STRINGS_MAX_BYTES = 4 * SX_STRING_MAX_BYTES,
+};
 
 /* Memory of the run for a string, charged to its budget. RESOURCE_EXHAUSTED: it does not fit; a
- * string above SX_MADE_MAX_BYTES. */
+ * string above SX_STRING_MAX_BYTES. */
 SX_MUST_USE sx_status sx_string_room(const sx_kernel_call *c, int64_t bytes, char **out);
 SX_MUST_USE sx_status sx_string_copy(const sx_kernel_call *c, const void *data, size_t size,
                                      sx_bytes *out);

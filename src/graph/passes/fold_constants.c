@@ -22,6 +22,19 @@ static const sx_tensor *constant_of(const sx_rewrite *rw, sx_value v)
                : NULL;
 }
 
+/* A loop may never end, and folding, as part of compiling, cannot be stopped. */
+static bool has_loop(const sx_node *n)
+{
+    bool some = n->op == &sx_op_while;
+    for (int i = 0; i < n->op->n_attrs && !some; i++) {
+        const sx_graph *body = n->op->attrs[i].kind == SX_ATTR_BODY ? sx_node_body(n, i) : NULL;
+        for (int k = 0; body != NULL && k < body->n_nodes && !some; k++) {
+            some = has_loop(&body->nodes[k]);
+        }
+    }
+    return some;
+}
+
 /* Whether to fold the node; counts its results. */
 static bool can_fold(const sx_rewrite *rw, const sx_node *n)
 {
@@ -48,7 +61,7 @@ static bool can_fold(const sx_rewrite *rw, const sx_node *n)
         results += bytes;
     }
     int64_t *total = rw->user;
-    if (scratch > MAX_SCRATCH_BYTES || results > MAX_FOLDED_TOTAL_BYTES - *total) {
+    if (scratch > MAX_SCRATCH_BYTES || results > MAX_FOLDED_TOTAL_BYTES - *total || has_loop(n)) {
         return false;
     }
     *total += results;

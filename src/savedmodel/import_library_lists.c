@@ -545,12 +545,12 @@ static sx_status import_element_shape(sx_tf_op_node *x)
 {
     sx_value list = SX_NO_VALUE, y = SX_NO_VALUE;
     const sx_dtype dtype = sx_tf_read_dtype(&x->tf.head, "shape_type", SX_I32);
-    SX_TRY(list_value(x, 0, &list));
-    if (x->n->in[0].uneven != SX_DTYPE_NONE) { /* -1: of any */
-        SX_TRY(sx_tf_number(x, dtype, -1, &y));
+    if (x->n->n_in > 0 && (x->n->in[0].uneven != SX_DTYPE_NONE || x->n->in[0].element != NULL)) {
+        SX_TRY(sx_tf_number(x, dtype, -1, &y)); /* of any */
         sx_tf_set(x, 0, y);
         return SX_OK;
     }
+    SX_TRY(list_value(x, 0, &list));
     SX_TRY(dims_of(x, list, 1, -1, &y));
     if (x->n->in[0].of_complex) { /* without that of the parts */
         const sx_slice_attrs shape = {.begin = {1, {0}},

@@ -496,13 +496,23 @@ static sx_status note_types(sx_tf_op_node *x, const sx_tf_thing *element, const 
     return sx_tf_from_leaves(&x->im->arena, element, 1, leaves, noted);
 }
 
-/* The leaves of an element, each with a value. */
-static sx_status element_leaves(sx_tf_op_node *x, const sx_tf_thing *element, sx_tf_thing **out,
-                                int *out_n)
+/* The leaves of an element, each with a value; it becomes what they are. `like`: what elements of
+ * the list are like, or NULL. */
+static sx_status element_leaves(sx_tf_op_node *x, const sx_tf_thing *like, sx_tf_thing *element,
+                                sx_tf_thing **out, int *out_n)
 {
+    sx_tf_thing *others = NULL;
+    int n_others = 0;
     SX_TRY(sx_tf_leaves(&x->im->arena, element, 1, out, out_n));
+    if (like != NULL) {
+        SX_TRY(sx_tf_leaves(&x->im->arena, like, 1, &others, &n_others));
+    }
     for (int k = 0; k < *out_n; k++) {
         sx_tf_thing *leaf = &(*out)[k];
+        const bool any_shape = like == NULL || (k < n_others && others[k].uneven != SX_DTYPE_NONE);
+        if (is_tensor_list(leaf) && !sx_value_is(leaf->value) && any_shape) {
+            SX_TRY(sx_tf_uneven_list(x, leaf, leaf->variable.dtype, leaf));
+        }
         if (leaf->kind == SX_TF_COMPLEX) {
             SX_TRY(sx_tf_join_complex(x, leaf, &leaf->value));
         }
@@ -510,6 +520,8 @@ static sx_status element_leaves(sx_tf_op_node *x, const sx_tf_thing *element, sx
             return sx_tf_unsupported("its element is a list of tensors that are not set");
         }
     }
+    const sx_tf_thing was = *element;
+    SX_TRY(sx_tf_from_leaves(&x->im->arena, &was, 1, *out, element));
     return *out_n > 0 ? SX_OK : sx_tf_unsupported("its element is an optional that holds nothing");
 }
 
@@ -541,7 +553,7 @@ static sx_status fit_element(sx_tf_op_node *x, int at, sx_tf_thing *list, sx_tf_
         sx_tf_thing like = *list->element;
         SX_TRY(sx_tf_match(NULL, &like, x, &element));
     }
-    SX_TRY(element_leaves(x, &element, out_leaves, &n));
+    SX_TRY(element_leaves(x, list->element, &element, out_leaves, &n));
     if (list->element == NULL) {
         return begin_list(x, &element, *out_leaves, n, list);
     }

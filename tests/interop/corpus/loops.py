@@ -215,6 +215,20 @@ def through_loop_and_branch(x):
     return y
 
 
+@loop(X, **SIGNED)
+def batch_jacobian(x):
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = through_loop_and_branch(x)
+    return {"y": y, "j": tape.batch_jacobian(y, x)}
+
+
+@loop(X, **SIGNED)
+def jacobian(x):
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.reduce_sum(through_loop_and_branch(x), 0)
+    return {"y": y, "j": tape.jacobian(y, x)}
 
 
 @loop(X, **SIGNED)
@@ -224,6 +238,13 @@ def batch_jacobian_in_a_while(x):
         y = through_loop_and_branch(x)
     return {"y": y, "j": tape.batch_jacobian(y, x, experimental_use_pfor=False)}
 
+
+@loop(X)
+def jacobian_of_a_loop(x):
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.while_loop(lambda i, y: i < 4, lambda i, y: (i + 1, tf.sin(y) * x), (0, x))[1]
+    return {"y": y, "j": tape.batch_jacobian(y, x)}
 
 
 @loop(X, **SIGNED)

@@ -1,4 +1,5 @@
 """Loops whose state changes its shape, and gradients, of first and higher order, through loops, branches and lists."""
+import numpy as np
 import tensorflow as tf
 
 from corpus.branches import SIGNED, gradients_of, saved
@@ -192,7 +193,6 @@ def list_of_shapes_in_a_branch(x):
             "first": raw.TensorListGetItem(input_handle=items, index=0, element_shape=[-1, 4], element_dtype=F32)}
 
 
-
 @loop(spec("n", I32, None))
 def ragged_of_a_loop(n):
     """Rows of ragged tensors that a loop makes, of lengths that the data say."""
@@ -200,7 +200,6 @@ def ragged_of_a_loop(n):
     f = tf.map_fn(lambda row: tf.reduce_sum(row), r, fn_output_signature=I32)
     t = tf.map_fn(lambda row: tf.concat([row, row[:1]], 0), r, fn_output_signature=tf.RaggedTensorSpec([None], I32))
     return {"y": r.values, "l": r.row_lengths(), "sum": f, "t": t.to_tensor()}
-
 
 
 # ---- Jacobians, forward gradients ----
@@ -276,3 +275,26 @@ def forward_gradient_of_a_loop(x):
 def v1_gradient_of_a_branch(x):
     y = tf.cond(tf.reduce_sum(x) > 0, lambda: tf.sin(x) * x, lambda: tf.exp(-x))
     return {"y": y, "g": tf.gradients(tf.reduce_sum(y ** 2), x)[0]}
+
+
+# ---- Smaller things ----
+
+@loop(spec("x", F32, None), feed=lambda rng, n: {"x": np.arange(n)}, batches=(3, 1, 32), wrong=(1,))
+def where_of_a_scalar(x):
+    """An error, but only of those who ask for it."""
+    return {"n": tf.cond(tf.reduce_sum(x) > 0, lambda: tf.shape(tf.where(x)), lambda: tf.shape(tf.where(x[0] >= 0)))}
+
+
+@loop(spec("x", F32, None, 1, 4), batches=(1, 3, 2))
+def split_of_what_was_squeezed(x):
+    y = tf.squeeze(x)
+    a, b = tf.split(y, [1, 3], -1)
+    c, d = tf.split(y, [-1, 2], -1)
+    return {"a": a, "b": b, "c": c, "d": d}
+
+
+@loop(spec("x", F32, None, 4, 6, 2), spec("b", I32, 2), spec("p", I32, 2, 2),
+      feed=lambda rng, n: {"x": rng.normal(size=(n, 4, 6, 2)), "b": [2, 3] if n != 3 else [4, 1], "p": np.array([[0, 0], [1, 2]] if n != 3 else [[0, 0], [0, 0]])})
+def space_to_batch_of_computed_sizes(x, b, p):
+    y = tf.space_to_batch(x, b, p)
+    return {"y": y, "z": tf.batch_to_space(y, b, p), "f": tf.space_to_batch(x, [2, 2], p * 2), "g": tf.space_to_batch(x, b, [[0, 0], [0, 0]])}

@@ -40,12 +40,7 @@ static sx_status join_results(const sx_tf_thing *a, const sx_tf_thing *b, int i,
         return sx_tf_unsupported("output %d is a list of tensors, which one branch does not set",
                                  i);
     }
-    if (a->uneven != b->uneven) {
-        return sx_tf_unsupported("output %d is a list of tensors of one shape in one branch, of "
-                                 "several in the other",
-                                 i);
-    }
-    if (sx_tf_has_value(a) && type->dtype != other->dtype) {
+    if (a->uneven != b->uneven || (sx_tf_has_value(a) && type->dtype != other->dtype)) {
         return sx_error(SX_DATA_LOSS, "output %d is %s in one branch and %s in the other", i,
                         sx_dtype_name(type->dtype), sx_dtype_name(other->dtype));
     }
@@ -102,9 +97,12 @@ static sx_status import_side(const sx_tf_op_node *x, const choice *c, sides *s, 
     if (c->by_index) {
         index = sx_input(r->b, "index", sx_type_of_value(x->b, selector));
     }
+    sx_tf_trips *outside = x->im->trips;
+    x->im->trips = outside != NULL ? &r->trips : NULL;
     x->im->depth++; /* a branch counts as a call, as deep as it is nested */
     sx_status status = choose(&s->inside[side], c, from, to, index, r->args, s->given[side]);
     x->im->depth--;
+    x->im->trips = outside;
     s->whole[side] = status == SX_OK && sx_tf_region_is_whole(x, r, s->given[side], c->n_out);
     return to - from > 1 ? status
                          : sx_status_annotate(status, __FILE__, __LINE__, "branch %d \"%.100s\"",

@@ -18,7 +18,7 @@ typedef enum sx_tf_thing_kind {
                     * reads as what the variable has where it is used; no value if a table keeps
                     * that */
     SX_TF_READ,    /* of a variable that is only read: its value */
-    SX_TF_LIST,    /* of tensors of one shape: [n, ...]; no value while that shape is unknown */
+    SX_TF_LIST,    /* of tensors: [n, ...]; no value while their shape is unknown */
     SX_TF_COMPLEX, /* a complex tensor: no value, but its parts */
     SX_TF_TABLE,   /* the handle of a lookup table, or of a variable that one keeps: no value */
     SX_TF_ARRAY,   /* the handle of a TensorArrayV3: no value, its tensors are the flow's, a LIST */
@@ -49,11 +49,19 @@ typedef struct sx_tf_thing {
     bool of_complex;   /* LIST: its tensors are complex, the parts their last dimension */
     sx_dtype uneven;   /* LIST: its tensors' dtype if each is a string that holds it, of any shape
                         * (graph/ops/ragged_variant.h); else NONE */
+    bool apart;        /* LIST: not read as one tensor */
     struct sx_tf_thing *items; /* OPTIONAL, TUPLE; LIST of variants: of each leaf of an element */
     int n_items;
     const struct sx_tf_thing *element; /* LIST of variants, which has no value: what they are like,
                                         * their leaves' types in `variable`; else NULL */
 } sx_tf_thing;
+
+/* How a list of tensors is read: as one tensor, or not at all; tensor by tensor; concatenated. */
+typedef enum sx_tf_reading {
+    SX_TF_READ_WHOLE = 0,
+    SX_TF_READ_APART,
+    SX_TF_CONCATENATED,
+} sx_tf_reading;
 
 /* The graph, or a function, for some argument types. */
 typedef struct sx_tf_body {
@@ -70,7 +78,7 @@ typedef struct sx_tf_body {
     int *n_results;
     sx_value *plain;         /* [n_nodes]: of a node that gives one value and nothing else */
     struct sx_tf_use **uses; /* [n_nodes]: who reads them; NULL until asked for */
-    uint64_t *concatenated;  /* [n_nodes]: not 0 if a list of its outputs is; NULL likewise */
+    sx_tf_reading *readings; /* [n_nodes]: how the lists that it makes are read; NULL likewise */
 } sx_tf_body;
 
 /* What a loop passes to its body, or a choice to its branches, beside the arguments: what gradient
@@ -99,6 +107,7 @@ typedef struct sx_library_importer {
     Tensorflow__SavedObjectGraph *objects; /* NULL: the model has no gradient functions */
     const struct sx_tf_active_gradient *active;
     const sx_tf_passed *passed; /* to the innermost body of a loop, or branch; NULL: nothing */
+    struct sx_tf_trips *trips;  /* of the innermost such body in a loop; NULL: in none */
     int64_t n_nodes, constant_bytes, depth;
     int64_t innermost; /* the depth of the latest function whose import is not complete */
     int untold;        /* functions between the first and the last that an error is in */

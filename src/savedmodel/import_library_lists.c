@@ -6,9 +6,7 @@
  *   GetItem, SetItem              take_row, put_row
  *   PushBack, Resize              concat
  *
- * Where their shapes differ (`uneven`) each tensor is a string of ragged_to_variant, and the list a
- * vector of these: what Split by unequal lengths gives, and what is made for Concat of tensors
- * whose first dimension is unknown.
+ * Where their shapes may differ each tensor is a string (import_library_uneven.c).
  *
  * A loop that is the first to set a list's tensors has to pass the whole list as its state: the
  * shape comes from the results of its body (import_library_loops.c). */
@@ -31,30 +29,35 @@ static sx_status list_operand(const sx_tf_op_node *x, int i, const sx_tf_thing *
                                       : sx_tf_unsupported("input %d is not a list of tensors", i);
 }
 
-/* A list like another, with these tensors. */
-static sx_tf_thing list_like(const sx_tf_op_node *x, sx_value value, const sx_tf_thing *like)
+sx_tf_thing sx_tf_list_like(const sx_tf_op_node *x, sx_value value, const sx_tf_thing *like)
 {
     return (sx_tf_thing){.kind = SX_TF_LIST,
                          .value = value,
                          .variable = sx_type_of_value(x->b, value),
                          .of_complex = like->of_complex,
-                         .uneven = like->uneven};
+                         .uneven = like->uneven,
+                         .apart = like->apart};
 }
 
 static void set_list(sx_tf_op_node *x, int output, sx_value value, const sx_tf_thing *like)
 {
-    x->n->out[output] = list_like(x, value, like);
+    x->n->out[output] = sx_tf_list_like(x, value, like);
 }
 
-/* Input i, a tensor (`rows`: tensors) for the list `like`. */
+/* Input i, a tensor (`rows`: tensors) for the list `like`, which it may make one of unequal shapes.
+ */
 static sx_status item_operand(const sx_tf_op_node *x, int i, bool rows, sx_tf_thing *like,
                               sx_value *out)
 {
     like->of_complex = i < x->n->n_in && x->n->in[i].kind == SX_TF_COMPLEX;
     if (like->of_complex) {
-        return sx_tf_join_complex(x, &x->n->in[i], out);
+        SX_TRY(sx_tf_join_complex(x, &x->n->in[i], out));
+    } else {
+        SX_TRY(sx_tf_operand(x, i, out));
     }
-    SX_TRY(sx_tf_operand(x, i, out));
+    if (!rows) {
+        SX_TRY(sx_tf_list_fit(x, like, *out));
+    }
     const sx_ragged_to_variant_attrs whole = {.batched = rows};
     if (like->uneven != SX_DTYPE_NONE) {
         SX_TF_BUILD(x, out, ragged_to_variant, &whole, *out);
@@ -62,17 +65,16 @@ static sx_status item_operand(const sx_tf_op_node *x, int i, bool rows, sx_tf_th
     return SX_OK;
 }
 
-/* An output that is a tensor (`rows`: tensors) of the list `like`. */
-static sx_status set_item(sx_tf_op_node *x, int output, sx_value v, bool rows,
+/* An output that is a tensor (`rows`: tensors) of the list `like`. Input `at` may say the shape of
+ * one. */
+static sx_status set_item(sx_tf_op_node *x, int output, sx_value v, bool rows, int at,
                           const sx_tf_thing *like)
 {
+    if (like->uneven != SX_DTYPE_NONE) {
+        SX_TRY(sx_tf_list_open(x, like, rows, at < x->n->n_in ? x->tf.head.values[at] : NULL, &v));
+    }
     if (like->of_complex) {
         return sx_tf_split_complex(x, v, &x->n->out[output]);
-    }
-    if (like->uneven != SX_DTYPE_NONE) { /* -1: the shapes must be equal */
-        const sx_ragged_from_variant_attrs attrs = {
-            .input_ragged_rank = rows ? -1 : 0, .Tvalues = like->uneven, .Tsplits = SX_I64};
-        SX_TF_BUILD(x, &v, ragged_from_variant, &attrs, v);
     }
     sx_tf_set(x, output, v);
     return SX_OK;
@@ -163,23 +165,16 @@ sx_status sx_tf_list_fill(const sx_tf_op_node *x, const sx_tf_thing *list, sx_va
     return zeros(x, n, list->variable.rank > 0 ? list->variable.dims[0] : -1, like, from, out);
 }
 
-static sx_status require_even(const sx_tf_thing *list)
-{
-    if (list->element != NULL) {
-        return sx_tf_unsupported("of a list of variants");
-    }
-    return list->uneven == SX_DTYPE_NONE
-               ? SX_OK
-               : sx_tf_unsupported("of a list of tensors whose shapes differ");
-}
-
 sx_status sx_tf_list_zeros_like(sx_tf_op_node *x)
 {
     const sx_tf_thing *list = NULL;
     sx_value all = SX_NO_VALUE;
     SX_TRY(list_operand(x, 0, &list));
-    SX_TRY(require_even(list));
     x->n->out[0] = *list;
+    if (list->uneven != SX_DTYPE_NONE) {
+        sx_tf_thing one = *list;
+        return sx_tf_list_sum_uneven(x, &one, 1, true, &x->n->out[0]);
+    }
     if (sx_value_is(list->value)) {
         SX_TRY(sx_tf_list_fill(x, list, list->value, 1, &all));
         set_list(x, 0, all, list);
@@ -189,24 +184,31 @@ sx_status sx_tf_list_zeros_like(sx_tf_op_node *x)
 
 sx_status sx_tf_list_sum(sx_tf_op_node *x)
 {
-    const sx_tf_thing *list = NULL;
-    sx_value sum = SX_NO_VALUE;
-    for (int i = 0; i < x->n->n_in; i++) {
+    const int n = x->n->n_in;
+    sx_tf_thing *lists = sx_arena_array(&x->im->arena, n + 1, sx_tf_thing);
+    bool uneven = false;
+    int n_set = 0;
+    if (lists == NULL) {
+        return sx_import_memory();
+    }
+    for (int i = 0; i < n; i++) {
+        const sx_tf_thing *list = NULL;
         SX_TRY(list_operand(x, i, &list));
-        SX_TRY(require_even(list));
-        if (!sx_value_is(list->value)) { /* no tensor of it is set: zeros */
-            continue;
-        }
-        if (sx_value_is(sum)) {
-            SX_TF_BUILD(x, &sum, add, NULL, sum, list->value);
-        } else {
-            sum = list->value;
+        x->n->out[0] = *list;
+        if (sx_value_is(list->value)) { /* else no tensor of it is set: zeros */
+            lists[n_set++] = *list;
+            uneven = uneven || list->uneven != SX_DTYPE_NONE;
         }
     }
-    if (sx_value_is(sum)) {
-        set_list(x, 0, sum, list);
-    } else {
-        x->n->out[0] = *list;
+    if (uneven) {
+        return sx_tf_list_sum_uneven(x, lists, n_set, false, &x->n->out[0]);
+    }
+    for (int i = 0; i < n_set; i++) {
+        sx_value sum = lists[i].value;
+        if (i > 0) {
+            SX_TF_BUILD(x, &sum, add, NULL, x->n->out[0].value, sum);
+        }
+        set_list(x, 0, sum, &lists[i]);
     }
     return SX_OK;
 }
@@ -291,36 +293,6 @@ static int64_t known_scalar(const sx_tf_op_node *x, int i)
 
 /* ---- Making lists ---- */
 
-/* A list of n tensors of any shapes that are not set. */
-static sx_status uneven_list(sx_tf_op_node *x, sx_dtype dtype, int64_t n_known, sx_value n,
-                             sx_tf_thing *out)
-{
-    const sx_tf_thing like = {.uneven = dtype};
-    const sx_type type = sx_type_of(SX_STRING, n_known);
-    sx_value all = SX_NO_VALUE;
-    SX_TRY(sx_tf_nothing_of(x, SX_STRING, &all));
-    if (n_known >= 0) {
-        SX_TF_BUILD(x, &all, broadcast_to, (&(sx_shape_attrs){{1, {n_known}}}), all);
-    } else {
-        SX_TF_BUILD(x, &n, cast, (&(sx_cast_attrs){SX_I64}), n);
-        SX_TF_BUILD(x, &n, reshape, (&(sx_shape_attrs){{1, {1}}}), n);
-        const sx_attr_operand open = {sx_tf_attr_row(&sx_op_broadcast_to, "shape"), n};
-        all = sx_tf_build_as(x, &sx_op_broadcast_to, NULL, &all, 1, &open, 1, &type);
-    }
-    *out = list_like(x, all, &like);
-    return SX_OK;
-}
-
-sx_status sx_tf_uneven_list(sx_tf_op_node *x, const sx_tf_thing *list, sx_dtype dtype,
-                            sx_tf_thing *out)
-{
-    const int64_t n_known = list->variable.dims[0];
-    if (n_known < 0 && !sx_value_is(list->length)) {
-        return sx_tf_unsupported("the length of the list is not known here");
-    }
-    return uneven_list(x, dtype, n_known, list->length, out);
-}
-
 /* Whether a shape says the first dimension. */
 static bool says_first(const sx_tensor *shape)
 {
@@ -337,12 +309,17 @@ static bool says_first(const sx_tensor *shape)
 static sx_status make_list(sx_tf_op_node *x, int output, sx_dtype dtype, int64_t n_known,
                            sx_value n, const sx_tensor *shape, bool alike)
 {
-    bool uneven = !alike && !sx_dtype_is_complex(dtype) && !says_first(shape);
-    if (uneven) {
-        SX_TRY(sx_tf_list_is_concatenated(x, &uneven));
+    const sx_tf_thing of = {
+        .variable = {.dtype = dtype, .rank = 1, .dims = {n_known}}, .length = n, .apart = true};
+    sx_tf_reading reading = SX_TF_READ_WHOLE;
+    SX_TRY(sx_tf_list_reading(x, &reading));
+    if (reading == SX_TF_CONCATENATED && !alike && !sx_dtype_is_complex(dtype) &&
+        !says_first(shape)) {
+        return sx_tf_uneven_list(x, &of, dtype, &x->n->out[output]);
     }
-    return uneven ? uneven_list(x, dtype, n_known, n, &x->n->out[output])
-                  : empty_list(x, output, dtype, n_known, n, shape);
+    SX_TRY(empty_list(x, output, dtype, n_known, n, shape));
+    x->n->out[output].apart = reading != SX_TF_READ_WHOLE;
+    return SX_OK;
 }
 
 /* element_shape, num_elements */
@@ -378,7 +355,7 @@ static sx_status import_stack(sx_tf_op_node *x)
 {
     sx_value v = SX_NO_VALUE;
     SX_TRY(list_value(x, 0, &v));
-    return set_item(x, 0, v, true, &x->n->in[0]);
+    return set_item(x, 0, v, true, 1, &x->n->in[0]);
 }
 
 /* The list of input 0, whose tensors' rank the node's element_shape, input `at`, may say. */
@@ -398,7 +375,8 @@ static sx_status ranked_list(const sx_tf_op_node *x, int at, sx_value *out)
     return SX_OK;
 }
 
-static sx_status take(sx_tf_op_node *x, int output, sx_value list, sx_value index,
+/* Item `index` of a list as an output; input `at` may say its shape. */
+static sx_status take(sx_tf_op_node *x, int output, sx_value list, sx_value index, int at,
                       const sx_tf_thing *like)
 {
     sx_value y = SX_NO_VALUE;
@@ -408,7 +386,7 @@ static sx_status take(sx_tf_op_node *x, int output, sx_value list, sx_value inde
     } else {
         SX_TF_BUILD(x, &y, take_row, (&(sx_row_attrs){.checked = true}), list, y);
     }
-    return set_item(x, output, y, false, like);
+    return set_item(x, output, y, false, at, like);
 }
 
 /* list, index, element_shape */
@@ -417,7 +395,7 @@ static sx_status import_get_item(sx_tf_op_node *x)
     sx_value list = SX_NO_VALUE, index = SX_NO_VALUE;
     SX_TRY(ranked_list(x, 2, &list));
     SX_TRY(sx_tf_operand(x, 1, &index));
-    return take(x, 0, list, index, &x->n->in[0]);
+    return take(x, 0, list, index, 2, &x->n->in[0]);
 }
 
 /* list with zeros at its end up to `size` tensors, int64 [1]. */
@@ -476,10 +454,11 @@ static sx_status import_push_back(sx_tf_op_node *x)
     sx_tf_thing like = *list;
     SX_TRY(item_operand(x, 1, false, &like, &item));
     SX_TRY(sx_tf_expand(x, item, 0, &y));
-    if (sx_value_is(list->value)) {
-        SX_TF_BUILD(x, &y, concat, (&(sx_axis_attrs){0}), list->value, y);
-    } else if (list->variable.dims[0] != 0) {
-        return sx_tf_unsupported("it extends a list whose tensors were not set");
+    if (!sx_value_is(like.value) && like.variable.dims[0] != 0) {
+        SX_TRY(sx_tf_list_fill(x, &like, item, 0, &like.value));
+    }
+    if (sx_value_is(like.value)) {
+        SX_TF_BUILD(x, &y, concat, (&(sx_axis_attrs){0}), like.value, y);
     }
     set_list(x, 0, y, &like);
     return SX_OK;
@@ -494,7 +473,7 @@ static sx_status import_pop_back(sx_tf_op_node *x)
     SX_TRY(sx_tf_int64s(x, &(sx_ints){1, {1}}, &one));
     SX_TF_BUILD(x, &n, sub, NULL, n, one);
     SX_TF_BUILD(x, &i, reshape, (&(sx_shape_attrs){{0}}), n);
-    SX_TRY(take(x, 1, list, i, &x->n->in[0]));
+    SX_TRY(take(x, 1, list, i, 1, &x->n->in[0]));
     SX_TRY(sx_tf_first_rows(x, list, n, &list));
     set_list(x, 0, list, &x->n->in[0]);
     return SX_OK;
@@ -503,21 +482,25 @@ static sx_status import_pop_back(sx_tf_op_node *x)
 /* list, list: the tensors of the first, then those of the second */
 static sx_status import_concat_lists(sx_tf_op_node *x)
 {
-    const sx_tf_thing *a = NULL, *b = NULL;
+    const sx_tf_thing *lists[2] = {NULL, NULL};
     sx_value y = SX_NO_VALUE;
-    SX_TRY(list_operand(x, 0, &a));
-    SX_TRY(list_operand(x, 1, &b));
-    if (a->uneven != b->uneven || a->of_complex != b->of_complex) {
-        return sx_tf_unsupported("one of its lists has tensors of one shape, the other does not");
-    }
-    if (!sx_value_is(a->value) || !sx_value_is(b->value)) { /* of no tensors: the other */
-        const sx_tf_thing *none = sx_value_is(a->value) ? b : a, *other = none == a ? b : a;
+    SX_TRY(list_operand(x, 0, &lists[0]));
+    SX_TRY(list_operand(x, 1, &lists[1]));
+    sx_tf_thing a = *lists[0], b = *lists[1];
+    if (!sx_value_is(a.value) || !sx_value_is(b.value)) { /* of no tensors: the other */
+        const sx_tf_thing *none = sx_value_is(a.value) ? &b : &a, *other = none == &a ? &b : &a;
         x->n->out[0] = *other;
         return none->variable.dims[0] == 0 ? SX_OK
                                            : sx_tf_unsupported("a list whose tensors were not set");
     }
-    SX_TF_BUILD(x, &y, concat, (&(sx_axis_attrs){0}), a->value, b->value);
-    set_list(x, 0, y, a);
+    const sx_type items_a = sx_type_of_value(x->b, a.value),
+                  items_b = sx_type_of_value(x->b, b.value);
+    if (a.uneven != b.uneven || sx_tf_items_differ(&items_a, &items_b)) {
+        SX_TRY(sx_tf_list_to_uneven(x, &a));
+        SX_TRY(sx_tf_list_to_uneven(x, &b));
+    }
+    SX_TF_BUILD(x, &y, concat, (&(sx_axis_attrs){0}), a.value, b.value);
+    set_list(x, 0, y, &a);
     return SX_OK;
 }
 
@@ -525,8 +508,14 @@ static sx_status import_concat_lists(sx_tf_op_node *x)
 static sx_status import_resize(sx_tf_op_node *x)
 {
     sx_value list = SX_NO_VALUE, size = SX_NO_VALUE;
-    SX_TRY(list_value(x, 0, &list));
     SX_TRY(sx_tf_operand(x, 1, &size));
+    if (x->n->in[0].kind == SX_TF_LIST && !sx_value_is(x->n->in[0].value)) {
+        x->n->out[0] = x->n->in[0]; /* no tensor of it is set */
+        x->n->out[0].length = size;
+        x->n->out[0].variable.dims[0] = known_scalar(x, 1);
+        return SX_OK;
+    }
+    SX_TRY(list_value(x, 0, &list));
     SX_TF_BUILD(x, &size, cast, (&(sx_cast_attrs){SX_I64}), size);
     SX_TF_BUILD(x, &size, reshape, (&(sx_shape_attrs){{1, {1}}}), size);
     SX_TRY(extend(x, list, size, &list));
@@ -556,8 +545,12 @@ static sx_status import_element_shape(sx_tf_op_node *x)
 {
     sx_value list = SX_NO_VALUE, y = SX_NO_VALUE;
     const sx_dtype dtype = sx_tf_read_dtype(&x->tf.head, "shape_type", SX_I32);
+    if (x->n->n_in > 0 && (x->n->in[0].uneven != SX_DTYPE_NONE || x->n->in[0].element != NULL)) {
+        SX_TRY(sx_tf_number(x, dtype, -1, &y)); /* of any */
+        sx_tf_set(x, 0, y);
+        return SX_OK;
+    }
     SX_TRY(list_value(x, 0, &list));
-    SX_TRY(require_even(&x->n->in[0]));
     SX_TRY(dims_of(x, list, 1, -1, &y));
     if (x->n->in[0].of_complex) { /* without that of the parts */
         const sx_slice_attrs shape = {.begin = {1, {0}},
@@ -576,29 +569,7 @@ static sx_status import_gather(sx_tf_op_node *x)
     SX_TRY(list_value(x, 0, &list));
     SX_TRY(sx_tf_operand(x, 1, &indices));
     SX_TF_BUILD(x, &y, gather, NULL, list, indices);
-    return set_item(x, 0, y, true, &x->n->in[0]);
-}
-
-/* The same of tensors whose first dimension differs. */
-static sx_status concat_uneven(sx_tf_op_node *x, sx_value list, sx_dtype dtype)
-{
-    const sx_ragged_from_variant_attrs attrs = {
-        .output_ragged_rank = 1, .Tvalues = dtype, .Tsplits = SX_I64};
-    const sx_ints one = {1, {1}}, all = {1, {-1}};
-    sx_value splits = SX_NO_VALUE, n = SX_NO_VALUE, from = SX_NO_VALUE, rest = SX_NO_VALUE,
-             first = SX_NO_VALUE;
-    int n_out = 0;
-    SX_TRY(
-        sx_tf_add_node(x, &sx_op_ragged_from_variant, &attrs, &list, 1, NULL, 0, &splits, &n_out));
-    sx_tf_set(x, 0, sx_output_of(splits, 1));
-    SX_TRY(dims_of(x, list, 0, 1, &n));
-    SX_TRY(sx_tf_int64s(x, &one, &from));
-    SX_TRY(sx_tf_int64s(x, &all, &rest));
-    SX_TRY(sx_tf_first_rows(x, splits, n, &first));
-    SX_TRY(sx_tf_vector_part(x, splits, from, rest, &splits));
-    SX_TF_BUILD(x, &splits, sub, NULL, splits, first);
-    sx_tf_set(x, 1, splits);
-    return SX_OK;
+    return set_item(x, 0, y, true, 2, &x->n->in[0]);
 }
 
 /* The tensors one after another, [n * k, ...], and their lengths: n times k. */
@@ -607,7 +578,7 @@ static sx_status concat_all(sx_tf_op_node *x, sx_value list, const sx_tf_thing *
     const sx_type type = sx_type_of_value(x->b, list);
     sx_value n = SX_NO_VALUE, k = SX_NO_VALUE, shape = SX_NO_VALUE, y = SX_NO_VALUE;
     if (like->uneven != SX_DTYPE_NONE) {
-        return concat_uneven(x, list, like->uneven);
+        return sx_tf_list_concat_uneven(x, list, like);
     }
     if (type.rank != SX_UNKNOWN_RANK && type.rank < 2) {
         return sx_error(SX_DATA_LOSS, "it concatenates scalars");
@@ -618,7 +589,7 @@ static sx_status concat_all(sx_tf_op_node *x, sx_value list, const sx_tf_thing *
     SX_TF_BUILD(x, &y, mul, NULL, n, k);
     SX_TF_BUILD(x, &shape, concat, (&(sx_axis_attrs){0}), y, shape);
     SX_TRY(sx_tf_build_open(x, &sx_op_reshape, NULL, list, "shape", shape, &y));
-    SX_TRY(set_item(x, 0, y, true, like));
+    SX_TRY(set_item(x, 0, y, true, 0, like));
     SX_TRY(sx_tf_build_open(x, &sx_op_broadcast_to, NULL, k, "shape", n, &y));
     sx_tf_set(x, 1, y);
     return SX_OK;
@@ -712,7 +683,7 @@ static sx_status import_array_read(sx_tf_op_node *x)
     sx_value list = SX_NO_VALUE, index = SX_NO_VALUE;
     SX_TRY(list_value(x, 2, &list));
     SX_TRY(sx_tf_operand(x, 1, &index));
-    return take(x, 0, list, index, &x->n->in[2]);
+    return take(x, 0, list, index, 0, &x->n->in[2]);
 }
 
 /* Whether input i is 0, 1, 2, ...: Range(0, n, 1) */
@@ -736,7 +707,7 @@ static sx_status import_array_gather(sx_tf_op_node *x)
     SX_TRY(list_value(x, 2, &list));
     SX_TRY(sx_tf_operand(x, 1, &indices));
     SX_TF_BUILD(x, &y, gather, NULL, list, indices);
-    return set_item(x, 0, y, true, &x->n->in[2]);
+    return set_item(x, 0, y, true, 0, &x->n->in[2]);
 }
 
 /* The greatest of the indices and 1, int64 [1]; *out_known: the number, or SX_UNKNOWN_DIM. */

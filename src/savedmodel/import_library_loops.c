@@ -57,15 +57,134 @@ static int changing_first(const bool *kept, int *order, int n, bool *out_same)
     return n_changing;
 }
 
-/* Lists whose tensors' shape is not known before the loop get that of the lists that the body
- * returns, tried once. */
-static sx_status fill_lists(sx_tf_op_node *x, function_def *body, sx_tf_thing *args, int n)
+static bool holds_lists(const sx_tf_thing *things, int n)
 {
-    bool lacks = false;
-    for (int i = 0; i < n; i++) {
-        lacks = lacks || sx_tf_lacks_shape(&args[i]);
+    bool lists = false;
+    for (int i = 0; i < n && !lists; i++) {
+        lists = things[i].kind == SX_TF_LIST || holds_lists(things[i].items, things[i].n_items);
     }
-    if (!lacks) {
+    return lists;
+}
+
+/* Finds which of the state's tensors, whose sizes are not all known, change their shape: the body
+ * is tried for sizes that nothing else has. */
+static sx_status find_reshaped(const sx_tf_op_node *x, function_def *body, const sx_tf_thing *args,
+                               int n, bool *reshaped)
+{
+    enum { ODD = 7919 };
+    sx_arena *arena = &x->im->arena;
+    sx_tf_thing *leaves = NULL, *inner = sx_arena_array(arena, n + 1, sx_tf_thing),
+                *results = sx_arena_array(arena, n + 1, sx_tf_thing);
+    int n_leaves = 0, n_order = 0;
+    SX_TRY(sx_tf_leaves(arena, args, n, &leaves, &n_leaves));
+    SX_TRY(sx_tf_join_all(x, leaves, n_leaves));
+    sx_type *types = sx_arena_array(arena, n_leaves + 1, sx_type);
+    int *order = sx_arena_array(arena, n_leaves + 1, int);
+    if (inner == NULL || results == NULL || types == NULL || order == NULL) {
+        return sx_import_memory();
+    }
+    for (int k = 0; k < n_leaves; k++) {
+        types[k] = sx_tf_type_in(x->b, &leaves[k]);
+        for (int d = 0; d < types[k].rank && leaves[k].kind == SX_TF_VALUE; d++) {
+            const bool open = types[k].dims[d] < 0 && !sx_dim_is_batch(types[k].dims[d]);
+            types[k].dims[d] = open ? ODD : types[k].dims[d];
+        }
+        if (sx_tf_has_value(&leaves[k])) {
+            order[n_order++] = k;
+        }
+    }
+    sx_tf_region r;
+    const int refused = x->im->refused.n;
+    sx_tf_trips *outside = x->im->trips;
+    sx_status status = sx_tf_region_begin(x, leaves, types, n_leaves, order, n_order, &r);
+    if (status == SX_OK) {
+        status = sx_tf_from_leaves(arena, args, n, r.args, inner);
+    }
+    if (status == SX_OK) {
+        sx_tf_op_node inside = *x;
+        inside.b = r.b;
+        x->im->trips = &r.trips;
+        status = sx_tf_try_function(&inside, body, inner, n, results);
+        x->im->trips = outside;
+    }
+    for (int i = 0; i < n && status == SX_OK && x->im->refused.n == refused; i++) {
+        if (results[i].kind == SX_TF_VALUE && inner[i].kind == SX_TF_VALUE) {
+            const sx_type before = sx_type_of_value(r.b, inner[i].value),
+                          after = sx_type_of_value(r.b, results[i].value);
+            reshaped[i] = reshaped[i] || sx_tf_is_open(&before) || !sx_type_equal(&before, &after);
+        }
+    }
+    x->im->refused.n = refused;
+    sx_status_free(status); /* sizes that are not the right ones may be refused */
+    sx_builder_destroy(r.b);
+    return SX_OK;
+}
+
+/* Tries the body: results[n] have the types of every trip. reshaped[n]: whether a tensor of the
+ * state changes its shape, as far as that matters to a list in it. */
+static sx_status try_trips(const sx_tf_op_node *x, function_def *body, const sx_tf_thing *args,
+                           int n, sx_tf_thing *results, bool *reshaped)
+{
+    sx_tf_thing *state = sx_arena_memdup(&x->im->arena, args, ((size_t)n + 1) * sizeof(*state));
+    sx_tf_trips here = {.b = x->b, .arena = &x->im->arena}, *outside = x->im->trips;
+    const bool lists = holds_lists(args, n);
+    bool open = false, again = true;
+    if (state == NULL) {
+        return sx_import_memory();
+    }
+    if (!lists) {
+        return sx_tf_try_function(x, body, args, n, results);
+    }
+    for (int i = 0; i < n; i++) {
+        const bool changes = args[i].kind == SX_TF_VALUE && !returns_as_is(body, i);
+        const sx_type type = changes ? sx_type_of_value(x->b, args[i].value) : (sx_type){0};
+        open = open || (changes && sx_tf_is_open(&type));
+    }
+    if (open) {
+        SX_TRY(find_reshaped(x, body, args, n, reshaped));
+    }
+    sx_status status = SX_OK;
+    sx_tf_trips *trips = outside != NULL && outside->b == x->b ? outside : &here;
+    for (int pass = 0; pass < 2 && again && status == SX_OK; pass++) {
+        for (int i = 0; i < n && status == SX_OK; i++) {
+            if (args[i].kind != SX_TF_VALUE || returns_as_is(body, i)) {
+                continue;
+            }
+            const sx_type type = sx_type_of_value(x->b, state[i].value);
+            state[i].value =
+                sx_tf_build_as(x, &sx_op_identity, NULL, &state[i].value, 1, NULL, 0, &type);
+            state[i].known = NULL;
+            status = sx_tf_trips_note(trips, state[i].value,
+                                      SX_TF_DIFFERENT_VALUE |
+                                          (reshaped[i] ? SX_TF_DIFFERENT_SHAPE : 0u));
+        }
+        x->im->trips = trips;
+        status = status != SX_OK ? status : sx_tf_try_function(x, body, state, n, results);
+        x->im->trips = outside;
+        again = false;
+        for (int i = 0; i < n && status == SX_OK; i++) {
+            if (results[i].kind != SX_TF_VALUE || state[i].kind != SX_TF_VALUE) {
+                continue;
+            }
+            const sx_type before = sx_type_of_value(x->b, state[i].value),
+                          after = sx_type_of_value(x->b, results[i].value),
+                          both = sx_tf_join_types(before, &after);
+            if (before.dtype == after.dtype && !sx_type_equal(&both, &before)) {
+                again = reshaped[i] = true;
+                state[i].value =
+                    sx_tf_build_as(x, &sx_op_identity, NULL, &state[i].value, 1, NULL, 0, &both);
+            }
+        }
+    }
+    return status;
+}
+
+/* Lists get from those that the body returns, tried before, what their tensors are like: a shape
+ * that is not known before the loop, or that they have none in common. */
+static sx_status fill_lists(sx_tf_op_node *x, function_def *body, sx_tf_thing *args, int n,
+                            bool *reshaped)
+{
+    if (!holds_lists(args, n)) {
         return SX_OK;
     }
     sx_tf_thing *results = sx_arena_array(&x->im->arena, n + 1, sx_tf_thing);
@@ -73,10 +192,10 @@ static sx_status fill_lists(sx_tf_op_node *x, function_def *body, sx_tf_thing *a
         return sx_import_memory();
     }
     const int refused = x->im->refused.n;
-    SX_TRY(sx_tf_try_function(x, body, args, n, results));
+    SX_TRY(try_trips(x, body, args, n, results, reshaped));
     x->im->refused.n = refused; /* the region is to say it again */
     for (int i = 0; i < n; i++) {
-        if (sx_tf_lacks_shape(&args[i]) && sx_tf_has_shape(&results[i])) {
+        if (args[i].kind == SX_TF_LIST && sx_tf_has_shape(&results[i])) {
             SX_TRY(sx_tf_list_become(x, &args[i], &results[i]));
         }
     }
@@ -93,6 +212,7 @@ typedef struct loop {
     sx_tf_passed passed;
     sx_type *types; /* [n]: of every iteration */
     bool *kept;     /* [n]: what the body returns as it is */
+    bool *reshaped; /* [n]: what may have another shape in each trip */
     int *order;     /* the arguments that have a value; those that the body changes come first */
     int n_values, n_state;
 } loop;
@@ -100,7 +220,7 @@ typedef struct loop {
 /* Imports the condition or the body: *out are the leaves of its n_results results, NULL if nodes in
  * it are refused. Those of the body are as many as the loop has; what is passed follows them. */
 static sx_status import_state(const sx_tf_op_node *x, const loop *l, function_def *function,
-                              const sx_tf_region *r, int n_results, sx_tf_thing **out)
+                              sx_tf_region *r, int n_results, sx_tf_thing **out)
 {
     sx_arena *arena = &x->im->arena;
     sx_tf_thing *given = sx_arena_array(arena, l->n_given + 1, sx_tf_thing),
@@ -112,7 +232,18 @@ static sx_status import_state(const sx_tf_op_node *x, const loop *l, function_de
         return sx_import_memory();
     }
     SX_TRY(sx_tf_from_leaves(arena, l->given, l->n_given, r->args, given));
-    SX_TRY(sx_tf_import_passing(x, function, r->b, given, l->n_given, &l->passed, passed, results));
+    for (int k = 0; k < l->n_values; k++) {
+        const int i = l->order[k];
+        SX_TRY(sx_tf_trips_note(&r->trips, r->args[i].value,
+                                (l->kept[i] ? 0u : SX_TF_DIFFERENT_VALUE) |
+                                    (l->reshaped[i] ? SX_TF_DIFFERENT_SHAPE : 0u)));
+    }
+    sx_tf_trips *outside = x->im->trips;
+    x->im->trips = &r->trips;
+    sx_status status =
+        sx_tf_import_passing(x, function, r->b, given, l->n_given, &l->passed, passed, results);
+    x->im->trips = outside;
+    SX_TRY(status);
     if (!sx_tf_region_is_whole(x, r, results, n_results)) {
         return SX_OK;
     }
@@ -184,16 +315,17 @@ static sx_status import_loop_body(const sx_tf_op_node *x, loop *l, sx_graph **ou
                                            results[i].kind == SX_TF_LIST
                                                ? "a list of tensors whose shape is unknown"
                                                : "a variable's handle that changes");
-            } else if (results[i].uneven != r.args[i].uneven) {
-                status = sx_tf_unsupported("state %d is a list of tensors of one shape, which get "
-                                           "several",
-                                           i);
+            } else if (results[i].uneven != SX_DTYPE_NONE && l->args[i].uneven == SX_DTYPE_NONE) {
+                status = sx_tf_list_to_uneven(x, &l->args[i]);
+                l->types[i] = sx_tf_type_in(x->b, &l->args[i]);
+                holds = false;
             } else if (made.dtype != l->types[i].dtype) {
                 status = sx_error(SX_DATA_LOSS, "state %d is %s, the body gives %s", i,
                                   sx_dtype_name(l->types[i].dtype), sx_dtype_name(made.dtype));
             } else if (!sx_type_equal(&both, &l->types[i])) {
                 l->types[i] =
                     attempt < EXACT_ATTEMPTS ? both : sx_tf_unknown_shape(l->types[i].dtype);
+                l->reshaped[i] = l->reshaped[i] || l->args[i].kind == SX_TF_VALUE;
                 holds = false;
             }
         }
@@ -260,12 +392,16 @@ static sx_status import_while(sx_tf_op_node *x)
     sx_arena *arena = &x->im->arena;
     sx_tf_thing *given = NULL, *before = NULL, *out = NULL;
     SX_TRY(sx_tf_copy_args(x, 0, &given));
-    if (x->im->trials > 0) { /* the types of an iteration are those of all */
-        return sx_tf_try_function(x, l.body, given, n_given, x->n->out);
+    bool *reshaped = sx_arena_array(arena, n_given + 1, bool);
+    if (reshaped == NULL) {
+        return sx_import_memory();
+    }
+    if (x->im->trials > 0) {
+        return try_trips(x, l.body, given, n_given, x->n->out, reshaped);
     }
     SX_TRY(sx_tf_only_read(x, (function_def *[]){l.condition, l.body}, 2, given, n_given));
     SX_TRY(sx_tf_join_all(x, given, n_given));
-    SX_TRY(fill_lists(x, l.body, given, n_given));
+    SX_TRY(fill_lists(x, l.body, given, n_given, reshaped));
     l.given = given;
     sx_tf_thing *leaves = NULL;
     SX_TRY(sx_tf_gradient_reads(x, (function_def *[]){l.body}, 1, &l.passed));
@@ -282,7 +418,9 @@ static sx_status import_while(sx_tf_op_node *x)
     l.types = sx_arena_array(arena, n + 1, sx_type);
     l.order = sx_arena_array(arena, n + 1, int);
     l.kept = sx_arena_array(arena, n + 1, bool);
-    if (l.args == NULL || l.types == NULL || in == NULL || l.order == NULL || l.kept == NULL) {
+    l.reshaped = sx_arena_array(arena, n + 1, bool);
+    if (l.args == NULL || l.types == NULL || in == NULL || l.order == NULL || l.kept == NULL ||
+        l.reshaped == NULL) {
         return sx_import_memory();
     }
     memcpy(l.args, leaves, (size_t)l.n_leaves * sizeof(*l.args));
@@ -294,6 +432,7 @@ static sx_status import_while(sx_tf_op_node *x)
         for (int leaf = 0; leaf < n_leaves; leaf++, k++) {
             l.types[k] = sx_tf_type_in(x->b, &l.args[k]);
             l.kept[k] = returns_as_is(l.body, i);
+            l.reshaped[k] = reshaped[i];
             if (sx_tf_has_value(&l.args[k])) {
                 l.order[l.n_values++] = k;
             }
@@ -340,8 +479,11 @@ static sx_status import_while(sx_tf_op_node *x)
         const sx_tf_thing *arg = &l.args[l.order[k]];
         sx_tf_thing *leaf = &out[l.order[k]];
         const sx_value made = sx_output_of(y, k);
-        *leaf = (sx_tf_thing){
-            .kind = arg->kind, .value = made, .of_complex = arg->of_complex, .uneven = arg->uneven};
+        *leaf = (sx_tf_thing){.kind = arg->kind,
+                              .value = made,
+                              .of_complex = arg->of_complex,
+                              .uneven = arg->uneven,
+                              .apart = arg->apart};
         leaf->variable = sx_type_of_value(x->b, made);
         if (leaf->kind == SX_TF_COMPLEX && status == SX_OK) {
             status = sx_tf_split_complex(x, made, leaf);

@@ -206,12 +206,33 @@ SX_MUST_USE sx_status sx_tf_expand(const sx_tf_op_node *x, sx_value v, int64_t a
 
 /* What has the value of a tensor that was never set: 0, or an empty string. */
 SX_MUST_USE sx_status sx_tf_nothing_of(const sx_tf_op_node *x, sx_dtype dtype, sx_value *out);
-/* Whether the tensors of the list that the node makes are concatenated. Where their first dimension
- * is not known it may differ. */
-SX_MUST_USE sx_status sx_tf_list_is_concatenated(const sx_tf_op_node *x, bool *out);
-/* A list as long as `list`, of tensors of any shapes, none of which is set. */
-SX_MUST_USE sx_status sx_tf_uneven_list(sx_tf_op_node *x, const sx_tf_thing *list, sx_dtype dtype,
-                                        sx_tf_thing *out);
+/* How the list that the node makes is read: import_library_readings.c. */
+SX_MUST_USE sx_status sx_tf_list_reading(const sx_tf_op_node *x, sx_tf_reading *out);
+/* A list like another, with these tensors. */
+sx_tf_thing sx_tf_list_like(const sx_tf_op_node *x, sx_value value, const sx_tf_thing *like);
+
+/* ---- Lists of tensors whose shapes may differ: import_library_uneven.c ---- */
+
+/* One as long as `list`, none of whose tensors is set. */
+SX_MUST_USE sx_status sx_tf_uneven_list(const sx_tf_op_node *x, const sx_tf_thing *list,
+                                        sx_dtype dtype, sx_tf_thing *out);
+/* Makes the list one, if it is none. */
+SX_MUST_USE sx_status sx_tf_list_to_uneven(const sx_tf_op_node *x, sx_tf_thing *list);
+/* The same, if the item does not surely have the shape of the others. */
+SX_MUST_USE sx_status sx_tf_list_fit(const sx_tf_op_node *x, sx_tf_thing *list, sx_value item);
+/* Whether the tensors of lists of these types [n, ...] surely differ in their shapes. */
+bool sx_tf_items_differ(const sx_type *list, const sx_type *other);
+/* A tensor (`rows`: tensors of one shape) in place of such a list's strings. `shape`, which may be
+ * NULL: what is known of one's shape, -1 = a dimension that is not. */
+SX_MUST_USE sx_status sx_tf_list_open(const sx_tf_op_node *x, const sx_tf_thing *list, bool rows,
+                                      const sx_tensor *shape, sx_value *v);
+/* Sets the outputs to the tensors one after another, and their first dimensions. */
+SX_MUST_USE sx_status sx_tf_list_concat_uneven(sx_tf_op_node *x, sx_value list,
+                                               const sx_tf_thing *like);
+/* The sum, tensor by tensor, of lists that are as long as each other; a tensor that one has not set
+ * is that of the others. `zeros`: zeros in its place. */
+SX_MUST_USE sx_status sx_tf_list_sum_uneven(const sx_tf_op_node *x, sx_tf_thing *lists, int n,
+                                            bool zeros, sx_tf_thing *out);
 
 /* ---- Branches: import_library_branches.c ---- */
 
@@ -236,8 +257,8 @@ SX_MUST_USE sx_status sx_tf_match(const sx_tf_op_node *xa, sx_tf_thing *a, const
  * by leaf. */
 bool sx_tf_reads_variants(const sx_tf_op_node *x);
 SX_MUST_USE sx_status sx_tf_import_variants(sx_tf_op_node *x);
-/* Gives the list `list`, of whose tensors nothing is known, the shape of those of `like`, or their
- * leaves if they are variants. */
+/* Makes the list `list` one of tensors like those of `like`: of their shape if nothing is known of
+ * its own, of any shapes if they are, or of their leaves if they are variants. */
 SX_MUST_USE sx_status sx_tf_list_become(const sx_tf_op_node *x, sx_tf_thing *list,
                                         const sx_tf_thing *like);
 

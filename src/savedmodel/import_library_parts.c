@@ -84,69 +84,95 @@ sx_status sx_tf_divide_axis(const sx_tf_op_node *x, sx_value v, int axis, int64_
     return sx_tf_reshape_as(x, v, shape, &type, out);
 }
 
-/* SplitV into n parts whose sizes are computed; one of them may be -1: what the others leave. */
+/* The sizes of SplitV's n parts of an axis of `dim` elements, and where they begin, int64 [n]; one
+ * size may be -1: what the others leave. */
+static sx_status computed_sizes(const sx_tf_op_node *x, sx_value dim, int64_t n, sx_value *sizes,
+                                sx_value *begins)
+{
+    sx_value left, none, rest;
+    const sx_shape_attrs line = {{1, {n}}};
+    const sx_cumulative_attrs before = {.axis = 0, .exclusive = true};
+    SX_TRY(sx_tf_operand(x, 1, sizes));
+    SX_TF_BUILD(x, sizes, cast, (&(sx_cast_attrs){SX_I64}), *sizes);
+    SX_TF_BUILD(x, sizes, reshape, &line, *sizes);
+    SX_TRY(sx_tf_number(x, SX_I64, 0, &none));
+    SX_TF_BUILD(x, &left, maximum, NULL, *sizes, none);
+    SX_TF_BUILD(x, &left, reduce_sum, (&(sx_reduce_attrs){.axes = {1, {0}}}), left);
+    SX_TF_BUILD(x, &left, sub, NULL, dim, left);
+    SX_TF_BUILD(x, &rest, less, NULL, *sizes, none);
+    SX_TF_BUILD(x, sizes, select, NULL, rest, left, *sizes);
+    SX_TF_BUILD(x, begins, cumsum, &before, *sizes);
+    return SX_OK;
+}
+
+/* Element i of a vector of int64, as a vector. */
+static sx_status number_at(const sx_tf_op_node *x, sx_value vector, int64_t i, sx_value *out)
+{
+    const sx_slice_attrs at = {.begin = {1, {i}}, .size = {1, {1}}};
+    SX_TF_BUILD(x, out, slice, &at, vector);
+    return SX_OK;
+}
+
+/* SplitV into n parts whose sizes are computed. */
 static sx_status split_open(sx_tf_op_node *x, sx_value v, int axis, int64_t n)
 {
     const int64_t dim = x->tf.head.types[0].dims[axis];
-    sx_value sizes, begins, left, none, dims, from, size;
-    SX_TRY(sx_tf_operand(x, 1, &sizes));
-    const sx_shape_attrs line = {{1, {n}}};
-    const sx_slice_attrs of_axis = {.begin = {1, {axis}}, .size = {1, {1}}};
-    SX_TF_BUILD(x, &sizes, cast, (&(sx_cast_attrs){SX_I64}), sizes);
-    SX_TF_BUILD(x, &sizes, reshape, &line, sizes);
-    SX_TRY(sx_tf_number(x, SX_I64, 0, &none));
-    SX_TF_BUILD(x, &left, maximum, NULL, sizes, none);
-    SX_TF_BUILD(x, &left, reduce_sum, (&(sx_reduce_attrs){.axes = {1, {0}}}), left);
+    sx_value sizes, begins, dims, from, size;
     SX_TF_BUILD(x, &dims, shape, (&(sx_cast_attrs){SX_I64}), v);
-    SX_TF_BUILD(x, &dims, slice, &of_axis, dims);
-    SX_TF_BUILD(x, &left, sub, NULL, dims, left);
-    SX_TF_BUILD(x, &from, less, NULL, sizes, none);
-    SX_TF_BUILD(x, &sizes, select, NULL, from, left, sizes);
-    const sx_cumulative_attrs before = {.axis = 0, .exclusive = true};
-    SX_TF_BUILD(x, &begins, cumsum, &before, sizes);
+    SX_TRY(number_at(x, dims, axis, &dims));
+    SX_TRY(computed_sizes(x, dims, n, &sizes, &begins));
     for (int64_t i = 0; i < n; i++) {
-        const sx_slice_attrs at = {.begin = {1, {i}}, .size = {1, {1}}};
         sx_value y = SX_NO_VALUE;
-        SX_TF_BUILD(x, &from, slice, &at, begins);
-        SX_TF_BUILD(x, &size, slice, &at, sizes);
+        SX_TRY(number_at(x, begins, i, &from));
+        SX_TRY(number_at(x, sizes, i, &size));
         SX_TRY(sx_tf_cut_axis_open(x, v, axis, from, size, n == 1 ? dim : -1, &y));
         sx_tf_set(x, (int)i, y);
     }
     return SX_OK;
 }
 
-/* Split(axis, value) into n equal parts along an axis that is computed, or of a value of unknown
- * rank: part i begins at i parts along that axis, at 0 along the others. */
-static sx_status split_at(sx_tf_op_node *x, int64_t n)
+/* Split(axis, value) and SplitV(value, sizes, axis) into n parts along an axis that is computed, or
+ * of a value of unknown rank: a part begins at 0 along the other axes. */
+static sx_status split_at(sx_tf_op_node *x, bool sized, int64_t n)
 {
-    sx_value axis, v, shape, rank, zero, count, part, here, size, holds, wrong;
-    SX_TRY(sx_tf_operand(x, 0, &axis));
-    SX_TRY(sx_tf_operand(x, 1, &v));
+    const int at = sized ? 0 : 1;
+    sx_value axis, v, shape, rank, zero, dim, here, sizes = SX_NO_VALUE, begins = SX_NO_VALUE, sum;
+    SX_TRY(sx_tf_operand(x, sized ? 2 : 0, &axis));
+    SX_TRY(sx_tf_operand(x, at, &v));
     SX_TRY(make_room(x, n));
     SX_TF_BUILD(x, &axis, cast, (&(sx_cast_attrs){SX_I64}), axis);
     SX_TF_BUILD(x, &axis, reshape, (&(sx_shape_attrs){{1, {1}}}), axis);
     SX_TF_BUILD(x, &shape, shape, (&(sx_cast_attrs){SX_I64}), v);
     SX_TRY(sx_tf_rank_of(x, v, &rank));
     SX_TRY(sx_tf_number(x, SX_I64, 0, &zero));
-    SX_TRY(sx_tf_number(x, SX_I64, (double)n, &count));
     SX_TRY(sx_tf_axis_from_0(x, axis, rank, "Split: the axis is out of range", &axis));
     SX_TRY(sx_tf_count_to(x, rank, SX_I64, &here));
     SX_TF_BUILD(x, &here, equal, NULL, here, axis);
-    SX_TF_BUILD(x, &part, floor_div, NULL, shape, count);
-    SX_TF_BUILD(x, &holds, mul, NULL, part, count);
-    SX_TF_BUILD(x, &holds, equal, NULL, holds, shape);
-    SX_TF_BUILD(x, &wrong, logical_not, NULL, here);
-    SX_TF_BUILD(x, &holds, logical_or, NULL, holds, wrong);
-    SX_TRY(sx_tf_require(x, holds, "Split: the axis is no multiple of the number of parts", shape));
-    SX_TF_BUILD(x, &size, select, NULL, here, part, shape);
-    SX_TF_BUILD(x, &part, select, NULL, here, part, zero);
+    SX_TF_BUILD(x, &dim, gather, NULL, shape, axis);
+    if (sized) {
+        SX_TRY(computed_sizes(x, dim, n, &sizes, &begins));
+        SX_TF_BUILD(x, &sum, reduce_sum, (&(sx_reduce_attrs){.axes = {1, {0}}}), sizes);
+    } else {
+        SX_TRY(sx_tf_number(x, SX_I64, (double)n, &sum));
+        SX_TF_BUILD(x, &sizes, floor_div, NULL, dim, sum);
+        SX_TF_BUILD(x, &sum, mul, NULL, sizes, sum);
+    }
+    SX_TF_BUILD(x, &sum, equal, NULL, sum, dim);
+    SX_TRY(sx_tf_require(x, sum, "Split: the parts are not as long as the axis together", shape));
     for (int64_t i = 0; i < n; i++) {
-        sx_value begin;
-        SX_TRY(sx_tf_number(x, SX_I64, (double)i, &begin));
-        SX_TF_BUILD(x, &begin, mul, NULL, begin, part);
+        sx_value begin = SX_NO_VALUE, size = sizes;
+        if (sized) {
+            SX_TRY(number_at(x, begins, i, &begin));
+            SX_TRY(number_at(x, sizes, i, &size));
+        } else {
+            SX_TRY(sx_tf_number(x, SX_I64, (double)i, &begin));
+            SX_TF_BUILD(x, &begin, mul, NULL, begin, sizes);
+        }
+        SX_TF_BUILD(x, &begin, select, NULL, here, begin, zero);
+        SX_TF_BUILD(x, &size, select, NULL, here, size, shape);
         const sx_attr_operand open[2] = {{sx_tf_attr_row(&sx_op_slice, "begin"), begin},
                                          {sx_tf_attr_row(&sx_op_slice, "size"), size}};
-        sx_type type = x->tf.head.types[1];
+        sx_type type = x->tf.head.types[at];
         for (int d = 0; d < type.rank; d++) {
             type.dims[d] = SX_UNKNOWN_DIM;
         }
@@ -165,10 +191,10 @@ static sx_status import_split(sx_tf_op_node *x)
     sx_value v = SX_NO_VALUE;
     int axis = 0;
     SX_TRY(sx_tf_operand(x, at, &v));
-    if (!sized && (x->tf.head.values[0] == NULL || x->tf.head.types[1].rank == SX_UNKNOWN_RANK)) {
-        return split_at(x, n);
+    if (axis_at < x->n->n_in && n > 0 &&
+        (x->tf.head.values[axis_at] == NULL || x->tf.head.types[at].rank == SX_UNKNOWN_RANK)) {
+        return split_at(x, sized, n);
     }
-    SX_TRY(sx_tf_require_rank(x, at));
     SX_TRY(sx_tf_operand_ints(x, axis_at, &axes));
     const sx_type *type = &x->tf.head.types[at];
     if (axes.n != 1) {

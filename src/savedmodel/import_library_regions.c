@@ -153,11 +153,15 @@ sx_status sx_tf_region_begin(const sx_tf_op_node *x, const sx_tf_thing *args, co
         out->args[i].value = out->args[i].length = SX_NO_VALUE;
     }
     SX_TRY(sx_tf_create_builder(x->im, &out->b));
+    out->trips = (sx_tf_trips){.b = out->b, .arena = &x->im->arena};
     for (int k = 0; k < n_order; k++) {
         char name[32];
         snprintf(name, sizeof(name), "x%d", order[k]);
         sx_tf_thing *arg = &out->args[order[k]];
+        unsigned differs = 0;
         arg->value = sx_input(out->b, name, types[order[k]]);
+        SX_TRY(sx_tf_differs(x->im, x->b, args[order[k]].value, &differs));
+        SX_TRY(sx_tf_trips_note(&out->trips, arg->value, differs));
         if (arg->kind == SX_TF_COMPLEX) {
             const sx_value both = arg->value;
             sx_tf_op_node inside = *x;

@@ -22,6 +22,8 @@ SX_MUST_USE sx_status sx_tf_copy_args(const sx_tf_op_node *x, int first, sx_tf_t
 /* A region takes and gives a complex tensor as one of real numbers: its value, while the regions
  * are built. */
 SX_MUST_USE sx_status sx_tf_join_all(const sx_tf_op_node *x, sx_tf_thing *things, int n);
+/* Whether the type leaves something of the shape open. */
+bool sx_tf_is_open(const sx_type *type);
 /* What both types have in common. */
 sx_type sx_tf_join_types(sx_type a, const sx_type *b);
 
@@ -50,12 +52,32 @@ SX_MUST_USE sx_status sx_tf_import_passing(const sx_tf_op_node *x,
 /* A condition that is a number is true if it is not 0. */
 SX_MUST_USE sx_status sx_tf_to_bool(const sx_tf_op_node *x, sx_value v, sx_value *out);
 
+/* ---- Trips: import_library_trips.c ---- */
+
+enum { SX_TF_DIFFERENT_VALUE = 1, SX_TF_DIFFERENT_SHAPE = 2 };
+
+/* What the values of a builder, that of a loop's body or of a branch in one, differ in from one
+ * trip to the next. */
+typedef struct sx_tf_trips {
+    const sx_builder *b;
+    sx_arena *arena;
+    uint8_t *differs; /* [n_values], of those that nodes [0, n_nodes) make */
+    int n_values, capacity, n_nodes;
+} sx_tf_trips;
+
+/* Notes that a value differs; those that are computed from it later do, too. */
+SX_MUST_USE sx_status sx_tf_trips_note(sx_tf_trips *t, sx_value v, unsigned differs);
+/* What a value of `b` differs in: 0 outside of loops. */
+SX_MUST_USE sx_status sx_tf_differs(const sx_library_importer *im, const sx_builder *b, sx_value v,
+                                    unsigned *out);
+
 /* ---- Regions ---- */
 
 typedef struct sx_tf_region {
     sx_builder *b;
     sx_tf_thing *args; /* the node's arguments as they are inside */
     int refused;       /* nodes, before */
+    sx_tf_trips trips; /* its arguments differ as they do outside of it */
 } sx_tf_region;
 
 /* The region takes the arguments order[n_order], all of which have values. Destroy out->b. */

@@ -134,11 +134,22 @@ static sx_type leaf_type(const sx_builder *b, const sx_tf_thing *leaf)
                : sx_type_of_value(b, leaf->kind == SX_TF_COMPLEX ? leaf->parts[0] : leaf->value);
 }
 
+static bool is_tensor_list(const sx_tf_thing *t)
+{
+    return t->kind == SX_TF_LIST && t->element == NULL;
+}
+
+static sx_dtype dtype_of_items(const sx_builder *b, const sx_tf_thing *list)
+{
+    return list->uneven != SX_DTYPE_NONE ? list->uneven : leaf_type(b, list).dtype;
+}
+
 /* Whether one thing could be in the place of the other. */
 static bool is_like(const sx_builder *ba, const sx_tf_thing *a, const sx_builder *bb,
                     const sx_tf_thing *b)
 {
-    if (a->kind != b->kind || a->uneven != b->uneven || a->of_complex != b->of_complex ||
+    const bool stays = ba == NULL && a->uneven != b->uneven && a->uneven == SX_DTYPE_NONE;
+    if (a->kind != b->kind || stays || a->of_complex != b->of_complex ||
         is_variant(a) != is_variant(b)) {
         return false;
     }
@@ -147,7 +158,8 @@ static bool is_like(const sx_builder *ba, const sx_tf_thing *a, const sx_builder
     }
     if (!is_variant(a)) {
         const sx_type x = leaf_type(ba, a), y = leaf_type(bb, b);
-        return a->kind == SX_TF_LIST ? x.dtype == y.dtype : may_be_equal(&x, &y);
+        return a->kind == SX_TF_LIST ? dtype_of_items(ba, a) == dtype_of_items(bb, b)
+                                     : may_be_equal(&x, &y);
     }
     bool like = a->n_items == b->n_items;
     for (int i = 0; like && i < a->n_items; i++) {
@@ -248,6 +260,13 @@ sx_status sx_tf_match(const sx_tf_op_node *xa, sx_tf_thing *a, const sx_tf_op_no
     if (a->kind == SX_TF_OPTIONAL && b->kind == SX_TF_OPTIONAL) {
         SX_TRY(match_tuples(xa, a, xb, b));
         SX_TRY(check_size(a, 1));
+    }
+    if (is_tensor_list(a) && is_tensor_list(b) && a->uneven != b->uneven) {
+        const bool first = a->uneven == SX_DTYPE_NONE;
+        if (first && xa == NULL) {
+            return sx_tf_unsupported("a list of tensors of one shape, which get several");
+        }
+        SX_TRY(first ? sx_tf_list_to_uneven(xa, a) : sx_tf_list_to_uneven(xb, b));
     }
     const bool variants = is_variant(a) && is_variant(b);
     return is_variant(a) == is_variant(b) &&
@@ -477,13 +496,23 @@ static sx_status note_types(sx_tf_op_node *x, const sx_tf_thing *element, const 
     return sx_tf_from_leaves(&x->im->arena, element, 1, leaves, noted);
 }
 
-/* The leaves of an element, each with a value. */
-static sx_status element_leaves(sx_tf_op_node *x, const sx_tf_thing *element, sx_tf_thing **out,
-                                int *out_n)
+/* The leaves of an element, each with a value; it becomes what they are. `like`: what elements of
+ * the list are like, or NULL. */
+static sx_status element_leaves(sx_tf_op_node *x, const sx_tf_thing *like, sx_tf_thing *element,
+                                sx_tf_thing **out, int *out_n)
 {
+    sx_tf_thing *others = NULL;
+    int n_others = 0;
     SX_TRY(sx_tf_leaves(&x->im->arena, element, 1, out, out_n));
+    if (like != NULL) {
+        SX_TRY(sx_tf_leaves(&x->im->arena, like, 1, &others, &n_others));
+    }
     for (int k = 0; k < *out_n; k++) {
         sx_tf_thing *leaf = &(*out)[k];
+        const bool any_shape = like == NULL || (k < n_others && others[k].uneven != SX_DTYPE_NONE);
+        if (is_tensor_list(leaf) && !sx_value_is(leaf->value) && any_shape) {
+            SX_TRY(sx_tf_uneven_list(x, leaf, leaf->variable.dtype, leaf));
+        }
         if (leaf->kind == SX_TF_COMPLEX) {
             SX_TRY(sx_tf_join_complex(x, leaf, &leaf->value));
         }
@@ -491,6 +520,8 @@ static sx_status element_leaves(sx_tf_op_node *x, const sx_tf_thing *element, sx
             return sx_tf_unsupported("its element is a list of tensors that are not set");
         }
     }
+    const sx_tf_thing was = *element;
+    SX_TRY(sx_tf_from_leaves(&x->im->arena, &was, 1, *out, element));
     return *out_n > 0 ? SX_OK : sx_tf_unsupported("its element is an optional that holds nothing");
 }
 
@@ -522,7 +553,7 @@ static sx_status fit_element(sx_tf_op_node *x, int at, sx_tf_thing *list, sx_tf_
         sx_tf_thing like = *list->element;
         SX_TRY(sx_tf_match(NULL, &like, x, &element));
     }
-    SX_TRY(element_leaves(x, &element, out_leaves, &n));
+    SX_TRY(element_leaves(x, list->element, &element, out_leaves, &n));
     if (list->element == NULL) {
         return begin_list(x, &element, *out_leaves, n, list);
     }
@@ -706,22 +737,40 @@ sx_status sx_tf_import_variants(sx_tf_op_node *x)
 sx_status sx_tf_list_become(const sx_tf_op_node *x, sx_tf_thing *list, const sx_tf_thing *like)
 {
     if (like->element == NULL) {
-        return sx_tf_list_fill(x, list, like->value, 1, &list->value);
+        if (like->uneven != SX_DTYPE_NONE) {
+            return sx_value_is(list->value) ? sx_tf_list_to_uneven(x, list)
+                                            : sx_tf_uneven_list(x, list, like->uneven, list);
+        }
+        return sx_value_is(list->value) || !sx_value_is(like->value)
+                   ? SX_OK
+                   : sx_tf_list_fill(x, list, like->value, 1, &list->value);
     }
     const sx_tf_thing empty = *list;
-    list->element = like->element;
-    list->n_items = like->n_items;
-    list->items = sx_arena_array(&x->im->arena, like->n_items + 1, sx_tf_thing);
-    if (list->items == NULL) {
+    const bool fresh = list->element == NULL;
+    sx_tf_thing *items = sx_arena_array(&x->im->arena, like->n_items + 1, sx_tf_thing);
+    if (items == NULL) {
         return sx_import_memory();
     }
+    if (!fresh && list->n_items != like->n_items) {
+        return SX_OK;
+    }
     for (int k = 0; k < like->n_items; k++) {
-        list->items[k] = like->items[k];
-        if (sx_value_is(like->items[k].value)) {
-            SX_TRY(sx_tf_list_fill(x, &empty, like->items[k].value, 1, &list->items[k].value));
-            list->items[k].variable = sx_type_of_value(x->b, list->items[k].value);
+        items[k] = fresh ? (sx_tf_thing){.kind = SX_TF_LIST,
+                                         .length = empty.length,
+                                         .list = empty.list,
+                                         .of_complex = like->items[k].of_complex,
+                                         .variable = {.dtype = like->items[k].variable.dtype,
+                                                      .rank = 1,
+                                                      .dims = {empty.variable.dims[0]}}}
+                         : list->items[k];
+        SX_TRY(sx_tf_list_become(x, &items[k], &like->items[k]));
+        if (sx_value_is(items[k].value)) {
+            items[k].variable = sx_type_of_value(x->b, items[k].value);
         }
     }
+    list->element = like->element;
+    list->items = items;
+    list->n_items = like->n_items;
     return SX_OK;
 }
 

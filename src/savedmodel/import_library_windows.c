@@ -588,18 +588,31 @@ static sx_status build_blocks(const sx_tf_op_node *x, const sx_op_def *op, sx_va
     sx_value v = SX_NO_VALUE, around = SX_NO_VALUE;
     SX_TRY(sx_tf_operand(x, 0, &v));
     SX_TRY(sx_tf_operand(x, pads, &around));
+    const bool known = old || x->tf.head.values[1] != NULL;
+    attrs.block.n = 2;
+    sx_value block = SX_NO_VALUE;
     if (!old) {
+        const sx_type *sizes = &x->tf.head.types[1];
+        SX_TRY(sx_tf_operand(x, 1, &block));
+        if (sizes->rank != 1 || sizes->dims[0] < 0 || sizes->dims[0] > SX_MAX_RANK) {
+            return sx_tf_unsupported("the number of blocked axes is unknown");
+        }
+        attrs.block.n = (int)sizes->dims[0];
+    }
+    if (!old && known) {
         SX_TRY(sx_tf_operand_ints(x, 1, &attrs.block));
     }
     SX_TRY(sx_tf_require_rank(x, 0));
     const sx_shape_attrs list = {.shape = {1, {2 * attrs.block.n}}};
     SX_TF_BUILD(x, &around, reshape, &list, around);
-    const sx_attr_operand open = {sx_tf_attr_row(op, "pads"), around};
+    const sx_attr_operand open[2] = {{sx_tf_attr_row(op, "block"), block},
+                                     {sx_tf_attr_row(op, "pads"), around}};
     sx_type type = x->tf.head.types[0];
     for (int d = 0; d <= attrs.block.n && d < type.rank; d++) {
         type.dims[d] = SX_UNKNOWN_DIM;
     }
-    *out = sx_tf_build_as(x, op, &attrs, &v, 1, &open, 1, &type);
+    *out = known ? sx_tf_build_as(x, op, &attrs, &v, 1, open + 1, 1, &type)
+                 : sx_tf_build_as(x, op, NULL, &v, 1, open, 2, &type);
     return SX_OK;
 }
 
@@ -752,13 +765,13 @@ static sx_status import_batch_to_space(sx_tf_op_node *x)
     sx_ints block = {0};
     between found;
     SX_TRY(sx_tf_operand(x, 0, &v));
-    if (x->n->n_in == 3) {
+    if (x->n->n_in == 3 && x->tf.head.values[1] != NULL) {
         SX_TRY(sx_tf_operand_ints(x, 1, &block));
         SX_TRY(sx_tf_operand(x, 2, &crops));
         const sx_shape_attrs list = {.shape = {1, {2 * block.n}}};
         SX_TF_BUILD(x, &crops, reshape, &list, crops);
     }
-    if (find_dilated(x->b, v, &block, &found)) {
+    if (block.n > 0 && find_dilated(x->b, v, &block, &found)) {
         SX_TRY(build_dilated(x, &found, crops, &y));
     } else {
         SX_TRY(build_blocks(x, &sx_op_batch_to_space, &y));

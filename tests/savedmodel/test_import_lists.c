@@ -258,6 +258,54 @@ static void test_savedmodel_import_lists__are_refused(void **state)
             "a list of tensors)");
 }
 
+/* Lists whose tensors' shapes differ: from trip to trip of a loop, known and from the data; summed,
+ * as zeros, extended beside tensors that are not set. */
+static void test_savedmodel_import_lists__of_shapes(void **state)
+{
+    (void)state;
+#define GROWING_ARGS I32("input", "i") IN("x") VARIANT("input", "l")
+    static const char growing[] = FUNCTION("fewer", GROWING_ARGS ARG("output", "go", "DT_BOOL"),
+                                           BODY("n", "Const", "", INT("3"))
+                                               BODY("less", "Less", "'i', 'n:output:0'", ""),
+                                           RET("go", "less:z:0"))
+        FUNCTION("grow", GROWING_ARGS I32("output", "io") OUT("xo") VARIANT("output", "lo"),
+                 BODY("one", "Const", "", INT("1")) BODY("axis", "Const", "", INT("0"))
+                     BODY("k", "AddV2", "'i', 'one:output:0'", "")
+                         BODY("push", "TensorListPushBack", "'l', 'x'", ELEMENT)
+                             BODY("twice", "ConcatV2", "'x', 'x', 'axis:output:0'", ""),
+                 RET("io", "k:z:0") RET("xo", "twice:output:0") RET("lo", "push:output_handle:0"));
+#define GROW                                                                       \
+    FREE NODE("none", "Const", "", INT("-1"))                                      \
+        NODE("l", "EmptyTensorList", "'shape', 'none'", ELEMENT)                   \
+            NODE("zero", "Const", "", INT("0")) NODE("one", "Const", "", INT("1")) \
+                NODE("w", "While", "'zero', 'x', 'l'", FUNC("cond", "fewer") FUNC("body", "grow"))
+#define ITEM(list) NODE("y", "TensorListGetItem", "'" list "', 'one', 'shape'", ELEMENT)
+    run(GROW ITEM("w:2"), growing, "float32[4] 1 -2 1 -2");
+    run(GROW NODE("s", "AddN", "'w:2', 'w:2'", "") ITEM("s"), growing, "float32[4] 2 -4 2 -4");
+    run(GROW NODE("s", "ZerosLike", "'w:2'", "") ITEM("s"), growing, "float32[4] 0 0 0 0");
+    run(GROW NODE("p", "TensorListPopBack", "'w:2', 'shape'", ELEMENT)
+            NODE("y", "TensorListLength", "'p'", ""),
+        growing, "int32[] 2");
+    run(GROW NODE("y", "TensorListStack", "'w:2', 'shape'", ELEMENT), growing,
+        "element 1 is float32[4]");
+    /* a tensor that is not set is zeros beside those that are, and none by itself */
+    run(GROW NODE("five", "Const", "", INT("5")) NODE("r", "TensorListResize", "'w:2', 'five'", "")
+            NODE("i", "Const", "", INTS("2", "3, 0"))
+                NODE("y", "TensorListGather", "'r', 'i', 'shape'", ELEMENT),
+        growing, "float32[2,2] 0 0 1 -2");
+    run(GROW NODE("five", "Const", "", INT("5")) NODE("r", "TensorListResize", "'w:2', 'five'", "")
+            NODE("four", "Const", "", INT("4"))
+                NODE("y", "TensorListGetItem", "'r', 'four', 'shape'", ELEMENT),
+        growing, "element 0 was not set");
+    /* without a loop */
+    run(FREE NODE("n", "Const", "", INT("2")) NODE("l", "TensorListReserve", "'shape', 'n'",
+                                                   ELEMENT) NODE("zero", "Const", "", INT("0"))
+            NODE("one", "Const", "", INT("1")) NODE("twice", "ConcatV2", "'x', 'x', 'zero'", "")
+                NODE("a", "TensorListSetItem", "'l', 'zero', 'x'", ELEMENT)
+                    NODE("b", "TensorListSetItem", "'a', 'one', 'twice'", ELEMENT) ITEM("b"),
+        "", "float32[4] 1 -2 1 -2");
+}
+
 /* ---- Case ---- */
 
 static void test_savedmodel_import_lists__case(void **state)
@@ -302,6 +350,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_savedmodel_import_lists__in_branches),
     cmocka_unit_test(test_savedmodel_import_lists__arrays),
     cmocka_unit_test(test_savedmodel_import_lists__concatenated_after_a_loop),
+    cmocka_unit_test(test_savedmodel_import_lists__of_shapes),
     cmocka_unit_test(test_savedmodel_import_lists__are_refused),
     cmocka_unit_test(test_savedmodel_import_lists__case),
 };

@@ -4,7 +4,7 @@
  *   x                  strings of any shape
  *   input_ragged_rank   how many ragged dimensions each has; -1: output_ragged_rank less the rank
  *                       of x. One that is not ragged has 0; -1 then means that dense tensors are
- *                       stacked
+ *                       stacked, where zeros stand for a string that is empty (if any is not)
  *   output_ragged_rank  the sum of that and the rank of x
  *   Tvalues, Tsplits    the dtypes; int32 or int64 of the splits
  *   returns             splits [rows + 1] of each ragged dimension, from the outermost on, and
@@ -70,7 +70,14 @@ static sx_status read_parts(const sx_kernel_call *c, sx_ragged_part **out_parts,
     }
     const bool stack = rank < 0 && x->rank > 0; /* of dense tensors, which have one shape */
     sx_type values = sx_type_of(a->Tvalues, 0);
-    for (int64_t k = 0; k < n; k++) {
+    int64_t first = 0; /* that is set */
+    while (stack && first < n - 1 && c->in[0].s[first].size == 0) {
+        first++;
+    }
+    for (int64_t k = first; k < n; k++) {
+        if (c->in[0].s[k].size == 0 && stack && k > first) {
+            continue;
+        }
         if (c->in[0].s[k].size == 0) { /* of a list of tensors */
             return sx_error(SX_INVALID_ARGUMENT, "element %lld was not set", (long long)k);
         }
@@ -79,9 +86,9 @@ static sx_status read_parts(const sx_kernel_call *c, sx_ragged_part **out_parts,
         const bool dtype = v->dtype == a->Tvalues && parts[k].n_splits == SX_MAX(rank, 0);
         bool fits = dtype && (stack || x->rank == 0 || v->rank > 0);
         const int from = stack || x->rank == 0 ? 0 : 1;
-        fits = fits && (k == 0 || v->rank == parts[0].values.rank);
+        fits = fits && (k == first || v->rank == parts[first].values.rank);
         for (int d = from; d < v->rank && fits; d++) {
-            fits = v->dims[d] == parts[0].values.dims[d];
+            fits = v->dims[d] == parts[first].values.dims[d];
         }
         if (!fits) {
             return sx_error(SX_INVALID_ARGUMENT,
@@ -90,10 +97,15 @@ static sx_status read_parts(const sx_kernel_call *c, sx_ragged_part **out_parts,
                             (long long)k, SX_TEXT(v), parts[k].n_splits, sx_dtype_name(a->Tvalues),
                             (long long)SX_MAX(rank, 0));
         }
-        if (k == 0) {
+        if (k == first) {
             values = *v;
         } else if (!stack && !sx_add_i64(values.dims[0], v->dims[0], &values.dims[0])) {
             return sx_error(SX_RESOURCE_EXHAUSTED, "the values are too many");
+        }
+    }
+    for (int64_t k = 0; stack && k < n; k++) {
+        if (parts[k].data == NULL) { /* not set: as the others */
+            parts[k].values = values;
         }
     }
     if (stack) { /* the dimensions of x before those of its elements */
@@ -181,11 +193,18 @@ static sx_status ragged_from_variant_host(const sx_kernel_call *c)
         const uint8_t *from = parts[k].data;
         for (int64_t j = 0; j < count && type.dtype == SX_STRING; j++) {
             int64_t size = 0;
+            if (from == NULL) {
+                y->s[at + j] = (sx_bytes){"", 0};
+                continue;
+            }
             memcpy(&size, from, sizeof(size));
             SX_TRY(sx_string_copy(c, from + sizeof(size), (size_t)size, &y->s[at + j]));
             from += sizeof(size) + (size_t)size;
         }
-        if (type.dtype != SX_STRING && count > 0) {
+        if (type.dtype != SX_STRING && count > 0 && from == NULL) {
+            const size_t bytes = sx_carrier_bytes(type.dtype);
+            memset(y->b + (size_t)at * bytes, 0, (size_t)count * bytes);
+        } else if (type.dtype != SX_STRING && count > 0) {
             const sx_host_tensor part = {.type = sx_type_of(type.dtype, count),
                                          .data = y->b + (size_t)at * sx_carrier_bytes(type.dtype)};
             sx_host_load(&part, from);

@@ -3,7 +3,7 @@
  *   x        numbers or bool, rank 1 or more
  *   returns  int64 [k, rank of x]; k depends on the data
  *
- * Errors   INVALID_ARGUMENT  strings, a scalar
+ * Errors   INVALID_ARGUMENT  strings; (running) a scalar
  * Numbers  exact
  * Source   TensorFlow Where */
 #include "graph/ops/common.h"
@@ -11,13 +11,12 @@
 static sx_status where_infer(sx_infer_context *c)
 {
     const sx_type *x = &c->inputs[0];
-    if (sx_carrier_of(x->dtype) == SX_CARRIER_NONE || x->dtype == SX_STRING || x->rank == 0) {
-        return sx_error(SX_INVALID_ARGUMENT, "x is %s, expected numbers or bool of rank 1 or more",
-                        SX_TEXT(x));
+    if (sx_carrier_of(x->dtype) == SX_CARRIER_NONE || x->dtype == SX_STRING) {
+        return sx_error(SX_INVALID_ARGUMENT, "x is %s, expected numbers or bool", SX_TEXT(x));
     }
     c->outputs[0] = sx_type_make(
         SX_I64, 2,
-        (const int64_t[]){SX_UNKNOWN_DIM, x->rank > 0 ? (int64_t)x->rank : SX_UNKNOWN_DIM});
+        (const int64_t[]){SX_UNKNOWN_DIM, x->rank >= 0 ? (int64_t)x->rank : SX_UNKNOWN_DIM});
     return SX_OK;
 }
 
@@ -26,6 +25,9 @@ static sx_status where_host_types(const sx_kernel_call *c, sx_type *out_types)
     const sx_type *x = &c->in[0].type;
     const int64_t n = sx_type_elems(x);
     int64_t count = 0;
+    if (x->rank == 0) {
+        return sx_error(SX_INVALID_ARGUMENT, "x is a scalar, expected rank 1 or more");
+    }
 #define COUNT(type, field)               \
     for (int64_t k = 0; k < n; k++) {    \
         count += c->in[0].field[k] != 0; \

@@ -26,7 +26,7 @@ from corpus.gaps import GAPS
 
 MODULES = ["keras_layers", "keras_applications", "keras_sequences", "keras_preprocessing", "functions", "text", "tables",
            "images", "detectors", "graphs", "sizes", "networks", "modules", "tasks", "training", "habits",
-           "optimizers", "lists", "branches", "namespaces", "resized", "keras2", "dims"]
+           "optimizers", "lists", "branches", "namespaces", "resized", "keras2", "dims", "loops"]
 
 
 class Refused(Exception):

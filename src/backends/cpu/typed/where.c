@@ -39,7 +39,7 @@ static bool takes(const void *attrs, const sx_tensor *in)
 {
     (void)attrs;
     const sx_dtype dtype = in[0].type.dtype;
-    return sx_carrier_of(dtype) != SX_CARRIER_NONE && dtype != SX_STRING;
+    return sx_carrier_of(dtype) != SX_CARRIER_NONE && dtype != SX_STRING && in[0].type.rank > 0;
 }
 
 static sx_status types(sx_typed_call *c, sx_type *out_types)

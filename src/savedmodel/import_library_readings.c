@@ -1,5 +1,5 @@
-/* Which lists of tensors are concatenated: from each node that does so back to where its list was
- * made, once for all lists of a body. */
+/* How lists of tensors are read: from each node that reads one back to where its list was made,
+ * once for all lists of a body. */
 #include <string.h>
 
 #include "savedmodel/import_library_ops.h"
@@ -21,9 +21,22 @@ static const struct {
               {"If", EACH},
               {"StatelessIf", EACH}};
 
+/* What reads a list, in this order: the last says it. */
+static const struct {
+    const char *op;
+    int list;
+    sx_tf_reading as;
+} readers[] = {
+    {"TensorListGetItem", 0, SX_TF_READ_APART},    {"TensorListPopBack", 0, SX_TF_READ_APART},
+    {"TensorArrayReadV3", 2, SX_TF_READ_APART},    {"TensorListStack", 0, SX_TF_READ_WHOLE},
+    {"TensorArrayGatherV3", 2, SX_TF_READ_WHOLE},  {"TensorListConcat", 0, SX_TF_CONCATENATED},
+    {"TensorListConcatV2", 0, SX_TF_CONCATENATED}, {"TensorArrayConcatV3", 1, SX_TF_CONCATENATED}};
+
 typedef struct search {
     const sx_tf_body *body;
-    uint64_t *seen; /* [n_nodes]: a bit for each output, the last for all from 63 on */
+    uint64_t *seen;          /* [n_nodes]: a bit for each output, the last for all from 63 on */
+    sx_tf_reading *readings; /* [n_nodes] */
+    sx_tf_reading as;        /* how the lists that are found are read */
     struct {
         int node, output;
     } * open; /* those to look at */
@@ -40,6 +53,7 @@ static void open_input(search *s, const Tensorflow__NodeDef *reader, int i)
     const uint64_t bit = UINT64_C(1) << SX_MIN(ref.output, 63);
     if (node >= 0 && (s->seen[node] & bit) == 0) {
         s->seen[node] |= bit;
+        s->readings[node] = s->as;
         s->open[s->n_open].node = node;
         s->open[s->n_open++].output = ref.output;
     }
@@ -64,7 +78,7 @@ static void open_passed(search *s, const Tensorflow__NodeDef *node, int output)
     }
 }
 
-static sx_status find_concatenated(sx_arena *arena, sx_tf_body *body)
+static sx_status find_readings(sx_arena *arena, sx_tf_body *body)
 {
     search s = {.body = body};
     size_t n_inputs = 0;
@@ -72,35 +86,38 @@ static sx_status find_concatenated(sx_arena *arena, sx_tf_body *body)
         n_inputs += body->nodes[i]->n_input;
     }
     s.seen = sx_arena_array(arena, body->n_nodes + 1, uint64_t);
+    s.readings = sx_arena_array(arena, body->n_nodes + 1, sx_tf_reading);
     s.open = sx_arena_alloc(arena, n_inputs + 1, sizeof(*s.open));
-    if (s.seen == NULL || s.open == NULL) {
+    if (s.seen == NULL || s.readings == NULL || s.open == NULL) {
         return sx_import_memory();
     }
-    for (size_t i = 0; i < body->n_nodes; i++) {
-        const Tensorflow__NodeDef *n = body->nodes[i];
-        if (strcmp(n->op, "TensorArrayConcatV3") == 0) {
-            open_input(&s, n, 1);
-        } else if (strcmp(n->op, "TensorListConcat") == 0 ||
-                   strcmp(n->op, "TensorListConcatV2") == 0) {
-            open_input(&s, n, 0);
+    for (size_t r = 0; r < SX_COUNT(readers); r++) {
+        if (r == 0 || readers[r].as != readers[r - 1].as) {
+            memset(s.seen, 0, body->n_nodes * sizeof(*s.seen));
         }
-        while (s.n_open > 0) {
-            s.n_open--;
-            open_passed(&s, body->nodes[s.open[s.n_open].node], s.open[s.n_open].output);
+        s.as = readers[r].as;
+        for (size_t i = 0; i < body->n_nodes; i++) {
+            if (strcmp(body->nodes[i]->op, readers[r].op) == 0) {
+                open_input(&s, body->nodes[i], readers[r].list);
+            }
+            while (s.n_open > 0) {
+                s.n_open--;
+                open_passed(&s, body->nodes[s.open[s.n_open].node], s.open[s.n_open].output);
+            }
         }
     }
-    body->concatenated = s.seen;
+    body->readings = s.readings;
     return SX_OK;
 }
 
-sx_status sx_tf_list_is_concatenated(const sx_tf_op_node *x, bool *out)
+sx_status sx_tf_list_reading(const sx_tf_op_node *x, sx_tf_reading *out)
 {
     const char *name = x->n->node->name;
     const int at =
         sx_tf_body_find_node(x->body, &(sx_tf_ref){.node = name, .node_bytes = strlen(name)});
-    if (x->body->concatenated == NULL) {
-        SX_TRY(find_concatenated(&x->im->arena, x->body));
+    if (x->body->readings == NULL) {
+        SX_TRY(find_readings(&x->im->arena, x->body));
     }
-    *out = at >= 0 && x->body->concatenated[at] != 0;
+    *out = at >= 0 ? x->body->readings[at] : SX_TF_READ_WHOLE;
     return SX_OK;
 }

@@ -295,6 +295,7 @@ static sx_status import_all(sx_library_importer *im, sx_status *out_refused)
     }
     SX_TRY(sx_import_v1_control(graph->node, graph->n_node, im->limits.nodes, &im->arena, &made,
                                 &im->nodes, &im->n_graph_nodes));
+    SX_TRY(sx_tf_choose_implementations(im));
     SX_TRY(sx_tf_find_changes(im));
     if (out_refused == NULL) {
         SX_TRY(import_initializer(im));

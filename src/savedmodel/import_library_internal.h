@@ -195,6 +195,11 @@ SX_MUST_USE sx_status sx_tf_feed_complex(sx_library_importer *im, sx_tf_body *bo
                                          sx_type type, sx_tf_thing *out);
 SX_MUST_USE sx_status sx_tf_give_complex(sx_library_importer *im, sx_tf_body *body, sx_tf_thing *y);
 
+/* ---- import_library_devices.c ---- */
+
+/* Replaces each function that is written for another device by its equal for the CPU, in `defs`. */
+SX_MUST_USE sx_status sx_tf_choose_implementations(sx_library_importer *im);
+
 /* ---- import_library_changes.c ---- */
 
 typedef enum sx_tf_change {

@@ -39,12 +39,45 @@ static sx_status import_inplace(sx_tf_op_node *x)
     return SX_OK;
 }
 
+/* Where a block of `size` elements of a tensor of `shape` begins: at the indices, but inside. */
+static sx_status begin_inside(const sx_tf_op_node *x, sx_value indices, sx_value shape,
+                              sx_value size, sx_value *out)
+{
+    sx_value most, none;
+    SX_TRY(sx_tf_number(x, SX_I64, 0, &none));
+    SX_TF_BUILD(x, &most, sub, NULL, shape, size);
+    SX_TF_BUILD(x, out, cast, (&(sx_cast_attrs){SX_I64}), indices);
+    SX_TF_BUILD(x, out, minimum, NULL, *out, most);
+    SX_TF_BUILD(x, out, maximum, NULL, *out, none);
+    return SX_OK;
+}
+
+/* XlaDynamicSlice(x, indices, size): the block of x that begins at the indices, which are moved so
+ * that it lies inside. */
+static sx_status import_dynamic_slice(sx_tf_op_node *x)
+{
+    sx_value v, indices, size, shape, begin, y = SX_NO_VALUE;
+    int n_out = 0;
+    SX_TRY(sx_tf_operand(x, 0, &v));
+    SX_TRY(sx_tf_operand(x, 1, &indices));
+    SX_TRY(sx_tf_operand(x, 2, &size));
+    SX_TRY(sx_tf_require_rank(x, 0));
+    SX_TF_BUILD(x, &shape, shape, (&(sx_cast_attrs){SX_I64}), v);
+    SX_TF_BUILD(x, &size, cast, (&(sx_cast_attrs){SX_I64}), size);
+    SX_TRY(begin_inside(x, indices, shape, size, &begin));
+    const sx_attr_operand open[2] = {{sx_tf_attr_row(&sx_op_slice, "begin"), begin},
+                                     {sx_tf_attr_row(&sx_op_slice, "size"), size}};
+    SX_TRY(sx_tf_add_node(x, &sx_op_slice, NULL, &v, 1, open, 2, &y, &n_out));
+    sx_tf_set(x, 0, y);
+    return SX_OK;
+}
+
 /* XlaDynamicUpdateSlice(x, update, indices): the block of x that begins at the indices, which are
  * moved so that it lies inside. Along each axis element k of x reads element k - begin of the
  * update, where there is one. */
 static sx_status import_update_slice(sx_tf_op_node *x)
 {
-    sx_value v, u, indices, begin, from, to, most, none, inside = SX_NO_VALUE, y = SX_NO_VALUE;
+    sx_value v, u, indices, begin, from, to, none, inside = SX_NO_VALUE, y = SX_NO_VALUE;
     SX_TRY(sx_tf_operand(x, 0, &v));
     SX_TRY(sx_tf_operand(x, 1, &u));
     SX_TRY(sx_tf_operand(x, 2, &indices));
@@ -55,12 +88,9 @@ static sx_status import_update_slice(sx_tf_op_node *x)
         return sx_tf_unsupported("an update of rank %d of a tensor of rank %d", part->rank, rank);
     }
     SX_TRY(sx_tf_number(x, SX_I64, 0, &none));
-    SX_TF_BUILD(x, &indices, cast, (&(sx_cast_attrs){SX_I64}), indices);
     SX_TF_BUILD(x, &to, shape, (&(sx_cast_attrs){SX_I64}), v);
     SX_TF_BUILD(x, &from, shape, (&(sx_cast_attrs){SX_I64}), u);
-    SX_TF_BUILD(x, &most, sub, NULL, to, from);
-    SX_TF_BUILD(x, &begin, minimum, NULL, indices, most);
-    SX_TF_BUILD(x, &begin, maximum, NULL, begin, none);
+    SX_TRY(begin_inside(x, indices, to, from, &begin));
     y = u;
     for (int d = 0; d < rank; d++) {
         const sx_slice_attrs of_axis = {.begin = {1, {d}}, .size = {1, {1}}};
@@ -473,6 +503,7 @@ const sx_tf_op_row sx_tf_scatter_rows[] = {
     {"InplaceUpdate", import_inplace, NULL},
     {"InplaceAdd", import_inplace, NULL},
     {"InplaceSub", import_inplace, NULL},
+    {"XlaDynamicSlice", import_dynamic_slice, NULL},
     {"XlaDynamicUpdateSlice", import_update_slice, NULL},
     {"CTCGreedyDecoder", import_ctc_greedy, NULL},
     {"RaggedFillEmptyRows", import_ragged_fill, NULL},

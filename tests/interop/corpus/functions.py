@@ -355,6 +355,21 @@ def xla(x):
     return {"y": tf.function(lambda v: tf.nn.softmax(tf.matmul(v, tf.ones([4, 4]))), jit_compile=True)(x)}
 
 
+def implementations(x):
+    """One function written for two devices: the CPU's is the one that runs."""
+    def of(device, f):
+        return tf.function(f, experimental_attributes={"api_implements": "scaled", **device})
+    cpu, other = of({"api_preferred_device": "CPU"}, lambda v: v * 2), of({}, lambda v: v * 3)
+    return {"y": cpu(x), "z": other(x)}
+
+
+def xla_slices(x, y):
+    """What transformers' loops of generation call, compiled or not."""
+    from tensorflow.compiler.tf2xla.ops import gen_xla_ops
+    part = gen_xla_ops.xla_dynamic_slice(x, [0, y], [1, 3])
+    return {"y": part, "z": gen_xla_ops.xla_dynamic_update_slice(x, part * 2, [y, y - 2])}
+
+
 def checks(x):
     return {"y": tf.ensure_shape(x, [None, 4]), "n": tf.debugging.check_numerics(x, "bad"), "i": tf.identity_n([x, x])[1],
             "s": tf.stop_gradient(x), "a": tf.add_n([x, x, x]), "g": tf.grad_pass_through(tf.round)(x)}
@@ -368,8 +383,10 @@ def accumulate_doubles(x):
 for body in (if_else, if_shapes, while_loop, while_data, while_growing, tensor_array, unstack_array, scatter_array, map_fn, vectorized_map, scan,
              switch_case, asserts, slices, assign_slices, gathers, sorts, segments, reductions, einsums, special, shapes, blocks,
              wheres, linear_algebra, random, losses, quantized, quantize, ragged, sparse, custom_gradient,
-             gradient_inside, recompute, xla, checks):
-    function(body.__name__, body, ROWS, sample=body.__name__ in ("while_loop", "if_else", "slices"))
+             gradient_inside, recompute, xla, implementations, checks):
+    function(body.__name__, body, ROWS, sample=body.__name__ in ("while_loop", "if_else", "slices", "implementations"))
+function("xla_slices", xla_slices, spec(None, 5), spec(dtype=tf.int32), feed=lambda rng, n: {"x": rng.normal(size=(n, 5)), "y": n - 2},
+         batches=(1, 3, 4, 32), sample=True)
 function("sorts_long", sorts_long, spec(None, 5000), batches=(1, 3), sample=True)
 function("strides_of_unknown", strides_of_unknown, spec(None, None), batches=(1, 3), sizes=[(300,), (2048,)], sample=True)
 function("switch_case_of_32", switch_case_of_32, spec(dtype=tf.int32), spec(), feed=lambda rng, n: {"x": np.int32(n % 32), "y": np.float32(2)}, sample=True)

@@ -405,7 +405,7 @@ sx_status sx_server_create(const sx_server_config *config, sx_server **out_serve
                                    .auth = server->auth,
                                    .log = server->request_log,
                                    .threads = config->rest_api_num_threads,
-                                   .max_waiting = config->max_waiting_requests,
+                                   .run_states = batching.run_states,
                                    .max_queued = config->max_queued_requests,
                                    .max_body_bytes = max_body_bytes};
     SX_TRY_GOTO(status, sx_calls_create(&calls, &server->calls), failed);

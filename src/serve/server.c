@@ -490,6 +490,9 @@ void sx_server_count_requests(const sx_server *server, uint64_t *out_requests,
 
 void sx_server_reload(sx_server *server)
 {
+    if (server->managed != NULL) {
+        sx_managed_reload(server->managed);
+    }
     if (server->config_watch != NULL) {
         sx_config_watch_reload(server->config_watch);
     }

@@ -115,7 +115,8 @@ SX_MUST_USE sx_status sx_server_start(sx_server *server);
 void sx_server_count_requests(const sx_server *server, uint64_t *out_requests,
                               uint64_t *out_running);
 /* Reads the model_config_file and the model_traffic_file again, soon and on other threads; if one
- * has a mistake, that is logged, and what it says stays as it is. Without them, nothing happens. */
+ * has a mistake, that is logged, and what it says stays as it is. Of managed models, looks at their
+ * directory again. */
 void sx_server_reload(sx_server *server);
 /* Waits for a version of every model to be served; false if one failed or took too long. The server
  * keeps running; sx_server_model_error() has the reason. */

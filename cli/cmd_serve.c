@@ -1,5 +1,6 @@
 /* sextant serve: runs the model server until SIGTERM or Ctrl-C. SIGHUP reads the model
- * configuration files again; without any, it ends the server, too. The table has every option of
+ * configuration files, or the directory of managed models, again; without any, it ends the server,
+ * too. The table has every option of
  * tensorflow_model_server; those that cannot have an effect here say why.
  *
  * The signals are blocked before the server's threads start, so that only this thread receives
@@ -421,6 +422,7 @@ static sx_status load_first(sx_server *server, const sx_activation *a, const sig
 {
     const struct timespec slice = {.tv_nsec = READY_SLICE_MS * 1000000L};
     SX_TRY(sx_server_load(server));
+    report(server, a, false); /* also if it is to stop already: it has begun to serve */
     while (sx_stop_signal() == 0 && !sx_server_is_settled(server)) {
         report(server, a, false);
         ppoll(NULL, 0, &slice, unblocked);
@@ -620,7 +622,8 @@ static sx_status run(sx_invocation *inv)
     sigaddset(&blocked, SIGTERM);
     sigaddset(&blocked, SIGHUP);
     pthread_sigmask(SIG_BLOCK, &blocked, &unblocked);
-    if (o->model_config_file != NULL || o->model_traffic_file != NULL) {
+    if (o->model_config_file != NULL || o->model_traffic_file != NULL ||
+        o->managed_models_dir != NULL) {
         const struct sigaction action = {.sa_handler = on_hangup};
         sigaction(SIGHUP, &action, NULL);
     }

@@ -29,7 +29,7 @@
 typedef struct options {
     const char *host;
     int64_t rest_api_port, port, min_servers, max_servers, target_requests;
-    double idle_seconds, busy_seconds;
+    double idle_seconds, busy_seconds, start_timeout;
 } options;
 
 enum { MAX_SERVERS = 64, BACKLOG = 4096, LINE_BYTES = 64 };
@@ -50,6 +50,9 @@ static const sx_option rows[] = {
      "stop a server when the others would have been enough for this long, and the last one when "
      "there have been no requests",
      "SECONDS", .max = 1e9},
+    {"start-timeout", SX_OPTION_FLOAT, SX_OPT(options, start_timeout),
+     "kill a server whose models are not loaded after this long, and start another; 0: never",
+     "SECONDS", .max = 1e9},
     {"host", SX_OPTION_STRING, SX_OPT(options, host), "address to listen on; default: all",
      "ADDRESS"},
     {"rest-api-port", SX_OPTION_INT, SX_OPT(options, rest_api_port),
@@ -62,13 +65,15 @@ static const options defaults = {.rest_api_port = 8501,
                                  .max_servers = 1,
                                  .target_requests = 16,
                                  .idle_seconds = 300,
-                                 .busy_seconds = 2};
+                                 .busy_seconds = 2,
+                                 .start_timeout = 600};
 
 typedef struct server {
     pid_t pid;
     int report; /* the pipe's end to read */
     int64_t started_ns;
-    bool ready, stopping;
+    bool reported, ready, stopping;
+    bool late; /* killed, because it was not ready in time */
     sx_report_line last;
     char line[LINE_BYTES]; /* what has been read of the next one */
     size_t line_size;
@@ -84,7 +89,8 @@ typedef struct supervisor {
     uint64_t requests;                      /* of all servers, at the last turn */
     int failures;                           /* servers in a row that ended by themselves */
     int64_t not_before_ns;                  /* of the next start */
-    sx_status usage;                        /* the servers' options are wrong */
+    bool ended;      /* another server would do the same as the one that ended: */
+    sx_status usage; /* its options are wrong; OK: it has nothing to serve, as with --help */
 } supervisor;
 
 static volatile sig_atomic_t hangup;
@@ -198,6 +204,7 @@ static void take_line(server *v)
         return;
     }
     v->last = line;
+    v->reported = true;
     if (line.ready && !v->ready) {
         v->ready = true;
         sx_log(SX_LOG_INFO, "server %d: ready after %" PRId64 " ms", (int)v->pid,
@@ -233,7 +240,12 @@ static void note_end(supervisor *s, const server *v, int status)
         return;
     }
     if (code == SX_EXIT_USAGE && !v->ready) {
+        s->ended = true;
         s->usage = sx_error(SX_INVALID_ARGUMENT, "the options after -- are not serve's: see above");
+        return;
+    }
+    if (code == SX_EXIT_OK && !v->reported) {
+        s->ended = true;
         return;
     }
     if (sx_now_ns() - v->started_ns > SOUND_S * INT64_C(1000000000)) {
@@ -260,9 +272,25 @@ static void reap(supervisor *s)
             i++;
             continue;
         }
+        read_reports(v);
         note_end(s, v, status);
         close(v->report);
         s->servers[i] = s->servers[--s->count];
+    }
+}
+
+static void give_up_late(supervisor *s)
+{
+    const double timeout = s->o->start_timeout;
+    for (int i = 0; i < s->count && timeout > 0; i++) {
+        server *v = &s->servers[i];
+        if (!v->ready && !v->stopping && !v->late &&
+            (double)(sx_now_ns() - v->started_ns) > timeout * 1e9) {
+            sx_log(SX_LOG_WARN, "server %d: not ready after %g s (--start-timeout): killed",
+                   (int)v->pid, timeout);
+            kill(v->pid, SIGKILL);
+            v->late = true;
+        }
     }
 }
 
@@ -356,7 +384,7 @@ static bool wait_for_news(supervisor *s, const sigset_t *unblocked)
 static sx_status supervise(supervisor *s, const sigset_t *unblocked)
 {
     bool waiting = false;
-    while (s->usage == SX_OK && sx_stop_signal() == 0) {
+    while (!s->ended && sx_stop_signal() == 0) {
         reap(s);
         for (int i = 0; i < s->count; i++) {
             read_reports(&s->servers[i]);
@@ -365,7 +393,8 @@ static sx_status supervise(supervisor *s, const sigset_t *unblocked)
             }
         }
         hangup = 0;
-        if (s->usage == SX_OK) {
+        give_up_late(s);
+        if (!s->ended) {
             decide(s, waiting, unblocked);
             waiting = wait_for_news(s, unblocked);
         }
@@ -448,7 +477,8 @@ const sx_command sx_command_supervise = {
         "the models are loaded, which the log shows (\"ready after 213 ms\"), and the last server "
         "is stopped after --idle-seconds without one. With --max-servers 2 or more, another server "
         "is started while there are more requests at once than --target-requests for each. A "
-        "server that crashes is replaced, after a pause that doubles up to a minute. On SIGTERM "
+        "server that crashes, or is not ready after --start-timeout, is replaced, after a pause "
+        "that doubles up to a minute. On SIGTERM "
         "or Ctrl-C all servers finish their running requests; after SIGHUP they read their files "
         "of "
         "models and traffic again.",

@@ -16,6 +16,7 @@
 #include "base/args.h"
 #include "base/buffer.h"
 #include "base/checked.h"
+#include "base/hex.h"
 #include "base/memory.h"
 #include "command.h"
 #include "io/file.h"
@@ -264,9 +265,8 @@ static sx_status name_library(build *b, const char **out_library)
     if (!good) {
         return sx_error(SX_INTERNAL, "%s: SHA-256 failed", b->path);
     }
-    for (int i = 0; i < HASH_BYTES; i++) {
-        snprintf(hex + 2 * i, 3, "%02x", digest[i]);
-    }
+    sx_hex_put(hex, digest, HASH_BYTES);
+    hex[2 * HASH_BYTES] = '\0';
     *out_library = sx_arena_printf(&b->arena, "%s/%s.so", dir, hex);
     return *out_library != NULL ? SX_OK : sx_no_memory("compiling a model");
 }

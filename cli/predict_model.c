@@ -267,15 +267,17 @@ static sx_status make_inputs(predicting *p, const struct sx_batch_data *batch, i
 }
 
 /* {"id": 17, "file": "a.jpg", "label": "rose", and what is told of it begins. */
-static void begin_row(predicting *p, const struct sx_batch_data *batch, int64_t i, sx_buf *out)
+/* `batch`: NULL if the example could not be read. */
+static void begin_row(predicting *p, const struct sx_batch_data *batch, int64_t i, int64_t id,
+                      sx_buf *out)
 {
-    sx_buf_printf(out, "{\"id\": %" PRId64, batch->ids[i]);
+    sx_buf_printf(out, "{\"id\": %" PRId64, id);
     sx_buf_reset(&p->file);
-    if (sx_record_file(p->data, batch->ids[i], &p->file)) {
+    if (sx_record_file(p->data, id, &p->file)) {
         sx_buf_puts(out, ", \"file\": ");
         sx_json_print_string(out, sx_buf_text(&p->file), p->file.size);
     }
-    if (p->feed.label >= 0) {
+    if (p->feed.label >= 0 && batch != NULL) {
         const int64_t label = ((const int64_t *)batch->components[p->feed.label].data)[i];
         int n = 0;
         const char *const *names = sx_dataset_class_names(p->data, &n);
@@ -315,7 +317,7 @@ static sx_status run_rows(predicting *p, const struct sx_batch_data *batch, int6
         }
     }
     for (int64_t i = 0; i < count && status == SX_OK; i++) {
-        begin_row(p, batch, first + i, &p->text);
+        begin_row(p, batch, first + i, batch->ids[first + i], &p->text);
         sx_buf_puts(&p->text, ", \"prediction\": ");
         status = sx_predict_print_row(p->signature, outputs, i, &p->text);
         sx_buf_puts(&p->text, "}\n");
@@ -327,17 +329,19 @@ static sx_status run_rows(predicting *p, const struct sx_batch_data *batch, int6
     return status;
 }
 
-/* Notes the error of an example, or returns it if there have been too many. Consumes `status`. */
-static sx_status note_error(predicting *p, const struct sx_batch_data *batch, int64_t i,
+/* Notes the error of example i of a batch, or (NULL) of one that could not be read; or returns it
+ * if there have been too many. Consumes `status`. */
+static sx_status note_error(predicting *p, const struct sx_batch_data *batch, int64_t i, int64_t id,
                             sx_status status)
 {
     if (++p->n_errors > p->args->max_errors) {
         char name[MAX_NAME];
-        return sx_status_annotate(
-            status, __FILE__, __LINE__, "%s",
-            sx_dataset_record_name(p->data, batch->ids[i], name, sizeof(name)));
+        return batch == NULL /* then it is named */
+                   ? status
+                   : sx_status_annotate(status, __FILE__, __LINE__, "%s",
+                                        sx_dataset_record_name(p->data, id, name, sizeof(name)));
     }
-    begin_row(p, batch, i, &p->errors);
+    begin_row(p, batch, i, id, &p->errors);
     sx_buf_puts(&p->errors, ", \"error\": ");
     sx_json_print_string(&p->errors, sx_status_message(status), strlen(sx_status_message(status)));
     sx_buf_puts(&p->errors, "}\n");
@@ -360,14 +364,14 @@ static sx_status predict_batch(predicting *p, const struct sx_batch_data *batch)
         return status;
     }
     if (batch->size == 1) {
-        return note_error(p, batch, 0, status);
+        return note_error(p, batch, 0, batch->ids[0], status);
     }
     sx_status_free(status);
     status = SX_OK;
     for (int64_t i = 0; i < batch->size && status == SX_OK; i++) {
         status = run_rows(p, batch, i, 1);
         if (status != SX_OK && may_be_of_example(status)) {
-            status = note_error(p, batch, i, status);
+            status = note_error(p, batch, i, batch->ids[i], status);
         }
     }
     return status;
@@ -380,30 +384,65 @@ static int64_t batch_size(const predicting *p)
                                                                         : BATCH;
 }
 
-static sx_status predict_range(predicting *p, int64_t begin, int64_t end, sx_commit_file *file)
+/* Examples [begin, end), in batches of `size`. */
+static sx_status open_range(const predicting *p, int64_t begin, int64_t end, int64_t size,
+                            sx_iterator **out)
 {
     sx_dataset *data = sx_dataset_retain(p->data);
-    sx_iterator *iterator = NULL;
-    const struct sx_batch_data *batch;
     sx_status status = sx_dataset_skip(&data, begin);
     if (status == SX_OK) {
         status = sx_dataset_take(&data, end - begin);
     }
     if (status == SX_OK) {
-        status = sx_dataset_batch(&data, .size = batch_size(p));
+        status = sx_dataset_batch(&data, .size = size);
     }
     if (status == SX_OK) {
-        status = sx_iterator_create(data, &iterator, .workers = 1);
+        status = sx_iterator_create(data, out, .workers = 1);
     }
-    while (status == SX_OK) {
-        status = sx_iterator_next(iterator, &batch);
-        if (sx_status_code(status) == SX_OUT_OF_RANGE) {
-            sx_status_free(status);
-            status = SX_OK;
-            break;
+    sx_dataset_release(data);
+    return status;
+}
+
+/* Each by itself, where one of them cannot be read. */
+static sx_status predict_one_by_one(predicting *p, int64_t begin, int64_t end)
+{
+    sx_status status = SX_OK;
+    for (int64_t i = begin; i < end && status == SX_OK; i++) {
+        sx_iterator *iterator = NULL;
+        const struct sx_batch_data *batch;
+        status = open_range(p, i, i + 1, 1, &iterator);
+        if (status == SX_OK) {
+            status = sx_iterator_next(iterator, &batch);
+            if (status == SX_OK) {
+                status = predict_batch(p, batch);
+            } else if (may_be_of_example(status)) {
+                status = note_error(p, NULL, 0, i, status);
+            }
         }
+        sx_iterator_destroy(iterator);
+    }
+    return status;
+}
+
+static sx_status predict_range(predicting *p, int64_t begin, int64_t end, sx_commit_file *file)
+{
+    const int64_t size = batch_size(p);
+    sx_iterator *iterator = NULL;
+    sx_status status = SX_OK;
+    while (begin < end && status == SX_OK) {
+        const struct sx_batch_data *batch;
+        const int64_t next = SX_MIN(begin + size, end);
+        if (iterator == NULL) {
+            SX_TRY(open_range(p, begin, end, size, &iterator));
+        }
+        status = sx_iterator_next(iterator, &batch);
         if (status == SX_OK) {
             status = predict_batch(p, batch);
+        } else if (may_be_of_example(status)) {
+            sx_status_free(status);
+            sx_iterator_destroy(iterator);
+            iterator = NULL;
+            status = predict_one_by_one(p, begin, next);
         }
         if (status == SX_OK) {
             status = sx_buf_status(&p->text);
@@ -411,14 +450,14 @@ static sx_status predict_range(predicting *p, int64_t begin, int64_t end, sx_com
         if (status == SX_OK) {
             status = sx_commit_write(file, sx_buf_text(&p->text), p->text.size);
             sx_buf_reset(&p->text);
-            p->done += batch->size;
+            p->done += next - begin;
+            begin = next;
         }
         if (status == SX_OK && !sx_work_progress(&p->line, p->done, sx_dataset_count(p->data))) {
             status = sx_error(SX_CANCELLED, "stopped");
         }
     }
     sx_iterator_destroy(iterator);
-    sx_dataset_release(data);
     return status;
 }
 

@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "base/buffer.h"
 #include "base/checked.h"
+#include "base/hex.h"
 #include "base/memory.h"
 #include "client/caller.h"
 #include "client/raw.h"
@@ -129,7 +130,8 @@ static void put_percent_encoded(sx_buf *out, const char *text)
             strchr(plain, c) != NULL) {
             sx_buf_putc(out, (char)c);
         } else {
-            sx_buf_printf(out, "%%%02X", c);
+            char escaped[3];
+            sx_buf_append(out, sx_percent_put(escaped, c), sizeof(escaped));
         }
     }
 }

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/hex.h"
 #include "base/map.h"
 #include "base/memory.h"
 #include "graph/host.h"
@@ -304,13 +305,10 @@ static bool tensor_copy(sx_arena *arena, void *dst, const void *src)
 }
 static void hex_print(const void *data, size_t size, sx_buf *out)
 {
-    static const char digits[] = "0123456789abcdef";
-    const unsigned char *bytes = data;
     sx_buf_puts(out, " \"");
     char *hex = sx_buf_extend(out, 2 * size);
-    for (size_t i = 0; hex != NULL && i < size; i++) {
-        hex[2 * i] = digits[bytes[i] >> 4];
-        hex[2 * i + 1] = digits[bytes[i] & 15];
+    if (hex != NULL) {
+        sx_hex_put(hex, data, size);
     }
     sx_buf_putc(out, '"');
 }

@@ -13,6 +13,7 @@
 #include <openssl/evp.h>
 
 #include "base/checked.h"
+#include "base/hex.h"
 #include "base/memory.h"
 #include "io/commit.h"
 #include "io/file.h"
@@ -78,9 +79,8 @@ sx_status sx_file_sha256(const char *path, char out_hex[65])
         status = sx_error(SX_INTERNAL, "SHA-256 failed");
         goto done;
     }
-    for (size_t i = 0; i < sizeof digest; i++) {
-        snprintf(out_hex + 2 * i, 3, "%02x", digest[i]);
-    }
+    sx_hex_put(out_hex, digest, sizeof(digest));
+    out_hex[2 * sizeof(digest)] = '\0';
 done:
     sx_free(buffer);
     EVP_MD_CTX_free(hash);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/hex.h"
 #include "base/clock.h"
 #include "io/compress.h"
 
@@ -179,7 +180,6 @@ void sx_grpc_message_end(sx_buf *out, size_t at)
 /* The text in the characters that a header may have; others, and '%', as %XX. */
 static void put_percent_encoded(sx_buf *out, const char *text)
 {
-    static const char digits[] = "0123456789ABCDEF";
     const size_t length = strlen(text);
     size_t size = SX_MIN(length, (size_t)SX_GRPC_MESSAGE_BYTES);
     while (size < length && size > 0 && ((unsigned char)text[size] & 0xC0) == 0x80) {
@@ -190,9 +190,8 @@ static void put_percent_encoded(sx_buf *out, const char *text)
         if (c >= ' ' && c <= '~' && c != '%') {
             sx_buf_putc(out, (char)c);
         } else {
-            sx_buf_putc(out, '%');
-            sx_buf_putc(out, digits[c >> 4]);
-            sx_buf_putc(out, digits[c & 15]);
+            char escaped[3];
+            sx_buf_append(out, sx_percent_put(escaped, c), sizeof(escaped));
         }
     }
     sx_buf_puts(out, size < length ? "...TRUNCATED" : "");

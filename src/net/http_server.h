@@ -151,7 +151,7 @@ void sx_http_request_await(sx_http_exchange *exchange);
 
 /* Memory for the handler's own state of the request, zeroed, so that queuing needs no allocation.
  */
-enum { SX_HTTP_SCRATCH = 512 };
+enum { SX_HTTP_SCRATCH = 1024 };
 void *sx_http_request_scratch(sx_http_exchange *exchange);
 
 struct sx_http_response {

@@ -198,7 +198,8 @@ sx_batch_call *sx_batch_queue_take(sx_batch_queue *queue)
     const bool tfs = rules->policy == SX_BATCH_TFS;
     size_t left = tfs ? batch_of_tfs(queue) : queue->calls;
     int64_t rows = 0, limit = tfs ? rules->max_rows : 0;
-    for (const sx_batch_call *call = first; call != NULL && !tfs; call = call->next) {
+    for (const sx_batch_call *call = first; call != NULL && !tfs && rows < rules->max_rows;
+         call = call->next) {
         const bool takes = call == first || (fit_together(queue, first, call) &&
                                              rows + call->rows <= rules->max_rows);
         rows += takes ? call->rows : 0;

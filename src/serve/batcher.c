@@ -1,24 +1,23 @@
 /* See batcher.h.
  *
- * `mutex` guards the lines, the shares and the number of busy run states; no model runs under it. A
- * call lives on its thread's stack. Whoever adds a call or ends a run looks which batch runs next
- * (dispatch) and wakes the thread of its first call, which leads: it runs the batch, gives the run
- * state back, and wakes the threads of the others. A thread that is woken for a state finds it
- * without the mutex; one whose patience ends looks at the clock under it. */
+ * `mutex` guards the lines, the shares, the number of busy run states and the tasks that wait; no
+ * model runs under it. Whoever adds a task or ends a run looks which batch runs next (dispatch) and
+ * wakes its first task, which leads: it runs the batch, gives the run state back, and wakes the
+ * others. A thread of the batcher's own, the clock, takes tasks out whose clients are gone or whose
+ * deadlines have passed, and begins batches that have waited for long enough. */
 #include "serve/batcher.h"
 
-#include <errno.h>
 #include <pthread.h>
-#include <semaphore.h>
 #include <string.h>
 
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/pool.h"
+#include "base/thread.h"
 #include "serve/batch_merge.h"
 
-enum { LOOK_MS = 50 }; /* how often a waiting call looks whether its client is gone */
+enum { LOOK_MS = 50 }; /* how often the clock looks whether clients are gone */
 
 /* The time that the runs of a model have used, in relation to its weight. */
 struct share {
@@ -45,28 +44,27 @@ struct sx_batcher {
     struct share *shares;
     double used_ns; /* of the share that ran last: one that was idle has no claim to more */
     sx_batcher_stats stats;
+    pthread_t clock;
+    pthread_cond_t ticks;
+    int64_t tick_ns; /* when the clock looks next; INT64_MAX: not before it is told */
+    bool has_clock, stopping;
 };
 
-enum { WAITING, LEADS, DONE };
-
-struct waiter {
-    sx_batch_call call; /* must be first: converted by address */
-    const sx_batch_request *request;
-    sx_merged *batch;
-    sx_status status;
-    atomic_int state;
-    bool by_itself; /* the state was set by its own thread, which posts nothing */
-    sem_t changed;
-    int states; /* LEADS: the run states that it has */
-    double expected_ns;
+/* Of a call of more rows than a batch: the part that runs. */
+struct sx_batch_parts {
+    sx_tensor *inputs, *outputs;
+    sx_arena arena;
+    int64_t first, rows, all_rows;
 };
 
-static struct waiter *waiter_of(sx_batch_call *call)
+static sx_batch_task *task_of(sx_batch_call *call)
 {
-    return (struct waiter *)call;
+    return (sx_batch_task *)((char *)call - offsetof(sx_batch_task, call));
 }
 
 /* ---- Creation and destruction ---- */
+
+static void *run_clock(void *user);
 
 sx_status sx_batcher_create(const sx_batcher_config *config, sx_batcher **out)
 {
@@ -75,6 +73,8 @@ sx_status sx_batcher_create(const sx_batcher_config *config, sx_batcher **out)
         return sx_no_memory("for a batcher");
     }
     pthread_mutex_init(&b->mutex, NULL);
+    pthread_cond_init(&b->ticks, NULL);
+    b->tick_ns = INT64_MAX;
     b->config = *config;
     b->config.run_states = config->run_states > 0 ? config->run_states : sx_cpu_count();
     b->config.now_ns = config->now_ns != NULL ? config->now_ns : sx_now_ns;
@@ -91,6 +91,13 @@ sx_status sx_batcher_create(const sx_batcher_config *config, sx_batcher **out)
         *share = (struct share){model, config->weights[i].weight, 0, 1, b->shares};
         b->shares = share;
     }
+    const int error = sx_thread_create(&b->clock, NULL, run_clock, b);
+    b->has_clock = error == 0;
+    if (error != 0) {
+        sx_batcher_destroy(b);
+        return sx_error(SX_RESOURCE_EXHAUSTED, "batcher: cannot start its thread: %s",
+                        strerror(error));
+    }
     *out = b;
     return SX_OK;
 }
@@ -101,11 +108,19 @@ void sx_batcher_destroy(sx_batcher *b)
     if (b == NULL) {
         return;
     }
+    if (b->has_clock) {
+        pthread_mutex_lock(&b->mutex);
+        b->stopping = true;
+        pthread_cond_signal(&b->ticks);
+        pthread_mutex_unlock(&b->mutex);
+        pthread_join(b->clock, NULL);
+    }
     for (struct share *share = b->shares; share != NULL; share = next) {
         next = share->next;
         sx_free(share->model);
         sx_free(share);
     }
+    pthread_cond_destroy(&b->ticks);
     pthread_mutex_destroy(&b->mutex);
     sx_free(b);
 }
@@ -197,15 +212,12 @@ void sx_batch_line_remove(sx_batch_line *line)
 
 /* ---- What runs next; with the mutex held ---- */
 
-/* `self` is the waiter of the calling thread, or NULL. */
-static void set_state(struct waiter *w, int state, struct waiter *self)
+/* `self` is the task that the calling thread has brought, or NULL: it is not woken. */
+static void set_state(sx_batch_task *task, sx_batch_state state, const sx_batch_task *self)
 {
-    const bool own = w == self;
-    atomic_store_explicit(&w->state, state, memory_order_release);
-    if (own) {
-        w->by_itself = true;
-    } else {
-        sem_post(&w->changed); /* the last use of *w: its thread may go on */
+    task->state = state;
+    if (task != self) {
+        task->wake(task, state == SX_BATCH_LEADS); /* the last use of *task */
     }
 }
 
@@ -216,22 +228,22 @@ static sx_status refusal(const sx_batch_call *call)
                : sx_error(SX_DEADLINE_EXCEEDED, "deadline exceeded before it was run");
 }
 
-static void drop_calls(sx_batch_line *line, int64_t now_ns, struct waiter *self)
+static void drop_calls(sx_batch_line *line, int64_t now_ns, const sx_batch_task *self)
 {
     sx_batch_call *next;
     for (sx_batch_call *call = sx_batch_queue_drop(&line->queue, now_ns); call != NULL;
          call = next) {
-        struct waiter *w = waiter_of(call);
+        sx_batch_task *task = task_of(call);
         next = call->next;
         line->batcher->stats.dropped++;
         line->batcher->stats.waiting--;
-        w->status = refusal(call);
-        set_state(w, DONE, self);
+        task->status = refusal(call);
+        set_state(task, SX_BATCH_ENDED, self);
     }
 }
 
 /* The line whose turn it is; NULL: nothing waits, or not for long enough. */
-static sx_batch_line *next_line(sx_batcher *b, int64_t now_ns, struct waiter *self)
+static sx_batch_line *next_line(sx_batcher *b, int64_t now_ns, const sx_batch_task *self)
 {
     sx_batch_line *best = NULL;
     for (sx_batch_line *line = b->lines; line != NULL; line = line->next) {
@@ -256,7 +268,7 @@ static int states_of(const sx_batch_line *line)
                : 1;
 }
 
-static void dispatch(sx_batcher *b, struct waiter *self)
+static void dispatch(sx_batcher *b, const sx_batch_task *self)
 {
     while (b->busy < b->config.run_states) {
         sx_batch_line *line = next_line(b, b->config.now_ns(), self);
@@ -265,7 +277,7 @@ static void dispatch(sx_batcher *b, struct waiter *self)
             return; /* a wide run waits for all states, and others for it */
         }
         sx_batch_call *batch = sx_batch_queue_take(&line->queue);
-        struct waiter *leader = waiter_of(batch);
+        sx_batch_task *leader = task_of(batch);
         struct share *share = line->share;
         int64_t rows = 0;
         for (const sx_batch_call *call = batch; call != NULL; call = call->next) {
@@ -278,7 +290,50 @@ static void dispatch(sx_batcher *b, struct waiter *self)
         leader->expected_ns =
             (double)sx_batch_queue_run_ns(&line->queue, rows) * states / share->weight;
         share->used_ns += leader->expected_ns;
-        set_state(leader, LEADS, self);
+        set_state(leader, SX_BATCH_LEADS, self);
+    }
+}
+
+/* ---- The clock ---- */
+
+static void *run_clock(void *user)
+{
+    sx_batcher *b = user;
+    pthread_mutex_lock(&b->mutex);
+    while (!b->stopping) {
+        const int64_t now_ns = sx_now_ns();
+        if (now_ns < b->tick_ns) {
+            const struct timespec until = sx_timespec_of(b->tick_ns);
+            if (b->tick_ns == INT64_MAX) {
+                pthread_cond_wait(&b->ticks, &b->mutex);
+            } else {
+                pthread_cond_clockwait(&b->ticks, &b->mutex, CLOCK_MONOTONIC, &until);
+            }
+            continue;
+        }
+        for (sx_batch_line *line = b->lines; line != NULL; line = line->next) {
+            drop_calls(line, b->config.now_ns(), NULL);
+        }
+        dispatch(b, NULL);
+        b->tick_ns = b->stats.waiting > 0 ? now_ns + (int64_t)LOOK_MS * 1000000 : INT64_MAX;
+        for (const sx_batch_line *line = b->lines; line != NULL; line = line->next) {
+            const int64_t due_ns = sx_batch_queue_due_ns(&line->queue);
+            b->tick_ns = due_ns > now_ns ? SX_MIN(b->tick_ns, due_ns) : b->tick_ns;
+        }
+    }
+    pthread_mutex_unlock(&b->mutex);
+    return NULL;
+}
+
+/* With the mutex held: the clock looks at a call that has to wait soon enough. */
+static void set_clock(sx_batcher *b, const sx_batch_line *line, const sx_batch_call *call)
+{
+    const int64_t look_ns = call->arrived_ns + (int64_t)LOOK_MS * 1000000;
+    const int64_t due_ns = call->arrived_ns + line->queue.rules.timeout_ns;
+    const int64_t tick_ns = line->queue.rules.timeout_ns > 0 ? SX_MIN(look_ns, due_ns) : look_ns;
+    if (tick_ns < b->tick_ns) {
+        b->tick_ns = tick_ns;
+        pthread_cond_signal(&b->ticks);
     }
 }
 
@@ -291,17 +346,17 @@ static sx_status run_model(const sx_batch_line *line, const sx_tensor *inputs,
     return r->run(r->user, r->signature, inputs, cancel, arena, outputs);
 }
 
-static void run_alone(const sx_batch_line *line, struct waiter *w)
+static void run_alone(const sx_batch_line *line, sx_batch_task *task)
 {
-    const sx_batch_request *q = w->request;
-    w->status = run_model(line, w->call.inputs, q->cancel, q->arena, q->outputs);
+    const sx_batch_request *q = &task->part;
+    task->status = run_model(line, q->inputs, q->cancel, q->arena, q->outputs);
 }
 
 /* Runs the calls of a list as one batch; false: they have to run one by one. */
-static bool run_merged(sx_batch_line *line, struct waiter *leader)
+static bool run_merged(sx_batch_line *line, sx_batch_task *leader)
 {
     const sx_serve_signature *signature = line->runner.signature;
-    const sx_budget *budget = leader->request->arena->budget;
+    const sx_budget *budget = leader->request.arena->budget;
     sx_cancel cancel;
     sx_merged *batch = NULL;
     int64_t rows = 0, until_ns = 0;
@@ -319,10 +374,10 @@ static bool run_merged(sx_batch_line *line, struct waiter *leader)
     const bool done = status == SX_OK && sx_merged_can_split(batch, signature);
     int64_t first = 0;
     for (sx_batch_call *call = &leader->call; call != NULL && done; call = call->next) {
-        struct waiter *w = waiter_of(call);
-        sx_merged_part(batch, signature, first, call->rows, w->request->outputs);
+        sx_batch_task *task = task_of(call);
+        sx_merged_part(batch, signature, first, call->rows, task->part.outputs);
         first += call->rows;
-        w->batch = batch;
+        task->batch = batch;
         atomic_fetch_add_explicit(&batch->users, 1, memory_order_relaxed);
     }
     sx_merged_release(batch);
@@ -330,7 +385,7 @@ static bool run_merged(sx_batch_line *line, struct waiter *leader)
     return done;
 }
 
-static void note_metrics(sx_batch_metrics *metrics, const struct waiter *leader, int64_t begin_ns,
+static void note_metrics(sx_batch_metrics *metrics, const sx_batch_task *leader, int64_t begin_ns,
                          bool merged)
 {
     int64_t rows = 0;
@@ -346,9 +401,10 @@ static void note_metrics(sx_batch_metrics *metrics, const struct waiter *leader,
     }
 }
 
-/* Runs the batch that the waiter leads, gives its run states back, and ends the other calls. */
-static void lead(sx_batch_line *line, struct waiter *leader)
+/* Runs the batch that the task leads, gives its run states back, and ends the other calls. */
+static void lead(sx_batch_task *leader)
 {
+    sx_batch_line *line = leader->line;
     sx_batcher *b = line->batcher;
     const int64_t begin_ns = b->config.now_ns();
     uint64_t calls = 0;
@@ -359,7 +415,7 @@ static void lead(sx_batch_line *line, struct waiter *leader)
     }
     const bool merged = calls > 1 && run_merged(line, leader);
     for (sx_batch_call *call = &leader->call; call != NULL && !merged; call = call->next) {
-        run_alone(line, waiter_of(call));
+        run_alone(line, task_of(call));
     }
     const int64_t run_ns = b->config.now_ns() - begin_ns;
     pthread_mutex_lock(&b->mutex);
@@ -381,79 +437,49 @@ static void lead(sx_batch_line *line, struct waiter *leader)
     sx_batch_call *next;
     for (sx_batch_call *call = leader->call.next; call != NULL; call = next) {
         next = call->next;
-        set_state(waiter_of(call), DONE, leader);
+        set_state(task_of(call), SX_BATCH_ENDED, leader);
     }
+    leader->state = SX_BATCH_ENDED;
 }
 
-/* ---- Waiting ---- */
-
-/* Until the waiter's state is another than WAITING. */
-static void wait_for_turn(sx_batch_line *line, struct waiter *w)
+/* Adds what is to run of a task, no more than a batch, or what is not merged. */
+static sx_batch_state add_call(sx_batch_task *task, int64_t rows, bool alone)
 {
+    sx_batch_line *line = task->line;
     sx_batcher *b = line->batcher;
-    const int64_t due_ns = w->call.arrived_ns + line->queue.rules.timeout_ns;
-    while (!w->by_itself) {
-        const int64_t now_ns = sx_now_ns();
-        int64_t until_ns = now_ns + (int64_t)LOOK_MS * 1000000;
-        until_ns = due_ns > now_ns ? SX_MIN(until_ns, due_ns) : until_ns;
-        const struct timespec until = sx_timespec_of(until_ns);
-        int error;
-        while ((error = sem_clockwait(&w->changed, CLOCK_MONOTONIC, &until)) != 0 &&
-               errno == EINTR) {
-        }
-        if (error == 0) {
-            return;
-        }
-        pthread_mutex_lock(&b->mutex);
-        if (atomic_load_explicit(&w->state, memory_order_relaxed) == WAITING) {
-            drop_calls(line, b->config.now_ns(), w);
-            dispatch(b, w);
-        }
-        pthread_mutex_unlock(&b->mutex);
-    }
-}
-
-/* A call that is no larger than a batch, or is not merged. */
-static sx_status run_call(sx_batch_line *line, const sx_batch_request *request, int64_t rows,
-                          bool alone, sx_merged **out_batch)
-{
-    sx_batcher *b = line->batcher;
-    struct waiter w = {.call = {.inputs = request->inputs,
-                                .rows = rows,
-                                .alone = alone,
-                                .arrived_ns = b->config.now_ns(),
-                                .cancel = request->cancel},
-                       .request = request};
-    sem_init(&w.changed, 0, 0);
+    task->call = (sx_batch_call){.inputs = task->part.inputs,
+                                 .rows = rows,
+                                 .alone = alone,
+                                 .arrived_ns = b->config.now_ns(),
+                                 .cancel = task->part.cancel};
+    task->state = SX_BATCH_WAITS;
     pthread_mutex_lock(&b->mutex);
     if (line->queue.first == NULL) { /* it was idle */
         line->share->used_ns = SX_MAX(line->share->used_ns, b->used_ns);
     }
-    sx_status status = sx_batch_queue_add(&line->queue, &w.call);
-    if (status == SX_OK) {
+    task->status = sx_batch_queue_add(&line->queue, &task->call);
+    if (task->status == SX_OK) {
         b->stats.waiting++;
-        dispatch(b, &w);
+        dispatch(b, task);
+    } else {
+        task->state = SX_BATCH_ENDED;
+    }
+    const sx_batch_state state = task->state;
+    if (state == SX_BATCH_WAITS) {
+        set_clock(b, line, &task->call);
     }
     pthread_mutex_unlock(&b->mutex);
-    if (status != SX_OK) {
-        sem_destroy(&w.changed);
-        return status;
-    }
-    wait_for_turn(line, &w);
-    if (atomic_load_explicit(&w.state, memory_order_acquire) == LEADS) {
-        lead(line, &w);
-    }
-    sem_destroy(&w.changed);
-    *out_batch = w.batch;
-    return w.status;
+    return state;
 }
 
 /* ---- Calls of more rows than a batch ---- */
 
 /* Appends the outputs of a part to those of the call, which are allocated with the first. */
 static sx_status keep_part(const sx_serve_signature *signature, const sx_batch_request *request,
-                           const sx_tensor *part, int64_t first, int64_t part_rows, int64_t rows)
+                           const struct sx_batch_parts *parts)
 {
+    const sx_tensor *part = parts->outputs;
+    const int64_t first = parts->first, part_rows = parts->rows, rows = parts->all_rows;
     for (size_t i = 0; i < signature->output_count; i++) {
         sx_tensor *whole = &request->outputs[i];
         const size_t row_bytes = sx_batch_row_bytes(&part[i].type);
@@ -488,39 +514,55 @@ static sx_status keep_part(const sx_serve_signature *signature, const sx_batch_r
     return SX_OK;
 }
 
-static sx_status run_parts(sx_batch_line *line, const sx_batch_request *request, int64_t rows)
+static sx_batch_state add_part(sx_batch_task *task)
 {
-    const sx_serve_signature *signature = line->runner.signature;
-    sx_tensor *inputs = sx_arena_array(request->arena, signature->input_count + 1, sx_tensor);
-    sx_tensor *outputs = sx_arena_array(request->arena, signature->output_count + 1, sx_tensor);
-    if (inputs == NULL || outputs == NULL) {
-        return sx_no_memory("for a call");
+    const sx_serve_signature *signature = task->line->runner.signature;
+    struct sx_batch_parts *parts = task->parts;
+    parts->rows = SX_MIN(task->line->queue.rules.max_rows, parts->all_rows - parts->first);
+    for (size_t i = 0; i < signature->input_count; i++) {
+        parts->inputs[i] = task->request.inputs[i];
+        parts->inputs[i].type.dims[0] = parts->rows;
+        parts->inputs[i].data = (uint8_t *)parts->inputs[i].data +
+                                (size_t)parts->first * sx_batch_row_bytes(&parts->inputs[i].type);
     }
-    sx_arena arena; /* of one part */
-    sx_arena_init(&arena, 0);
-    arena.budget = request->arena->budget;
-    const sx_batch_request part = {inputs, request->cancel, &arena, outputs};
-    sx_status status = SX_OK;
-    int64_t part_rows = line->queue.rules.max_rows;
-    for (int64_t first = 0; first < rows && status == SX_OK; first += part_rows) {
-        sx_merged *batch = NULL;
-        part_rows = SX_MIN(part_rows, rows - first);
-        for (size_t i = 0; i < signature->input_count; i++) {
-            inputs[i] = request->inputs[i];
-            inputs[i].type.dims[0] = part_rows;
-            inputs[i].data =
-                (uint8_t *)inputs[i].data + (size_t)first * sx_batch_row_bytes(&inputs[i].type);
-        }
-        status = run_call(line, &part, part_rows, false, &batch);
-        if (status == SX_OK) {
-            status = keep_part(signature, request, outputs, first, part_rows, rows);
-        }
-        sx_merged_release(batch);
-        sx_arena_reset(&arena);
-    }
-    sx_arena_deinit(&arena);
-    return status;
+    return add_call(task, parts->rows, false);
 }
+
+static sx_batch_state begin_parts(sx_batch_task *task, int64_t rows)
+{
+    const sx_serve_signature *signature = task->line->runner.signature;
+    sx_arena *arena = task->request.arena;
+    struct sx_batch_parts *parts = sx_arena_new(arena, struct sx_batch_parts);
+    sx_tensor *inputs = sx_arena_array(arena, signature->input_count + 1, sx_tensor);
+    sx_tensor *outputs = sx_arena_array(arena, signature->output_count + 1, sx_tensor);
+    if (parts == NULL || inputs == NULL || outputs == NULL) {
+        task->status = sx_no_memory("for a call");
+        return SX_BATCH_ENDED;
+    }
+    *parts = (struct sx_batch_parts){.inputs = inputs, .outputs = outputs, .all_rows = rows};
+    sx_arena_init(&parts->arena, 0);
+    parts->arena.budget = arena->budget;
+    task->parts = parts;
+    task->part = (sx_batch_request){inputs, task->request.cancel, &parts->arena, outputs};
+    return add_part(task);
+}
+
+/* Keeps the part that has ended, and adds the next one. */
+static sx_batch_state next_part(sx_batch_task *task)
+{
+    struct sx_batch_parts *parts = task->parts;
+    if (task->status == SX_OK) {
+        task->status = keep_part(task->line->runner.signature, &task->request, parts);
+    }
+    sx_merged_release(task->batch);
+    task->batch = NULL;
+    sx_arena_reset(&parts->arena);
+    parts->first += parts->rows;
+    return task->status == SX_OK && parts->first < parts->all_rows ? add_part(task)
+                                                                   : SX_BATCH_ENDED;
+}
+
+/* ---- Interface ---- */
 
 /* The rows that all inputs have; -1 if they differ, or there are none. */
 static int64_t rows_of(const sx_serve_signature *signature, const sx_tensor *inputs)
@@ -536,23 +578,41 @@ static int64_t rows_of(const sx_serve_signature *signature, const sx_tensor *inp
     return rows;
 }
 
-sx_status sx_batch_line_run(sx_batch_line *line, const sx_batch_request *request,
-                            sx_merged **out_batch)
+sx_batch_state sx_batch_line_begin(sx_batch_line *line, sx_batch_task *task)
 {
     const sx_batcher *b = line->batcher;
-    const int64_t rows = line->merges ? rows_of(line->runner.signature, request->inputs) : -1;
+    const sx_serve_signature *signature = line->runner.signature;
+    const int64_t rows = line->merges ? rows_of(signature, task->request.inputs) : -1;
     const int64_t max_rows = line->queue.rules.max_rows;
-    *out_batch = NULL;
+    task->line = line;
+    task->status = SX_OK;
+    task->batch = NULL;
+    task->parts = NULL;
+    task->part = task->request;
     if (rows > max_rows && b->config.no_split) {
-        return sx_error(SX_INVALID_ARGUMENT,
-                        "Task size %lld is larger than maximum input batch size %lld",
-                        (long long)rows, (long long)max_rows);
+        task->status = sx_error(SX_INVALID_ARGUMENT,
+                                "Task size %lld is larger than maximum input batch size %lld",
+                                (long long)rows, (long long)max_rows);
+        return SX_BATCH_ENDED;
     }
-    const bool ones = line->runner.signature->one_by_itself;
+    const bool ones = signature->one_by_itself;
     const bool alone = rows < 0 || (ones && (rows == 1 || (rows - 1) % max_rows == 0));
-    return rows > max_rows && !alone
-               ? run_parts(line, request, rows)
-               : run_call(line, request, SX_MAX(rows, (int64_t)1), alone, out_batch);
+    return rows > max_rows && !alone ? begin_parts(task, rows)
+                                     : add_call(task, SX_MAX(rows, (int64_t)1), alone);
+}
+
+sx_batch_state sx_batch_task_go_on(sx_batch_task *task)
+{
+    if (task->state == SX_BATCH_LEADS) {
+        lead(task);
+    }
+    struct sx_batch_parts *parts = task->parts;
+    const sx_batch_state state = parts != NULL ? next_part(task) : SX_BATCH_ENDED;
+    if (state == SX_BATCH_ENDED && parts != NULL) {
+        sx_arena_deinit(&parts->arena);
+        task->parts = NULL;
+    }
+    return state;
 }
 
 sx_batcher_stats sx_batcher_get_stats(sx_batcher *b)

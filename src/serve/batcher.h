@@ -1,13 +1,15 @@
-/* The batcher: every run of a model goes through it, and it is the only place where calls wait.
+/* The batcher: every run of a model goes through it, and it is the only place where calls wait. A
+ * call that waits is a record in a queue, and holds no thread.
  *
  *   call -> queue of its signature -> one of the run states        batch_queue.h: which calls
  *
  * There are as many run states as processors (or threads of TensorFlow Serving's policy); a run
- * that uses all processors takes all of them. While one is idle, a call runs at once, on its own
- * thread, and nothing is copied. While all are busy, calls gather; the thread of a call whose turn
- * has come runs it together with the others of its batch, which is one copy of their inputs:
- * outputs are views of the batch's. If that run fails, they run one by one, so that a bad one fails
- * alone. A call with more rows than a batch runs in parts, between which others have their turn.
+ * that uses all processors takes all of them. While one is idle, a call runs at once, on the thread
+ * that brought it, and nothing is copied. While all are busy, calls gather; the call whose turn has
+ * come leads: its owner finds it a thread, which runs it together with the others of its batch,
+ * which is one copy of their inputs: outputs are views of the batch's. If that run fails, they run
+ * one by one, so that a bad one fails alone. A call with more rows than a batch runs in parts,
+ * between which others have their turn.
  *
  * Of several queues, the one runs next whose model has used the least time for its weight.
  *
@@ -70,11 +72,36 @@ typedef struct sx_batch_request {
     sx_tensor *outputs;
 } sx_batch_request;
 
-/* Runs a call, as the runner's function does, but outputs may lie in a batch: *out_batch, which is
- * released after their last use; NULL: they do not. Also: UNAVAILABLE: too much waits already;
- * DEADLINE_EXCEEDED, CANCELLED: it waited in vain, and was not run. */
-SX_MUST_USE sx_status sx_batch_line_run(sx_batch_line *line, const sx_batch_request *request,
-                                        sx_merged **out_batch);
+typedef enum sx_batch_state {
+    SX_BATCH_WAITS, /* `wake` says when that ends: the task is not to be touched until then */
+    SX_BATCH_LEADS, /* it is its turn: sx_batch_task_go_on() runs it */
+    SX_BATCH_ENDED, /* `status` and `batch` are set */
+} sx_batch_state;
+
+/* A call on its way through a line; its owner's, who sets the first fields. */
+typedef struct sx_batch_task {
+    sx_batch_request request;
+    /* A task that waited leads, or (`runs` is false) has ended or goes on with its next part: the
+     * owner lets a thread call sx_batch_task_go_on(), once. Any thread; perhaps with the batcher's
+     * mutex held. */
+    void (*wake)(struct sx_batch_task *task, bool runs);
+    sx_status status;
+    sx_merged *batch; /* in which outputs lie, released after their last use; NULL: in none */
+    /* The batcher's: */
+    sx_batch_call call;
+    sx_batch_line *line;
+    sx_batch_state state;
+    int states;         /* run states that it has while it leads */
+    double expected_ns; /* of its run */
+    sx_batch_request part;
+    struct sx_batch_parts *parts; /* NULL: it runs as a whole */
+} sx_batch_task;
+
+/* Runs a call, as the runner's function does, in its turn. Its status may also be UNAVAILABLE: too
+ * much waits already; DEADLINE_EXCEEDED, CANCELLED: it waited in vain, and was not run. */
+SX_MUST_USE sx_batch_state sx_batch_line_begin(sx_batch_line *line, sx_batch_task *task);
+/* After SX_BATCH_LEADS, or `wake`. Of a task that has ended: nothing. */
+SX_MUST_USE sx_batch_state sx_batch_task_go_on(sx_batch_task *task);
 void sx_merged_release(sx_merged *batch); /* NULL is allowed */
 
 typedef struct sx_batcher_stats {

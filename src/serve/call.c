@@ -1,6 +1,7 @@
 /* Calls; see call.h. */
 #include "serve/call.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -14,12 +15,6 @@ enum {
     INLINE_BODY_BYTES = 16 * 1024, /* larger calls always go to the executor */
     INLINE_NS = 40000,             /* about the cost of passing a call to another thread and back */
     TURN_NS = 1000000,             /* of a loop's turn that its thread spends on calls itself */
-};
-
-/* A batch that a call has outputs in; in its arena. */
-struct sx_call_batch {
-    sx_merged *batch; /* NULL: the call ran by itself */
-    struct sx_call_batch *next;
 };
 
 struct sx_calls {
@@ -38,9 +33,9 @@ sx_status sx_calls_create(const sx_calls_config *config, sx_calls **out_calls)
     }
     calls->config = *config;
     calls->config.threads = config->threads > 0 ? config->threads : sx_cpu_count();
-    calls->config.max_waiting = config->max_waiting == 0 ? 256 : SX_MAX(config->max_waiting, 0);
+    calls->config.run_states = config->run_states > 0 ? config->run_states : sx_cpu_count();
     calls->config.max_queued = config->max_queued > 0 ? config->max_queued : 1024;
-    sx_status status = sx_executor_create(calls->config.threads, sx_calls_threads(calls),
+    sx_status status = sx_executor_create(calls->config.threads, calls->config.run_states,
                                           calls->config.max_queued, &calls->executor);
     status = status == SX_OK ? sx_shadow_create(&calls->shadow) : status;
     if (status != SX_OK) {
@@ -75,7 +70,7 @@ sx_manager *sx_calls_manager(const sx_calls *calls)
 
 int sx_calls_threads(const sx_calls *calls)
 {
-    return calls->config.threads + calls->config.max_waiting;
+    return calls->config.threads + calls->config.run_states;
 }
 
 sx_request_log *sx_calls_log(const sx_calls *calls)
@@ -165,13 +160,192 @@ sx_status sx_call_acquire(sx_call *call, const sx_model_spec *spec)
     return status;
 }
 
+/* ---- Its steps ---- */
+
+static void wake_run(sx_batch_task *task, bool runs)
+{
+    sx_call *call = (sx_call *)((char *)task - offsetof(sx_call, task));
+    sx_executor_resume(call->calls->executor, &call->job, runs);
+}
+
+static void wake_awaiting(sx_awaited *awaited)
+{
+    sx_call *call = (sx_call *)((char *)awaited - offsetof(sx_call, awaited));
+    sx_executor_resume(call->calls->executor, &call->job, false);
+}
+
+static sx_status begin(sx_call *call)
+{
+    sx_arena_init(&call->arena, 0);
+    sx_buf_init(&call->inflated, 0);
+    sx_buf_init(&call->out, SIZE_MAX / 4); /* limited by the budget, as the others */
+    call->arena.budget = call->inflated.budget = call->out.budget =
+        sx_http_request_budget(call->exchange);
+    call->begun_ns = sx_now_ns();
+    SX_TRY(sx_cancel_check(sx_http_request_cancel(call->exchange)));
+    return call->steps->find != NULL ? call->steps->find(call) : SX_OK;
+}
+
+/* The version that the call has waited for. */
+static sx_status take_awaited(sx_call *call)
+{
+    sx_model_metrics *metrics = sx_lifecycle_metrics(call->awaited.lifecycle);
+    sx_status status = call->awaited.status;
+    call->servable = call->awaited.servable;
+    if (status != SX_OK && !call->uncounted) {
+        sx_metrics_count(metrics, sx_status_code(status));
+    }
+    sx_lifecycle_end_await(&call->awaited);
+    if (status == SX_OK) {
+        note_version(call);
+    }
+    return status;
+}
+
+/* Begins what is to run. */
+static sx_batch_state begin_run(sx_call *call)
+{
+    const sx_serve_signature *signature = call->signature;
+    const size_t count = signature->output_count;
+    sx_batch_task *task = &call->task;
+    sx_tensor *outputs = sx_arena_array(&call->arena, SX_MAX(count, (size_t)1), sx_tensor);
+    *task = (sx_batch_task){.request = {.inputs = call->inputs,
+                                        .cancel = sx_http_request_cancel(call->exchange),
+                                        .arena = &call->arena,
+                                        .outputs = outputs},
+                            .wake = wake_run};
+    call->run_ns = sx_now_ns();
+    task->status = outputs == NULL ? sx_no_memory("for %zu outputs", count)
+                                   : sx_cancel_check(task->request.cancel);
+    if (task->status != SX_OK) {
+        return SX_BATCH_ENDED;
+    }
+    sx_batch_line *line = call->on_loop ? NULL : sx_served_line(call->servable, signature);
+    if (line != NULL) {
+        return sx_batch_line_begin(line, task);
+    }
+    task->status = sx_served_run(call->servable, signature, call->inputs, task->request.cancel,
+                                 &call->arena, outputs);
+    return SX_BATCH_ENDED;
+}
+
+/* What has run goes to the metrics, the logs, the shadow, and to the front end, which may have more
+ * to run. */
+static sx_status end_run(sx_call *call)
+{
+    const sx_serve_signature *signature = call->signature;
+    const sx_tensor *outputs = call->task.request.outputs;
+    call->runs = false;
+    SX_TRY(call->task.status);
+    sx_latency_add(&sx_served_metrics(call->servable)->run_latency[call->api],
+                   sx_now_ns() - call->run_ns);
+    if (call->logged != NULL && !call->logs_itself) {
+        const sx_predict_spec ran = sx_call_spec(call, signature->name);
+        sx_log_run(call->logged, &ran, signature, call->inputs, outputs);
+    }
+    double tolerance;
+    sx_served *shadow =
+        sx_manager_acquire_shadow(call->calls->config.manager, call->servable, &tolerance);
+    if (shadow != NULL) {
+        sx_shadow_run(call->calls->shadow, shadow, tolerance, signature, call->inputs, outputs);
+    }
+    sx_status status = call->steps->print(call, outputs);
+    sx_merged_release(call->task.batch);
+    return status;
+}
+
+/* Until the run has ended. False: the call goes on later, perhaps already: it is not to be touched.
+ */
+static bool finish_run(sx_call *call, sx_batch_state state, int worker)
+{
+    if (state == SX_BATCH_WAITS) {
+        return false;
+    }
+    sx_executor *executor = call->calls->executor;
+    const bool leads = state == SX_BATCH_LEADS;
+    while (state == SX_BATCH_LEADS) {
+        sx_executor_leave(executor, worker);
+        state = sx_batch_task_go_on(&call->task);
+    }
+    if (state == SX_BATCH_WAITS) {
+        return false;
+    }
+    if (leads && !sx_executor_return(executor, worker)) {
+        sx_executor_resume(executor, &call->job, false);
+        return false;
+    }
+    return true;
+}
+
+/* Until the call has its version and has read its request. False: as above. */
+static bool prepare(sx_call *call, int worker, sx_status *status)
+{
+    if (call->stage == SX_CALL_NEW) {
+        *status = begin(call);
+        if (*status == SX_OK && call->awaited.lifecycle != NULL) {
+            call->stage = SX_CALL_AWAITS;
+            call->awaited.cancel = sx_http_request_cancel(call->exchange);
+            call->awaited.wake = wake_awaiting;
+            if (!sx_lifecycle_await(&call->awaited)) {
+                return false;
+            }
+        }
+    }
+    if (call->stage == SX_CALL_AWAITS) {
+        *status = take_awaited(call);
+    }
+    call->stage = SX_CALL_RUNS;
+    if (*status == SX_OK) {
+        *status = call->steps->read(call, worker);
+    }
+    return true;
+}
+
+/* The function of a call's job. */
+static bool run_call(sx_executor_job *job, int worker)
+{
+    sx_call *call = (sx_call *)job;
+    sx_status status = SX_OK;
+    sx_batch_state state;
+    bool runs = true;
+    if (call->stage == SX_CALL_RUNS) {
+        state =
+            call->task.state == SX_BATCH_LEADS ? SX_BATCH_LEADS : sx_batch_task_go_on(&call->task);
+    } else {
+        if (!prepare(call, worker, &status)) {
+            return false;
+        }
+        runs = status == SX_OK && call->runs;
+        state = runs ? begin_run(call) : SX_BATCH_ENDED;
+    }
+    while (runs) {
+        if (!finish_run(call, state, worker)) {
+            return false;
+        }
+        status = end_run(call);
+        runs = status == SX_OK && call->runs;
+        state = runs ? begin_run(call) : SX_BATCH_ENDED;
+    }
+    call->steps->respond(call, status, worker);
+    return true;
+}
+
+sx_status sx_calls_submit(sx_calls *calls, sx_executor_job *job)
+{
+    return sx_executor_submit(calls->executor, job)
+               ? SX_OK
+               : sx_error(SX_UNAVAILABLE,
+                          "server overloaded: %zu requests are queued; try again later",
+                          calls->config.max_queued);
+}
+
 sx_status sx_call_submit(sx_call *call)
 {
     sx_calls *calls = call->calls;
+    call->job.fn = run_call;
     if (call->servable != NULL && is_quick(call)) {
         call->on_loop = true;
-        call->begun_ns = sx_now_ns();
-        call->job.fn(&call->job, sx_calls_threads(calls) + sx_http_request_loop(call->exchange));
+        (void)run_call(&call->job, sx_calls_threads(calls) + sx_http_request_loop(call->exchange));
         return SX_OK;
     }
     call->on_executor = call->servable != NULL;
@@ -179,7 +353,8 @@ sx_status sx_call_submit(sx_call *call)
         atomic_fetch_add_explicit(&sx_served_pace_of(call->servable)->on_executor, 1,
                                   memory_order_relaxed);
     }
-    if (sx_executor_submit(calls->executor, &call->job)) {
+    sx_status status = sx_calls_submit(calls, &call->job);
+    if (status == SX_OK) {
         return SX_OK;
     }
     if (call->on_executor) {
@@ -191,79 +366,16 @@ sx_status sx_call_submit(sx_call *call)
     if (call->awaited.lifecycle != NULL) {
         sx_lifecycle_end_await(&call->awaited);
     }
-    return sx_error(SX_UNAVAILABLE, "server overloaded: %zu requests are queued; try again later",
-                    calls->config.max_queued);
-}
-
-sx_status sx_call_await(sx_call *call)
-{
-    if (call->awaited.lifecycle == NULL) {
-        return SX_OK;
-    }
-    sx_model_metrics *metrics = sx_lifecycle_metrics(call->awaited.lifecycle);
-    sx_executor_leave(call->calls->executor);
-    sx_status status =
-        sx_lifecycle_await(&call->awaited, sx_http_request_cancel(call->exchange), &call->servable);
-    sx_executor_return(call->calls->executor);
-    if (status != SX_OK && !call->uncounted) {
-        sx_metrics_count(metrics, sx_status_code(status));
-    }
-    sx_lifecycle_end_await(&call->awaited);
-    if (status == SX_OK) {
-        note_version(call);
-    }
     return status;
 }
 
-/* On the executor, whose thread others replace meanwhile. */
-static sx_status run_batched(sx_call *call, const sx_serve_signature *signature,
-                             const sx_batch_request *request)
-{
-    sx_executor *executor = call->calls->executor;
-    struct sx_call_batch *held = sx_arena_new(request->arena, struct sx_call_batch);
-    if (held == NULL) {
-        return sx_no_memory("for a call");
-    }
-    sx_executor_leave(executor);
-    sx_status status = sx_served_run_batched(call->servable, signature, request, &held->batch);
-    sx_executor_return(executor);
-    held->next = call->batches;
-    call->batches = held;
-    return status;
-}
+/* ---- For the front ends ---- */
 
-sx_status sx_call_run(sx_call *call, const sx_serve_signature *signature, const sx_tensor *inputs,
-                      sx_arena *arena, sx_tensor **out_outputs)
+void sx_call_set_run(sx_call *call, const sx_serve_signature *signature, const sx_tensor *inputs)
 {
-    const size_t count = signature->output_count;
-    sx_tensor *outputs = sx_arena_array(arena, SX_MAX(count, (size_t)1), sx_tensor);
-    if (outputs == NULL) {
-        return sx_no_memory("for %zu outputs", count);
-    }
-    const int64_t begin_ns = sx_now_ns();
-    const sx_batch_request request = {
-        .inputs = inputs,
-        .cancel = sx_http_request_cancel(call->exchange),
-        .arena = arena,
-        .outputs = outputs,
-    };
-    SX_TRY(call->on_loop
-               ? sx_served_run(call->servable, signature, inputs, request.cancel, arena, outputs)
-               : run_batched(call, signature, &request));
-    sx_latency_add(&sx_served_metrics(call->servable)->run_latency[call->api],
-                   sx_now_ns() - begin_ns);
-    if (call->logged != NULL && !call->logs_itself) {
-        const sx_predict_spec ran = sx_call_spec(call, signature->name);
-        sx_log_run(call->logged, &ran, signature, inputs, outputs);
-    }
-    double tolerance;
-    sx_served *shadow =
-        sx_manager_acquire_shadow(call->calls->config.manager, call->servable, &tolerance);
-    if (shadow != NULL) {
-        sx_shadow_run(call->calls->shadow, shadow, tolerance, signature, inputs, outputs);
-    }
-    *out_outputs = outputs;
-    return SX_OK;
+    call->runs = true;
+    call->signature = signature;
+    call->inputs = inputs;
 }
 
 sx_predict_spec sx_call_spec(const sx_call *call, const char *signature)
@@ -290,6 +402,8 @@ bool sx_call_explain_budget(const sx_call *call, sx_status *status)
 
 void sx_call_end(sx_call *call, sx_code code)
 {
+    sx_arena_deinit(&call->arena);
+    sx_buf_deinit(&call->inflated);
     if (call->awaited.lifecycle != NULL) {
         sx_lifecycle_end_await(&call->awaited);
     }
@@ -307,9 +421,6 @@ void sx_call_end(sx_call *call, sx_code code)
     count(call, code);
     if (!call->uncounted) {
         sx_served_count(call->servable, code == SX_CODE_OK, end_ns - call->arrived_ns);
-    }
-    for (const struct sx_call_batch *held = call->batches; held != NULL; held = held->next) {
-        sx_merged_release(held->batch);
     }
     if (call->on_executor) {
         atomic_fetch_sub_explicit(&pace->on_executor, 1, memory_order_relaxed);

@@ -4,11 +4,12 @@
  *
  * Life of a call:
  *   loop thread       acquire the model's version, submit
- *   executor thread   the front end's function: parse, sx_call_run, print, sx_call_end, respond
- *   batcher           inside sx_call_run: waits for a run state, perhaps runs together with others
- * Small calls of a version whose recent calls took less time than waking another thread are run by
- * the loop's thread itself, at once, for at most a millisecond of each of its turns; calls that
- * decode images always go to the executor. */
+ *   executor thread   waits for the model, if it has to be loaded; the front end's steps: read,
+ * which says what is to run; print, of the outputs; respond batcher           between them: waits
+ * for a run state, perhaps runs together with others A call that waits, for its model or its turn,
+ * holds no thread: another one goes on with it. Small calls of a version whose recent calls took
+ * less time than waking another thread are run by the loop's thread itself, at once, for at most a
+ * millisecond of each of its turns; calls that decode images always go to the executor. */
 #ifndef SX_SERVE_CALL_H
 #define SX_SERVE_CALL_H
 
@@ -29,7 +30,7 @@ typedef struct sx_calls_config {
     sx_auth *auth;         /* who may call a model; NULL: everybody; likewise */
     sx_request_log *log;   /* NULL: none; likewise */
     int threads;           /* that parse and answer at once; as many as processors */
-    int max_waiting;       /* 256: more threads, of calls that wait or run; negative: none */
+    int run_states;        /* those of the batcher, a thread for each; as many as processors */
     size_t max_queued;     /* 1024 */
     size_t max_body_bytes; /* required: of a message, after decompression */
 } sx_calls_config;
@@ -42,48 +43,70 @@ void sx_calls_destroy(sx_calls *calls); /* stops first; NULL is allowed */
 
 sx_manager *sx_calls_manager(const sx_calls *calls);
 sx_request_log *sx_calls_log(const sx_calls *calls); /* NULL: none */
-int sx_calls_threads(const sx_calls *calls);         /* most of them, those that wait included */
+int sx_calls_threads(const sx_calls *calls);         /* most of them, those that run included */
 size_t sx_calls_queued(const sx_calls *calls);
 size_t sx_calls_max_body_bytes(const sx_calls *calls);
 
-/* Lives in the exchange's scratch memory, first in a struct of the front end's. */
-typedef struct sx_call {
-    sx_executor_job job; /* its function runs the call */
+typedef struct sx_call sx_call;
+
+/* What a front end does in a call, one after the other; static. An error goes to `respond`.
+ * `worker`: the thread, in [0, sx_calls_threads()), or sx_calls_threads() + loop. */
+typedef struct sx_call_steps {
+    /* Acquires a version, if the call has none, and nothing to wait for; NULL: it has. */
+    sx_status (*find)(sx_call *call);
+    /* Reads the request, and says what is to run, if anything: sx_call_set_run(). */
+    sx_status (*read)(sx_call *call, int worker);
+    /* Appends the answer to `out`, after the run; may say that more is to run. */
+    sx_status (*print)(sx_call *call, const sx_tensor *outputs);
+    /* sx_call_end(), then sends the answer, or the error; takes the status. */
+    void (*respond)(sx_call *call, sx_status status, int worker);
+} sx_call_steps;
+
+/* Lives in the exchange's scratch memory, first in a struct of the front end's, which sets what is
+ * before the empty line. */
+struct sx_call {
+    sx_executor_job job; /* first: converted by address; its function is set here */
+    const sx_call_steps *steps;
     sx_calls *calls;
     sx_http_exchange *exchange;
-    sx_served *servable; /* NULL: see `awaited` */
-    sx_awaited awaited;
-    int64_t arrived_ns, begun_ns;
-    struct sx_call_batch *batches; /* in which its outputs lie, until sx_call_end() */
-    bool on_executor, on_loop;
+    int64_t arrived_ns;
     sx_metric_api api; /* for the metrics */
     sx_entrypoint entrypoint;
-    bool uncounted;    /* no request in the metrics */
+    bool uncounted;   /* no request in the metrics */
+    bool logs_itself; /* the front end logs it */
+
+    sx_served *servable; /* NULL: see `awaited` */
+    sx_awaited awaited;
     sx_logged *logged; /* NULL: this request is not logged */
-    bool logs_itself;  /* the front end logs it, not sx_call_run() */
-} sx_call;
+    enum { SX_CALL_NEW, SX_CALL_AWAITS, SX_CALL_RUNS } stage;
+    bool on_executor, on_loop;
+    int64_t begun_ns, run_ns;
+    sx_arena arena; /* these three from its beginning to sx_call_end(), which takes no `out` */
+    sx_buf inflated, out;
+    bool runs; /* a run is to begin, or has: of these */
+    const sx_serve_signature *signature;
+    const sx_tensor *inputs;
+    void *read; /* the front end's: what it has read; in the arena */
+    sx_batch_task task;
+};
 
 /* Acquires a version for the call, or what it has to wait for. Errors: those of sx_auth_check and
  * sx_manager_acquire; the latter are counted. */
 SX_MUST_USE sx_status sx_call_acquire(sx_call *call, const sx_model_spec *spec);
-/* Runs the call's function: at once, on the loop's thread, or on the executor; `worker` is its
- * thread, or sx_calls_threads() + loop. Without a version, which the function then acquires: always
- * on the executor. UNAVAILABLE: the queue is full, and the version was released. */
+/* Runs the call's steps: at once, on the loop's thread, or on the executor; without a version:
+ * always there. UNAVAILABLE: the queue is full, and the version was released. */
 SX_MUST_USE sx_status sx_call_submit(sx_call *call);
-/* In the call's function, on the executor, before its version is used: waits until it is loaded, if
- * it has to be. */
-SX_MUST_USE sx_status sx_call_await(sx_call *call);
-/* sx_served_run_batched, which is timed. The outputs' data is valid until sx_call_end(). */
-SX_MUST_USE sx_status sx_call_run(sx_call *call, const sx_serve_signature *signature,
-                                  const sx_tensor *inputs, sx_arena *arena,
-                                  sx_tensor **out_outputs);
+/* The same of a job that is no call. */
+SX_MUST_USE sx_status sx_calls_submit(sx_calls *calls, sx_executor_job *job);
+/* What runs after the step that says so; the call's until it has been printed. */
+void sx_call_set_run(sx_call *call, const sx_serve_signature *signature, const sx_tensor *inputs);
 /* Whether `*status` is for want of memory that the call's budget refused; it then gets the budget's
  * figures. */
 bool sx_call_explain_budget(const sx_call *call, sx_status *status);
 /* The spec of what a call runs; borrowed as long as it has its version. */
 sx_predict_spec sx_call_spec(const sx_call *call, const char *signature);
-/* Ends a call: counts its outcome and time, and releases its version, or what it waits for. Before
- * its response. */
+/* Ends a call: counts its outcome and time, frees what it has read, and releases its version, or
+ * what it waits for. Before its response. */
 void sx_call_end(sx_call *call, sx_code code);
 
 #endif

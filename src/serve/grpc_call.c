@@ -31,30 +31,52 @@ static sx_status acquire(sx_call *call, const sx_predict_spec *named)
     return sx_call_acquire(call, &spec);
 }
 
-/* Appends the message of the response to `out`. */
-static sx_status answer(sx_grpc_call *grpc, sx_arena *arena, sx_buf *inflated, sx_buf *out)
+/* ---- The steps of a call ---- */
+
+static sx_status find(sx_call *call)
 {
-    sx_call *call = &grpc->call;
-    sx_bytes message;
-    sx_predict_spec spec;
-    SX_TRY(sx_cancel_check(sx_http_request_cancel(call->exchange)));
-    SX_TRY(
-        sx_grpc_request(call->exchange, sx_calls_max_body_bytes(call->calls), inflated, &message));
-    SX_TRY(grpc->method->read_spec(message, &spec));
-    if (call->servable == NULL && call->awaited.lifecycle == NULL) { /* it was compressed */
-        SX_TRY(acquire(call, &spec));
-    }
-    SX_TRY(sx_call_await(call));
-    const size_t at = sx_grpc_message_begin(out);
-    SX_TRY(grpc->method->answer(grpc, message, &spec, arena, out));
-    sx_grpc_message_end(out, at);
+    sx_grpc_call *grpc = (sx_grpc_call *)call;
+    SX_TRY(sx_grpc_request(call->exchange, sx_calls_max_body_bytes(call->calls), &call->inflated,
+                           &grpc->message));
+    SX_TRY(grpc->method->read_spec(grpc->message, &grpc->spec));
+    const bool found = call->servable != NULL || call->awaited.lifecycle != NULL;
+    return found ? SX_OK : acquire(call, &grpc->spec); /* it was compressed */
+}
+
+/* What is to be done when nothing runs any more. */
+static void end_message(sx_grpc_call *grpc)
+{
+    const sx_call *call = &grpc->call;
+    const sx_buf *out = &call->out;
+    sx_grpc_message_end(&grpc->call.out, grpc->begin);
     if (call->logged != NULL && call->logs_itself && !out->failed) {
-        const sx_predict_spec ran = {.name = spec.name,
+        const sx_predict_spec ran = {.name = grpc->spec.name,
                                      .version = sx_served_version(call->servable),
-                                     .signature = sx_serve_signature_name(spec.signature)};
-        sx_log_messages(
-            call->logged, grpc->method->log, &ran, message,
-            (sx_bytes){out->data + at + SX_GRPC_PREFIX, out->size - at - SX_GRPC_PREFIX});
+                                     .signature = sx_serve_signature_name(grpc->spec.signature)};
+        sx_log_messages(call->logged, grpc->method->log, &ran, grpc->message,
+                        (sx_bytes){out->data + grpc->begin + SX_GRPC_PREFIX,
+                                   out->size - grpc->begin - SX_GRPC_PREFIX});
+    }
+}
+
+static sx_status read_call(sx_call *call, int worker)
+{
+    sx_grpc_call *grpc = (sx_grpc_call *)call;
+    (void)worker;
+    grpc->begin = sx_grpc_message_begin(&call->out);
+    SX_TRY(grpc->method->read(grpc));
+    if (!call->runs) {
+        end_message(grpc);
+    }
+    return SX_OK;
+}
+
+static sx_status print_call(sx_call *call, const sx_tensor *outputs)
+{
+    sx_grpc_call *grpc = (sx_grpc_call *)call;
+    SX_TRY(grpc->method->print(grpc, outputs));
+    if (!call->runs) {
+        end_message(grpc);
     }
     return SX_OK;
 }
@@ -76,28 +98,17 @@ static sx_status explain(const sx_call *call, sx_status status)
     return better;
 }
 
-static void run(sx_executor_job *base, int worker)
+static void respond_call(sx_call *call, sx_status status, int worker)
 {
-    sx_grpc_call *grpc = (sx_grpc_call *)base;
-    sx_call *call = &grpc->call;
-    sx_http_exchange *exchange = call->exchange;
-    sx_arena arena;
-    sx_buf inflated, out;
     (void)worker;
-    sx_arena_init(&arena, 0);
-    sx_buf_init(&inflated, 0);
-    sx_buf_init(&out, SIZE_MAX / 4); /* limited by the budget */
-    arena.budget = inflated.budget = out.budget = sx_http_request_budget(exchange);
-    call->begun_ns = sx_now_ns();
-    sx_status status = answer(grpc, &arena, &inflated, &out);
     if (status != SX_OK) {
         status = explain(call, status);
     }
     sx_call_end(call, sx_status_code(status));
-    sx_arena_deinit(&arena);
-    sx_buf_deinit(&inflated);
-    sx_grpc_respond(exchange, status, (sx_bytes){0}, &out);
+    sx_grpc_respond(call->exchange, status, (sx_bytes){0}, &call->out);
 }
+
+/* ---- Beginning ---- */
 
 /* Finds the model, unless its name is compressed, and goes on where a REST request would. */
 static sx_status begin(sx_grpc_call *grpc, sx_bytes body)
@@ -117,12 +128,13 @@ static sx_status begin(sx_grpc_call *grpc, sx_bytes body)
 bool sx_grpc_call_handle(const sx_grpc_config *config, sx_http_exchange *exchange,
                          const sx_grpc_method *methods, size_t count)
 {
+    static const sx_call_steps steps = {find, read_call, print_call, respond_call};
     sx_grpc_call *grpc = sx_http_request_scratch(exchange);
     for (size_t i = 0; i < count; i++) {
         if (!sx_http_text_is(sx_http_request_head(exchange)->path, methods[i].path)) {
             continue;
         }
-        *grpc = (sx_grpc_call){.call = {.job = {.fn = run},
+        *grpc = (sx_grpc_call){.call = {.steps = &steps,
                                         .calls = config->calls,
                                         .exchange = exchange,
                                         .arrived_ns = sx_now_ns(),

@@ -2,7 +2,7 @@
  *
  *   loop thread       reads which version the message asks for, unless it is compressed; submits
  *                     the call (call.h)
- *   executor thread   decompresses the message, then the method's answer: read, sx_call_run, print
+ *   executor thread   decompresses the message, then the method: reads it, and prints what has run
  */
 #ifndef SX_SERVE_GRPC_CALL_H
 #define SX_SERVE_GRPC_CALL_H
@@ -20,9 +20,9 @@ typedef struct sx_grpc_method {
     sx_metric_api api;
     bool uncounted;
     sx_status (*read_spec)(sx_bytes message, sx_predict_spec *out);
-    /* Appends the message of the response to `out`. The call has the version of `spec`. */
-    sx_status (*answer)(sx_grpc_call *grpc, sx_bytes message, const sx_predict_spec *spec,
-                        sx_arena *arena, sx_buf *out);
+    /* The steps of a call (call.h) with the version that the message asks for. */
+    sx_status (*read)(sx_grpc_call *grpc);
+    sx_status (*print)(sx_grpc_call *grpc, const sx_tensor *outputs); /* NULL: nothing runs */
     sx_log_kind log; /* as what its messages are logged; 0: a run of a signature, if it is one */
 } sx_grpc_method;
 
@@ -31,6 +31,9 @@ struct sx_grpc_call {
     sx_call call; /* must be first: converted by address */
     const sx_grpc_config *config;
     const sx_grpc_method *method;
+    sx_bytes message;
+    sx_predict_spec spec; /* that it asks for */
+    size_t begin;         /* of the response in `out` */
 };
 
 /* Answers a request, if its path is that of one of the methods; false if it is not. The methods and

@@ -16,10 +16,10 @@
 #include "serve/metadata_proto.h"
 #include "serve/predict_proto.h"
 
-/* The spec of what was run. */
-static sx_predict_spec spec_of(const sx_call *call, const sx_predict_spec *asked,
-                               const char *signature)
+/* The spec of what has run. */
+static sx_predict_spec spec_of(const sx_call *call, const sx_predict_spec *asked)
 {
+    const char *signature = call->signature != NULL ? call->signature->name : "";
     sx_predict_spec ran = *asked;
     ran.version = sx_served_version(call->servable);
     ran.signature = (sx_bytes){signature, strlen(signature)};
@@ -28,20 +28,34 @@ static sx_predict_spec spec_of(const sx_call *call, const sx_predict_spec *asked
 
 /* ---- Predict ---- */
 
-static sx_status answer_predict(sx_grpc_call *prediction, sx_bytes message,
-                                const sx_predict_spec *spec, sx_arena *arena, sx_buf *out)
+/* A request that names tensors as one of `signatures` does; `signature` NULL: that runs. */
+static sx_status read_tensors(sx_grpc_call *grpc, const sx_serve_signature *signatures,
+                              size_t count, const sx_serve_signature *signature)
 {
-    sx_call *call = &prediction->call;
-    sx_predict_call request;
-    sx_tensor *outputs = NULL;
+    sx_call *call = &grpc->call;
+    sx_predict_call *request = sx_arena_new(&call->arena, sx_predict_call);
+    if (request == NULL) {
+        return sx_no_memory("for a request");
+    }
+    SX_TRY(sx_predict_proto_read(grpc->message, &grpc->spec, signatures, count, &call->arena,
+                                 request));
+    call->read = request;
+    sx_call_set_run(call, signature != NULL ? signature : request->signature, request->inputs);
+    return SX_OK;
+}
+
+static sx_status read_predict(sx_grpc_call *grpc)
+{
     size_t count = 0;
-    const sx_serve_signature *signatures = sx_served_signatures(call->servable, &count);
-    SX_TRY(sx_predict_proto_read(message, spec, signatures, count, arena, &request));
-    SX_TRY(sx_cancel_check(sx_http_request_cancel(call->exchange)));
-    SX_TRY(sx_call_run(call, request.signature, request.inputs, arena, &outputs));
-    const sx_predict_spec ran = spec_of(call, spec, request.signature->name);
-    return sx_predict_proto_print(&request, outputs, &ran, 2, prediction->config->tensor_content,
-                                  out);
+    const sx_serve_signature *signatures = sx_served_signatures(grpc->call.servable, &count);
+    return read_tensors(grpc, signatures, count, NULL);
+}
+
+static sx_status print_predict(sx_grpc_call *grpc, const sx_tensor *outputs)
+{
+    const sx_predict_spec ran = spec_of(&grpc->call, &grpc->spec);
+    return sx_predict_proto_print(grpc->call.read, outputs, &ran, 2, grpc->config->tensor_content,
+                                  &grpc->call.out);
 }
 
 /* ---- SessionRun ---- */
@@ -81,76 +95,72 @@ static const sx_serve_tensor *by_graph_name(const sx_serve_tensor *tensors, size
 
 /* Feeds and fetches the tensors of a signature: under their names in the graph, or in the
  * signature. */
-static sx_status answer_session_run(sx_grpc_call *prediction, sx_bytes message,
-                                    const sx_predict_spec *spec, sx_arena *arena, sx_buf *out)
+static sx_status read_session_run(sx_grpc_call *grpc)
 {
-    sx_call *call = &prediction->call;
-    sx_predict_call request;
-    sx_tensor *outputs = NULL;
+    sx_call *call = &grpc->call;
     bool is_alias = false;
     size_t count = 0;
     const sx_serve_signature *signatures = sx_served_signatures(call->servable, &count);
     const sx_serve_signature *signature =
-        sx_serve_find_signature(signatures, count, spec->signature);
-    SX_TRY(read_session_options(message, &is_alias));
+        sx_serve_find_signature(signatures, count, grpc->spec.signature);
+    SX_TRY(read_session_options(grpc->message, &is_alias));
     if (signature == NULL) {
-        return sx_serve_no_signature(spec->signature);
+        return sx_serve_no_signature(grpc->spec.signature);
     }
-    sx_serve_signature named = *signature;
+    sx_serve_signature *named = sx_arena_memdup(&call->arena, signature, sizeof(*signature));
+    if (named == NULL) {
+        return sx_no_memory("for a signature");
+    }
     if (!is_alias) {
-        named.inputs = by_graph_name(signature->inputs, signature->input_count, arena);
-        named.outputs = by_graph_name(signature->outputs, signature->output_count, arena);
-        if (named.inputs == NULL || named.outputs == NULL) {
+        named->inputs = by_graph_name(signature->inputs, signature->input_count, &call->arena);
+        named->outputs = by_graph_name(signature->outputs, signature->output_count, &call->arena);
+        if (named->inputs == NULL || named->outputs == NULL) {
             return sx_no_memory("for the tensors of a signature");
         }
     }
-    SX_TRY(sx_predict_proto_read(message, spec, &named, 1, arena, &request));
-    SX_TRY(sx_cancel_check(sx_http_request_cancel(call->exchange)));
-    SX_TRY(sx_call_run(call, signature, request.inputs, arena, &outputs));
-    const sx_predict_spec ran = spec_of(call, spec, signature->name);
-    return sx_predict_proto_print(&request, outputs, &ran, 3, prediction->config->tensor_content,
-                                  out);
+    return read_tensors(grpc, named, 1, signature);
+}
+
+static sx_status print_session_run(sx_grpc_call *grpc, const sx_tensor *outputs)
+{
+    const sx_predict_spec ran = spec_of(&grpc->call, &grpc->spec);
+    return sx_predict_proto_print(grpc->call.read, outputs, &ran, 3, grpc->config->tensor_content,
+                                  &grpc->call.out);
 }
 
 /* ---- Classify, Regress, MultiInference ---- */
 
-static sx_status run_examples(sx_call *call, sx_inference_method method,
-                              const sx_serve_signature *signature, const sx_tensor *examples,
-                              sx_arena *arena, sx_inference_result *out)
+static sx_inference_method method_of(const sx_call *call)
 {
-    sx_tensor *outputs = NULL;
-    SX_TRY(sx_cancel_check(sx_http_request_cancel(call->exchange)));
-    SX_TRY(sx_call_run(call, signature, examples, arena, &outputs));
-    return sx_inference_read(method, signature, outputs, (size_t)examples->type.dims[0], out);
+    return call->api == SX_API_CLASSIFY ? SX_CLASSIFY : SX_REGRESS;
 }
 
-static sx_status answer_examples(sx_call *call, sx_inference_method method, sx_bytes message,
-                                 const sx_predict_spec *spec, sx_arena *arena, sx_buf *out)
+static sx_status read_examples(sx_grpc_call *grpc)
 {
+    sx_call *call = &grpc->call;
     const sx_serve_signature *signature = NULL;
-    sx_tensor examples;
-    sx_inference_result result;
     size_t count = 0;
     const sx_serve_signature *signatures = sx_served_signatures(call->servable, &count);
-    SX_TRY(sx_inference_find(method, signatures, count, spec->signature, &signature));
-    SX_TRY(sx_examples_read(message, arena, &examples));
-    sx_metrics_add_examples(sx_served_metrics(call->servable), (size_t)examples.type.dims[0]);
-    SX_TRY(run_examples(call, method, signature, &examples, arena, &result));
-    const sx_predict_spec ran = spec_of(call, spec, signature->name);
-    sx_inference_print(&result, &ran, out);
-    return sx_buf_status(out);
+    sx_tensor *examples = sx_arena_new(&call->arena, sx_tensor);
+    if (examples == NULL) {
+        return sx_no_memory("for a request");
+    }
+    SX_TRY(sx_inference_find(method_of(call), signatures, count, grpc->spec.signature, &signature));
+    SX_TRY(sx_examples_read(grpc->message, &call->arena, examples));
+    sx_metrics_add_examples(sx_served_metrics(call->servable), (size_t)examples->type.dims[0]);
+    sx_call_set_run(call, signature, examples);
+    return SX_OK;
 }
 
-static sx_status answer_classify(sx_grpc_call *prediction, sx_bytes message,
-                                 const sx_predict_spec *spec, sx_arena *arena, sx_buf *out)
+static sx_status print_examples(sx_grpc_call *grpc, const sx_tensor *outputs)
 {
-    return answer_examples(&prediction->call, SX_CLASSIFY, message, spec, arena, out);
-}
-
-static sx_status answer_regress(sx_grpc_call *prediction, sx_bytes message,
-                                const sx_predict_spec *spec, sx_arena *arena, sx_buf *out)
-{
-    return answer_examples(&prediction->call, SX_REGRESS, message, spec, arena, out);
+    sx_call *call = &grpc->call;
+    sx_inference_result result;
+    SX_TRY(sx_inference_read(method_of(call), call->signature, outputs,
+                             (size_t)call->inputs->type.dims[0], &result));
+    const sx_predict_spec ran = spec_of(call, &grpc->spec);
+    sx_inference_print(&result, &ran, &call->out);
+    return sx_buf_status(&call->out);
 }
 
 /* A task of MultiInference, with its signature. */
@@ -197,66 +207,88 @@ static sx_status check_task(const sx_inference_task *named, const sx_bytes *mode
     return sx_inference_check(out->method, out->signature);
 }
 
-/* All tasks are checked before the first one is run. */
-static sx_status answer_multi_inference(sx_grpc_call *prediction, sx_bytes message,
-                                        const sx_predict_spec *spec, sx_arena *arena, sx_buf *out)
-{
-    sx_call *call = &prediction->call;
-    sx_inference_task *named = NULL;
+/* What a MultiInference has to do. */
+struct tasks {
+    struct task *list; /* [count] */
+    size_t count, next;
     sx_tensor examples;
-    sx_inference_result result;
-    size_t count = 0, task_count = 0;
+};
+
+/* Of all tasks, which are checked before the first one is run. */
+static sx_status read_multi_inference(sx_grpc_call *grpc)
+{
+    sx_call *call = &grpc->call;
+    sx_inference_task *named = NULL;
+    size_t count = 0;
     const sx_serve_signature *signatures = sx_served_signatures(call->servable, &count);
-    SX_TRY(sx_inference_tasks_read(message, arena, &named, &task_count));
-    struct task *tasks = sx_arena_array(arena, task_count + 1, struct task);
-    bool *seen = sx_arena_array(arena, count + 1, bool);
-    if (tasks == NULL || seen == NULL) {
-        return sx_no_memory("for %zu tasks", task_count);
+    struct tasks *tasks = sx_arena_new(&call->arena, struct tasks);
+    if (tasks == NULL) {
+        return sx_no_memory("for a request");
     }
-    for (size_t i = 0; i < task_count; i++) {
-        SX_TRY(check_task(&named[i], &spec->name, signatures, count, seen, &tasks[i]));
+    SX_TRY(sx_inference_tasks_read(grpc->message, &call->arena, &named, &tasks->count));
+    tasks->list = sx_arena_array(&call->arena, tasks->count + 1, struct task);
+    bool *seen = sx_arena_array(&call->arena, count + 1, bool);
+    if (tasks->list == NULL || seen == NULL) {
+        return sx_no_memory("for %zu tasks", tasks->count);
     }
-    SX_TRY(sx_examples_read(message, arena, &examples));
-    sx_metrics_add_examples(sx_served_metrics(call->servable), (size_t)examples.type.dims[0]);
-    for (size_t i = 0; i < task_count; i++) {
-        const struct task *task = &tasks[i];
-        SX_TRY(run_examples(call, task->method, task->signature, &examples, arena, &result));
-        const sx_predict_spec ran = spec_of(call, &task->named.spec, task->signature->name);
-        sx_inference_print_task(&result, &ran, out);
+    for (size_t i = 0; i < tasks->count; i++) {
+        SX_TRY(check_task(&named[i], &grpc->spec.name, signatures, count, seen, &tasks->list[i]));
     }
-    return sx_buf_status(out);
+    SX_TRY(sx_examples_read(grpc->message, &call->arena, &tasks->examples));
+    sx_metrics_add_examples(sx_served_metrics(call->servable),
+                            (size_t)tasks->examples.type.dims[0]);
+    call->read = tasks;
+    if (tasks->count > 0) {
+        sx_call_set_run(call, tasks->list[0].signature, &tasks->examples);
+    }
+    return SX_OK;
+}
+
+/* The result of one task; the next one is to run then. */
+static sx_status print_task(sx_grpc_call *grpc, const sx_tensor *outputs)
+{
+    sx_call *call = &grpc->call;
+    struct tasks *tasks = call->read;
+    const struct task *task = &tasks->list[tasks->next++];
+    sx_inference_result result;
+    SX_TRY(sx_inference_read(task->method, task->signature, outputs,
+                             (size_t)tasks->examples.type.dims[0], &result));
+    const sx_predict_spec ran = spec_of(call, &task->named.spec);
+    sx_inference_print_task(&result, &ran, &call->out);
+    if (tasks->next < tasks->count) {
+        sx_call_set_run(call, tasks->list[tasks->next].signature, &tasks->examples);
+    }
+    return sx_buf_status(&call->out);
 }
 
 /* ---- GetModelMetadata ---- */
 
-static sx_status answer_metadata(sx_grpc_call *prediction, sx_bytes message,
-                                 const sx_predict_spec *spec, sx_arena *arena, sx_buf *out)
+static sx_status read_metadata(sx_grpc_call *grpc)
 {
-    sx_call *call = &prediction->call;
+    sx_call *call = &grpc->call;
     size_t count = 0;
     const sx_serve_signature *signatures = sx_served_signatures(call->servable, &count);
-    const sx_predict_spec ran = spec_of(call, spec, "");
-    (void)arena;
-    SX_TRY(sx_metadata_request_check(message));
-    sx_metadata_print(&ran, signatures, count, out);
-    return sx_buf_status(out);
+    const sx_predict_spec ran = spec_of(call, &grpc->spec);
+    SX_TRY(sx_metadata_request_check(grpc->message));
+    sx_metadata_print(&ran, signatures, count, &call->out);
+    return sx_buf_status(&call->out);
 }
 
 /* ---- The table ---- */
 
 static const sx_grpc_method methods[] = {
     {"/tensorflow.serving.PredictionService/Predict", SX_API_PREDICT, false, sx_predict_spec_read,
-     answer_predict, SX_LOG_PREDICT},
+     read_predict, print_predict, SX_LOG_PREDICT},
     {"/tensorflow.serving.PredictionService/Classify", SX_API_CLASSIFY, false, sx_predict_spec_read,
-     answer_classify, SX_LOG_CLASSIFY},
+     read_examples, print_examples, SX_LOG_CLASSIFY},
     {"/tensorflow.serving.PredictionService/Regress", SX_API_REGRESS, false, sx_predict_spec_read,
-     answer_regress, SX_LOG_REGRESS},
+     read_examples, print_examples, SX_LOG_REGRESS},
     {"/tensorflow.serving.PredictionService/MultiInference", SX_API_CLASSIFY, true,
-     sx_inference_first_spec, answer_multi_inference, SX_LOG_MULTI_INFERENCE},
+     sx_inference_first_spec, read_multi_inference, print_task, SX_LOG_MULTI_INFERENCE},
     {"/tensorflow.serving.PredictionService/GetModelMetadata", SX_API_PREDICT, true,
-     sx_predict_spec_read, answer_metadata, 0},
+     sx_predict_spec_read, read_metadata, NULL, 0},
     {"/tensorflow.serving.SessionService/SessionRun", SX_API_PREDICT, true, sx_predict_spec_read,
-     answer_session_run, SX_LOG_SESSION_RUN},
+     read_session_run, print_session_run, SX_LOG_SESSION_RUN},
 };
 
 bool sx_grpc_prediction_handle(const sx_grpc_config *config, sx_http_exchange *exchange)

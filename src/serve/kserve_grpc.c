@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "base/checked.h"
+#include "base/memory.h"
 #include "net/grpc.h"
 #include "proto/wire.h"
 #include "serve/grpc_call.h"
@@ -18,24 +19,30 @@
 
 /* ---- ModelInfer ---- */
 
-static sx_status answer_infer(sx_grpc_call *grpc, sx_bytes message, const sx_predict_spec *spec,
-                              sx_arena *arena, sx_buf *out)
+static sx_status read_infer(sx_grpc_call *grpc)
 {
     sx_call *call = &grpc->call;
-    sx_kserve_request request;
-    sx_tensor *outputs = NULL;
     size_t count = 0;
     const sx_serve_signature *signatures = sx_served_signatures(call->servable, &count);
-    (void)spec;
-    SX_TRY(sx_kserve_proto_read(message, signatures, count, arena, &request));
-    SX_TRY(sx_cancel_check(sx_http_request_cancel(call->exchange)));
-    SX_TRY(sx_call_run(call, request.signature, request.inputs, arena, &outputs));
-    return sx_kserve_proto_print(&request, outputs, sx_served_name(call->servable),
-                                 sx_served_version(call->servable), out);
+    sx_kserve_request *request = sx_arena_new(&call->arena, sx_kserve_request);
+    if (request == NULL) {
+        return sx_no_memory("for a request");
+    }
+    SX_TRY(sx_kserve_proto_read(grpc->message, signatures, count, &call->arena, request));
+    call->read = request;
+    sx_call_set_run(call, request->signature, request->inputs);
+    return SX_OK;
+}
+
+static sx_status print_infer(sx_grpc_call *grpc, const sx_tensor *outputs)
+{
+    sx_call *call = &grpc->call;
+    return sx_kserve_proto_print(call->read, outputs, sx_served_name(call->servable),
+                                 sx_served_version(call->servable), &call->out);
 }
 
 static const sx_grpc_method calls_of_models[] = {
-    {SERVICE "ModelInfer", SX_API_PREDICT, false, sx_kserve_spec_read, answer_infer, 0},
+    {SERVICE "ModelInfer", SX_API_PREDICT, false, sx_kserve_spec_read, read_infer, print_infer, 0},
 };
 
 /* ---- The other methods, which run nothing ---- */

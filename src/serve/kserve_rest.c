@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/memory.h"
 #include "serve/kserve_json.h"
 #include "serve/kserve_models.h"
 #include "serve/rest_call.h"
@@ -41,21 +42,30 @@ static sx_status json_size_of(const sx_http_exchange *exchange, size_t body_size
     return SX_OK;
 }
 
-static sx_status infer(sx_rest_call *call, sx_bytes body, sx_predict_slots *slots, sx_arena *arena,
-                       sx_buf *out)
+static sx_status read_infer(sx_rest_call *call, sx_bytes body, sx_predict_slots *slots)
 {
-    sx_served *servable = call->call.servable;
-    sx_kserve_request request;
-    sx_tensor *outputs = NULL;
     size_t json_size = 0, count = 0;
-    const sx_serve_signature *signatures = sx_served_signatures(servable, &count);
+    const sx_serve_signature *signatures = sx_served_signatures(call->call.servable, &count);
+    sx_kserve_request *request = sx_arena_new(&call->call.arena, sx_kserve_request);
+    if (request == NULL) {
+        return sx_no_memory("for a request");
+    }
     SX_TRY(json_size_of(call->call.exchange, body.size, &json_size));
-    SX_TRY(sx_kserve_json_read(body, json_size, signatures, count, arena, slots, &request));
-    SX_TRY(sx_rest_call_run(call, request.signature, request.inputs, arena, &outputs));
-    SX_TRY(sx_kserve_json_print(&request, outputs, sx_served_name(servable),
+    SX_TRY(
+        sx_kserve_json_read(body, json_size, signatures, count, &call->call.arena, slots, request));
+    call->call.read = request;
+    sx_call_set_run(&call->call, request->signature, request->inputs);
+    return SX_OK;
+}
+
+static sx_status print_infer(sx_rest_call *call, const sx_tensor *outputs)
+{
+    const sx_served *servable = call->call.servable;
+    size_t json_size = 0;
+    SX_TRY(sx_kserve_json_print(call->call.read, outputs, sx_served_name(servable),
                                 sx_served_version(servable), sx_rest_float_format(call->rest),
-                                sx_http_request_cancel(call->call.exchange), arena, out,
-                                &json_size));
+                                sx_http_request_cancel(call->call.exchange), &call->call.arena,
+                                &call->call.out, &json_size));
     if (json_size > 0) { /* raw tensors follow it */
         snprintf(call->content_type, sizeof(call->content_type), "application/octet-stream");
         snprintf(call->headers, sizeof(call->headers), "Inference-Header-Content-Length: %zu\r\n",
@@ -66,8 +76,9 @@ static sx_status infer(sx_rest_call *call, sx_bytes body, sx_predict_slots *slot
 
 void sx_kserve_rest_infer(sx_rest *rest, sx_http_exchange *exchange, const sx_route *route)
 {
+    static const sx_rest_method infer = {read_infer, print_infer, NULL};
     const sx_model_spec spec = spec_of(route);
-    sx_rest_call_begin(rest, exchange, &spec, SX_API_PREDICT, infer);
+    sx_rest_call_begin(rest, exchange, &spec, SX_API_PREDICT, &infer);
 }
 
 /* ---- The other routes ---- */

@@ -20,7 +20,10 @@
 #include "base/memory.h"
 #include "io/path.h"
 
-enum { MAX_ENDED_SHOWN = 32 }; /* unloaded versions kept for the status */
+enum {
+    MAX_ENDED_SHOWN = 32, /* unloaded versions kept for the status */
+    MAX_WAITING = 4096,   /* requests that wait for a model to be loaded */
+};
 
 static void wake(sx_lifecycle *lc)
 {
@@ -413,12 +416,13 @@ sx_status sx_lifecycle_choose(sx_lifecycle *lc, sx_version_choice choice, sx_ser
 {
     pthread_mutex_lock(&lc->mutex);
     sx_status status = choose(lc, choice, out_servable);
-    if (status != SX_OK && out_awaited != NULL && may_be_loaded(lc, choice)) {
+    if (status != SX_OK && out_awaited != NULL && may_be_loaded(lc, choice) &&
+        lc->waiting < MAX_WAITING) {
         sx_status_free(status);
         status = SX_OK;
         lc->waiting++;
         *out_servable = NULL;
-        *out_awaited = (sx_awaited){lc, choice};
+        *out_awaited = (sx_awaited){.lifecycle = lc, .choice = choice};
     }
     pthread_mutex_unlock(&lc->mutex);
     return status;
@@ -430,27 +434,52 @@ sx_status sx_lifecycle_acquire(sx_lifecycle *lc, int64_t version, sx_served **ou
                                NULL);
 }
 
-sx_status sx_lifecycle_await(const sx_awaited *awaited, const sx_cancel *cancel,
-                             sx_served **out_servable)
+/* With the mutex held: whether a wait is over, with its result. */
+static bool is_over(sx_lifecycle *lc, sx_awaited *awaited)
 {
-    enum { LOOK_MS = 50 }; /* whether the request is to stop */
+    awaited->status = choose(lc, awaited->choice, &awaited->servable);
+    if (awaited->status == SX_OK || lc->attempts != awaited->attempts ||
+        !may_be_loaded(lc, awaited->choice)) {
+        return true;
+    }
+    sx_status_free(awaited->status);
+    awaited->status = sx_cancel_check(awaited->cancel);
+    return awaited->status != SX_OK;
+}
+
+/* With the mutex held: wakes those whose wait is over. */
+static void wake_awaiting(sx_lifecycle *lc)
+{
+    for (sx_awaited **at = &lc->awaiting; *at != NULL;) {
+        sx_awaited *awaited = *at;
+        if (is_over(lc, awaited)) {
+            *at = awaited->next;
+            awaited->wake(awaited);
+        } else {
+            at = &awaited->next;
+        }
+    }
+}
+
+bool sx_lifecycle_await(sx_awaited *awaited)
+{
     sx_lifecycle *lc = awaited->lifecycle;
     pthread_mutex_lock(&lc->mutex);
-    const int attempts = lc->attempts;
-    sx_status status = choose(lc, awaited->choice, out_servable);
-    while (status != SX_OK && lc->attempts == attempts && may_be_loaded(lc, awaited->choice)) {
-        sx_status stopped = sx_cancel_check(cancel);
-        sx_status_free(status);
-        if (stopped != SX_OK) {
-            status = stopped;
-            break;
-        }
-        const struct timespec until = sx_timespec_of(sx_now_ns() + LOOK_MS * (int64_t)1000000);
-        pthread_cond_clockwait(&lc->changed, &lc->mutex, CLOCK_MONOTONIC, &until);
-        status = choose(lc, awaited->choice, out_servable);
+    awaited->attempts = lc->attempts;
+    const bool over = is_over(lc, awaited);
+    if (!over) {
+        awaited->next = lc->awaiting;
+        lc->awaiting = awaited;
+        wake(lc); /* to look at it from time to time */
     }
     pthread_mutex_unlock(&lc->mutex);
-    return status;
+    return over;
+}
+
+void sx_lifecycle_changed(sx_lifecycle *lc)
+{
+    pthread_cond_broadcast(&lc->changed);
+    wake_awaiting(lc);
 }
 
 void sx_lifecycle_end_await(sx_awaited *awaited)
@@ -598,15 +627,9 @@ void sx_lifecycle_remove_lines(sx_served *servable)
     sx_free(servable->lines);
 }
 
-sx_status sx_served_run_batched(sx_served *servable, const sx_serve_signature *signature,
-                                const sx_batch_request *request, sx_merged **out_batch)
+sx_batch_line *sx_served_line(const sx_served *servable, const sx_serve_signature *signature)
 {
-    *out_batch = NULL;
-    return servable->lines == NULL
-               ? sx_served_run(servable, signature, request->inputs, request->cancel,
-                               request->arena, request->outputs)
-               : sx_batch_line_run(servable->lines[signature - servable->signatures], request,
-                                   out_batch);
+    return servable->lines != NULL ? servable->lines[signature - servable->signatures] : NULL;
 }
 
 static void unload(sx_served *servable)
@@ -628,7 +651,7 @@ static void unload(sx_served *servable)
     if (row != NULL && row->state == SX_VERSION_UNLOADING) {
         sx_lifecycle_set_state(row, SX_VERSION_END, SX_CODE_OK, NULL);
     }
-    pthread_cond_broadcast(&lc->changed);
+    sx_lifecycle_changed(lc);
     pthread_mutex_unlock(&lc->mutex);
     sx_free(servable);
 }
@@ -731,7 +754,7 @@ void sx_lifecycle_add(sx_lifecycle *lc, sx_served *servable)
         row->failures = 0;
         row->failed_fingerprint = row->failed_with = 0;
     }
-    pthread_cond_broadcast(&lc->changed);
+    sx_lifecycle_changed(lc);
     pthread_mutex_unlock(&lc->mutex);
     if (before != NULL) {
         sx_served_release(before);
@@ -743,7 +766,7 @@ void sx_lifecycle_retire(sx_lifecycle *lc, sx_served *servable)
     log_drain(lc, servable);
     pthread_mutex_lock(&lc->mutex);
     start_drain(lc, servable);
-    pthread_cond_broadcast(&lc->changed);
+    sx_lifecycle_changed(lc);
     pthread_mutex_unlock(&lc->mutex);
     sx_served_release(servable);
 }

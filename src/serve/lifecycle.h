@@ -133,15 +133,25 @@ typedef struct sx_version_choice {
 typedef struct sx_awaited {
     sx_lifecycle *lifecycle;
     sx_version_choice choice;
+    /* Set by who waits: */
+    const sx_cancel *cancel;                  /* ends the wait; NULL = none */
+    void (*wake)(struct sx_awaited *awaited); /* it is over; any thread, with the lifecycle's mutex
+                                                 held */
+    /* When it is over: */
+    sx_status status;
+    sx_served *servable;
+    /* The lifecycle's: */
+    int attempts;
+    struct sx_awaited *next;
 } sx_awaited;
 
 /* The same of a choice. If the model is to be loaded for it and `out_awaited` is not NULL: OK, no
  * servable, and *out_awaited, which is ended below. */
 SX_MUST_USE sx_status sx_lifecycle_choose(sx_lifecycle *lifecycle, sx_version_choice choice,
                                           sx_served **out_servable, sx_awaited *out_awaited);
-/* Waits until that is loaded, or cannot be (UNAVAILABLE), or `cancel` says so. */
-SX_MUST_USE sx_status sx_lifecycle_await(const sx_awaited *awaited, const sx_cancel *cancel,
-                                         sx_served **out_servable);
+/* Begins to wait until that is loaded, or cannot be (UNAVAILABLE), or `cancel` says so. True: the
+ * wait is over already; else `wake` is called when it is, perhaps before this returns. */
+SX_MUST_USE bool sx_lifecycle_await(sx_awaited *awaited);
 /* Ends the wait; the lifecycle may go. */
 void sx_lifecycle_end_await(sx_awaited *awaited);
 void sx_served_release(sx_served *servable);
@@ -163,10 +173,8 @@ const sx_serve_signature *sx_served_signatures(const sx_served *servable, size_t
 SX_MUST_USE sx_status sx_served_run(sx_served *servable, const sx_serve_signature *signature,
                                     const sx_tensor *inputs, const sx_cancel *cancel,
                                     sx_arena *arena, sx_tensor *outputs);
-/* The same when it is its turn, perhaps with other calls: as sx_batch_line_run(). */
-SX_MUST_USE sx_status sx_served_run_batched(sx_served *servable,
-                                            const sx_serve_signature *signature,
-                                            const sx_batch_request *request, sx_merged **out_batch);
+/* Where calls of a signature wait for their turn; NULL: there is no batcher. */
+sx_batch_line *sx_served_line(const sx_served *servable, const sx_serve_signature *signature);
 
 /* The states of TensorFlow Serving's ModelVersionStatus. */
 typedef enum sx_version_state {

@@ -94,18 +94,21 @@ struct sx_lifecycle {
     sx_served *idle;     /* retired and unused: to be unloaded */
     bool tried;          /* the latest scan has ended, with nothing to wait for */
     /* With a residency: */
-    bool loadable;      /* a version is there to be loaded at a request */
-    bool demanded;      /* by a request; until it leaves */
-    int attempts;       /* to load what was demanded, that have ended */
-    int waiting;        /* requests */
-    int64_t used_ns;    /* by the latest request */
-    sx_code path_code;  /* of the latest listing; OK once one of its versions has a row */
-    char *path_message; /* heap */
-    char *path_advice;  /* heap; NULL = "": advice for the user */
+    bool loadable;        /* a version is there to be loaded at a request */
+    bool demanded;        /* by a request; until it leaves */
+    int attempts;         /* to load what was demanded, that have ended */
+    int waiting;          /* requests */
+    sx_awaited *awaiting; /* those of them that are to be woken */
+    int64_t used_ns;      /* by the latest request */
+    sx_code path_code;    /* of the latest listing; OK once one of its versions has a row */
+    char *path_message;   /* heap */
+    char *path_advice;    /* heap; NULL = "": advice for the user */
 };
 
 /* ---- With the mutex held ---- */
 
+/* The versions, or their states, have changed: for those who wait for that. */
+void sx_lifecycle_changed(sx_lifecycle *lc);
 /* NULL if unknown. */
 struct sx_version_row *sx_lifecycle_find_row(sx_lifecycle *lc, int64_t version);
 /* Inserted if it is new; NULL if out of memory. */

@@ -30,15 +30,31 @@ enum {
     BUSY_WAIT_MS = 1000,      /* maximum time between scans while a version settles or drains */
     MAX_RETRY_DOUBLINGS = 10, /* of the wait before a retry */
     STOP_GRACE_MS = 1000,     /* how long stopping waits for a running call */
-    SLOW_LOOKS = 10,   /* a version that never settles is looked at for a tenth of the time */
-    ROOM_LOOK_MS = 50, /* whether another model has become idle */
+    SLOW_LOOKS = 10, /* a version that never settles is looked at for a tenth of the time */
+    LOOK_MS = 50,    /* whether another model has become idle, or requests that wait are to stop */
 };
 
 /* ---- Waiting for calls ---- */
 
-static void clear_wakeups(sx_lifecycle *lc)
+/* Sleeps until the thread is woken, `fd` (negative: none) is readable, or so many milliseconds have
+ * passed (negative: for ever). Requests that wait for a version are looked at meanwhile: some may
+ * have to stop. */
+static void sleep_until_woken(sx_lifecycle *lc, int fd, int64_t wait_ms)
 {
+    struct pollfd fds[2] = {{.fd = lc->wake_fd, .events = POLLIN}, {.fd = fd, .events = POLLIN}};
     uint64_t wakeups;
+    int ready = 0;
+    while (ready == 0) {
+        pthread_mutex_lock(&lc->mutex);
+        if (lc->awaiting != NULL) {
+            sx_lifecycle_changed(lc);
+        }
+        const bool looks = lc->awaiting != NULL && (wait_ms < 0 || wait_ms > LOOK_MS);
+        pthread_mutex_unlock(&lc->mutex);
+        ready = poll(fds, 2, looks ? LOOK_MS : (int)SX_MIN(wait_ms, (int64_t)INT_MAX));
+        ready = looks ? ready : 1;
+        wait_ms = wait_ms < 0 ? wait_ms : wait_ms - LOOK_MS;
+    }
     const ssize_t got = read(lc->wake_fd, &wakeups, sizeof(wakeups));
     (void)got;
 }
@@ -59,10 +75,7 @@ static bool wait_for_call(sx_lifecycle *lc, sx_timed_call *call, double timeout_
         }
         const int64_t until_ns = SX_MIN(deadline_ns, sx_lifecycle_drain_until(lc));
         const int64_t left_ms = SX_MAX((until_ns - sx_now_ns() + 999999) / 1000000, (int64_t)0);
-        struct pollfd fds[2] = {{.fd = lc->wake_fd, .events = POLLIN},
-                                {.fd = call->done_fd, .events = POLLIN}};
-        poll(fds, 2, (int)SX_MIN(left_ms, (int64_t)INT_MAX));
-        clear_wakeups(lc);
+        sleep_until_woken(lc, call->done_fd, left_ms);
         sx_lifecycle_leave_if_asked(lc);
         sx_lifecycle_unload_idle(lc);
     }
@@ -91,7 +104,7 @@ static void note_failure(sx_lifecycle *lc, int64_t version, sx_status status, sx
         lc->failed_again += !news;
         lc->gave_up += !news && row->failures > lc->config.max_load_retries;
     }
-    pthread_cond_broadcast(&lc->changed);
+    sx_lifecycle_changed(lc);
     pthread_mutex_unlock(&lc->mutex);
     if (news) {
         sx_log(SX_LOG_ERROR, "model %s: cannot load version %" PRId64 ": %s", lc->name, version,
@@ -285,9 +298,7 @@ static sx_status take_room(sx_lifecycle *lc, int64_t version, size_t *out_bytes)
     }
     bool taken = sx_residency_take(residency, &lc->resident, bytes);
     while (!taken && !atomic_load(&lc->stopping) && sx_now_ns() < deadline_ns) {
-        struct pollfd wakeup = {.fd = lc->wake_fd, .events = POLLIN};
-        poll(&wakeup, 1, ROOM_LOOK_MS);
-        clear_wakeups(lc);
+        sleep_until_woken(lc, -1, LOOK_MS);
         sx_lifecycle_leave_if_asked(lc);
         sx_lifecycle_unload_idle(lc);
         taken = sx_residency_take(residency, &lc->resident, bytes);
@@ -591,9 +602,7 @@ static void make_room(sx_lifecycle *lc, const sx_version *found, size_t count, i
     sx_lifecycle_unload_idle(lc);
     while (sx_lifecycle_drain_until(lc) != INT64_MAX && !atomic_load(&lc->stopping)) {
         const int64_t left_ms = (sx_lifecycle_drain_until(lc) - sx_now_ns()) / 1000000 + 1;
-        struct pollfd wakeup = {.fd = lc->wake_fd, .events = POLLIN};
-        poll(&wakeup, 1, (int)SX_MIN(SX_MAX(left_ms, (int64_t)1), (int64_t)BUSY_WAIT_MS));
-        clear_wakeups(lc);
+        sleep_until_woken(lc, -1, SX_MIN(SX_MAX(left_ms, (int64_t)1), (int64_t)BUSY_WAIT_MS));
         sx_lifecycle_unload_idle(lc);
     }
 }
@@ -674,7 +683,7 @@ static void consider(sx_lifecycle *lc, const sx_version *found, size_t count, in
     } else if (lc->demanded && !demanded) { /* meanwhile */
         *soonest_ns = 0;
     }
-    pthread_cond_broadcast(&lc->changed);
+    sx_lifecycle_changed(lc);
     pthread_mutex_unlock(&lc->mutex);
 }
 
@@ -785,7 +794,7 @@ static void note_path_error(sx_lifecycle *lc, sx_status status, const char *advi
     sx_free(lc->path_advice);
     lc->path_advice = advice_copy;
     lc->tried = true;
-    pthread_cond_broadcast(&lc->changed);
+    sx_lifecycle_changed(lc);
     pthread_mutex_unlock(&lc->mutex);
     if (news) {
         sx_log(SX_LOG_WARN, "model %s: %s%s%s", lc->name, message, advice ? "; " : "",
@@ -934,7 +943,6 @@ static void drain_events(sx_lifecycle *lc)
 {
     _Alignas(struct inotify_event) char events[4096];
     ssize_t size;
-    clear_wakeups(lc);
     while (lc->inotify_fd >= 0 && (size = read(lc->inotify_fd, events, sizeof(events))) > 0) {
         for (char *at = events; at < events + size;) {
             const struct inotify_event *event = (const struct inotify_event *)at;
@@ -949,8 +957,6 @@ static void drain_events(sx_lifecycle *lc)
 /* Sleeps until something may have changed: an event, the next poll, or the time given by `look`. */
 static void wait_for_change(sx_lifecycle *lc, int64_t soonest_ns)
 {
-    struct pollfd fds[2] = {{.fd = lc->wake_fd, .events = POLLIN},
-                            {.fd = lc->inotify_fd, .events = POLLIN}};
     int64_t wait_ms = -1;
     if (lc->config.poll_wait_seconds > 0) {
         wait_ms = (int64_t)(lc->config.poll_wait_seconds * 1000);
@@ -965,7 +971,7 @@ static void wait_for_change(sx_lifecycle *lc, int64_t soonest_ns)
         const int64_t until_ms = SX_MAX((lc->remind_at_ns - sx_now_ns()) / 1000000 + 1, (int64_t)1);
         wait_ms = wait_ms < 0 ? until_ms : SX_MIN(wait_ms, until_ms);
     }
-    poll(fds, lc->inotify_fd >= 0 ? 2 : 1, (int)SX_MIN(wait_ms, (int64_t)INT_MAX));
+    sleep_until_woken(lc, lc->inotify_fd, wait_ms);
     drain_events(lc);
 }
 

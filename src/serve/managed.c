@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/checked.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "io/path.h"
 #include "savedmodel/names.h"
@@ -65,6 +66,44 @@ static int64_t read_default(const char *dir, const char *model)
     return version >= 0 ? version : SX_LATEST_VERSION;
 }
 
+/* Whether a path without links lies in the storage. */
+static bool is_in_storage(const sx_managed *managed, const char *path)
+{
+    const size_t size = strcmp(managed->storage, "/") != 0 ? strlen(managed->storage) : 0;
+    return strncmp(path, managed->storage, size) == 0 && (path[size] == '/' || path[size] == '\0');
+}
+
+/* The versions of a model that may be served. A link that led into the storage when it was created
+ * need not do so any more: what it leads to may have been replaced by a link elsewhere. */
+static sx_status find_versions(const sx_managed *managed, const sx_model_config *model,
+                               sx_arena *arena, sx_version_policy *out)
+{
+    sx_version *all = NULL;
+    size_t count = 0;
+    SX_TRY(sx_versions_list(model->base_path, NULL, arena, &all, &count));
+    int64_t *specific = sx_arena_array(arena, count + 1, int64_t);
+    if (specific == NULL) {
+        return sx_no_memory("for the managed models");
+    }
+    *out = (sx_version_policy){.kind = SX_VERSIONS_ALL, .specific = specific};
+    for (size_t i = 0; i < count; i++) {
+        char link[PATH_MAX], path[PATH_MAX], first;
+        const int size = snprintf(link, sizeof(link), "%s/%s", model->base_path, all[i].name);
+        const bool is_link = (size_t)size < sizeof(link) && readlink(link, &first, 1) >= 0;
+        if (managed->storage != NULL && is_link && realpath(link, path) != NULL &&
+            !is_in_storage(managed, path)) {
+            sx_log(SX_LOG_WARN,
+                   "model %s: version %" PRId64
+                   " is not served: it leads out of the storage, to %s",
+                   model->name, all[i].number, path);
+            out->kind = SX_VERSIONS_SPECIFIC;
+        } else {
+            specific[out->specific_count++] = all[i].number;
+        }
+    }
+    return SX_OK;
+}
+
 /* Serves what is in the directory now. With `change` held. */
 static sx_status apply(sx_managed *managed)
 {
@@ -74,24 +113,29 @@ static sx_status apply(sx_managed *managed)
     sx_arena_init(&arena, 0);
     struct managed_model *models = sx_arena_array(&arena, names.count + 1, struct managed_model);
     sx_model_config *configs = sx_arena_array(&arena, names.count + 1, sx_model_config);
-    size_t count = 0;
+    size_t count = 0, served = 0;
     bool complete = models != NULL && configs != NULL;
-    for (size_t i = 0; complete && i < names.count; i++) {
+    sx_status status = SX_OK;
+    for (size_t i = 0; complete && status == SX_OK && i < names.count; i++) {
         if (!is_name(names.items[i])) {
             continue;
         }
         models[count].name = sx_arena_strdup(&arena, names.items[i]);
         models[count].default_version = read_default(managed->dir, names.items[i]);
-        configs[count] = (sx_model_config){
+        sx_model_config *config = &configs[served];
+        *config = (sx_model_config){
             .name = models[count].name,
-            .base_path = sx_arena_printf(&arena, "%s/%s", managed->dir, names.items[i]),
-            .policy = {.kind = SX_VERSIONS_ALL}};
-        complete = models[count].name != NULL && configs[count].base_path != NULL;
+            .base_path = sx_arena_printf(&arena, "%s/%s", managed->dir, names.items[i])};
+        complete = models[count].name != NULL && config->base_path != NULL;
+        status = complete ? find_versions(managed, config, &arena, &config->policy) : SX_OK;
+        served += config->policy.kind == SX_VERSIONS_ALL || config->policy.specific_count > 0;
         count++;
     }
     sx_paths_deinit(&names);
-    sx_status status = complete ? sx_manager_set_models(managed->manager, configs, count)
-                                : sx_no_memory("for the managed models");
+    if (status == SX_OK) {
+        status = complete ? sx_manager_set_models(managed->manager, configs, served)
+                          : sx_no_memory("for the managed models");
+    }
     if (status == SX_OK) {
         pthread_mutex_lock(&managed->mutex);
         const sx_arena before = managed->arena;
@@ -246,11 +290,8 @@ static sx_status find_source(const sx_managed *managed, const char *uri, char pa
     if (managed->storage == NULL) {
         return sx_error(SX_PERMISSION_DENIED, "no storage is open to new versions");
     }
-    const size_t size = strcmp(managed->storage, "/") != 0 ? strlen(managed->storage) : 0;
-    const bool found = realpath(named, path) != NULL;
     /* Whether something is there is nobody's business outside of the storage. */
-    if (!found || strncmp(path, managed->storage, size) != 0 ||
-        (path[size] != '/' && path[size] != '\0')) {
+    if (realpath(named, path) == NULL || !is_in_storage(managed, path)) {
         return sx_error(SX_PERMISSION_DENIED, "deploymentUri: \"%.200s\" is not in the storage",
                         uri);
     }
@@ -349,6 +390,16 @@ static sx_status end_change(sx_managed *managed, sx_status status)
     }
     pthread_mutex_unlock(&managed->change);
     return status;
+}
+
+void sx_managed_reload(sx_managed *managed)
+{
+    pthread_mutex_lock(&managed->change);
+    sx_status status = end_change(managed, SX_OK);
+    if (status != SX_OK) {
+        sx_log(SX_LOG_ERROR, "managed models: %s", sx_status_message(status));
+        sx_status_free(status);
+    }
 }
 
 sx_status sx_managed_create_model(sx_managed *managed, const char *name)

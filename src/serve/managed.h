@@ -19,6 +19,10 @@ SX_MUST_USE sx_status sx_managed_create(const char *dir, const char *storage, sx
                                         sx_managed **out_managed);
 void sx_managed_destroy(sx_managed *managed); /* NULL is allowed */
 
+/* Looks at the directory again. A version whose SavedModel is not in the storage any more is served
+ * no more, which is logged; so it is when the server starts, and after each change below. */
+void sx_managed_reload(sx_managed *managed);
+
 /* INVALID_ARGUMENT: a name is letters, digits and _, and begins with a letter. ALREADY_EXISTS. */
 SX_MUST_USE sx_status sx_managed_create_model(sx_managed *managed, const char *name);
 /* NOT_FOUND; FAILED_PRECONDITION: it has versions. */

@@ -18,26 +18,30 @@ static const char json_type[] = "application/json";
 
 /* ---- Predict ---- */
 
-static sx_status predict(sx_rest_call *call, sx_bytes body, sx_predict_slots *slots,
-                         sx_arena *arena, sx_buf *out)
+static sx_status read_predict(sx_rest_call *call, sx_bytes body, sx_predict_slots *slots)
 {
-    sx_predict_request request;
-    sx_tensor *outputs = NULL;
     size_t count = 0;
     const sx_serve_signature *signatures = sx_served_signatures(call->call.servable, &count);
-    sx_status status = sx_predict_parse(body, signatures, count, arena, slots, &request);
-    if (status == SX_OK && !request.row) {
-        status = sx_error(SX_INVALID_ARGUMENT, "expected \"instances\": a list");
+    sx_predict_request request;
+    SX_TRY(sx_predict_parse(body, signatures, count, &call->call.arena, slots, &request));
+    if (!request.row) {
+        return sx_error(SX_INVALID_ARGUMENT, "expected \"instances\": a list");
     }
-    if (status == SX_OK) {
-        status = sx_rest_call_run(call, request.signature, request.inputs, arena, &outputs);
-    }
-    if (status == SX_OK) {
-        status = sx_predict_print(request.signature, outputs, SX_NAMED_ROWS,
-                                  sx_rest_float_format(call->rest),
-                                  sx_http_request_cancel(call->call.exchange), out);
-    }
-    switch (sx_status_code(status)) { /* what the request is to blame for is said in an answer */
+    sx_call_set_run(&call->call, request.signature, request.inputs);
+    return SX_OK;
+}
+
+static sx_status print_predict(sx_rest_call *call, const sx_tensor *outputs)
+{
+    return sx_predict_print(call->call.signature, outputs, SX_NAMED_ROWS,
+                            sx_rest_float_format(call->rest),
+                            sx_http_request_cancel(call->call.exchange), &call->call.out);
+}
+
+/* What the request is to blame for is said in an answer. */
+static sx_status explain_predict(sx_rest_call *call, sx_status status)
+{
+    switch (sx_status_code(status)) {
     case SX_INVALID_ARGUMENT:
     case SX_FAILED_PRECONDITION:
     case SX_DATA_LOSS:
@@ -52,6 +56,7 @@ static sx_status predict(sx_rest_call *call, sx_bytes body, sx_predict_slots *sl
 
 void sx_managed_rest_predict(sx_rest *rest, sx_http_exchange *exchange, const sx_route *route)
 {
+    static const sx_rest_method predict = {read_predict, print_predict, explain_predict};
     sx_managed *managed = sx_rest_managed(rest);
     int64_t version = route->version;
     if (version < 0 && route->label[0] == '\0') {
@@ -67,7 +72,7 @@ void sx_managed_rest_predict(sx_rest *rest, sx_http_exchange *exchange, const sx
                                               sx_http_request_body(exchange).size));
         return;
     }
-    sx_rest_call_begin(rest, exchange, &spec, SX_API_PREDICT, predict);
+    sx_rest_call_begin(rest, exchange, &spec, SX_API_PREDICT, &predict);
 }
 
 /* ---- Models and versions as JSON ---- */
@@ -363,9 +368,10 @@ static sx_status answer(sx_rest *rest, sx_http_exchange *exchange, const sx_rout
 
 /* A change reads and writes files: on the executor. In the exchange's scratch memory, but for the
  * route, which does not fit. */
-struct change_call {
-    sx_call call; /* must be first: converted by address */
+struct change_job {
+    sx_executor_job job; /* must be first: converted by address */
     sx_rest *rest;
+    sx_http_exchange *exchange;
 };
 
 static void respond_answer(sx_rest *rest, sx_http_exchange *exchange, const sx_route *route)
@@ -379,14 +385,15 @@ static void respond_answer(sx_rest *rest, sx_http_exchange *exchange, const sx_r
     sx_rest_respond_made(rest, exchange, status, json_type, &body);
 }
 
-static void run_change(sx_executor_job *base, int worker)
+static bool run_change(sx_executor_job *job, int worker)
 {
-    struct change_call *call = (struct change_call *)base;
-    const sx_http_head *head = sx_http_request_head(call->call.exchange);
+    struct change_job *change = (struct change_job *)job;
+    const sx_http_head *head = sx_http_request_head(change->exchange);
     sx_route route;
     (void)worker;
     sx_route_parse(head->method, head->path, NULL, &route);
-    respond_answer(call->rest, call->call.exchange, &route);
+    respond_answer(change->rest, change->exchange, &route);
+    return true;
 }
 
 void sx_managed_rest_handle(sx_rest *rest, sx_http_exchange *exchange, const sx_route *route)
@@ -395,13 +402,9 @@ void sx_managed_rest_handle(sx_rest *rest, sx_http_exchange *exchange, const sx_
         respond_answer(rest, exchange, route);
         return;
     }
-    struct change_call *call = sx_http_request_scratch(exchange);
-    *call = (struct change_call){.call = {.job = {.fn = run_change},
-                                          .calls = sx_rest_calls(rest),
-                                          .exchange = exchange,
-                                          .arrived_ns = sx_now_ns()},
-                                 .rest = rest};
-    sx_status status = sx_call_submit(&call->call);
+    struct change_job *change = sx_http_request_scratch(exchange);
+    *change = (struct change_job){.job = {.fn = run_change}, .rest = rest, .exchange = exchange};
+    sx_status status = sx_calls_submit(sx_rest_calls(rest), &change->job);
     if (status != SX_OK) {
         sx_rest_respond_error(rest, exchange, status);
     }

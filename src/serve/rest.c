@@ -37,7 +37,8 @@ static const char json_type[] = "application/json";
 static const char *const cors_headers[] = {CORS(""), CORS(", Authorization, X-API-Key")};
 static const char cors_challenge[] = CORS(", Authorization, X-API-Key") CHALLENGE;
 
-/* Per-thread state, kept between requests. */
+/* Per-thread state, kept between requests: a call takes it, and leaves it to the thread that
+ * answers the call. */
 struct context {
     sx_predict_slots slots;
 };
@@ -160,14 +161,16 @@ void sx_rest_respond_made(const sx_rest *rest, sx_http_exchange *exchange, sx_st
 
 /* The body as JSON text: as received, or decompressed into `inflated`. What a client can make the
  * server decompress and parse is bounded by what it sent: deflate expands up to 1028 times. */
-static sx_status plain_body(sx_rest_call *call, sx_buf *inflated, sx_bytes *out_body)
+static sx_status plain_body(sx_rest_call *call, sx_bytes *out_body)
 {
+    sx_buf *inflated = &call->call.inflated;
     *out_body = sx_http_request_body(call->call.exchange);
     if (sx_http_request_head(call->call.exchange)->coding == SX_HTTP_IDENTITY) {
         return SX_OK;
     }
     const size_t max_bytes = sx_calls_max_body_bytes(call->call.calls), received = out_body->size;
     const size_t by_ratio = SX_MAX(received * INFLATE_RATIO, (size_t)INFLATE_FREE_BYTES);
+    inflated->max_bytes = max_bytes + INFLATE_SLACK;
     sx_status status = sx_inflate_all(SX_CODEC_GZIP, *out_body, SX_MIN(max_bytes, by_ratio),
                                       "gzip body", inflated);
     if (sx_status_code(status) == SX_DATA_LOSS) { /* a client error */
@@ -189,57 +192,72 @@ static sx_status plain_body(sx_rest_call *call, sx_buf *inflated, sx_bytes *out_
 }
 
 /* TensorFlow Serving's predict, in JSON. */
-static sx_status predict(sx_rest_call *call, sx_bytes body, sx_predict_slots *slots,
-                         sx_arena *arena, sx_buf *out)
-{
-    sx_predict_request request;
-    sx_tensor *outputs = NULL;
-    size_t signature_count = 0;
-    const sx_serve_signature *signatures =
-        sx_served_signatures(call->call.servable, &signature_count);
-    SX_TRY(sx_predict_parse(body, signatures, signature_count, arena, slots, &request));
-    SX_TRY(sx_rest_call_run(call, request.signature, request.inputs, arena, &outputs));
-    return sx_predict_print(request.signature, outputs, request.row ? SX_ROWS : SX_COLUMNS,
-                            call->rest->config.float_format,
-                            sx_http_request_cancel(call->call.exchange), out);
-}
 
-/* Classify and Regress. */
-static sx_status infer_examples(sx_rest_call *call, sx_bytes body, sx_predict_slots *slots,
-                                sx_arena *arena, sx_buf *out)
+static sx_status read_predict(sx_rest_call *call, sx_bytes body, sx_predict_slots *slots)
 {
-    const sx_inference_method method = call->call.api == SX_API_CLASSIFY ? SX_CLASSIFY : SX_REGRESS;
-    const sx_serve_signature *signature = NULL;
-    sx_inference_request request;
-    sx_inference_result result;
-    sx_tensor *outputs = NULL;
     size_t count = 0;
     const sx_serve_signature *signatures = sx_served_signatures(call->call.servable, &count);
-    (void)slots;
-    SX_TRY(sx_inference_parse(body, arena, &request));
-    SX_TRY(sx_inference_find(method, signatures, count, request.signature, &signature));
-    const size_t examples = (size_t)request.examples.type.dims[0];
-    sx_metrics_add_examples(sx_served_metrics(call->call.servable), examples);
-    SX_TRY(sx_rest_call_run(call, signature, &request.examples, arena, &outputs));
-    SX_TRY(sx_inference_read(method, signature, outputs, examples, &result));
-    if (call->call.logged != NULL) {
-        const sx_predict_spec ran = sx_call_spec(&call->call, signature->name);
-        sx_log_inference(call->call.logged, &ran, &request.examples, &result);
+    sx_predict_request *request = sx_arena_new(&call->call.arena, sx_predict_request);
+    if (request == NULL) {
+        return sx_no_memory("for a request");
     }
-    return sx_inference_print_json(&result, call->rest->config.float_format,
-                                   sx_http_request_cancel(call->call.exchange), out);
+    SX_TRY(sx_predict_parse(body, signatures, count, &call->call.arena, slots, request));
+    call->call.read = request;
+    sx_call_set_run(&call->call, request->signature, request->inputs);
+    return SX_OK;
 }
 
-sx_status sx_rest_call_run(sx_rest_call *call, const sx_serve_signature *signature,
-                           const sx_tensor *inputs, sx_arena *arena, sx_tensor **out_outputs)
+static sx_status print_predict(sx_rest_call *call, const sx_tensor *outputs)
 {
-    SX_TRY(sx_cancel_check(sx_http_request_cancel(call->call.exchange)));
-    sx_status status = sx_call_run(&call->call, signature, inputs, arena, out_outputs);
-    if (sx_status_code(status) == SX_DATA_LOSS) { /* a corrupt image or example in the request */
-        call->http_status = 400;
-    }
-    return status;
+    const sx_predict_request *request = call->call.read;
+    return sx_predict_print(request->signature, outputs, request->row ? SX_ROWS : SX_COLUMNS,
+                            call->rest->config.float_format,
+                            sx_http_request_cancel(call->call.exchange), &call->call.out);
 }
+
+static const sx_rest_method predict = {read_predict, print_predict, NULL};
+
+/* Classify and Regress. */
+
+static sx_inference_method method_of(const sx_rest_call *call)
+{
+    return call->call.api == SX_API_CLASSIFY ? SX_CLASSIFY : SX_REGRESS;
+}
+
+static sx_status read_examples(sx_rest_call *call, sx_bytes body, sx_predict_slots *slots)
+{
+    size_t count = 0;
+    const sx_serve_signature *signatures = sx_served_signatures(call->call.servable, &count);
+    const sx_serve_signature *signature = NULL;
+    sx_inference_request *request = sx_arena_new(&call->call.arena, sx_inference_request);
+    (void)slots;
+    if (request == NULL) {
+        return sx_no_memory("for a request");
+    }
+    SX_TRY(sx_inference_parse(body, &call->call.arena, request));
+    SX_TRY(sx_inference_find(method_of(call), signatures, count, request->signature, &signature));
+    sx_metrics_add_examples(sx_served_metrics(call->call.servable),
+                            (size_t)request->examples.type.dims[0]);
+    sx_call_set_run(&call->call, signature, &request->examples);
+    return SX_OK;
+}
+
+static sx_status print_examples(sx_rest_call *call, const sx_tensor *outputs)
+{
+    const sx_serve_signature *signature = call->call.signature;
+    const sx_tensor *examples = call->call.inputs;
+    sx_inference_result result;
+    SX_TRY(sx_inference_read(method_of(call), signature, outputs, (size_t)examples->type.dims[0],
+                             &result));
+    if (call->call.logged != NULL) {
+        const sx_predict_spec ran = sx_call_spec(&call->call, signature->name);
+        sx_log_inference(call->call.logged, &ran, examples, &result);
+    }
+    return sx_inference_print_json(&result, call->rest->config.float_format,
+                                   sx_http_request_cancel(call->call.exchange), &call->call.out);
+}
+
+static const sx_rest_method inference = {read_examples, print_examples, NULL};
 
 sx_float_format sx_rest_float_format(const sx_rest *rest)
 {
@@ -266,23 +284,48 @@ sx_manager *sx_rest_manager(const sx_rest *rest)
     return sx_calls_manager(rest->config.calls);
 }
 
-/* Reads the body, lets the method answer. `arena` and `inflated` are used until then. */
-static sx_status answer(sx_rest_call *call, struct context *context, sx_arena *arena,
-                        sx_buf *inflated, sx_buf *out)
+/* ---- The steps of a call ---- */
+
+static sx_status read_call(sx_call *base, int worker)
 {
+    sx_rest_call *call = (sx_rest_call *)base;
+    struct context *context = &call->rest->contexts[worker];
     sx_bytes body;
-    SX_TRY(sx_cancel_check(sx_http_request_cancel(call->call.exchange)));
-    SX_TRY(sx_call_await(&call->call));
-    SX_TRY(plain_body(call, inflated, &body));
-    return call->method(call, body, &context->slots, arena, out);
+    call->slots = context->slots;
+    sx_predict_slots_init(&context->slots);
+    SX_TRY(plain_body(call, &body));
+    return call->method->read(call, body, &call->slots);
+}
+
+static sx_status print_call(sx_call *base, const sx_tensor *outputs)
+{
+    sx_rest_call *call = (sx_rest_call *)base;
+    return call->method->print(call, outputs);
+}
+
+/* The slots go to the thread, unless it has some. */
+static void give_slots(sx_rest_call *call, struct context *context)
+{
+    sx_predict_slots_trim(&call->slots);
+    if (context->slots.count == 0) {
+        context->slots = call->slots;
+    } else {
+        sx_predict_slots_deinit(&call->slots);
+    }
 }
 
 /* The HTTP status of an error; adds the budget's figures to the message. */
-static int explain_error(const sx_rest_call *call, sx_status *status)
+static int explain_error(sx_rest_call *call, sx_status *status)
 {
+    if (call->http_status == 0 && call->method->explain != NULL) {
+        *status = call->method->explain(call, *status);
+    }
     const sx_code code = sx_status_code(*status);
     if (call->http_status) {
         return call->http_status;
+    }
+    if (code == SX_DATA_LOSS) { /* a corrupt image or example in the request */
+        return 400;
     }
     if (code == SX_CANCELLED || code == SX_DEADLINE_EXCEEDED) {
         sx_status_free(*status);
@@ -297,27 +340,16 @@ static int explain_error(const sx_rest_call *call, sx_status *status)
     return sx_budget_never_fits(sx_http_request_budget(call->call.exchange)) ? 413 : 429;
 }
 
-static void run_call(sx_executor_job *base, int worker)
+static void respond_call(sx_call *base, sx_status status, int worker)
 {
     sx_rest_call *call = (sx_rest_call *)base;
     sx_rest *rest = call->rest;
     sx_http_exchange *exchange = call->call.exchange;
-    struct context *context = &rest->contexts[worker];
-    sx_arena arena;
-    sx_buf inflated, out;
-    sx_arena_init(&arena, 0);
-    sx_buf_init(&inflated, sx_calls_max_body_bytes(call->call.calls) + INFLATE_SLACK);
-    sx_buf_init(&out, SIZE_MAX / 4); /* limited by the budget */
-    arena.budget = inflated.budget = out.budget = sx_http_request_budget(exchange);
-    call->call.begun_ns = sx_now_ns();
-    sx_status status = answer(call, context, &arena, &inflated, &out);
     const int http_status = status == SX_OK ? 200 : explain_error(call, &status);
     sx_call_end(&call->call, sx_status_code(status));
-    sx_arena_deinit(&arena);
-    sx_buf_deinit(&inflated);
-    sx_predict_slots_trim(&context->slots);
+    give_slots(call, &rest->contexts[worker]);
     if (status != SX_OK) {
-        sx_buf_deinit(&out);
+        sx_buf_deinit(&call->call.out);
         respond_message(rest, exchange, http_status, sx_status_message(status));
         sx_status_free(status);
         return;
@@ -327,14 +359,16 @@ static void run_call(sx_executor_job *base, int worker)
                  sizeof(call->headers) - strlen(call->headers), "%s",
                  cors_headers[rest->config.identities]);
     }
-    respond(exchange, http_status, call->content_type, call->headers, &out);
+    respond(exchange, http_status, call->content_type, call->headers, &call->call.out);
 }
 
 void sx_rest_call_begin(sx_rest *rest, sx_http_exchange *exchange, const sx_model_spec *spec,
-                        sx_metric_api api, sx_rest_method *method)
+                        sx_metric_api api, const sx_rest_method *method)
 {
+    static const sx_call_steps steps = {
+        .read = read_call, .print = print_call, .respond = respond_call};
     sx_rest_call *call = sx_http_request_scratch(exchange);
-    *call = (sx_rest_call){.call = {.job = {.fn = run_call},
+    *call = (sx_rest_call){.call = {.steps = &steps,
                                     .calls = rest->config.calls,
                                     .exchange = exchange,
                                     .arrived_ns = sx_now_ns(),
@@ -343,6 +377,7 @@ void sx_rest_call_begin(sx_rest *rest, sx_http_exchange *exchange, const sx_mode
                                     .logs_itself = api != SX_API_PREDICT},
                            .rest = rest,
                            .method = method};
+    sx_predict_slots_init(&call->slots);
     snprintf(call->content_type, sizeof(call->content_type), "%s", json_type);
     sx_status status = sx_call_acquire(&call->call, spec);
     if (status == SX_OK) {
@@ -363,8 +398,8 @@ static sx_model_spec spec_of(const sx_route *route)
 static void handle_predict(sx_rest *rest, sx_http_exchange *exchange, const sx_route *route)
 {
     const sx_model_spec spec = spec_of(route);
-    sx_rest_method *other = sx_rest_method_of(sx_http_request_head(exchange));
-    sx_rest_call_begin(rest, exchange, &spec, SX_API_PREDICT, other != NULL ? other : predict);
+    const sx_rest_method *other = sx_rest_method_of(sx_http_request_head(exchange));
+    sx_rest_call_begin(rest, exchange, &spec, SX_API_PREDICT, other != NULL ? other : &predict);
 }
 
 static void handle_examples(sx_rest *rest, sx_http_exchange *exchange, const sx_route *route)
@@ -372,7 +407,7 @@ static void handle_examples(sx_rest *rest, sx_http_exchange *exchange, const sx_
     const sx_model_spec spec = spec_of(route);
     sx_rest_call_begin(rest, exchange, &spec,
                        route->kind == SX_ROUTE_CLASSIFY ? SX_API_CLASSIFY : SX_API_REGRESS,
-                       infer_examples);
+                       &inference);
 }
 
 /* ---- The other routes ---- */

@@ -80,27 +80,33 @@ bool sx_rest_tensor_type(sx_http_text content_type, sx_type *out)
 
 /* ---- Protobuf ---- */
 
-static sx_status predict_proto(sx_rest_call *call, sx_bytes body, sx_predict_slots *slots,
-                               sx_arena *arena, sx_buf *out)
+static sx_status read_proto(sx_rest_call *call, sx_bytes body, sx_predict_slots *slots)
 {
-    sx_served *servable = call->call.servable;
     sx_predict_spec spec;
-    sx_predict_call request;
-    sx_tensor *outputs = NULL;
     size_t count = 0;
-    const sx_serve_signature *signatures = sx_served_signatures(servable, &count);
+    const sx_serve_signature *signatures = sx_served_signatures(call->call.servable, &count);
+    sx_predict_call *request = sx_arena_new(&call->call.arena, sx_predict_call);
     (void)slots;
+    if (request == NULL) {
+        return sx_no_memory("for a request");
+    }
     sx_status status = sx_predict_spec_read(body, &spec);
     sx_status_free(status); /* malformed bytes are found again below; the spec may be missing */
-    SX_TRY(sx_predict_proto_read(body, &spec, signatures, count, arena, &request));
-    SX_TRY(sx_rest_call_run(call, request.signature, request.inputs, arena, &outputs));
-    const char *name = sx_served_name(servable), *signature = request.signature->name;
-    const sx_predict_spec ran = {.name = {name, strlen(name)},
-                                 .version = sx_served_version(servable),
-                                 .signature = {signature, strlen(signature)}};
-    snprintf(call->content_type, sizeof(call->content_type), "application/x-protobuf");
-    return sx_predict_proto_print(&request, outputs, &ran, 2, false, out);
+    SX_TRY(sx_predict_proto_read(body, &spec, signatures, count, &call->call.arena, request));
+    call->call.read = request;
+    sx_call_set_run(&call->call, request->signature, request->inputs);
+    return SX_OK;
 }
+
+static sx_status print_proto(sx_rest_call *call, const sx_tensor *outputs)
+{
+    const sx_predict_call *request = call->call.read;
+    const sx_predict_spec ran = sx_call_spec(&call->call, request->signature->name);
+    snprintf(call->content_type, sizeof(call->content_type), "application/x-protobuf");
+    return sx_predict_proto_print(request, outputs, &ran, 2, false, &call->call.out);
+}
+
+static const sx_rest_method predict_proto = {read_proto, print_proto, NULL};
 
 /* ---- One tensor ---- */
 
@@ -131,9 +137,54 @@ static sx_status find_output(const sx_serve_signature *signature, sx_bytes name,
                     signature->name, signature->output_count);
 }
 
-static sx_status print_tensor(sx_rest_call *call, const char *name, const sx_tensor *tensor,
-                              sx_buf *out)
+/* What has been read of a request. */
+struct tensor_request {
+    sx_kserve_request request;
+    size_t output; /* that it asks for */
+};
+
+static sx_status read_tensor(sx_rest_call *call, sx_bytes body, sx_predict_slots *slots)
 {
+    const sx_http_head *head = sx_http_request_head(call->call.exchange);
+    sx_arena *arena = &call->call.arena;
+    size_t count = 0;
+    const sx_serve_signature *signatures = sx_served_signatures(call->call.servable, &count);
+    struct tensor_request *read = sx_arena_new(arena, struct tensor_request);
+    sx_type type;
+    (void)slots;
+    if (read == NULL) {
+        return sx_no_memory("for a request");
+    }
+    if (!sx_rest_tensor_type(sx_http_header_get(head, "Content-Type"), &type)) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "expected Content-Type: %s; dtype=float32; shape=1x28x28x1", tensor_type);
+    }
+    read->request.id = (sx_bytes){"", 0};
+    SX_TRY(sx_kserve_begin(&read->request, signatures, count,
+                           query_value(head->query, "signature_name"), arena));
+    const sx_serve_signature *signature = read->request.signature;
+    if (signature->input_count != 1) {
+        return sx_error(SX_INVALID_ARGUMENT, "signature \"%s\" has %zu inputs, expected 1",
+                        signature->name, signature->input_count);
+    }
+    SX_TRY(find_output(signature, query_value(head->query, "output"), &read->output));
+    SX_TRY(sx_slot_check_type(&signature->inputs[0], &type));
+    const int64_t elems = sx_type_elems(&type);
+    if (elems < 0) {
+        return sx_error(SX_INVALID_ARGUMENT, "the shape has too many elements");
+    }
+    read->request.inputs[0].type = type;
+    SX_TRY(sx_kserve_read_raw(&read->request, 0, (size_t)elems, body, arena));
+    call->call.read = read;
+    sx_call_set_run(&call->call, signature, read->request.inputs);
+    return SX_OK;
+}
+
+static sx_status print_tensor(sx_rest_call *call, const sx_tensor *outputs)
+{
+    const struct tensor_request *read = call->call.read;
+    const sx_tensor *tensor = &outputs[read->output];
+    sx_buf *out = &call->call.out;
     int size = snprintf(call->content_type, sizeof(call->content_type),
                         "%s; dtype=%s; shape=", tensor_type, sx_dtype_name(tensor->type.dtype));
     for (int i = 0; i < tensor->type.rank && (size_t)size < sizeof(call->content_type); i++) {
@@ -142,54 +193,24 @@ static sx_status print_tensor(sx_rest_call *call, const char *name, const sx_ten
     }
     if (sx_dtype_bytes(tensor->type.dtype) == 0 || (size_t)size >= sizeof(call->content_type)) {
         char text[SX_TYPE_TEXT];
-        return sx_error(SX_INVALID_ARGUMENT, "output \"%s\": %s cannot be sent as %s", name,
+        return sx_error(SX_INVALID_ARGUMENT, "output \"%s\": %s cannot be sent as %s",
+                        read->request.signature->outputs[read->output].name,
                         sx_type_format(&tensor->type, text, sizeof(text)), tensor_type);
     }
     sx_kserve_print_raw(tensor, out);
     return sx_buf_status(out);
 }
 
-static sx_status predict_tensor(sx_rest_call *call, sx_bytes body, sx_predict_slots *slots,
-                                sx_arena *arena, sx_buf *out)
-{
-    const sx_http_head *head = sx_http_request_head(call->call.exchange);
-    sx_kserve_request request = {.id = {"", 0}};
-    sx_tensor *outputs = NULL;
-    size_t count = 0, output = 0;
-    const sx_serve_signature *signatures = sx_served_signatures(call->call.servable, &count);
-    sx_type type;
-    (void)slots;
-    if (!sx_rest_tensor_type(sx_http_header_get(head, "Content-Type"), &type)) {
-        return sx_error(SX_INVALID_ARGUMENT,
-                        "expected Content-Type: %s; dtype=float32; shape=1x28x28x1", tensor_type);
-    }
-    SX_TRY(sx_kserve_begin(&request, signatures, count, query_value(head->query, "signature_name"),
-                           arena));
-    const sx_serve_signature *signature = request.signature;
-    if (signature->input_count != 1) {
-        return sx_error(SX_INVALID_ARGUMENT, "signature \"%s\" has %zu inputs, expected 1",
-                        signature->name, signature->input_count);
-    }
-    SX_TRY(find_output(signature, query_value(head->query, "output"), &output));
-    SX_TRY(sx_slot_check_type(&signature->inputs[0], &type));
-    const int64_t elems = sx_type_elems(&type);
-    if (elems < 0) {
-        return sx_error(SX_INVALID_ARGUMENT, "the shape has too many elements");
-    }
-    request.inputs[0].type = type;
-    SX_TRY(sx_kserve_read_raw(&request, 0, (size_t)elems, body, arena));
-    SX_TRY(sx_rest_call_run(call, signature, request.inputs, arena, &outputs));
-    return print_tensor(call, signature->outputs[output].name, &outputs[output], out);
-}
+static const sx_rest_method predict_tensor = {read_tensor, print_tensor, NULL};
 
-sx_rest_method *sx_rest_method_of(const sx_http_head *head)
+const sx_rest_method *sx_rest_method_of(const sx_http_head *head)
 {
     sx_http_text rest = sx_http_header_get(head, "Content-Type");
     const sx_http_text type = take_until(&rest, ';');
     if (sx_http_text_is_nocase(type, tensor_type)) {
-        return predict_tensor;
+        return &predict_tensor;
     }
     const bool is_proto = sx_http_text_is_nocase(type, "application/x-protobuf") ||
                           sx_http_text_is_nocase(type, "application/protobuf");
-    return is_proto ? predict_proto : NULL;
+    return is_proto ? &predict_proto : NULL;
 }

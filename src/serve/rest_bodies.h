@@ -15,7 +15,7 @@
 #include "serve/rest_call.h"
 
 /* The method for a Content-Type; NULL: JSON's. */
-sx_rest_method *sx_rest_method_of(const sx_http_head *head);
+const sx_rest_method *sx_rest_method_of(const sx_http_head *head);
 
 /* Parses "application/x-tensor; dtype=float32; shape=2x3"; false if it is malformed. */
 bool sx_rest_tensor_type(sx_http_text content_type, sx_type *out);

@@ -1,7 +1,7 @@
 /* A request of REST that runs a model: what its methods (predict, KServe's infer) have in common.
  *
  *   loop thread       sx_rest_call_begin: acquires the version, submits the call (call.h)
- *   executor thread   gunzips the body, then the method: reads it, sx_rest_call_run, prints */
+ *   executor thread   gunzips the body, then the method: reads it, and prints what has run */
 #ifndef SX_SERVE_REST_CALL_H
 #define SX_SERVE_REST_CALL_H
 
@@ -13,16 +13,24 @@
 
 typedef struct sx_rest_call sx_rest_call;
 
-/* Reads `body`, runs the model, appends the answer to `out`. An error is answered as
- * {"error": "..."}. */
-typedef sx_status sx_rest_method(sx_rest_call *call, sx_bytes body, sx_predict_slots *slots,
-                                 sx_arena *arena, sx_buf *out);
+/* An error is answered as {"error": "..."}. */
+typedef struct sx_rest_method {
+    /* Reads `body`: says what is to run, and keeps what `print` needs (call->call.read). The slots
+     * are the call's until it has been answered. */
+    sx_status (*read)(sx_rest_call *call, sx_bytes body, sx_predict_slots *slots);
+    /* Appends the answer to the call's `out`. */
+    sx_status (*print)(sx_rest_call *call, const sx_tensor *outputs);
+    /* What the client is told instead of an error whose HTTP status is not set; takes it. NULL: the
+     * same. */
+    sx_status (*explain)(sx_rest_call *call, sx_status status);
+} sx_rest_method;
 
 /* In the exchange's scratch memory, until the answer has been sent. */
 struct sx_rest_call {
     sx_call call; /* must be first: converted by address */
     sx_rest *rest;
-    sx_rest_method *method;
+    const sx_rest_method *method;
+    sx_predict_slots slots;
     int http_status; /* of an error; 0 = derived from its code */
     /* Of the answer; the method may change them, and leaves the headers room for those of CORS. */
     char content_type[96];
@@ -30,11 +38,7 @@ struct sx_rest_call {
 };
 
 void sx_rest_call_begin(sx_rest *rest, sx_http_exchange *exchange, const sx_model_spec *spec,
-                        sx_metric_api api, sx_rest_method *method);
-/* sx_call_run, unless nobody waits for the answer. */
-SX_MUST_USE sx_status sx_rest_call_run(sx_rest_call *call, const sx_serve_signature *signature,
-                                       const sx_tensor *inputs, sx_arena *arena,
-                                       sx_tensor **out_outputs);
+                        sx_metric_api api, const sx_rest_method *method);
 
 sx_manager *sx_rest_manager(const sx_rest *rest);
 sx_managed *sx_rest_managed(const sx_rest *rest); /* NULL = none */

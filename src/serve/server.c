@@ -405,7 +405,7 @@ sx_status sx_server_create(const sx_server_config *config, sx_server **out_serve
                                    .auth = server->auth,
                                    .log = server->request_log,
                                    .threads = config->rest_api_num_threads,
-                                   .max_waiting = config->max_waiting_requests,
+                                   .run_states = batching.run_states,
                                    .max_queued = config->max_queued_requests,
                                    .max_body_bytes = max_body_bytes};
     SX_TRY_GOTO(status, sx_calls_create(&calls, &server->calls), failed);
@@ -490,6 +490,9 @@ void sx_server_count_requests(const sx_server *server, uint64_t *out_requests,
 
 void sx_server_reload(sx_server *server)
 {
+    if (server->managed != NULL) {
+        sx_managed_reload(server->managed);
+    }
     if (server->config_watch != NULL) {
         sx_config_watch_reload(server->config_watch);
     }

@@ -66,9 +66,8 @@ typedef struct sx_server_config {
     size_t max_request_memory_bytes;
     size_t max_in_flight_memory_bytes; /* of all requests; 1 GiB, at most a quarter of
                                           sx_ram_bytes() */
-    size_t max_queued_requests;        /* 1024 */
-    int max_waiting_requests; /* 256 that wait for their turn or run, each on a thread of its
-                                 own; negative: none beside those of rest_api_num_threads */
+    size_t max_queued_requests;        /* 1024 that have not been read; those that wait for their
+                                          turn are bounded by `batching` */
     /* How calls are merged into batches (batch_config.h); NULL: as --enable_batching is left out */
     const sx_batch_config *batching;
     bool no_model_warmup;                  /* do not replay warm-up records: warmup.h */
@@ -116,7 +115,8 @@ SX_MUST_USE sx_status sx_server_start(sx_server *server);
 void sx_server_count_requests(const sx_server *server, uint64_t *out_requests,
                               uint64_t *out_running);
 /* Reads the model_config_file and the model_traffic_file again, soon and on other threads; if one
- * has a mistake, that is logged, and what it says stays as it is. Without them, nothing happens. */
+ * has a mistake, that is logged, and what it says stays as it is. Of managed models, looks at their
+ * directory again. */
 void sx_server_reload(sx_server *server);
 /* Waits for a version of every model to be served; false if one failed or took too long. The server
  * keeps running; sx_server_model_error() has the reason. */

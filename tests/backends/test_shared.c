@@ -9,7 +9,7 @@
 enum { BYTES = 100, ROUNDS = 2000, THREADS = 3, CONTENTS = 4 };
 
 /* A reference to the block that is full of `content`, charged to the budget. */
-static sx_status get(sx_cpu_shared *shared, char content, sx_budget *memory, sx_cpu_block **out)
+static sx_status get(char content, sx_budget *memory, sx_cpu_block **out)
 {
     char *data = sx_alloc_aligned(BYTES, 64);
     if (data == NULL) {
@@ -20,41 +20,41 @@ static sx_status get(sx_cpu_shared *shared, char content, sx_budget *memory, sx_
         sx_free_aligned(data);
         return sx_budget_over(memory, "a block", BYTES);
     }
-    return sx_cpu_block_get(shared, data, BYTES, memory, out);
+    return sx_cpu_block_get(data, BYTES, memory, out);
 }
 
 static void test_backends_shared__equal_blocks_are_one(void **state)
 {
     (void)state;
-    sx_cpu_shared *shared;
     sx_cpu_block *a, *same, *other, *paid, *free_of_charge;
     sx_budget memory, second;
     sx_budget_init(&memory, "a test", 0, NULL);
     sx_budget_init(&second, "another", 0, NULL);
-    assert_ok(sx_cpu_shared_create(&shared));
-    assert_ok(get(shared, 'a', &memory, &a));
-    assert_ok(get(shared, 'a', &memory, &same));
+    assert_ok(get('a', &memory, &a));
+    assert_ok(get('a', &memory, &same));
     assert_ptr_equal(a, same);
     assert_int_equal(sx_budget_used(&memory), BYTES);
-    assert_ok(get(shared, 'b', &memory, &other));
+    assert_ok(get('b', &memory, &other));
     assert_ptr_not_equal(a, other);
     assert_int_equal(sx_budget_used(&memory), 2 * BYTES);
-    assert_ok(get(shared, 'a', &second, &paid)); /* each budget pays for what it uses */
-    assert_ok(get(shared, 'a', NULL, &free_of_charge));
+    assert_ok(get('a', &second, &paid)); /* each budget pays for what it uses */
+    assert_ok(get('a', NULL, &free_of_charge));
     assert_ptr_not_equal(a, paid);
     assert_ptr_not_equal(a, free_of_charge);
+    assert_ptr_equal(a->data, paid->data); /* but it lies in memory once */
+    assert_ptr_equal(a->data, free_of_charge->data);
     assert_int_equal(sx_budget_used(&second), BYTES);
     sx_cpu_block_release(a);
     assert_int_equal(same->data[BYTES - 1], 'a');
     assert_int_equal(sx_budget_used(&memory), 2 * BYTES);
     sx_cpu_block_release(same);
     assert_int_equal(sx_budget_used(&memory), BYTES);
+    assert_int_equal(paid->data[BYTES - 1], 'a'); /* others keep it */
     sx_cpu_block_release(other);
     sx_cpu_block_release(paid);
     sx_cpu_block_release(free_of_charge);
     sx_cpu_block_release(NULL);
     assert_int_equal(sx_budget_used(&memory) + sx_budget_used(&second), 0);
-    sx_cpu_shared_destroy(shared);
 }
 
 /* Blocks that differ where nothing is sampled are never taken for one another. */
@@ -62,15 +62,13 @@ static void test_backends_shared__every_byte_counts(void **state)
 {
     (void)state;
     enum { SIZE = 5000, BLOCKS = 40 };
-    sx_cpu_shared *shared;
     sx_cpu_block *blocks[BLOCKS];
-    assert_ok(sx_cpu_shared_create(&shared));
     for (int i = 0; i < BLOCKS; i++) {
         char *data = sx_alloc_aligned(SIZE, 64);
         assert_non_null(data);
         memset(data, 0, SIZE);
         data[SIZE / 2 - i] = 1;
-        assert_ok(sx_cpu_block_get(shared, data, SIZE, NULL, &blocks[i]));
+        assert_ok(sx_cpu_block_get(data, SIZE, NULL, &blocks[i]));
     }
     for (int i = 0; i < BLOCKS; i++) {
         assert_int_equal(blocks[i]->data[SIZE / 2 - i], 1);
@@ -79,11 +77,9 @@ static void test_backends_shared__every_byte_counts(void **state)
     for (int i = 0; i < BLOCKS; i++) {
         sx_cpu_block_release(blocks[i]);
     }
-    sx_cpu_shared_destroy(shared);
 }
 
 typedef struct worker {
-    sx_cpu_shared *shared;
     sx_budget *memory;
     int first;
     bool right;
@@ -98,7 +94,7 @@ static void *work(void *user)
     for (int i = 0; i < ROUNDS && w->right; i++) {
         const char content = (char)('a' + (w->first + i) % CONTENTS);
         sx_cpu_block *b = NULL;
-        sx_status status = get(w->shared, content, w->memory, &b);
+        sx_status status = get(content, w->memory, &b);
         w->right = status == SX_OK && b->data[0] == content && b->data[BYTES - 1] == content;
         sx_status_free(status);
         sx_cpu_block_release(held);
@@ -111,14 +107,12 @@ static void *work(void *user)
 static void test_backends_shared__threads_get_and_release(void **state)
 {
     (void)state;
-    sx_cpu_shared *shared;
     sx_budget memory;
     pthread_t threads[THREADS];
     worker workers[THREADS];
     sx_budget_init(&memory, "a test", 0, NULL);
-    assert_ok(sx_cpu_shared_create(&shared));
     for (int i = 0; i < THREADS; i++) {
-        workers[i] = (worker){.shared = shared, .memory = &memory, .first = i};
+        workers[i] = (worker){.memory = &memory, .first = i};
         assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
     }
     for (int i = 0; i < THREADS; i++) {
@@ -126,7 +120,6 @@ static void test_backends_shared__threads_get_and_release(void **state)
         assert_true(workers[i].right);
     }
     assert_int_equal(sx_budget_used(&memory), 0);
-    sx_cpu_shared_destroy(shared);
 }
 
 static const struct CMUnitTest tests[] = {

@@ -95,6 +95,26 @@ import glob, json
 rows = lambda pattern: sorted(json.dumps(json.loads(line)["prediction"]) for line in open(glob.glob(pattern)[0]))
 assert rows("r/*results*") == rows("one/*results*")
 PY
+# One that cannot be read is an example that fails; so is each of several in a batch.
+python3 - <<'PY'
+import glob, struct
+data = bytearray(open(sorted(glob.glob("records-00000*"))[0], "rb").read())
+at = 0
+for record in range(4):
+    size = struct.unpack("<Q", data[at:at + 8])[0]
+    if record in (1, 3):
+        data[at + 12 + size // 2] ^= 1
+    at += 12 + size + 4
+open("damaged", "wb").write(data)
+PY
+fails 3 predict --model models/m --data damaged --out d --shards 1 --max-errors 1
+warns 'damaged: record 3'
+ok predict --model models/m --data damaged --out d --shards 1 --max-errors 2
+grep -q '; 2 failed, see d/prediction.errors-\*$' out || fail "$(cat out)"
+grep -q '^{"id": 1, .*"error": ".*damaged: record 1' d/*errors* || fail "$(cat d/*errors*)"
+grep -q '^{"id": 3, .*"error": ".*damaged: record 3' d/*errors* || fail "$(cat d/*errors*)"
+sed -n 's/"file": "[^"]*", //; 1p; 3p' r/*results* >before
+sed -n 's/"file": "[^"]*", //; 1,2p' d/*results* | cmp - before || fail 'another row beside those that cannot be read'
 python3 - <<'PY'
 import struct
 head = "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 28, 28, 1), }".ljust(117) + "\n"

@@ -91,6 +91,27 @@ wait "$supervisor" || true
 supervisor=
 fails 1 supervise --rest-api-port 0 --port 0 -- --no-such-option
 warns 'the options after -- are not serve'
+# What another server would not do better: help, options that are wrong.
+timeout 60 "$sextant" supervise --rest-api-port 0 --port 0 -- --help >s.out 2>s.err || fail "exit code $?: $(cat s.err)"
+grep -q '^usage: sextant serve' s.out || fail "no help of serve: $(cat s.out)"
+[ "$(grep -c 'started' s.err)" = 1 ] || fail "$(cat s.err)"
+
+# One whose model never finishes loading is given up; here, the model's directory does not settle.
+mkdir -p models/slow/1
+"$sextant" supervise --rest-api-port 0 --port 0 --start-timeout 0.7 -- --model_name=m --model_base_path="$here/models/slow" \
+    >s.out 2>s.err &
+supervisor=$!
+for _ in $(seq 100); do
+    touch "models/slow/1/$RANDOM"
+    ! grep -q 'not ready after 0.7 s (--start-timeout): killed' s.err || break
+    sleep 0.05
+done
+await 'not ready after 0.7 s (--start-timeout): killed' 1
+await 'killed by signal 9' 1
+await 'started' 2
+kill "$supervisor"
+wait "$supervisor" || true
+supervisor=
 fails 2 supervise --min-servers 2 -- --model_base_path=models/m
 warns '--min-servers 2 is more than --max-servers 1'
 fails 2 supervise

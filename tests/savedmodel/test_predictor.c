@@ -522,6 +522,98 @@ static void test_savedmodel_predictor__packed_variables_are_read_again(void **st
     sx_free(dir);
 }
 
+/* ---- Several at once ---- */
+
+static int64_t resident_bytes(void)
+{
+    long long pages = 0, resident = 0;
+    FILE *f = fopen("/proc/self/statm", "r");
+    assert_non_null(f);
+    assert_int_equal(fscanf(f, "%lld %lld", &pages, &resident), 2);
+    fclose(f);
+    return resident * sysconf(_SC_PAGESIZE);
+}
+
+static void convolve_wide(sx_predictor *p, float out[2])
+{
+    static float x[3 * 3 * 1024];
+    const sx_signature *s;
+    sx_arena arena;
+    sx_tensor y;
+    for (int i = 0; i < 3 * 3 * 1024; i++) {
+        x[i] = (float)(i % 3);
+    }
+    assert_ok(sx_saved_model_find_signature(sx_predictor_model(p), SX_SERVING_DEFAULT, &s));
+    sx_arena_init(&arena, 0);
+    const sx_tensor input = {sx_type_of(SX_F32, 1, 3, 3, 1024), x};
+    assert_ok(sx_predictor_run(p, s, &input, NULL, &arena, &y));
+    memcpy(out, y.data, 2 * sizeof(float));
+    sx_arena_deinit(&arena);
+}
+
+/* Versions of a model whose weights are equal have one packed form of them, whichever goes first.
+ */
+static void test_savedmodel_predictor__equal_weights_are_packed_once(void **state)
+{
+    (void)state;
+    enum { CHANNELS = 1024, VERSIONS = 3 };
+    const int64_t bytes = (int64_t)9 * CHANNELS * CHANNELS * (int64_t)sizeof(float);
+    const sx_predictor_options options = {.device = "cpu", .threads = 1, .compile_at_load = true};
+    const char *sanitizer = getenv("SEXTANT_SANITIZE");
+    if (sanitizer != NULL && sanitizer[0] != '\0') {
+        SX_SKIP("a sanitizer keeps freed memory");
+    }
+    if (getenv("LD_PRELOAD") != NULL) { /* an allocator that checks takes more memory */
+        char command[200];
+        snprintf(command, sizeof(command), "env -u LD_PRELOAD -u GLIBC_TUNABLES /proc/%d/exe %s",
+                 (int)getpid(), __func__);
+        assert_int_equal(system(command), 0);
+        return;
+    }
+    sx_predictor *p[VERSIONS];
+    int64_t resident[VERSIONS + 1];
+    float first[2], y[2];
+    for (int v = 0; v < VERSIONS; v++) {
+        sx_builder *b = NULL;
+        sx_graph *graph = NULL;
+        char *dir = NULL, base[16];
+        assert_ok(sx_builder_create(&b));
+        sx_value x = sx_input(b, "x", sx_type_of(SX_F32, SX_BATCH, 3, 3, CHANNELS));
+        sx_value w = sx_variable(
+            b,
+            &(sx_variable_spec){.name = "w", .type = sx_type_of(SX_F32, 3, 3, CHANNELS, CHANNELS)});
+        sx_output(b, "y", sx_reduce_mean(b, sx_nn_conv2d(b, x, w), .axes = SX_AXES(1, 2)));
+        assert_ok(sx_builder_finish(b, &graph));
+        sx_builder_destroy(b);
+        snprintf(base, sizeof(base), "m%d", v);
+        const sx_export_request request = {
+            .graph = graph, .read_variable = give_numbers, .base = scratch(base)};
+        assert_ok(sx_export_saved_model(&request, &dir));
+        sx_graph_destroy(graph);
+        resident[v] = resident_bytes();
+        assert_ok(sx_predictor_load(dir, &options, &p[v]));
+        convolve_wide(p[v], v == 0 ? first : y);
+        if (v > 0) {
+            assert_memory_equal(y, first, sizeof(y));
+        }
+        assert_true(sx_predictor_memory_used(p[v]) >= (size_t)bytes); /* each pays for it */
+        sx_free(dir);
+    }
+    resident[VERSIONS] = resident_bytes();
+    const int64_t one = resident[1] - resident[0], more = resident[VERSIONS] - resident[1];
+    if (one < bytes / 2 || more > bytes / 2) {
+        fail_msg("%lld bytes of weights take %lld, in %d versions %lld more", (long long)bytes,
+                 (long long)one, (int)VERSIONS, (long long)more);
+    }
+    for (int v = 0; v < VERSIONS; v++) {
+        sx_predictor_unload(p[v]);
+        if (v + 1 < VERSIONS) {
+            convolve_wide(p[v + 1], y);
+            assert_memory_equal(y, first, sizeof(y));
+        }
+    }
+}
+
 /* ---- Threads ---- */
 
 enum { THREADS = 4, ROUNDS = 12, MOST_ROWS = 70 };
@@ -595,6 +687,7 @@ static const struct CMUnitTest tests[] = {
     scratch_test(test_savedmodel_predictor__inputs_have_numbers_of_rows_of_their_own),
     scratch_test(test_savedmodel_predictor__the_first_run_is_like_a_later_one),
     scratch_test(test_savedmodel_predictor__packed_variables_are_read_again),
+    scratch_test(test_savedmodel_predictor__equal_weights_are_packed_once),
     scratch_test(test_savedmodel_predictor__threads_run_at_once),
 };
 

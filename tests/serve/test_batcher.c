@@ -1,6 +1,7 @@
 #include "harness.h"
 
 #include <pthread.h>
+#include <semaphore.h>
 #include <unistd.h>
 
 #include "base/checked.h"
@@ -110,6 +111,33 @@ static void close_scene(struct scene *scene)
     sx_batcher_destroy(scene->batcher);
 }
 
+/* A task whose thread waits for it. */
+struct waiter {
+    sx_batch_task task; /* must be first: converted by address */
+    sem_t woken;
+};
+
+static void wake(sx_batch_task *task, bool runs)
+{
+    (void)runs;
+    sem_post(&((struct waiter *)task)->woken);
+}
+
+static sx_status run_call(sx_batch_line *line, const sx_batch_request *request,
+                          sx_merged **out_batch)
+{
+    struct waiter w = {.task = {.request = *request, .wake = wake}};
+    sem_init(&w.woken, 0, 0);
+    for (sx_batch_state state = sx_batch_line_begin(line, &w.task); state != SX_BATCH_ENDED;
+         state = sx_batch_task_go_on(&w.task)) {
+        while (state == SX_BATCH_WAITS && sem_wait(&w.woken) != 0) {
+        }
+    }
+    sem_destroy(&w.woken);
+    *out_batch = w.task.batch;
+    return w.task.status;
+}
+
 /* A call on a thread of its own. */
 struct caller {
     sx_batch_line *line;
@@ -138,7 +166,7 @@ static void *call(void *user)
     sx_tensor output = {0};
     sx_merged *batch = NULL;
     const sx_batch_request request = {&input, &c->cancel, &arena, &output};
-    c->status = sx_batch_line_run(c->line, &request, &batch);
+    c->status = run_call(c->line, &request, &batch);
     if (c->status == SX_OK) {
         assert_int_equal(output.type.dims[0], c->rows);
         memcpy(c->sums, output.data, (size_t)c->rows * sizeof(float));
@@ -336,7 +364,7 @@ static void test_serve_batcher__merges_strings(void **state)
     sx_tensor output = {0};
     sx_merged *batch = NULL;
     const sx_batch_request request = {&input, NULL, &arena, &output};
-    assert_ok(sx_batch_line_run(scene.line, &request, &batch));
+    assert_ok(run_call(scene.line, &request, &batch));
     assert_null(batch);
     const sx_bytes *got = output.data;
     for (int i = 0; i < 5; i++) {
@@ -489,6 +517,112 @@ static void test_serve_batcher__tfs_waits_for_others(void **state)
     close_scene(&scene);
 }
 
+/* Thousands of calls wait without a thread: each is a record, which its owner's few threads run
+ * when it is woken. */
+struct record {
+    sx_batch_task task; /* must be first: converted by address */
+    sx_cancel cancel;
+    sx_arena arena;
+    float values[3];
+    sx_tensor input, output;
+    struct record *next;
+};
+
+static struct {
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    struct record *first;
+    int ended;
+} woken = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+
+static void wake_record(sx_batch_task *task, bool runs)
+{
+    struct record *r = (struct record *)task;
+    (void)runs;
+    pthread_mutex_lock(&woken.mutex);
+    r->next = woken.first;
+    woken.first = r;
+    pthread_cond_signal(&woken.changed);
+    pthread_mutex_unlock(&woken.mutex);
+}
+
+static void *go_on(void *user)
+{
+    const int count = *(const int *)user;
+    pthread_mutex_lock(&woken.mutex);
+    while (woken.ended < count) {
+        struct record *r = woken.first;
+        if (r == NULL) {
+            pthread_cond_wait(&woken.changed, &woken.mutex);
+            continue;
+        }
+        woken.first = r->next;
+        pthread_mutex_unlock(&woken.mutex);
+        sx_batch_state state = sx_batch_task_go_on(&r->task);
+        pthread_mutex_lock(&woken.mutex);
+        woken.ended += state == SX_BATCH_ENDED;
+    }
+    pthread_cond_broadcast(&woken.changed);
+    pthread_mutex_unlock(&woken.mutex);
+    return NULL;
+}
+
+static void test_serve_batcher__calls_wait_without_threads(void **state)
+{
+    (void)state;
+    enum { CALLS = 5000, LATE = 500, CANCELED = 300, THREADS = 2 };
+    struct scene scene;
+    struct caller busy;
+    pthread_t threads[THREADS];
+    int count = CALLS;
+    struct record *records = sx_alloc(CALLS, sizeof(*records));
+    open_scene(&scene, (sx_batcher_config){.rules = {.max_rows = 8, .max_queued_rows = CALLS + 1}},
+               &sums);
+    atomic_store(&scene.model.closed, true);
+    begin_call(&busy, scene.line, 1, 10, INT64_MAX);
+    wait_for(&scene.model.begun, 1);
+    woken.ended = 0;
+    for (int i = 0; i < CALLS; i++) {
+        struct record *r = &records[i];
+        sx_arena_init(&r->arena, 0);
+        sx_cancel_init(&r->cancel, i < LATE ? sx_now_ns() + 1000000 : INT64_MAX);
+        r->values[0] = (float)i;
+        r->input = (sx_tensor){{SX_F32, 2, {1, 3}}, r->values};
+        r->task = (sx_batch_task){.request = {&r->input, &r->cancel, &r->arena, &r->output},
+                                  .wake = wake_record};
+        assert_int_equal(sx_batch_line_begin(scene.line, &r->task), SX_BATCH_WAITS);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_create(&threads[i], NULL, go_on, &count), 0);
+    }
+    for (int i = 0; i < CANCELED; i++) {
+        sx_cancel_request(&records[LATE + i].cancel);
+    }
+    /* Those are ended without a run, while all others wait. */
+    wait_for_queue(&scene, CALLS - LATE - CANCELED);
+    atomic_store(&scene.model.closed, false);
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    end_call(&busy);
+    for (int i = 0; i < CALLS; i++) {
+        struct record *r = &records[i];
+        if (i < LATE) {
+            assert_error(r->task.status, SX_DEADLINE_EXCEEDED, "");
+        } else if (i < LATE + CANCELED) {
+            assert_error(r->task.status, SX_CANCELLED, "");
+        } else {
+            assert_ok(r->task.status);
+            assert_true(*(float *)r->output.data == (float)i);
+        }
+        sx_merged_release(r->task.batch);
+        sx_arena_deinit(&r->arena);
+    }
+    assert_int_equal(atomic_load(&scene.model.begun), 1 + (CALLS - LATE - CANCELED) / 8);
+    sx_free(records);
+    close_scene(&scene);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_serve_batcher__merges_while_busy),
     cmocka_unit_test(test_serve_batcher__one_row_by_itself),
@@ -500,5 +634,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_serve_batcher__models_share_by_weight),
     cmocka_unit_test(test_serve_batcher__answers_are_each_callers_own),
     cmocka_unit_test(test_serve_batcher__tfs_waits_for_others),
+    cmocka_unit_test(test_serve_batcher__calls_wait_without_threads),
 };
 SX_TEST_MAIN(tests)

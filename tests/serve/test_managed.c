@@ -132,7 +132,46 @@ static void test_serve_managed__clients_create_models(void **state)
     assert_ok(sx_dir_remove(scene.base));
 }
 
+/* Lets storage/N be a link to a directory outside, which has a model like it. */
+static void lead_out(const struct scene *scene, const char *version)
+{
+    char inside[200], outside[200], moved[300];
+    snprintf(inside, sizeof(inside), "%s/storage/%s", scene->base, version);
+    snprintf(outside, sizeof(outside), "%s/outside", scene->base);
+    snprintf(moved, sizeof(moved), "%s/%s", outside, version);
+    assert_ok(sx_dir_create(outside));
+    assert_int_equal(rename(inside, moved), 0);
+    assert_int_equal(symlink(moved, inside), 0);
+}
+
+/* A version is checked when it is served, not only when it is created. */
+static void test_serve_managed__versions_stay_in_the_storage(void **state)
+{
+    (void)state;
+    static const char one[] = "{\"instances\": [1]}";
+    struct scene scene;
+    char storage[100];
+    open_scene(&scene);
+    assert_says(ask(&scene, "POST", "", "{\"name\": \"m\"}"), 200, "\"projects/p/models/m\"");
+    create_version(&scene, 2);
+    create_version(&scene, 3);
+    sx_server_destroy(scene.server);
+    lead_out(&scene, "2");
+    snprintf(storage, sizeof(storage), "%s/storage", scene.base);
+    start(&scene, storage);
+    wait_says(&scene, "/m/versions/v3", "READY");
+    assert_says(ask(&scene, "POST", "/m/versions/v2:predict", one), 404, "Servable not found");
+    assert_says(ask(&scene, "POST", "/m/versions/v3:predict", one), 200, "\"y\": 3.0");
+    lead_out(&scene, "3");
+    sx_server_reload(scene.server);
+    assert_says(ask(&scene, "POST", "/m/versions/v3:predict", one), 404, "Servable not found");
+    sx_server_destroy(scene.server);
+    assert_int_equal(atomic_load(&scene.runtime.loads), atomic_load(&scene.runtime.unloads));
+    assert_ok(sx_dir_remove(scene.base));
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_serve_managed__clients_create_models),
+    cmocka_unit_test(test_serve_managed__versions_stay_in_the_storage),
 };
 SX_TEST_MAIN(tests)

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "io/compress.h"
 #include "net/client.h"
+#include "net/http2_client.h"
 #include "serve/fake_server.h"
 
 struct scene {
@@ -385,8 +386,7 @@ static void test_serve_server__quick_models_skip_the_queue(void **state)
     (void)state;
     struct scene scene;
     char request[40000], numbers[30000] = "", slow[200];
-    const sx_server_config config = {
-        .rest_api_num_loops = 1, .rest_api_num_threads = 1, .max_waiting_requests = -1};
+    const sx_server_config config = {.rest_api_num_loops = 1, .rest_api_num_threads = 1};
     open_scene(&scene, config, 0);
     const int fd = client_connect(scene.port);
     const int executor = thread_of(&scene, fd, one_value); /* its cost is not known yet */
@@ -408,7 +408,7 @@ static void test_serve_server__quick_models_skip_the_queue(void **state)
     while (atomic_load(&scene.runtime.running) == 0) {
         fake_sleep(1);
     }
-    assert_int_equal(atomic_load(&scene.runtime.thread), executor);
+    assert_int_not_equal(atomic_load(&scene.runtime.thread), loop);
     client_send(small, slow, client_post(slow, sizeof(slow), "/v1/models/m:predict", one_value));
     for (int i = 0; i < 3; i++) {
         assert_int_equal(get(&scene, "/healthz").status, 200);
@@ -416,17 +416,20 @@ static void test_serve_server__quick_models_skip_the_queue(void **state)
     atomic_store(&scene.runtime.gated, false);
     assert_int_equal(client_answer(large).status, 200);
     assert_int_equal(client_answer(small).status, 200);
-    assert_int_equal(atomic_load(&scene.runtime.thread), executor);
+    assert_int_not_equal(atomic_load(&scene.runtime.thread), loop);
     close(large), close(small);
 
     /* A new version: nobody knows what it costs. */
-    assert_int_equal(gain_trust(&scene, fd, executor), loop);
+    for (int i = 0; i < TRUST && atomic_load(&scene.runtime.thread) != loop; i++) {
+        thread_of(&scene, fd, one_value);
+    }
+    assert_int_equal(atomic_load(&scene.runtime.thread), loop);
     fake_publish(scene.base, "3", 3, 0, 100, 0);
     while (!strstr(get(&scene, "/v1/models/m/versions/3").body, "AVAILABLE")) {
         fake_sleep(5);
     }
     for (int i = 0; i < 3; i++) { /* and it is slow */
-        assert_int_equal(thread_of(&scene, fd, one_value), executor);
+        assert_int_not_equal(thread_of(&scene, fd, one_value), loop);
     }
     close(fd);
     close_scene(&scene);
@@ -438,8 +441,7 @@ static void test_serve_server__failures_earn_no_trust(void **state)
 {
     (void)state;
     struct scene scene;
-    const sx_server_config config = {
-        .rest_api_num_loops = 1, .rest_api_num_threads = 1, .max_waiting_requests = -1};
+    const sx_server_config config = {.rest_api_num_loops = 1, .rest_api_num_threads = 1};
     open_scene(&scene, config, 30);
     const int fd = client_connect(scene.port);
     const int executor = thread_of(&scene, fd, one_value);
@@ -460,8 +462,7 @@ static void test_serve_server__images_never_run_on_the_loop(void **state)
 {
     (void)state;
     struct scene scene;
-    const sx_server_config config = {
-        .rest_api_num_loops = 1, .rest_api_num_threads = 1, .max_waiting_requests = -1};
+    const sx_server_config config = {.rest_api_num_loops = 1, .rest_api_num_threads = 1};
     start_scene(&scene, config, 0, 0);
     scene.runtime.may_take_long = true; /* before the version has settled */
     wait_ready(&scene);
@@ -513,6 +514,114 @@ static uint64_t metric(const struct scene *scene, const char *name)
     const char *found = strstr(metrics.body, line);
     assert_non_null(found);
     return strtoull(found + strlen(line), NULL, 10);
+}
+
+struct asker {
+    int port;
+    pthread_t thread;
+};
+
+static void *ask_often(void *user)
+{
+    enum { REQUESTS = 400 };
+    const struct asker *asker = user;
+    const int fd = client_connect(asker->port);
+    for (int i = 0; i < REQUESTS; i++) {
+        char request[200], body[40], expected[60];
+        snprintf(body, sizeof(body), "{\"instances\": [%d]}", i);
+        client_send(fd, request,
+                    client_post(request, sizeof(request), "/v1/models/m:predict", body));
+        snprintf(expected, sizeof(expected), "{\n    \"predictions\": [%d.0\n    ]\n}", 2 * i);
+        assert_answer(client_answer(fd), 200, expected);
+    }
+    close(fd);
+    return NULL;
+}
+
+/* A request that another thread has gone on with, and answered, is not touched any more: its memory
+ * is that of the connection's next one. */
+static void test_serve_server__requests_change_threads(void **state)
+{
+    (void)state;
+    enum { CLIENTS = 24 };
+    struct scene scene;
+    struct asker askers[CLIENTS];
+    start_scene(&scene, (sx_server_config){.rest_api_num_threads = 2}, 0, 1);
+    scene.runtime.batched = true; /* before the version has settled */
+    wait_ready(&scene);
+    for (int i = 0; i < CLIENTS; i++) {
+        askers[i].port = scene.port;
+        assert_int_equal(pthread_create(&askers[i].thread, NULL, ask_often, &askers[i]), 0);
+    }
+    for (int i = 0; i < CLIENTS; i++) {
+        pthread_join(askers[i].thread, NULL);
+    }
+    close_scene(&scene);
+}
+
+static int own_threads(void)
+{
+    char line[200];
+    int threads = 0;
+    FILE *file = fopen("/proc/self/status", "r");
+    assert_non_null(file);
+    while (fgets(line, sizeof(line), file) != NULL) {
+        (void)sscanf(line, "Threads: %d", &threads);
+    }
+    fclose(file);
+    return threads;
+}
+
+/* Thousands of requests wait for the model, and all are answered; none holds a thread. */
+static void test_serve_server__waiting_requests_hold_no_threads(void **state)
+{
+    (void)state;
+    enum { CLIENTS = 50, EACH = 100, THREADS = 1, OTHERS = 3 /* such as list directories */ };
+    struct scene scene;
+    struct h2_client clients[CLIENTS];
+    char bodies[EACH][40], expected[60];
+    int32_t ids[CLIENTS][EACH];
+    sx_batch_config batching = sx_batch_config_default();
+    batching.batcher.rules.max_queued_rows = CLIENTS * EACH;
+    start_scene(&scene,
+                (sx_server_config){.rest_api_num_threads = THREADS,
+                                   .max_queued_requests = CLIENTS * EACH,
+                                   .batching = &batching},
+                0, 0);
+    scene.runtime.batched = true; /* before the version has settled */
+    wait_ready(&scene);
+    const int idle = own_threads();
+    atomic_store(&scene.runtime.gated, true);
+    for (int i = 0; i < EACH; i++) {
+        snprintf(bodies[i], sizeof(bodies[i]), "{\"instances\": [%d]}", i);
+    }
+    for (int c = 0; c < CLIENTS; c++) {
+        h2_open(&clients[c], scene.port);
+        for (int i = 0; i < EACH; i++) {
+            ids[c][i] =
+                h2_request(&clients[c], "/v1/models/m:predict", bodies[i], strlen(bodies[i]), NULL);
+        }
+        h2_turn(&clients[c], 0);
+    }
+    const int64_t begin_ns = sx_now_ns();
+    while (metric(&scene, "sextant_batcher_waiting") < CLIENTS * EACH - 1) { /* one runs */
+        assert_true(sx_now_ns() - begin_ns < (int64_t)20 * 1000000000);
+        for (int c = 0; c < CLIENTS; c++) {
+            h2_turn(&clients[c], 0);
+        }
+    }
+    assert_in_range(own_threads(), 1, idle + THREADS + OTHERS);
+    atomic_store(&scene.runtime.gated, false);
+    for (int c = 0; c < CLIENTS; c++) {
+        for (int i = 0; i < EACH; i++) {
+            const struct h2_answer *answer = h2_wait(&clients[c], ids[c][i]);
+            snprintf(expected, sizeof(expected), "{\n    \"predictions\": [%d.0\n    ]\n}", 2 * i);
+            assert_int_equal(answer->status, 200);
+            assert_string_equal(answer->body, expected);
+        }
+        h2_close(&clients[c]);
+    }
+    close_scene(&scene);
 }
 
 /* ---- Cancelled work ---- */
@@ -638,11 +747,9 @@ static void test_serve_server__refuses_overload(void **state)
     struct scene scene;
     int fds[CLIENTS], ok = 0;
     char request[200];
-    open_scene(&scene,
-               (sx_server_config){.rest_api_num_threads = 1,
-                                  .max_waiting_requests = -1,
-                                  .max_queued_requests = QUEUED},
-               0);
+    sx_batch_config batching = sx_batch_config_default();
+    batching.batcher.rules.max_queued_rows = QUEUED;
+    open_scene(&scene, (sx_server_config){.rest_api_num_threads = 1, .batching = &batching}, 0);
     const size_t size =
         client_post(request, sizeof(request), "/v1/models/m:predict", "{\"instances\": [4]}");
     atomic_store(&scene.runtime.gated, true);
@@ -657,7 +764,7 @@ static void test_serve_server__refuses_overload(void **state)
             continue;
         }
         const struct answer answer = client_answer(fds[i]);
-        assert_says(answer, 503, "2 requests are queued");
+        assert_says(answer, 503, "2 rows wait, and the limit is 2");
         assert_non_null(strstr(answer.head, "Retry-After: 1\r\n"));
         close(fds[i]);
         fds[i] = -1;
@@ -922,6 +1029,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_serve_server__failures_earn_no_trust),
     cmocka_unit_test(test_serve_server__images_never_run_on_the_loop),
     cmocka_unit_test(test_serve_server__merges_waiting_requests),
+    cmocka_unit_test(test_serve_server__requests_change_threads),
+    cmocka_unit_test(test_serve_server__waiting_requests_hold_no_threads),
     cmocka_unit_test(test_serve_server__stops_requests_of_closed_clients),
     cmocka_unit_test(test_serve_server__stops_expired_requests),
     cmocka_unit_test(test_serve_server__drain_ends_with_its_grace),

@@ -33,7 +33,6 @@ typedef struct cpu_platform {
     int64_t memory_limit_bytes; /* the options' */
     sx_pool *pool;
     pthread_mutex_t running; /* the pool has one run at a time */
-    sx_cpu_shared *shared;
 } cpu_platform;
 
 typedef struct cpu_buffer {
@@ -106,12 +105,8 @@ static sx_status cpu_open(const sx_platform_options *options, sx_platform **out)
     p->integers = options->cpu.integers;
     p->bfloat16 = options->cpu.bfloat16;
     p->memory_limit_bytes = options->cpu.memory_limit_bytes;
-    sx_status status = sx_cpu_shared_create(&p->shared);
-    if (status == SX_OK && p->workers > 1) {
-        status = sx_pool_create(p->workers, &p->pool);
-    }
+    sx_status status = p->workers > 1 ? sx_pool_create(p->workers, &p->pool) : SX_OK;
     if (status != SX_OK) {
-        sx_cpu_shared_destroy(p->shared);
         sx_free(p);
         return status;
     }
@@ -135,7 +130,6 @@ static void cpu_close(sx_platform *head)
 {
     cpu_platform *p = (cpu_platform *)head;
     sx_pool_destroy(p->pool);
-    sx_cpu_shared_destroy(p->shared);
     pthread_mutex_destroy(&p->running);
     sx_free(p);
 }
@@ -290,7 +284,7 @@ static sx_status cpu_compile(sx_platform *platform, const sx_graph *graph,
                              .memory_limit_bytes = platform_of(&e->head)->memory_limit_bytes,
                              .workers = platform_of(&e->head)->workers,
                              .executable = &e->head,
-                             .shared = platform_of(&e->head)->shared};
+                             .shares_large = true};
     sx_status status = sx_cpu_plan_create(graph, &o, &e->plan);
     if (status == SX_OK) {
         status = sx_executable_describe(&e->head, e->plan->graph, e->plan->batch);
@@ -904,8 +898,7 @@ static sx_status make_kept(cpu_run *r, sx_device_buffer *const *args)
         enough ? run_once(r, args, made) : sx_no_memory("to prepare a program's frozen values");
     for (int i = 0; i < p->n_large && made != NULL; i++) {
         if (status == SX_OK && made[i] != NULL && e->blocks[i] == NULL) {
-            status = sx_cpu_block_get(platform_of(&e->head)->shared, made[i], p->large[i].bytes,
-                                      e->head.memory, &e->blocks[i]);
+            status = sx_cpu_block_get(made[i], p->large[i].bytes, e->head.memory, &e->blocks[i]);
             sx_executable_hand_over(&e->head, status == SX_OK ? p->large[i].bytes : 0);
         } else {
             sx_free_aligned(made[i]);

@@ -429,7 +429,7 @@ static sx_status place_temporaries(sx_cpu_planner *p)
 static bool place_large(sx_cpu_planner *p, int64_t bytes, bool kept, sx_cpu_operand *out)
 {
     sx_cpu_plan *plan = p->plan;
-    if (p->shared == NULL || bytes < SX_CPU_LARGE) {
+    if (!p->shares_large || bytes < SX_CPU_LARGE) {
         return false;
     }
     if (plan->n_large == plan->max_large) {

@@ -200,7 +200,7 @@ typedef struct sx_cpu_plan_options {
     bool bfloat16;              /* sx_cpu_options.bfloat16 */
     int64_t memory_limit_bytes; /* sx_cpu_options.memory_limit_bytes */
     sx_executable *executable;  /* charged for the plan's memory before it is allocated */
-    sx_cpu_shared *shared;      /* where large blocks are found; NULL: nothing has its own */
+    bool shares_large;          /* large blocks are of their own, and shared (shared.h) */
     bool map;                   /* fill the plan's map */
 } sx_cpu_plan_options;
 

@@ -538,7 +538,7 @@ static sx_status fill_constants(sx_cpu_planner *p, sx_executable *e)
         if (large != NULL && status != SX_OK) {
             sx_free_aligned(to);
         } else if (large != NULL) {
-            status = sx_cpu_block_get(p->shared, to, v->bytes, e->memory, &large->block);
+            status = sx_cpu_block_get(to, v->bytes, e->memory, &large->block);
             sx_executable_hand_over(e, status == SX_OK ? v->bytes : 0);
         }
         SX_TRY(status);
@@ -717,8 +717,10 @@ static sx_status try_plan(const sx_graph *graph, const sx_cpu_plan_options *opti
     }
     const sx_executable *e = options->executable;
     sx_arena_init(&plan->arena, 0);
-    sx_cpu_planner p = {
-        .plan = plan, .vec = sx_cpu_vec_best(), .shared = options->shared, .target = way->target};
+    sx_cpu_planner p = {.plan = plan,
+                        .vec = sx_cpu_vec_best(),
+                        .shares_large = options->shares_large,
+                        .target = way->target};
     sx_arena_init(&p.scratch, 0);
     plan->arena.budget = p.scratch.budget = e != NULL ? e->memory : NULL;
     plan->frozen = way->frozen;

@@ -63,7 +63,7 @@ typedef struct sx_cpu_unit {
 typedef struct sx_cpu_planner {
     sx_cpu_plan *plan;
     const sx_cpu_vec *vec;
-    sx_cpu_shared *shared; /* or NULL */
+    bool shares_large; /* the options' */
     sx_arena scratch;
     const sx_graph *g;   /* variants[0] */
     bool *own;           /* [n_values]: shards differ in it */

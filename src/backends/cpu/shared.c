@@ -8,29 +8,19 @@
 #include "base/memory.h"
 #include "io/crc32c.h"
 
-struct sx_cpu_shared {
+/* What blocks of one or several budgets hold. */
+typedef struct sx_cpu_contents {
+    char *data;
+    int64_t bytes;
+    uint32_t hash;
+    sx_cpu_block *blocks; /* one for each budget */
+    struct sx_cpu_contents *next;
+} sx_cpu_contents;
+
+static struct {
     pthread_mutex_t mutex;
-    sx_cpu_block *blocks;
-};
-
-sx_status sx_cpu_shared_create(sx_cpu_shared **out)
-{
-    sx_cpu_shared *shared = sx_alloc(1, sizeof(*shared));
-    if (shared == NULL) {
-        return sx_no_memory("for the platform");
-    }
-    pthread_mutex_init(&shared->mutex, NULL);
-    *out = shared;
-    return SX_OK;
-}
-
-void sx_cpu_shared_destroy(sx_cpu_shared *shared)
-{
-    if (shared != NULL) {
-        pthread_mutex_destroy(&shared->mutex);
-        sx_free(shared);
-    }
-}
+    sx_cpu_contents *first;
+} all = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
 enum {
     PIECES = 16,
@@ -49,44 +39,79 @@ static uint32_t hash_of(const char *data, int64_t bytes)
     return hash;
 }
 
-sx_status sx_cpu_block_get(sx_cpu_shared *shared, char *data, int64_t bytes, sx_budget *memory,
-                           sx_cpu_block **out)
+/* With the mutex held; NULL: there are none like these. */
+static sx_cpu_contents *find(const sx_cpu_contents *like)
 {
-    sx_cpu_block *made = sx_alloc(1, sizeof(*made));
-    if (made == NULL) {
-        sx_free_aligned(data);
-        return sx_no_memory("for a program's constants");
-    }
-    *made = (sx_cpu_block){.data = data,
-                           .bytes = bytes,
-                           .owner = shared,
-                           .memory = memory,
-                           .hash = hash_of(data, bytes),
-                           .refs = 1};
-    pthread_mutex_lock(&shared->mutex);
-    sx_cpu_block *b = NULL;
     int compared = 0;
-    for (sx_cpu_block *at = shared->blocks; at != NULL && b == NULL && compared < MAX_COMPARED;
-         at = at->next) {
-        if (at->hash == made->hash && at->bytes == bytes && at->memory == memory) {
-            b = memcmp(at->data, data, (size_t)bytes) == 0 ? at : NULL;
+    for (sx_cpu_contents *at = all.first; at != NULL && compared < MAX_COMPARED; at = at->next) {
+        if (at->hash == like->hash && at->bytes == like->bytes) {
+            if (memcmp(at->data, like->data, (size_t)like->bytes) == 0) {
+                return at;
+            }
             compared++;
         }
     }
-    if (b != NULL) {
-        b->refs++;
-    } else {
-        made->next = shared->blocks;
-        shared->blocks = made;
-    }
-    pthread_mutex_unlock(&shared->mutex);
-    if (b != NULL) {
+    return NULL;
+}
+
+sx_status sx_cpu_block_get(char *data, int64_t bytes, sx_budget *memory, sx_cpu_block **out)
+{
+    sx_cpu_block *block = sx_alloc(1, sizeof(*block));
+    sx_cpu_contents *made = sx_alloc(1, sizeof(*made));
+    if (block == NULL || made == NULL) {
+        sx_free(block);
+        sx_free(made);
         sx_free_aligned(data);
-        sx_budget_release(memory, (size_t)bytes);
+        return sx_no_memory("for a program's constants");
+    }
+    *made = (sx_cpu_contents){.data = data, .bytes = bytes, .hash = hash_of(data, bytes)};
+    pthread_mutex_lock(&all.mutex);
+    sx_cpu_contents *contents = find(made);
+    const bool found = contents != NULL;
+    if (!found) {
+        contents = made;
+        contents->next = all.first;
+        all.first = contents;
+    }
+    sx_cpu_block *own = contents->blocks;
+    while (own != NULL && own->memory != memory) {
+        own = own->next;
+    }
+    const bool had = own != NULL;
+    if (!had) {
+        *block = (sx_cpu_block){.data = contents->data,
+                                .bytes = bytes,
+                                .contents = contents,
+                                .next = contents->blocks,
+                                .memory = memory};
+        contents->blocks = own = block;
+    }
+    own->refs++;
+    pthread_mutex_unlock(&all.mutex);
+    if (found) {
+        sx_free_aligned(data);
         sx_free(made);
     }
-    *out = b != NULL ? b : made;
+    if (had) {
+        sx_budget_release(memory, (size_t)bytes);
+        sx_free(block);
+    }
+    *out = own;
     return SX_OK;
+}
+
+/* With the mutex held: takes the contents off the list if no block has them; else NULL. */
+static sx_cpu_contents *take_unused(sx_cpu_contents *contents)
+{
+    if (contents->blocks != NULL) {
+        return NULL;
+    }
+    sx_cpu_contents **at = &all.first;
+    while (*at != contents) {
+        at = &(*at)->next;
+    }
+    *at = contents->next;
+    return contents;
 }
 
 void sx_cpu_block_release(sx_cpu_block *block)
@@ -94,20 +119,24 @@ void sx_cpu_block_release(sx_cpu_block *block)
     if (block == NULL) {
         return;
     }
-    sx_cpu_shared *shared = block->owner;
-    pthread_mutex_lock(&shared->mutex);
-    const bool unused = --block->refs == 0;
-    for (sx_cpu_block **at = &shared->blocks; unused && *at != NULL;) {
-        if (*at == block) {
-            *at = block->next;
-            break;
+    sx_cpu_contents *unused = NULL;
+    pthread_mutex_lock(&all.mutex);
+    const bool last = --block->refs == 0;
+    if (last) {
+        sx_cpu_block **at = &block->contents->blocks;
+        while (*at != block) {
+            at = &(*at)->next;
         }
-        at = &(*at)->next;
+        *at = block->next;
+        unused = take_unused(block->contents);
     }
-    pthread_mutex_unlock(&shared->mutex);
-    if (unused) {
+    pthread_mutex_unlock(&all.mutex);
+    if (unused != NULL) {
+        sx_free_aligned(unused->data);
+        sx_free(unused);
+    }
+    if (last) {
         sx_budget_release(block->memory, (size_t)block->bytes);
-        sx_free_aligned(block->data);
         sx_free(block);
     }
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/checked.h"
+#include "base/hex.h"
 #include "base/memory.h"
 #include "io/commit.h"
 #include "io/crc32c.h"
@@ -58,9 +59,8 @@ sx_status sx_pjrt_cache_key_of(const sx_bytes *parts, int n, sx_pjrt_cache_key *
 static sx_status path_of(const char *dir, const sx_pjrt_cache_key *key, char **out_path)
 {
     char hex[2 * sizeof(key->bytes) + 1];
-    for (size_t i = 0; i < sizeof(key->bytes); i++) {
-        snprintf(hex + 2 * i, 3, "%02x", key->bytes[i]);
-    }
+    sx_hex_put(hex, key->bytes, sizeof(key->bytes));
+    hex[sizeof(hex) - 1] = '\0';
     return sx_path_format(out_path, "%s/%s" SUFFIX, dir, hex);
 }
 

@@ -95,15 +95,18 @@ static int64_t choose_steps(const sx_program *p, int64_t batch)
     return can_stack(p) && steps > 1 ? steps : 1;
 }
 
+/* Its buffers go first: until then a copy to the device may read what is staged. One that the
+ * device has not ended still reads it. */
 static void free_launch(const sx_program *p, sx_launch *l, bool owns)
 {
-    for (int i = 0; l->staged != NULL && i < p->n_inputs; i++) {
+    sx_compiled_destroy(p, owns ? l->c : NULL);
+    const bool lost = atomic_load(&sx_session_platform(p->session)->abandoned) > 0;
+    for (int i = 0; !lost && l->staged != NULL && i < p->n_inputs; i++) {
         sx_free_aligned(l->staged[i]);
     }
     for (int i = 0; l->rings != NULL && i < p->n_outputs; i++) {
         sx_free_aligned(l->rings[i]);
     }
-    sx_compiled_destroy(p, owns ? l->c : NULL);
     sx_free(l->staged);
     sx_free(l->rings);
     sx_free(l->ring_is_read);

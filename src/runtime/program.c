@@ -28,24 +28,30 @@ void sx_compiled_destroy(const sx_program *p, sx_compiled *c)
     sx_free(c);
 }
 
-bool sx_program_release_compiled(sx_program *p)
+static void release_compiled(sx_program *p)
 {
-    const bool any = p->compiled != NULL && p->launches == NULL;
-    while (any && p->compiled != NULL) {
+    while (p->compiled != NULL) {
         sx_compiled *next = p->compiled->next;
         sx_compiled_destroy(p, p->compiled);
         p->compiled = next;
     }
-    p->last = any ? NULL : p->last;
+    p->last = NULL;
+}
+
+bool sx_program_release_compiled(sx_program *p)
+{
+    const bool any = p->compiled != NULL && p->launches == NULL;
+    if (any) {
+        release_compiled(p);
+    }
     return any;
 }
 
 void sx_program_destroy(sx_program *p)
 {
-    sx_launches_destroy(p);
-    p->launches = NULL;
     sx_slots_destroy(p);
-    (void)sx_program_release_compiled(p);
+    release_compiled(p); /* first: a copy to the device may still read what the launches stage */
+    sx_launches_destroy(p);
     sx_free(p->inputs);
     sx_free(p->outputs);
     sx_free(p->scalars);

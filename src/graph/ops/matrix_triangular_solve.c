@@ -85,6 +85,9 @@ static void matrix_triangular_solve_grad(sx_grad *g)
     const sx_matmul_attrs outer = {.transpose_b = true};
     other.adjoint = !other.adjoint;
     sx_value db = sx_build_op(g->b, matrix_triangular_solve, &other, g->x[0], g->dy[0]);
+    if (sx_builder_failed(g->b)) {
+        return;
+    }
     if (g->needed[0] && attrs->banded) {
         const sx_value p = attrs->adjoint ? g->y[0] : db, q = attrs->adjoint ? db : g->y[0];
         const sx_type a = sx_type_of_value(g->b, g->x[0]);

@@ -134,7 +134,7 @@ static sx_status begin_loop_region(const sx_tf_op_node *x, const sx_type *types,
     SX_TRY(sx_tf_create_builder(x->im, &inside->b));
     *out_b = inside->b;
     for (int i = 0; i < n; i++) {
-        char name[8];
+        char name[16];
         snprintf(name, sizeof(name), "x%d", i);
         v[i] = sx_input(inside->b, name, types[i]);
     }
@@ -144,7 +144,7 @@ static sx_status begin_loop_region(const sx_tf_op_node *x, const sx_type *types,
 static void name_outputs(sx_builder *b, const sx_value *v, int n)
 {
     for (int i = 0; i < n; i++) {
-        char name[8];
+        char name[16];
         snprintf(name, sizeof(name), "y%d", i);
         sx_output(b, name, v[i]);
     }

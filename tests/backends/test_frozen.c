@@ -543,8 +543,41 @@ static void test_backends_frozen__convolutions_of_variables(void **state)
     sx_platform_close(platform);
 }
 
+/* A product of variables, whose bias is added, is computed once, by a matrix that is packed once.
+ */
+static void test_backends_frozen__products_of_variables(void **state)
+{
+    (void)state;
+    sx_platform *platform;
+    assert_ok(sx_platform_open("cpu", &(sx_platform_options){.cpu.threads = 2}, &platform));
+    float *y[2];
+    for (int frozen = 0; frozen < 2; frozen++) {
+        sx_builder *b;
+        sx_graph *g;
+        assert_ok(sx_builder_create(&b));
+        sx_value x = sx_input(b, "x", sx_type_of(SX_F32, SX_BATCH, 16, 32));
+        sx_value places = variable(b, "places", sx_type_of(SX_F32, 16, 32));
+        sx_value w = variable(b, "w", sx_type_of(SX_F32, 32, 32));
+        sx_value keys =
+            sx_add(b, sx_matmul(b, places, w), variable(b, "bias", sx_type_of(SX_F32, 32)));
+        sx_output(b, "y", sx_mul(b, sx_add(b, x, keys), keys));
+        assert_ok(sx_builder_finish(b, &g));
+        sx_builder_destroy(b);
+        program p = make_of(platform, g, 1, frozen != 0, NULL);
+        y[frozen] = run(&p);
+        finish(&p);
+    }
+    for (int i = 0; i < 16 * 32; i++) {
+        assert_float_equal(y[0][i], y[1][i], 1e-5 * (1 + fabsf(y[0][i])));
+    }
+    sx_free(y[0]);
+    sx_free(y[1]);
+    sx_platform_close(platform);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_backends_frozen__convolutions_of_variables),
+    cmocka_unit_test(test_backends_frozen__products_of_variables),
     cmocka_unit_test(test_backends_frozen__executables_share_packed_filters),
     cmocka_unit_test(test_backends_frozen__equals_the_parts),
     cmocka_unit_test(test_backends_frozen__prepares_filters_once),

@@ -87,6 +87,7 @@ BINARY(u_or, u, x | y)
 BINARY(u_xor, u, x ^ y)
 BINARY(u_shl, u, y >= 64 ? 0 : x << y)
 BINARY(u_shr, u, y >= 64 ? 0 : x >> y)
+BINARY(s_sar, s, x >> (y >= 0 && y < 64 ? y : 63))
 
 static const ref_kernels k_abs = {f_abs, s_abs, u_same, NULL}, k_neg = {f_neg, u_neg, u_neg, NULL},
                          k_not = {NULL, u_not, u_not, b_not}, k_exp = {f_exp, NULL, NULL, NULL},
@@ -104,7 +105,7 @@ static const ref_kernels k_add = {f_add, u_add, u_add, u_add}, k_sub = {f_sub, u
                          k_remainder = {f_remainder, s_remainder, u_remainder, NULL},
                          k_and = {NULL, u_and, u_and, u_and}, k_or = {NULL, u_or, u_or, u_or},
                          k_xor = {NULL, u_xor, u_xor, u_xor}, k_shl = {NULL, u_shl, u_shl, NULL},
-                         k_shr = {NULL, NULL, u_shr, NULL};
+                         k_shr = {NULL, NULL, u_shr, NULL}, k_sar = {NULL, s_sar, NULL, NULL};
 
 /* Comparisons: results are bools. */
 #define COMPARISON(name, op)          \
@@ -175,6 +176,24 @@ static sx_status run_plain(ref_run *r, const ref_op *op)
     const ref_array *a = ref_in(r, op, 0), *b = op->n_in > 1 ? ref_in(r, op, 1) : NULL;
     SX_TRY(ref_out(r, op, 0, &out));
     apply(ref_kernel_of(op->row->kernels, a->type.dtype), a, b, out);
+    return SX_OK;
+}
+
+static sx_status run_popcnt(ref_run *r, const ref_op *op)
+{
+    ref_array *out;
+    const ref_array *a = ref_in(r, op, 0);
+    const uint64_t own_bits = UINT64_MAX >> (64 - 8 * sx_dtype_bytes(a->type.dtype));
+    SX_TRY(ref_out(r, op, 0, &out));
+    ref_lane x[REF_LANES];
+    for (int64_t at = 0, n = sx_type_elems(&out->type); at < n; at += REF_LANES) {
+        const int count = chunk(n, at);
+        ref_load(a->type.dtype, a->data, at, count, x);
+        for (int i = 0; i < count; i++) {
+            x[i].u = (uint64_t)__builtin_popcountll(x[i].u & own_bits);
+        }
+        ref_store(out->type.dtype, out->data, at, count, x);
+    }
     return SX_OK;
 }
 
@@ -461,6 +480,13 @@ const ref_row ref_elementwise_rows[] = {
     PLAIN("xor", 2, k_xor),
     PLAIN("shift_left", 2, k_shl),
     PLAIN("shift_right_logical", 2, k_shr),
+    PLAIN("shift_right_arithmetic", 2, k_sar),
+    {.name = "popcnt",
+     .n_in = 1,
+     .n_out = 1,
+     .check = check_plain,
+     .run = run_popcnt,
+     .kernels = &k_not},
     {.name = "compare", .n_in = 2, .n_out = 1, .check = check_compare, .run = run_compare},
     {.name = "is_finite", .n_in = 1, .n_out = 1, .check = check_is_finite, .run = run_is_finite},
     {.name = "convert", .n_in = 1, .n_out = 1, .check = check_convert, .run = run_convert},

@@ -182,6 +182,8 @@ static const char *compare_nodes(const sx_op_def *op, const void *attrs, const s
         return "it is no single program for a device";
     }
     const sx_node *last = &graph->nodes[graph->n_nodes - 1];
+    /* whose moments they are is not written: it matters to the gradient alone */
+    op = op == &sx_op_batch_norm_train ? &sx_op_batch_norm : op;
     if (reader != op || last->op != op) {
         snprintf(wrong, sizeof(wrong), "%s is read as %s", tf_op, last->op->name);
         return wrong;
@@ -241,9 +243,14 @@ static const char *check(const sx_op_def *op, const sx_op_sample *sample)
     imported import = {.library = NULL};
     const char *result = NULL;
     op_sample_begin(op, sample, &run);
+    if (op == &sx_op_stateless_random && run.n_in > 1) { /* of a replica's graph: never exported */
+        op_sample_end(&run);
+        return NULL;
+    }
     op_sample_forward(&run, true);
     op_sample_graph(op, sample, OP_SAMPLE_FORWARD, &g);
-    if (!is_symbolic(g) || op == &sx_op_broadcast_to) { /* which TensorFlow has for counts only */
+    /* these two have a TensorFlow form only for sizes that are numbers */
+    if (!is_symbolic(g) || op == &sx_op_broadcast_to || op == &sx_op_stateless_random) {
         sx_graph *fixed;
         assert_ok(sx_pass_fix_batch(g, batch, &fixed));
         sx_graph_destroy(g);

@@ -774,10 +774,11 @@ static void make_group(making *m, int group, int worker)
             sx_cpu_call call = call_of(m->r, v == 0 ? 0 : p->larger);
             call.end = s->range;
             call.bases = m->bases + ((ptrdiff_t)worker * 2 + v) * p->n_spaces;
+            if (s->prepare_once != NULL && (!s->once || v == 0)) {
+                s->prepare_once(s, &call);
+            }
             if (s->once && v == 0) {
                 s->run(s, &call);
-            } else if (s->prepare_once != NULL) {
-                s->prepare_once(s, &call);
             }
         }
     }

@@ -769,3 +769,20 @@ def habit_constants_carried_by_loops(path):
             return i + 1, y + tf.reduce_sum(tf.strided_slice(x, [0, i], [1, 6], strides)) + tf.reduce_max(tf.reduce_sum(x, axes)), strides, axes
         return {"y": tf.while_loop(lambda i, *_: i < 3, step, [0, 0.0, tf.constant([1, 2]), tf.constant([1])])[1]}
     only(path, m, f)
+
+
+@row(feed=lambda rng, n: {"x": rng.normal(size=(n, 9, 32))}, batches=(1, 2, 3, 8), sample=True)
+def habit_projected_positions(path):
+    """Relative positions as DeBERTa has them: a Dense layer of a variable, for each head and example, and scores by them."""
+    m = tf.Module()
+    m.places, m.key = tf.Variable(fixed(1, 1, 16, 32)), L.Dense(32)
+    m.key(m.places)
+    def heads(t):
+        n, length = tf.unstack(tf.shape(t)[:2])
+        return tf.reshape(tf.transpose(tf.reshape(t, [n, length, 4, 8]), [0, 2, 1, 3]), [-1, length, 8])
+    @tf.function(input_signature=[spec("x", F32, None, None, 32)])
+    def f(x):
+        query = heads(x)
+        keys = tf.tile(heads(m.key(m.places)), [tf.shape(query)[0] // 4, 1, 1])
+        return {"y": tf.matmul(query, keys, transpose_b=True), "keys": keys}
+    tf.saved_model.save(m, path, signatures=f)

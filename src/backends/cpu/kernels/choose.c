@@ -10,6 +10,7 @@ typedef struct choose_data {
     int64_t outer, count, inner; /* around the axis */
     int64_t k;
     bool sorts;       /* k is a large part of the count */
+    bool unsorted;    /* in the order of a heap */
     bool least, wide; /* wide: places are, or targets come as, int64 */
 } choose_data;
 
@@ -52,11 +53,6 @@ static bool match_number(sx_cpu_match *m)
 {
     const sx_dtype dtype = sx_graph_type(m->graph, m->in[0])->dtype;
     return dtype != SX_F16 && dtype != SX_BF16 && sx_dtype_bytes(dtype) > 0;
-}
-
-static bool match_top_k(sx_cpu_match *m)
-{
-    return match_number(m) && !((const sx_top_k_attrs *)sx_cpu_node(m, 0)->attrs)->unsorted;
 }
 
 /* The first of the greatest, line by line: lines that lie side by side are passed over together. */
@@ -120,52 +116,96 @@ enum {
 /* For elements of a type: an element and its place; sort_TYPE() puts n of them in order, the
  * greatest first and equal ones as they are, in `items` or in `other`, and returns where;
  * merge_TYPE() adds m in order to the n of y, of which the first k are kept, and returns how many
- * there are. */
-#define DEFINE_TOP_K(type)                                                                     \
-    typedef struct item_##type {                                                               \
-        type value;                                                                            \
-        int32_t place;                                                                         \
-    } item_##type;                                                                             \
-    static item_##type *sort_##type(item_##type *items, int64_t n, item_##type *other)         \
-    {                                                                                          \
-        for (int64_t width = 1; width < n; width *= 2) {                                       \
-            for (int64_t at = 0; at < n; at += 2 * width) {                                    \
-                const int64_t middle = SX_MIN(at + width, n), end = SX_MIN(at + 2 * width, n); \
-                int64_t a = at, b = middle, i = at;                                            \
-                while (a < middle && b < end) { /* without a branch on what is compared */     \
-                    const bool second = items[b].value > items[a].value;                       \
-                    other[i++] = items[second ? b : a];                                        \
-                    a += !second;                                                              \
-                    b += second;                                                               \
-                }                                                                              \
-                memcpy(other + i, items + a, (size_t)(middle - a) * sizeof(*items));           \
-                memcpy(other + i + middle - a, items + b, (size_t)(end - b) * sizeof(*items)); \
-            }                                                                                  \
-            item_##type *sorted = other;                                                       \
-            other = items;                                                                     \
-            items = sorted;                                                                    \
-        }                                                                                      \
-        return items;                                                                          \
-    }                                                                                          \
-    static int64_t merge_##type(const item_##type *items, int64_t m, type *y, int32_t *places, \
-                                int64_t n, int64_t k)                                          \
-    {                                                                                          \
-        int64_t a = 0, b = 0; /* how many of y and of the items are kept */                    \
-        while (a + b < k && (a < n || b < m)) {                                                \
-            const bool second = a == n || (b < m && items[b].value > y[a]);                    \
-            a += !second;                                                                      \
-            b += second;                                                                       \
-        }                                                                                      \
-        const int64_t kept = a + b;                                                            \
-        while (b > 0) { /* from the last one on */                                             \
-            const int64_t at = a + b - 1;                                                      \
-            const bool second = a == 0 || !(items[b - 1].value > y[a - 1]);                    \
-            y[at] = second ? items[b - 1].value : y[a - 1];                                    \
-            places[at] = second ? items[b - 1].place : places[a - 1];                          \
-            a -= !second;                                                                      \
-            b -= second;                                                                       \
-        }                                                                                      \
-        return kept;                                                                           \
+ * there are.
+ *
+ * choose_unsorted_TYPE() puts the places of the k greatest of n > k in heap[k + 1], in the order of
+ * the host's kernel: a heap, the last one in order first, which loses that one whenever it has
+ * k + 1. follows_TYPE(): whether element i comes after element j. rise_TYPE() puts `place`, for
+ * which `at` is free, where nothing above it, up to `top`, comes before it; settle_TYPE() does so
+ * below `top`, which is free, in a heap of n: what is free first goes down to its end. */
+#define DEFINE_TOP_K(type)                                                                         \
+    typedef struct item_##type {                                                                   \
+        type value;                                                                                \
+        int32_t place;                                                                             \
+    } item_##type;                                                                                 \
+    static item_##type *sort_##type(item_##type *items, int64_t n, item_##type *other)             \
+    {                                                                                              \
+        for (int64_t width = 1; width < n; width *= 2) {                                           \
+            for (int64_t at = 0; at < n; at += 2 * width) {                                        \
+                const int64_t middle = SX_MIN(at + width, n), end = SX_MIN(at + 2 * width, n);     \
+                int64_t a = at, b = middle, i = at;                                                \
+                while (a < middle && b < end) { /* without a branch on what is compared */         \
+                    const bool second = items[b].value > items[a].value;                           \
+                    other[i++] = items[second ? b : a];                                            \
+                    a += !second;                                                                  \
+                    b += second;                                                                   \
+                }                                                                                  \
+                memcpy(other + i, items + a, (size_t)(middle - a) * sizeof(*items));               \
+                memcpy(other + i + middle - a, items + b, (size_t)(end - b) * sizeof(*items));     \
+            }                                                                                      \
+            item_##type *sorted = other;                                                           \
+            other = items;                                                                         \
+            items = sorted;                                                                        \
+        }                                                                                          \
+        return items;                                                                              \
+    }                                                                                              \
+    static int64_t merge_##type(const item_##type *items, int64_t m, type *y, int32_t *places,     \
+                                int64_t n, int64_t k)                                              \
+    {                                                                                              \
+        int64_t a = 0, b = 0; /* how many of y and of the items are kept */                        \
+        while (a + b < k && (a < n || b < m)) {                                                    \
+            const bool second = a == n || (b < m && items[b].value > y[a]);                        \
+            a += !second;                                                                          \
+            b += second;                                                                           \
+        }                                                                                          \
+        const int64_t kept = a + b;                                                                \
+        while (b > 0) { /* from the last one on */                                                 \
+            const int64_t at = a + b - 1;                                                          \
+            const bool second = a == 0 || !(items[b - 1].value > y[a - 1]);                        \
+            y[at] = second ? items[b - 1].value : y[a - 1];                                        \
+            places[at] = second ? items[b - 1].place : places[a - 1];                              \
+            a -= !second;                                                                          \
+            b -= second;                                                                           \
+        }                                                                                          \
+        return kept;                                                                               \
+    }                                                                                              \
+    static bool follows_##type(const type *x, int32_t i, int32_t j)                                \
+    {                                                                                              \
+        return x[i] < x[j] || (!(x[i] > x[j]) && i > j);                                           \
+    }                                                                                              \
+    static void rise_##type(const type *x, int32_t *heap, int64_t at, int64_t top, int32_t place)  \
+    {                                                                                              \
+        for (; at > top && follows_##type(x, place, heap[(at - 1) / 2]); at = (at - 1) / 2) {      \
+            heap[at] = heap[(at - 1) / 2];                                                         \
+        }                                                                                          \
+        heap[at] = place;                                                                          \
+    }                                                                                              \
+    static void settle_##type(const type *x, int32_t *heap, int64_t n, int64_t top, int32_t place) \
+    {                                                                                              \
+        int64_t at = top;                                                                          \
+        while (2 * at + 2 <= n) {                                                                  \
+            const int64_t left = 2 * at + 1, right = left + 1;                                     \
+            const bool to_left = right == n || follows_##type(x, heap[left], heap[right]);         \
+            heap[at] = heap[to_left ? left : right];                                               \
+            at = to_left ? left : right;                                                           \
+        }                                                                                          \
+        rise_##type(x, heap, at, top, place);                                                      \
+    }                                                                                              \
+    static void choose_unsorted_##type(const type *x, int64_t n, int64_t k, int32_t *heap)         \
+    {                                                                                              \
+        for (int32_t i = 0; i <= k; i++) {                                                         \
+            heap[i] = i;                                                                           \
+        }                                                                                          \
+        for (int64_t i = (k + 1) / 2; i > 0; i--) {                                                \
+            settle_##type(x, heap, k + 1, i - 1, heap[i - 1]);                                     \
+        }                                                                                          \
+        settle_##type(x, heap, k, 0, heap[k]);                                                     \
+        for (int32_t i = (int32_t)k + 1; i < n; i++) {                                             \
+            if (follows_##type(x, heap[0], i)) {                                                   \
+                settle_##type(x, heap, k - 1, 0, heap[k - 1]);                                     \
+                rise_##type(x, heap, k - 1, 0, i);                                                 \
+            }                                                                                      \
+        }                                                                                          \
     }
 
 DEFINE_TOP_K(double)
@@ -254,6 +294,15 @@ static void run_top_k(const sx_cpu_step *step, const sx_cpu_call *call)
         for (int64_t i = 0; i < d->outer; i++, x += d->count, y += d->k, places += d->k) {      \
             int64_t n = 0, waiting = 0;                                                         \
             bool unordered = false;                                                             \
+            if (d->unsorted) {                                                                  \
+                int32_t *heap = sx_cpu_at(call, step->scratch);                                 \
+                choose_unsorted_##type(x, d->count, d->k, heap);                                \
+                for (int64_t j = 0; j < d->k; j++) {                                            \
+                    places[j] = heap[j];                                                        \
+                    y[j] = x[heap[j]];                                                          \
+                }                                                                               \
+                continue;                                                                       \
+            }                                                                                   \
             for (int64_t j = 0; j < d->count && d->sorts; j++) {                                \
                 keys[j] = (keyed){key_##type(x[j]), (int32_t)j};                                \
                 unordered = unordered || x[j] != x[j];                                          \
@@ -288,10 +337,12 @@ static sx_status prepare_top_k(const sx_cpu_site *site, sx_cpu_step *step)
     if (d == NULL) {
         return sx_cpu_no_memory();
     }
+    const sx_top_k_attrs *attrs = site->nodes[0]->attrs;
     *d = (choose_data){.dtype = x->dtype,
                        .outer = sx_dims_product(x, 0, x->rank - 1),
                        .count = x->dims[x->rank - 1],
-                       .k = ((const sx_top_k_attrs *)site->nodes[0]->attrs)->k};
+                       .k = attrs->k};
+    d->unsorted = attrs->unsorted && d->k > 1 && d->k < d->count;
     d->sorts = d->count >= LEAST_SORTED && d->k >= d->count / SORTED_PART;
     step->run = run_top_k;
     step->data = d;
@@ -351,7 +402,7 @@ const sx_cpu_kernel sx_cpu_kernel_argmax = {
 const sx_cpu_kernel sx_cpu_kernel_argmin = {
     .name = "argmin", .op = SX_OPID_argmin, .match = match_number, .prepare = prepare_extreme};
 const sx_cpu_kernel sx_cpu_kernel_top_k = {
-    .name = "top_k", .op = SX_OPID_top_k, .match = match_top_k, .prepare = prepare_top_k};
+    .name = "top_k", .op = SX_OPID_top_k, .match = match_number, .prepare = prepare_top_k};
 const sx_cpu_kernel sx_cpu_kernel_in_top_k = {.name = "in_top_k",
                                               .op = SX_OPID_in_top_k,
                                               .match = match_in_top_k,

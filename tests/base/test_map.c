@@ -36,7 +36,7 @@ static void test_base_map__finds_what_was_put_in_order(void **state)
 static void test_base_map__borrows_keys(void **state)
 {
     (void)state;
-    static char keys[100][8];
+    static char keys[100][16];
     sx_map map;
     sx_map_init_borrowed(&map);
     for (int i = 0; i < 100; i++) {

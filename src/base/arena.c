@@ -170,9 +170,9 @@ void *sx_arena_alloc(sx_arena *arena, size_t count, size_t elem_bytes)
 
 char *sx_arena_strndup(sx_arena *arena, const char *text, size_t length)
 {
-    length = strnlen(text, length);
+    length = length > 0 ? strnlen(text, length) : 0; /* of no bytes, text may be NULL */
     char *copy = sx_arena_alloc(arena, length + 1, 1);
-    return copy == NULL ? NULL : memcpy(copy, text, length);
+    return copy == NULL || length == 0 ? copy : memcpy(copy, text, length);
 }
 
 char *sx_arena_strdup(sx_arena *arena, const char *text)

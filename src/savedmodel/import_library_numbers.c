@@ -439,38 +439,34 @@ static sx_status import_approximate_equal(sx_tf_op_node *x)
     return SX_OK;
 }
 
-/* LinSpace(start, stop, num): start + i (stop - start) / (num - 1), the last one exactly `stop`. */
+/* LinSpace(start, stop, num): start + i (stop - start) / (num - 1), the last one exactly `stop`
+ * unless it is the only one. */
 static sx_status import_linspace(sx_tf_op_node *x)
 {
     const sx_dtype dtype = x->tf.head.types[0].dtype;
-    sx_value start = SX_NO_VALUE, stop = SX_NO_VALUE, i = SX_NO_VALUE, by = SX_NO_VALUE,
-             last = SX_NO_VALUE, y = SX_NO_VALUE;
-    sx_ints num = {0};
-    SX_TRY(sx_tf_operand(x, 0, &start));
-    SX_TRY(sx_tf_operand(x, 1, &stop));
-    SX_TRY(sx_tf_operand_ints(x, 2, &num));
-    if (num.n != 1 || num.v[0] < 1 || num.v[0] > INT32_MAX) {
-        return sx_tf_unsupported("the number of points is not one of 1 or more");
+    sx_value in[3], one = SX_NO_VALUE, several = SX_NO_VALUE, last = SX_NO_VALUE, i = SX_NO_VALUE,
+                    by = SX_NO_VALUE, y = SX_NO_VALUE;
+    for (int k = 0; k < 3; k++) {
+        SX_TRY(sx_tf_operand(x, k, &in[k]));
     }
-    const int64_t n = num.v[0];
-    SX_TRY(sx_tf_charge_constant(x, n * (int64_t)sizeof(int64_t)));
-    int64_t *numbers = sx_arena_array(&x->im->arena, n, int64_t);
-    if (numbers == NULL) {
-        return sx_import_memory();
-    }
-    for (int64_t k = 0; k < n; k++) {
-        numbers[k] = k;
-    }
-    SX_TRY(sx_tf_constant(x, sx_type_of(SX_I64, n), numbers, &i));
-    SX_TRY(sx_tf_number(x, SX_I64, n == 1 ? -1 : (double)(n - 1), &last));
-    SX_TRY(sx_tf_number(x, dtype, n == 1 ? 1 : (double)(n - 1), &by));
+    SX_TF_BUILD(x, &in[2], reshape, (&(sx_shape_attrs){{1, {1}}}), in[2]);
+    SX_TF_BUILD(x, &in[2], cast, (&(sx_cast_attrs){SX_I64}), in[2]);
+    SX_TRY(sx_tf_number(x, SX_I64, 1, &one));
+    SX_TF_BUILD(x, &several, less_equal, NULL, one, in[2]);
+    SX_TRY(sx_tf_require(x, several, "the number of points is less than 1", in[2]));
+    SX_TF_BUILD(x, &several, less, NULL, one, in[2]);
+    SX_TF_BUILD(x, &last, sub, NULL, in[2], one);
+    SX_TF_BUILD(x, &by, maximum, NULL, last, one);
+    SX_TF_BUILD(x, &by, cast, (&(sx_cast_attrs){dtype}), by);
+    SX_TRY(sx_tf_count_to(x, in[2], SX_I64, &i));
     SX_TF_BUILD(x, &last, equal, NULL, i, last);
+    SX_TF_BUILD(x, &last, logical_and, NULL, last, several);
     SX_TF_BUILD(x, &i, cast, (&(sx_cast_attrs){dtype}), i);
-    SX_TF_BUILD(x, &y, sub, NULL, stop, start);
+    SX_TF_BUILD(x, &y, sub, NULL, in[1], in[0]);
     SX_TF_BUILD(x, &y, div, NULL, y, by);
     SX_TF_BUILD(x, &y, mul, NULL, i, y);
-    SX_TF_BUILD(x, &y, add, NULL, start, y);
-    SX_TF_BUILD(x, &y, select, NULL, last, stop, y);
+    SX_TF_BUILD(x, &y, add, NULL, in[0], y);
+    SX_TF_BUILD(x, &y, select, NULL, last, in[1], y);
     sx_tf_set(x, 0, y);
     return SX_OK;
 }

@@ -124,6 +124,7 @@ static void test_base_arena__copies_text(void **state)
     assert_string_equal(sx_arena_strdup(&arena, "kernel"), "kernel");
     assert_string_equal(sx_arena_strndup(&arena, "kernel", 3), "ker");
     assert_string_equal(sx_arena_strndup(&arena, "ab", 9), "ab");
+    assert_string_equal(sx_arena_strndup(&arena, NULL, 0), "");
     assert_string_equal(sx_arena_printf(&arena, "%s_%d", "conv2d", 12), "conv2d_12");
     assert_memory_equal(sx_arena_memdup(&arena, "\0\1\2", 3), "\0\1\2", 3);
     sx_arena_deinit(&arena);

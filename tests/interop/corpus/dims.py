@@ -112,6 +112,8 @@ given("range", lambda x, y, z, u: {"y": tf.range(y, z, u)}, [F32] * 3, [[0, 5, 1
 given("range_int", lambda x, y, z, u: {"y": tf.range(y, z, u)}, [I32] * 3, [[0, 5, 1], [5, 0, -2], [1, 0, 1], [0, 1, 0]], wrong=(2, 3))
 given("linspace", lambda x, y: {"y": tf.linspace(x[0, 0], x[0, 1], y)}, [I32], [[3], [1], [0], [-1]], wrong=(3,), sample=True)
 given("linspace_rows", lambda x, y: {"y": tf.linspace(x[0], x[1], y)}, [I32], [[3], [1], [-1]], wrong=(2,))
+given("lin_space", lambda x, y: {"y": tf.raw_ops.LinSpace(start=x[0, 0], stop=x[0, 1], num=y), "five": tf.raw_ops.LinSpace(start=x[0, 0], stop=2.0, num=5)},
+      [I32], [[3], [1], [0], [-1]], wrong=(2, 3), sample=True)
 given("reverse_sequence", lambda x, y: {"y": tf.reverse_sequence(x, y, 1, 0)}, [I32], [[[1, 2, 4]], [[0, 0, 1]], [[1, 2, 5]], [[1, -1, 2]], [[1, 2]]],
       wrong=(2, 3, 4), sample=True)
 given("transposed", lambda x, y: {"y": tf.transpose(x, y)}, [I32], [[[0, 1]], [[1, 0]], [[1, 1]], [[0, 2]], [[-1, 0]], [[0]]], wrong=(2, 3, 5))

@@ -85,6 +85,7 @@ static sx_value behind_views(sx_norm_form *p, sx_value v)
             !align(y, sx_graph_type(p->graph, n->inputs[0])) || part(p, v, n->op->id) == NULL) {
             return v;
         }
+        p->stops_gradient = p->stops_gradient || n->op->id == SX_OPID_stop_gradient;
         v = n->inputs[0];
     }
 }
@@ -159,7 +160,7 @@ static bool is_centered(sx_norm_form *p, sx_value v)
 }
 
 /* v is the square of x - mean, or of x. */
-static bool is_square(sx_norm_form *p, sx_value v)
+static bool is_square_of_x(sx_norm_form *p, sx_value v)
 {
     const sx_norm_form before = *p;
     const sx_node *n = part(p, v, SX_OPID_squared_difference);
@@ -176,6 +177,14 @@ static bool is_square(sx_norm_form *p, sx_value v)
         return false;
     }
     return is_centered(p, n->inputs[0]) || agree(p, n->inputs[0], SX_NO_VALUE);
+}
+
+/* The same; its mean may stop gradients, since what passes through it there is 0. */
+static bool is_square(sx_norm_form *p, sx_value v)
+{
+    const bool stops = p->stops_gradient, square = is_square_of_x(p, v);
+    p->stops_gradient = stops;
+    return square;
 }
 
 /* v is rsqrt, or sqrt, of variance + epsilon. */

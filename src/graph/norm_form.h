@@ -25,6 +25,7 @@ typedef struct sx_norm_form {
     const sx_type *gamma_type, *beta_type; /* of what they multiply and are added to */
     const sx_ints *axes;
     double epsilon;
+    bool stops_gradient; /* through the mean or the variance, so that y's is not that of a norm */
 } sx_norm_form;
 
 /* Whether y, float32, is a norm. */

@@ -19,7 +19,16 @@ typedef enum writing {
     RMS,      /* x rsqrt(mean of squares + epsilon) gamma + beta */
 } writing;
 
-enum spoil { SOUND, OTHER_AXES, OTHER_COUNT, OTHER_X, OTHER_FACTOR, NOT_SCALAR };
+enum spoil {
+    SOUND,
+    OTHER_AXES,
+    OTHER_COUNT,
+    OTHER_X,
+    OTHER_FACTOR,
+    NOT_SCALAR,
+    FIXED_MEAN,
+    FIXED_VARIANCE
+};
 
 typedef struct form {
     const char *name;
@@ -50,6 +59,10 @@ static const form forms[] = {
     {"other count", NN, 4, 0, 3, 1, 1, .spoil = OTHER_COUNT},
     {"other x", NN, 4, 0, 3, 1, 1, .of_ones = true, .spoil = OTHER_X},
     {"other factor", NN, 4, 0, 3, 1, 1, .of_ones = true, .spoil = OTHER_FACTOR},
+    {"gradient stopped at the mean", NN, 4, 0, 3, 1, 1, .of_ones = true, .spoil = FIXED_MEAN},
+    {"gradient stopped at the mean, kept", KEPT, 4, 0, 3, 4, 4, .spoil = FIXED_MEAN},
+    {"gradient stopped at x - mean", BY_RSQRT, 4, 0, 3, 4, 4, .spoil = FIXED_MEAN},
+    {"gradient stopped at the variance", NN, 4, 0, 3, 1, 1, .spoil = FIXED_VARIANCE},
     {"epsilon of each channel", NN, 4, 0, 3, 1, 1, .of_ones = true, .spoil = NOT_SCALAR},
 };
 
@@ -97,6 +110,7 @@ static sx_graph *graph_of(const form *f)
     sx_value x = sx_input(b, "x", type_of_x(f));
     sx_value gamma = vector(b, "gamma", f->gamma), beta = vector(b, "beta", f->beta), y;
     sx_value mean = mean_of(b, f, x, false), fixed = sx_stop_gradient(b, mean);
+    mean = f->spoil == FIXED_MEAN ? fixed : mean;
     sx_value centered = sx_sub(b, x, mean);
     sx_value other = f->spoil == OTHER_X ? sx_tanh(b, x) : x;
     sx_value square = f->writing == RMS        ? sx_square(b, x)
@@ -107,6 +121,7 @@ static sx_graph *graph_of(const form *f)
         mean = sx_reshape(b, mean, CHANNELS);
         variance = sx_reshape(b, variance, CHANNELS);
     }
+    variance = f->spoil == FIXED_VARIANCE ? sx_stop_gradient(b, variance) : variance;
     sx_value epsilon = f->spoil == NOT_SCALAR ? sx_input(b, "epsilon", sx_type_of(SX_F32, CHANNELS))
                                               : sx_constant_f32(b, 1e-3);
     sx_value s = sx_rsqrt(b, sx_add(b, variance, epsilon));

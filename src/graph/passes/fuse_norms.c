@@ -38,7 +38,7 @@ static bool is_vector(const sx_graph *g, sx_value v, const sx_type *whole, const
 /* Over all axes but the last, with a scale and an offset for each channel or without. */
 static bool is_batch_norm(const sx_graph *g, sx_value y, sx_norm_form *out)
 {
-    if (!sx_find_norm(g, y, out) || !sx_value_is(out->mean)) {
+    if (!sx_find_norm(g, y, out) || !sx_value_is(out->mean) || out->stops_gradient) {
         return false;
     }
     const sx_type *x = sx_graph_type(g, out->x);

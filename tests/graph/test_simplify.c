@@ -59,6 +59,30 @@ static void test_graph_simplify__convolutions_and_their_gradients_pad(void **sta
     }
 }
 
+/* A border along the batch is no border of the image. */
+static void test_graph_simplify__a_part_of_the_batch_stays(void **state)
+{
+    (void)state;
+    const sx_conv2d_attrs conv = {.strides = {2, {1, 1}}, .dilations = {2, {1, 1}}, .groups = 1};
+    const sx_pad_attrs border = {.before = {4, {0}}, .after = {4, {2, 1, 0, 0}}};
+    sx_builder *b;
+    sx_graph *g, *simple;
+    sx_value dx;
+    assert_ok(sx_builder_create(&b));
+    sx_value x = sx_input(b, "x", sx_type_of(SX_F32, 1, 4, 3, 1));
+    sx_value w = sx_input(b, "w", sx_type_of(SX_F32, 2, 2, 1, 1));
+    sx_value y = sx_build_op(b, conv2d, &conv, sx_build_op(b, pad, &border, x), w);
+    sx_value loss = sx_reduce_sum(b, sx_square(b, y), .axes = SX_AXES(0, 1, 2, 3));
+    sx_gradients(b, loss, &x, 1, &dx);
+    sx_output(b, "dx", dx);
+    assert_ok(sx_builder_finish(b, &g));
+    sx_builder_destroy(b);
+    assert_ok(sx_pass_simplify(g, &simple));
+    assert_same_results(g, simple, number);
+    sx_graph_destroy(g);
+    sx_graph_destroy(simple);
+}
+
 static void test_graph_simplify__products_by_one(void **state)
 {
     (void)state;
@@ -81,6 +105,7 @@ static void test_graph_simplify__products_by_one(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_graph_simplify__convolutions_and_their_gradients_pad),
+    cmocka_unit_test(test_graph_simplify__a_part_of_the_batch_stays),
     cmocka_unit_test(test_graph_simplify__products_by_one),
 };
 SX_TEST_MAIN(tests)

@@ -220,7 +220,8 @@ static bool image_without_border(sx_rewrite *rw, const sx_node *n)
     const sx_ints *begin = &((const sx_slice_attrs *)n->attrs)->begin;
     sx_conv_geometry g;
     if (whole->op != &sx_op_conv2d_grad_input || begin->v[0] != 0 || begin->v[3] != 0 ||
-        part->dims[3] != image->dims[3] || !is_only_reader(rw->from, n, n->inputs[0])) {
+        part->dims[0] != image->dims[0] || part->dims[3] != image->dims[3] ||
+        !is_only_reader(rw->from, n, n->inputs[0])) {
         return false;
     }
     sx_conv2d_attrs *attrs =

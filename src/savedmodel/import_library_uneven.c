@@ -2,9 +2,10 @@
  * ragged_to_variant, and the list a vector of these, in which the empty string is a tensor that was
  * not set. A list begins as a tensor [n, ...] and becomes one of these where
  *
- *   it gets a tensor of another shape, one whose shape may differ from trip to trip of a loop, or
- * one of unknown shape if it is not stacked (import_library_readings.c) another list, which is in
- * its place in another branch or trip, is one a tensor is split by unequal lengths */
+ *   - it gets a tensor of another shape, or one whose shape may differ from trip to trip of a loop,
+ *   - it is not stacked (import_library_readings.c) and gets one of unknown shape,
+ *   - another list, which is in its place in another branch or trip, is one,
+ *   - a tensor is split by unequal lengths. */
 #include <stdio.h>
 
 #include "savedmodel/import_library_regions.h"

@@ -1,12 +1,14 @@
 /* as_string: numbers written as text.
  *
  *   x           numbers, bool or strings
- *   precision   digits after the point of floats; -1: 6; the most bytes of strings that have a
- * width scientific  floats as 1.5e+01; shortest: whichever form is shorter, without zeros at the
- * end width       at least so many characters; -1: as many as there are; not of bool fill "":
- * blanks before; " ": the same, at least one before a number that is not negative; "0": zeros
- * before; "-": blanks after; "+": a sign; "#": a point even without digits after it, and zeros at
- * the end of the shortest form; of strings only "-" counts returns     strings of x's shape
+ *   precision   digits after the point of floats; -1: 6; the most bytes of strings with a width
+ *   scientific  floats as 1.5e+01; shortest: whichever form is shorter, without zeros at the end
+ *   width       at least so many characters; -1: as many as there are; not of bool
+ *   fill        "": blanks before; " ": the same, at least one before a number not negative;
+ *               "0": zeros before; "-": blanks after; "+": a sign;
+ *               "#": a point even without digits after it, zeros at the end of the shortest form;
+ *               of strings only "-" counts
+ *   returns     strings of x's shape
  *
  * Errors   INVALID_ARGUMENT  attributes, what is of floats for integers or bool, a width or
  *                            precision above 4096

@@ -113,6 +113,18 @@ static sx_value rescale(sx_tf_expression *e, sx_value sum, const uniform *const 
     for (int i = 0; i < n; i++) {
         count = SX_MAX(count, scale_count(from[i]));
     }
+    for (int i = 0; i <= n && e->status == SX_OK; i++) {
+        const int64_t own = scale_count(i < n ? from[i] : to);
+        if (own != 1 && own != count) {
+            e->status = sx_error(SX_INVALID_ARGUMENT,
+                                 "a tensor has %lld scales beside one of %lld; expected 1, or as "
+                                 "many",
+                                 (long long)own, (long long)count);
+        }
+    }
+    if (e->status != SX_OK) {
+        return SX_NO_VALUE;
+    }
     sx_arena *arena = &e->x->im->arena;
     int64_t *factor = sx_arena_array(arena, count + 1, int64_t),
             *half = sx_arena_array(arena, count + 1, int64_t),

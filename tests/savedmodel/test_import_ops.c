@@ -597,6 +597,35 @@ static void test_savedmodel_import_ops__functions(void **state)
     CHECK(rows);
 }
 
+/* Scales of uniform quantization are one, or as many for each tensor. */
+static void test_savedmodel_import_ops__scales(void **state)
+{
+    (void)state;
+#define SCALES(name, n, list) CONST(name, "DT_FLOAT", DIM(n), "float_val: [" list "]")
+#define REQUANTIZE(in, out)                                                                       \
+    INT("z", "0")                                                                                 \
+    CONST("one", "DT_FLOAT", "", "float_val: 1")                                                  \
+    NODE("q", "UniformQuantize", "'x', 'one', 'z'",                                               \
+         ATTR("Tin", "type: DT_FLOAT") ATTR("Tout", "type: DT_QINT32")                            \
+             ATTR("quantization_min_val", "i: -1000") ATTR("quantization_max_val", "i: 1000"))    \
+    in out INTS("zi", "2", "0, 0") INTS("zo", "2", "0, 0")                                        \
+        NODE("r", "UniformRequantize", "'q', 'si', 'zi', 'so', 'zo'",                             \
+             ATTR("Tin", "type: DT_QINT32") ATTR("Tout", "type: DT_QINT32")                       \
+                 ATTR("input_quantization_axis", "i: 1") ATTR("output_quantization_axis", "i: 1") \
+                     ATTR("output_quantization_min_val", "i: -1000")                              \
+                         ATTR("output_quantization_max_val", "i: 1000"))                          \
+            Y("Cast", "'r'", ATTR("DstT", "type: DT_INT32"))
+    static const row rows[] = {
+        {"2,2", REQUANTIZE(SCALES("si", "2", "1, 3"), SCALES("so", "2", "1, 1")),
+         "int32[2,2] 1 -6 3 -12"},
+        {"2,2", REQUANTIZE(SCALES("si", "2", "1, 3"), SCALES("so", "4", "1, 1, 1, 1")),
+         "INVALID_ARGUMENT: a tensor has 2 scales beside one of 4"},
+        {"2,2", REQUANTIZE(SCALES("si", "2", "1, 3"), SCALES("so", "0", "")),
+         "INVALID_ARGUMENT: a tensor has 0 scales beside one of 2"},
+    };
+    CHECK(rows);
+}
+
 /* The whole batch is computed at once, not in pieces of at most 64 examples. */
 static void test_savedmodel_import_ops__examples_may_depend_on_one_another(void **state)
 {
@@ -637,6 +666,7 @@ static const struct CMUnitTest tests[] = {
     scratch_test(test_savedmodel_import_ops__reductions_and_products),
     scratch_test(test_savedmodel_import_ops__windows),
     scratch_test(test_savedmodel_import_ops__functions),
+    scratch_test(test_savedmodel_import_ops__scales),
     scratch_test(test_savedmodel_import_ops__examples_may_depend_on_one_another),
     scratch_test(test_savedmodel_import_ops__outputs_have_the_batch_first),
 };

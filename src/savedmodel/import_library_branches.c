@@ -40,6 +40,11 @@ static sx_status join_results(const sx_tf_thing *a, const sx_tf_thing *b, int i,
         return sx_tf_unsupported("output %d is a list of tensors, which one branch does not set",
                                  i);
     }
+    if (sx_tf_lacks_shape(a) && !sx_tf_are_as_long(a, b)) {
+        return sx_tf_unsupported("output %d is a list whose tensors are not set, of another length "
+                                 "in each branch",
+                                 i);
+    }
     if (a->uneven != b->uneven || (sx_tf_has_value(a) && type->dtype != other->dtype)) {
         return sx_error(SX_DATA_LOSS, "output %d is %s in one branch and %s in the other", i,
                         sx_dtype_name(type->dtype), sx_dtype_name(other->dtype));
@@ -144,6 +149,7 @@ static sx_status build_if(const sx_tf_op_node *x, const choice *c, sides *s, con
         SX_TRY(join_results(a, b, k, &type, &other));
         leaves[k] = *a;
         leaves[k].known = NULL;
+        leaves[k].length = SX_NO_VALUE; /* a value of the region */
         SX_TRY(held_by_condition(x, s->inside, a, b, in[0], &leaves[k].value));
         if (!sx_tf_has_value(a) || sx_value_is(leaves[k].value)) {
             continue;
@@ -436,7 +442,8 @@ static sx_status import_choice(sx_tf_op_node *x, choice *c)
     SX_TRY(choose(x, c, 0, c->n_branches, selector, all, x->n->out));
     for (int i = 0; i < c->n_out; i++) { /* a list that all branches return as it is */
         for (int j = 0; j < c->n_given && sx_tf_lacks_shape(&x->n->out[i]); j++) {
-            if (sx_tf_lacks_shape(&args[j]) && args[j].list == x->n->out[i].list) {
+            if (sx_tf_lacks_shape(&args[j]) && args[j].list == x->n->out[i].list &&
+                !x->n->out[i].resized) {
                 x->n->out[i] = args[j];
                 break;
             }

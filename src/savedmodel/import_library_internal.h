@@ -42,6 +42,7 @@ typedef struct sx_tf_thing {
     sx_type variable;       /* HANDLE; LIST: dtype and length, which may be unknown */
     sx_value length;        /* LIST without a value: int scalar, or none */
     int list;               /* LIST without a value: which one */
+    bool resized;           /* LIST without a value: it had another length */
     const sx_tf_table *table;
     bool shared;       /* REF: not the variable, but a tensor that shares its memory */
     sx_value parts[2]; /* COMPLEX: real, imaginary */

@@ -512,6 +512,7 @@ static sx_status import_resize(sx_tf_op_node *x)
     if (x->n->in[0].kind == SX_TF_LIST && !sx_value_is(x->n->in[0].value)) {
         x->n->out[0] = x->n->in[0]; /* no tensor of it is set */
         x->n->out[0].length = size;
+        x->n->out[0].resized = true;
         x->n->out[0].variable.dims[0] = known_scalar(x, 1);
         return SX_OK;
     }

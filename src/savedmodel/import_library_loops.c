@@ -315,6 +315,11 @@ static sx_status import_loop_body(const sx_tf_op_node *x, loop *l, sx_graph **ou
                                            results[i].kind == SX_TF_LIST
                                                ? "a list of tensors whose shape is unknown"
                                                : "a variable's handle that changes");
+            } else if (sx_tf_lacks_shape(&results[i]) &&
+                       !sx_tf_are_as_long(&results[i], &r.args[i])) {
+                status = sx_tf_unsupported("state %d is a list whose tensors are not set, of "
+                                           "another length in each trip",
+                                           i);
             } else if (results[i].uneven != SX_DTYPE_NONE && l->args[i].uneven == SX_DTYPE_NONE) {
                 status = sx_tf_list_to_uneven(x, &l->args[i]);
                 l->types[i] = sx_tf_type_in(x->b, &l->args[i]);

@@ -21,6 +21,13 @@ bool sx_tf_lacks_shape(const sx_tf_thing *t)
     return t->kind == SX_TF_LIST && !sx_value_is(t->value) && t->element == NULL;
 }
 
+bool sx_tf_are_as_long(const sx_tf_thing *a, const sx_tf_thing *b)
+{
+    const int64_t n = a->variable.dims[0];
+    return (a->list == b->list && !a->resized && !b->resized) ||
+           (n >= 0 && n == b->variable.dims[0]);
+}
+
 bool sx_tf_has_shape(const sx_tf_thing *t)
 {
     return t->kind == SX_TF_LIST && (sx_tf_has_value(t) || t->element != NULL);

@@ -15,6 +15,9 @@
 bool sx_tf_has_value(const sx_tf_thing *t);
 /* Whether it is a list of tensors whose shape is not known. */
 bool sx_tf_lacks_shape(const sx_tf_thing *t);
+/* Whether one of two lists whose shape is not known could be in the place of the other: they are as
+ * long, since they are the same, or that is known. */
+bool sx_tf_are_as_long(const sx_tf_thing *a, const sx_tf_thing *b);
 /* Whether it is a list that could give its shape to another. */
 bool sx_tf_has_shape(const sx_tf_thing *t);
 /* The inputs from number `first` on, to be changed. */

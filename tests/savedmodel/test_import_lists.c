@@ -156,6 +156,51 @@ static void test_savedmodel_import_lists__in_branches(void **state)
     run(BRANCHES("keep", "set"), functions, "float32[2,2] 0 0 0 0");
 }
 
+/* Lists that no branch or trip sets have one length for all of them, or it is not known. */
+static void test_savedmodel_import_lists__not_set_and_of_another_length(void **state)
+{
+    (void)state;
+#define RESERVES(name, n)                                                                   \
+    FUNCTION(name, IN("x") VARIANT("input", "l") VARIANT("output", "lo"),                   \
+             BODY("shape", "Const", "", INT("-1")) BODY("n", "Const", "", INT(n))           \
+                 BODY("r", "TensorListReserve", "'shape:output:0', 'n:output:0'", ELEMENT), \
+             RET("lo", "r:handle:0"))
+    static const char functions[] = RESERVES("three", "3") RESERVES("also", "3") RESERVES("five",
+                                                                                          "5")
+        FUNCTION("keep", IN("x") VARIANT("input", "l") VARIANT("output", "lo"), "", RET("lo", "l"))
+            FUNCTION("resize", IN("x") VARIANT("input", "l") VARIANT("output", "lo"),
+                     BODY("n", "Const", "", INT("4"))
+                         BODY("r", "TensorListResize", "'l', 'n:output:0'", ""),
+                     RET("lo", "r:output_handle:0"))
+                FUNCTION("goes", IN("x") VARIANT("input", "l") ARG("output", "go", "DT_BOOL"),
+                         BODY("axis", "Const", "", INT("0")) BODY("z", "Const", "", FLOAT("0"))
+                             BODY("s", "Sum", "'x', 'axis:output:0'", "")
+                                 BODY("less", "Less", "'s:output:0', 'z:output:0'", ""),
+                         RET("go", "less:z:0"))
+                    FUNCTION("again",
+                             IN("x") VARIANT("input", "l") OUT("xo") VARIANT("output", "lo"),
+                             BODY("a", "Abs", "'x'", "") BODY("n", "Const", "", INT("4"))
+                                 BODY("r", "TensorListResize", "'l', 'n:output:0'", ""),
+                             RET("xo", "a:y:0") RET("lo", "r:output_handle:0"));
+#define LIST_OF_2 \
+    FREE NODE("n", "Const", "", INT("2")) NODE("l", "TensorListReserve", "'shape', 'n'", ELEMENT)
+#define LENGTH_OF(then, other)                                                        \
+    LIST_OF_2 NODE("axis", "Const", "", INT("0")) NODE("s", "Sum", "'x', 'axis'", "") \
+        NODE("z", "Const", "", FLOAT("0")) NODE("c", "Less", "'s', 'z'", "")          \
+            NODE("if", "StatelessIf", "'c', 'x', 'l'",                                \
+                 FUNC("then_branch", then) FUNC("else_branch", other))                \
+                NODE("y", "TensorListLength", "'if'", "")
+    run(LENGTH_OF("three", "also"), functions, "int32[] 3");
+    run(LENGTH_OF("keep", "keep"), functions, "int32[] 2");
+    refuses(LENGTH_OF("three", "five"), functions, NULL,
+            "UNIMPLEMENTED: of another length in each branch");
+    refuses(LENGTH_OF("resize", "keep"), functions, NULL,
+            "UNIMPLEMENTED: of another length in each branch");
+    refuses(LIST_OF_2 NODE("w", "While", "'x', 'l'", FUNC("cond", "goes") FUNC("body", "again"))
+                NODE("y", "TensorListLength", "'w:1'", ""),
+            functions, NULL, "UNIMPLEMENTED: of another length in each trip");
+}
+
 /* TensorArrayV3, whose tensors follow its flow. */
 static void test_savedmodel_import_lists__arrays(void **state)
 {
@@ -348,6 +393,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_savedmodel_import_lists__outside),
     cmocka_unit_test(test_savedmodel_import_lists__of_the_batch),
     cmocka_unit_test(test_savedmodel_import_lists__in_branches),
+    cmocka_unit_test(test_savedmodel_import_lists__not_set_and_of_another_length),
     cmocka_unit_test(test_savedmodel_import_lists__arrays),
     cmocka_unit_test(test_savedmodel_import_lists__concatenated_after_a_loop),
     cmocka_unit_test(test_savedmodel_import_lists__of_shapes),

@@ -363,10 +363,11 @@ static sx_status ranked_list(const sx_tf_op_node *x, int at, sx_value *out)
 {
     SX_TRY(list_value(x, 0, out));
     const sx_tensor *shape = at < x->n->n_in ? x->tf.head.values[at] : NULL;
+    const int more = 1 + x->n->in[0].of_complex;
     if (sx_type_of_value(x->b, *out).rank == SX_UNKNOWN_RANK && shape != NULL &&
-        shape->type.rank == 1 && shape->type.dims[0] < SX_MAX_RANK) {
+        shape->type.rank == 1 && shape->type.dims[0] <= SX_MAX_RANK - more) {
         sx_type type = sx_type_of_value(x->b, *out);
-        type.rank = (int)shape->type.dims[0] + 1 + x->n->in[0].of_complex;
+        type.rank = (int)shape->type.dims[0] + more;
         for (int d = 0; d < type.rank; d++) {
             type.dims[d] = SX_UNKNOWN_DIM;
         }

@@ -743,7 +743,7 @@ static sx_status length_for(const sx_tf_op_node *x, sx_value indices, int64_t *o
 /* handle, indices, value, flow -> flow; list, tensor, indices -> list; tensor, indices,
  * element_shape, num_elements -> list. The list is as long as it was or as the greatest index
  * needs; what no index names is as it was, or zeros. All tensors in order, which is what unstack()
- * writes, are the list. */
+ * writes, are the list: also of a TensorArray of computed length. */
 static sx_status import_scatter(sx_tf_op_node *x)
 {
     const bool array = strcmp(x->n->node->op, "TensorArrayScatterV3") == 0;
@@ -765,7 +765,8 @@ static sx_status import_scatter(sx_tf_op_node *x)
     const int64_t had = list != NULL && list->variable.rank > 0 ? list->variable.dims[0] : n_known;
     const sx_type type = sx_type_of_value(x->b, v);
     const int64_t rows = type.rank > 0 ? type.dims[0] : SX_UNKNOWN_DIM;
-    if (counts_from_0(x, at) && !(had >= 0 && rows >= 0 && had > rows)) {
+    const bool fills = had >= 0 ? rows >= 0 && had <= rows : array || list == NULL;
+    if (fills && counts_from_0(x, at)) {
         set_list(x, 0, v, &like);
         return SX_OK;
     }

@@ -110,3 +110,12 @@ def arrays_of_tensorflow_1(path):
 
 
 add("lists_arrays_of_tensorflow_1", arrays_of_tensorflow_1, batches=(1, 3, 7), sample=True)
+
+
+@function(spec("x", F32, None, 3))
+def scattered_in_part(x):
+    """The first places of longer lists: of computed length, and as many as a batch has."""
+    n = tf.shape(x)[0]
+    computed = tf.TensorArray(F32, n + 3, element_shape=[3]).scatter([0, 1], tf.stack([x[0], x[0] * 2]))
+    known = tf.TensorArray(F32, 40, element_shape=[3]).scatter(tf.range(n), x)
+    return {"a": computed.stack(), "b": known.stack()}

@@ -388,6 +388,44 @@ static void test_backends_kernels__moments_of_shards(void **state)
     sx_platform_close(platform);
 }
 
+/* The sums of four shards meet in a tree, (0 + 1) + (2 + 3), as reduce_tree's do. */
+static void test_backends_kernels__sums_of_shards(void **state)
+{
+    (void)state;
+    static const sx_dtype dtypes[] = {SX_F32, SX_F64};
+    const float narrow[] = {1, 0x1p-24f, 0x1p-24f, 0x1p-24f};
+    const double wide[] = {1, 0x1p-53, 0x1p-53, 0x1p-53}, want[] = {1 + 0x1p-23, 1 + 0x1p-52};
+    sx_platform *platform;
+    assert_ok(sx_platform_open("cpu", &(sx_platform_options){.cpu.threads = 1}, &platform));
+    for (size_t t = 0; t < SX_COUNT(dtypes); t++) {
+        sx_builder *b;
+        sx_graph *g = NULL;
+        sx_executable *e = NULL;
+        sx_device_buffer *in, *out;
+        const sx_reduce_attrs attrs = {.axes = {1, {0}}};
+        assert_ok(sx_builder_create(&b));
+        const sx_value v = sx_input(b, "x", sx_type_of(dtypes[t], SX_BATCH, 1));
+        sx_output(b, "sum", sx_build(b, &sx_op_reduce_sum, &attrs, &v, 1));
+        assert_ok(sx_builder_finish(b, &g));
+        sx_builder_destroy(b);
+        assert_ok(sx_compile(platform, g, &(sx_compile_options){.batch = 4, .shards = 4}, &e));
+        const sx_type types[] = {sx_type_of(dtypes[t], 4, 1), sx_type_of(dtypes[t], 1)};
+        assert_ok(sx_device_buffer_create(platform->devices[0], &types[0], &in));
+        assert_ok(sx_device_buffer_create(platform->devices[0], &types[1], &out));
+        assert_ok(
+            sx_device_buffer_write(in, dtypes[t] == SX_F64 ? (const void *)wide : narrow, false));
+        assert_ok(sx_execute(e, &in, &out));
+        char bytes[8];
+        assert_ok(sx_device_buffer_read(out, bytes));
+        assert_true(sx_host_load_element(dtypes[t], bytes) == want[t]);
+        sx_device_buffer_release(in);
+        sx_device_buffer_release(out);
+        sx_executable_release(e);
+        sx_graph_destroy(g);
+    }
+    sx_platform_close(platform);
+}
+
 /* float16 is computed in float32 and rounded (passes/widen_f16.c): what float32 has a kernel for
  * has one. Sums may be rounded in parts, so that their results are two roundings apart; 2^-24 is
  * the least number. */
@@ -434,6 +472,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_backends_kernels__bits_equal_the_host),
     cmocka_unit_test(test_backends_kernels__edges_of_functions),
     cmocka_unit_test(test_backends_kernels__moments_of_shards),
+    cmocka_unit_test(test_backends_kernels__sums_of_shards),
     cmocka_unit_test(test_backends_kernels__float16_needs_no_host_kernel),
     cmocka_unit_test(test_backends_kernels__every_operator_has_one),
 };

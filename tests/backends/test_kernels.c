@@ -388,6 +388,29 @@ static void test_backends_kernels__moments_of_shards(void **state)
     sx_platform_close(platform);
 }
 
+/* They are NaN, as TensorFlow's. */
+static void test_backends_kernels__moments_of_nothing(void **state)
+{
+    (void)state;
+    static const sx_dtype dtypes[] = {SX_F32, SX_F64};
+    const sx_axes_attrs rows = {.axes = {1, {0}}}, columns = {.axes = {1, {1}}};
+    sx_platform *platform;
+    int found = 0;
+    assert_ok(sx_platform_open("cpu", &(sx_platform_options){.cpu.threads = 1}, &platform));
+    for (size_t t = 0; t < SX_COUNT(dtypes); t++) {
+        sx_op_sample sample = {.name = "nothing",
+                               .inputs = {{.type = sx_type_of(dtypes[t], 0, 3)}},
+                               .n_inputs = 1,
+                               .attrs = &rows};
+        found += wrong_elements(platform, &sx_op_moments, &sample, 0, 0);
+        sample.inputs[0].type = sx_type_of(dtypes[t], 3, 0);
+        sample.attrs = &columns;
+        found += wrong_elements(platform, &sx_op_moments, &sample, 0, 0);
+    }
+    sx_platform_close(platform);
+    assert_int_equal(found, 0);
+}
+
 /* The sums of four shards meet in a tree, (0 + 1) + (2 + 3), as reduce_tree's do. */
 static void test_backends_kernels__sums_of_shards(void **state)
 {
@@ -472,6 +495,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_backends_kernels__bits_equal_the_host),
     cmocka_unit_test(test_backends_kernels__edges_of_functions),
     cmocka_unit_test(test_backends_kernels__moments_of_shards),
+    cmocka_unit_test(test_backends_kernels__moments_of_nothing),
     cmocka_unit_test(test_backends_kernels__sums_of_shards),
     cmocka_unit_test(test_backends_kernels__float16_needs_no_host_kernel),
     cmocka_unit_test(test_backends_kernels__every_operator_has_one),

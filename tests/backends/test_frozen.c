@@ -543,31 +543,36 @@ static void test_backends_frozen__convolutions_of_variables(void **state)
     sx_platform_close(platform);
 }
 
-/* A product of variables, whose bias is added, is computed once, by a matrix that is packed once.
- */
+/* A product of variables, whose bias is added, is computed once, by a matrix that is packed once
+ * and is not kept. */
 static void test_backends_frozen__products_of_variables(void **state)
 {
     (void)state;
+    enum { ROWS = 16, N = 256 };
     sx_platform *platform;
+    sx_budget memory;
+    sx_budget_init(&memory, "a test", 0, NULL);
     assert_ok(sx_platform_open("cpu", &(sx_platform_options){.cpu.threads = 2}, &platform));
     float *y[2];
     for (int frozen = 0; frozen < 2; frozen++) {
         sx_builder *b;
         sx_graph *g;
         assert_ok(sx_builder_create(&b));
-        sx_value x = sx_input(b, "x", sx_type_of(SX_F32, SX_BATCH, 16, 32));
-        sx_value places = variable(b, "places", sx_type_of(SX_F32, 16, 32));
-        sx_value w = variable(b, "w", sx_type_of(SX_F32, 32, 32));
+        sx_value x = sx_input(b, "x", sx_type_of(SX_F32, SX_BATCH, ROWS, N));
+        sx_value places = variable(b, "places", sx_type_of(SX_F32, ROWS, N));
+        sx_value w = variable(b, "w", sx_type_of(SX_F32, N, N));
         sx_value keys =
-            sx_add(b, sx_matmul(b, places, w), variable(b, "bias", sx_type_of(SX_F32, 32)));
+            sx_add(b, sx_matmul(b, places, w), variable(b, "bias", sx_type_of(SX_F32, N)));
         sx_output(b, "y", sx_mul(b, sx_add(b, x, keys), keys));
         assert_ok(sx_builder_finish(b, &g));
         sx_builder_destroy(b);
-        program p = make_of(platform, g, 1, frozen != 0, NULL);
+        program p = make_of(platform, g, 1, frozen != 0, frozen != 0 ? &memory : NULL);
         y[frozen] = run(&p);
+        assert_in_range(sx_budget_used(&memory), 0, N * N * sizeof(float));
         finish(&p);
     }
-    for (int i = 0; i < 16 * 32; i++) {
+    assert_int_equal(sx_budget_used(&memory), 0);
+    for (int i = 0; i < ROWS * N; i++) {
         assert_float_equal(y[0][i], y[1][i], 1e-5 * (1 + fabsf(y[0][i])));
     }
     sx_free(y[0]);

@@ -6,6 +6,7 @@
 #include "../graph/op_samples.h"
 
 #include "backends/cpu/typed/typed.h"
+#include "base/clock.h"
 #include "graph/ops/attrs.h"
 #include "graph/special_functions.h"
 #include "runtime/host_step.h"
@@ -301,6 +302,29 @@ static void test_backends_typed__differences_of_lists(void **state)
     }
 }
 
+/* Elements of y that lie side by side in the table, where each of x would begin to look. */
+static void test_backends_typed__differences_of_crowded_lists(void **state)
+{
+    (void)state;
+    enum { N = 200000 };
+    const int64_t most_ns = INT64_C(5000000000);
+    static uint64_t x[N], y[N];
+    static int64_t all[N];
+    uint64_t inverse = 1;
+    for (int i = 0; i < 6; i++) {
+        inverse *= 2 - UINT64_C(0x9e3779b97f4a7c15) * inverse;
+    }
+    for (int64_t k = 0; k < N; k++) {
+        const uint64_t half = (uint64_t)k + 1;
+        y[k] = (uint64_t)k * inverse;
+        x[k] = (half << 32 | half) * inverse;
+        all[k] = k;
+    }
+    const int64_t begin = sx_thread_cpu_ns();
+    check_list_diff(SX_U64, x, N, y, N, all, N);
+    assert_true(sx_thread_cpu_ns() - begin < most_ns);
+}
+
 /* The typed kernel's result is the host kernel's, exactly. */
 static void test_backends_typed__histograms_and_stitches(void **state)
 {
@@ -566,6 +590,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_backends_typed__scales_of_images),
     cmocka_unit_test(test_backends_typed__unique_numbers),
     cmocka_unit_test(test_backends_typed__differences_of_lists),
+    cmocka_unit_test(test_backends_typed__differences_of_crowded_lists),
     cmocka_unit_test(test_backends_typed__histograms_and_stitches),
     cmocka_unit_test(test_backends_typed__where_numbers_are),
     cmocka_unit_test(test_backends_typed__counted_rows),

@@ -576,7 +576,9 @@ static sx_status place_frozen(sx_cpu_planner *p)
         }
         for (int v = 0; v < plan->n_variants; v++) {
             sx_cpu_step *s = &plan->steps[v][i];
-            if (!place_large(p, s->kept_bytes, true, &s->kept)) {
+            if (place_large(p, s->kept_bytes, true, &s->kept)) {
+                plan->large[plan->n_large - 1].read_once = u->once;
+            } else {
                 s->kept = (sx_cpu_operand){SX_CPU_KEPT, plan->kept_bytes};
                 plan->kept_bytes += sx_cpu_round_up(s->kept_bytes);
             }

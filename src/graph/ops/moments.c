@@ -65,8 +65,8 @@ static sx_status moments_host(const sx_kernel_call *c)
     const sx_host_tensor *x = &c->in[0], *mean = &c->out[0], *variance = &c->out[1];
     int64_t n = sx_type_elems(&x->type), m = sx_type_elems(&mean->type);
     double count = (double)n / (double)m;
-    for (int64_t i = 0; i < m; i++) {
-        mean->f[i] = variance->f[i] = 0;
+    for (int64_t i = 0; i < m; i++) { /* those of no elements are NaN, as 0 / 0 is */
+        mean->f[i] = variance->f[i] = n > 0 ? 0 : NAN;
     }
     for (int64_t i = 0; i < n; i++) {
         mean->f[sx_reduce_offset(&x->type, &attrs->axes, i)] += x->f[i] / count;

@@ -119,10 +119,11 @@ enum {
  * there are.
  *
  * choose_unsorted_TYPE() puts the places of the k greatest of n > k in heap[k + 1], in the order of
- * the host's kernel: a heap, the last one in order first, which loses that one whenever it has
- * k + 1. follows_TYPE(): whether element i comes after element j. rise_TYPE() puts `place`, for
- * which `at` is free, where nothing above it, up to `top`, comes before it; settle_TYPE() does so
- * below `top`, which is free, in a heap of n: what is free first goes down to its end. */
+ * the host's kernel: a heap whose first place is the last one in order, and goes when a place that
+ * comes before it is added. follows_TYPE(): whether element i comes after element j. rise_TYPE()
+ * moves the hole at `at` up, as far as `top`, past what comes before `place`, and puts that into
+ * it. settle_TYPE() does so with the hole at `top` of a heap of n, once it has moved that down to
+ * the end, each time past the later one of two. */
 #define DEFINE_TOP_K(type)                                                                         \
     typedef struct item_##type {                                                                   \
         type value;                                                                                \

@@ -199,8 +199,8 @@ static void combine_moments(const sx_cpu_step *step, const sx_cpu_call *call)
     }
 }
 
-/* Any dtype but f32, and any rule but a sum, element by element in its carrier: booleans, counts,
- * maxima. */
+/* Any dtype but f32 and f64, and any rule but a sum, element by element in its carrier: booleans,
+ * counts, maxima. */
 static void combine_slowly(const sx_cpu_combine_data *d, const char *const *parts, char *out,
                            int64_t begin, int64_t end)
 {
@@ -255,12 +255,17 @@ void sx_cpu_run_combine(const sx_cpu_step *step, const sx_cpu_call *call)
     }
     const char *parts[MAX_PARTS];
     const float *floats[MAX_PARTS];
+    const double *doubles[MAX_PARTS];
     for (int i = 0; i < d->shards; i++) {
         parts[i] = call->shard_bases[i][step->in[0].space] + step->in[0].offset;
         floats[i] = (const void *)parts[i];
+        doubles[i] = (const void *)parts[i];
     }
     if (d->combine == SX_COMBINE_SUM && d->dtype == SX_F32) {
         d->vec->sum_parts(sx_cpu_out(step, call, 0), floats, d->shards, call->begin, call->end);
+    } else if (d->combine == SX_COMBINE_SUM && d->dtype == SX_F64) {
+        d->vec->sum_parts_f64(sx_cpu_out(step, call, 0), doubles, d->shards, call->begin,
+                              call->end);
     } else {
         combine_slowly(d, parts, sx_cpu_out(step, call, 0), call->begin, call->end);
     }

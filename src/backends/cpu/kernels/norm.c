@@ -23,6 +23,8 @@ typedef struct norm_data {
 
 /* ---- Matching ---- */
 
+_Static_assert((int)SX_NORM_NODES <= (int)SX_CPU_MAX_NODES, "a match must have room for a norm");
+
 static bool find_shape(const sx_type *x, const sx_ints *axes, norm_shape *out)
 {
     int64_t size[4];

@@ -10,12 +10,14 @@
 enum { CHUNK = 256, MOST_PROBES = 8 /* of an element on average */ };
 #define FREE UINT64_MAX /* a slot's key */
 
-/* The elements of y, by place or, if they were chosen to be in one another's way, in order. */
+/* The elements of y, by place or, if elements were chosen to be in one another's way, in order. */
 typedef struct known {
+    const sx_tensor *elements;
     uint64_t *keys;
     uint64_t size; /* of the table, a power of 2; 0: in order */
     int64_t n;
-    bool has_free; /* FREE itself is an element */
+    int64_t probes; /* so far */
+    bool has_free;  /* FREE itself is an element */
 } known;
 
 typedef struct found {
@@ -38,21 +40,30 @@ static int compare(const void *a, const void *b)
 }
 
 /* Whether the key is in the table; `place` is where it is, or could be. */
-static bool look(const known *y, uint64_t key, uint64_t *place, int64_t *probes)
+static bool look(known *y, uint64_t key, uint64_t *place)
 {
     *place = sx_typed_place_of(key) & (y->size - 1);
     while (y->keys[*place] != FREE && y->keys[*place] != key) {
         *place = (*place + 1) & (y->size - 1);
-        ++*probes;
+        y->probes++;
     }
     return y->keys[*place] == key;
+}
+
+/* Puts the elements in order instead if `looks` for keys have taken too long. */
+static void keep_fast(known *y, int64_t looks)
+{
+    if (y->size > 0 && y->probes > MOST_PROBES * looks + y->n) {
+        y->size = 0;
+        sx_typed_keys_of(y->elements, 0, y->n, y->keys);
+        qsort(y->keys, (size_t)y->n, sizeof(*y->keys), compare);
+    }
 }
 
 static sx_status list_keys(sx_arena *arena, const sx_tensor *t, known *y)
 {
     uint64_t chunk[CHUNK], place;
-    int64_t probes = 0;
-    *y = (known){.size = 1024, .n = sx_type_elems(&t->type)};
+    *y = (known){.elements = t, .size = 1024, .n = sx_type_elems(&t->type)};
     while (y->size < 2 * (uint64_t)y->n) {
         y->size *= 2;
     }
@@ -61,34 +72,29 @@ static sx_status list_keys(sx_arena *arena, const sx_tensor *t, known *y)
         return sx_budget_error(arena->budget);
     }
     memset(y->keys, 0xff, (size_t)y->size * sizeof(*y->keys));
-    for (int64_t k = 0; k < y->n; k++) {
+    for (int64_t k = 0; k < y->n && y->size > 0; k++) {
         if (k % CHUNK == 0) {
             sx_typed_keys_of(t, k, SX_MIN(y->n - k, (int64_t)CHUNK), chunk);
         }
         const uint64_t key = chunk[k % CHUNK];
         if (key == FREE) {
             y->has_free = true;
-        } else if (!look(y, key, &place, &probes)) {
+        } else if (!look(y, key, &place)) {
             y->keys[place] = key;
         }
-        if (probes > MOST_PROBES * y->n) {
-            y->size = 0;
-            sx_typed_keys_of(t, 0, y->n, y->keys);
-            qsort(y->keys, (size_t)y->n, sizeof(*y->keys), compare);
-            return SX_OK;
-        }
+        keep_fast(y, k);
     }
+    y->probes = 0;
     return SX_OK;
 }
 
-static bool is_known(const known *y, uint64_t key)
+static bool is_known(known *y, uint64_t key)
 {
     uint64_t place;
-    int64_t probes = 0;
     if (y->size == 0) {
         return bsearch(&key, y->keys, (size_t)y->n, sizeof(key), compare) != NULL;
     }
-    return key == FREE ? y->has_free : look(y, key, &place, &probes);
+    return key == FREE ? y->has_free : look(y, key, &place);
 }
 
 static sx_status types(sx_typed_call *c, sx_type *out_types)
@@ -109,6 +115,7 @@ static sx_status types(sx_typed_call *c, sx_type *out_types)
             sx_typed_keys_of(&c->in[0], k, SX_MIN(n - k, (int64_t)CHUNK), keys);
         }
         const uint64_t key = keys[k % CHUNK];
+        keep_fast(&y, k);
         if ((floats && sx_typed_key_is_nan(key)) || !is_known(&y, key)) {
             f->at[f->count++] = (int32_t)k;
         }

@@ -232,6 +232,8 @@ typedef struct sx_cpu_vec {
 
     /* out[i] = the sum over parts[k][i], as a balanced tree over k */
     void (*sum_parts)(float *out, const float *const *parts, int n, int64_t begin, int64_t end);
+    void (*sum_parts_f64)(double *out, const double *const *parts, int n, int64_t begin,
+                          int64_t end);
     /* x [rows, cols] -> out[cols]: sum over rows, in blocks of 64 */
     void (*sum_rows)(const float *x, int64_t rows, int64_t cols, float *out);
     /* x [rows, cols] -> out[rows] */

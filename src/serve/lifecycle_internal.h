@@ -98,11 +98,12 @@ struct sx_lifecycle {
     bool demanded;        /* by a request; until it leaves */
     int attempts;         /* to load what was demanded, that have ended */
     int waiting;          /* requests */
-    sx_awaited *awaiting; /* those of them that are to be woken */
-    int64_t used_ns;      /* by the latest request */
-    sx_code path_code;    /* of the latest listing; OK once one of its versions has a row */
-    char *path_message;   /* heap */
-    char *path_advice;    /* heap; NULL = "": advice for the user */
+    sx_awaited *awaiting; /* those of them that are to be woken, oldest first */
+    sx_awaited **awaiting_end;
+    int64_t used_ns;    /* by the latest request */
+    sx_code path_code;  /* of the latest listing; OK once one of its versions has a row */
+    char *path_message; /* heap */
+    char *path_advice;  /* heap; NULL = "": advice for the user */
 };
 
 /* ---- With the mutex held ---- */

@@ -266,8 +266,8 @@ static sx_status make_inputs(predicting *p, const struct sx_batch_data *batch, i
     return status;
 }
 
-/* {"id": 17, "file": "a.jpg", "label": "rose", and what is told of it begins. */
-/* `batch`: NULL if the example could not be read. */
+/* {"id": 17, "file": "a.jpg", "label": "rose", and what is told of it begins. Example i of `batch`,
+ * which is NULL if it could not be read. */
 static void begin_row(predicting *p, const struct sx_batch_data *batch, int64_t i, int64_t id,
                       sx_buf *out)
 {

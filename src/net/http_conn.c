@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/checked.h"
 #include "base/clock.h"
@@ -244,7 +243,6 @@ void sx_http_exchange_begin(sx_http_exchange *exchange, sx_bytes body)
     exchange->subject.name[0] = '\0';
     sx_cancel_init(&exchange->cancel,
                    sx_loop_now_ns(worker->loop) + config->request_timeout_ms * SX_HTTP_MS);
-    memset(exchange->scratch, 0, sizeof(exchange->scratch));
     atomic_fetch_add_explicit(&worker->requests, 1, memory_order_relaxed);
     config->handler(config->user, exchange);
 }

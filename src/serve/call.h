@@ -4,12 +4,15 @@
  *
  * Life of a call:
  *   loop thread       acquire the model's version, submit
- *   executor thread   waits for the model, if it has to be loaded; the front end's steps: read,
- * which says what is to run; print, of the outputs; respond batcher           between them: waits
- * for a run state, perhaps runs together with others A call that waits, for its model or its turn,
- * holds no thread: another one goes on with it. Small calls of a version whose recent calls took
- * less time than waking another thread are run by the loop's thread itself, at once, for at most a
- * millisecond of each of its turns; calls that decode images always go to the executor. */
+ *   executor thread   waits for the model, if that has to be loaded
+ *                     reads the request: the front end says what is to run
+ *   batcher           the call waits for a run state, and perhaps runs together with others
+ *   executor thread   prints the outputs, responds
+ *
+ * A call that waits, for its model or its turn, holds no thread: any one goes on with it. Small
+ * calls of a version whose recent calls took less time than waking another thread are run by the
+ * loop's thread itself, at once, for at most a millisecond of each of its turns; calls that decode
+ * images always go to the executor. */
 #ifndef SX_SERVE_CALL_H
 #define SX_SERVE_CALL_H
 

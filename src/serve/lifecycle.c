@@ -216,6 +216,7 @@ sx_status sx_lifecycle_create(const sx_lifecycle_config *config, sx_lifecycle **
     lc->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     lc->inotify_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK); /* -1: polling only */
     lc->watch = -1;
+    lc->awaiting_end = &lc->awaiting;
     pthread_mutex_init(&lc->mutex, NULL);
     pthread_cond_init(&lc->changed, NULL);
     lc->path_code = SX_UNAVAILABLE;
@@ -394,35 +395,41 @@ static bool may_be_loaded(const sx_lifecycle *lc, sx_version_choice choice)
     return found && lc->config.residency != NULL && !atomic_load(&lc->stopping);
 }
 
-/* With the mutex held. */
-static sx_status choose(sx_lifecycle *lc, sx_version_choice choice, sx_served **out_servable)
+/* With the mutex held: the version that a request gets; NULL: it is not served, and is now to be
+ * loaded, if it may be. */
+static sx_served *take_chosen(sx_lifecycle *lc, sx_version_choice choice)
 {
     sx_served *chosen = find_chosen(lc, choice);
     lc->used_ns = lc->config.residency != NULL ? sx_now_ns() : 0;
-    if (chosen == NULL) {
-        if (may_be_loaded(lc, choice) && !lc->demanded) {
-            lc->demanded = true;
-            wake(lc);
-        }
-        return not_served(lc, choice.kind == SX_THIS_VERSION ? choice.version : SX_LATEST_VERSION);
+    if (chosen != NULL) {
+        atomic_fetch_add_explicit(&chosen->users, 1, memory_order_relaxed);
+    } else if (!lc->demanded && may_be_loaded(lc, choice)) {
+        lc->demanded = true;
+        wake(lc);
     }
-    atomic_fetch_add_explicit(&chosen->users, 1, memory_order_relaxed);
-    *out_servable = chosen;
-    return SX_OK;
+    return chosen;
+}
+
+/* With the mutex held. */
+static sx_status choice_not_served(sx_lifecycle *lc, sx_version_choice choice)
+{
+    return not_served(lc, choice.kind == SX_THIS_VERSION ? choice.version : SX_LATEST_VERSION);
 }
 
 sx_status sx_lifecycle_choose(sx_lifecycle *lc, sx_version_choice choice, sx_served **out_servable,
                               sx_awaited *out_awaited)
 {
+    sx_status status = SX_OK;
     pthread_mutex_lock(&lc->mutex);
-    sx_status status = choose(lc, choice, out_servable);
-    if (status != SX_OK && out_awaited != NULL && may_be_loaded(lc, choice) &&
-        lc->waiting < MAX_WAITING) {
-        sx_status_free(status);
-        status = SX_OK;
+    sx_served *chosen = take_chosen(lc, choice);
+    if (chosen != NULL) {
+        *out_servable = chosen;
+    } else if (out_awaited != NULL && lc->waiting < MAX_WAITING && may_be_loaded(lc, choice)) {
         lc->waiting++;
         *out_servable = NULL;
         *out_awaited = (sx_awaited){.lifecycle = lc, .choice = choice};
+    } else {
+        status = choice_not_served(lc, choice);
     }
     pthread_mutex_unlock(&lc->mutex);
     return status;
@@ -437,20 +444,21 @@ sx_status sx_lifecycle_acquire(sx_lifecycle *lc, int64_t version, sx_served **ou
 /* With the mutex held: whether a wait is over, with its result. */
 static bool is_over(sx_lifecycle *lc, sx_awaited *awaited)
 {
-    awaited->status = choose(lc, awaited->choice, &awaited->servable);
-    if (awaited->status == SX_OK || lc->attempts != awaited->attempts ||
-        !may_be_loaded(lc, awaited->choice)) {
+    awaited->servable = take_chosen(lc, awaited->choice);
+    if (awaited->servable != NULL) {
         return true;
     }
-    sx_status_free(awaited->status);
-    awaited->status = sx_cancel_check(awaited->cancel);
+    const bool loads = lc->attempts == awaited->attempts && may_be_loaded(lc, awaited->choice);
+    awaited->status =
+        loads ? sx_cancel_check(awaited->cancel) : choice_not_served(lc, awaited->choice);
     return awaited->status != SX_OK;
 }
 
-/* With the mutex held: wakes those whose wait is over. */
+/* With the mutex held: wakes those whose wait is over, in the order in which they came. */
 static void wake_awaiting(sx_lifecycle *lc)
 {
-    for (sx_awaited **at = &lc->awaiting; *at != NULL;) {
+    sx_awaited **at = &lc->awaiting;
+    while (*at != NULL) {
         sx_awaited *awaited = *at;
         if (is_over(lc, awaited)) {
             *at = awaited->next;
@@ -459,6 +467,7 @@ static void wake_awaiting(sx_lifecycle *lc)
             at = &awaited->next;
         }
     }
+    lc->awaiting_end = at;
 }
 
 bool sx_lifecycle_await(sx_awaited *awaited)
@@ -468,9 +477,12 @@ bool sx_lifecycle_await(sx_awaited *awaited)
     awaited->attempts = lc->attempts;
     const bool over = is_over(lc, awaited);
     if (!over) {
-        awaited->next = lc->awaiting;
-        lc->awaiting = awaited;
-        wake(lc); /* to look at it from time to time */
+        if (lc->awaiting == NULL) {
+            wake(lc); /* to look at the list from time to time */
+        }
+        awaited->next = NULL;
+        *lc->awaiting_end = awaited;
+        lc->awaiting_end = &awaited->next;
     }
     pthread_mutex_unlock(&lc->mutex);
     return over;
@@ -486,8 +498,9 @@ void sx_lifecycle_end_await(sx_awaited *awaited)
 {
     sx_lifecycle *lc = awaited->lifecycle;
     pthread_mutex_lock(&lc->mutex);
-    lc->waiting--;
-    wake(lc);
+    if (--lc->waiting == 0) {
+        wake(lc); /* it may be unloaded, or be waited for to end */
+    }
     pthread_mutex_unlock(&lc->mutex);
     awaited->lifecycle = NULL;
 }

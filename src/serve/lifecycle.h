@@ -61,8 +61,7 @@ typedef struct sx_lifecycle_config {
     bool resource_preserving;      /* unload what is not wanted before loading, not after */
     const sx_serve_model_ops *ops; /* required */
     void *ops_user;                /* must outlive the lifecycle and every abandoned load */
-    sx_batcher *batcher;     /* through which versions run; NULL: they run at once. Outlives it
-                              */
+    sx_batcher *batcher;           /* through which versions run; NULL: at once. Outlives it */
     sx_residency *residency; /* whose memory it shares; NULL: versions are loaded at once. Outlives
                                 it */
     bool warm_up;            /* replay a version's records before it is served: warmup.h */

@@ -1,4 +1,5 @@
-/* Shared by lifecycle.c and lifecycle_watch.c: the table of versions, and the servables. */
+/* Shared by lifecycle.c, lifecycle_watch.c and lifecycle_load.c: the table of versions, and the
+ * servables. */
 #ifndef SX_SERVE_LIFECYCLE_INTERNAL_H
 #define SX_SERVE_LIFECYCLE_INTERNAL_H
 
@@ -98,11 +99,12 @@ struct sx_lifecycle {
     bool demanded;        /* by a request; until it leaves */
     int attempts;         /* to load what was demanded, that have ended */
     int waiting;          /* requests */
-    sx_awaited *awaiting; /* those of them that are to be woken */
-    int64_t used_ns;      /* by the latest request */
-    sx_code path_code;    /* of the latest listing; OK once one of its versions has a row */
-    char *path_message;   /* heap */
-    char *path_advice;    /* heap; NULL = "": advice for the user */
+    sx_awaited *awaiting; /* those of them that are to be woken, oldest first */
+    sx_awaited **awaiting_end;
+    int64_t used_ns;    /* by the latest request */
+    sx_code path_code;  /* of the latest listing; OK once one of its versions has a row */
+    char *path_message; /* heap */
+    char *path_advice;  /* heap; NULL = "": advice for the user */
 };
 
 /* ---- With the mutex held ---- */
@@ -146,5 +148,21 @@ int64_t sx_lifecycle_drain_until(sx_lifecycle *lc);
 void sx_lifecycle_take_source(sx_lifecycle *lc);
 /* Releases a call; if it has not returned, its thread is left behind. NULL is allowed. */
 void sx_lifecycle_give_up(sx_lifecycle *lc, sx_timed_call *call);
+/* Sleeps until the thread is woken, `fd` (negative: none) is readable, or so many milliseconds have
+ * passed (negative: for ever). Requests that wait for a version are looked at meanwhile: some may
+ * have to stop. */
+void sx_lifecycle_sleep(sx_lifecycle *lc, int fd, int64_t wait_ms);
+/* Waits for a call to return and unloads idle versions meanwhile; false when the deadline has
+ * passed, or a second after the lifecycle was told to stop. */
+bool sx_lifecycle_wait_for_call(sx_lifecycle *lc, sx_timed_call *call, double timeout_seconds);
+/* Ends the version with an error, which is logged unless the version failed with it before: those
+ * are counted. Each retry waits twice as long as the one before. `hung`, if
+ * not NULL, is an abandoned call, which the row keeps. Takes the status. */
+void sx_lifecycle_note_failure(sx_lifecycle *lc, int64_t version, sx_status status,
+                               sx_timed_call *hung);
+/* What a version will hold, or probably: its files, and as much again of what is made of them. */
+size_t sx_lifecycle_expected_bytes(sx_lifecycle *lc, int64_t version);
+/* Loads and serves the version in `dir`; false after an error, which is recorded. */
+bool sx_lifecycle_load(sx_lifecycle *lc, int64_t version, const char *dir);
 
 #endif

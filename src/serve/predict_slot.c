@@ -14,6 +14,7 @@
 enum {
     SLOT_ALIGN = 64,
     KEPT_BLOCK_BYTES = 4 * 1024 * 1024, /* larger blocks are freed after their request */
+    SMALL_BLOCK_BYTES = 16 * 1024,      /* is used for any request that it is large enough for */
     MAX_RUN_VALUES = 1 << 16,           /* read before the length of their list is looked at */
     MAX_MISFIT_VALUES =
         4096, /* of a wrong shape: read to quote the shape, but no more than these */
@@ -446,7 +447,9 @@ sx_status sx_slot_prepare(struct sx_predict_slot *slot, const sx_serve_tensor *i
     if (!sx_mul_size(max_elems, slot->elem_bytes, &bytes)) {
         return sx_error(SX_RESOURCE_EXHAUSTED, "input \"%s\": too many values", info->name);
     }
-    if (bytes > slot->block_bytes) {
+    /* A call may wait with its block, and is charged for what it needs. */
+    if (bytes > slot->block_bytes ||
+        slot->block_bytes > SX_MAX(2 * bytes, (size_t)SMALL_BLOCK_BYTES)) {
         sx_free_aligned(slot->block);
         slot->block_bytes = 0;
         slot->block = sx_alloc_aligned(sx_align_up(bytes, SLOT_ALIGN), SLOT_ALIGN);

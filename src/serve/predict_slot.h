@@ -37,7 +37,8 @@ size_t sx_slot_elem_bytes(sx_dtype dtype);
 SX_MUST_USE sx_status sx_predict_slots_reserve(sx_predict_slots *slots, size_t count);
 
 /* Prepares a slot for a request: room for as many values as the text can contain. The block is not
- * touched, so unused parts take no physical memory. */
+ * touched, so unused parts take no physical memory. It is an earlier request's, unless that was
+ * much larger. */
 SX_MUST_USE sx_status sx_slot_prepare(struct sx_predict_slot *slot, const sx_serve_tensor *info,
                                       size_t max_elems);
 

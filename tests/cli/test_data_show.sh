@@ -99,3 +99,9 @@ set-00000-of-00001: record 0
   image/height (int64): 8
   image/width (int64): 8
 T
+
+# More files than may be open at first.
+mkdir many
+for ((i = 0; i < 100; i++)); do echo '[0]' >many/$i.jsonl; done
+(ulimit -Sn 64 && ok data show 'many/*.jsonl')
+says 'JSON lines, 100'

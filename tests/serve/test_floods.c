@@ -13,11 +13,11 @@
 #include "serve/fake_server.h"
 
 enum {
-    FRAMES = 20 * 1000,
+    FRAMES = 20 * 1000, /* of each connection */
     CONNECTIONS = 8,
     CALLS = 200,
     GROWTH_KIB = 16 * 1024
-}; /* frames of each connection */
+};
 
 static long resident_kib(void)
 {
@@ -27,6 +27,13 @@ static long resident_kib(void)
     assert_int_equal(fscanf(file, "%*d %ld", &pages), 1);
     fclose(file);
     return pages * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+/* Sanitizers keep freed memory. */
+static void assert_growth(long kib, long limit_kib)
+{
+    const char *sanitizer = getenv("SEXTANT_SANITIZE");
+    assert_true(kib < limit_kib || (sanitizer != NULL && sanitizer[0] != '\0'));
 }
 
 /* ---- Floods: each writes one unit of frames into `out`, and returns its size ---- */
@@ -141,7 +148,10 @@ static void open_server(char base[64], struct fake_runtime *runtime, size_t memo
 {
     fake_base_path(base);
     fake_publish(base, "2", 2, 0, 0, 0);
-    fake_serve(base, runtime, (sx_server_config){.max_in_flight_memory_bytes = memory_bytes}, out);
+    fake_serve(
+        base, runtime,
+        (sx_server_config){.max_in_flight_memory_bytes = memory_bytes, .rest_api_num_loops = 1},
+        out);
     assert_true(sx_server_wait_ready(*out, 5000));
 }
 
@@ -187,13 +197,15 @@ static void test_serve_floods__leave_others_alone(void **state)
                atomic_load(&flood.sent), atomic_load(&flood.connections), (double)p99_ns / 1e6,
                growth_kib);
         assert_true(atomic_load(&flood.sent) > 20); /* else it was no flood */
-        assert_true(growth_kib < GROWTH_KIB);
+        assert_growth(growth_kib, GROWTH_KIB);
     }
     close_server(base, server);
 }
 
 /* The most memory that is used while flooders connect again as soon as they have sent their flood,
- * so that many connections linger at once. */
+ * so that many connections linger at once. Between them the server is asked something, which is
+ * answered when it has accepted all connections before: if more came than the kernel's queue holds,
+ * the kernel would drop them, and take up to a minute to connect others. */
 static long run_reconnecting(int port, int held)
 {
     enum { RECONNECTS = 2500, UNITS = 600 };
@@ -215,7 +227,11 @@ static long run_reconnecting(int port, int held)
             (void)client_send(*fd, batch, size); /* may be cut off */
         }
         if (i % 50 == 0) {
+            char request[200];
+            const struct answer answer =
+                client_exchange(port, request, client_get(request, sizeof(request), "/healthz"));
             const long now_kib = resident_kib();
+            assert_int_equal(answer.status, 200);
             most_kib = now_kib > most_kib ? now_kib : most_kib;
         }
     }
@@ -241,7 +257,7 @@ static void test_serve_floods__do_not_add_up(void **state)
         const long before_kib = resident_kib();
         const long growth_kib = run_reconnecting(port, held[i]) - before_kib;
         printf("%d held: %ld KiB more at most\n", held[i], growth_kib);
-        assert_true(growth_kib < GROWTH_KIB);
+        assert_growth(growth_kib, GROWTH_KIB);
         (void)call_well(port);
     }
     close_server(base, server);
@@ -274,7 +290,7 @@ static void test_serve_floods__slow_readers_are_charged(void **state)
     (void)call_well(port);
     const long growth_kib = resident_kib() - before_kib;
     printf("%d readers: %ld KiB more\n", READERS, growth_kib);
-    assert_true(growth_kib < MEMORY_BYTES / 1024 + READERS * REQUESTS * STREAM_KIB);
+    assert_growth(growth_kib, MEMORY_BYTES / 1024 + READERS * REQUESTS * STREAM_KIB);
     for (int i = 0; i < READERS; i++) {
         close(fds[i]);
     }

@@ -1074,6 +1074,57 @@ static void test_serve_lifecycle__closes(void **state)
     close_scene(&scene);
 }
 
+struct waiting {
+    sx_awaited awaited; /* must be first: converted by address */
+    int place;          /* among those that were woken; -1: it was not */
+};
+
+static atomic_int woken;
+
+static void note_wake(sx_awaited *awaited)
+{
+    ((struct waiting *)awaited)->place = atomic_fetch_add(&woken, 1);
+}
+
+/* Requests that wait for the model go on in the order in which they came. */
+static void test_serve_lifecycle__requests_wait_in_order(void **state)
+{
+    (void)state;
+    enum { REQUESTS = 500 };
+    struct scene scene;
+    static struct waiting requests[REQUESTS];
+    sx_residency *residency = NULL;
+    sx_served *servable = NULL;
+    open_scene(&scene);
+    assert_ok(sx_residency_create(1 << 30, &residency));
+    scene.config.residency = residency;
+    fake_publish(scene.base, "1", 1, 300, 0, 0);
+    start(&scene);
+    assert_true(sx_lifecycle_wait_ready(scene.lifecycle, 5000));
+    for (int i = 0; i < REQUESTS; i++) {
+        const sx_version_choice latest = {SX_THIS_VERSION, SX_LATEST_VERSION};
+        struct waiting *w = &requests[i];
+        assert_ok(sx_lifecycle_choose(scene.lifecycle, latest, &servable, &w->awaited));
+        assert_null(servable);
+        w->place = -1;
+        w->awaited.wake = note_wake;
+        assert_false(sx_lifecycle_await(&w->awaited));
+    }
+    const int64_t begin = sx_now_ns();
+    while (atomic_load(&woken) < REQUESTS) {
+        assert_true(sx_now_ns() - begin < (int64_t)5 * 1000000000);
+        fake_sleep(2);
+    }
+    for (int i = 0; i < REQUESTS; i++) {
+        assert_int_equal(requests[i].place, i);
+        assert_ok(requests[i].awaited.status);
+        sx_lifecycle_end_await(&requests[i].awaited);
+        sx_served_release(requests[i].awaited.servable);
+    }
+    close_scene(&scene);
+    sx_residency_destroy(residency);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_serve_lifecycle__serves_the_newest),
     cmocka_unit_test(test_serve_lifecycle__bad_versions_displace_nothing),
@@ -1101,5 +1152,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_serve_lifecycle__preserves_resources),
     cmocka_unit_test(test_serve_lifecycle__drains_for_a_while_only),
     cmocka_unit_test(test_serve_lifecycle__closes),
+    cmocka_unit_test(test_serve_lifecycle__requests_wait_in_order),
 };
 SX_TEST_MAIN(tests)

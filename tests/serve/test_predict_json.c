@@ -6,6 +6,7 @@
 #include "base/checked.h"
 #include "base/threefry.h"
 #include "serve/predict_json.h"
+#include "serve/predict_slot.h"
 #include "base/shortest.h"
 
 /* ---- Signatures ---- */
@@ -226,6 +227,34 @@ static void test_serve_predict_json__reuses_slots(void **state)
     }
     assert_shape(&p, 1, "int32[1,2]");
     sx_predict_slots_trim(&p.slots);
+    done(&p);
+}
+
+/* A small request, which may wait for long, does not hold what a large one has left. */
+static void test_serve_predict_json__small_requests_hold_little(void **state)
+{
+    (void)state;
+    enum { VALUES = 200000 };
+    struct parsed p;
+    sx_buf text;
+    sx_buf_init(&text, 0);
+    sx_buf_puts(&text, "{\"signature_name\":\"doubles\",\"inputs\":[1");
+    for (int i = 1; i < VALUES; i++) {
+        sx_buf_puts(&text, ",1");
+    }
+    sx_buf_puts(&text, "]}");
+    parse(&p, sx_buf_text(&text));
+    assert_true(p.slots.slots[0].block_bytes >= VALUES * sizeof(double));
+    sx_predict_slots_trim(&p.slots);
+    static const char *const small[] = {"{\"instances\":[[1,2]]}", "{\"instances\":[[3,4],[5,6]]}"};
+    for (size_t i = 0; i < SX_COUNT(small); i++) {
+        assert_ok(sx_predict_parse((sx_bytes){small[i], strlen(small[i])}, signatures,
+                                   SX_COUNT(signatures), &p.arena, &p.slots, &p.request));
+        assert_true(p.slots.slots[0].block_bytes <= 16 * 1024);
+        assert_true(*(const float *)p.request.inputs[0].data == (i == 0 ? 1 : 3));
+        sx_predict_slots_trim(&p.slots);
+    }
+    sx_buf_deinit(&text);
     done(&p);
 }
 
@@ -734,6 +763,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_serve_predict_json__strings),
     cmocka_unit_test(test_serve_predict_json__number_types),
     cmocka_unit_test(test_serve_predict_json__reuses_slots),
+    cmocka_unit_test(test_serve_predict_json__small_requests_hold_little),
     cmocka_unit_test(test_serve_predict_json__charges_values),
     cmocka_unit_test(test_serve_predict_json__refuses),
     cmocka_unit_test(test_serve_predict_json__stops_at_the_first_misfit),

@@ -3,9 +3,9 @@
 
 #include "command.h"
 
-/* Of descriptors: the usual limit, 1024, is for programs that call select(), and which know no
- * more. Data sets may have more files, and servers more connections. */
-static void raise_limit(void)
+/* Allows as many open files as the hard limit does: data sets may have more files, and servers more
+ * connections, than the usual soft limit of 1024, which protects programs that call select(). */
+static void raise_file_limit(void)
 {
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
@@ -16,6 +16,6 @@ static void raise_limit(void)
 
 int main(int argc, char **argv)
 {
-    raise_limit();
+    raise_file_limit();
     return sx_cli_run(argc - 1, (const char *const *)argv + 1);
 }

@@ -46,6 +46,13 @@ static bool harness_skipped;
         skip();                 \
     } while (0)
 
+/* Whether a sanitizer was built in: it takes memory of its own, and keeps what is freed. */
+static inline bool harness_sanitizes(void)
+{
+    const char *sanitizer = getenv("SEXTANT_SANITIZE");
+    return sanitizer != NULL && sanitizer[0] != '\0';
+}
+
 /* Fails, showing the message, unless `expr` is SX_OK. */
 #define assert_ok(expr)                                                             \
     do {                                                                            \

@@ -149,8 +149,8 @@ void sx_http_request_take(sx_http_exchange *exchange, size_t size);
  * has arrived, or the request has ended; its body is then what was not taken, and what came. */
 void sx_http_request_await(sx_http_exchange *exchange);
 
-/* Memory for the handler's own state of the request, so that queuing needs no allocation. What
- * is in it at first is left of others. */
+/* Memory for the handler's own state of the request, so that queuing needs no allocation. It is
+ * not zeroed. */
 enum { SX_HTTP_SCRATCH = 1024 };
 void *sx_http_request_scratch(sx_http_exchange *exchange);
 

@@ -95,8 +95,8 @@ static int64_t choose_steps(const sx_program *p, int64_t batch)
     return can_stack(p) && steps > 1 ? steps : 1;
 }
 
-/* Its buffers go first: until then a copy to the device may read what is staged. One that the
- * device has not ended still reads it. */
+/* The program's buffers go first: until then a copy to the device may read what is staged. If the
+ * device was abandoned before a copy ended, what is staged is never freed. */
 static void free_launch(const sx_program *p, sx_launch *l, bool owns)
 {
     sx_compiled_destroy(p, owns ? l->c : NULL);

@@ -117,8 +117,8 @@ static sx_value rescale(sx_tf_expression *e, sx_value sum, const uniform *const 
         const int64_t own = scale_count(i < n ? from[i] : to);
         if (own != 1 && own != count) {
             e->status = sx_error(SX_INVALID_ARGUMENT,
-                                 "a tensor has %lld scales beside one of %lld; expected 1, or as "
-                                 "many",
+                                 "one tensor has %lld scales, another %lld; expected 1 or as many "
+                                 "as the other",
                                  (long long)own, (long long)count);
         }
     }

@@ -156,8 +156,8 @@ void sx_lifecycle_sleep(sx_lifecycle *lc, int fd, int64_t wait_ms);
  * passed, or a second after the lifecycle was told to stop. */
 bool sx_lifecycle_wait_for_call(sx_lifecycle *lc, sx_timed_call *call, double timeout_seconds);
 /* Ends the version with an error, which is logged unless the version failed with it before: those
- * are counted. Each retry waits twice as long as the one before. `hung`, if
- * not NULL, is an abandoned call, which the row keeps. Takes the status. */
+ * are counted. Each retry waits twice as long as the one before. `hung`, if not NULL, is an
+ * abandoned call, which the row keeps. Takes the status. */
 void sx_lifecycle_note_failure(sx_lifecycle *lc, int64_t version, sx_status status,
                                sx_timed_call *hung);
 /* What a version will hold, or probably: its files, and as much again of what is made of them. */

@@ -203,6 +203,13 @@ static inline void op_sample_fix_attrs(op_sample_run *run)
     }
 }
 
+/* Whether the sample has a TensorFlow form: random numbers for a part of the batch, which only the
+ * graph of a replica has, are never exported. */
+static inline bool op_sample_is_exported(const sx_op_def *op, const sx_op_sample *sample)
+{
+    return op->to_tf != NULL && !(op == &sx_op_stateless_random && sample->n_inputs > 1);
+}
+
 /* Types inferred, inputs filled, outputs allocated. End it with op_sample_end(). */
 static inline void op_sample_begin(const sx_op_def *op, const sx_op_sample *sample,
                                    op_sample_run *run)

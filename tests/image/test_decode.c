@@ -327,8 +327,7 @@ static void test_image_decode__out_of_memory(void **state)
 static void test_image_decode__out_of_memory_in_libraries(void **state)
 {
     (void)state;
-    const char *sanitizer = getenv("SEXTANT_SANITIZE");
-    if (sanitizer != NULL && sanitizer[0] != '\0') {
+    if (harness_sanitizes()) {
         SX_SKIP("a sanitizer ends the program when malloc fails");
     }
     mallopt(M_MMAP_THRESHOLD, 64 * 1024); /* large blocks are not kept when they are freed */

@@ -659,14 +659,10 @@ static const char *check_form(const op_sample_run *run, const sx_tf_form *form)
 static const char *check_sample(const sx_op_def *op, const sx_op_sample *sample)
 {
     op_sample_run run;
-    if (op->to_tf == NULL || (op->flags & SX_OP_FUNCTION) != 0) {
+    if (!op_sample_is_exported(op, sample) || (op->flags & SX_OP_FUNCTION) != 0) {
         return NULL;
     }
     op_sample_begin(op, sample, &run);
-    if (op == &sx_op_stateless_random && run.n_in > 1) { /* of a replica's graph: never exported */
-        op_sample_end(&run);
-        return NULL;
-    }
     op_sample_forward(&run, true);
     const char *result = check_form(&run, NULL);
     for (const sx_tf_form *f = op->from_tf; f != NULL && f->op != NULL && result == NULL; f++) {

@@ -619,9 +619,11 @@ static void test_savedmodel_import_ops__scales(void **state)
         {"2,2", REQUANTIZE(SCALES("si", "2", "1, 3"), SCALES("so", "2", "1, 1")),
          "int32[2,2] 1 -6 3 -12"},
         {"2,2", REQUANTIZE(SCALES("si", "2", "1, 3"), SCALES("so", "4", "1, 1, 1, 1")),
-         "INVALID_ARGUMENT: a tensor has 2 scales beside one of 4"},
+         "INVALID_ARGUMENT: one tensor has 2 scales, another 4; expected 1 or as many as the "
+         "other"},
         {"2,2", REQUANTIZE(SCALES("si", "2", "1, 3"), SCALES("so", "0", "")),
-         "INVALID_ARGUMENT: a tensor has 0 scales beside one of 2"},
+         "INVALID_ARGUMENT: one tensor has 0 scales, another 2; expected 1 or as many as the "
+         "other"},
     };
     CHECK(rows);
 }

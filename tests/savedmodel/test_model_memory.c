@@ -218,8 +218,7 @@ static void test_savedmodel_model_memory__graphs_share_large_constants(void **st
     (void)state;
     enum { SIDE = 4096 };
     scene s;
-    const char *sanitizer = getenv("SEXTANT_SANITIZE");
-    if (sanitizer != NULL && sanitizer[0] != '\0') {
+    if (harness_sanitizes()) {
         SX_SKIP("a sanitizer keeps freed memory");
     }
     begin(&s);

@@ -559,8 +559,7 @@ static void test_savedmodel_predictor__equal_weights_are_packed_once(void **stat
     enum { CHANNELS = 1024, VERSIONS = 3 };
     const int64_t bytes = (int64_t)9 * CHANNELS * CHANNELS * (int64_t)sizeof(float);
     const sx_predictor_options options = {.device = "cpu", .threads = 1, .compile_at_load = true};
-    const char *sanitizer = getenv("SEXTANT_SANITIZE");
-    if (sanitizer != NULL && sanitizer[0] != '\0') {
+    if (harness_sanitizes()) {
         SX_SKIP("a sanitizer keeps freed memory");
     }
     if (getenv("LD_PRELOAD") != NULL) { /* an allocator that checks takes more memory */

@@ -233,7 +233,7 @@ static bool is_symbolic(const sx_graph *g)
 
 static const char *check(const sx_op_def *op, const sx_op_sample *sample)
 {
-    if (op->to_tf == NULL || (op->flags & (SX_OP_HOST | SX_OP_FUNCTION)) != 0) {
+    if (!op_sample_is_exported(op, sample) || (op->flags & (SX_OP_HOST | SX_OP_FUNCTION)) != 0) {
         return NULL;
     }
     int64_t batch = op_sample_batch(sample);
@@ -243,10 +243,6 @@ static const char *check(const sx_op_def *op, const sx_op_sample *sample)
     imported import = {.library = NULL};
     const char *result = NULL;
     op_sample_begin(op, sample, &run);
-    if (op == &sx_op_stateless_random && run.n_in > 1) { /* of a replica's graph: never exported */
-        op_sample_end(&run);
-        return NULL;
-    }
     op_sample_forward(&run, true);
     op_sample_graph(op, sample, OP_SAMPLE_FORWARD, &g);
     /* these two have a TensorFlow form only for sizes that are numbers */

@@ -348,8 +348,7 @@ static void test_serve_residency__memory_is_returned(void **state)
 {
     (void)state;
     struct scene scene;
-    const char *sanitizer = getenv("SEXTANT_SANITIZE");
-    if (sanitizer != NULL && sanitizer[0] != '\0') {
+    if (harness_sanitizes()) {
         SX_SKIP("a sanitizer keeps freed memory");
     }
     open_scene(&scene, (sx_server_config){0}, 1.5, 0, 0);

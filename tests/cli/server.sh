@@ -1,8 +1,9 @@
 # A model server; source it after lib.sh.
 #
-#   start NAME OPTIONS...   starts `sextant serve` on a free port, after stopping the one before, and
-#                           waits until it serves NAME: its process is $server, its port $port, and
-#                           $url the address as it prints it
+#   launch OPTIONS...       starts `sextant serve` on a free port, after stopping the one before: its
+#                           process is $server, and it writes to serve.out and serve.err
+#   start WHAT OPTIONS...   starts one and waits until it prints "Serving WHAT at URL": its port is
+#                           $port, and $url the address
 #   stop                    stops it
 server=
 stop() {
@@ -10,18 +11,23 @@ stop() {
     server=
 }
 trap 'stop; rm -rf "$here"' EXIT
-start() {
-    local name=$1
-    shift
+launch() {
     ran="serve $*"
     stop
-    rm -f serve.out
+    # Whoever waits for a line must not find the last server's, which the new process has yet to truncate.
+    : >serve.out
+    : >serve.err
     "$sextant" serve --port=0 --rest_api_port=0 "$@" >serve.out 2>serve.err &
     server=$!
-    until grep -q "^Serving $name at " serve.out 2>/dev/null; do
+}
+start() {
+    local what=$1
+    shift
+    launch "$@"
+    until grep -q "^Serving $what at " serve.out; do
         kill -0 $server || { cat serve.err; fail 'the server ended'; }
         sleep 0.02
     done
-    url=$(sed -n "s/^Serving $name at //p" serve.out)
+    url=$(sed -n "s/^Serving $what at //p" serve.out)
     port=$(sed -n 's/^Listening on port //p' serve.out)
 }

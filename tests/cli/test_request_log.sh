@@ -108,12 +108,7 @@ model_config_list {
 }
 CFG
 sed -i "s|MODELS|$here/models/m|; s|LOGS|$here/two|" models.config
-stop
-"$sextant" serve --port=0 --rest_api_port=0 --model_config_file=models.config --request_log="$here/two/all" \
-    --request_log_max_file_bytes=2000 >serve.out 2>serve.err &
-server=$!
-until grep -q '^Serving' serve.out; do kill -0 $server || fail "$(cat serve.err)"; sleep 0.05; done
-port=$(sed -n 's/^Listening on port //p' serve.out)
+start 'the models of models.config' --model_config_file=models.config --request_log="$here/two/all" --request_log_max_file_bytes=2000
 for ((i = 0; i < 40; i++)); do
     for model in a b c; do
         ok query "localhost:$port" --model $model --image $image

@@ -46,8 +46,7 @@ model_config_list {
   config { name: 'other' base_path: '$here/models/other' }
 }
 C
-"$sextant" serve --port=0 --rest_api_port=0 --model_config_file=models.config >serve.out 2>serve.err &
-server=$!
+launch --model_config_file=models.config
 until grep -q '^Listening' serve.out; do sleep 0.02; done
 port=$(sed -n 's/^Listening on port //p' serve.out)
 wait_get /v1/models/other '"AVAILABLE"'
@@ -98,18 +97,12 @@ server=
 # The file is looked at every now and then.
 cp good.config models.config
 sed -i /missing/d models.config
-"$sextant" serve --port=0 --rest_api_port=0 --model_config_file=models.config \
-    --model_config_file_poll_wait_seconds=0.05 --monitoring_config_file=<(echo) >serve.out 2>serve.err &
-server=$!
+launch --model_config_file=models.config --model_config_file_poll_wait_seconds=0.05 --monitoring_config_file=<(echo)
 wait "$server" && fail 'a pipe as a file'
 server=
 echo 'prometheus_config { enable: true path: "/figures" }' >monitoring.config
-"$sextant" serve --port=0 --rest_api_port=0 --model_config_file=models.config \
-    --model_config_file_poll_wait_seconds=0.05 --monitoring_config_file=monitoring.config \
-    >serve.out 2>serve.err &
-server=$!
-until grep -q '^Serving' serve.out; do sleep 0.02; done
-port=$(sed -n 's/^Listening on port //p' serve.out)
+start 'the models of models.config' --model_config_file=models.config --model_config_file_poll_wait_seconds=0.05 \
+    --monitoring_config_file=monitoring.config
 get /figures
 sed -i "s/'other'/'another'/" models.config
 wait_get /v1/models/another '"AVAILABLE"'

@@ -101,10 +101,8 @@ server=
 # A version that does not load is tried again as often as told, and a good one after it is served.
 mkdir -p broken/1
 echo nonsense >broken/1/saved_model.pb
-"$sextant" serve --model_name=m --model_base_path="$here/broken" --port=0 --rest_api_port=0 \
-    --max_num_load_retries=2 --load_retry_interval_seconds=0.01 --file_system_poll_wait_seconds=0.01 \
-    >serve.out 2>serve.err &
-server=$!
+launch --model_name=m --model_base_path="$here/broken" --max_num_load_retries=2 --load_retry_interval_seconds=0.01 \
+    --file_system_poll_wait_seconds=0.01
 ran='serve of a broken version'
 for ((i = 0; i < 500; i++)); do
     grep -q 'tried again only if' serve.err && break

@@ -7,11 +7,17 @@ ok train mnist_cnn --data photos --model-dir run --steps 1 --batch-size 3 -- --n
 ok export run --out models/m
 supervisor=
 trap '[ -z "$supervisor" ] || kill "$supervisor"; rm -rf "$here"' EXIT
-start() {
+launch() {
     [ -z "$supervisor" ] || { kill "$supervisor" && wait "$supervisor"; }
     ran="supervise $*"
-    "$sextant" supervise --rest-api-port 0 --port 0 "$@" -- --model_name=m --model_base_path="$here/models/m" >s.out 2>s.err &
+    # Whoever waits for a line must not find the last one's, which the new process has yet to truncate.
+    : >s.out
+    : >s.err
+    "$sextant" supervise --rest-api-port 0 --port 0 "$@" >s.out 2>s.err &
     supervisor=$!
+}
+start() {
+    launch "$@" -- --model_name=m --model_base_path="$here/models/m"
     until grep -q '^Listening on port ' s.out; do
         kill -0 "$supervisor" || fail "$(cat s.err)"
         sleep 0.02
@@ -83,8 +89,7 @@ for process in $before; do
     ! kill -0 "$process" 2>/dev/null || fail "server $process runs on"
 done
 
-timeout 60 "$sextant" supervise --rest-api-port 0 --port 0 -- --rest_api_port=8501 --model_base_path=m >s.out 2>s.err &
-supervisor=$!
+launch -- --rest_api_port=8501 --model_base_path=m
 await 'warning: --rest_api_port has no effect: the socket was handed over' 1
 kill "$supervisor"
 wait "$supervisor" || true
@@ -98,9 +103,7 @@ grep -q '^usage: sextant serve' s.out || fail "no help of serve: $(cat s.out)"
 
 # One whose model never finishes loading is given up; here, the model's directory does not settle.
 mkdir -p models/slow/1
-"$sextant" supervise --rest-api-port 0 --port 0 --start-timeout 0.7 -- --model_name=m --model_base_path="$here/models/slow" \
-    >s.out 2>s.err &
-supervisor=$!
+launch --start-timeout 0.7 -- --model_name=m --model_base_path="$here/models/slow"
 for _ in $(seq 100); do
     touch "models/slow/1/$RANDOM"
     ! grep -q 'not ready after 0.7 s (--start-timeout): killed' s.err || break

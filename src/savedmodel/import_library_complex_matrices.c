@@ -173,6 +173,66 @@ static sx_status import_log_determinant(const sx_tf_op_node *x)
     return SX_OK;
 }
 
+/* ---- Factors ---- */
+
+/* The parts of a as the inputs of an operator of ours. */
+static sx_status add_factors(const sx_tf_op_node *x, const sx_op_def *op, const void *attrs,
+                             sx_value *out)
+{
+    sx_tf_parts a = {SX_NO_VALUE, SX_NO_VALUE};
+    int n_out = 0;
+    SX_TRY(sx_tf_read_parts(x, 0, &a));
+    const sx_value in[2] = {a.re, a.im};
+    return sx_tf_add_node(x, op, attrs, in, 2, NULL, 0, out, &n_out);
+}
+
+/* A real output as a complex one. */
+static sx_status set_real(const sx_tf_op_node *x, int output, sx_value re)
+{
+    sx_value zero = SX_NO_VALUE;
+    SX_TRY(sx_tf_number(x, sx_type_of_value(x->b, re).dtype, 0, &zero));
+    SX_TF_BUILD(x, &zero, mul_no_nan, NULL, re, zero);
+    sx_tf_set_parts(x, output, (sx_tf_parts){re, zero});
+    return SX_OK;
+}
+
+static sx_status import_qr(const sx_tf_op_node *x)
+{
+    const sx_complex_qr_attrs attrs = {.full_matrices =
+                                           sx_tf_read_bool(&x->tf.head, "full_matrices", false)};
+    sx_value y = SX_NO_VALUE;
+    SX_TRY(add_factors(x, &sx_op_complex_qr, &attrs, &y));
+    for (int i = 0; i < 2; i++) {
+        sx_tf_set_parts(x, i, (sx_tf_parts){sx_output_of(y, 2 * i), sx_output_of(y, 2 * i + 1)});
+    }
+    return SX_OK;
+}
+
+static sx_status import_svd(const sx_tf_op_node *x)
+{
+    const sx_complex_svd_attrs attrs = {
+        .compute_uv = sx_tf_read_bool(&x->tf.head, "compute_uv", true),
+        .full_matrices = sx_tf_read_bool(&x->tf.head, "full_matrices", false)};
+    sx_value y = SX_NO_VALUE;
+    SX_TRY(add_factors(x, &sx_op_complex_svd, &attrs, &y));
+    SX_TRY(set_real(x, 0, y));
+    for (int i = 1; i < 3; i++) {
+        sx_tf_set_parts(x, i, (sx_tf_parts){sx_output_of(y, 2 * i - 1), sx_output_of(y, 2 * i)});
+    }
+    return SX_OK;
+}
+
+static sx_status import_self_adjoint_eig(const sx_tf_op_node *x)
+{
+    const sx_complex_self_adjoint_eig_attrs attrs = {
+        .compute_v = sx_tf_read_bool(&x->tf.head, "compute_v", true)};
+    sx_value y = SX_NO_VALUE;
+    SX_TRY(add_factors(x, &sx_op_complex_self_adjoint_eig, &attrs, &y));
+    SX_TRY(set_real(x, 0, y));
+    sx_tf_set_parts(x, 1, (sx_tf_parts){sx_output_of(y, 1), sx_output_of(y, 2)});
+    return SX_OK;
+}
+
 /* Eig(x), of real or complex numbers: the values and the vectors, which are complex. */
 sx_status sx_tf_import_eig(sx_tf_op_node *x)
 {
@@ -214,5 +274,8 @@ const sx_tf_complex_row sx_tf_complex_matrix_rows[] = {
     {"Cholesky", import_cholesky},
     {"MatrixDeterminant", import_determinant},
     {"LogMatrixDeterminant", import_log_determinant},
+    {"Qr", import_qr},
+    {"Svd", import_svd},
+    {"SelfAdjointEigV2", import_self_adjoint_eig},
     {NULL, NULL},
 };

@@ -294,6 +294,18 @@ typedef struct sx_special_attrs {
     int32_t function; /* sx_special_function */
 } sx_special_attrs;
 
+typedef struct sx_complex_qr_attrs {
+    bool full_matrices;
+} sx_complex_qr_attrs;
+
+typedef struct sx_complex_svd_attrs {
+    bool compute_uv, full_matrices;
+} sx_complex_svd_attrs;
+
+typedef struct sx_complex_self_adjoint_eig_attrs {
+    bool compute_v;
+} sx_complex_self_adjoint_eig_attrs;
+
 typedef struct sx_eig_attrs {
     bool compute_v, is_real;
 } sx_eig_attrs;

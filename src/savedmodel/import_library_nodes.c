@@ -132,8 +132,15 @@ static void take_ranks(sx_tf_body *body, const sx_tf_import_node *n)
                         shapes->value_case == TENSORFLOW__ATTR_VALUE__VALUE_LIST;
     for (int k = 0; listed && k < n->n_out && k < (int)shapes->list->n_shape; k++) {
         const Tensorflow__TensorShapeProto *shape = shapes->list->shape[k];
-        if (n->out[k].kind == SX_TF_VALUE && !shape->unknown_rank && shape->n_dim <= SX_MAX_RANK) {
-            sx_builder_know_rank(body->b, n->out[k].value, (int)shape->n_dim);
+        const sx_tf_thing *y = &n->out[k];
+        if (shape->unknown_rank || shape->n_dim > SX_MAX_RANK) {
+            continue;
+        }
+        if (y->kind == SX_TF_VALUE) {
+            sx_builder_know_rank(body->b, y->value, (int)shape->n_dim);
+        }
+        for (int p = 0; p < 2 && y->kind == SX_TF_COMPLEX; p++) {
+            sx_builder_know_rank(body->b, y->parts[p], (int)shape->n_dim);
         }
     }
 }

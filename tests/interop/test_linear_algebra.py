@@ -174,6 +174,66 @@ case("logdet_complex_far", lambda x, y: (*both((z := raw.LogMatrixDeterminant(in
 case("det_complex_zero", lambda x, y: both(tf.linalg.det(tf.complex(x, y))), np.ones((2, 2), np.float32), np.ones((2, 2), np.float32))
 
 
+# --- Factors of complex matrices ----------------------------------------------------------------------
+
+heads = lambda x: tf.cast(x, tf.complex128) if x.dtype in (tf.float64, tf.complex128) else tf.cast(x, tf.complex64)
+
+
+def rebuilt(u, s, v):
+    return tf.matmul(u[..., :s.shape[-1]] * heads(s)[..., None, :], v[..., :s.shape[-1]], adjoint_b=True)
+
+
+def hermitian_eig(x):
+    """The angles of the vectors are open."""
+    e, v = raw.SelfAdjointEigV2(input=x)
+    return *both(e), tf.abs(v), *both(rebuilt(v, e, v)), *both(tf.matmul(v, v, adjoint_a=True))
+
+
+def complex_svd(x, full=False):
+    s, u, v = raw.Svd(input=x, full_matrices=full)
+    p = s.shape[-1]
+    return *both(s), tf.abs(u[..., :p]), tf.abs(v[..., :p]), *both(rebuilt(u, s, v)), *both(tf.matmul(u, u, adjoint_a=True)), *both(tf.matmul(v, v, adjoint_a=True))
+
+
+def slope(f):
+    """The gradient of f, which TensorFlow makes of other operators."""
+    def run(x, y):
+        with tf.GradientTape() as tape:
+            z = tf.reshape(tf.complex(x, y), [2, 4, 4])
+            tape.watch(z)
+            out = f(z)
+        return both(tape.gradient(out, z))
+    return run
+
+
+for dtype in (np.float32, np.float64):
+    d = np.dtype(dtype).name
+    for shape in ((4, 4), (2, 3, 3), (1, 1), (2, 0, 0), (0, 3, 3), (2, 9, 9)):
+        name, a = f"{d}_{'x'.join(map(str, shape))}", draw(*shape, dtype=dtype)
+        case(f"eigh_complex_{name}", lambda x, y: hermitian_eig(tf.complex(x, y)), a, draw(*shape, dtype=dtype))
+        case(f"eigh_complex_values_{name}", lambda x, y: both(raw.SelfAdjointEigV2(input=tf.complex(x, y), compute_v=False)[0]), a, draw(*shape, dtype=dtype))
+    for shape in ((4, 4), (5, 3), (3, 5), (2, 6, 3), (2, 3, 6), (1, 1), (3, 1), (1, 3), (4, 0), (0, 4), (0, 3, 2)):
+        name, a = f"{d}_{'x'.join(map(str, shape))}", draw(*shape, dtype=dtype)
+        if 0 not in shape[-2:]:
+            for full in (False, True):
+                case(f"svd_complex_{full}_{name}", lambda x, y, f=full: complex_svd(tf.complex(x, y), f), a, draw(*shape, dtype=dtype))
+        case(f"svd_complex_values_{name}", lambda x, y: both(raw.Svd(input=tf.complex(x, y), compute_uv=False)[0]), a, draw(*shape, dtype=dtype))
+        for full in (False, True):
+            case(f"qr_complex_{full}_{name}", lambda x, y, f=full: sum(map(both, raw.Qr(input=tf.complex(x, y), full_matrices=f)[f:]), ()), a, draw(*shape, dtype=dtype))
+    a, b = draw(2, 4, 4, dtype=dtype), draw(2, 4, 4, dtype=dtype)
+    case(f"slope_qr_complex_{d}", slope(lambda z: tf.reduce_sum(tf.abs(raw.Qr(input=z)[0] + raw.Qr(input=z)[1]) ** 2)), a, b)
+    case(f"slope_eigh_complex_{d}", slope(lambda z: tf.reduce_sum(tf.math.real(tf.linalg.eigh(z + tf.linalg.adjoint(z))[0]) ** 3)), a, b)
+    case(f"slope_svd_complex_{d}", slope(lambda z: tf.reduce_sum(tf.linalg.svd(z, compute_uv=False) ** 3)), a, b)
+    case(f"pinv_complex_{d}", lambda x, y: both(tf.linalg.lstsq(tf.complex(x, y), tf.complex(x, 1 - y))), draw(5, 3, dtype=dtype), draw(5, 3, dtype=dtype))
+# (where an element is no number, TensorFlow's values are 0, and ours no numbers, too)
+for key, a in {"zero": np.zeros((3, 4), np.float32), "one": np.ones((4, 3), np.float32), "far": np.float32([[1e30, 1], [1, 1e-30]])}.items():
+    case(f"odd_svd_complex_{key}", lambda x, y: both(raw.Svd(input=tf.complex(x, y), compute_uv=False)[0]), a, a)
+    case(f"odd_svd_complex_{key}_rebuilt", lambda x, y: both(rebuilt(*(y := raw.Svd(input=tf.complex(x, y)))[1::-1], y[2])), a, a)
+case("odd_qr_complex_zero", lambda x, y: sum(map(both, raw.Qr(input=tf.complex(x, y))), ()), np.zeros((3, 4), np.float32), np.zeros((3, 4), np.float32))
+case("odd_eigh_complex_equal", lambda x, y: both(rebuilt((z := raw.SelfAdjointEigV2(input=tf.complex(x, y)))[1], z[0], z[1])), np.eye(4, dtype=np.float32), np.zeros((4, 4), np.float32))
+case("odd_eigh_complex_rectangle", lambda x, y: both(raw.SelfAdjointEigV2(input=tf.complex(x, y))[0]), RECTANGLE, RECTANGLE)
+
+
 # --- General values and vectors ------------------------------------------------------------------------
 
 def eig(x, vectors=True):

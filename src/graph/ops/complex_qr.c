@@ -85,7 +85,7 @@ static sx_status complex_qr_host(const sx_kernel_call *c)
                    *factors = sx_arena_array(c->arena, steps + 1, double complex),
                    *diagonal = sx_arena_array(c->arena, steps + 1, double complex);
     if (a == NULL || q == NULL || factors == NULL || diagonal == NULL) {
-        return sx_no_memory("for the reflections of a matrix");
+        return sx_budget_error(c->arena->budget);
     }
     for (int64_t at = 0; at < x.count; at++) {
         SX_TRY(sx_cancel_check(c->cancel));

@@ -196,7 +196,7 @@ static sx_status complex_svd_host(const sx_kernel_call *c)
     r.order = sx_arena_array(c->arena, r.n + 1, int64_t);
     if (r.w == NULL || r.v == NULL || r.own == NULL || r.u == NULL || r.sizes == NULL ||
         r.order == NULL) {
-        return sx_no_memory("for the vectors of a matrix");
+        return sx_budget_error(c->arena->budget);
     }
     for (int64_t at = 0; at < x.count; at++) {
         double most = 0, *s = c->out[0].f + at * p;
@@ -234,11 +234,8 @@ static sx_status complex_svd_host(const sx_kernel_call *c)
         SX_SAMPLE_F32(SX_FILL_NORMAL, __VA_ARGS__), SX_SAMPLE_F32(SX_FILL_NORMAL, __VA_ARGS__) \
     }
 static const sx_op_sample complex_svd_samples[] = {
-    {.name = "values", .inputs = TWO(2, 4, 3), .n_inputs = 2},
-    {.name = "wide",
-     .inputs = TWO(2, 3),
-     .n_inputs = 2,
-     .attrs = &(const sx_complex_svd_attrs){.compute_uv = true, .full_matrices = true}},
+    {.name = "values", .inputs = TWO(2, 4, 3), .n_inputs = 2}, /* the angles of vectors are open */
+    {.name = "wide", .inputs = TWO(2, 3), .n_inputs = 2},
 };
 
 const sx_op_def sx_op_complex_svd = {

@@ -179,9 +179,10 @@ static sx_status list(sx_invocation *inv, const char *device, const sx_tpu_clust
     const options *o = inv->options;
     const sx_device_args *a = &o->device_args;
     sx_device_list *devices = NULL;
-    sx_status status =
-        sx_list_devices(&devices, .device = device, .type = o->type, .pjrt_plugin = a->pjrt_plugin,
-                        .python = a->python, .virtual_devices = (int)a->virtual_devices);
+    sx_status status = sx_list_devices(
+        &devices, .device = device, .type = o->type, .pjrt_plugin = a->pjrt_plugin,
+        .python = a->python, .virtual_devices = (int)a->virtual_devices,
+        .device_options = a->device_options, .gpu_memory_limit = a->gpu_memory_limit);
     if (status != SX_OK) {
         return sx_status_code(status) == SX_INVALID_ARGUMENT ? sx_usage(inv, status) : status;
     }

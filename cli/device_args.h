@@ -8,6 +8,8 @@
 typedef struct sx_device_args {
     const char *device, *batch_norm, *pjrt_plugin, *python, *dump_stablehlo;
     const char *tpu, *tpu_zone, *project, *master;
+    const char *device_options, *xla_options;
+    int64_t gpu_memory_limit;
     int64_t threads, replicas, virtual_devices;
     bool compile_cache, explain;
 } sx_device_args;
@@ -26,7 +28,14 @@ typedef struct sx_device_args {
     {"pjrt-plugin", SX_OPTION_STRING, SX_OPT(type, device_args.pjrt_plugin),                   \
      "PJRT plugin library; default: searched for", "PATH"},                                    \
     {"python", SX_OPTION_STRING, SX_OPT(type, device_args.python),                             \
-     "Python interpreter whose packages are searched for plugins; default: $VIRTUAL_ENV's", "PATH"}
+     "Python interpreter whose packages are searched for plugins; default: $VIRTUAL_ENV's", "PATH"}, \
+    {"device-options", SX_OPTION_STRING, SX_OPT(type, device_args.device_options),             \
+     "options of the PJRT plugin's client, such as memory_fraction=0.5,visible_devices=[0,1]", \
+     "NAME=VALUE,..."},                                                                        \
+    {"xla-options", SX_OPTION_STRING, SX_OPT(type, device_args.xla_options),                   \
+     "options of XLA for every program that a PJRT plugin compiles", "NAME=VALUE,..."},        \
+    {"gpu-memory-limit", SX_OPTION_SIZE, SX_OPT(type, device_args.gpu_memory_limit),           \
+     "most memory to use of each GPU, with K, M, G; it grows as needed", "BYTES", .min = 1}
 
 #define SX_THREADS_ROW(type)                                                                   \
     {"threads", SX_OPTION_INT, SX_OPT(type, device_args.threads),                              \

@@ -66,6 +66,9 @@ typedef struct sx_list_devices_args {
     const char *python;      /* a Python whose packages are searched for plugins; NULL = that of
                                 $VIRTUAL_ENV */
     int virtual_devices;     /* number of devices of cpu and pjrt:cpu; 0 = the real ones */
+    /* As in sx_strategy_args. */
+    const char *device_options;
+    int64_t gpu_memory_limit;
 } sx_list_devices_args;
 
 /* Lists the devices of this machine. This loads plugins, which stay loaded. The caller owns
@@ -158,6 +161,14 @@ typedef struct sx_strategy_args {
                                    $VIRTUAL_ENV */
     const char *dump_stablehlo; /* for pjrt: directory to write every program to; NULL = none */
     const char *batch_norm; /* scope of the moments: "sync" (all replicas; default), "replica" */
+    /* For pjrt: options of the plugin's client, "memory_fraction=0.5,visible_devices=[0,1]", and of
+     * XLA for every program, "xla_gpu_autotune_level=2". true and false are bools, whole numbers
+     * int64, other numbers float, numbers in brackets a list, the rest strings, which may be in
+     * double quotes. A GPU's memory grows as it is needed, unless preallocate=true, or the variable
+     * TF_FORCE_GPU_ALLOW_GROWTH is false. NULL = none. Errors: INVALID_ARGUMENT: the plugin does
+     * not take an option, or not of this type. */
+    const char *device_options, *xla_options;
+    int64_t gpu_memory_limit; /* of a CUDA plugin: bytes of each GPU; 0 = its default */
 } sx_strategy_args;
 
 /* Strategies are refcounted: the caller calls sx_strategy_release(); an estimator or model that
@@ -179,6 +190,7 @@ typedef struct sx_tpu_strategy_args {
     int replicas;                                     /* 0 = all cores */
     const char *pjrt_plugin;                          /* libtpu; NULL = search */
     const char *python, *dump_stablehlo, *batch_norm; /* as in sx_strategy_args */
+    const char *device_options, *xla_options;         /* as in sx_strategy_args */
 } sx_tpu_strategy_args;
 
 /* Finds the TPU, which must be local. Errors: as above and of sx_tpu_cluster_resolve();

@@ -106,6 +106,9 @@ typedef struct sx_servable_options {
      * AVX512_BF16 of most); elsewhere nothing is gained, and everything stays in float32. Sums,
      * inputs, outputs and all other operators are float32. Not together with int8. */
     bool bfloat16;
+    /* As in sx_strategy_args. */
+    const char *device_options, *xla_options;
+    int64_t gpu_memory_limit;
 } sx_servable_options;
 
 /* An input or output of a signature. */

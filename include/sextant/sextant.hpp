@@ -37,13 +37,13 @@
     X(boundaries) X(buffer) X(build) X(ca_file) X(callbacks) X(centered) X(certificate_file) \
     X(checkpoint) X(checkpoint_save_graph_def) X(cluster) X(components) X(compression) X(config) \
     X(count) X(credentials_file) X(data) X(default_text) X(default_value) X(depth) X(device) \
-    X(device_fn) X(dilation) X(dilations) X(dims) X(drop_remainder) X(dtype) X(dump_stablehlo) \
-    X(eeta) X(embedding_config_spec) X(epochs) X(epsilon) X(eval_batch_size) X(eval_distribute) \
-    X(evaluation_master) X(every_steps) X(example_weight) X(examples) X(exclusive) \
-    X(experimental_distribute) X(experimental_max_worker_delay_secs) X(export_to_tpu) X(features) \
-    X(file) X(filters) X(fingerprint) X(first_id) X(fn) X(fresh) X(gamma_initializer) \
-    X(global_batch_size) X(groups) X(half_up) X(host) X(image) X(image_key) X(in_epochs) \
-    X(initial_accumulator_value) X(input) X(inputs) X(int8) X(iterations_per_loop) \
+    X(device_fn) X(device_options) X(dilation) X(dilations) X(dims) X(drop_remainder) X(dtype) \
+    X(dump_stablehlo) X(eeta) X(embedding_config_spec) X(epochs) X(epsilon) X(eval_batch_size) \
+    X(eval_distribute) X(evaluation_master) X(every_steps) X(example_weight) X(examples) \
+    X(exclusive) X(experimental_distribute) X(experimental_max_worker_delay_secs) X(export_to_tpu) \
+    X(features) X(file) X(filters) X(fingerprint) X(first_id) X(fn) X(fresh) X(gamma_initializer) \
+    X(global_batch_size) X(gpu_memory_limit) X(groups) X(half_up) X(host) X(image) X(image_key) \
+    X(in_epochs) X(initial_accumulator_value) X(input) X(inputs) X(int8) X(iterations_per_loop) \
     X(iterations_per_loop_secs) X(keep_checkpoint_every_n_hours) X(keep_checkpoint_max) \
     X(keep_dims) X(kernel) X(kernel_initializer) X(kernel_width) X(key) X(key_file) X(kind) X(l2) \
     X(label_base) X(label_base_set) X(label_dtype) X(label_key) X(labels) X(lazy) X(learning_rate) \
@@ -68,7 +68,7 @@
     X(transpose_b) X(truncate) X(type) X(units) X(unparsed) X(unsigned_input) X(use_tpu) X(user) \
     X(validation_data) X(value) X(values) X(vars_to_warm_start) X(version) X(views) \
     X(virtual_devices) X(warm_start_from) X(warmup_epochs) X(warmup_steps) X(window) X(words) \
-    X(worker_create) X(worker_destroy) X(workers) X(zone)
+    X(worker_create) X(worker_destroy) X(workers) X(xla_options) X(zone)
 
 namespace sx {
 

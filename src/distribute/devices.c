@@ -64,6 +64,11 @@ static sx_device_info *add(owned *o, const char *name, const char *device, const
     return all ? info : NULL;
 }
 
+static bool has_plugin_options(const sx_list_devices_args *args)
+{
+    return args->device_options != NULL || args->gpu_memory_limit > 0;
+}
+
 /* Opens the device and adds what it has: its devices, or the virtual devices of `cpu`. */
 static sx_status list_device(owned *o, const sx_list_devices_args *args, const char *device)
 {
@@ -73,10 +78,18 @@ static sx_status list_device(owned *o, const sx_list_devices_args *args, const c
     sx_device_spec spec;
     sx_platform *platform = NULL;
     SX_TRY(sx_device_spec_parse(device, &o->arena, &spec));
+    if (has_plugin_options(args) && strcmp(spec.backend, "pjrt") != 0) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "device_options and gpu_memory_limit are for PJRT devices (tpu, cuda, "
+                        "pjrt:NAME), not for %s",
+                        device);
+    }
     const sx_platform_options options = {
         .pjrt = {.plugin_path = args->pjrt_plugin,
                  .plugin_name = spec.plugin_name,
                  .python = args->python,
+                 .device_options = args->device_options,
+                 .gpu_memory_limit = args->gpu_memory_limit,
                  .virtual_devices = n_virtual > 0 ? n_virtual : spec.devices}};
     SX_TRY(sx_device_open(&spec, &options, &platform));
     const sx_backend *backend = platform->backend;
@@ -198,6 +211,10 @@ sx_status sx_list_devices_at(const sx_list_devices_args *args, sx_device_list **
     if (args->virtual_devices < 0 || args->virtual_devices > SX_MAX_REPLICAS) {
         return sx_error(SX_INVALID_ARGUMENT, "virtual_devices is %d, expected 1 to %d",
                         args->virtual_devices, SX_MAX_REPLICAS);
+    }
+    if (has_plugin_options(args) && args->device == NULL) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "device_options and gpu_memory_limit are of one device: name it (device)");
     }
     owned *o = sx_alloc(1, sizeof(*o));
     if (o == NULL) {

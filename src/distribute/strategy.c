@@ -195,6 +195,9 @@ static sx_status take_options(sx_strategy *s, const sx_strategy_args *args)
     SX_TRY(keep_text(s, args->pjrt_plugin, &p->plugin_path));
     SX_TRY(keep_text(s, args->python, &p->python));
     SX_TRY(keep_text(s, args->dump_stablehlo, &p->dump_dir));
+    SX_TRY(keep_text(s, args->device_options, &p->device_options));
+    SX_TRY(keep_text(s, args->xla_options, &p->xla_options));
+    p->gpu_memory_limit = args->gpu_memory_limit;
     return p->dump_dir != NULL ? sx_dir_create(p->dump_dir) : SX_OK;
 }
 
@@ -218,6 +221,14 @@ static sx_status create(sx_strategy *s, const sx_strategy_wish *wish)
     SX_TRY(check_plugin_option(s, "pjrt_plugin", wish->args.pjrt_plugin));
     SX_TRY(check_plugin_option(s, "python", wish->args.python));
     SX_TRY(check_plugin_option(s, "dump_stablehlo", wish->args.dump_stablehlo));
+    SX_TRY(check_plugin_option(s, "device_options", wish->args.device_options));
+    SX_TRY(check_plugin_option(s, "xla_options", wish->args.xla_options));
+    if (wish->args.gpu_memory_limit < 0 || (wish->args.gpu_memory_limit > 0 && !is_plugin(s))) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "gpu_memory_limit is %lld; expected a number of bytes, and a device whose "
+                        "plugin can limit its memory (cuda), not %s",
+                        (long long)wish->args.gpu_memory_limit, s->device);
+    }
     SX_TRY(count_replicas(s, &wish->args));
     SX_TRY(find_tpu(s, wish));
     SX_TRY(take_options(s, &wish->args));
@@ -279,7 +290,9 @@ sx_status sx_tpu_strategy_at(const sx_tpu_strategy_args *args, sx_strategy **out
                                             .pjrt_plugin = args->pjrt_plugin,
                                             .python = args->python,
                                             .dump_stablehlo = args->dump_stablehlo,
-                                            .batch_norm = args->batch_norm},
+                                            .batch_norm = args->batch_norm,
+                                            .device_options = args->device_options,
+                                            .xla_options = args->xla_options},
                                    .tpu = args->tpu,
                                    .zone = args->zone,
                                    .project = args->project,
@@ -353,6 +366,9 @@ sx_status sx_strategy_apply(const sx_strategy *strategy, sx_session_options *opt
     to->plugin_name = from->plugin_name;
     to->python = from->python;
     to->dump_dir = from->dump_dir;
+    to->device_options = from->device_options;
+    to->xla_options = from->xla_options;
+    to->gpu_memory_limit = from->gpu_memory_limit;
     /* XLA's CPU has as many threads as devices, if these are more than the processors, and the bits
      * of its products depend on them: with shards, they do not depend on the replicas. */
     to->virtual_devices = options->shards > 0 && is_xla_cpu(strategy)

@@ -340,8 +340,12 @@ static sx_status open_device(sx_predictor *p, const sx_predictor_options *option
                                                        .integers = options->int8 != NULL,
                                                        .bfloat16 = options->bfloat16}},
                                   .memory = &p->memory};
-    const sx_strategy_args args = {
-        .device = options->device, .pjrt_plugin = options->pjrt_plugin, .python = options->python};
+    const sx_strategy_args args = {.device = options->device,
+                                   .pjrt_plugin = options->pjrt_plugin,
+                                   .python = options->python,
+                                   .device_options = options->device_options,
+                                   .xla_options = options->xla_options,
+                                   .gpu_memory_limit = options->gpu_memory_limit};
     SX_TRY(sx_strategy_of_one(&args, "a SavedModel", &p->strategy));
     SX_TRY(sx_strategy_apply(p->strategy, &session));
     return sx_session_create(&session, &p->session);

@@ -23,11 +23,13 @@
 typedef struct sx_predictor sx_predictor;
 
 typedef struct sx_predictor_options {
-    const char *tags;              /* of the graph, comma-separated; NULL = "serve" */
-    const char *device;            /* a name of one device (distribute.h); NULL = the default */
-    const char *pjrt_plugin;       /* path of the device's plugin library; NULL = search */
-    const char *python;            /* a Python whose packages are searched; NULL = $VIRTUAL_ENV's */
-    int threads;                   /* of cpu; 0 = all */
+    const char *tags;        /* of the graph, comma-separated; NULL = "serve" */
+    const char *device;      /* a name of one device (distribute.h); NULL = the default */
+    const char *pjrt_plugin; /* path of the device's plugin library; NULL = search */
+    const char *python;      /* a Python whose packages are searched; NULL = $VIRTUAL_ENV's */
+    const char *device_options, *xla_options; /* as in sx_strategy_args */
+    int64_t gpu_memory_limit;                 /* the same */
+    int threads;                              /* of cpu; 0 = all */
     const sx_image_limits *limits; /* of encoded images; NULL = those for untrusted requests */
     /* Maximum memory of graphs, variables, programs and their runs together; checked before it is
      * allocated. 0 = a quarter of the memory of the device, or of the machine (or cgroup) if the

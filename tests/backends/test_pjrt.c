@@ -15,6 +15,7 @@
 #include "backends/pjrt/compile_options.h"
 #include "backends/pjrt/plugin.h"
 #include "backends/pjrt/module.h"
+#include "base/checked.h"
 #include "base/memory.h"
 #include "pjrt_plugin.h"
 #include "torture.h"
@@ -72,21 +73,102 @@ static void test_backends_pjrt__compile_options(void **state)
     static const int ids[] = {0, 1, 2, 3};
     sx_buf buf;
     sx_buf_init(&buf, 0);
-    sx_pjrt_put_compile_options(&buf, 1, ids, false);
+    sx_pjrt_put_compile_options(&buf, 1, ids, NULL, false);
     assert_int_equal(buf.size, sizeof(one));
     assert_memory_equal(buf.data, one, sizeof(one));
     sx_buf_reset(&buf);
-    sx_pjrt_put_compile_options(&buf, 4, ids, false);
+    sx_pjrt_put_compile_options(&buf, 4, ids, NULL, false);
     assert_int_equal(buf.size, sizeof(four));
     assert_memory_equal(buf.data, four, sizeof(four));
     sx_buf_reset(&buf);
-    sx_pjrt_put_compile_options(&buf, 1, ids, true);
+    sx_pjrt_put_compile_options(&buf, 1, ids, NULL, true);
     static const char unfused[] = "\x3a\x22\x0a\x16xla_disable_hlo_passes\x12\x08\x0a\x06"
                                   "fusion";
     assert_int_equal(buf.size, sizeof(one) + sizeof(unfused) - 1);
     assert_memory_equal(buf.data, one, sizeof(one));
     assert_memory_equal((const char *)buf.data + sizeof(one), unfused, sizeof(unfused) - 1);
     sx_buf_deinit(&buf);
+}
+
+/* Each type has its own field of OptionOverrideProto. */
+static void test_backends_pjrt__xla_options(void **state)
+{
+    (void)state;
+    static const char expected[] = "\x3a\x0b\x0a\x05xla_a\x12\x02\x10\x01"
+                                   "\x3a\x0b\x0a\x05xla_b\x12\x02\x18\x07"
+                                   "\x3a\x12\x0a\x05xla_c\x12\x09\x21\0\0\0\0\0\0\xe0\x3f"
+                                   "\x3a\x0d\x0a\x05xla_d\x12\x04\x0a\x02on";
+    static const int ids[] = {0};
+    sx_arena arena;
+    sx_buf plain, buf;
+    sx_pjrt_settings settings;
+    sx_arena_init(&arena, 0);
+    sx_buf_init(&plain, 0);
+    sx_buf_init(&buf, 0);
+    assert_ok(
+        sx_pjrt_read_settings("o", "xla_a=true,xla_b=7,xla_c=0.5,xla_d=on", &arena, &settings));
+    sx_pjrt_put_compile_options(&plain, 1, ids, NULL, false);
+    sx_pjrt_put_compile_options(&buf, 1, ids, &settings, false);
+    assert_int_equal(buf.size, plain.size + sizeof(expected) - 1);
+    assert_memory_equal((const char *)buf.data + plain.size, expected, sizeof(expected) - 1);
+    sx_buf_deinit(&plain);
+    sx_buf_deinit(&buf);
+    sx_arena_deinit(&arena);
+}
+
+static void test_backends_pjrt__settings(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *error; /* NULL: none */
+    } rows[] = {
+        {"a", "\"a\": expected NAME=VALUE"},
+        {"a=", "\"a=\": expected NAME=VALUE"},
+        {"=1", "\"=1\": expected NAME=VALUE"},
+        {"a b=1", "\"a b=1\": expected NAME=VALUE"},
+        {"a=1,,b=2", "\"\": expected NAME=VALUE"},
+        {"a=1,a=2", "a is given twice"},
+        {"a=[1,x]", "a is \"[1,x]\", expected at most 256 whole numbers such as [0,1]"},
+        {"a=[]", "a is \"[]\", expected at most 256 whole numbers such as [0,1]"},
+        {"a=[1", "a is \"[1\", expected at most 256 whole numbers such as [0,1]"},
+        {"a=[99999999999999999999]",
+         "a is \"[99999999999999999999]\", expected at most 256 whole numbers such as [0,1]"},
+    };
+    sx_arena arena;
+    sx_pjrt_settings s;
+    sx_arena_init(&arena, 0);
+    assert_ok(sx_pjrt_read_settings("o", NULL, &arena, &s));
+    assert_int_equal(s.n, 0);
+    assert_ok(sx_pjrt_read_settings("o", "a=true,b=-3,c=.5,d=[0,1],e=\"x,y\",f=bfc,g=\"1\",h=1e400",
+                                    &arena, &s));
+    assert_int_equal(s.n, 8);
+    static const int types[] = {SX_PJRT_BOOL,   SX_PJRT_INT64,  SX_PJRT_FLOAT,  SX_PJRT_INT64_LIST,
+                                SX_PJRT_STRING, SX_PJRT_STRING, SX_PJRT_STRING, SX_PJRT_STRING};
+    for (size_t i = 0; i < s.n; i++) {
+        assert_int_equal(s.rows[i].type, types[i]);
+    }
+    assert_true(s.rows[0].boolean);
+    assert_int_equal(s.rows[1].int64, -3);
+    assert_true(s.rows[2].real == 0.5F);
+    assert_int_equal(s.rows[3].value_size, 2);
+    assert_int_equal(s.rows[3].int64_list[1], 1);
+    assert_string_equal(s.rows[4].string, "x,y");
+    assert_int_equal(s.rows[4].value_size, 3);
+    assert_string_equal(s.rows[6].string, "1");
+    for (size_t i = 0; i < SX_COUNT(rows); i++) {
+        assert_error(sx_pjrt_read_settings("o", rows[i].text, &arena, &s), SX_INVALID_ARGUMENT,
+                     rows[i].error);
+    }
+    assert_ok(sx_pjrt_read_settings("o", "memory_fraction=1", &arena, &s));
+    assert_ok(sx_pjrt_check_settings(SX_PJRT_CUDA, "o", &s));
+    assert_int_equal(s.rows[0].type, SX_PJRT_FLOAT);
+    assert_ok(sx_pjrt_check_settings(SX_PJRT_OTHER, "o", &s));
+    assert_error(sx_pjrt_check_settings(SX_PJRT_CPU, "o", &s), SX_INVALID_ARGUMENT,
+                 "this plugin has no option memory_fraction (it has \"cpu_device_count\"");
+    assert_ok(sx_pjrt_read_settings("o", "preallocate=yes", &arena, &s));
+    assert_error(sx_pjrt_check_settings(SX_PJRT_CUDA, "o", &s), SX_INVALID_ARGUMENT,
+                 "preallocate takes true or false");
+    sx_arena_deinit(&arena);
 }
 
 static void test_backends_pjrt__program_text(void **state)
@@ -319,7 +401,8 @@ static void test_backends_pjrt__clients_are_shared(void **state)
     clear_environment();
     assert_ok(sx_pjrt_load(ref_plugin(), &plugin));
     for (int i = 0; i < OPEN; i++) {
-        assert_ok(sx_pjrt_client_open(plugin, 1 + i % 3, &clients[i]));
+        assert_ok(
+            sx_pjrt_client_open(plugin, &(sx_pjrt_wanted){.devices = 1 + i % 3}, &clients[i]));
         assert_int_equal(clients[i]->n_devices, 1 + i % 3);
         for (int k = 0; k < i; k++) {
             assert_int_equal(clients[k] == clients[i], k % 3 == i % 3);
@@ -329,8 +412,12 @@ static void test_backends_pjrt__clients_are_shared(void **state)
     for (int i = 0; i < OPEN; i++) {
         sx_pjrt_client_close(clients[order[i]]);
         if (i == OPEN - 2) { /* one user is left of the client of one device */
-            assert_ok(sx_pjrt_client_open(plugin, 1, &again));
+            assert_ok(sx_pjrt_client_open(plugin, &(sx_pjrt_wanted){.devices = 1}, &again));
             assert_ptr_equal(again, clients[6]);
+            sx_pjrt_client_close(again);
+            const sx_pjrt_wanted other = {.devices = 1, .xla_options = "xla_a=1"};
+            assert_ok(sx_pjrt_client_open(plugin, &other, &again));
+            assert_ptr_not_equal(again, clients[6]);
             sx_pjrt_client_close(again);
         }
     }
@@ -816,6 +903,8 @@ static void test_backends_pjrt__batches_that_do_not_divide_are_refused(void **st
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_backends_pjrt__compile_options),
+    cmocka_unit_test(test_backends_pjrt__xla_options),
+    cmocka_unit_test(test_backends_pjrt__settings),
     cmocka_unit_test(test_backends_pjrt__program_text),
     cmocka_unit_test(test_backends_pjrt__program_of_replicas),
     cmocka_unit_test(test_backends_pjrt__messages_name_nodes),

@@ -7,41 +7,91 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/checked.h"
 #include "pjrt_ref/fault.h"
 
 /* ---- Clients ---- */
 
-/* Known ones of the right type only, as XLA's plugins do. */
-static sx_status read_option(const sx_pjrt_named *option, int *devices)
+/* What a client is made with, and the names of the platform's options. */
+typedef struct wanted {
+    int64_t devices;
+    double memory_fraction; /* of the memory of each device; 0: all */
+    bool preallocate;       /* takes all of it at once */
+} wanted;
+
+static bool take_count(const sx_pjrt_named *option, wanted *out)
 {
-    static const char name[] = "cpu_device_count";
-    if (option->name_size != sizeof(name) - 1 ||
-        memcmp(option->name, name, sizeof(name) - 1) != 0) {
+    out->devices = option->int64;
+    return option->int64 >= 1 && option->int64 <= REF_MAX_DEVICES;
+}
+
+static bool take_fraction(const sx_pjrt_named *option, wanted *out)
+{
+    out->memory_fraction = (double)option->real;
+    return option->real > 0 && option->real <= 1;
+}
+
+static bool take_preallocate(const sx_pjrt_named *option, wanted *out)
+{
+    out->preallocate = option->boolean;
+    return true;
+}
+
+static bool take_visible(const sx_pjrt_named *option, wanted *out)
+{
+    out->devices = (int64_t)option->value_size;
+    return option->value_size >= 1 && option->value_size <= REF_MAX_DEVICES;
+}
+
+/* Known ones of the right type only, as XLA's plugins do. */
+static sx_status read_option(const sx_pjrt_named *option, const char *platform, wanted *out)
+{
+    static const struct {
+        const char *platform, *name;
+        int type;
+        bool (*take)(const sx_pjrt_named *option, wanted *out);
+    } rows[] = {{"cpu", "cpu_device_count", SX_PJRT_INT64, take_count},
+                {"cuda", "memory_fraction", SX_PJRT_FLOAT, take_fraction},
+                {"cuda", "preallocate", SX_PJRT_BOOL, take_preallocate},
+                {"cuda", "visible_devices", SX_PJRT_INT64_LIST, take_visible}};
+    size_t i = 0;
+    while (i < SX_COUNT(rows) &&
+           (strcmp(rows[i].platform, platform) != 0 || strlen(rows[i].name) != option->name_size ||
+            memcmp(rows[i].name, option->name, option->name_size) != 0)) {
+        i++;
+    }
+    if (i == SX_COUNT(rows)) {
         return sx_error(SX_INVALID_ARGUMENT, "unknown client option %.*s", (int)option->name_size,
                         option->name);
     }
-    if (option->type != SX_PJRT_INT64 || option->int64 < 1 || option->int64 > REF_MAX_DEVICES) {
-        return sx_error(SX_INVALID_ARGUMENT, "%s takes an int64 from 1 to %d", name,
-                        REF_MAX_DEVICES);
+    if (option->type != rows[i].type || !rows[i].take(option, out)) {
+        return sx_error(SX_INVALID_ARGUMENT, "%s: another type, or a value out of range",
+                        rows[i].name);
     }
-    *devices = (int)option->int64;
     return SX_OK;
 }
 
 sx_status ref_api_client_create(void *args)
 {
     sx_pjrt_client_create *a = args;
+    char platform[REF_WORDS];
     ref_client *c;
-    int devices = (int)ref_setting("devices", 4);
+    wanted w = {.devices = ref_setting("devices", 4)};
     ref_faults_reset();
     SX_TRY(ref_fault("client"));
     for (size_t i = 0; i < a->n_options; i++) {
-        SX_TRY(read_option(&a->options[i], &devices));
+        SX_TRY(read_option(&a->options[i], ref_setting_text("platform", "cpu", platform), &w));
     }
-    if (devices < 0 || devices > REF_MAX_DEVICES) {
-        return sx_error(SX_INVALID_ARGUMENT, "%d devices", devices);
+    if (w.devices < 0 || w.devices > REF_MAX_DEVICES) {
+        return sx_error(SX_INVALID_ARGUMENT, "%lld devices", (long long)w.devices);
     }
-    SX_TRY(ref_client_create(devices, &c));
+    SX_TRY(ref_client_create((int)w.devices, &c));
+    for (int i = 0; i < c->n_devices; i++) {
+        ref_memory *m = &c->devices[i].memory;
+        m->limit =
+            w.memory_fraction > 0 ? (int64_t)((double)m->limit * w.memory_fraction) : m->limit;
+        atomic_store(&m->in_use, w.preallocate ? m->limit : 0);
+    }
     a->client = c;
     return SX_OK;
 }

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/checked.h"
+
 typedef struct reader {
     const uint8_t *at, *end;
 } reader;
@@ -37,10 +39,15 @@ static bool take_field(reader *r, field *out)
         return false;
     }
     out->number = key >> 3;
-    bool ok = (key & 7) == 0
-                  ? take_varint(r, &out->value)
-                  : (key & 7) == 2 && take_varint(r, &size) && size <= (uint64_t)(r->end - r->at);
-    if (ok && (key & 7) == 2) {
+    const unsigned kind = (unsigned)(key & 7); /* a varint, 8 bytes, bytes */
+    bool ok = kind == 0 ? take_varint(r, &out->value)
+              : kind == 1
+                  ? r->end - r->at >= 8
+                  : kind == 2 && take_varint(r, &size) && size <= (uint64_t)(r->end - r->at);
+    if (ok && kind == 1) {
+        r->at += 8;
+    }
+    if (ok && kind == 2) {
         out->bytes = (reader){r->at, r->at + size};
         r->at += size;
     }
@@ -120,6 +127,21 @@ static sx_status check(const ref_spread *s)
     return SX_OK;
 }
 
+/* An entry of env_option_overrides: its name must be one of XLA's. */
+static sx_status read_override(reader r)
+{
+    static const char prefix[] = "xla_";
+    field f;
+    while (take_field(&r, &f)) {
+        const size_t size = f.bytes.at != NULL ? (size_t)(f.bytes.end - f.bytes.at) : 0;
+        if (f.number == 1 && (size < sizeof(prefix) || memcmp(f.bytes.at, prefix, 4) != 0)) {
+            return sx_error(SX_INVALID_ARGUMENT, "No such compile option: '%.*s'",
+                            (int)SX_MIN(size, 100), (const char *)f.bytes.at);
+        }
+    }
+    return r.at == r.end ? SX_OK : damaged("options of XLA");
+}
+
 sx_status ref_read_options(const char *bytes, size_t size, ref_spread *out)
 {
     static const uint8_t nothing;
@@ -130,6 +152,8 @@ sx_status ref_read_options(const char *bytes, size_t size, ref_spread *out)
     while (take_field(&r, &f)) {
         if (f.number == 3 && f.bytes.at != NULL) {
             SX_TRY(read_build(f.bytes, &s));
+        } else if (f.number == 7 && f.bytes.at != NULL) {
+            SX_TRY(read_override(f.bytes));
         } else if (f.number == 4) {
             s.is_portable = f.value != 0;
         }

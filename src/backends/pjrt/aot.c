@@ -152,7 +152,8 @@ static int64_t limit_here(const aot *a)
 static sx_status open_cpu(aot *a)
 {
     a->n = a->result.devices = a->r->target->devices;
-    SX_TRY(sx_pjrt_client_open(a->plugin, a->n, &a->client), "%s", a->plugin->path);
+    SX_TRY(sx_pjrt_client_open(a->plugin, &(sx_pjrt_wanted){.devices = a->n}, &a->client), "%s",
+           a->plugin->path);
     if (strcmp(a->client->platform, "cpu") != 0) {
         return sx_error(SX_INVALID_ARGUMENT,
                         "%s is a plugin for %s; pjrt-cpu requires XLA's CPU plugin",
@@ -195,7 +196,7 @@ static sx_status write_program(aot *a)
                                         .ok_output = a->r->ok_output,
                                         .hlo = a->r->hlo};
     SX_TRY(sx_pjrt_module_create(a->r->graph, &how, &a->program));
-    sx_pjrt_put_compile_options(&a->options, a->n, a->ids, false);
+    sx_pjrt_put_compile_options(&a->options, a->n, a->ids, NULL, false);
     SX_TRY(sx_buf_status(&a->options));
     if (a->r->dump_dir == NULL) {
         return SX_OK;

@@ -4,10 +4,13 @@
 #include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "backends/pjrt/companions.h"
 #include "backends/pjrt/compile_options.h"
+#include "backends/pjrt/gpu_memory.h"
 #include "base/memory.h"
 
 static struct {
@@ -17,30 +20,68 @@ static struct {
 
 /* ---- Opening ---- */
 
-static sx_pjrt_named named(const char *name, int type)
+/* The limit as the fraction of the GPU's memory that the plugin takes; of several GPUs the largest
+ * decides, so that none uses more. */
+static sx_status limit_memory(const sx_pjrt_client *c, sx_pjrt_settings *settings)
 {
-    return (sx_pjrt_named){.struct_size = sizeof(sx_pjrt_named),
-                           .name = name,
-                           .name_size = strlen(name),
-                           .type = type,
-                           .value_size = 1};
+    const int64_t limit = c->wanted.memory_limit;
+    int64_t total = 0;
+    sx_pjrt_named fraction = sx_pjrt_setting("memory_fraction", SX_PJRT_FLOAT);
+    if (c->plugin->kind != SX_PJRT_CUDA) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "a limit of the GPU's memory is for CUDA plugins, and %s is none",
+                        c->plugin->path);
+    }
+    SX_TRY(sx_gpu_memory(&total));
+    if (limit > total) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "the limit of the GPU's memory is %lld bytes, but it has %lld",
+                        (long long)limit, (long long)total);
+    }
+    fraction.real = (float)((double)limit / (double)total);
+    if (sx_pjrt_has_setting(settings, fraction.name)) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "a limit of the GPU's memory and memory_fraction say the same twice");
+    }
+    sx_pjrt_default_setting(settings, fraction);
+    return SX_OK;
 }
 
-/* The options for this plugin; plugins reject unknown options. */
-static size_t client_options(const sx_pjrt_client *c, sx_pjrt_named options[4])
+/* TensorFlow's variable; unless it says otherwise memory grows, so that a GPU can be shared: the
+ * plugin's own default is to take three quarters of it at once. */
+static bool memory_grows(void)
 {
-    if (c->plugin->kind == SX_PJRT_CPU && c->wanted_devices > 0) {
-        options[0] = named("cpu_device_count", SX_PJRT_INT64);
-        options[0].int64 = c->wanted_devices;
-        return 1;
+    const char *text = getenv("TF_FORCE_GPU_ALLOW_GROWTH");
+    return text == NULL || (strcasecmp(text, "false") != 0 && strcmp(text, "0") != 0);
+}
+
+/* The options for this plugin, and of its programs. */
+static sx_status read_options(sx_pjrt_client *c, sx_pjrt_settings *options)
+{
+    static const char of_device[] = "device_options", of_xla[] = "xla_options";
+    SX_TRY(sx_pjrt_read_settings(of_xla, c->wanted.xla_options, &c->arena, &c->xla));
+    for (size_t i = 0; i < c->xla.n; i++) {
+        if (c->xla.rows[i].type == SX_PJRT_INT64_LIST) {
+            return sx_error(SX_INVALID_ARGUMENT, "%s: %s is a list, which XLA's options cannot be",
+                            of_xla, c->xla.rows[i].name);
+        }
     }
-    if (c->plugin->kind ==
-        SX_PJRT_CUDA) { /* otherwise it allocates three quarters of the memory at once */
-        options[0] = named("preallocate", SX_PJRT_BOOL);
-        options[0].boolean = false;
-        return 1;
+    SX_TRY(sx_pjrt_read_settings(of_device, c->wanted.device_options, &c->arena, options));
+    SX_TRY(sx_pjrt_check_settings(c->plugin->kind, of_device, options));
+    if (c->wanted.memory_limit > 0) {
+        SX_TRY(limit_memory(c, options));
     }
-    return 0;
+    if (c->plugin->kind == SX_PJRT_CPU && c->wanted.devices > 0) {
+        sx_pjrt_named count = sx_pjrt_setting("cpu_device_count", SX_PJRT_INT64);
+        count.int64 = c->wanted.devices;
+        sx_pjrt_default_setting(options, count);
+    }
+    if (c->plugin->kind == SX_PJRT_CUDA) {
+        sx_pjrt_named at_once = sx_pjrt_setting("preallocate", SX_PJRT_BOOL);
+        at_once.boolean = !memory_grows();
+        sx_pjrt_default_setting(options, at_once);
+    }
+    return SX_OK;
 }
 
 static sx_status describe(sx_pjrt_client *c)
@@ -61,24 +102,45 @@ static sx_status describe(sx_pjrt_client *c)
 
 static void client_free(sx_pjrt_client *c)
 {
-    sx_pjrt_end(c->plugin, SX_PJRT_CLIENT_DESTROY, c->handle);
+    if (c->handle != NULL) {
+        sx_pjrt_end(c->plugin, SX_PJRT_CLIENT_DESTROY, c->handle);
+    }
+    sx_arena_deinit(&c->arena);
     sx_free(c);
 }
 
-static sx_status client_new(const sx_pjrt_plugin *plugin, int devices, sx_pjrt_client **out)
+static sx_status create(sx_pjrt_client *c, const sx_pjrt_wanted *wanted)
+{
+    sx_pjrt_settings *options = sx_arena_array(&c->arena, 1, sx_pjrt_settings);
+    const char *texts[2] = {wanted->device_options, wanted->xla_options};
+    for (int i = 0; i < 2; i++) {
+        texts[i] = sx_arena_strdup(&c->arena, texts[i] != NULL ? texts[i] : "");
+    }
+    if (options == NULL || texts[0] == NULL || texts[1] == NULL) {
+        return sx_no_memory("for a PJRT client");
+    }
+    c->wanted = *wanted;
+    c->wanted.device_options = texts[0];
+    c->wanted.xla_options = texts[1];
+    SX_TRY(read_options(c, options));
+    sx_pjrt_client_create args =
+        SX_PJRT_ARGS(client_create, .options = options->rows, .n_options = options->n);
+    SX_TRY(sx_pjrt_blame_companions(c->plugin->path,
+                                    sx_pjrt_call(c->plugin, SX_PJRT_CLIENT_CREATE, &args)));
+    c->handle = args.client;
+    return describe(c);
+}
+
+static sx_status client_new(const sx_pjrt_plugin *plugin, const sx_pjrt_wanted *wanted,
+                            sx_pjrt_client **out)
 {
     sx_pjrt_client *c = sx_alloc(1, sizeof(*c));
-    sx_pjrt_named options[4];
     if (c == NULL) {
         return sx_no_memory("for a PJRT client");
     }
-    *c = (sx_pjrt_client){.plugin = plugin, .wanted_devices = devices, .refs = 1};
-    sx_pjrt_client_create args = SX_PJRT_ARGS(client_create, .options = options);
-    args.n_options = client_options(c, options);
-    sx_status status =
-        sx_pjrt_blame_companions(plugin->path, sx_pjrt_call(plugin, SX_PJRT_CLIENT_CREATE, &args));
-    c->handle = args.client;
-    status = status != SX_OK ? status : describe(c);
+    *c = (sx_pjrt_client){.plugin = plugin, .refs = 1};
+    sx_arena_init(&c->arena, 0);
+    sx_status status = create(c, wanted);
     if (status != SX_OK) {
         client_free(c);
         return status;
@@ -89,18 +151,27 @@ static sx_status client_new(const sx_pjrt_plugin *plugin, int devices, sx_pjrt_c
     return SX_OK;
 }
 
-sx_status sx_pjrt_client_open(const sx_pjrt_plugin *plugin, int devices, sx_pjrt_client **out)
+static bool is_same_text(const char *a, const char *b)
+{
+    return strcmp(a, b != NULL ? b : "") == 0;
+}
+
+sx_status sx_pjrt_client_open(const sx_pjrt_plugin *plugin, const sx_pjrt_wanted *wanted,
+                              sx_pjrt_client **out)
 {
     sx_status status = SX_OK;
     pthread_mutex_lock(&open_ones.lock);
     sx_pjrt_client *c = open_ones.clients;
-    while (c != NULL && (c->plugin != plugin || c->wanted_devices != devices)) {
+    while (c != NULL && !(c->plugin == plugin && c->wanted.devices == wanted->devices &&
+                          c->wanted.memory_limit == wanted->memory_limit &&
+                          is_same_text(c->wanted.device_options, wanted->device_options) &&
+                          is_same_text(c->wanted.xla_options, wanted->xla_options))) {
         c = c->next;
     }
     if (c != NULL) {
         c->refs++;
     } else {
-        status = client_new(plugin, devices, &c);
+        status = client_new(plugin, wanted, &c);
     }
     pthread_mutex_unlock(&open_ones.lock);
     if (status == SX_OK) {
@@ -297,7 +368,7 @@ sx_status sx_pjrt_compile(const sx_pjrt_client *c, const char *text, size_t size
 {
     sx_buf options;
     sx_buf_init(&options, 1 << 20);
-    sx_pjrt_put_compile_options(&options, replicas, ids, unfused);
+    sx_pjrt_put_compile_options(&options, replicas, ids, &c->xla, unfused);
     sx_status status = sx_buf_status(&options);
     sx_pjrt_program_text program = {.struct_size = SX_PJRT_INNER_SIZE(c->plugin, program_text),
                                     .code = text,

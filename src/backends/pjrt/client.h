@@ -10,23 +10,35 @@
 
 #include "backends/backend.h"
 #include "backends/pjrt/plugin.h"
+#include "backends/pjrt/settings.h"
+#include "base/arena.h"
+
+/* What a client is opened with. */
+typedef struct sx_pjrt_wanted {
+    int devices;                /* virtual ones of a CPU plugin; 0 = the plugin's default */
+    const char *device_options; /* of the client, as settings.h reads them; NULL = none */
+    const char *xla_options;    /* of every program; NULL = none */
+    int64_t memory_limit;       /* bytes of each GPU; 0 = the plugin's default */
+} sx_pjrt_wanted;
 
 typedef struct sx_pjrt_client {
     const sx_pjrt_plugin *plugin;
     void *handle;
     void *const *devices; /* the addressable ones; owned by the plugin */
     int n_devices;
-    char platform[32];  /* "cpu", "tpu", "cuda" */
-    char version[128];  /* of the platform, for numerics and cache keys */
-    int wanted_devices; /* number requested when opened; 0 = the plugin's default */
+    char platform[32]; /* "cpu", "tpu", "cuda" */
+    char version[128]; /* of the platform, for numerics and cache keys */
+    sx_arena arena;
+    sx_pjrt_wanted wanted; /* its texts lie in the arena, as do the values of `xla` */
+    sx_pjrt_settings xla;  /* options of every program */
     int refs;
     struct sx_pjrt_client *next;
 } sx_pjrt_client;
 
-/* Opens a client, or adds a reference to an open one; close it as often. `devices` is the number of
- * virtual devices of a CPU plugin; 0 = its default. */
-SX_MUST_USE sx_status sx_pjrt_client_open(const sx_pjrt_plugin *plugin, int devices,
-                                          sx_pjrt_client **out);
+/* Opens a client, or adds a reference to one that was opened with the same options; close it as
+ * often. INVALID_ARGUMENT: options that the plugin does not take. */
+SX_MUST_USE sx_status sx_pjrt_client_open(const sx_pjrt_plugin *plugin,
+                                          const sx_pjrt_wanted *wanted, sx_pjrt_client **out);
 void sx_pjrt_client_close(sx_pjrt_client *client);
 
 /* The device's id for device assignments; its kind, such as "TPU v5 lite". */

@@ -121,7 +121,7 @@ static sx_status key_of(const sx_pjrt_client *c, const sx_pjrt_compile_request *
     sx_buf place, options;
     sx_buf_init(&place, SX_PJRT_PLUGIN_TEXT);
     sx_buf_init(&options, 1 << 20);
-    sx_pjrt_put_compile_options(&options, r->replicas, r->ids, r->unfused);
+    sx_pjrt_put_compile_options(&options, r->replicas, r->ids, &c->xla, r->unfused);
     sx_status status = describe(c, &place);
     status = status != SX_OK ? status : sx_buf_status(&options);
     if (status == SX_OK) {

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/byte_order.h"
+
 static void put_varint(sx_buf *buf, uint64_t v)
 {
     for (; v >= 0x80; v >>= 7) {
@@ -52,20 +54,44 @@ static void put_assignment(sx_buf *buf, int replicas, const int *ids)
     sx_buf_deinit(&assignment);
 }
 
-static void put_override(sx_buf *buf, const char *key, const char *text)
+static void put_double(sx_buf *buf, unsigned field, double v)
+{
+    uint64_t bits;
+    char bytes[sizeof(bits)];
+    memcpy(&bits, &v, sizeof(bits));
+    sx_store_le64(bytes, bits);
+    put_varint(buf, field << 3 | 1);
+    sx_buf_append(buf, bytes, sizeof(bytes));
+}
+
+static void put_override(sx_buf *buf, const sx_pjrt_named *option)
 {
     sx_buf value, entry;
     sx_buf_init(&value, 0);
     sx_buf_init(&entry, 0);
-    put_text(&value, 1, text);
-    put_text(&entry, 1, key);
+    switch (option->type) {
+    case SX_PJRT_BOOL:
+        put_number(&value, 2, option->boolean);
+        break;
+    case SX_PJRT_INT64:
+        put_number(&value, 3, option->int64);
+        break;
+    case SX_PJRT_FLOAT:
+        put_double(&value, 4, (double)option->real);
+        break;
+    default:
+        put_text(&value, 1, option->string);
+        break;
+    }
+    put_text(&entry, 1, option->name);
     put_bytes(&entry, 2, &value);
     put_bytes(buf, 7, &entry);
     sx_buf_deinit(&value);
     sx_buf_deinit(&entry);
 }
 
-void sx_pjrt_put_compile_options(sx_buf *buf, int replicas, const int *ids, bool unfused)
+void sx_pjrt_put_compile_options(sx_buf *buf, int replicas, const int *ids,
+                                 const sx_pjrt_settings *xla, bool unfused)
 {
     sx_buf build;
     sx_buf_init(&build, 0);
@@ -78,8 +104,13 @@ void sx_pjrt_put_compile_options(sx_buf *buf, int replicas, const int *ids, bool
         put_number(buf, 4, 1);
     }
     put_bytes(buf, 3, &build);
+    for (size_t i = 0; xla != NULL && i < xla->n; i++) {
+        put_override(buf, &xla->rows[i]);
+    }
     if (unfused) {
-        put_override(buf, "xla_disable_hlo_passes", "fusion");
+        sx_pjrt_named fusion = sx_pjrt_setting("xla_disable_hlo_passes", SX_PJRT_STRING);
+        fusion.string = "fusion";
+        put_override(buf, &fusion);
     }
     sx_buf_deinit(&build);
 }

@@ -2,14 +2,20 @@
 #ifndef SX_BACKENDS_PJRT_OPTIONS_H
 #define SX_BACKENDS_PJRT_OPTIONS_H
 
+#include <stdint.h>
+
 typedef struct sx_pjrt_options {
     const char *plugin_path; /* the plugin's library; NULL = search (find.c) */
     const char *plugin_name; /* "cpu", "tpu", "cuda", …; NULL = the first found */
     const char *python;      /* an interpreter whose packages are searched; NULL = none */
     const char *dump_dir;    /* directory for every program's StableHLO; NULL = none */
     const char *cache_dir;   /* directory of the compile cache; NULL = none */
-    int virtual_devices;     /* of XLA's CPU plugin; 0 = the real ones */
-    int replicas;            /* number of devices that share each batch; 0 = 1 */
+    /* Options of the plugin's client, and of XLA for every program, as settings.h reads them; NULL:
+     * none. */
+    const char *device_options, *xla_options;
+    int64_t gpu_memory_limit; /* bytes of each GPU; 0 = the plugin's default */
+    int virtual_devices;      /* of XLA's CPU plugin; 0 = the real ones */
+    int replicas;             /* number of devices that share each batch; 0 = 1 */
 } sx_pjrt_options;
 
 #endif

@@ -62,7 +62,7 @@ typedef enum sx_http_progress {
 } sx_http_progress;
 
 typedef struct sx_http_failure {
-    int status;         /* 400, 413, 414, 415, 417, 431, 505 */
+    int status;         /* 400, 413, 414, 415, 417, 429, 431, 505 */
     const char *reason; /* static */
 } sx_http_failure;
 

@@ -14,6 +14,8 @@
  *
  * Flow control: windows are large, so that a tensor does not wait for round trips, and are refilled
  * as bytes arrive, because each byte is charged to its request's budget, which is what limits them.
+ * So is what a stream itself holds: where there is no room for it, it is refused (REFUSED_STREAM:
+ * the client may try again).
  *
  * Floods: every connection has credit. A frame that carries nothing costs one (also a request,
  * until it is answered, a reset, a PING, a setting, a small piece of a body); what is useful earns
@@ -44,6 +46,7 @@ enum {
     RESPONSE_CREDIT = 3,
     FRAME_CREDIT = 2,  /* of a piece of a body that is sent: the peer updates windows */
     SMALL_PIECE = 256, /* bytes of a piece of a body that earns nothing */
+    HEAD_BYTES = 1024, /* of a stream's head, and what nghttp2 holds of it; charged at once */
 };
 
 enum state {
@@ -67,7 +70,7 @@ struct stream {
     bool fresh;              /* some of it has arrived since the handler was called */
     sx_loop_task again;      /* calls the handler */
     sx_http_failure failure; /* of the head; status 0 = none */
-    size_t head_bytes;
+    size_t head_bytes, head_charged;
     int kept_count;
     nghttp2_rcbuf *kept[2 * (SX_HTTP_MAX_HEADERS + 4)]; /* the texts of the head */
     sx_buf body;
@@ -224,6 +227,30 @@ static void end_stream(struct stream *stream)
     } else {
         free_stream(stream);
     }
+}
+
+/* Charges what a stream holds from its beginning on; false: there is no room for it. Several
+ * streams of a connection leave half of the memory to others. */
+static bool charge_stream(struct stream *stream)
+{
+    struct http2 *conn = stream->conn;
+    const sx_budget *memory = conn->base.worker->config->memory;
+    const size_t bytes = sizeof(*stream) + HEAD_BYTES;
+    sx_http_exchange_init(&stream->exchange, conn->base.worker, &conn->base.transport);
+    stream->head_charged = HEAD_BYTES;
+    return (memory == NULL || conn->stream_count == 1 ||
+            sx_budget_has_room(memory, bytes, memory->limit_bytes / 2)) &&
+           sx_budget_charge(&stream->exchange.budget, bytes);
+}
+
+/* Charges the texts of its head beyond that. */
+static bool charge_head(struct stream *stream)
+{
+    const size_t more = stream->head_bytes > stream->head_charged
+                            ? stream->head_bytes - stream->head_charged + HEAD_BYTES
+                            : 0;
+    stream->head_charged += more;
+    return more == 0 || sx_budget_charge(&stream->exchange.budget, more);
 }
 
 /* ---- Responses ---- */
@@ -527,6 +554,10 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
     struct stream *stream = conn->stream_count < 2 * config->max_streams && !conn->flooded
                                 ? new_stream(conn, frame->hd.stream_id)
                                 : NULL;
+    if (stream != NULL && !charge_stream(stream)) {
+        free_stream(stream);
+        stream = NULL;
+    }
     if (stream == NULL) {
         nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id,
                                   NGHTTP2_REFUSED_STREAM);
@@ -535,7 +566,6 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
     stream->exchange.answered = (sx_loop_task){.fn = on_answered, .user = stream};
     stream->exchange.await = on_await;
     stream->again = (sx_loop_task){.fn = on_again, .user = stream};
-    sx_http_exchange_init(&stream->exchange, conn->base.worker, &conn->base.transport);
     sx_buf_init(&stream->body, config->max_body_bytes);
     stream->body.budget = &stream->exchange.budget;
     nghttp2_session_set_stream_user_data(session, frame->hd.stream_id, stream);
@@ -569,6 +599,8 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, nghtt
     stream->head_bytes += text.len + nghttp2_rcbuf_get_buf(value).len + 32;
     if (stream->head_bytes > conn->base.worker->config->max_head_bytes) {
         stream->failure = (sx_http_failure){431, "request header too large"};
+    } else if (!charge_head(stream)) {
+        stream->failure = (sx_http_failure){429, "not enough memory for the request header"};
     } else if (sx_http_text_is(name_text, ":method")) {
         head->method = keep(stream, value);
     } else if (sx_http_text_is(name_text, ":path")) {

@@ -180,16 +180,63 @@ static void test_net_http2_conn__refuses(void **state)
     answer = h2_wait(&client, h2_request(&client, "/late", "a", 1, grpc));
     assert_non_null(strstr(answer->fields, "grpc-status: 4\n"));
     assert_int_equal(sx_http_server_stats(site.server).refused, 7);
-    /* Memory. */
-    assert_true(sx_budget_charge(&memory, (1 << 20) - 2000));
+    /* Memory: room for a stream without its body, and for none. */
+    while (sx_budget_used(&memory) > 0) { /* handlers that are late hold theirs */
+        h2_turn(&client, 5);
+    }
+    assert_true(sx_budget_charge(&memory, (1 << 20) - 8000));
     answer = h2_wait(&client, h2_request(&client, "/echo", body, 3000, none));
     expect_status(answer, 429);
+    assert_true(sx_budget_charge(&memory, 6000));
+    assert_int_equal(h2_wait(&client, get(&client, "/echo"))->error, NGHTTP2_REFUSED_STREAM);
     sx_budget_release(&memory, (1 << 20) - 2000);
     expect_status(h2_wait(&client, h2_request(&client, "/echo", body, 3000, none)), 200);
     h2_close(&client);
     close_site(&site);
     assert_int_equal(atomic_load(&site.cancelled), 2);
     assert_int_equal(sx_budget_used(&memory), 0);
+}
+
+/* A stream is charged from its beginning on, with the texts of its head. */
+static void test_net_http2_conn__charges_streams(void **state)
+{
+    (void)state;
+    enum { STREAMS = 20, LEAST = 4096, VALUE = 3000, MEMORY = 1 << 20 };
+    struct site site;
+    struct h2_client client;
+    sx_budget memory;
+    char value[VALUE + 1];
+    memset(value, 'v', VALUE);
+    value[VALUE] = '\0';
+    const char *const large[] = {"a", value, "b", value, NULL};
+    sx_budget_init(&memory, "all requests together", MEMORY, NULL);
+    open_site(&site, (sx_http_config){.memory = &memory});
+    h2_open(&client, site.port);
+    for (int i = 0; i < STREAMS; i++) {
+        get(&client, "/late");
+    }
+    const int32_t last = h2_request(&client, "/late", NULL, 0, large);
+    while (atomic_load(&site.handled) < STREAMS + 1) {
+        h2_turn(&client, 5);
+    }
+    assert_true(sx_budget_used(&memory) >= (STREAMS + 1) * LEAST + 2 * VALUE);
+    while (sx_budget_used(&memory) > 0) {
+        h2_turn(&client, 5);
+    }
+    assert_int_equal(h2_wait(&client, last)->status, 200);
+    /* A head that finds no room. */
+    assert_true(sx_budget_charge(&memory, MEMORY - 8000));
+    const size_t held = sx_budget_used(&memory);
+    expect_status(h2_wait(&client, h2_request(&client, "/echo", NULL, 0, large)), 429);
+    assert_true(sx_budget_used(&memory) <= held);
+    /* One stream of a connection, but not a second one, in the half that is for others. */
+    sx_budget_release(&memory, MEMORY / 4);
+    const int32_t first = get(&client, "/late"), second = get(&client, "/late");
+    assert_int_equal(h2_wait(&client, second)->error, NGHTTP2_REFUSED_STREAM);
+    assert_int_equal(h2_wait(&client, first)->status, 200);
+    h2_close(&client);
+    close_site(&site);
+    sx_budget_release_all(&memory);
 }
 
 /* ---- Time ---- */
@@ -435,6 +482,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_net_http2_conn__reset_cancels),
     cmocka_unit_test(test_net_http2_conn__closing_cancels),
     cmocka_unit_test(test_net_http2_conn__refuses),
+    cmocka_unit_test(test_net_http2_conn__charges_streams),
     cmocka_unit_test(test_net_http2_conn__slow_bodies_time_out),
     cmocka_unit_test(test_net_http2_conn__closed_windows_time_out),
     cmocka_unit_test(test_net_http2_conn__asks_the_silent),

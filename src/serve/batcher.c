@@ -171,6 +171,7 @@ sx_status sx_batcher_add(sx_batcher *b, const sx_batch_runner *runner, sx_batch_
     line->runner = *runner;
     line->queue.rules = b->config.rules;
     line->queue.input_count = signature->input_count;
+    line->queue.run_states = b->config.run_states;
     sx_batch_rules *rules = &line->queue.rules;
     line->merges = signature->batch_sizes != NULL && rules->max_rows > 0;
     rules->size_count = 0;
@@ -242,6 +243,15 @@ static void drop_calls(sx_batch_line *line, int64_t now_ns, const sx_batch_task 
     }
 }
 
+/* Whether it is rather `line`'s turn: its model has used less time, or, of the same model, its
+ * first call came first. Both have calls. */
+static bool goes_before(const sx_batch_line *line, const sx_batch_line *other)
+{
+    const double used_ns = line->share->used_ns, other_ns = other->share->used_ns;
+    return used_ns < other_ns ||
+           (used_ns == other_ns && line->queue.first->arrived_ns < other->queue.first->arrived_ns);
+}
+
 /* The line whose turn it is; NULL: nothing waits, or not for long enough. */
 static sx_batch_line *next_line(sx_batcher *b, int64_t now_ns, const sx_batch_task *self)
 {
@@ -251,7 +261,7 @@ static sx_batch_line *next_line(sx_batcher *b, int64_t now_ns, const sx_batch_ta
             drop_calls(line, now_ns, self);
         }
         if (sx_batch_queue_due_ns(&line->queue) <= now_ns &&
-            (best == NULL || line->share->used_ns < best->share->used_ns)) {
+            (best == NULL || goes_before(line, best))) {
             best = line;
         }
     }
@@ -271,12 +281,13 @@ static int states_of(const sx_batch_line *line)
 static void dispatch(sx_batcher *b, const sx_batch_task *self)
 {
     while (b->busy < b->config.run_states) {
-        sx_batch_line *line = next_line(b, b->config.now_ns(), self);
+        const int64_t now_ns = b->config.now_ns();
+        sx_batch_line *line = next_line(b, now_ns, self);
         const int states = line != NULL ? states_of(line) : 0;
         if (line == NULL || b->busy + states > b->config.run_states) {
             return; /* a wide run waits for all states, and others for it */
         }
-        sx_batch_call *batch = sx_batch_queue_take(&line->queue);
+        sx_batch_call *batch = sx_batch_queue_take(&line->queue, now_ns);
         sx_batch_task *leader = task_of(batch);
         struct share *share = line->share;
         int64_t rows = 0;
@@ -352,8 +363,9 @@ static void run_alone(const sx_batch_line *line, sx_batch_task *task)
     task->status = run_model(line, q->inputs, q->cancel, q->arena, q->outputs);
 }
 
-/* Runs the calls of a list as one batch; false: they have to run one by one. */
-static bool run_merged(sx_batch_line *line, sx_batch_task *leader)
+/* Runs the calls of a list as one batch; false: they have to run one by one, perhaps because it was
+ * stopped: the deadlines of all have passed. */
+static bool run_merged(sx_batch_line *line, sx_batch_task *leader, bool *out_stopped)
 {
     const sx_serve_signature *signature = line->runner.signature;
     const sx_budget *budget = leader->request.arena->budget;
@@ -371,6 +383,7 @@ static bool run_merged(sx_batch_line *line, sx_batch_task *leader)
     if (status == SX_OK) {
         status = run_model(line, batch->inputs, &cancel, &batch->arena, batch->outputs);
     }
+    *out_stopped = sx_status_code(status) == SX_DEADLINE_EXCEEDED;
     const bool done = status == SX_OK && sx_merged_can_split(batch, signature);
     int64_t first = 0;
     for (sx_batch_call *call = &leader->call; call != NULL && done; call = call->next) {
@@ -413,11 +426,13 @@ static void lead(sx_batch_task *leader)
         calls++;
         rows += call->rows;
     }
-    const bool merged = calls > 1 && run_merged(line, leader);
+    bool stopped = false;
+    const bool merged = calls > 1 && run_merged(line, leader, &stopped);
     for (sx_batch_call *call = &leader->call; call != NULL && !merged; call = call->next) {
         run_alone(line, task_of(call));
     }
     const int64_t run_ns = b->config.now_ns() - begin_ns;
+    stopped = stopped || (calls == 1 && sx_status_code(leader->status) == SX_DEADLINE_EXCEEDED);
     pthread_mutex_lock(&b->mutex);
     if (line->merges) {
         note_metrics(&b->stats.metrics, leader, begin_ns, merged);
@@ -427,6 +442,8 @@ static void lead(sx_batch_task *leader)
         (double)run_ns * leader->states / line->share->weight - leader->expected_ns;
     if (merged || (calls == 1 && leader->status == SX_OK)) {
         sx_batch_queue_note_run(&line->queue, rows, run_ns);
+    } else if (stopped) {
+        sx_batch_queue_note_stopped(&line->queue, rows, run_ns);
     }
     b->stats.runs += merged ? 1 : calls;
     b->stats.merged += merged ? calls : 0;
@@ -576,6 +593,18 @@ static int64_t rows_of(const sx_serve_signature *signature, const sx_tensor *inp
         rows = own;
     }
     return rows;
+}
+
+sx_status sx_batch_line_admit(sx_batch_line *line, const sx_cancel *cancel, int64_t arrives_ns,
+                              bool others_wait)
+{
+    sx_batcher *b = line->batcher;
+    const sx_batch_call call = {
+        .rows = 1, .alone = !line->merges, .arrived_ns = arrives_ns, .cancel = cancel};
+    pthread_mutex_lock(&b->mutex);
+    sx_status status = sx_batch_queue_admit(&line->queue, &call, others_wait);
+    pthread_mutex_unlock(&b->mutex);
+    return status;
 }
 
 sx_batch_state sx_batch_line_begin(sx_batch_line *line, sx_batch_task *task)

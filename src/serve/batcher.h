@@ -11,7 +11,8 @@
  * one by one, so that a bad one fails alone. A call with more rows than a batch runs in parts,
  * between which others have their turn.
  *
- * Of several queues, the one runs next whose model has used the least time for its weight.
+ * Of several queues, the one runs next whose model has used the least time for its weight; of one
+ * model's, the one whose first call came first.
  *
  * A row's result depends on its own values and the number of rows that run together, including
  * padding, and not on its place among them or on the others. */
@@ -97,6 +98,10 @@ typedef struct sx_batch_task {
     struct sx_batch_parts *parts; /* NULL: it runs as a whole */
 } sx_batch_task;
 
+/* Whether a call of one row that arrives at that time may be answered before its deadline; others
+ * wait to arrive, or do not. UNAVAILABLE: too much waits already. */
+SX_MUST_USE sx_status sx_batch_line_admit(sx_batch_line *line, const sx_cancel *cancel,
+                                          int64_t arrives_ns, bool others_wait);
 /* Runs a call, as the runner's function does, in its turn. Its status may also be UNAVAILABLE: too
  * much waits already; DEADLINE_EXCEEDED, CANCELLED: it waited in vain, and was not run. */
 SX_MUST_USE sx_batch_state sx_batch_line_begin(sx_batch_line *line, sx_batch_task *task);

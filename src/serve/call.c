@@ -100,6 +100,15 @@ static void note_cost(sx_served_pace *pace, int64_t sample_ns)
     atomic_store_explicit(&pace->cost_ns, SX_MAX(sample_ns, decayed), memory_order_relaxed);
 }
 
+/* Records how long it took to read a request. Those that were disturbed count little. */
+static void note_read(sx_served_pace *pace, int64_t sample_ns)
+{
+    const int64_t known = atomic_load_explicit(&pace->read_ns, memory_order_relaxed);
+    const int64_t read_ns =
+        known == 0 || sample_ns < known ? sample_ns : known + (sample_ns - known) / 8;
+    atomic_store_explicit(&pace->read_ns, read_ns, memory_order_relaxed);
+}
+
 /* Whether the loop's thread may run the request itself: only if it is known to be quick, does not
  * wait for the device, and no small input may take long, as an encoded image does. */
 static bool is_quick(const sx_call *call)
@@ -174,6 +183,18 @@ static void wake_awaiting(sx_awaited *awaited)
     sx_executor_resume(call->calls->executor, &call->job, false);
 }
 
+/* UNAVAILABLE: the call is not worth reading, as it cannot be answered in time any more. */
+static sx_status admit(const sx_call *call)
+{
+    if (!call->on_executor || call->uncounted) {
+        return SX_OK;
+    }
+    const int64_t read_ns =
+        atomic_load_explicit(&sx_served_pace_of(call->servable)->read_ns, memory_order_relaxed);
+    return sx_served_admit(call->servable, sx_http_request_cancel(call->exchange),
+                           call->begun_ns + read_ns, sx_executor_queued(call->calls->executor) > 0);
+}
+
 static sx_status begin(sx_call *call)
 {
     sx_arena_init(&call->arena, 0);
@@ -183,6 +204,7 @@ static sx_status begin(sx_call *call)
         sx_http_request_budget(call->exchange);
     call->begun_ns = sx_now_ns();
     SX_TRY(sx_cancel_check(sx_http_request_cancel(call->exchange)));
+    SX_TRY(admit(call));
     return call->steps->find != NULL ? call->steps->find(call) : SX_OK;
 }
 
@@ -297,6 +319,9 @@ static bool prepare(sx_call *call, int worker, sx_status *status)
     call->stage = SX_CALL_RUNS;
     if (*status == SX_OK) {
         *status = call->steps->read(call, worker);
+    }
+    if (*status == SX_OK && call->on_executor) {
+        note_read(sx_served_pace_of(call->servable), sx_now_ns() - call->begun_ns);
     }
     return true;
 }

@@ -640,6 +640,22 @@ void sx_lifecycle_remove_lines(sx_served *servable)
     sx_free(servable->lines);
 }
 
+sx_status sx_served_admit(const sx_served *servable, const sx_cancel *cancel, int64_t arrives_ns,
+                          bool others_wait)
+{
+    const size_t count = servable->lines != NULL ? servable->signature_count : 0;
+    sx_status status = SX_OK;
+    for (size_t i = 0; i < count; i++) { /* calls that wait are run first, whatever the signature */
+        SX_TRY(sx_batch_line_admit(servable->lines[i], cancel, arrives_ns, false));
+    }
+    for (size_t i = 0; i < count && others_wait; i++) {
+        sx_status_free(status);
+        status = sx_batch_line_admit(servable->lines[i], cancel, arrives_ns, true);
+        others_wait = status != SX_OK;
+    }
+    return status;
+}
+
 sx_batch_line *sx_served_line(const sx_served *servable, const sx_serve_signature *signature)
 {
     return servable->lines != NULL ? servable->lines[signature - servable->signatures] : NULL;

@@ -161,6 +161,7 @@ sx_model_metrics *sx_served_metrics(const sx_served *servable);
 /* What a front end notes of a version's requests, for itself. */
 typedef struct sx_served_pace {
     atomic_int_fast64_t cost_ns; /* of recent requests; 0 = unknown */
+    atomic_int_fast64_t read_ns; /* of recent requests, before they run; 0 = unknown */
     atomic_int on_executor;      /* requests that may use the device */
 } sx_served_pace;
 sx_served_pace *sx_served_pace_of(sx_served *servable);
@@ -172,6 +173,10 @@ const sx_serve_signature *sx_served_signatures(const sx_served *servable, size_t
 SX_MUST_USE sx_status sx_served_run(sx_served *servable, const sx_serve_signature *signature,
                                     const sx_tensor *inputs, const sx_cancel *cancel,
                                     sx_arena *arena, sx_tensor *outputs);
+/* Whether a call that arrives at that time, of whatever signature, may be answered in time:
+ * sx_batch_line_admit. */
+SX_MUST_USE sx_status sx_served_admit(const sx_served *servable, const sx_cancel *cancel,
+                                      int64_t arrives_ns, bool others_wait);
 /* Where calls of a signature wait for their turn; NULL: there is no batcher. */
 sx_batch_line *sx_served_line(const sx_served *servable, const sx_serve_signature *signature);
 

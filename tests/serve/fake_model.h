@@ -25,6 +25,7 @@ struct fake_runtime {
     size_t model_bytes;       /* that each takes, with fake_sized_ops */
     bool may_take_long;       /* what its one signature says */
     bool batched;             /* its one signature may be merged */
+    int row_ms;               /* that a run takes more for each row of its first input */
     atomic_int thread;        /* of the latest run */
     atomic_bool gated;        /* a run that finds no other one running waits until this is false */
     atomic_int stopped;       /* runs that ended early: cancelled, or beyond their deadline */
@@ -135,7 +136,7 @@ static const sx_serve_signature *fake_signatures(void *model, size_t *out_count)
     return fake->runtime->may_take_long ? images : fake->runtime->batched ? batched : signatures;
 }
 
-/* Takes run_ms, in pieces of 5 ms. */
+/* Takes its time in pieces of 5 ms. */
 static sx_status fake_run(void *model, const sx_serve_signature *signature, const sx_tensor *inputs,
                           const sx_cancel *cancel, sx_arena *arena, sx_tensor *outputs)
 {
@@ -148,7 +149,9 @@ static sx_status fake_run(void *model, const sx_serve_signature *signature, cons
     while (first && atomic_load(&fake->runtime->gated)) {
         fake_sleep(1);
     }
-    for (int left_ms = fake->run_ms; left_ms > 0 && status == SX_OK; left_ms -= 5) {
+    const int row_ms = inputs[0].type.rank > 0 ? fake->runtime->row_ms : 0;
+    for (int left_ms = fake->run_ms + row_ms * (int)inputs[0].type.dims[0];
+         left_ms > 0 && status == SX_OK; left_ms -= 5) {
         fake_sleep(left_ms < 5 ? left_ms : 5);
         status = sx_cancel_check(cancel);
     }

@@ -465,6 +465,30 @@ static void test_serve_batcher__models_share_by_weight(void **state)
     close_scene(&scene);
 }
 
+/* No signature of a model waits until another one has no calls. */
+static void test_serve_batcher__signatures_take_turns(void **state)
+{
+    (void)state;
+    struct scene scene;
+    struct caller calls[5];
+    open_scene(&scene, (sx_batcher_config){0}, &sums);
+    sx_batch_line *other = add_line(&scene, &scene.model, "m", &sums);
+    atomic_store(&scene.model.closed, true);
+    for (int i = 0; i < 5; i++) {
+        begin_call(&calls[i], i % 2 == 0 ? scene.line : other, i + 1, 1, INT64_MAX);
+        wait_for(&scene.model.begun, 1);
+        wait_for_queue(&scene, (uint64_t)i);
+    }
+    atomic_store(&scene.model.closed, false);
+    for (int i = 0; i < 5; i++) {
+        end_call(&calls[i]);
+        assert_ok(calls[i].status);
+        assert_int_equal(atomic_load(&scene.model.rows[i]), i + 1);
+    }
+    sx_batch_line_remove(other);
+    close_scene(&scene);
+}
+
 /* Many threads, sizes and deadlines at once: each call gets its own answer. */
 static void test_serve_batcher__answers_are_each_callers_own(void **state)
 {
@@ -632,6 +656,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_serve_batcher__merges_strings),
     cmocka_unit_test(test_serve_batcher__shares_run_states),
     cmocka_unit_test(test_serve_batcher__models_share_by_weight),
+    cmocka_unit_test(test_serve_batcher__signatures_take_turns),
     cmocka_unit_test(test_serve_batcher__answers_are_each_callers_own),
     cmocka_unit_test(test_serve_batcher__tfs_waits_for_others),
     cmocka_unit_test(test_serve_batcher__calls_wait_without_threads),

@@ -794,6 +794,41 @@ static void test_serve_server__refuses_overload(void **state)
     close_scene(&scene);
 }
 
+/* Requests that those before them leave too little time are refused at once, and not even read. */
+static void test_serve_server__refuses_what_would_be_late(void **state)
+{
+    (void)state;
+    enum { RUN_MS = 1000, WAITING = 3 };
+    struct scene scene;
+    int fds[1 + WAITING];
+    char request[200];
+    open_scene(&scene,
+               (sx_server_config){.rest_api_num_threads = 1, .rest_api_timeout_in_ms = 3 * RUN_MS},
+               RUN_MS);
+    const size_t size =
+        client_post(request, sizeof(request), "/v1/models/m:predict", "{\"instances\": [4]}");
+    assert_int_equal(client_exchange(scene.port, request, size).status, 200);
+    atomic_store(&scene.runtime.gated, true);
+    for (int i = 0; i < 1 + WAITING; i++) { /* one runs, and no more than two can wait */
+        fds[i] = client_connect(scene.port);
+        client_send(fds[i], request, size);
+        wait_until(&scene.runtime.running, 1);
+    }
+    struct answer answer;
+    int tries = 0;
+    do { /* until those that wait have been read */
+        answer = post(&scene, "/v1/models/m:predict", "no JSON");
+    } while (answer.status == 400 && tries++ < 1000);
+    assert_says(answer, 503, "what runs and waits takes about ");
+    assert_non_null(strstr(answer.head, "Retry-After: 1\r\n"));
+    atomic_store(&scene.runtime.gated, false);
+    for (int i = 0; i < 1 + WAITING; i++) {
+        (void)client_answer(fds[i]);
+        close(fds[i]);
+    }
+    close_scene(&scene);
+}
+
 /* ---- Memory ---- */
 
 /* A request of `count` numbers. */
@@ -1036,6 +1071,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_serve_server__drain_ends_with_its_grace),
     cmocka_unit_test(test_serve_server__drains_requests_in_flight),
     cmocka_unit_test(test_serve_server__refuses_overload),
+    cmocka_unit_test(test_serve_server__refuses_what_would_be_late),
     cmocka_unit_test(test_serve_server__bounds_the_memory_of_requests),
     cmocka_unit_test(test_serve_server__charges_responses_until_they_are_sent),
     cmocka_unit_test(test_serve_server__says_503_until_a_version_is_served),

@@ -21,6 +21,7 @@ enum {
     SCAN_RUN = 64,          /* records read at once in the search */
     MAX_CLASSES = 1 << 20,
     SHOW_CLASSES = 8,
+    FIRST_RECORDS = 64, /* of which one has to be readable */
 };
 
 /* ---- The records ---- */
@@ -186,7 +187,7 @@ struct finding {
     sx_set_info info; /* zeroed if there is none */
     bool has_info;
     struct features *features;
-    sx_example example;     /* of the first record */
+    sx_example example;     /* of the first record that can be read */
     sx_scratch scratch;     /* with its bytes */
     sx_image_format format; /* of its image */
     bool counted;    /* the number of classes follows from the labels; the last has no name */
@@ -539,20 +540,36 @@ static sx_status open_records(struct finding *f, const char *const *paths, size_
     return status;
 }
 
+static sx_status parse_record(struct finding *f, int64_t record)
+{
+    sx_bytes bytes;
+    int64_t count;
+    sx_scratch_reset(&f->scratch);
+    SX_TRY(sx_records_read(f->source->records, record, 1, &f->scratch, &bytes, &count));
+    sx_status status = sx_example_parse(&f->example, bytes);
+    if (status != SX_OK) {
+        sx_buf name;
+        sx_buf_init(&name, 4096);
+        sx_records_name(f->source->records, record, &name);
+        status = sx_status_annotate(status, __FILE__, __LINE__, "%s", sx_buf_text(&name));
+        sx_buf_deinit(&name);
+    }
+    return status;
+}
+
+/* The first record, or the first one after it that can be read: a corrupt one is reported when it
+ * is used, wherever it is. */
 static sx_status parse_first(struct finding *f)
 {
-    sx_bytes record;
-    int64_t count;
-    sx_status status = sx_records_read(f->source->records, 0, 1, &f->scratch, &record, &count);
-    if (status == SX_OK) {
-        status = sx_example_parse(&f->example, record);
-        if (status != SX_OK) {
-            sx_buf name;
-            sx_buf_init(&name, 4096);
-            sx_records_name(f->source->records, 0, &name);
-            status = sx_status_annotate(status, __FILE__, __LINE__, "%s", sx_buf_text(&name));
-            sx_buf_deinit(&name);
+    sx_status status = parse_record(f, 0);
+    const int64_t count = SX_MIN(f->source->head.count, (int64_t)FIRST_RECORDS);
+    for (int64_t i = 1; i < count && sx_status_code(status) == SX_DATA_LOSS; i++) {
+        sx_status later = parse_record(f, i);
+        if (later == SX_OK) {
+            sx_status_free(status);
+            return SX_OK;
         }
+        sx_status_free(later);
     }
     if (status != SX_OK && f->source->head.count > 1 && examples_is_corrupt(&f->source->head, 0)) {
         status = sx_hint_skip_corrupt(status);

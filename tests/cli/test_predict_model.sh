@@ -109,12 +109,25 @@ open("damaged", "wb").write(data)
 PY
 fails 3 predict --model models/m --data damaged --out d --shards 1 --max-errors 1
 warns 'damaged: record 3'
+cp damaged from_first
 ok predict --model models/m --data damaged --out d --shards 1 --max-errors 2
 grep -q '; 2 failed, see d/prediction.errors-\*$' out || fail "$(cat out)"
 grep -q '^{"id": 1, .*"error": ".*damaged: record 1' d/*errors* || fail "$(cat d/*errors*)"
 grep -q '^{"id": 3, .*"error": ".*damaged: record 3' d/*errors* || fail "$(cat d/*errors*)"
 sed -n 's/"file": "[^"]*", //; 1p; 3p' r/*results* >before
 sed -n 's/"file": "[^"]*", //; 1,2p' d/*results* | cmp - before || fail 'another row beside those that cannot be read'
+# The first one counts as any other.
+python3 -c '
+f = open("from_first", "r+b")
+f.seek(12)
+byte = f.read(1)[0]
+f.seek(12)
+f.write(bytes([byte ^ 1]))'
+fails 3 predict --model models/m --data from_first --out f --shards 1 --max-errors 2
+warns 'from_first: record 3'
+ok predict --model models/m --data from_first --out f --shards 1 --max-errors 3
+grep -q '^{"id": 0, .*"error": ".*from_first: record 0' f/*errors* || fail "$(cat f/*errors*)"
+sed -n 's/"file": "[^"]*", //; 1p' f/*results* | cmp - <(sed -n 2p before) || fail 'another row than without the first one'
 python3 - <<'PY'
 import struct
 head = "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 28, 28, 1), }".ljust(117) + "\n"

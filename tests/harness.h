@@ -23,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -100,6 +101,7 @@ static inline bool harness_is(sx_status status, const char *expected)
 typedef struct harness_held {
     long blocks;
     char files[64][256]; /* open files by descriptor, "" for none */
+    uint64_t ids[64][2]; /* of them; the path of a file may change meanwhile */
     long maps;           /* of files, the system's left out */
 } harness_held;
 
@@ -111,6 +113,11 @@ static inline harness_held harness_look(void)
         snprintf(line, sizeof line, "/proc/self/fd/%d", fd);
         ssize_t n = readlink(line, held.files[fd], sizeof held.files[fd] - 1);
         held.files[fd][n > 0 ? n : 0] = '\0';
+        struct stat info;
+        if (n > 0 && fstat(fd, &info) == 0) {
+            held.ids[fd][0] = (uint64_t)info.st_dev;
+            held.ids[fd][1] = (uint64_t)info.st_ino;
+        }
     }
     FILE *maps = fopen("/proc/self/maps", "re");
     while (maps != NULL && fgets(line, sizeof line, maps) != NULL) {
@@ -135,7 +142,9 @@ static inline bool harness_gave_back(const harness_held *before)
         print_error("[  LEAK    ] %+ld mapped files\n", after.maps - before->maps);
     }
     for (int fd = 0; fd < 64; fd++) {
-        if (strcmp(after.files[fd], before->files[fd]) != 0) {
+        const bool is_path = after.files[fd][0] == '/';
+        if (memcmp(after.ids[fd], before->ids[fd], sizeof after.ids[fd]) != 0 ||
+            (!is_path && strcmp(after.files[fd], before->files[fd]) != 0)) {
             print_error("[  LEAK    ] descriptor %d was \"%s\", is \"%s\"\n", fd, before->files[fd],
                         after.files[fd]);
             same = false;

@@ -73,12 +73,12 @@ static sx_status append(sx_builder *b, const sx_library *library, const sx_step 
     return status;
 }
 
-/* The model's gradient is made of the nodes that are appended, so norms are found first. */
+/* The model's gradient is made of the nodes that are appended, so forms are found first. */
 static sx_status append_fused(sx_builder *b, const sx_library *library, const sx_step *step,
                               sx_value *slots)
 {
     sx_graph *fused;
-    SX_TRY(sx_pass_fuse_norms(step->graph, &fused));
+    SX_TRY(sx_pass_fuse_forms(step->graph, &fused));
     sx_status status = append(b, library, step, fused != NULL ? fused : step->graph, slots);
     sx_graph_destroy(fused);
     return status;

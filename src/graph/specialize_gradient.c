@@ -195,11 +195,11 @@ static sx_status differentiate(sx_arena *arena, const sx_graph *f, const bool *d
     return *out != NULL ? SX_OK : sx_specialize_no_memory();
 }
 
-/* *g, if it has norms, becomes the graph with these fused. */
-static sx_status fuse_norms(sx_arena *arena, sx_graph **g)
+/* *g, if it has forms of norms or swish, becomes the graph with these fused. */
+static sx_status fuse_forms(sx_arena *arena, sx_graph **g)
 {
     sx_graph *fused;
-    SX_TRY(sx_pass_fuse_norms(*g, &fused));
+    SX_TRY(sx_pass_fuse_forms(*g, &fused));
     if (fused != NULL) {
         *g = sx_graph_copy(arena, fused);
         sx_graph_destroy(fused);
@@ -248,7 +248,7 @@ static sx_status make_gradient(sx_specializer *s, struct sx_made_gradient *made,
             made->name);
     }
     if (made->order == 1 && !s->pure && !s->binding.differentiated) {
-        SX_TRY(fuse_norms(s->arena, &next));
+        SX_TRY(fuse_forms(s->arena, &next));
     }
     for (int64_t k = 0; k < made->order; k++) {
         g = next;

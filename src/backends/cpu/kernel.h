@@ -118,7 +118,7 @@ struct sx_cpu_kernel {
     sx_status (*pack)(const sx_cpu_site *site, sx_cpu_packed *out, sx_cpu_step *step);
     unsigned narrow_in;   /* bit i: in[i] may also be bfloat16, */
     bool narrow_in_place; /* and those of in_place, */
-    bool narrow_out;      /* and out[0], the only output */
+    bool narrow_out;      /* and out[0] */
     unsigned bytes_in;    /* the same for integers of 8 bits */
     bool bytes_out;
     bool parts; /* takes sizes from types: values may be parts (sx_op_def.parts_fit) */
@@ -145,7 +145,7 @@ extern const sx_cpu_kernel sx_cpu_kernel_strided, sx_cpu_kernel_host;
 /* Whether nodes of the operator are computed by a kernel, or need none: constants, and views of
  * their input. */
 bool sx_cpu_has_kernel(const sx_op_def *op);
-enum { SX_CPU_KERNEL_TABLE_VERSION = 22 };
+enum { SX_CPU_KERNEL_TABLE_VERSION = 23 };
 
 /* ---- Running ---- */
 

@@ -201,7 +201,7 @@ static bool reads_narrow(const sx_cpu_unit *u, int operand, const sx_cpu_form *f
 
 static bool writes_narrow(const sx_cpu_unit *u, int value, const sx_cpu_form *form)
 {
-    return u->kind == SX_CPU_UNIT_KERNEL && u->n_out == 1 && u->out[0] == value &&
+    return u->kind == SX_CPU_UNIT_KERNEL && u->out[0] == value &&
            (sx_cpu_form_is_bytes(form) ? u->kernel->bytes_out : u->kernel->narrow_out);
 }
 

@@ -1,4 +1,4 @@
-/* swish: y = x s, where s = 1 / (1 + e⁻ˣ);  dx = dy (s + y (1 - s))
+/* swish: y = x s, where s = 1 / (1 + e⁻ˣ);  dx = dy (s + x s (1 - s))
  *
  *   x        any shape, f16 bf16 f32 f64
  *   returns  x's shape and dtype
@@ -11,11 +11,7 @@
 
 static void swish_grad(sx_grad *g)
 {
-    sx_value s = sx_build_op(g->b, sigmoid, NULL, g->x[0]);
-    sx_value rest = sx_build_op(g->b, sub, NULL, sx_scalar_like(g->b, s, 1), s);
-    sx_value tail = sx_build_op(g->b, mul, NULL, g->y[0], rest);
-    sx_value slope = sx_build_op(g->b, add, NULL, s, tail);
-    g->dx[0] = sx_build_op(g->b, mul, NULL, g->dy[0], slope);
+    g->dx[0] = sx_build_op(g->b, swish_grad, NULL, g->dy[0], g->x[0]);
 }
 
 static const sx_op_sample swish_samples[] = {

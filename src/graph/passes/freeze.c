@@ -221,49 +221,15 @@ static void write_chain(sx_rewrite *rw, const sx_node *last)
     rw->map[last->first_output.id] = y;
 }
 
-/* x of 1 x, as tf.nn.silu writes its beta; else v. */
-static sx_value without_one(const sx_graph *g, sx_value v)
-{
-    const sx_node *n = sx_graph_maker(g, v);
-    for (int i = 0; i < 2 && n->op->id == SX_OPID_mul; i++) {
-        const sx_node *maker = sx_graph_maker(g, n->inputs[i]);
-        const sx_tensor *t = maker->op->id == SX_OPID_constant
-                                 ? &((const sx_constant_attrs *)maker->attrs)->value
-                                 : NULL;
-        if (t != NULL && t->type.dtype == SX_F32 && sx_type_elems(&t->type) == 1 &&
-            *(const float *)t->data == 1 &&
-            sx_type_equal(sx_graph_type(g, n->inputs[1 - i]), sx_graph_type(g, v))) {
-            return n->inputs[1 - i];
-        }
-    }
-    return v;
-}
-
-/* x of x sigmoid(x). */
-static sx_value swish_of(const sx_graph *g, const sx_node *n)
-{
-    for (int i = 0; i < 2 && n->op->id == SX_OPID_mul; i++) {
-        const sx_node *maker = sx_graph_maker(g, n->inputs[i]);
-        if (maker->op->id == SX_OPID_sigmoid &&
-            without_one(g, maker->inputs[0]).id == n->inputs[1 - i].id) {
-            return n->inputs[1 - i];
-        }
-    }
-    return SX_NO_VALUE;
-}
-
 static void freeze_node(sx_rewrite *rw, const sx_node *n)
 {
     const freezing *f = rw->user;
     const int k = (int)(n - rw->from->nodes);
-    const sx_value x = swish_of(rw->from, n);
     if (f->next[k] >= 0) {
         return; /* its chain's last node writes it */
     }
     if (f->conv[k] >= 0) {
         write_chain(rw, n);
-    } else if (sx_value_is(x)) {
-        rw->map[n->first_output.id] = beside(rw, n, &sx_op_swish, NULL, &rw->map[x.id], 1);
     } else {
         sx_rewrite_keep(rw, n, NULL);
     }

@@ -35,6 +35,14 @@ SX_MUST_USE sx_status sx_pass_hoist_products(const sx_graph *g, int64_t batch, s
  * in training, for a graph that is differentiated once or not at all; *out is NULL if there are
  * none. */
 SX_MUST_USE sx_status sx_pass_fuse_norms(const sx_graph *g, sx_graph **out);
+/* The same, and swish of x sigmoid(x), for a graph that is to be differentiated; *out is NULL if
+ * there are none. */
+SX_MUST_USE sx_status sx_pass_fuse_forms(const sx_graph *g, sx_graph **out);
+/* Makes swish of x sigmoid(x), and swish_grad of its gradient as TensorFlow writes it. */
+SX_MUST_USE sx_status sx_pass_fuse_swish(const sx_graph *g, sx_graph **out);
+/* Computes a batch norm again for each of its readers, where these are elementwise, so that they
+ * fuse; for a device that reads a result from memory once for each. */
+SX_MUST_USE sx_status sx_pass_repeat_norms(const sx_graph *g, sx_graph **out);
 /* The outputs of which keep[n_results] is set, and the args and nodes that they need; no
  * assignments of variables. */
 SX_MUST_USE sx_status sx_pass_keep_outputs(const sx_graph *g, const bool *keep, sx_graph **out);
@@ -42,8 +50,8 @@ SX_MUST_USE sx_status sx_pass_keep_outputs(const sx_graph *g, const bool *keep, 
  * type, counts of elements. Zeros with one row that are added become the addition of that row. */
 SX_MUST_USE sx_status sx_pass_simplify(const sx_graph *g, sx_graph **out);
 /* Where variables keep their values: multiplications and additions of vectors of the channels
- * behind a convolution, batch norms too, go into its filter and its bias; x sigmoid(x) becomes
- * swish. The new filter is computed from the variables, by nodes. */
+ * behind a convolution, batch norms too, go into its filter and its bias. The new filter is
+ * computed from the variables, by nodes. */
 SX_MUST_USE sx_status sx_pass_freeze(const sx_graph *g, sx_graph **out);
 /* Divides checks of many bytes (all_finite) into several, for devices that compute steps at the
  * same time. */

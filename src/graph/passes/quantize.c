@@ -13,8 +13,9 @@
 sx_status sx_quantize_prepare(const sx_graph *g, sx_graph **out)
 {
     typedef sx_status pass_fn(const sx_graph *g, sx_graph **out);
-    static pass_fn *const passes[] = {sx_pass_simplify, sx_pass_fold_constants, sx_pass_merge_equal,
-                                      sx_pass_freeze,   sx_pass_simplify,       sx_pass_drop_dead};
+    static pass_fn *const passes[] = {
+        sx_pass_simplify, sx_pass_fold_constants, sx_pass_merge_equal, sx_pass_fuse_swish,
+        sx_pass_freeze,   sx_pass_simplify,       sx_pass_drop_dead};
     sx_graph *made = NULL;
     for (size_t i = 0; i < SX_COUNT(passes); i++) {
         sx_graph *next = NULL;

@@ -48,12 +48,14 @@ static void run_sums(const sx_cpu_step *step, const sx_cpu_call *call)
 {
     const norm_data *d = step->data;
     const float *variance = sx_cpu_in(step, call, 3);
-    float *s = sx_cpu_at(call, step->scratch);
+    float *dscale = sx_cpu_out(step, call, 0), *doffset = sx_cpu_out(step, call, 1);
+    memset(dscale, 0, (size_t)d->cols * sizeof(float));
+    memset(doffset, 0, (size_t)d->cols * sizeof(float));
+    d->vec->norm_sums(image_at(step, call, 0), image_at(step, call, 1), sx_cpu_in(step, call, 2),
+                      d->rows, d->cols, dscale, doffset);
     for (int64_t k = 0; k < d->cols; k++) {
-        s[k] = 1 / sqrtf(variance[k] + d->epsilon);
+        dscale[k] *= 1 / sqrtf(variance[k] + d->epsilon);
     }
-    d->vec->norm_sums(image_at(step, call, 0), image_at(step, call, 1), sx_cpu_in(step, call, 2), s,
-                      d->rows, d->cols, sx_cpu_out(step, call, 0), sx_cpu_out(step, call, 1));
 }
 
 static sx_status prepare_norm(const sx_cpu_site *site, sx_cpu_step *step)
@@ -72,7 +74,6 @@ static sx_status prepare_norm(const sx_cpu_site *site, sx_cpu_step *step)
     if (site->nodes[0]->op->id == SX_OPID_batch_norm_train_grad_sums) {
         d->epsilon = (float)((const sx_batch_norm_attrs *)site->nodes[0]->attrs)->epsilon;
         step->run = run_sums;
-        step->scratch_bytes = d->cols * (int64_t)sizeof(float);
     }
     return SX_OK;
 }

@@ -11,14 +11,13 @@
  * first: x a + (offset - mean a) would lose as many digits as |mean| is greater than the deviation.
  * The factors are computed at the start of a call, in scratch; with mean and offset they are the
  * tape's last inputs. */
-#include <math.h>
-#include <string.h>
+#include "backends/cpu/kernels/elementwise.h"
 
-#include "backends/cpu/kernel.h"
+#include <math.h>
 
 /* ---- Listing ---- */
 
-typedef enum form { FORM_PLAIN, FORM_NORM, FORM_NORM_GRAD } form;
+typedef enum form { FORM_PLAIN, FORM_NORM, FORM_NORM_GRAD, FORM_REPEAT } form;
 
 /* One row per operator: how many inputs the tape reads element by element, how many vectors of the
  * channels follow them, how many inputs of the tape those become, and in how many operations. */
@@ -35,16 +34,19 @@ static const op_row rows[] = {
 #include "graph/elementwise.def"
 #undef MAP
 #undef ZIP
-    {SX_OPID_batch_norm, FORM_NORM, SX_VEC_mul, 1, 4, 3, 3},
-    {SX_OPID_batch_norm_train, FORM_NORM, SX_VEC_mul, 1, 4, 3, 3},
-    {SX_OPID_batch_norm_train_grad_input, FORM_NORM_GRAD, SX_VEC_mul, 2, 6, 4, 5},
+    {SX_OPID_batch_norm, FORM_NORM, SX_VEC_NORM, 1, 4, 3, 1},
+    {SX_OPID_batch_norm_train, FORM_NORM, SX_VEC_NORM, 1, 4, 3, 1},
+    {SX_OPID_batch_norm_train_grad_input, FORM_NORM_GRAD, SX_VEC_NORM_GRAD, 2, 6, 4, 1},
+    {SX_OPID_broadcast_to, FORM_REPEAT, SX_VEC_CODES, 1, 0, 0, 0},
 };
 
 static const op_row *row_of(const sx_node *n)
 {
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         if (rows[i].op == n->op->id) {
-            return sx_cpu_vec_best()->loops[rows[i].code] != NULL ? &rows[i] : NULL;
+            const bool loops =
+                rows[i].form != FORM_PLAIN || sx_cpu_vec_best()->loops[rows[i].code] != NULL;
+            return loops ? &rows[i] : NULL;
         }
     }
     return NULL;
@@ -53,49 +55,54 @@ static const op_row *row_of(const sx_node *n)
 /* How an operand repeats in the output. */
 typedef struct access {
     bool possible;
-    int64_t period, repeat; /* as sx_vec_tape */
+    int64_t period, repeat, block; /* as sx_vec_tape */
 } access;
 
-/* `in` is out's last dimensions, again and again, or its first, each element again and again; other
- * broadcasts the tape cannot. */
+/* `in` is out's last dimensions, again and again, or its first, each element again and again, or it
+ * lacks dimensions in between; other broadcasts the tape cannot. */
 static access access_of(const sx_type *in, const sx_type *out)
 {
     int64_t elems = sx_type_elems(in), total = sx_type_elems(out), tail = 1, head = 1;
+    int begin = 0, end = out->rank;
     if (elems == total) {
-        return (access){true, 0, 0};
+        return (access){.possible = true};
     }
     if (elems == 0 || total == 0) {
-        return (access){false, 0, 0};
+        return (access){.possible = false};
     }
-    for (int i = 0; i < out->rank && tail != elems; i++) { /* from the last dimension */
-        int at = in->rank - 1 - i;
-        if (at < 0 || in->dims[at] != out->dims[out->rank - 1 - i]) {
+    for (int at = in->rank - 1; end > 0 && at >= 0 && tail != elems; at--, end--) {
+        if (in->dims[at] != out->dims[end - 1]) {
             break;
         }
         tail *= in->dims[at];
     }
     if (tail == elems) {
-        return (access){true, elems, 0};
+        return (access){.possible = true, .period = elems};
     }
-    for (int i = 0; i < out->rank && head != elems && in->rank == out->rank; i++) {
-        if (in->dims[i] != out->dims[i]) {
+    for (; begin < end && head != elems && in->rank == out->rank; begin++) {
+        if (in->dims[begin] != out->dims[begin]) {
             break;
         }
-        head *= in->dims[i];
+        head *= in->dims[begin];
     }
-    return (access){head == elems, 0, total / elems};
+    if (head == elems) {
+        return (access){.possible = true, .repeat = total / elems};
+    }
+    return (access){.possible = head * tail == elems, .period = tail, .block = total / head};
 }
 
 /* ---- Matching ---- */
 
 typedef struct group {
     sx_cpu_match *m;
+    int first_node; /* of the match's */
     const sx_type *out;
     sx_value inputs[SX_VEC_INPUTS]; /* of the tape */
     access access[SX_VEC_INPUTS];
     sx_value stats[SX_VEC_INPUTS * 4]; /* what is folded, node after node in order of claiming */
     int n_in, n_stats, n_folded, n_ops;
     int64_t period; /* the one above 1, or 1 */
+    int64_t block;  /* or 0 */
 } group;
 
 enum { MAX_STATS = SX_VEC_INPUTS * 4 };
@@ -109,6 +116,15 @@ static bool set_period(group *g, int64_t period)
     return true;
 }
 
+static bool set_block(group *g, int64_t block)
+{
+    if (block > 0 && g->block > 0 && g->block != block) {
+        return false;
+    }
+    g->block = block > 0 ? block : g->block;
+    return true;
+}
+
 static bool add_input(group *g, sx_value v)
 {
     for (int i = 0; i < g->n_in; i++) {
@@ -118,7 +134,7 @@ static bool add_input(group *g, sx_value v)
     }
     access a = access_of(sx_graph_type(g->m->graph, v), g->out);
     if (!a.possible || !sx_cpu_is_f32(g->m, v) || !set_period(g, a.period) ||
-        g->n_in + g->n_folded >= SX_VEC_INPUTS) {
+        !set_block(g, a.block) || g->n_in + g->n_folded >= SX_VEC_INPUTS) {
         return false;
     }
     g->inputs[g->n_in] = v;
@@ -169,7 +185,8 @@ static bool try_join(group *g, int at)
     g->access[at] = g->access[g->n_in];
     sx_cpu_claim(g->m, k);
     if (add_node(g, &g->m->graph->nodes[k]) &&
-        write_tape(g->m->graph, g->m->nodes, g->m->n_nodes, g->inputs, g->n_in, &tape)) {
+        write_tape(g->m->graph, g->m->nodes + g->first_node, g->m->n_nodes - g->first_node,
+                   g->inputs, g->n_in, &tape)) {
         return true;
     }
     *g = saved;
@@ -177,26 +194,41 @@ static bool try_join(group *g, int at)
     return false;
 }
 
-static bool match_elementwise(sx_cpu_match *m)
+/* The group of the match's last node. */
+static bool gather(sx_cpu_match *m)
 {
-    const sx_node *root = &m->graph->nodes[m->root];
-    group g = {.m = m, .out = sx_graph_type(m->graph, root->first_output), .period = 1};
-    if (!add_node(&g, root)) {
+    const sx_node *root = sx_cpu_node(m, m->n_nodes - 1);
+    group g = {.m = m,
+               .first_node = m->n_nodes - 1,
+               .out = sx_graph_type(m->graph, root->first_output),
+               .period = 1};
+    if (!add_node(&g, root) || g.n_ops == 0) {
         return false;
     }
     for (int i = 0; i < g.n_in;) {
         i = try_join(&g, i) ? 0 : i + 1;
     }
-    m->n_in = 0;
     for (int i = 0; i < g.n_in; i++) {
         bool whole = g.access[i].period == 0 && g.access[i].repeat == 0;
-        m->in_place |= whole ? 1u << i : 0;
+        m->in_place |= whole ? 1u << m->n_in : 0;
         m->in[m->n_in++] = g.inputs[i];
     }
     for (int i = 0; i < g.n_stats; i++) {
         m->in[m->n_in++] = g.stats[i];
     }
     return true;
+}
+
+bool sx_cpu_match_group(sx_cpu_match *m, int k)
+{
+    sx_cpu_claim(m, k);
+    return gather(m);
+}
+
+static bool match_elementwise(sx_cpu_match *m)
+{
+    m->n_in = 0;
+    return gather(m);
 }
 
 /* ---- The tape ---- */
@@ -230,7 +262,7 @@ static int slot_of(const tape_writer *w, sx_value v)
 
 /* dst = code(a, b); a and b are free again if they are temporaries (each value of a group has one
  * reader), unless kept. Returns dst. */
-static int emit(tape_writer *w, sx_vec_code code, int a, int b)
+static int emit(tape_writer *w, sx_vec_code code, int a, int b, int vectors)
 {
     int dst = -1;
     if (a < 0 || b < 0 || w->tape->n_ops == SX_VEC_TAPE) {
@@ -252,7 +284,7 @@ static int emit(tape_writer *w, sx_vec_code code, int a, int b)
     }
     w->busy[dst - w->n_all] = true;
     w->tape->ops[w->tape->n_ops++] =
-        (sx_vec_op){(uint8_t)code, (uint8_t)dst, (uint8_t)a, (uint8_t)b};
+        (sx_vec_op){(uint8_t)code, (uint8_t)dst, (uint8_t)a, (uint8_t)b, (uint8_t)vectors};
     return dst;
 }
 
@@ -260,22 +292,10 @@ static int emit(tape_writer *w, sx_vec_code code, int a, int b)
 static void write_node(tape_writer *w, const sx_node *n, int folded)
 {
     const op_row *row = row_of(n);
-    int a = slot_of(w, n->inputs[0]), b = row->operands > 1 ? slot_of(w, n->inputs[1]) : a, y;
-    if (row->form == FORM_PLAIN) {
-        y = emit(w, row->code, a, b);
-    } else if (row->form == FORM_NORM) { /* folded: mean, a, offset */
-        y = emit(w, SX_VEC_sub, a, folded);
-        y = emit(w, SX_VEC_mul, y, folded + 1);
-        y = emit(w, SX_VEC_add, y, folded + 2);
-    } else { /* a is dy, b is x; folded: mean, b, c, a */
-        int x = emit(w, SX_VEC_sub, b, folded);
-        x = emit(w, SX_VEC_mul, x, folded + 1);
-        x = emit(w, SX_VEC_add, x, folded + 2);
-        y = emit(w, SX_VEC_mul, a, folded + 3);
-        y = emit(w, SX_VEC_add, y, x);
-    }
+    const int a = slot_of(w, n->inputs[0]);
+    const int b = row->operands > 1 ? slot_of(w, n->inputs[1]) : a;
     w->made[w->n_made] = n->first_output;
-    w->slot[w->n_made++] = y;
+    w->slot[w->n_made++] = row->form == FORM_REPEAT ? a : emit(w, row->code, a, b, folded);
 }
 
 /* Nodes in program order; the folded vectors of nodes[i] lie in the order of nodes[]. */
@@ -304,21 +324,6 @@ static bool write_tape(const sx_graph *g, const int *nodes, int n_nodes, const s
 
 /* ---- Running ---- */
 
-typedef struct norm {
-    form form;
-    int stat; /* first of its inputs, in the step's */
-    float epsilon;
-} norm;
-
-typedef struct elementwise_data {
-    const sx_cpu_vec *vec;
-    sx_vec_tape tape;
-    int n_in; /* of the tape, without folded vectors */
-    int n_norms;
-    norm norms[SX_VEC_INPUTS];
-    int64_t channels, elems;
-} elementwise_data;
-
 /* stats: scale, offset, mean, variance */
 static void fold_norm(const float *const *stat, float epsilon, int64_t channels, float *a)
 {
@@ -340,97 +345,110 @@ static void fold_norm_grad(const float *const *stat, float epsilon, int64_t chan
     }
 }
 
-static void fold_all(const elementwise_data *d, const sx_cpu_step *step, const sx_cpu_call *call,
-                     const float **in)
+void sx_cpu_begin_group(const sx_cpu_group *g, const sx_cpu_step *step, const sx_cpu_call *call,
+                        float *scratch, const float **in)
 {
-    float *to = sx_cpu_at(call, step->scratch);
-    for (int i = 0, at = d->n_in; i < d->n_norms; i++) {
-        const norm *n = &d->norms[i];
+    for (int i = 0; i < g->n_in; i++) {
+        in[i] = sx_cpu_in(step, call, g->first_in + i);
+    }
+    for (int i = 0, at = g->n_in; i < g->n_norms; i++) {
+        const sx_cpu_folded *n = &g->norms[i];
         const float *stat[6] = {NULL};
-        for (int k = 0; k < (n->form == FORM_NORM ? 4 : 6); k++) {
+        for (int k = 0; k < (n->gradient ? 6 : 4); k++) {
             stat[k] = sx_cpu_in(step, call, n->stat + k);
         }
-        float *a = to, *b = a + d->channels, *c = b + d->channels;
-        if (n->form == FORM_NORM) {
-            fold_norm(stat, n->epsilon, d->channels, a);
+        float *a = scratch, *b = a + g->channels, *c = b + g->channels;
+        if (!n->gradient) {
+            fold_norm(stat, n->epsilon, g->channels, a);
             in[at++] = stat[2];
             in[at++] = a;
             in[at++] = stat[1];
-            to = b;
+            scratch = b;
         } else {
-            fold_norm_grad(stat, n->epsilon, d->channels, a, b, c);
+            fold_norm_grad(stat, n->epsilon, g->channels, a, b, c);
             in[at++] = stat[0];
             in[at++] = b;
             in[at++] = c;
             in[at++] = a;
-            to = c + d->channels;
+            scratch = c + g->channels;
         }
     }
 }
+
+static void set_access(const sx_cpu_site *site, const sx_type *out, sx_cpu_group *g)
+{
+    for (int i = 0; i < g->tape.n_in; i++) {
+        if (i < g->n_in) {
+            access a = access_of(&site->in[g->first_in + i], out);
+            g->tape.period[i] = a.period;
+            g->tape.repeat[i] = a.repeat;
+            g->tape.block[i] = a.block;
+            g->tape.narrow[i] = (site->narrow_in >> (g->first_in + i) & 1) != 0;
+        } else {
+            g->tape.period[i] = g->channels;
+        }
+    }
+}
+
+sx_status sx_cpu_prepare_group(const sx_cpu_site *site, int first_node, int first_in,
+                               const sx_type *out, bool narrow, sx_cpu_group *g)
+{
+    int nodes[SX_CPU_MAX_NODES], stats = 0;
+    *g = (sx_cpu_group){.first_in = first_in,
+                        .channels = out->rank > 0 ? out->dims[out->rank - 1] : 1,
+                        .elems = sx_type_elems(out)};
+    for (int i = first_node; i < site->n_nodes; i++) {
+        nodes[i] = (int)(site->nodes[i] - site->graph->nodes);
+        stats += row_of(site->nodes[i])->stats;
+    }
+    g->n_in = site->n_in - first_in - stats;
+    for (int i = first_node, stat = first_in + g->n_in; i < site->n_nodes; i++) {
+        const op_row *row = row_of(site->nodes[i]);
+        if (row->stats > 0) {
+            const sx_batch_norm_attrs *a = site->nodes[i]->attrs;
+            g->norms[g->n_norms++] =
+                (sx_cpu_folded){row->form == FORM_NORM_GRAD, stat, (float)a->epsilon};
+            stat += row->stats;
+        }
+    }
+    if (!write_tape(site->graph, nodes + first_node, site->n_nodes - first_node,
+                    site->values_in + first_in, g->n_in, &g->tape)) {
+        return sx_error(SX_INTERNAL, "a fused group does not fit the tape");
+    }
+    set_access(site, out, g);
+    g->tape.narrow_out = narrow;
+    g->scratch_bytes = g->n_norms * 3 * g->channels * (int64_t)sizeof(float);
+    return SX_OK;
+}
+
+typedef struct elementwise_data {
+    const sx_cpu_vec *vec;
+    sx_cpu_group group;
+} elementwise_data;
 
 static void run_elementwise(const sx_cpu_step *step, const sx_cpu_call *call)
 {
     const elementwise_data *d = step->data;
+    const bool whole = d->group.n_norms > 0; /* the scratch is one call's */
+    const int64_t begin = whole ? 0 : call->begin, end = whole ? d->group.elems : call->end;
     const float *in[SX_VEC_INPUTS];
-    for (int i = 0; i < d->n_in; i++) {
-        in[i] = sx_cpu_in(step, call, i);
-    }
-    if (d->n_norms > 0) { /* no range: the scratch is one call's */
-        fold_all(d, step, call, in);
-        d->vec->tape(&d->tape, in, sx_cpu_out(step, call, 0), 0, d->elems);
-        return;
-    }
-    d->vec->tape(&d->tape, in, sx_cpu_out(step, call, 0), call->begin, call->end);
-}
-
-static void set_access(elementwise_data *d, const sx_cpu_site *site)
-{
-    for (int i = 0; i < d->tape.n_in; i++) {
-        if (i < d->n_in) {
-            access a = access_of(&site->in[i], &site->out[0]);
-            d->tape.period[i] = a.period;
-            d->tape.repeat[i] = a.repeat;
-        } else {
-            d->tape.period[i] = d->channels;
-        }
-    }
+    sx_cpu_begin_group(&d->group, step, call, whole ? sx_cpu_at(call, step->scratch) : NULL, in);
+    d->vec->tape(&d->group.tape, in, sx_cpu_group_at(&d->group, sx_cpu_out(step, call, 0), begin),
+                 begin, end);
 }
 
 static sx_status prepare_elementwise(const sx_cpu_site *site, sx_cpu_step *step)
 {
     elementwise_data *d = sx_cpu_new(site, elementwise_data);
-    int nodes[SX_CPU_MAX_NODES], stats = 0;
     if (d == NULL) {
         return sx_cpu_no_memory();
     }
     d->vec = site->vec;
-    d->channels = site->out[0].rank > 0 ? site->out[0].dims[site->out[0].rank - 1] : 1;
-    for (int i = 0; i < site->n_nodes; i++) {
-        nodes[i] = (int)(site->nodes[i] - site->graph->nodes);
-        stats += row_of(site->nodes[i])->stats;
-    }
-    d->n_in = site->n_in - stats;
-    for (int i = 0, stat = d->n_in; i < site->n_nodes; i++) {
-        const op_row *row = row_of(site->nodes[i]);
-        if (row->form != FORM_PLAIN) {
-            const sx_batch_norm_attrs *a = site->nodes[i]->attrs;
-            d->norms[d->n_norms++] = (norm){row->form, stat, (float)a->epsilon};
-            stat += row->stats;
-        }
-    }
-    if (!write_tape(site->graph, nodes, site->n_nodes, site->values_in, d->n_in, &d->tape)) {
-        return sx_error(SX_INTERNAL, "a fused group does not fit the tape");
-    }
-    set_access(d, site);
-    for (int i = 0; i < d->n_in; i++) {
-        d->tape.narrow[i] = (site->narrow_in >> i & 1) != 0;
-    }
-    d->tape.narrow_out = site->narrow_out;
+    SX_TRY(sx_cpu_prepare_group(site, 0, 0, &site->out[0], site->narrow_out, &d->group));
     step->run = run_elementwise;
     step->data = d;
-    d->elems = sx_type_elems(&site->out[0]);
-    step->range = d->n_norms > 0 ? 0 : d->elems;
-    step->scratch_bytes = d->n_norms * 3 * d->channels * (int64_t)sizeof(float);
+    step->range = d->group.n_norms > 0 ? 0 : d->group.elems;
+    step->scratch_bytes = d->group.scratch_bytes;
     return SX_OK;
 }
 

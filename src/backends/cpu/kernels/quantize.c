@@ -28,7 +28,7 @@ typedef void factors_fn(const quantize_data *d, const float *low, const float *h
 static void emit(sx_vec_tape *t, sx_vec_code code, int a, int b)
 {
     const uint8_t temp = (uint8_t)t->n_in; /* each operation but the first reads the one before */
-    t->ops[t->n_ops++] = (sx_vec_op){(uint8_t)code, temp, (uint8_t)a, (uint8_t)b};
+    t->ops[t->n_ops++] = (sx_vec_op){(uint8_t)code, temp, (uint8_t)a, (uint8_t)b, 0};
 }
 
 /* Inputs of the tape: x, low, high, inverse, zero, scale, 1/2. */
@@ -125,7 +125,7 @@ static void run_elements(const quantize_data *d, const float *x, const float *fa
         in[k] = factors + k - 1;
     }
     if (d->form.dtype == SX_F32) {
-        d->vec->tape(&d->tape, in, (float *)(void *)y, begin, end);
+        d->vec->tape(&d->tape, in, (float *)(void *)y + begin, begin, end);
         return;
     }
     for (int64_t i = begin; i < end; i += BLOCK) {

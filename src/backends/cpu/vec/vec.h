@@ -20,14 +20,16 @@
 
 /* ---- The elementwise tape ---- */
 
-/* One code for each elementwise row. */
+/* One code for each elementwise row; then batch norm and its gradient, of the tape alone. */
 typedef enum sx_vec_code {
 #define MAP(name, dtypes, tf, expression) SX_VEC_##name,
 #define ZIP(name, dtypes, tf, expression) SX_VEC_##name,
 #include "graph/elementwise.def"
 #undef MAP
 #undef ZIP
-    SX_VEC_CODES
+    SX_VEC_CODES,
+    SX_VEC_NORM = SX_VEC_CODES, /* (a - v0) v1 + v2, of the slots from `vectors` on */
+    SX_VEC_NORM_GRAD,           /* a v3 + ((b - v0) v1 + v2) */
 } sx_vec_code;
 /* dst[i] = the row's expression of a[i], b[i]; dst may be a or b. */
 typedef void sx_vec_loop(float *dst, const float *a, const float *b, int64_t n);
@@ -58,14 +60,16 @@ enum {
 /* dst = code(a, b). Slots: [0, n_in) inputs, [n_in, n_in + SX_VEC_TEMPS) temporaries; the last
  * operation's dst is the output. */
 typedef struct sx_vec_op {
-    uint8_t code, dst, a, b;
+    uint8_t code, dst, a, b, vectors;
 } sx_vec_op;
 
 typedef struct sx_vec_tape {
     int n_in, n_ops;
     /* Element e of the output reads element e of input i, or with a period e % period[i] (all
-     * periods above 1 are equal), or with a repeat e / repeat[i]. 0 = neither. */
-    int64_t period[SX_VEC_INPUTS], repeat[SX_VEC_INPUTS];
+     * periods above 1 are equal), or with a repeat e / repeat[i]. 0 = neither. With blocks, which
+     * are whole periods and all equal, the next `period` elements are read from each block on:
+     * e / block[i] * period[i] + e % period[i]. */
+    int64_t period[SX_VEC_INPUTS], repeat[SX_VEC_INPUTS], block[SX_VEC_INPUTS];
     bool narrow[SX_VEC_INPUTS]; /* input i is bfloat16; neither period nor repeat */
     bool narrow_out;
     sx_vec_op ops[SX_VEC_TAPE];
@@ -214,7 +218,7 @@ typedef struct sx_cpu_vec {
     void (*elu)(const float *x, float *y, int64_t n, float alpha);
     void (*select_4)(const uint8_t *condition, const uint32_t *x, const uint32_t *y, uint32_t *z,
                      int64_t n);
-    /* out[begin .. end) */
+    /* Elements [begin, end), of which the first becomes out's. */
     void (*tape)(const sx_vec_tape *t, const float *const *in, float *out, int64_t begin,
                  int64_t end);
 
@@ -241,9 +245,9 @@ typedef struct sx_cpu_vec {
     void (*max_cols)(const float *x, int64_t rows, int64_t cols, float *out);
     /* x [rows, cols] -> mean[cols], variance[cols], in blocks that Chan's formula joins */
     void (*moments)(sx_vec_image x, int64_t rows, int64_t cols, float *mean, float *variance);
-    /* dy, x [rows, cols] -> dscale = sum dy (x - mean) s, doffset = sum dy;  s[cols] */
-    void (*norm_sums)(sx_vec_image dy, sx_vec_image x, const float *mean, const float *s,
-                      int64_t rows, int64_t cols, float *dscale, float *doffset);
+    /* dy, x [rows, cols]: dscale += sum dy (x - mean), doffset += sum dy */
+    void (*norm_sums)(sx_vec_image dy, sx_vec_image x, const float *mean, int64_t rows,
+                      int64_t cols, float *dscale, float *doffset);
     void (*norm_channels_f64)(const sx_vec_channels_f64 *k, const double *x, int64_t rows,
                               int64_t cols, double *y);
     void (*norm_channels_grad_f64)(const sx_vec_channels_f64 *k, const double *dy, const double *x,

@@ -203,19 +203,61 @@ static void check_depthwise(const sx_cpu_vec *vec, int64_t n, sx_conv_window h, 
     sx_free(y);
 }
 
+/* The gradient of the filter, in parts that begin and end at 16 channels, as workers take them. */
+static void check_depthwise_filter(const sx_cpu_vec *vec, int64_t n, sx_conv_window h,
+                                   sx_conv_window w, int64_t c)
+{
+    const sx_vec_depthwise_filter d = {h, w, n, c};
+    const int64_t elems = h.kernel * w.kernel * c;
+    float *x = numbers(n * h.in * w.in * c, 1), *dy = numbers(n * h.out * w.out * c, 2);
+    float *dw = numbers(elems, 3);
+    double *right = sx_alloc((size_t)elems, sizeof(*right));
+    assert_non_null(right);
+    for (int64_t i = 0; i < n * h.out * w.out * h.kernel * w.kernel * c; i++) {
+        const int64_t k = i % c, t = i / c % (h.kernel * w.kernel), at = i / elems;
+        const int64_t r = at / w.out, j = at % w.out;
+        const int64_t v = r % h.out * h.stride - h.pad_before + t / w.kernel * h.dilation;
+        const int64_t u = j * w.stride - w.pad_before + t % w.kernel * w.dilation;
+        if (v >= 0 && v < h.in && u >= 0 && u < w.in) {
+            right[t * c + k] +=
+                (double)dy[at * c + k] * x[((r / h.out * h.in + v) * w.in + u) * c + k];
+        }
+    }
+    const int64_t half = c / 32 * 16;
+    vec->depthwise_filter(&d, x, dy, dw, half, c);
+    vec->depthwise_filter(&d, x, dy, dw, 0, half);
+    for (int64_t i = 0; i < elems; i++) {
+        if (!(fabs(dw[i] - right[i]) <= 1e-5)) {
+            fail_msg("%s, %ld channels: %ld is %g, not %g", vec->name, (long)c, (long)i, dw[i],
+                     right[i]);
+        }
+    }
+    sx_free(x);
+    sx_free(dy);
+    sx_free(dw);
+    sx_free(right);
+}
+
+static void check_both(const sx_cpu_vec *vec, int64_t n, sx_conv_window h, sx_conv_window w,
+                       int64_t c)
+{
+    check_depthwise(vec, n, h, w, c);
+    check_depthwise_filter(vec, n, h, w, c);
+}
+
 static void test_backends_dense__depthwise_convolutions(void **state)
 {
     (void)state;
     for (size_t i = 0; i < SX_COUNT(sets); i++) {
         const sx_cpu_vec *vec = vec_of(sets[i]);
-        check_depthwise(vec, 1, window(1, 3, 1, 1, 1, 1), window(1, 3, 1, 1, 1, 1), 1);
-        check_depthwise(vec, 2, window(7, 3, 1, 1, 1, 1), window(9, 3, 1, 1, 1, 1), 33);
-        check_depthwise(vec, 1, window(14, 5, 2, 1, 1, 2), window(27, 5, 2, 1, 2, 2), 40);
-        check_depthwise(vec, 1, window(8, 3, 2, 1, 0, 1), window(16, 3, 2, 1, 0, 1), 16);
-        check_depthwise(vec, 1, window(9, 3, 1, 2, 2, 2), window(20, 3, 1, 2, 0, 0), 5);
-        check_depthwise(vec, 1, window(3, 5, 1, 1, 2, 2), window(3, 5, 1, 1, 2, 2), 48);
-        check_depthwise(vec, 1, window(2, 3, 1, 1, 1, 1), window(11, 3, 1, 1, 1, 1), 150);
-        check_depthwise(vec, 1, window(5, 2, 1, 1, 0, 0), window(12, 4, 3, 1, 3, 0), 17);
+        check_both(vec, 1, window(1, 3, 1, 1, 1, 1), window(1, 3, 1, 1, 1, 1), 1);
+        check_both(vec, 2, window(7, 3, 1, 1, 1, 1), window(9, 3, 1, 1, 1, 1), 33);
+        check_both(vec, 1, window(14, 5, 2, 1, 1, 2), window(27, 5, 2, 1, 2, 2), 40);
+        check_both(vec, 1, window(8, 3, 2, 1, 0, 1), window(16, 3, 2, 1, 0, 1), 16);
+        check_both(vec, 1, window(9, 3, 1, 2, 2, 2), window(20, 3, 1, 2, 0, 0), 5);
+        check_both(vec, 1, window(3, 5, 1, 1, 2, 2), window(3, 5, 1, 1, 2, 2), 48);
+        check_both(vec, 1, window(2, 3, 1, 1, 1, 1), window(11, 3, 1, 1, 1, 1), 150);
+        check_both(vec, 1, window(5, 2, 1, 1, 0, 0), window(12, 4, 3, 1, 3, 0), 17);
     }
 }
 

@@ -76,6 +76,19 @@ def train_convolutions(path):
             spec("x", F32, None, 10, 10, 2), Y)
 
 
+@row(feed=lambda rng, n: {"x": rng.normal(size=(n, 8, 8, 3)), "y": rng.integers(0, 3, n)}, batches=CALLS, tolerance=DEEP, sample=True)
+def train_squeeze_excite(path):
+    """A block of EfficientNet: swish behind batch norms, a gate of the channels, a residual sum."""
+    x = keras.Input((8, 8, 3))
+    begin = L.Activation("swish")(L.BatchNormalization()(L.Conv2D(4, 3, padding="same", use_bias=False)(x)))
+    y = L.Activation("swish")(L.BatchNormalization()(L.Conv2D(12, 1, use_bias=False)(begin)))
+    y = L.Activation("swish")(L.BatchNormalization()(L.DepthwiseConv2D(3, padding="same", use_bias=False)(y)))
+    gate = L.Conv2D(3, 1, activation="swish")(L.GlobalAveragePooling2D(keepdims=True)(y))
+    y = L.Multiply()([y, L.Conv2D(12, 1, activation="sigmoid")(gate)])
+    y = L.Add()([L.BatchNormalization()(L.Conv2D(4, 1, use_bias=False)(y)), begin])
+    trained(path, keras.Model(x, L.Dense(3)(L.GlobalAveragePooling2D()(y))), keras.optimizers.SGD(0.1), SPARSE, spec("x", F32, None, 8, 8, 3), Y)
+
+
 @row(feed=lambda rng, n: {"x": rng.integers(0, 12, (n, 7)), "y": rng.integers(0, 3, n)}, batches=CALLS, tolerance=DEEP, sample=True)
 def train_embedding_lstm(path):
     trained(path, stirred(keras.Input((None,), dtype="int32"), L.Embedding(12, 5, mask_zero=True), L.LSTM(6), L.Dense(3)), keras.optimizers.Adagrad(0.1), SPARSE,

@@ -134,7 +134,7 @@ typedef struct norm_data {
 
 enum { X, MEAN, VARIANCE, GROUP }; /* a step's inputs */
 
-/* Whether v has one more reader, behind node `root`. */
+/* Whether v has other readers than node `root`, all of them behind it. */
 static bool is_read_later(const sx_cpu_match *m, sx_value v, int root)
 {
     int later = 0;

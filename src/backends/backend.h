@@ -152,6 +152,7 @@ typedef enum sx_capability {
     SX_IS_EXACT_F64 = 1 << 3, /* float64 graphs run in double: the reference for gradients */
     SX_CAN_LOOP =
         1 << 4, /* supports more than one step per execution (the compile option `steps`) */
+    SX_HAS_MEMORY = 1 << 5, /* values are copied to and from memory of the device's own */
 } sx_capability;
 
 /* Common heads: a backend's structs start with these, so that the functions below work on all of

@@ -12,6 +12,7 @@
 
 struct pipeline {
     sx_preprocess pre;
+    bool bytes; /* images stay uint8 */
     sx_image_args args;
     int image, label;                    /* components of the input; label −1 = none */
     int n_kept, kept[SX_MAX_COMPONENTS]; /* that follow the image as they are */
@@ -19,9 +20,14 @@ struct pipeline {
 
 static sx_status worker_create(void *user, void **out_worker)
 {
-    (void)user;
-    *out_worker = sx_alloc(1, sizeof(sx_preprocess_scratch));
-    return *out_worker == NULL ? sx_no_memory("for preprocessing") : SX_OK;
+    const struct pipeline *self = user;
+    sx_preprocess_scratch *scratch = sx_alloc(1, sizeof(*scratch));
+    if (scratch == NULL) {
+        return sx_no_memory("for preprocessing");
+    }
+    scratch->bytes = self->bytes;
+    *out_worker = scratch;
+    return SX_OK;
 }
 
 static void worker_destroy(void *worker)
@@ -134,11 +140,16 @@ static sx_status hash_parameters(const struct pipeline *self, uint64_t *out_hash
     return SX_OK;
 }
 
+static sx_type image_type(const struct pipeline *self)
+{
+    return sx_type_of(self->bytes ? SX_U8 : SX_F32, self->pre.height, self->pre.width,
+                      self->pre.channels);
+}
+
 static sx_status add_map(sx_dataset **dataset, struct pipeline *self)
 {
-    const sx_preprocess *pre = &self->pre;
     sx_component components[] = {
-        {"image", sx_type_of(SX_F32, pre->height, pre->width, pre->channels)},
+        {"image", image_type(self)},
         {"label", sx_scalar_type(self->args.label_dtype)},
     };
     uint64_t fingerprint = 0;
@@ -149,7 +160,7 @@ static sx_status add_map(sx_dataset **dataset, struct pipeline *self)
                           .fingerprint = fingerprint);
 }
 
-sx_status sx_dataset_preprocess_at(sx_dataset **dataset, const sx_preprocess *pre,
+sx_status sx_dataset_preprocess_at(sx_dataset **dataset, const sx_preprocess *pre, bool bytes,
                                    const sx_image_args *args)
 {
     int image = sx_dataset_find(*dataset, "image"), label = sx_dataset_find(*dataset, "label");
@@ -161,6 +172,7 @@ sx_status sx_dataset_preprocess_at(sx_dataset **dataset, const sx_preprocess *pr
         return sx_no_memory("for an image pipeline");
     }
     self->pre = *pre;
+    self->bytes = bytes;
     self->args = *args;
     self->args.label_dtype = args->label_dtype == SX_I32 ? SX_I32 : SX_I64;
     self->image = image;
@@ -173,7 +185,8 @@ sx_status sx_dataset_preprocess_at(sx_dataset **dataset, const sx_preprocess *pr
 }
 
 sx_status sx_dataset_preprocess_component(sx_dataset **dataset, const char *component,
-                                          const sx_preprocess *pre, bool training, uint64_t seed)
+                                          const sx_preprocess *pre, bool bytes, bool training,
+                                          uint64_t seed)
 {
     const sx_schema *schema = sx_dataset_schema(*dataset);
     const int image = sx_dataset_find(*dataset, component);
@@ -185,10 +198,12 @@ sx_status sx_dataset_preprocess_component(sx_dataset **dataset, const char *comp
     if (self == NULL) {
         return sx_no_memory("for an image pipeline");
     }
-    *self = (struct pipeline){
-        .pre = *pre, .args = {.training = training, .seed = seed}, .image = image, .label = -1};
-    components[0] =
-        (sx_component){component, sx_type_of(SX_F32, pre->height, pre->width, pre->channels)};
+    *self = (struct pipeline){.pre = *pre,
+                              .bytes = bytes,
+                              .args = {.training = training, .seed = seed},
+                              .image = image,
+                              .label = -1};
+    components[0] = (sx_component){component, image_type(self)};
     for (int i = 0; i < schema->count; i++) {
         if (i != image) {
             components[1 + self->n_kept] = schema->components[i];
@@ -213,5 +228,5 @@ sx_status sx_image_pipeline_at(sx_dataset **dataset, const sx_image_args *args)
     SX_TAKE_ARGS(sx_image_args, args);
     sx_preprocess pre;
     SX_TRY(sx_preprocess_make(SX_PREPROCESS_WISH(args), &pre), "image pipeline");
-    return sx_dataset_preprocess_at(dataset, &pre, args);
+    return sx_dataset_preprocess_at(dataset, &pre, false, args);
 }

@@ -209,6 +209,20 @@ static bool has_colour_steps(const sx_preprocess *pre)
     return pre->brightness_max_delta > 0 || pre->contrast_upper > 0 || pre->clip;
 }
 
+static bool warps(const sx_preprocess *pre)
+{
+    return pre->shear_degrees > 0 || pre->zoom > 0;
+}
+
+bool sx_preprocess_is_whole(const sx_preprocess *pre, bool training, const sx_type *pixels)
+{
+    const sx_resize_args args = geometry(pre, NULL);
+    const int height = pixels != NULL ? (int)pixels->dims[0] : 0,
+              width = pixels != NULL ? (int)pixels->dims[1] : 0;
+    return sx_resize_is_whole(&args, height, width) &&
+           !(training && (warps(pre) || has_colour_steps(pre)));
+}
+
 /* Steps 6 to 9, if there is more to do than scaling. */
 static void change_colour(const sx_preprocess *pre, const sx_augment_key *key,
                           const sx_affine *affine, float *pixels)
@@ -238,20 +252,21 @@ typedef struct run {
     const sx_augment_key *key;
     sx_preprocess_scratch *scratch;
     sx_affine affine;
-    bool warp, colour;    /* steps 5, and 6 to 8, follow */
-    sx_resize_args args;  /* steps 2 to 4, and step 9 if nothing is between them */
-    float *resized, *out; /* the same, or what step 5 reads */
+    bool warp, colour;   /* steps 5, and 6 to 8, follow */
+    sx_resize_args args; /* steps 2 to 4, and step 9 if nothing is between them */
+    void *resized, *out; /* the same, or what step 5 reads */
 } run;
 
 static sx_status start(run *r, const sx_preprocess *pre, const sx_augment_key *key,
-                       sx_preprocess_scratch *scratch, float *out)
+                       sx_preprocess_scratch *scratch, void *out)
 {
     *r = (run){.pre = pre, .key = key, .scratch = scratch, .resized = out, .out = out};
     sx_preprocess_affine(pre, &r->affine);
-    r->warp = key != NULL && (pre->shear_degrees > 0 || pre->zoom > 0);
+    r->warp = key != NULL && warps(pre);
     r->colour = key != NULL && (r->warp || has_colour_steps(pre));
     r->args = geometry(pre, key);
-    r->args.affine = r->colour ? NULL : &r->affine;
+    r->args.affine = r->colour || scratch->bytes ? NULL : &r->affine;
+    r->args.bytes = scratch->bytes;
     if (r->warp) {
         SX_TRY(sx_image_reserve(&scratch->resized, SX_F32, pre->height, pre->width, pre->channels));
         r->resized = scratch->resized.pixels;
@@ -306,7 +321,7 @@ static void add_row(void *user, const uint8_t *pixels)
 
 sx_status sx_preprocess_encoded(const sx_preprocess *pre, sx_bytes encoded,
                                 const sx_augment_key *key, sx_preprocess_scratch *scratch,
-                                float *out)
+                                void *out)
 {
     sx_decode_options options = {.channels = pre->channels, .limits = scratch->limits};
     run r;
@@ -336,8 +351,7 @@ static sx_status repeat_gray(const sx_image *gray, sx_image *rgb)
 }
 
 sx_status sx_preprocess_pixels(const sx_preprocess *pre, const sx_image *pixels,
-                               const sx_augment_key *key, sx_preprocess_scratch *scratch,
-                               float *out)
+                               const sx_augment_key *key, sx_preprocess_scratch *scratch, void *out)
 {
     run r;
     SX_TRY(start(&r, pre, key, scratch, out));

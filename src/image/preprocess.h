@@ -123,21 +123,26 @@ typedef struct sx_preprocess_scratch {
     sx_image decoded, resized; /* resized: float32, for step 5 only */
     sx_resizer resizer;
     const sx_image_limits *limits; /* NULL = sx_image_limits_default */
+    bool bytes;                    /* the output is uint8, before step 9 (sx_preprocess_is_whole) */
 } sx_preprocess_scratch;
 
 void sx_preprocess_scratch_deinit(sx_preprocess_scratch *scratch);
+
+/* Whether step 9 always gets whole numbers, so that bytes can be kept, and scaled later. `pixels`:
+ * the type of the images, uint8 [H, W] or [H, W, C]; NULL = encoded ones, of any size. */
+bool sx_preprocess_is_whole(const sx_preprocess *pre, bool training, const sx_type *pixels);
 
 /* Preprocesses an encoded image to `out`, float32 [height, width, channels]. `key` is the key of
  * the random numbers; NULL = evaluation. `pre` must have passed sx_preprocess_check. On failure
  * `out` is undefined. Errors: those of sx_image_decode. */
 SX_MUST_USE sx_status sx_preprocess_encoded(const sx_preprocess *pre, sx_bytes encoded,
                                             const sx_augment_key *key,
-                                            sx_preprocess_scratch *scratch, float *out);
+                                            sx_preprocess_scratch *scratch, void *out);
 /* The same from decoded uint8 pixels, starting with step 2. A single channel is repeated if three
  * are needed; any other difference in channels is INVALID_ARGUMENT. */
 SX_MUST_USE sx_status sx_preprocess_pixels(const sx_preprocess *pre, const sx_image *pixels,
                                            const sx_augment_key *key,
-                                           sx_preprocess_scratch *scratch, float *out);
+                                           sx_preprocess_scratch *scratch, void *out);
 
 /* As a JSON object with every field by name (enumerations as text), in a fixed order; the caller
  * owns it. And back: fields that are missing are 0, off, none; the result has been checked.

@@ -68,9 +68,11 @@ typedef struct plan {
     int fast_from, fast_to; /* columns whose FAST_ELEMS are within the row */
     row_fn *along_x;
     bool direct;            /* neither resized nor mirrored */
+    bool bytes;             /* out is uint8 */
     float *row[2];          /* [row_elems] */
     const float *mul, *add; /* [row_elems] */
-    float *out;
+    char *out;
+    size_t out_row_bytes;
     int source_row; /* that comes next */
     int held;       /* the source row in row[1]; -1 = none */
     int output_row; /* that is written next */
@@ -300,6 +302,32 @@ SX_CLONES static void scale_bytes(const plan *p, const uint8_t *restrict row, fl
     }
 }
 
+SX_CLONES static void narrow_row(const plan *p, const float *restrict row, uint8_t *restrict out)
+{
+    for (size_t i = 0; i < p->row_elems; i++) {
+        out[i] = (uint8_t)row[i];
+    }
+}
+
+/* A source row as it is. */
+static void write_direct(const plan *p, const void *src, void *out)
+{
+    if (p->bytes) {
+        memcpy(out, src, p->row_elems);
+    } else {
+        scale_bytes(p, src, out);
+    }
+}
+
+static void write_held(const plan *p, void *out)
+{
+    if (p->bytes) {
+        narrow_row(p, p->row[1], out);
+    } else {
+        scale_row(p, p->row[1], out);
+    }
+}
+
 /* Loads the next source row into row[1], and what was there becomes row[0]. */
 static void hold_row(plan *p, const void *src)
 {
@@ -317,17 +345,17 @@ static void write_rows(plan *p, const void *src)
 {
     for (; p->output_row < p->rows; p->output_row++) {
         const tap t = p->y[p->output_row];
-        float *out = p->out + (size_t)p->output_row * p->row_elems;
+        void *out = p->out + (size_t)p->output_row * p->out_row_bytes;
         if (p->source_row < t.lower) {
             return;
         }
         if (t.lerp == 0 && p->direct) {
-            scale_bytes(p, src, out);
+            write_direct(p, src, out);
             continue;
         }
         hold_row(p, src);
         if (t.lerp == 0) {
-            scale_row(p, p->row[1], out);
+            write_held(p, out);
         } else if (p->source_row < t.upper) {
             return;
         } else {
@@ -474,7 +502,7 @@ static void *take(char **at, size_t bytes)
 }
 
 static sx_status make_plan(sx_resizer *resizer, const sx_image *src, const sx_resize_args *a,
-                           float *out, sx_image_window *out_needed)
+                           void *out, sx_image_window *out_needed)
 {
     plan made = {.dtype = src->dtype,
                  .channels = src->channels,
@@ -482,8 +510,10 @@ static sx_status make_plan(sx_resizer *resizer, const sx_image *src, const sx_re
                  .columns = a->window_width,
                  .row_elems = (size_t)a->window_width * (size_t)src->channels,
                  .n_groups = (a->window_width * src->channels + GROUP - 1) / GROUP,
+                 .bytes = a->bytes,
                  .out = out,
                  .held = -1};
+    made.out_row_bytes = made.row_elems * (a->bytes ? sizeof(uint8_t) : sizeof(float));
     const size_t plan_bytes = sx_align_up(sizeof(plan), 64);
     const size_t x_bytes = sx_align_up((size_t)made.columns * sizeof(tap), 64);
     const size_t y_bytes = sx_align_up((size_t)made.rows * sizeof(tap), 64);
@@ -520,17 +550,24 @@ static sx_status make_plan(sx_resizer *resizer, const sx_image *src, const sx_re
     return SX_OK;
 }
 
-sx_status sx_resize_begin(sx_resizer *resizer, const sx_image *src, const sx_resize_args *args,
-                          float *out, sx_image_window *out_needed)
+bool sx_resize_is_whole(const sx_resize_args *args, int src_height, int src_width)
 {
-    assert(src->dtype == SX_U8 || src->dtype == SX_F32);
+    const bool same_size = (args->height == 0 || args->height == src_height) &&
+                           (args->width == 0 || args->width == src_width);
+    return args->affine == NULL && (same_size || args->rule == SX_RESIZE_NEAREST);
+}
+
+sx_status sx_resize_begin(sx_resizer *resizer, const sx_image *src, const sx_resize_args *args,
+                          void *out, sx_image_window *out_needed)
+{
+    assert(src->dtype == SX_U8 || (src->dtype == SX_F32 && !args->bytes));
     const sx_resize_args a = resolve(src, args);
+    assert(!a.bytes || sx_resize_is_whole(&a, src->height, src->width));
     SX_TRY(check_args(src, &a));
     return make_plan(resizer, src, &a, out, out_needed);
 }
 
-sx_status sx_resize(sx_resizer *resizer, const sx_image *src, const sx_resize_args *args,
-                    float *out)
+sx_status sx_resize(sx_resizer *resizer, const sx_image *src, const sx_resize_args *args, void *out)
 {
     sx_image_window needed;
     SX_TRY(sx_resize_begin(resizer, src, args, out, &needed));

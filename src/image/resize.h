@@ -45,6 +45,7 @@ typedef struct sx_resize_args {
     int window_height, window_width; /* 0 = to the last row, to the last column */
     bool flip;                       /* mirror the window left to right */
     const sx_affine *affine;         /* applied last; NULL = none */
+    bool bytes;                      /* out is uint8: the values are whole (sx_resize_is_whole) */
 } sx_resize_args;
 
 /* Tables and row buffers, reused between calls by one thread at a time; initially {0}. */
@@ -55,18 +56,21 @@ typedef struct sx_resizer {
 
 void sx_resizer_deinit(sx_resizer *resizer);
 
-/* src: uint8 or float32 (finite), 1 to 4 channels. out: float32 [window_height, window_width,
- * channels], not overlapping src. Allocates only if the resizer's tables must grow. Errors:
- * INVALID_ARGUMENT: a side of 0 or above SX_RESIZE_MAX_SIDE, a window outside the full size,
- * invalid channels; RESOURCE_EXHAUSTED. */
+/* Whether what becomes of uint8 pixels of that size is always whole: each value that of a pixel. */
+bool sx_resize_is_whole(const sx_resize_args *args, int src_height, int src_width);
+
+/* src: uint8 or float32 (finite), 1 to 4 channels. out: float32, or uint8 if args say so,
+ * [window_height, window_width, channels], not overlapping src. Allocates only if the resizer's
+ * tables must grow. Errors: INVALID_ARGUMENT: a side of 0 or above SX_RESIZE_MAX_SIDE, a window
+ * outside the full size, invalid channels; RESOURCE_EXHAUSTED. */
 SX_MUST_USE sx_status sx_resize(sx_resizer *resizer, const sx_image *src,
-                                const sx_resize_args *args, float *out);
+                                const sx_resize_args *args, void *out);
 
 /* The same for a source whose rows come one after the other: begin with its shape (its pixels are
  * not used), then add the rows that *out_needed has, in order; out is complete after the last.
  * Errors as sx_resize(). */
 SX_MUST_USE sx_status sx_resize_begin(sx_resizer *resizer, const sx_image *src,
-                                      const sx_resize_args *args, float *out,
+                                      const sx_resize_args *args, void *out,
                                       sx_image_window *out_needed);
 void sx_resize_add(sx_resizer *resizer, const void *pixels); /* its needed columns */
 

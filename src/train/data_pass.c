@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "graph/ir.h"
 #include "nn/model_program.h"
+#include "train/byte_images.h"
 
 static const int64_t PROGRESS_NS = 100000000;
 
@@ -68,11 +69,14 @@ static sx_status open_input(sx_data_pass *p, sx_dataset *data)
 {
     sx_trainer *t = p->t;
     SX_TRY(sx_run_graph_lost(&t->graphs, p->mode));
+    const bool bytes = sx_can_feed_bytes(t, p->mode, &data, 1);
+    SX_TRY(sx_trainer_feed_bytes(t, p->mode, bytes));
     const sx_feed_args args = {.mode = p->mode,
                                .batch_size = t->config.eval_batch_size,
                                .classes = sx_trainer_classes(t),
                                .program = t->graphs.by_mode[p->mode],
-                               .preprocess = t->graphs.by_mode[SX_RUN_PREPROCESS]};
+                               .preprocess = t->graphs.by_mode[SX_RUN_PREPROCESS],
+                               .bytes = bytes};
     SX_TRY(sx_feed_init(&p->input, &t->info, data, &args));
     SX_TRY(sx_rebatch_init(&p->batches, &p->input, p->size));
     return sx_dataset_count(p->input.data) != SX_ENDLESS || p->limit > 0

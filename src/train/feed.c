@@ -12,6 +12,7 @@
 #include "data/relabel.h"
 #include "graph/ir.h"
 #include "nn/model_program.h"
+#include "train/byte_images.h"
 #include "train/misfit.h"
 #include "train/preprocess_map.h"
 
@@ -71,9 +72,10 @@ static sx_status add_image_map(sx_dataset **data, const sx_run_info *info, const
                         "the data has encoded images, but \"%s\" is a model on arrays",
                         info->model);
     }
-    return sx_dataset_preprocess(data, &info->preprocess, .training = args->mode == SX_TRAIN,
-                                 .seed = info->seed, .num_classes = (int)args->classes,
-                                 .label_dtype = SX_I32);
+    return sx_dataset_preprocess_at(data, &info->preprocess, args->bytes,
+                                    SX_ARGS_(sx_image_args, .training = args->mode == SX_TRAIN,
+                                             .seed = info->seed, .num_classes = (int)args->classes,
+                                             .label_dtype = SX_I32));
 }
 
 /* Of the named input that is an image; float data are taken as they are. */
@@ -87,7 +89,7 @@ static sx_status add_named_image_map(sx_dataset **data, const sx_run_info *info,
     }
     return sx_dataset_schema(*data)->components[found].type.dtype == SX_F32
                ? SX_OK
-               : sx_dataset_preprocess_component(data, image->name, &info->preprocess,
+               : sx_dataset_preprocess_component(data, image->name, &info->preprocess, args->bytes,
                                                  args->mode == SX_TRAIN, info->seed);
 }
 
@@ -157,7 +159,12 @@ static sx_status find_columns(sx_feed *input, const sx_run_info *info, const sx_
                                                        "component \"label\" or \"labels\"");
         }
         const sx_component *c = &schema->components[column->component];
-        SX_TRY(sx_check_input(c, info, wanted, args->program));
+        sx_model_input fed = *wanted;
+        if (args->bytes && wanted == sx_byte_image(info)) {
+            fed.type.dtype = SX_U8;
+        }
+        SX_TRY(sx_check_input(c, info, &fed, args->program));
+        column->dtype = fed.type.dtype;
         column->is_class = is_class_label(&info->inputs, i, args->classes);
     }
     return args->mode == SX_PREDICT ? SX_OK : sx_check_class_names(input->data, info);
@@ -368,6 +375,7 @@ sx_status sx_feed_rows_init(sx_feed_rows *rows, const sx_feed *feed, int64_t roo
     for (int i = 0; i < rows->n && made; i++) {
         size_t total;
         sx_type row = sx_type_with_batch(feed->inputs->items[i].type, 1);
+        row.dtype = feed->columns[i].dtype;
         int64_t bytes = sx_type_bytes(&row);
         if (feed->columns[i].component < 0) {
             continue;

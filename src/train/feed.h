@@ -22,11 +22,13 @@ typedef struct sx_feed_args {
     int64_t classes; /* labels outside [0, classes) are errors; 0 = unknown */
     const sx_graph *program; /* of that mode; names the layer of a misfit (misfit.h); may be NULL */
     const sx_graph *preprocess; /* the run's, of named inputs; NULL = none */
+    bool bytes; /* the image stays uint8, which the program scales (byte_images.h) */
 } sx_feed_args;
 
 /* One of the run's inputs in the data. */
 typedef struct sx_feed_column {
     int component;      /* -1 = not fed in this mode */
+    sx_dtype dtype;     /* as fed */
     bool is_class;      /* a label, checked against the classes */
     int32_t *converted; /* [max_batch × elements of an example]; NULL = fed as it is */
 } sx_feed_column;

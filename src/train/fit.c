@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "io/dir_lock.h"
 #include "runtime/memory_fit.h"
+#include "train/byte_images.h"
 #include "train/fit.h"
 #include "train/save.h"
 #include "train/warm_start.h"
@@ -79,17 +80,20 @@ static void list_metrics(sx_fit *f)
 static sx_status open_input(sx_fit *f)
 {
     sx_trainer *t = f->t;
+    const bool cut = f->r->n_shards > 0;
+    sx_dataset *const *data = cut ? f->r->shards : &f->r->train;
+    const int n = cut ? f->r->n_shards : 1;
     const sx_feed_args args = {.mode = SX_TRAIN,
                                .batch_size = t->config.train_batch_size / SX_MAX(1, f->r->n_shards),
                                .no_shuffle = t->config.no_shuffle,
                                .repeat = !sx_fit_until_data_end(f->r),
                                .classes = sx_trainer_classes(t),
                                .program = t->graphs.by_mode[SX_TRAIN],
-                               .preprocess = t->graphs.by_mode[SX_RUN_PREPROCESS]};
-    bool cut = f->r->n_shards > 0;
-    SX_TRY(sx_batch_gather_init(&f->input, &t->info, cut ? f->r->shards : &f->r->train,
-                                cut ? f->r->n_shards : 1, SX_MAX(1, f->r->pulls), &args),
+                               .preprocess = t->graphs.by_mode[SX_RUN_PREPROCESS],
+                               .bytes = sx_can_feed_bytes(t, SX_TRAIN, data, n)};
+    SX_TRY(sx_batch_gather_init(&f->input, &t->info, data, n, SX_MAX(1, f->r->pulls), &args),
            "training data");
+    SX_TRY(sx_trainer_feed_bytes(t, SX_TRAIN, args.bytes));
     bool batched = sx_dataset_batch_size(f->r->train) > 0;
     SX_TRY(sx_check_batch_divides(&t->config,
                                   batched ? f->input.max_batch : t->config.train_batch_size));

@@ -38,7 +38,7 @@ static sx_status fill(const sx_trainer *t, sx_session *to, sx_program **programs
     for (int mode = 0; mode < 3; mode++) {
         bool there = t->programs[mode] != NULL && sx_trainer_session_of(t, mode) == t->session;
         if (there) {
-            SX_TRY(sx_session_add_program(to, t->graphs.by_mode[mode], &programs[mode]));
+            SX_TRY(sx_session_add_program(to, sx_trainer_graph(t, mode), &programs[mode]));
         }
     }
     return copy_variables(t->session, to);

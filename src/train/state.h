@@ -25,14 +25,15 @@ struct sx_trainer {
     sx_strategy *eval_strategy; /* for evaluation, owned; NULL = the training devices */
     sx_session
         *eval_session; /* on its devices, with copies of the variables; NULL = not opened yet */
-    sx_program *programs[3]; /* by sx_mode; NULL = not needed yet */
-    int64_t compiled[3];     /* batch size that evaluation and prediction are compiled for */
-    bool has_state;          /* the variables are restored or trained, not just initialized */
-    char *prefix;            /* of the checkpoint restored last; NULL = none */
-    sx_train_state state;    /* that checkpoint's; after training, the session's */
-    sx_host_functions host;  /* the model's, if it is known; names are static */
-    const char *rate_text;   /* how the learning rate was scaled; NULL = not scaled */
-    const char *warned;      /* warnings of creation, emitted at the first fit; NULL = none */
+    sx_graph *byte_graphs[3]; /* by sx_mode: of programs that are fed bytes; NULL = of floats */
+    sx_program *programs[3];  /* by sx_mode; NULL = not needed yet */
+    int64_t compiled[3];      /* batch size that evaluation and prediction are compiled for */
+    bool has_state;           /* the variables are restored or trained, not just initialized */
+    char *prefix;             /* of the checkpoint restored last; NULL = none */
+    sx_train_state state;     /* that checkpoint's; after training, the session's */
+    sx_host_functions host;   /* the model's, if it is known; names are static */
+    const char *rate_text;    /* how the learning rate was scaled; NULL = not scaled */
+    const char *warned;       /* warnings of creation, emitted at the first fit; NULL = none */
     sx_history history;
     bool history_damaged;         /* history.json and its copy; `history` is empty */
     sx_saver saver;               /* of the checkpoints of a fit */
@@ -59,6 +60,11 @@ void sx_trainer_warn(void *trainer, const char *text);
 /* The program of a mode, added to the session on first use; variables new to the session are loaded
  * from the checkpoint restored last. */
 SX_MUST_USE sx_status sx_trainer_program(sx_trainer *t, sx_mode mode, sx_program **out_program);
+/* The graph of that program. */
+static inline const sx_graph *sx_trainer_graph(const sx_trainer *t, sx_mode mode)
+{
+    return t->byte_graphs[mode] != NULL ? t->byte_graphs[mode] : t->graphs.by_mode[mode];
+}
 /* The session that runs the program of a mode. */
 static inline sx_session *sx_trainer_session_of(const sx_trainer *t, sx_mode mode)
 {

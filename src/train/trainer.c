@@ -287,6 +287,9 @@ void sx_trainer_destroy(sx_trainer *t)
     sx_session_destroy(t->session);
     sx_strategy_release(t->eval_strategy);
     sx_strategy_release(t->strategy);
+    for (int mode = 0; mode < 3; mode++) {
+        sx_graph_destroy(t->byte_graphs[mode]);
+    }
     sx_run_graphs_destroy(&t->graphs);
     sx_history_deinit(&t->history);
     sx_free(t->prefix);
@@ -362,7 +365,7 @@ static sx_status add_program(sx_trainer *t, sx_mode mode)
     sx_session *session = sx_trainer_session_of(t, mode);
     int before = sx_session_variable_count(session);
     SX_TRY(sx_run_graph_lost(&t->graphs, mode));
-    SX_TRY(sx_session_add_program(session, t->graphs.by_mode[mode], &t->programs[mode]));
+    SX_TRY(sx_session_add_program(session, sx_trainer_graph(t, mode), &t->programs[mode]));
     if (t->prefix != NULL && session == t->session && sx_session_variable_count(session) > before) {
         return sx_checkpoint_load(session, t->prefix, before);
     }

@@ -147,6 +147,69 @@ static void test_image_preprocess__encoded_equals_decoded(void **state)
     sx_preprocess_scratch_deinit(&scratch);
 }
 
+/* Where nothing but copies comes before the scale, bytes say as much as floats. */
+static void test_image_preprocess__bytes_are_scaled_later(void **state)
+{
+    (void)state;
+    sx_preprocess_scratch floats = {0}, bytes = {.bytes = true};
+    static float want[ELEMS], later[ELEMS];
+    static uint8_t got[ELEMS];
+    sx_image image = sample_image(SIDE + 10, SIDE + 10, 3);
+    sx_buf png = sample_png(77, 50, 3);
+    const sx_type type = sx_type_of(SX_U8, SIDE + 10, SIDE + 10, 3);
+    for (int i = 0; i < 24; i++) {
+        sx_preprocess pre = flowers();
+        pre.brightness_max_delta = pre.contrast_lower = pre.contrast_upper = 0;
+        pre.resize = (sx_resize_rule)(i % 3);
+        const sx_augment_key key = {.seed = 4, .record = (uint64_t)i};
+        const sx_augment_key *random = i < 18 ? &key : NULL;
+        assert_true(sx_preprocess_is_whole(&pre, true, &type));
+        for (int encoded = 0; encoded < 2; encoded++) {
+            if (encoded && !sx_preprocess_is_whole(&pre, true, NULL)) {
+                assert_true(pre.resize != SX_RESIZE_NEAREST);
+                continue;
+            }
+            sx_affine scale;
+            sx_preprocess_affine(&pre, &scale);
+            if (encoded) {
+                assert_ok(sx_preprocess_encoded(&pre, sample_bytes(&png), random, &floats, want));
+                assert_ok(sx_preprocess_encoded(&pre, sample_bytes(&png), random, &bytes, got));
+            } else {
+                assert_ok(sx_preprocess_pixels(&pre, &image, random, &floats, want));
+                assert_ok(sx_preprocess_pixels(&pre, &image, random, &bytes, got));
+            }
+            for (int k = 0; k < ELEMS; k++) {
+                later[k] = got[k];
+            }
+            sx_scale_channels(later, SIDE * SIDE, 3, scale.mul, scale.add);
+            assert_memory_equal(later, want, sizeof(want));
+        }
+    }
+    sx_preprocess_scratch_deinit(&bytes);
+    sx_preprocess_scratch_deinit(&floats);
+    sx_buf_deinit(&png);
+    sx_image_deinit(&image);
+}
+
+static void test_image_preprocess__what_is_not_whole(void **state)
+{
+    (void)state;
+    const sx_type same = sx_type_of(SX_U8, SIDE, SIDE, 3), other = sx_type_of(SX_U8, SIDE, 9, 3);
+    sx_preprocess plain, pre;
+    assert_ok(sx_preprocess_recipe("simple", SIDE, SIDE, 3, &plain));
+    assert_true(sx_preprocess_is_whole(&plain, true, &same));
+    assert_false(sx_preprocess_is_whole(&plain, true, &other));
+    assert_false(sx_preprocess_is_whole(&plain, true, NULL));
+    static const char *const augmented[] = {"shear=20", "zoom=0.2", "brightness=0.25",
+                                            "contrast=0.2:1.8"};
+    for (int i = 0; i < 4; i++) {
+        pre = plain;
+        assert_ok(sx_preprocess_set_augment(&pre, augmented[i]));
+        assert_false(sx_preprocess_is_whole(&pre, true, &same));
+        assert_true(sx_preprocess_is_whole(&pre, false, &same));
+    }
+}
+
 /* The largest ratio that leaves as many pixels as are needed, in training alone. */
 static void test_image_preprocess__scaled_decode(void **state)
 {
@@ -563,6 +626,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_image_preprocess__evaluation_is_the_centre),
     cmocka_unit_test(test_image_preprocess__training_is_its_steps),
     cmocka_unit_test(test_image_preprocess__encoded_equals_decoded),
+    cmocka_unit_test(test_image_preprocess__bytes_are_scaled_later),
+    cmocka_unit_test(test_image_preprocess__what_is_not_whole),
     cmocka_unit_test(test_image_preprocess__scaled_decode),
     cmocka_unit_test(test_image_preprocess__shear_and_zoom),
     cmocka_unit_test(test_image_preprocess__record_decides_alone),

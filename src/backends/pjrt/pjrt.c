@@ -167,7 +167,7 @@ static sx_status pjrt_memory(sx_device *device, sx_memory_stats *out)
 const sx_backend sx_backend_pjrt = {
     .name = "pjrt",
     .about = "any PJRT plugin: TPU, XLA's GPU and CPU",
-    .capabilities = SX_CAN_TRAIN | SX_CAN_SHARD | SX_CAN_BF16 | SX_CAN_LOOP,
+    .capabilities = SX_CAN_TRAIN | SX_CAN_SHARD | SX_CAN_BF16 | SX_CAN_LOOP | SX_HAS_MEMORY,
     .open = pjrt_open,
     .close = pjrt_close,
     .memory = pjrt_memory,

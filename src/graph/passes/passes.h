@@ -62,6 +62,11 @@ void sx_mark_frozen(const sx_graph *g, bool *frozen);
 /* Lets the batch norms in training use the moments of their replica's part of the batch (attribute
  * own_moments). */
 SX_MUST_USE sx_status sx_pass_own_moments(const sx_graph *g, sx_graph **out);
+/* Lets an input, float32 [..., channels], be fed as uint8: the graph computes from them what the
+ * input was, x·mul[c] + add[c], a product and then a sum, to the bit on any device. mul[c] > 0.
+ * INVALID_ARGUMENT: there is no such input. */
+SX_MUST_USE sx_status sx_pass_feed_bytes(const sx_graph *g, const char *input, int channels,
+                                         const float *mul, const float *add, sx_graph **out);
 /* Replaces bfloat16 values with float32 values that are rounded to bfloat16, for devices that
  * compute in float32; args and results keep their types. A value that only one elementwise node
  * reads is not rounded, as in a compiler's fused kernel. A copy of the graph if it has no bfloat16

@@ -95,8 +95,10 @@ static void copy_arg(sx_rewrite *rw, const sx_arg *arg, int64_t batch)
     sx_type type = *sx_graph_type(rw->from, arg->value);
     const sx_node *node = sx_graph_maker(rw->from, arg->value);
     sx_builder_at(rw->to, node->file, node->line);
-    rw->map[arg->value.id] =
-        sx_build_arg(rw->to, arg, batch > 0 ? sx_type_with_batch(type, batch) : type);
+    if (rw->hooks.arg == NULL || !rw->hooks.arg(rw, arg)) {
+        rw->map[arg->value.id] =
+            sx_build_arg(rw->to, arg, batch > 0 ? sx_type_with_batch(type, batch) : type);
+    }
 }
 
 static void copy_results(sx_rewrite *rw)
@@ -111,16 +113,9 @@ static void copy_results(sx_rewrite *rw)
     }
 }
 
-sx_status sx_rewrite_run(const sx_graph *from, int64_t batch, sx_rewrite_fn *fn, void *user,
-                         sx_graph **out)
+static sx_status run(sx_rewrite rw, int64_t batch, sx_graph **out)
 {
-    return sx_rewrite_run_deep(from, batch, fn, NULL, user, out);
-}
-
-sx_status sx_rewrite_run_deep(const sx_graph *from, int64_t batch, sx_rewrite_fn *fn,
-                              sx_region_pass *regions, void *user, sx_graph **out)
-{
-    sx_rewrite rw = {.from = from, .regions = regions, .user = user};
+    const sx_graph *from = rw.from;
     SX_TRY(sx_builder_create_like(from, &rw.to));
     sx_status status = SX_OK;
     rw.map = sx_alloc((size_t)from->n_values, sizeof(sx_value));
@@ -134,8 +129,11 @@ sx_status sx_rewrite_run_deep(const sx_graph *from, int64_t batch, sx_rewrite_fn
         if (is_arg) {
             copy_arg(&rw, &from->args[arg++], batch);
         } else {
-            fn(&rw, &from->nodes[k]);
+            rw.hooks.node(&rw, &from->nodes[k]);
         }
+    }
+    if (rw.hooks.end != NULL && !sx_builder_failed(rw.to)) {
+        rw.hooks.end(&rw);
     }
     copy_results(&rw);
     status = sx_builder_finish(rw.to, out);
@@ -143,6 +141,25 @@ done:
     sx_free(rw.map);
     sx_builder_destroy(rw.to);
     return status;
+}
+
+sx_status sx_rewrite_run(const sx_graph *from, int64_t batch, sx_rewrite_fn *fn, void *user,
+                         sx_graph **out)
+{
+    return run((sx_rewrite){.from = from, .hooks.node = fn, .user = user}, batch, out);
+}
+
+sx_status sx_rewrite_run_deep(const sx_graph *from, int64_t batch, sx_rewrite_fn *fn,
+                              sx_region_pass *regions, void *user, sx_graph **out)
+{
+    return run((sx_rewrite){.from = from, .hooks.node = fn, .regions = regions, .user = user},
+               batch, out);
+}
+
+sx_status sx_rewrite_run_hooks(const sx_graph *from, const sx_rewrite_hooks *hooks, void *user,
+                               sx_graph **out)
+{
+    return run((sx_rewrite){.from = from, .hooks = *hooks, .user = user}, 0, out);
 }
 
 const sx_node *sx_rewrite_find_like(const sx_graph *g, const sx_node *n, const uint32_t *like,

@@ -8,17 +8,26 @@
 /* The result of a pass on a region, as on any graph. */
 typedef sx_status sx_region_pass(const sx_graph *region, void *user, sx_graph **out);
 
-typedef struct sx_rewrite {
-    const sx_graph *from;
-    sx_builder *to;
-    sx_value *map;           /* [from->n_values]: the new value of each old one */
-    sx_region_pass *regions; /* NULL: regions are not changed */
-    void *user;
-} sx_rewrite;
+typedef struct sx_rewrite sx_rewrite;
 
 /* Handles one node that is not a parameter: sets map[] of all its outputs, with sx_rewrite_keep()
  * or otherwise. Leaving them empty removes the node. */
 typedef void sx_rewrite_fn(sx_rewrite *rw, const sx_node *node);
+
+typedef struct sx_rewrite_hooks {
+    sx_rewrite_fn *node;
+    bool (*arg)(sx_rewrite *rw, const sx_arg *arg); /* sets map[]; false: the arg is to be kept */
+    void (*end)(sx_rewrite *rw);                    /* after all nodes, before the results */
+} sx_rewrite_hooks;
+
+struct sx_rewrite {
+    const sx_graph *from;
+    sx_builder *to;
+    sx_value *map; /* [from->n_values]: the new value of each old one */
+    sx_rewrite_hooks hooks;
+    sx_region_pass *regions; /* NULL: regions are not changed */
+    void *user;
+};
 
 /* Runs `fn` over the nodes. Args are kept, with the batch set to `batch` if it is > 0; results are
  * mapped. */
@@ -28,6 +37,10 @@ SX_MUST_USE sx_status sx_rewrite_run(const sx_graph *from, int64_t batch, sx_rew
 /* The same, with a pass for the regions of the nodes that `fn` keeps. */
 SX_MUST_USE sx_status sx_rewrite_run_deep(const sx_graph *from, int64_t batch, sx_rewrite_fn *fn,
                                           sx_region_pass *regions, void *user, sx_graph **out);
+
+/* The same, with more to do than nodes (arg and end may be NULL). */
+SX_MUST_USE sx_status sx_rewrite_run_hooks(const sx_graph *from, const sx_rewrite_hooks *hooks,
+                                           void *user, sx_graph **out);
 
 /* Appends the same node over the mapped inputs, with its name, device and source line; `attrs` NULL
  * = its own. */

@@ -236,6 +236,16 @@ sx_status sx_device_buffer_copy(sx_device_buffer *from, sx_device *to, int memor
     return SX_OK;
 }
 
+bool sx_platform_pin(sx_platform *platform, void *data, size_t bytes)
+{
+    return platform->backend->pin != NULL && platform->backend->pin(platform, data, bytes);
+}
+
+void sx_platform_unpin(sx_platform *platform, void *data)
+{
+    platform->backend->unpin(platform, data);
+}
+
 sx_device_buffer *sx_device_buffer_retain(sx_device_buffer *buffer)
 {
     atomic_fetch_add(&buffer->refs, 1);

@@ -66,6 +66,9 @@ typedef struct sx_compile_options {
     int64_t steps;
     const char *ok_output;
     bool any_batch; /* replicas need not divide the batch; if not, each computes all of it */
+    /* An execution takes the inputs with the batch: the device may free their memory, or use it for
+     * something else, and they have no value until they are written again. */
+    bool donate_inputs;
     /* The variables that the program does not assign have, from the first execution on, always the
      * same values, in whatever buffers: a backend may compute what follows from them once, and keep
      * it. */
@@ -239,6 +242,11 @@ struct sx_backend {
     sx_status (*buffer_copy)(sx_device_buffer *from, sx_device *to, int memory,
                              sx_device_buffer **out);
 
+    /* Optional: the device can read the host's memory at these addresses by itself until unpin().
+     * False: it cannot, and copies it first. */
+    bool (*pin)(sx_platform *platform, void *data, size_t bytes);
+    void (*unpin)(sx_platform *platform, void *data);
+
     /* Optional: makes what programs with matrix products need, once in a process, which compiling
      * the first of them would do otherwise. From any thread. */
     void (*prepare_products)(sx_platform *platform);
@@ -322,6 +330,10 @@ SX_MUST_USE sx_status sx_device_buffer_create_in(sx_device *device, int memory, 
  * device to device where the backend can, else through host memory. */
 SX_MUST_USE sx_status sx_device_buffer_copy(sx_device_buffer *from, sx_device *to, int memory,
                                             sx_device_buffer **out);
+/* Memory of the host, from which much is written to buffers, is locked in place, if the device can
+ * read it by itself then. True: to be undone by sx_platform_unpin() before it is freed. */
+bool sx_platform_pin(sx_platform *platform, void *data, size_t bytes);
+void sx_platform_unpin(sx_platform *platform, void *data);
 sx_device_buffer *sx_device_buffer_retain(sx_device_buffer *buffer);
 void sx_device_buffer_release(sx_device_buffer *buffer); /* NULL is fine */
 
@@ -359,7 +371,8 @@ void sx_run_destroy(sx_run *run);
 SX_MUST_USE sx_status sx_run_prepare(sx_run *run, sx_device_buffer *const *args);
 
 /* Begins an execution. The buffers must exist until it has ended; variables that it assigns must
- * not be used before. Errors: INVALID_ARGUMENT names the argument or output that is missing, of
+ * not be used before, but by executions on the same device that are submitted after it, which see
+ * their new values. Errors: INVALID_ARGUMENT names the argument or output that is missing, of
  * another type, on another platform or device than the others, or the same buffer as another one
  * that is written; FAILED_PRECONDITION if the last execution has not been awaited. */
 SX_MUST_USE sx_status sx_run_submit(sx_run *run, sx_device_buffer *const *args,

@@ -6,8 +6,10 @@
 
 #include "harness.h"
 
+#include <dlfcn.h>
 #include <string.h>
 
+#include "../pjrt_ref/counts.h"
 #include "backends/pjrt/plugin.h"
 
 /* The library's path, or NULL: the tests that need it skip. */
@@ -39,6 +41,16 @@ static inline const char *ref_plugin(void)
     const char *bin = getenv("SEXTANT_TEST_BIN");
     snprintf(path, sizeof(path), "%s/libpjrt_ref.so", bin == NULL ? "build/release/tests" : bin);
     return path;
+}
+
+/* What our own plugin, which is open, has been asked for. */
+static inline const ref_counts *ref_plugin_counts(void)
+{
+    void *library = dlopen(ref_plugin(), RTLD_NOW | RTLD_NOLOAD);
+    const ref_counts *counts = library != NULL ? dlsym(library, "sx_pjrt_ref_counts") : NULL;
+    assert_non_null(counts);
+    dlclose(library);
+    return counts;
 }
 
 /* XLA's plugin is not built with ThreadSanitizer, which then takes its locks for races; our own is.

@@ -10,9 +10,12 @@
 #include <unistd.h>
 
 #include "base/checked.h"
+#include "pjrt_ref/counts.h"
 #include "pjrt_ref/fault.h"
 
 const void *GetPjrtApi(void);
+
+__attribute__((visibility("default"))) ref_counts sx_pjrt_ref_counts;
 
 enum { MAJOR = 0, MINOR = 81, SLOTS = 118 };
 

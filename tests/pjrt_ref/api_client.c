@@ -107,8 +107,24 @@ sx_status ref_api_client_destroy(void *args)
                 buffers, executables);
         abort();
     }
+    if (ref_client_has_pinned(c, NULL)) {
+        fprintf(stderr, "pjrt_ref: Client_Destroy with memory pinned\n");
+        abort();
+    }
     ref_client_destroy(c);
     return SX_OK;
+}
+
+sx_status ref_api_client_pin(void *args)
+{
+    const sx_pjrt_dma_map *a = args;
+    return ref_client_pin(a->client, a->data, a->size);
+}
+
+sx_status ref_api_client_unpin(void *args)
+{
+    const sx_pjrt_dma_unmap *a = args;
+    return ref_client_unpin(a->client, a->data);
 }
 
 static sx_status give_text(void *args, const char *text)

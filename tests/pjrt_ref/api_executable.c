@@ -358,7 +358,7 @@ static sx_status check_options(const sx_pjrt_execute_options *o)
 static void find_donations(const ref_code *c, const sx_pjrt_execute_options *o, bool *donates)
 {
     for (int i = 0; i < c->program->main.n_args; i++) {
-        donates[i] = c->program->aliases[i] >= 0;
+        donates[i] = c->program->aliases[i] >= 0 || c->program->donors[i];
         for (size_t k = 0; k < o->n_not_donated; k++) {
             donates[i] = donates[i] && o->not_donated[k] != i;
         }

@@ -137,10 +137,66 @@ static bool start_engines(ref_device *d, ref_client *c)
     return true;
 }
 
+/* ---- Pinned memory ---- */
+
+/* The index of the memory that has the byte; with NULL, of one that is free. REF_MAX_PINNED = none.
+ */
+static int find_pinned(const ref_client *c, const char *byte)
+{
+    int i = 0;
+    while (i < REF_MAX_PINNED &&
+           (byte == NULL ? c->pinned[i].data != NULL
+                         : c->pinned[i].data == NULL || byte < c->pinned[i].data ||
+                               byte >= c->pinned[i].data + c->pinned[i].size)) {
+        i++;
+    }
+    return i;
+}
+
+sx_status ref_client_pin(ref_client *c, const void *data, size_t size)
+{
+    pthread_mutex_lock(&c->pinning);
+    const int at = find_pinned(c, NULL);
+    const bool can =
+        data != NULL && size > 0 && at < REF_MAX_PINNED && find_pinned(c, data) == REF_MAX_PINNED;
+    if (can) {
+        c->pinned[at].data = data;
+        c->pinned[at].size = size;
+    }
+    pthread_mutex_unlock(&c->pinning);
+    return can ? SX_OK
+               : sx_error(SX_INVALID_ARGUMENT, "memory that is pinned already, or too much of it");
+}
+
+sx_status ref_client_unpin(ref_client *c, const void *data)
+{
+    pthread_mutex_lock(&c->pinning);
+    const int at = data != NULL ? find_pinned(c, data) : REF_MAX_PINNED;
+    const bool can = at < REF_MAX_PINNED && c->pinned[at].data == data;
+    if (can) {
+        c->pinned[at].data = NULL;
+    }
+    pthread_mutex_unlock(&c->pinning);
+    return can ? SX_OK : sx_error(SX_INVALID_ARGUMENT, "memory that is not pinned");
+}
+
+bool ref_client_has_pinned(ref_client *c, const void *data)
+{
+    bool any = false;
+    pthread_mutex_lock(&c->pinning);
+    for (int i = 0; i < REF_MAX_PINNED && data == NULL; i++) {
+        any = any || c->pinned[i].data != NULL;
+    }
+    any = any || (data != NULL && find_pinned(c, data) < REF_MAX_PINNED);
+    pthread_mutex_unlock(&c->pinning);
+    return any;
+}
+
 /* ---- Clients ---- */
 
 static void client_free(ref_client *c)
 {
+    pthread_mutex_destroy(&c->pinning);
     pthread_mutex_destroy(&c->submitting);
     sx_free(c->devices);
     sx_free(c->list);
@@ -163,6 +219,7 @@ sx_status ref_client_create(int n_devices, ref_client **out)
         return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for a client");
     }
     pthread_mutex_init(&c->submitting, NULL);
+    pthread_mutex_init(&c->pinning, NULL);
     c->devices = sx_alloc((size_t)n_devices, sizeof(*c->devices));
     c->list = sx_alloc((size_t)n_devices, sizeof(*c->list));
     if (c->devices == NULL || c->list == NULL) {

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "pjrt_ref/counts.h"
 #include "pjrt_ref/fault.h"
 #include "pjrt_ref/objects.h"
 #include "pjrt_ref/run.h"
@@ -296,11 +297,15 @@ sx_status ref_submit(ref_loaded *l, ref_device *const *devices, int n,
             if (donates[i]) {
                 atomic_store(&args[r][i]->is_deleted, true);
             }
+            if (l->code->program->donors[i]) {
+                atomic_fetch_add(&sx_pjrt_ref_counts.donations, 1);
+            }
         }
         if (events != NULL) {
             events[r] = ref_event_retain(x->runs[r].end);
         }
     }
+    atomic_fetch_add(&sx_pjrt_ref_counts.executions, 1);
     queue(x, l->client);
     return SX_OK;
 }

@@ -19,7 +19,7 @@
 #include "pjrt_ref/array.h"
 #include "pjrt_ref/program.h"
 
-enum { REF_MAX_DEVICES = 256, REF_TEXT = 128, REF_ATTRIBUTES = 2 };
+enum { REF_MAX_DEVICES = 256, REF_TEXT = 128, REF_ATTRIBUTES = 2, REF_MAX_PINNED = 64 };
 
 /* ---- Events ---- */
 
@@ -88,10 +88,20 @@ typedef struct ref_client {
     long step_us, mib_us;            /* that a step takes, and a copy to the device per MiB */
     atomic_int buffers, executables; /* alive */
     pthread_mutex_t submitting;      /* executions of several devices are queued whole */
+    pthread_mutex_t pinning;         /* for the host's memory that devices may read */
+    struct {
+        const char *data; /* NULL = free */
+        size_t size;
+    } pinned[REF_MAX_PINNED];
 } ref_client;
 
 SX_MUST_USE sx_status ref_client_create(int n_devices, ref_client **out);
 void ref_client_destroy(ref_client *c); /* does what is queued first */
+/* Pins memory that is not, or unpins what was pinned. */
+SX_MUST_USE sx_status ref_client_pin(ref_client *c, const void *data, size_t size);
+SX_MUST_USE sx_status ref_client_unpin(ref_client *c, const void *data);
+/* Whether the byte is in pinned memory; NULL: whether any memory is pinned. */
+bool ref_client_has_pinned(ref_client *c, const void *data);
 /* Queues work of one of its engines; on failure nothing is queued. */
 SX_MUST_USE sx_status ref_device_do(ref_device *d, ref_engine_kind kind, ref_job_fn *fn,
                                     void *user);

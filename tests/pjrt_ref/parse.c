@@ -394,6 +394,7 @@ static sx_status take_args(parser *ps, ref_block *block)
         SX_TRY(define(ps, ps->numbers[n], &type, NULL));
         if (block->owner == NULL) {
             ps->p->aliases[n] = -1;
+            ps->p->donors[n] = false;
         }
         if (block->owner == NULL && ref_accept(&ps->s, "{")) {
             SX_TRY(ref_take_attrs(&ps->s, 0, "}", &attrs, &n_attrs));
@@ -402,6 +403,8 @@ static sx_status take_args(parser *ps, ref_block *block)
                 alias->ints[0] < REF_MAX_OPERANDS) {
                 ps->p->aliases[n] = (int)alias->ints[0];
             }
+            const ref_attr *donor = ref_attr_find(attrs, n_attrs, "jax.buffer_donor");
+            ps->p->donors[n] = donor != NULL && donor->n_ints == 1 && donor->ints[0] != 0;
         }
         n++;
     }
@@ -550,8 +553,9 @@ static sx_status parse_into(parser *ps)
 {
     ref_program *p = ps->p;
     p->aliases = sx_arena_array(&p->arena, REF_MAX_OPERANDS, int);
+    p->donors = sx_arena_array(&p->arena, REF_MAX_OPERANDS, bool);
     ps->numbers = sx_arena_array(&p->arena, REF_MAX_OPERANDS, int);
-    if (p->aliases == NULL || ps->numbers == NULL) {
+    if (p->aliases == NULL || p->donors == NULL || ps->numbers == NULL) {
         return no_memory();
     }
     SX_TRY(take_module(ps));

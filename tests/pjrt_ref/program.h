@@ -99,6 +99,7 @@ struct ref_program {
     int n_values;
     ref_block main;
     int *aliases; /* of main's args: the result that takes its memory; -1 none */
+    bool *donors; /* of main's args: the execution may use its memory */
     int replicas; /* what collectives may be written for */
     double flops; /* of products and elementwise operations, each once */
     int n_ops;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "pjrt_ref/counts.h"
 #include "pjrt_ref/fault.h"
 #include "pjrt_ref/run.h"
 
@@ -166,6 +167,12 @@ sx_status ref_put_data(ref_device *d, const sx_type *type, const void *data, con
         ref_buffer_destroy(b);
         return status;
     }
+    const long bytes = (long)sx_type_bytes(type);
+    atomic_fetch_add(&sx_pjrt_ref_counts.puts, 1);
+    atomic_fetch_add(&sx_pjrt_ref_counts.put_bytes, bytes);
+    if (ref_client_has_pinned(d->client, data)) {
+        atomic_fetch_add(&sx_pjrt_ref_counts.pinned_bytes, bytes);
+    }
     *out = b;
     return SX_OK;
 }
@@ -175,6 +182,7 @@ sx_status ref_get_data(ref_buffer *b, const int64_t *minor_to_major, void *data,
 {
     transfer *t = NULL;
     SX_TRY(ref_fault("get"));
+    atomic_fetch_add(&sx_pjrt_ref_counts.gets, 1);
     SX_TRY(transfer_create(b->device, &b->type, &t));
     t->host = data;
     t->from = ref_cell_retain(b->cell);

@@ -157,7 +157,8 @@ static sx_status write_locked(sx_pjrt_buffer *b, const void *data, bool borrow)
     if (platform_of(&b->head)->replicas == 1 || b->state == SX_PJRT_COPIED) {
         return put(b, data, SX_PJRT_WHOLE, borrow);
     }
-    return b->state == SX_PJRT_CUT ? put(b, data, b->axis, borrow) : hold(b, data, borrow);
+    return b->state == SX_PJRT_CUT || b->state == SX_PJRT_GIVEN ? put(b, data, b->axis, borrow)
+                                                                : hold(b, data, borrow);
 }
 
 sx_status sx_pjrt_buffer_write(sx_device_buffer *head, const void *data, bool borrow)
@@ -313,6 +314,8 @@ static sx_status read_locked(sx_pjrt_buffer *b, void *data, int64_t deadline_ns)
         return get(b, b->arrays[0], &b->head.type, data, deadline_ns);
     case SX_PJRT_CUT:
         return read_parts(b, data, deadline_ns);
+    case SX_PJRT_GIVEN:
+        return sx_error(SX_FAILED_PRECONDITION, "the buffer's value was given to an execution");
     case SX_PJRT_LOST:
         break;
     }
@@ -425,6 +428,12 @@ void sx_pjrt_buffer_take(sx_pjrt_buffer *b, void *const *arrays, int stride, int
     }
     b->axis = axis;
     b->state = axis == SX_PJRT_WHOLE ? SX_PJRT_COPIED : SX_PJRT_CUT;
+}
+
+void sx_pjrt_buffer_give_up(sx_pjrt_buffer *b)
+{
+    drop_arrays(b);
+    b->state = SX_PJRT_GIVEN;
 }
 
 void sx_pjrt_buffer_lose(sx_pjrt_buffer *b)

@@ -4,6 +4,7 @@
  *       write                     place                       execute
  *   EMPTY ---> HELD (host data) --------> COPIED or CUT -------------> COPIED or CUT
  *                                                       \-- failed --> LOST
+ *                                                       \-- taken ---> GIVEN
  *
  * With several replicas, the first program that uses the buffer determines whether it is split;
  * until then the buffer holds the host's data. Donated arrays become invalid when the execution is
@@ -18,7 +19,8 @@ typedef enum sx_pjrt_buffer_state {
     SX_PJRT_HELD,  /* host data, not yet on the devices */
     SX_PJRT_COPIED,
     SX_PJRT_CUT,
-    SX_PJRT_LOST, /* lost in an execution that failed */
+    SX_PJRT_LOST,  /* lost in an execution that failed */
+    SX_PJRT_GIVEN, /* to an execution; the next value is split likewise */
 } sx_pjrt_buffer_state;
 
 typedef struct sx_pjrt_buffer {
@@ -30,7 +32,7 @@ typedef struct sx_pjrt_buffer {
     void *reading;    /* event of a copy to the host; NULL outside sx_pjrt_buffers_read() */
     const void *held; /* SX_PJRT_HELD: `owned`, or borrowed */
     void *owned;
-    int axis; /* SX_PJRT_CUT: the dimension */
+    int axis; /* SX_PJRT_CUT: the dimension; SX_PJRT_GIVEN: the same, or SX_PJRT_WHOLE */
 } sx_pjrt_buffer;
 
 /* Functions of the backend interface. */
@@ -53,6 +55,8 @@ SX_MUST_USE sx_status sx_pjrt_buffer_place(sx_pjrt_buffer *b, int axis);
 SX_MUST_USE sx_status sx_pjrt_buffer_settle(sx_pjrt_buffer *b);
 /* Sets the value to these arrays, one per replica, `stride` apart in `arrays`. Takes ownership. */
 void sx_pjrt_buffer_take(sx_pjrt_buffer *b, void *const *arrays, int stride, int axis);
+/* An execution that was submitted takes the arrays. */
+void sx_pjrt_buffer_give_up(sx_pjrt_buffer *b);
 /* Marks the value as lost. */
 void sx_pjrt_buffer_lose(sx_pjrt_buffer *b);
 

@@ -361,6 +361,21 @@ bool sx_pjrt_array_is_gone(const sx_pjrt_client *c, void *array)
     return !known || args.value;
 }
 
+bool sx_pjrt_pin(const sx_pjrt_client *c, void *data, size_t bytes)
+{
+    sx_pjrt_dma_map args = SX_PJRT_ARGS(dma_map, .client = c->handle, .data = data, .size = bytes);
+    sx_status status = sx_pjrt_call(c->plugin, SX_PJRT_DMA_MAP, &args);
+    const bool pinned = status == SX_OK;
+    sx_status_free(status);
+    return pinned;
+}
+
+void sx_pjrt_unpin(const sx_pjrt_client *c, void *data)
+{
+    sx_pjrt_dma_unmap args = SX_PJRT_ARGS(dma_unmap, .client = c->handle, .data = data);
+    sx_status_free(sx_pjrt_call(c->plugin, SX_PJRT_DMA_UNMAP, &args));
+}
+
 /* ---- Programs ---- */
 
 sx_status sx_pjrt_compile(const sx_pjrt_client *c, const char *text, size_t size, int replicas,

@@ -72,6 +72,9 @@ SX_MUST_USE sx_status sx_pjrt_begin_get(const sx_pjrt_client *c, void *array, co
 SX_MUST_USE sx_status sx_pjrt_get(const sx_pjrt_client *c, void *array, const sx_type *type,
                                   void *data);
 void sx_pjrt_array_destroy(const sx_pjrt_client *c, void *array); /* NULL is fine */
+/* Lets devices read the host's memory by themselves; false: the plugin cannot. */
+bool sx_pjrt_pin(const sx_pjrt_client *c, void *data, size_t bytes);
+void sx_pjrt_unpin(const sx_pjrt_client *c, void *data);
 /* Whether the array was consumed by an execution. */
 bool sx_pjrt_array_is_gone(const sx_pjrt_client *c, void *array);
 

@@ -15,8 +15,9 @@
 typedef struct pjrt_executable {
     sx_executable head;
     void *loaded;
-    int *cuts;            /* args, then results: SX_PJRT_WHOLE, 0, 1 */
-    bool has_bounds;      /* the program has a result more, for those of loops (module.h) */
+    int *cuts;       /* args, then results: SX_PJRT_WHOLE, 0, 1 */
+    bool *donated;   /* [n_args]: an execution takes it, beside the variables that it assigns */
+    bool has_bounds; /* the program has a result more, for those of loops (module.h) */
     sx_hlo_bound *bounds; /* [n_bounds]; the names are ours */
     int n_bounds;
     sx_executable_info info;
@@ -57,6 +58,7 @@ void sx_pjrt_executable_destroy(sx_executable *head)
     }
     sx_free(e->bounds);
     sx_free(e->cuts);
+    sx_free(e->donated);
     sx_free(e);
 }
 
@@ -64,7 +66,8 @@ static sx_status allocate(pjrt_executable *e)
 {
     SX_TRY(sx_executable_allocate(&e->head));
     e->cuts = sx_alloc((size_t)e->head.n_args + (size_t)e->head.n_results + 1, sizeof(*e->cuts));
-    return e->cuts == NULL ? sx_no_memory("for an executable") : SX_OK;
+    e->donated = sx_alloc((size_t)e->head.n_args + 1, sizeof(*e->donated));
+    return e->cuts == NULL || e->donated == NULL ? sx_no_memory("for an executable") : SX_OK;
 }
 
 /* The dimension along which replicas split a value; `is_stack`: of a superbatch or ring. */
@@ -81,6 +84,7 @@ static void describe(pjrt_executable *e, const sx_graph *g, const sx_pjrt_module
     for (int i = 0; i < e->head.n_args; i++) {
         e->head.arg_types[i] = sx_pjrt_module_arg_type(g, o, i);
         e->cuts[i] = i < g->n_args ? cut_of(g, g->args[i].value, parts, loop) : SX_PJRT_WHOLE;
+        e->donated[i] = sx_pjrt_module_donates(g, o, i);
     }
     for (int i = 0; i < e->head.n_results; i++) {
         bool own = i < g->n_results;
@@ -208,6 +212,7 @@ static sx_status compile_into(sx_pjrt_platform *p, const sx_graph *g,
         .steps = options->steps,
         .ok_output = options->ok_output,
         .any_batch = options->any_batch,
+        .donate_inputs = options->donate_inputs,
         .hlo = {.bf16_products = bf16,
                 .wide_products = is_cpu(p),
                 .precision = bf16 ? "DEFAULT" : "HIGHEST",
@@ -343,6 +348,19 @@ static sx_status place_args(pjrt_run *run, sx_device_buffer *const *args, int re
     return SX_OK;
 }
 
+/* What the execution has taken, accepted or not, is no longer the buffers'. */
+static void give_up(const pjrt_executable *e, sx_device_buffer *const *args)
+{
+    for (int i = 0; i < e->head.n_args; i++) {
+        sx_pjrt_buffer *b = (sx_pjrt_buffer *)args[i];
+        if (e->donated[i]) {
+            pthread_mutex_lock(&b->lock);
+            sx_pjrt_buffer_give_up(b);
+            pthread_mutex_unlock(&b->lock);
+        }
+    }
+}
+
 /* Stores the results' arrays in their buffers. */
 static void take_results(const pjrt_run *run, sx_device_buffer *const *args,
                          sx_device_buffer *const *outputs)
@@ -395,6 +413,7 @@ static sx_status submit(pjrt_run *run, sx_device_buffer *const *args,
         call.device = p->client->devices[any == NULL ? 0 : any->device->index];
     }
     sx_status status = sx_pjrt_call(p->client->plugin, SX_PJRT_EXECUTE, &call);
+    give_up(e, args);
     if (status != SX_OK) {
         find_lost(e, args, p);
         return status;

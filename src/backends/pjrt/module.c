@@ -212,6 +212,12 @@ static int alias_of(const sx_graph *g, int i)
     return -1;
 }
 
+bool sx_pjrt_module_donates(const sx_graph *g, const sx_pjrt_module_options *o, int i)
+{
+    return o->donate_inputs && i < g->n_args && g->args[i].kind == SX_ARG_INPUT &&
+           sx_type_has_batch(sx_graph_type(g, g->args[i].value));
+}
+
 static sx_status begin(lowering *l, const sx_pjrt_module_options *options, sx_hlo *in)
 {
     const sx_graph *g = l->g;
@@ -221,7 +227,9 @@ static sx_status begin(lowering *l, const sx_pjrt_module_options *options, sx_hl
         return sx_no_memory("for a program");
     }
     for (int i = 0; i < n; i++) {
-        args[i] = (sx_hlo_arg){arg_type(g, i, l->local, l->steps), alias_of(g, i)};
+        args[i] = (sx_hlo_arg){.type = arg_type(g, i, l->local, l->steps),
+                               .alias = alias_of(g, i),
+                               .donated = sx_pjrt_module_donates(g, options, i)};
     }
     sx_status status = sx_hlo_create(&options->hlo, args, n, 0, in, &l->w);
     sx_free(args);

@@ -39,6 +39,7 @@ typedef struct sx_pjrt_module_options {
     int64_t steps;         /* maximum steps of the loop; 0 and 1 = no loop */
     const char *ok_output; /* bool scalar output that ends the loop if false; NULL = none */
     bool any_batch; /* if the batch is not a multiple of these, each replica computes all of it */
+    bool donate_inputs; /* those with a batch dimension are not needed after the execution */
     sx_hlo_options hlo;
 } sx_pjrt_module_options;
 
@@ -55,6 +56,9 @@ int sx_pjrt_batch_parts(const sx_pjrt_module_options *o);
  * Argument n_args and result n_results are the step counts of a loop. */
 sx_type sx_pjrt_module_arg_type(const sx_graph *g, const sx_pjrt_module_options *o, int i);
 sx_type sx_pjrt_module_result_type(const sx_graph *g, const sx_pjrt_module_options *o, int i);
+
+/* Whether an execution takes argument i, which no result overwrites. */
+bool sx_pjrt_module_donates(const sx_graph *g, const sx_pjrt_module_options *o, int i);
 
 /* Errors: INVALID_ARGUMENT: the batch is not a multiple of the replicas (names the nearest that
  * are); UNIMPLEMENTED: an operator that device programs do not support (names node and line). */

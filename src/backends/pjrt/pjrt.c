@@ -164,6 +164,16 @@ static sx_status pjrt_memory(sx_device *device, sx_memory_stats *out)
     return SX_OK;
 }
 
+static bool pjrt_pin(sx_platform *platform, void *data, size_t bytes)
+{
+    return sx_pjrt_pin(((const sx_pjrt_platform *)platform)->client, data, bytes);
+}
+
+static void pjrt_unpin(sx_platform *platform, void *data)
+{
+    sx_pjrt_unpin(((const sx_pjrt_platform *)platform)->client, data);
+}
+
 const sx_backend sx_backend_pjrt = {
     .name = "pjrt",
     .about = "any PJRT plugin: TPU, XLA's GPU and CPU",
@@ -177,6 +187,8 @@ const sx_backend sx_backend_pjrt = {
     .buffer_read = sx_pjrt_buffer_read,
     .buffers_read = sx_pjrt_buffers_read,
     .buffer_copy = sx_pjrt_buffer_copy,
+    .pin = pjrt_pin,
+    .unpin = pjrt_unpin,
     .compile = sx_pjrt_executable_create,
     .executable_destroy = sx_pjrt_executable_destroy,
     .run_create = sx_pjrt_run_create,

@@ -225,6 +225,8 @@ static void put_header(sx_hlo_writer *w, const sx_hlo *results, int n)
         put_type(m, &w->args[i].type);
         if (w->args[i].alias >= 0) {
             sx_buf_printf(m, " {tf.aliasing_output = %d : i32}", w->args[i].alias);
+        } else if (w->args[i].donated) {
+            sx_buf_puts(m, " {jax.buffer_donor = true}");
         }
     }
     sx_buf_puts(m, ") -> (");

@@ -51,7 +51,8 @@ typedef struct sx_hlo_options {
 /* One argument of the function. */
 typedef struct sx_hlo_arg {
     sx_type type;
-    int alias; /* the result that overwrites it (donation), or -1 */
+    int alias;    /* the result that overwrites it (donation), or -1 */
+    bool donated; /* it is not needed after the execution */
 } sx_hlo_arg;
 
 /* Begins `func @main` with these arguments, out_args[n]. `max_bytes` bounds the text; 0 = 1 GiB.

@@ -14,10 +14,10 @@
 #define SX_NN_MODEL_PROGRAM_H
 
 #include "nn/model_inputs.h"
+#include "runtime/session.h"
 
-/* Names of outputs that every training program has. */
+/* Names of outputs that every training program has, beside the session's SX_OK_OUTPUT. */
 #define SX_LOSS          "loss"
-#define SX_OK_OUTPUT     "ok"
 #define SX_LEARNING_RATE "learning_rate"
 /* Of a model with example weights: their sum over the batch. */
 #define SX_WEIGHT_SUM "weight_sum"

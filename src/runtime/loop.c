@@ -2,16 +2,18 @@
  *
  *   staged[input]   [steps, batch, …] on the host, row i is step i of the launch
  *   rings[output]   [steps, …]        written by the device, row i by step i
+ *   packed          [steps, words]    the same: the scalars of a step in one row (launch_graph.h)
  *
- *   device   launch 1 ────────│ launch 2 ────────│ launch 3 ────
- *   copies   launch 2 ──      │ launch 3 ──      │
- *   host     stage 2          │ show 1, stage 3  │ show 2, stage 4
+ *   device   launch 1 ────────────│ launch 2 ────────────────│ launch 3 ────
+ *   copies   launch 2 ──          │ launch 3 ──              │
+ *   host     stage 2, submit 2    │ show 1, stage 3, submit 3│ show 2, …
  *
  * There are two launches, each with buffers of its own: while the device computes one, the other is
- * fed and copied to the device, and the steps of the one before are shown. The device waits for the
- * host only from the end of a launch until the next is submitted, and where no step may follow
- * before the caller has seen the last (sx_step_input.ends_launch). Both are allocated once, by
- * sx_program_prepare_loop(). */
+ * fed, copied to the device and submitted, and the steps of the one before are shown. Should a step
+ * of the first turn out to be bad, the device knows it (the latch) and applies no update of the
+ * second, which is dropped. The device waits for the host only where no step may follow before the
+ * caller has seen the last (sx_step_input.ends_launch), or where the host takes longer than it.
+ * Both launches are allocated once, by sx_program_prepare_loop(). */
 #include <inttypes.h>
 #include <string.h>
 
@@ -30,14 +32,17 @@ static const double LAUNCH_SECONDS = 0.5;
 typedef struct sx_launch {
     sx_compiled *c;     /* its buffers; of the second launch its own, of the first the program's */
     char **staged;      /* [n_inputs] */
+    bool *is_pinned;    /* [n_inputs] */
     char **rings;       /* [n_outputs] */
     bool *ring_is_read; /* [n_outputs] */
+    int32_t *packed;    /* [steps][n_words]; NULL: the program has none */
     int64_t rows;       /* steps staged */
     bool is_last;       /* the caller sees its steps before another is staged */
+    bool is_submitted;  /* and not awaited */
     int64_t ran;        /* steps run */
     int64_t row;        /* the step shown last */
     int64_t submitted_ns, ended_ns;
-    int n_reads; /* read at its end: `ran` and the rings of the scalars */
+    int n_reads; /* read at its end: what is packed, or `ran`; the rings of other scalars */
     sx_device_buffer *read_from[SX_MAX_SCALARS + 1];
     void *read_into[SX_MAX_SCALARS + 1];
 } sx_launch;
@@ -47,6 +52,7 @@ struct sx_launches {
     size_t *input_rows;  /* [n_inputs]: bytes of one step */
     size_t *ring_rows;   /* [n_outputs] */
     int64_t step_ns;     /* of the last launch; 0 = none yet */
+    int64_t ended_ns;    /* its end */
     sx_compiled *failed; /* bound to the withheld step; NULL = none */
 };
 
@@ -99,17 +105,23 @@ static int64_t choose_steps(const sx_program *p, int64_t batch)
  * device was abandoned before a copy ended, what is staged is never freed. */
 static void free_launch(const sx_program *p, sx_launch *l, bool owns)
 {
+    sx_platform *platform = sx_session_platform(p->session);
     sx_compiled_destroy(p, owns ? l->c : NULL);
-    const bool lost = atomic_load(&sx_session_platform(p->session)->abandoned) > 0;
+    const bool lost = atomic_load(&platform->abandoned) > 0;
     for (int i = 0; !lost && l->staged != NULL && i < p->n_inputs; i++) {
+        if (l->is_pinned != NULL && l->is_pinned[i]) {
+            sx_platform_unpin(platform, l->staged[i]);
+        }
         sx_free_aligned(l->staged[i]);
     }
     for (int i = 0; l->rings != NULL && i < p->n_outputs; i++) {
         sx_free_aligned(l->rings[i]);
     }
     sx_free(l->staged);
+    sx_free(l->is_pinned);
     sx_free(l->rings);
     sx_free(l->ring_is_read);
+    sx_free(l->packed);
 }
 
 void sx_launches_destroy(sx_program *p)
@@ -147,22 +159,32 @@ static void add_read(sx_launch *l, sx_device_buffer *from, void *into)
 static sx_status fill_launch(const sx_program *p, sx_launches *all, sx_launch *l)
 {
     l->staged = sx_alloc((size_t)p->n_inputs + 1, sizeof(*l->staged));
+    l->is_pinned = sx_alloc((size_t)p->n_inputs + 1, sizeof(*l->is_pinned));
     l->rings = sx_alloc((size_t)p->n_outputs + 1, sizeof(*l->rings));
     l->ring_is_read = sx_alloc((size_t)p->n_outputs + 1, sizeof(*l->ring_is_read));
-    if (l->staged == NULL || l->rings == NULL || l->ring_is_read == NULL) {
+    if (l->staged == NULL || l->is_pinned == NULL || l->rings == NULL || l->ring_is_read == NULL) {
         return sx_no_memory("for the step loop");
     }
     for (int i = 0; i < p->n_inputs; i++) {
         SX_TRY(make_rows(sx_program_input_type(p, i), l->c, &all->input_rows[i], &l->staged[i]));
+        const size_t bytes = all->input_rows[i] * (size_t)l->c->steps;
+        l->is_pinned[i] =
+            bytes > 0 && sx_platform_pin(sx_session_platform(p->session), l->staged[i], bytes);
     }
     for (int i = 0; i < p->n_outputs; i++) {
         SX_TRY(make_rows(sx_program_output_type(p, i), l->c, &all->ring_rows[i], &l->rings[i]));
     }
-    if (l->c->steps > 1) {
+    if (p->packed >= 0) {
+        l->packed = sx_alloc((size_t)l->c->steps * (size_t)p->n_words, sizeof(*l->packed));
+        SX_TRY(l->packed != NULL ? SX_OK : sx_no_memory("for the step loop"));
+        add_read(l, l->c->outputs[p->packed], l->packed);
+    } else if (l->c->steps > 1) {
         add_read(l, l->c->outputs[p->graph->n_results], &l->ran);
     }
     for (int k = 0; k < p->n_scalars; k++) {
-        add_read(l, l->c->outputs[p->outputs[p->scalars[k]]], l->rings[p->scalars[k]]);
+        if (p->words[k] == 0) {
+            add_read(l, l->c->outputs[p->outputs[p->scalars[k]]], l->rings[p->scalars[k]]);
+        }
     }
     return SX_OK;
 }
@@ -214,12 +236,23 @@ static sx_status check_batch(const sx_program *p, int64_t batch)
                     batch, n, below, below + n);
 }
 
+/* The device may have the inputs of a launch: a step that is withheld is replayed from what was
+ * staged. */
+static sx_program_shape launch_shape(const sx_program *p, int64_t batch, int ok_output)
+{
+    return (sx_program_shape){.batch = batch,
+                              .steps = choose_steps(p, batch),
+                              .ok_output = ok_output,
+                              .donates = can_stack(p)};
+}
+
 sx_status sx_program_prepare_loop(sx_program *p, int64_t batch, int ok_output, int64_t *out_ns)
 {
-    int64_t start = sx_now_ns(), steps = choose_steps(p, batch);
+    const int64_t start = sx_now_ns();
+    const sx_program_shape shape = launch_shape(p, batch, ok_output);
     sx_compiled *c = NULL;
     SX_TRY(check_batch(p, batch));
-    SX_TRY(sx_program_compiled(p, batch, steps, ok_output, &c));
+    SX_TRY(sx_program_compiled(p, &shape, &c));
     if (can_stack(p) && (p->launches == NULL || p->launches->all[0].c != c)) {
         SX_TRY(make_launches(p, c));
     }
@@ -231,9 +264,10 @@ sx_status sx_program_prepare_loop(sx_program *p, int64_t batch, int ok_output, i
 
 sx_status sx_program_loop_info(sx_program *p, int64_t batch, int ok_output, sx_executable_info *out)
 {
+    const sx_program_shape shape = launch_shape(p, batch, ok_output);
     sx_compiled *c = NULL;
     SX_TRY(check_batch(p, batch));
-    SX_TRY(sx_program_compiled(p, batch, choose_steps(p, batch), ok_output, &c));
+    SX_TRY(sx_program_compiled(p, &shape, &c));
     return sx_executable_get_info(c->executable, out);
 }
 
@@ -266,6 +300,7 @@ typedef struct turn {
     sx_program *p;
     const sx_loop_args *args;
     sx_step_scalars scalars;
+    int32_t words[1 + SX_MAX_SCALARS]; /* packed, of a step that runs alone */
     int64_t began_ns;    /* start of the steps shown next: the end of the previous ones */
     int64_t fed;         /* steps */
     sx_step_input input; /* the last input from feed */
@@ -381,8 +416,15 @@ static sx_status run_alone(turn *t, int64_t *done)
         *t->args->failed_steps = 1;
     }
     SX_TRY(sx_program_run(p, t->input.batch, t->input.inputs));
+    if (p->packed >= 0) {
+        SX_TRY(sx_device_buffer_read(p->last->outputs[p->packed], t->words));
+    }
     for (int k = 0; k < p->n_scalars; k++) {
         uint64_t element = 0;
+        if (p->words[k] > 0) {
+            load_scalar(t, k, &t->words[p->words[k]]);
+            continue;
+        }
         SX_TRY(sx_program_read_output(p, p->scalars[k], &element));
         load_scalar(t, k, &element);
     }
@@ -417,33 +459,72 @@ static sx_status submit(const turn *t, sx_launch *l)
     memset(l->ring_is_read, 0, (size_t)t->p->n_outputs * sizeof(*l->ring_is_read));
     l->ran = l->rows;
     l->submitted_ns = sx_now_ns();
-    return sx_run_submit(l->c->run, l->c->args, l->c->outputs);
+    SX_TRY(sx_run_submit(l->c->run, l->c->args, l->c->outputs));
+    l->is_submitted = true;
+    return SX_OK;
 }
 
-/* Waits for a launch, and reads its scalars. */
-static sx_status await(turn *t, sx_launch *l)
+/* Feeds and submits a launch, if there is anything to be fed. */
+static sx_status start(turn *t, sx_launch *l)
 {
-    sx_launches *all = t->p->launches;
-    SX_TRY(sx_run_await(l->c->run, SX_NO_DEADLINE));
+    sx_status status = stage(t, l);
+    if (status == SX_OK && l->rows > 0) {
+        status = submit(t, l);
+    }
+    if (status != SX_OK && t->args->failed_steps != NULL) {
+        *t->args->failed_steps = l->rows;
+    }
+    return status;
+}
+
+/* Counts the rows that steps have written, and takes their scalars to the rings. */
+static void unpack(const sx_program *p, sx_launch *l)
+{
+    const int32_t *row = l->packed;
+    for (l->ran = 0; l->ran < l->rows && row[0] == 1; l->ran++, row += p->n_words) {
+        for (int k = 0; k < p->n_scalars; k++) {
+            const int output = p->scalars[k];
+            const size_t bytes = p->launches->ring_rows[output];
+            if (p->words[k] > 0) {
+                memcpy(l->rings[output] + (size_t)l->ran * bytes, &row[p->words[k]], bytes);
+            }
+        }
+    }
+}
+
+static sx_status read_scalars(const sx_program *p, sx_launch *l)
+{
+    sx_launches *all = p->launches;
     SX_TRY(sx_device_buffers_read(l->n_reads, l->read_from, l->read_into));
     l->ended_ns = sx_now_ns();
-    for (int k = 0; k < t->p->n_scalars; k++) {
-        l->ring_is_read[t->p->scalars[k]] = true;
+    if (p->packed >= 0) {
+        unpack(p, l);
+    }
+    for (int k = 0; k < p->n_scalars; k++) {
+        l->ring_is_read[p->scalars[k]] = true;
     }
     if (l->ran < 1 || l->ran > l->rows) {
         return sx_error(SX_INTERNAL,
                         "the device reported that it ran %" PRId64 " of %" PRId64 " steps", l->ran,
                         l->rows);
     }
-    all->step_ns = (l->ended_ns - l->submitted_ns) / l->rows + 1;
+    all->step_ns = (l->ended_ns - SX_MAX(l->submitted_ns, all->ended_ns)) / l->rows + 1;
+    all->ended_ns = l->ended_ns;
     return SX_OK;
 }
 
-/* Whether all steps of a launch were run, and their updates applied. */
-static bool is_whole(turn *t, const sx_launch *l)
+/* Waits for a launch, and reads its scalars. */
+static sx_status await(turn *t, sx_launch *l)
 {
-    load_row(t, l, l->ran - 1);
-    return l->ran == l->rows && !is_withheld(t);
+    l->is_submitted = false;
+    sx_status status = sx_run_await(l->c->run, SX_NO_DEADLINE);
+    if (status == SX_OK) {
+        status = read_scalars(t->p, l);
+    }
+    if (status != SX_OK && t->args->failed_steps != NULL) {
+        *t->args->failed_steps = l->rows;
+    }
+    return status;
 }
 
 /* Binds the inputs of the withheld step instead of the superbatch. */
@@ -482,42 +563,29 @@ static sx_status replay(turn *t, sx_launch *l, int64_t *done)
                           l->rows);
 }
 
-/* Says how many steps an error is of. */
-static sx_status of_launch(const turn *t, const sx_launch *l, sx_status status)
-{
-    if (status != SX_OK && t->args->failed_steps != NULL) {
-        *t->args->failed_steps = l->rows;
-    }
-    return status;
-}
-
 /* Runs launches until no other may be staged before the caller has seen all steps. */
 static sx_status run_launches(turn *t, int64_t *done)
 {
     sx_launch *all = t->p->launches->all, *now = &all[0];
-    SX_TRY(of_launch(t, now, stage(t, now)));
-    SX_TRY(now->rows > 0 ? of_launch(t, now, submit(t, now)) : SX_OK);
-    for (bool running = now->rows > 0; running;) {
+    SX_TRY(start(t, now));
+    while (now->rows > 0) {
         sx_launch *next = &all[now == all];
-        sx_status staged = SX_OK, status;
+        sx_status started = SX_OK, status;
         next->rows = 0;
         if (!now->is_last && !t->is_over) {
-            staged = of_launch(t, next, stage(t, next));
+            started = start(t, next);
         }
-        status = of_launch(t, now, await(t, now));
-        running = status == SX_OK && staged == SX_OK && next->rows > 0 && is_whole(t, now);
-        if (running) {
-            staged = of_launch(t, next, submit(t, next));
-            running = staged == SX_OK;
-        }
-        if (status == SX_OK) {
-            status = replay(t, now, done);
+        status = await(t, now);
+        status = status != SX_OK ? status : replay(t, now, done);
+        if ((status != SX_OK || started != SX_OK) && next->is_submitted) {
+            next->is_submitted = false; /* it has changed nothing, or has failed like this one */
+            sx_status_free(sx_run_await(next->c->run, SX_NO_DEADLINE));
         }
         if (status != SX_OK) {
-            sx_status_free(staged);
+            sx_status_free(started);
             return status;
         }
-        SX_TRY(staged);
+        SX_TRY(started);
         now = next;
     }
     return SX_OK;
@@ -548,6 +616,7 @@ sx_status sx_program_loop(sx_program *p, const sx_loop_args *args, int64_t *out_
     turn t = {.p = p, .args = args, .began_ns = sx_now_ns()};
     *out_done = 0;
     SX_TRY(sx_session_read_step(p->session, &t.scalars.step));
+    SX_TRY(sx_program_arm(p));
     while (*out_done < args->steps && !t.is_over) {
         SX_TRY(run_turn(&t, out_done));
     }

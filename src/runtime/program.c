@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "graph/passes/passes.h"
+#include "runtime/launch_graph.h"
 
 void sx_compiled_destroy(const sx_program *p, sx_compiled *c)
 {
@@ -54,7 +55,9 @@ void sx_program_destroy(sx_program *p)
     sx_launches_destroy(p);
     sx_free(p->inputs);
     sx_free(p->outputs);
+    sx_device_buffer_release(p->latch_buffer);
     sx_free(p->scalars);
+    sx_free(p->words);
     sx_free(p->fed);
     sx_graph_destroy(p->rewritten);
     sx_free(p);
@@ -75,15 +78,58 @@ static void list_ports(sx_program *p)
             p->inputs[p->n_inputs++] = i;
         }
     }
+    p->n_words = 1;
     for (int i = 0; i < g->n_results; i++) {
-        if (g->results[i].arg != SX_RESULT_IS_OUTPUT) {
+        const sx_type *type = sx_graph_type(g, g->results[i].value);
+        if (g->results[i].arg != SX_RESULT_IS_OUTPUT || i == p->packed) {
             continue;
         }
-        if (sx_graph_type(g, g->results[i].value)->rank == 0 && p->n_scalars < SX_MAX_SCALARS) {
+        if (type->rank == 0 && p->n_scalars < SX_MAX_SCALARS) {
+            const bool is_packed = p->packed >= 0 && sx_launch_packs(type);
+            p->words[p->n_scalars] = is_packed ? p->n_words++ : 0;
             p->scalars[p->n_scalars++] = p->n_outputs;
         }
         p->outputs[p->n_outputs++] = i;
     }
+}
+
+/* By the session's options, and for a device that runs launches. */
+static sx_status rewrite(sx_program *p)
+{
+    sx_graph *launch = NULL;
+    if (sx_session_get_options(p->session)->own_moments) {
+        SX_TRY(sx_pass_own_moments(p->graph, &p->rewritten));
+        p->graph = p->rewritten;
+    }
+    if (sx_session_platform(p->session)->backend->capabilities & SX_CAN_LOOP) {
+        SX_TRY(sx_make_launch_graph(p->graph, &launch));
+    }
+    if (launch != NULL) {
+        sx_graph_destroy(p->rewritten);
+        p->graph = p->rewritten = launch;
+    }
+    p->latch = sx_graph_find_arg(p->graph, SX_LATCH_VARIABLE);
+    p->packed = sx_graph_find_output(p->graph, SX_PACKED_OUTPUT);
+    const sx_type type = sx_scalar_type(SX_I32);
+    return p->latch >= 0
+               ? sx_device_buffer_create(sx_session_device(p->session), &type, &p->latch_buffer)
+               : SX_OK;
+}
+
+static sx_status fill_program(sx_program *p)
+{
+    SX_TRY(rewrite(p));
+    p->inputs = sx_alloc((size_t)p->graph->n_args + 1, sizeof(int));
+    p->outputs = sx_alloc((size_t)p->graph->n_results + 1, sizeof(int));
+    p->scalars = sx_alloc(SX_MAX_SCALARS, sizeof(int));
+    p->words = sx_alloc(SX_MAX_SCALARS, sizeof(int));
+    p->fed = sx_alloc((size_t)p->graph->n_args + 1, sizeof(void *));
+    if (p->inputs == NULL || p->outputs == NULL || p->scalars == NULL || p->words == NULL ||
+        p->fed == NULL) {
+        return sx_no_memory("for a program");
+    }
+    list_ports(p);
+    return SX_OK;
 }
 
 sx_status sx_program_create(sx_session *s, const sx_graph *graph, sx_program **out)
@@ -94,23 +140,11 @@ sx_status sx_program_create(sx_session *s, const sx_graph *graph, sx_program **o
     }
     p->session = s;
     p->graph = graph;
-    if (sx_session_get_options(s)->own_moments) {
-        sx_status status = sx_pass_own_moments(graph, &p->rewritten);
-        if (status != SX_OK) {
-            sx_program_destroy(p);
-            return status;
-        }
-        p->graph = graph = p->rewritten;
-    }
-    p->inputs = sx_alloc((size_t)graph->n_args + 1, sizeof(int));
-    p->outputs = sx_alloc((size_t)graph->n_results + 1, sizeof(int));
-    p->scalars = sx_alloc(SX_MAX_SCALARS, sizeof(int));
-    p->fed = sx_alloc((size_t)graph->n_args + 1, sizeof(void *));
-    if (p->inputs == NULL || p->outputs == NULL || p->scalars == NULL || p->fed == NULL) {
+    sx_status status = fill_program(p);
+    if (status != SX_OK) {
         sx_program_destroy(p);
-        return sx_no_memory("for a program");
+        return status;
     }
-    list_ports(p);
     *out = p;
     return SX_OK;
 }
@@ -155,6 +189,10 @@ const sx_type *sx_program_output_type(const sx_program *p, int i)
 static sx_status bind_arg(sx_program *p, sx_compiled *c, int i, const sx_type *type)
 {
     const sx_arg *arg = &p->graph->args[i];
+    if (i == p->latch) {
+        c->args[i] = sx_device_buffer_retain(p->latch_buffer);
+        return SX_OK;
+    }
     if (arg->kind == SX_ARG_VARIABLE) {
         int v = sx_session_find_variable(p->session, arg->name);
         c->args[i] = sx_device_buffer_retain(sx_session_variable_buffer(p->session, v));
@@ -258,17 +296,19 @@ sx_status sx_program_bind(sx_program *p, sx_executable *executable, int64_t batc
     return SX_OK;
 }
 
-sx_status sx_program_compile(const sx_program *p, int64_t batch, int64_t steps, int ok_output,
+sx_status sx_program_compile(const sx_program *p, const sx_program_shape *shape,
                              const sx_cancel *cancel, sx_executable **out)
 {
     const sx_session_options *o = sx_session_get_options(p->session);
+    const bool leaves = shape->steps > 1 && shape->ok_output >= 0;
     const sx_compile_options options = {
-        .batch = batch,
+        .batch = shape->batch,
         .shards = o->shards,
         .profile = o->profile,
-        .steps = steps,
-        .ok_output = steps > 1 && ok_output >= 0 ? sx_program_output_name(p, ok_output) : NULL,
-        .any_batch = steps == 1,
+        .steps = shape->steps,
+        .ok_output = leaves ? sx_program_output_name(p, shape->ok_output) : NULL,
+        .any_batch = shape->steps == 1,
+        .donate_inputs = shape->donates,
         .frozen = sx_session_is_frozen(p->session),
         .cancel = cancel,
         .memory = o->memory,
@@ -276,37 +316,36 @@ sx_status sx_program_compile(const sx_program *p, int64_t batch, int64_t steps, 
     return sx_compile(sx_session_platform(p->session), p->graph, &options, out);
 }
 
-static sx_status compile_for(sx_program *p, int64_t batch, int64_t steps, int ok_output,
-                             sx_compiled **out)
+static sx_status compile_for(sx_program *p, const sx_program_shape *shape, sx_compiled **out)
 {
     sx_executable *executable = NULL;
-    sx_status status = sx_program_compile(p, batch, steps, ok_output, NULL, &executable);
+    sx_status status = sx_program_compile(p, shape, NULL, &executable);
     if (status == SX_OK) {
-        status = sx_program_bind(p, executable, batch, steps, out);
+        status = sx_program_bind(p, executable, shape->batch, shape->steps, out);
     }
     sx_executable_release(executable);
     return sx_status_annotate(status, __FILE__, __LINE__, "compiling for batch size %" PRId64,
-                              batch);
+                              shape->batch);
 }
 
-sx_status sx_program_compiled(sx_program *p, int64_t batch, int64_t steps, int ok_output,
-                              sx_compiled **out)
+sx_status sx_program_compiled(sx_program *p, const sx_program_shape *shape, sx_compiled **out)
 {
     for (sx_compiled *c = p->compiled; c != NULL; c = c->next) {
-        if (c->batch == batch && c->steps == steps) {
+        if (c->batch == shape->batch && c->steps == shape->steps && c->donates == shape->donates) {
             *out = c;
             return SX_OK;
         }
     }
     sx_compiled *made = NULL;
-    sx_status status = compile_for(p, batch, steps, ok_output, &made);
+    sx_status status = compile_for(p, shape, &made);
     if (sx_session_get_options(p->session)->memory != NULL &&
         sx_status_code(status) == SX_RESOURCE_EXHAUSTED &&
         sx_session_release_compiled(p->session)) {
         sx_status_free(status);
-        status = compile_for(p, batch, steps, ok_output, &made);
+        status = compile_for(p, shape, &made);
     }
     SX_TRY(status);
+    made->donates = shape->donates;
     made->next = p->compiled;
     p->compiled = made;
     *out = made;
@@ -339,7 +378,7 @@ sx_status sx_program_prepare(sx_program *p, int64_t batch, int64_t *out_ns)
 {
     sx_compiled *c;
     int64_t start = sx_now_ns();
-    SX_TRY(sx_program_compiled(p, batch, 1, -1, &c));
+    SX_TRY(sx_program_compiled(p, SX_ONE_STEP(batch), &c));
     if (out_ns != NULL) {
         *out_ns = sx_now_ns() - start;
     }
@@ -353,10 +392,17 @@ void sx_program_set_digest(sx_program *p, const sx_digest *digest)
 
 /* ---- Running ---- */
 
+sx_status sx_program_arm(sx_program *p)
+{
+    const int32_t on = 1;
+    return p->latch >= 0 ? sx_device_buffer_write(p->latch_buffer, &on, false) : SX_OK;
+}
+
 sx_status sx_program_run(sx_program *p, int64_t batch, const void *const *inputs)
 {
     sx_compiled *c;
-    SX_TRY(sx_program_compiled(p, batch, 1, -1, &c));
+    SX_TRY(sx_program_compiled(p, SX_ONE_STEP(batch), &c));
+    SX_TRY(sx_program_arm(p));
     for (int i = 0; i < p->n_inputs; i++) {
         SX_TRY(sx_device_buffer_write(c->args[p->inputs[i]], inputs[i], true));
     }
@@ -384,7 +430,7 @@ sx_status sx_program_read_output(sx_program *p, int i, void *data)
 static sx_status find_compiled(sx_program *p, int64_t batch, sx_compiled **out)
 {
     *out = sx_launches_compiled(p, batch);
-    return *out != NULL ? SX_OK : sx_program_compiled(p, batch, 1, -1, out);
+    return *out != NULL ? SX_OK : sx_program_compiled(p, SX_ONE_STEP(batch), out);
 }
 
 sx_status sx_program_info(sx_program *p, int64_t batch, sx_executable_info *out)

@@ -8,6 +8,7 @@
 typedef struct sx_compiled {
     int64_t batch;
     int64_t steps; /* more than 1: a loop of up to that many, over superbatches */
+    bool donates;  /* executions take the inputs */
     sx_executable *executable;
     sx_run *run;
     sx_device_buffer *
@@ -24,10 +25,14 @@ typedef struct sx_slots sx_slots;       /* slots.c */
 struct sx_program {
     sx_session *session;
     const sx_graph *graph; /* the caller's, or: */
-    sx_graph *rewritten;   /* by the session's options */
-    int *inputs;           /* [n_inputs]: args that the caller feeds */
-    int *outputs;          /* [n_outputs]: results that are not assignments */
-    int *scalars;          /* [n_scalars]: indices into outputs */
+    sx_graph *rewritten;   /* by the session's options, and for launches (launch_graph.h) */
+    int latch, packed;     /* the arg and the result for launches; -1 = none */
+    sx_device_buffer *latch_buffer;
+    int *inputs;  /* [n_inputs]: args that the caller feeds */
+    int *outputs; /* [n_outputs]: results that are not assignments */
+    int *scalars; /* [n_scalars]: indices into outputs */
+    int *words;   /* [n_scalars]: places in the packed output; 0 = it is not there */
+    int n_words;  /* of that output */
     int n_inputs, n_outputs, n_scalars;
     const void **fed;      /* [n_inputs] of the loop */
     sx_compiled *compiled; /* newest first */
@@ -44,14 +49,21 @@ struct sx_program {
 SX_MUST_USE sx_status sx_program_create(sx_session *s, const sx_graph *graph, sx_program **out);
 void sx_program_destroy(sx_program *p);
 
-/* The program for that batch and number of steps, compiled the first time; `ok_output` as in
- * sx_loop_args. */
-SX_MUST_USE sx_status sx_program_compiled(sx_program *p, int64_t batch, int64_t steps,
-                                          int ok_output, sx_compiled **out);
-/* An executable for that batch and number of steps, under the session's options. */
-SX_MUST_USE sx_status sx_program_compile(const sx_program *p, int64_t batch, int64_t steps,
-                                         int ok_output, const sx_cancel *cancel,
-                                         sx_executable **out);
+/* What a program is compiled for. */
+typedef struct sx_program_shape {
+    int64_t batch, steps;
+    int ok_output; /* as in sx_loop_args, with more than 1 step */
+    bool donates;  /* as donate_inputs of sx_compile_options */
+} sx_program_shape;
+/* One step of that batch, as single executions run it. */
+#define SX_ONE_STEP(batch_) (&(sx_program_shape){.batch = (batch_), .steps = 1, .ok_output = -1})
+
+/* The program of that shape, compiled the first time. */
+SX_MUST_USE sx_status sx_program_compiled(sx_program *p, const sx_program_shape *shape,
+                                          sx_compiled **out);
+/* An executable of that shape, under the session's options. */
+SX_MUST_USE sx_status sx_program_compile(const sx_program *p, const sx_program_shape *shape,
+                                         const sx_cancel *cancel, sx_executable **out);
 /* A run of an executable of the program, and buffers of its inputs and outputs. */
 SX_MUST_USE sx_status sx_program_bind(sx_program *p, sx_executable *executable, int64_t batch,
                                       int64_t steps, sx_compiled **out);
@@ -59,6 +71,8 @@ SX_MUST_USE sx_status sx_program_bind(sx_program *p, sx_executable *executable, 
 SX_MUST_USE sx_status sx_program_bind_step(sx_program *p, int64_t batch, const void *const *inputs,
                                            sx_compiled **out);
 void sx_compiled_destroy(const sx_program *p, sx_compiled *c); /* NULL is fine */
+/* Lets the device apply updates again, after one was withheld. */
+SX_MUST_USE sx_status sx_program_arm(sx_program *p);
 /* Releases the programs compiled for single steps; false if there were none. */
 bool sx_program_release_compiled(sx_program *p);
 /* The same for all programs of the session. */

@@ -16,6 +16,8 @@
 
 /* The input fed by the session itself: its seed, uint32[2], low word first. */
 #define SX_SEED_INPUT "_seed"
+/* The output, a bool scalar, that says of a training step that its update was applied. */
+#define SX_OK_OUTPUT "ok"
 
 typedef struct sx_session sx_session;
 typedef struct sx_program sx_program;
@@ -178,7 +180,8 @@ SX_MUST_USE sx_status sx_program_profile(sx_program *program, int64_t batch,
  *
  *   stage     feed, feed, feed …      into a superbatch, until the launch is full or ends; it is
  *                                     copied to the device, while the launch before computes
- *   launch    one execution           the device runs the steps, and stops after a bad one
+ *   launch    one execution           submitted before the one before it has ended: the device runs
+ *                                     the steps, and applies none after a bad one
  *   replay    step, step, step …      the rings' rows, in order, while the next launch computes
  *
  * A device that cannot loop, or a program that was not prepared for it, runs one step after
@@ -219,8 +222,8 @@ typedef struct sx_loop_args {
     sx_step_fn *step; /* may be NULL */
     void *user;
     int64_t *failed_steps; /* may be NULL: of how many steps the error of the device is */
-    int ok_output; /* index of the output "ok" (bool scalar): false = a non-finite update was
-                      withheld, and the loop ends with ABORTED; −1 = none */
+    int ok_output; /* index of SX_OK_OUTPUT: false = a non-finite update was withheld, and the loop
+                      ends with ABORTED; −1 = the program has none */
 } sx_loop_args;
 
 /* Runs until a limit; *out_done counts the steps done. A withheld (non-finite) update ends it with

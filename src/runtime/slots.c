@@ -142,8 +142,9 @@ static sx_status compile_slots(sx_program *p, sx_slots *z, int64_t deadline_ns)
     sx_cancel cancel;
     sx_cancel_init(&cancel, deadline_ns);
     z->executable = z->executable != NULL ? z->executable : find_equal(p, z->batch);
-    return z->executable != NULL ? SX_OK
-                                 : sx_program_compile(p, z->batch, 1, -1, &cancel, &z->executable);
+    return z->executable != NULL
+               ? SX_OK
+               : sx_program_compile(p, SX_ONE_STEP(z->batch), &cancel, &z->executable);
 }
 
 /* Creates a slot and takes it; *out is NULL if no more slots may be created. */

@@ -281,6 +281,93 @@ static void test_runtime_loop__steps_before_a_bad_one_count(void **state)
     close_run(good);
 }
 
+/* The device knows of a bad step before the host does: a launch that was submitted after it changes
+ * nothing. Afterwards, training goes on as if the step had not been tried. */
+static void test_runtime_loop__a_launch_behind_a_bad_step_changes_nothing(void **state)
+{
+    (void)state;
+    SKIP_WITHOUT_PJRT();
+    for (int64_t launch_steps = 1; launch_steps <= 3; launch_steps += 2) {
+        int64_t done, step;
+        run *good = open_pjrt(launch_steps, 1, false), *bad = open_pjrt(launch_steps, 1, false);
+        const float was = bad->x[5][0][0];
+        good->sizes[8] = bad->sizes[8] = 5; /* which runs alone */
+        bad->x[5][0][0] = INFINITY;
+        assert_error(loop(bad, STEPS, &done), SX_ABORTED, "step 6");
+        assert_int_equal(done, 5);
+        assert_error(sx_program_find_nonfinite(bad->program), SX_DATA_LOSS, "is not finite");
+        assert_ok(sx_session_read_step(bad->session, &step));
+        assert_int_equal(step, 5);
+        bad->x[5][0][0] = was;
+        bad->n_fed = bad->n_shown = 5;
+        assert_ok(loop(bad, STEPS - 5, &done));
+        loop_all(good);
+        assert_same_run(bad, good, 0);
+        close_run(bad);
+        close_run(good);
+    }
+}
+
+/* ---- What is asked of the plugin ---- */
+
+static run *open_ref(int64_t launch_steps)
+{
+    const sx_platform_options platform = {.pjrt.plugin_path = ref_plugin()};
+    return open_run(&(sx_session_options){
+        .device = "pjrt", .platform = platform, .seed = 3, .launch_steps = launch_steps});
+}
+
+/* Whatever its scalars: one copy for each launch, and one for the step that the loop begins at. */
+static void test_runtime_loop__a_launch_is_read_at_once(void **state)
+{
+    (void)state;
+    for (int64_t launch_steps = 1; launch_steps <= 4; launch_steps += 3) {
+        run *r = open_ref(launch_steps);
+        const int ok = sx_program_find_output(r->program, SX_OK_OUTPUT);
+        assert_ok(sx_program_prepare_loop(r->program, BATCH, ok, NULL));
+        const ref_counts *counts = ref_plugin_counts();
+        const long gets = counts->gets, executions = counts->executions;
+        loop_all(r);
+        assert_int_equal(counts->executions - executions, STEPS / launch_steps);
+        assert_int_equal(counts->gets - gets - 2, STEPS / launch_steps); /* loop_all() reads one */
+        close_run(r);
+    }
+}
+
+static void test_runtime_loop__a_launch_is_submitted_before_the_last_is_read(void **state)
+{
+    (void)state;
+    int64_t done;
+    run *r = open_ref(4);
+    r->x[5][0][0] = INFINITY; /* of the second */
+    const int ok = sx_program_find_output(r->program, SX_OK_OUTPUT);
+    assert_ok(sx_program_prepare_loop(r->program, BATCH, ok, NULL));
+    const ref_counts *counts = ref_plugin_counts();
+    const long executions = counts->executions;
+    assert_error(loop(r, STEPS, &done), SX_ABORTED, "step 6");
+    assert_int_equal(counts->executions - executions, 3);
+    close_run(r);
+}
+
+/* The device copies what is staged from where it is, and need not keep it. */
+static void test_runtime_loop__what_is_staged_is_pinned_and_donated(void **state)
+{
+    (void)state;
+    for (int64_t launch_steps = 1; launch_steps <= 4; launch_steps += 3) {
+        const int64_t launches = STEPS / launch_steps, inputs = 2;
+        run *r = open_ref(launch_steps);
+        const int ok = sx_program_find_output(r->program, SX_OK_OUTPUT);
+        assert_ok(sx_program_prepare_loop(r->program, BATCH, ok, NULL));
+        const ref_counts *counts = ref_plugin_counts();
+        const long donations = counts->donations, pinned = counts->pinned_bytes;
+        loop_all(r);
+        assert_int_equal(counts->donations - donations, launches * inputs);
+        assert_int_equal(counts->pinned_bytes - pinned,
+                         (int64_t)STEPS * BATCH * (FEATURES + 1) * (int64_t)sizeof(float));
+        close_run(r);
+    }
+}
+
 /* ---- Replicas ---- */
 
 static void test_runtime_loop__replicas_compute_what_one_device_does(void **state)
@@ -384,6 +471,10 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_runtime_loop__the_next_launch_computes_while_steps_are_shown),
     cmocka_unit_test(test_runtime_loop__a_bad_step_inside_a_launch_is_found),
     cmocka_unit_test(test_runtime_loop__steps_before_a_bad_one_count),
+    cmocka_unit_test(test_runtime_loop__a_launch_behind_a_bad_step_changes_nothing),
+    cmocka_unit_test(test_runtime_loop__a_launch_is_read_at_once),
+    cmocka_unit_test(test_runtime_loop__a_launch_is_submitted_before_the_last_is_read),
+    cmocka_unit_test(test_runtime_loop__what_is_staged_is_pinned_and_donated),
     cmocka_unit_test(test_runtime_loop__replicas_compute_what_one_device_does),
     cmocka_unit_test(test_runtime_loop__full_batches_divide_by_the_replicas),
     cmocka_unit_test(test_runtime_loop__batch_norm_of_each_replica),

@@ -148,6 +148,30 @@ static void test_train_byte_images__nothing_travels_on_the_cpu(void **state)
     check_same(&seeing, "cpu", 1, SX_F32);
 }
 
+/* A quarter of the bytes, and what does not depend on the images. */
+static void test_train_byte_images__are_a_quarter(void **state)
+{
+    (void)state;
+    enum { IMAGE = SIDE * SIDE * 3 };
+    long bytes[2];
+    for (int floats = 0; floats < 2; floats++) {
+        sx_run_config config = tiny_config(NULL, NULL);
+        config.device = "pjrt";
+        config.pjrt_plugin = ref_plugin();
+        config.iterations_per_loop = 1;
+        sx_trainer *t = open_seeing(&seeing, &config);
+        sx_dataset *data = data_for(t, &seeing, true, floats);
+        assert_ok(sx_trainer_fit(t, &(sx_fit_request){.train = data, .max_steps = 1}));
+        const ref_counts *counts = ref_plugin_counts();
+        const long before = counts->put_bytes;
+        assert_ok(sx_trainer_fit(t, &(sx_fit_request){.train = data, .max_steps = 5}));
+        bytes[floats] = counts->put_bytes - before;
+        sx_dataset_release(data);
+        sx_trainer_destroy(t);
+    }
+    assert_int_equal(bytes[1] - bytes[0], 4 * BATCH * IMAGE * 3);
+}
+
 /* Fits on either data in turn: the program is exchanged, the variables stay. */
 static void test_train_byte_images__follow_the_data_on_pjrt(void **state)
 {
@@ -194,6 +218,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_train_byte_images__change_no_bit_on_pjrt),
     cmocka_unit_test(test_train_byte_images__fractions_travel_as_floats_on_pjrt),
     cmocka_unit_test(test_train_byte_images__nothing_travels_on_the_cpu),
+    cmocka_unit_test(test_train_byte_images__are_a_quarter),
     cmocka_unit_test(test_train_byte_images__follow_the_data_on_pjrt),
     in_memory_test(test_train_byte_images__a_run_with_floats_goes_on_on_pjrt),
 };

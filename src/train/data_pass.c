@@ -100,11 +100,19 @@ sx_status sx_data_pass_open(sx_data_pass *p, sx_trainer *t, sx_mode mode, sx_dat
         SX_TRY(sx_trainer_compile(t, mode, p->size, false));
         t->compiled[mode] = p->size;
     }
+    SX_TRY(sx_lanes_create(p->program, p->size, &p->lanes));
+    for (int lane = 0; lane < SX_LANES && p->lanes != NULL; lane++) {
+        SX_TRY(sx_feed_rows_init(&p->ahead[lane].rows, &p->input, p->size));
+    }
     return SX_OK;
 }
 
 void sx_data_pass_close(sx_data_pass *p)
 {
+    sx_lanes_destroy(p->lanes); /* first: a copy to the device may still read the rows */
+    for (int lane = 0; lane < SX_LANES; lane++) {
+        sx_feed_rows_deinit(&p->ahead[lane].rows);
+    }
     for (int i = 0; i < SX_MAX_DATA_PASS_OUTPUTS; i++) {
         sx_free_aligned(p->outputs[i]);
     }
@@ -136,14 +144,15 @@ static void tell_progress(sx_data_pass *p)
     }
 }
 
+/* *out_ended: there is none any more. */
 static sx_status next_batch(sx_data_pass *p, sx_feed_batch *batch, bool *out_ended)
 {
-    *out_ended = p->limit > 0 && p->done >= p->limit;
+    *out_ended = p->limit > 0 && p->read >= p->limit;
     if (*out_ended) {
         return SX_OK;
     }
     if (sx_trainer_stopped(p->t)) {
-        return sx_error(SX_CANCELLED, "stopped after %" PRId64 " examples", p->done);
+        return sx_error(SX_CANCELLED, "stopped after %" PRId64 " examples", p->read);
     }
     sx_status status = sx_rebatch_next(&p->batches, batch);
     if (sx_status_code(status) == SX_OUT_OF_RANGE) {
@@ -151,26 +160,76 @@ static sx_status next_batch(sx_data_pass *p, sx_feed_batch *batch, bool *out_end
         *out_ended = true;
         return SX_OK;
     }
-    return status;
+    SX_TRY(status);
+    if (p->limit > 0 && batch->size > p->limit - p->read) {
+        batch->size = p->limit - p->read;
+    }
+    p->read += batch->size;
+    return SX_OK;
+}
+
+static sx_status pass_on(sx_data_pass *p, const sx_feed_batch *batch, sx_rows_fn *rows, void *user)
+{
+    SX_TRY(rows(p, batch, user));
+    p->done += batch->size;
+    tell_progress(p);
+    return SX_OK;
+}
+
+static sx_status run_each(sx_data_pass *p, sx_rows_fn *rows, void *user)
+{
+    sx_feed_batch batch;
+    bool ended;
+    for (;;) {
+        SX_TRY(next_batch(p, &batch, &ended));
+        if (ended) {
+            return SX_OK;
+        }
+        SX_TRY(run_batch(p, &batch));
+        SX_TRY(pass_on(p, &batch, rows, user));
+    }
+}
+
+/* Reads a batch, if there is one, and starts its way through the device. */
+static sx_status begin(sx_data_pass *p, int lane)
+{
+    sx_feed_batch batch;
+    const void *inputs[SX_MAX_MODEL_INPUTS];
+    bool ended;
+    p->ahead[lane].batch.size = 0;
+    SX_TRY(next_batch(p, &batch, &ended));
+    if (ended) {
+        return SX_OK;
+    }
+    sx_feed_rows_put(&p->ahead[lane].rows, 0, &batch, 0, p->size);
+    const sx_feed_batch own = sx_feed_rows_batch(&p->ahead[lane].rows, batch.size);
+    sx_feed_bind(&own, p->order, p->n_inputs, inputs);
+    SX_TRY(sx_lanes_begin(p->lanes, lane, inputs));
+    p->ahead[lane].batch = own;
+    return SX_OK;
+}
+
+/* An error in the data does not keep what is before it from being passed on. */
+static sx_status run_ahead(sx_data_pass *p, sx_rows_fn *rows, void *user)
+{
+    SX_TRY(begin(p, 0));
+    for (int lane = 0; p->ahead[lane].batch.size > 0; lane = !lane) {
+        sx_status begun = begin(p, !lane), status = sx_lanes_end(p->lanes, lane, p->outputs);
+        if (status == SX_OK) {
+            status = pass_on(p, &p->ahead[lane].batch, rows, user);
+        }
+        if (status != SX_OK) {
+            sx_status_free(begun);
+            return status;
+        }
+        SX_TRY(begun);
+    }
+    return SX_OK;
 }
 
 sx_status sx_data_pass_run(sx_data_pass *p, sx_rows_fn *rows, void *user)
 {
-    bool ended = false;
     p->told_ns = sx_now_ns();
-    while (true) {
-        sx_feed_batch batch;
-        SX_TRY(next_batch(p, &batch, &ended));
-        if (ended) {
-            break;
-        }
-        if (p->limit > 0 && batch.size > p->limit - p->done) {
-            batch.size = p->limit - p->done;
-        }
-        SX_TRY(run_batch(p, &batch));
-        SX_TRY(rows(p, &batch, user));
-        p->done += batch.size;
-        tell_progress(p);
-    }
+    SX_TRY(p->lanes != NULL ? run_ahead(p, rows, user) : run_each(p, rows, user));
     return p->done > 0 ? SX_OK : sx_error(SX_INVALID_ARGUMENT, "the data is empty");
 }

@@ -1,8 +1,10 @@
 /* Runs a program over data, every example once and in order, in batches of one fixed size, and
- * passes on the valid rows batch by batch. The basis of evaluation and prediction. */
+ * passes on the valid rows batch by batch. The basis of evaluation and prediction. On a device with
+ * memory of its own, a batch is read and copied to it while it computes the one before. */
 #ifndef SX_TRAIN_DATA_PASS_H
 #define SX_TRAIN_DATA_PASS_H
 
+#include "runtime/lanes.h"
 #include "train/state.h"
 
 /* Outputs of eval: the loss, metrics, tensors for two host functions. */
@@ -16,9 +18,15 @@ typedef struct sx_data_pass {
     sx_program *program;
     sx_feed input;
     sx_rebatch batches;
+    sx_lanes *lanes; /* NULL: the device computes when it is asked */
+    struct {
+        sx_feed_rows rows;   /* [size] */
+        sx_feed_batch batch; /* of them; its size is 0 if nothing is running */
+    } ahead[SX_LANES];
     int64_t size;  /* of the batches, padding included */
     int64_t limit; /* maximum number of examples; 0 = all */
-    int64_t done;  /* examples so far */
+    int64_t read;  /* examples so far, and those passed on */
+    int64_t done;
     int64_t told_ns;
     int n_inputs;
     int order[SX_MAX_MODEL_INPUTS]; /* the run's input of each of the program */

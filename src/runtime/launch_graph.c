@@ -17,6 +17,11 @@ bool sx_launch_packs(const sx_type *type)
     return type->rank == 0 && (size_t)type->dtype < SX_COUNT(packed) && packed[type->dtype];
 }
 
+typedef struct launch {
+    bool *packed; /* [n_results] */
+    uint32_t ok;  /* the value that withholds updates; 0 = none */
+} launch;
+
 /* Sets packed[n_results]: of the outputs that the loop shows, those of one word. Returns whether
  * there are any, and whether there is an assignment: a program that is trained. */
 static bool find_packed(const sx_graph *g, bool *packed)
@@ -35,13 +40,15 @@ static bool find_packed(const sx_graph *g, bool *packed)
     return any && assigns;
 }
 
-/* The value of the output that withholds updates; 0 = none. */
+/* The value that withholds updates, which a node computes; 0 = none. */
 static uint32_t find_ok(const sx_graph *g)
 {
     const sx_type flag = sx_scalar_type(SX_BOOL);
     const int i = sx_graph_find_output(g, SX_OK_OUTPUT);
-    return i >= 0 && sx_type_equal(sx_graph_type(g, g->results[i].value), &flag)
-               ? g->results[i].value.id
+    const sx_value ok = i >= 0 ? g->results[i].value : SX_NO_VALUE;
+    return sx_value_is(ok) && sx_type_equal(sx_graph_type(g, ok), &flag) &&
+                   sx_graph_maker(g, ok)->op != &sx_op_parameter
+               ? ok.id
                : 0;
 }
 
@@ -62,7 +69,7 @@ static sx_value node(sx_builder *b, const sx_op_def *op, const void *attrs, cons
 /* Whatever reads `ok` reads whether all steps so far were. */
 static void latch_ok(sx_rewrite *rw, const sx_node *n)
 {
-    const uint32_t ok = find_ok(rw->from);
+    const uint32_t ok = ((const launch *)rw->user)->ok;
     sx_rewrite_keep(rw, n, NULL);
     if (ok < n->first_output.id || ok >= n->first_output.id + (uint32_t)n->n_outputs) {
         return;
@@ -91,8 +98,7 @@ static sx_value word(sx_builder *b, sx_value x)
 static void add_results(sx_rewrite *rw)
 {
     const sx_graph *g = rw->from;
-    const bool *packed = rw->user;
-    const uint32_t ok = find_ok(g);
+    const launch *l = rw->user;
     const int32_t one = 1;
     sx_builder *b = rw->to;
     sx_value words[1 + SX_MAX_SCALARS];
@@ -101,28 +107,28 @@ static void add_results(sx_rewrite *rw)
     sx_scope_begin(b, SX_PACKED_OUTPUT, NULL);
     words[n++] = sx_constant(b, (sx_tensor){sx_type_of(SX_I32, 1), (void *)(uintptr_t)&one});
     for (int i = 0; i < g->n_results; i++) {
-        if (packed[i]) {
+        if (l->packed[i]) {
             words[n++] = word(b, rw->map[g->results[i].value.id]);
         }
     }
     sx_output(b, SX_PACKED_OUTPUT,
               sx_build(b, &sx_op_concat, &(sx_axis_attrs){.axis = 0}, words, n));
-    if (ok != 0) {
+    if (l->ok != 0) {
         sx_assign(b, SX_LATCH_VARIABLE,
-                  sx_build_op(b, cast, (&(sx_cast_attrs){.dtype = SX_I32}), rw->map[ok]));
+                  sx_build_op(b, cast, (&(sx_cast_attrs){.dtype = SX_I32}), rw->map[l->ok]));
     }
     sx_scope_end(b);
 }
 
 sx_status sx_make_launch_graph(const sx_graph *g, sx_graph **out)
 {
-    bool *packed = sx_alloc((size_t)g->n_results + 1, sizeof(*packed));
-    sx_status status = packed != NULL ? SX_OK : sx_no_memory("for a program");
+    launch l = {.packed = sx_alloc((size_t)g->n_results + 1, sizeof(*l.packed)), .ok = find_ok(g)};
+    sx_status status = l.packed != NULL ? SX_OK : sx_no_memory("for a program");
     *out = NULL;
-    if (status == SX_OK && find_packed(g, packed)) {
+    if (status == SX_OK && find_packed(g, l.packed)) {
         status = sx_rewrite_run_hooks(g, &(sx_rewrite_hooks){.node = latch_ok, .end = add_results},
-                                      packed, out);
+                                      &l, out);
     }
-    sx_free(packed);
+    sx_free(l.packed);
     return status;
 }

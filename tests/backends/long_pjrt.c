@@ -47,8 +47,9 @@ static conv_values conv_step(sx_hlo_writer *w, sx_hlo x, sx_hlo f)
 
 static sx_hlo_writer *begin(sx_hlo in[2])
 {
-    const sx_hlo_arg args[2] = {{sx_type_of(SX_F32, BATCH, SIDE, SIDE, CHANNELS), -1},
-                                {sx_type_of(SX_F32, 3, 3, CHANNELS, CHANNELS), -1}};
+    const sx_hlo_arg args[2] = {
+        {.type = sx_type_of(SX_F32, BATCH, SIDE, SIDE, CHANNELS), .alias = -1},
+        {.type = sx_type_of(SX_F32, 3, 3, CHANNELS, CHANNELS), .alias = -1}};
     sx_hlo_writer *w;
     assert_ok(sx_hlo_create(&(sx_hlo_options){0}, args, 2, 0, in, &w));
     return w;

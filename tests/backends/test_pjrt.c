@@ -185,8 +185,14 @@ static void test_backends_pjrt__program_text(void **state)
                 "tensor<f32>)"));
     assert_non_null(strstr(p.text, "loc(\"dense/matmul\")"));
     assert_null(strstr(p.text, "all_reduce"));
-    sx_pjrt_module_destroy(&p);
     sx_pjrt_module_destroy(&again);
+    sx_pjrt_module_destroy(&p);
+    assert_ok(
+        sx_pjrt_module_create(g, &(sx_pjrt_module_options){.batch = 4, .donate_inputs = true}, &p));
+    assert_non_null(strstr(p.text, "{tf.aliasing_output = 0 : i32}, %1: tensor<4x2xf32> "
+                                   "{jax.buffer_donor = true}, %2: tensor<4x1xf32> "
+                                   "{jax.buffer_donor = true}) -> "));
+    sx_pjrt_module_destroy(&p);
     sx_graph_destroy(g);
 }
 
@@ -531,12 +537,13 @@ typedef struct step_run {
     sx_device_buffer *args[3], *outputs[3];
 } step_run;
 
-static void step_begin(step_run *s, const char *plugin, int replicas)
+static void step_begin_with(step_run *s, const char *plugin, int replicas, bool donate_inputs)
 {
     static const float w[2] = {0.5f, -1}, x[8] = {1, 2, 3, 4, 5, 6, 7, 8}, y[4] = {1, 0, -1, 2};
     sx_graph *g = step_graph();
     s->platform = open_platform(plugin, replicas);
-    assert_ok(sx_compile(s->platform, g, &(sx_compile_options){.batch = 4}, &s->executable));
+    const sx_compile_options options = {.batch = 4, .donate_inputs = donate_inputs};
+    assert_ok(sx_compile(s->platform, g, &options, &s->executable));
     assert_ok(sx_run_create(s->executable, &s->run));
     const void *data[3] = {w, x, y};
     for (int i = 0; i < 3; i++) {
@@ -546,6 +553,11 @@ static void step_begin(step_run *s, const char *plugin, int replicas)
                             : NULL;
     }
     sx_graph_destroy(g);
+}
+
+static void step_begin(step_run *s, const char *plugin, int replicas)
+{
+    step_begin_with(s, plugin, replicas, false);
 }
 
 static void step_end(step_run *s)
@@ -581,6 +593,39 @@ static void test_backends_pjrt__a_step_updates_its_variable_in_place(void **stat
         assert_ok(sx_device_buffer_read(s.outputs[1], errors));
         assert_float_equal(errors[0], 68.5 + 2 * 81 - 1, 0);
         step_end(&s);
+    }
+}
+
+/* They are written anew for each execution, whether parts of the batch or all of it. */
+static void test_backends_pjrt__an_execution_takes_donated_inputs(void **state)
+{
+    (void)state;
+    SKIP_WITHOUT_PJRT();
+    for (int replicas = 1; replicas <= 4; replicas *= 2) {
+        step_run s, kept;
+        float x[8], y[4], errors[2][4], w[2][2];
+        step_begin_with(&s, pjrt_plugin(), replicas, true);
+        step_begin(&kept, pjrt_plugin(), replicas);
+        assert_ok(sx_device_buffer_read(kept.args[1], x));
+        assert_ok(sx_device_buffer_read(kept.args[2], y));
+        for (int k = 0; k < 3; k++) {
+            assert_ok(sx_run_execute(s.run, s.args, s.outputs));
+            assert_ok(sx_run_execute(kept.run, kept.args, kept.outputs));
+            assert_error(sx_device_buffer_read(s.args[1], x), SX_FAILED_PRECONDITION,
+                         "given to an execution");
+            assert_error(sx_run_execute(s.run, s.args, s.outputs), SX_FAILED_PRECONDITION,
+                         "argument 1");
+            assert_ok(sx_device_buffer_write(s.args[1], x, true));
+            assert_ok(sx_device_buffer_write(s.args[2], y, true));
+        }
+        assert_ok(sx_device_buffer_read(s.outputs[1], errors[0]));
+        assert_ok(sx_device_buffer_read(kept.outputs[1], errors[1]));
+        assert_ok(sx_device_buffer_read(s.args[0], w[0]));
+        assert_ok(sx_device_buffer_read(kept.args[0], w[1]));
+        assert_memory_equal(errors[0], errors[1], sizeof(errors[0]));
+        assert_memory_equal(w[0], w[1], sizeof(w[0]));
+        step_end(&s);
+        step_end(&kept);
     }
 }
 
@@ -920,6 +965,7 @@ static const struct CMUnitTest tests[] = {
     scratch_test(test_backends_pjrt__companions_are_loaded_first),
     cmocka_unit_test(test_backends_pjrt__lists_devices),
     cmocka_unit_test(test_backends_pjrt__buffers_hold_every_type),
+    cmocka_unit_test(test_backends_pjrt__an_execution_takes_donated_inputs),
     cmocka_unit_test(test_backends_pjrt__a_step_updates_its_variable_in_place),
     cmocka_unit_test(test_backends_pjrt__says_what_a_program_needs),
     cmocka_unit_test(test_backends_pjrt__buffers_are_read_at_once),

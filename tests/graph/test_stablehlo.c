@@ -120,7 +120,8 @@ static void test_graph_stablehlo__writes_generic_form(void **state)
 static void test_graph_stablehlo__results_and_donated_arguments(void **state)
 {
     (void)state;
-    const sx_hlo_arg args[2] = {{sx_type_of(SX_F32, 4), 1}, {sx_scalar_type(SX_I64), -1}};
+    const sx_hlo_arg args[2] = {{.type = sx_type_of(SX_F32, 4), .alias = 1},
+                                {.type = sx_scalar_type(SX_I64), .alias = -1}};
     sx_hlo in[2];
     sx_hlo_writer *w;
     const char *text;
@@ -214,7 +215,8 @@ static void test_graph_stablehlo__sums_are_wide_and_copies_free(void **state)
 static void test_graph_stablehlo__bf16_products_have_f32_results(void **state)
 {
     (void)state;
-    const sx_hlo_arg args[2] = {{sx_type_of(SX_F32, 2, 3), -1}, {sx_type_of(SX_F32, 4, 3), -1}};
+    const sx_hlo_arg args[2] = {{.type = sx_type_of(SX_F32, 2, 3), .alias = -1},
+                                {.type = sx_type_of(SX_F32, 4, 3), .alias = -1}};
     sx_hlo in[2];
     sx_hlo_writer *w;
     assert_ok(sx_hlo_create(&(sx_hlo_options){.bf16_products = true, .precision = "DEFAULT"}, args,
@@ -328,7 +330,7 @@ static void test_graph_stablehlo__refuses_what_devices_do_not_hold(void **state)
 static void test_graph_stablehlo__bounds_the_text(void **state)
 {
     (void)state;
-    const sx_hlo_arg arg = {sx_type_of(SX_F32, 2), -1};
+    const sx_hlo_arg arg = {.type = sx_type_of(SX_F32, 2), .alias = -1};
     sx_hlo x;
     sx_hlo_writer *w;
     const char *text;

@@ -10,7 +10,8 @@
 
 /* A loop of three turns of x = tanh(x w) + 1, a gather, a reduction; all kinds of attributes. */
 static const char whole[] = HEAD
-    "(%0: tensor<2x2xf32> {tf.aliasing_output = 0 : i32}, %1: tensor<2x2xf32>) -> "
+    "(%0: tensor<2x2xf32> {tf.aliasing_output = 0 : i32}, %1: tensor<2x2xf32> "
+    "{jax.buffer_donor = true}) -> "
     "(tensor<2x2xf32>, tensor<f32>, tensor<1x2xf32>) {\n"
     "    %2 = \"stablehlo.constant\"() {value = dense<0> : tensor<i64>} : () -> tensor<i64>\n"
     "    %3 = \"stablehlo.constant\"() {value = dense<\"0x0000803F00000040\"> : tensor<2xf32>} : "
@@ -62,6 +63,8 @@ static void test_pjrt_ref_parse__understands_what_we_emit(void **state)
     assert_int_equal(p->main.n_results, 3);
     assert_int_equal(p->aliases[0], 0);
     assert_int_equal(p->aliases[1], -1);
+    assert_false(p->donors[0]);
+    assert_true(p->donors[1]);
     assert_int_equal(p->n_ops, 16);
     ref_program_destroy(p);
 }

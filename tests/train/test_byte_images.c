@@ -95,7 +95,14 @@ static sx_dtype fed_dtype(const sx_trainer *t, sx_mode mode)
 typedef struct outcome {
     uint64_t hash;
     double loss, accuracy;
+    float probabilities[IMAGES];
 } outcome;
+
+static sx_status keep_probability(void *user, const sx_prediction *row)
+{
+    ((outcome *)user)->probabilities[row->number] = row->probability;
+    return SX_OK;
+}
 
 static outcome train(const sx_model_def *def, const char *device, int replicas, bool floats,
                      sx_dtype fed)
@@ -109,7 +116,9 @@ static outcome train(const sx_model_def *def, const char *device, int replicas, 
     assert_ok(sx_trainer_evaluate(t, eval, 0, &result));
     assert_int_equal(fed_dtype(t, SX_TRAIN), fed);
     assert_int_equal(fed_dtype(t, SX_EVAL), floats || strcmp(device, "pjrt") != 0 ? SX_F32 : SX_U8);
-    const outcome out = {hash_variables(t), result.loss, result.metrics[0].value};
+    outcome out = {hash_variables(t), result.loss, result.metrics[0].value, {0}};
+    assert_ok(sx_trainer_predict(t, eval, 0, keep_probability, &out));
+    assert_int_equal(fed_dtype(t, SX_PREDICT), fed_dtype(t, SX_EVAL));
     sx_dataset_release(data);
     sx_dataset_release(eval);
     sx_trainer_destroy(t);
@@ -123,6 +132,7 @@ static void check_same(const sx_model_def *def, const char *device, int replicas
     assert_true(floats.hash == bytes.hash);
     assert_true(floats.loss == bytes.loss);
     assert_true(floats.accuracy == bytes.accuracy);
+    assert_memory_equal(floats.probabilities, bytes.probabilities, sizeof(bytes.probabilities));
 }
 
 static void test_train_byte_images__change_no_bit_on_pjrt(void **state)

@@ -41,6 +41,9 @@ static sx_status matrix_triangular_solve_infer(sx_infer_context *c)
 /* Rows [from, from + n) of matrices. */
 static sx_value rows_of(sx_builder *b, sx_value x, int64_t from, int64_t n)
 {
+    if (sx_builder_failed(b)) { /* the value has no type then */
+        return SX_NO_VALUE;
+    }
     const sx_type type = sx_type_of_value(b, x);
     sx_slice_attrs part = {.begin = {.n = type.rank}, .size = sx_ints_of(type.rank, type.dims)};
     part.begin.v[type.rank - 2] = from;

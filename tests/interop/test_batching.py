@@ -96,11 +96,13 @@ def check_policy(loaded, *flags):
         x = np.random.default_rng(9).normal(size=(70, WIDTH)).astype(np.float32)
         y = tf.make_ndarray(stub.Predict(request(x)).outputs["y"])
         np.testing.assert_allclose(y, loaded(tf.constant(x))["y"], rtol=1e-3, atol=1e-4)
-        # Deadlines that pass while others run: those calls are not run.
+        # Deadlines that pass while others run: those calls are not run, and what cannot be in time is refused at once.
         before = metrics(port)["sextant_batcher_runs_total", ()]
         late = [stub.Predict.future(request(x), timeout=0.02) for _ in range(20)]
         codes = {call.code() for call in late}
-        assert codes <= {grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.OK}, codes
+        assert codes <= {grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.OK}, codes
+        for call in late:
+            assert call.code() != grpc.StatusCode.UNAVAILABLE or "leaves too little of the" in call.details(), call.details()
         assert stub.Predict(request(x[:1])) and metrics(port)["sextant_batcher_runs_total", ()] > before
 
 

@@ -90,7 +90,7 @@ static sx_status complex_qr_host(const sx_kernel_call *c)
     for (int64_t at = 0; at < x.count; at++) {
         SX_TRY(sx_cancel_check(c->cancel));
         for (int64_t k = 0; k < m * n; k++) {
-            a[k] = CMPLX(c->in[0].f[at * m * n + k], c->in[1].f[at * m * n + k]);
+            a[k] = c->in[0].f[at * m * n + k] + c->in[1].f[at * m * n + k] * I;
         }
         for (int64_t k = 0; k < steps; k++) {
             double complex *own = a + k * n + k;

@@ -84,8 +84,8 @@ static sx_status complex_self_adjoint_eig_host(const sx_kernel_call *c)
                 const double re = c->in[0].f[k], im = i == j ? 0 : c->in[1].f[k];
                 finite = finite && isfinite(re) && isfinite(im);
                 most = fmax(most, fmax(fabs(re), fabs(im)));
-                a[i * n + j] = CMPLX(re, im);
-                a[j * n + i] = CMPLX(re, -im);
+                a[i * n + j] = re + im * I;
+                a[j * n + i] = re - im * I;
                 v[i * n + j] = v[j * n + i] = i == j;
             }
         }

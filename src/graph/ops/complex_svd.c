@@ -213,7 +213,7 @@ static sx_status complex_svd_host(const sx_kernel_call *c)
             const int64_t i = k / columns, j = k % columns;
             const double re = c->in[0].f[at * rows * columns + k] / scale,
                          im = c->in[1].f[at * rows * columns + k] / scale;
-            r.w[turned ? i * r.m + j : j * r.m + i] = finite ? CMPLX(re, turned ? -im : im) : 0;
+            r.w[turned ? i * r.m + j : j * r.m + i] = finite ? re + (turned ? -im : im) * I : 0;
         }
         factor(&r, s);
         for (int64_t k = 0; k < p; k++) {

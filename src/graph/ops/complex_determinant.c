@@ -13,11 +13,7 @@
 static sx_status complex_determinant_infer(sx_infer_context *c)
 {
     sx_type both;
-    for (int i = 0; i < 2; i++) {
-        SX_TRY(sx_require_square(i == 0 ? "re" : "im", &c->inputs[i]));
-    }
-    SX_TRY(sx_require_dtype("im", &c->inputs[1], c->inputs[0].dtype));
-    SX_TRY(sx_merge_shapes("re", &c->inputs[0], "im", &c->inputs[1], &both));
+    SX_TRY(sx_require_parts(c, sx_require_square, &both));
     c->outputs[0] = c->outputs[1] = sx_heads_of(&both, 2);
     return SX_OK;
 }

@@ -27,10 +27,7 @@ static sx_status complex_qr_infer(sx_infer_context *c)
 {
     const sx_complex_qr_attrs *attrs = c->attrs;
     sx_type both;
-    SX_TRY(sx_require_matrices("re", &c->inputs[0]));
-    SX_TRY(sx_require_matrices("im", &c->inputs[1]));
-    SX_TRY(sx_require_dtype("im", &c->inputs[1], c->inputs[0].dtype));
-    SX_TRY(sx_merge_shapes("re", &c->inputs[0], "im", &c->inputs[1], &both));
+    SX_TRY(sx_require_parts(c, sx_require_matrices, &both));
     const sx_type heads = sx_heads_of(&both, 2);
     const int64_t m = sx_matrix_dim(&both, 2), n = sx_matrix_dim(&both, 1);
     const int64_t p = attrs->full_matrices ? m : m < 0 || n < 0 ? SX_UNKNOWN_DIM : SX_MIN(m, n);
@@ -121,17 +118,17 @@ static sx_status complex_qr_host(const sx_kernel_call *c)
     return SX_OK;
 }
 
-#define TWO(...)                                                                               \
-    {                                                                                          \
-        SX_SAMPLE_F32(SX_FILL_NORMAL, __VA_ARGS__), SX_SAMPLE_F32(SX_FILL_NORMAL, __VA_ARGS__) \
-    }
 static const sx_op_sample complex_qr_samples[] = {
-    {.name = "tall", .inputs = TWO(2, 4, 3), .n_inputs = 2},
+    {.name = "tall",
+     .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, 2, 4, 3), SX_SAMPLE_F32(SX_FILL_NORMAL, 2, 4, 3)},
+     .n_inputs = 2},
     {.name = "full",
-     .inputs = TWO(4, 3),
+     .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, 4, 3), SX_SAMPLE_F32(SX_FILL_NORMAL, 4, 3)},
      .n_inputs = 2,
      .attrs = &(const sx_complex_qr_attrs){.full_matrices = true}},
-    {.name = "wide", .inputs = TWO(2, 4), .n_inputs = 2},
+    {.name = "wide",
+     .inputs = {SX_SAMPLE_F32(SX_FILL_NORMAL, 2, 4), SX_SAMPLE_F32(SX_FILL_NORMAL, 2, 4)},
+     .n_inputs = 2},
 };
 
 const sx_op_def sx_op_complex_qr = {

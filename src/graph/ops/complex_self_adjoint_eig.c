@@ -28,11 +28,7 @@ static sx_status complex_self_adjoint_eig_infer(sx_infer_context *c)
 {
     const sx_complex_self_adjoint_eig_attrs *attrs = c->attrs;
     sx_type both;
-    for (int i = 0; i < 2; i++) {
-        SX_TRY(sx_require_square(i == 0 ? "re" : "im", &c->inputs[i]));
-    }
-    SX_TRY(sx_require_dtype("im", &c->inputs[1], c->inputs[0].dtype));
-    SX_TRY(sx_merge_shapes("re", &c->inputs[0], "im", &c->inputs[1], &both));
+    SX_TRY(sx_require_parts(c, sx_require_square, &both));
     c->outputs[0] = sx_heads_of(&both, 1);
     c->outputs[1] = c->outputs[2] = attrs->compute_v ? both : sx_type_of(both.dtype, 0);
     return SX_OK;

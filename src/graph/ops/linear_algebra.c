@@ -35,6 +35,15 @@ sx_status sx_require_square(const char *what, const sx_type *t)
     return SX_OK;
 }
 
+sx_status sx_require_parts(const sx_infer_context *c,
+                           sx_status (*require)(const char *what, const sx_type *t), sx_type *out)
+{
+    SX_TRY(require("re", &c->inputs[0]));
+    SX_TRY(require("im", &c->inputs[1]));
+    SX_TRY(sx_require_dtype("im", &c->inputs[1], c->inputs[0].dtype));
+    return sx_merge_shapes("re", &c->inputs[0], "im", &c->inputs[1], out);
+}
+
 sx_status sx_infer_square(sx_infer_context *c)
 {
     SX_TRY(sx_require_square("x", &c->inputs[0]));

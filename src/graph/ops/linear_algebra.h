@@ -25,6 +25,11 @@ typedef struct sx_triangular_attrs {
 SX_MUST_USE sx_status sx_require_matrices(const char *what, const sx_type *t);
 /* [..., n, n] of floats, as far as it is known. */
 SX_MUST_USE sx_status sx_require_square(const char *what, const sx_type *t);
+/* Inputs re and im, the parts of complex matrices: each passes `require`, one of the above, and
+ * they have one type, *out. */
+SX_MUST_USE sx_status sx_require_parts(const sx_infer_context *c,
+                                       sx_status (*require)(const char *what, const sx_type *t),
+                                       sx_type *out);
 /* One output like the one input, square matrices. */
 SX_MUST_USE sx_status sx_infer_square(sx_infer_context *c);
 /* The dimensions in front of the last `n`, with room for `extra` more; of an unknown rank unknown.

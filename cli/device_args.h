@@ -35,7 +35,7 @@ typedef struct sx_device_args {
     {"xla-options", SX_OPTION_STRING, SX_OPT(type, device_args.xla_options),                   \
      "options of XLA for every program that a PJRT plugin compiles", "NAME=VALUE,..."},        \
     {"gpu-memory-limit", SX_OPTION_SIZE, SX_OPT(type, device_args.gpu_memory_limit),           \
-     "most memory to use of each GPU, with K, M, G; it grows as needed", "BYTES", .min = 1}
+     "maximum memory of each GPU, such as 4G; allocated as needed", "BYTES", .min = 1}
 
 #define SX_THREADS_ROW(type)                                                                   \
     {"threads", SX_OPTION_INT, SX_OPT(type, device_args.threads),                              \

@@ -44,12 +44,12 @@ export LD_LIBRARY_PATH=$here/driver
 devices --gpu-memory-limit 500000000 --device-options visible_devices=[0]
 [ "$(cat memory)" = '[(250000000, 0)]' ] || fail "$(cat memory)"
 fails 2 devices --device pjrt --pjrt-plugin "$gpu" --gpu-memory-limit 3G
-warns "the limit of the GPU's memory is 3221225472 bytes, but it has 2000000000"
+warns 'gpu_memory_limit is 3221225472 bytes, but the GPU has 2000000000'
 fails 2 devices --device pjrt --pjrt-plugin "$gpu" --gpu-memory-limit 1K --device-options memory_fraction=0.5
-warns "a limit of the GPU's memory and memory_fraction say the same twice"
+warns 'gpu_memory_limit cannot be combined with memory_fraction'
 unset LD_LIBRARY_PATH SX_PJRT_REF
 fails 2 devices --device pjrt --pjrt-plugin "$ref" --gpu-memory-limit 1G
-warns "a limit of the GPU's memory is for CUDA plugins"
+warns 'gpu_memory_limit requires a CUDA plugin, and '
 
 # XLA's options, for every program.
 train=(train linear --data 'generated:digits?n=8' --steps 1 --batch-size 8 --no-compile-cache)

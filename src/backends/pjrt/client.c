@@ -29,19 +29,18 @@ static sx_status limit_memory(const sx_pjrt_client *c, sx_pjrt_settings *setting
     sx_pjrt_named fraction = sx_pjrt_setting("memory_fraction", SX_PJRT_FLOAT);
     if (c->plugin->kind != SX_PJRT_CUDA) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "a limit of the GPU's memory is for CUDA plugins, and %s is none",
+                        "gpu_memory_limit requires a CUDA plugin, and %s is not one",
                         c->plugin->path);
     }
     SX_TRY(sx_gpu_memory(&total));
     if (limit > total) {
-        return sx_error(SX_INVALID_ARGUMENT,
-                        "the limit of the GPU's memory is %lld bytes, but it has %lld",
+        return sx_error(SX_INVALID_ARGUMENT, "gpu_memory_limit is %lld bytes, but the GPU has %lld",
                         (long long)limit, (long long)total);
     }
     fraction.real = (float)((double)limit / (double)total);
     if (sx_pjrt_has_setting(settings, fraction.name)) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "a limit of the GPU's memory and memory_fraction say the same twice");
+                        "gpu_memory_limit cannot be combined with memory_fraction");
     }
     sx_pjrt_default_setting(settings, fraction);
     return SX_OK;

@@ -107,6 +107,10 @@ static void test_backends_dense__multiplies(void **state)
         {31, 130, 144, 16, false, false, 0, 6, false},
         {21, 1700, 100, 9, true, false, -INFINITY, INFINITY, false},
         {10, 769, 33, 10, false, true, 0, 0, true},
+        {1, 300, 200, 1, false, false, -INFINITY, INFINITY, false},
+        {1, 900, 643, 1, true, false, 0, 6, true},
+        {2, 300, 205, 2, true, true, 0, 0, false},
+        {2, 1600, 400, 2, false, false, -INFINITY, INFINITY, false},
     };
     for (size_t i = 0; i < SX_COUNT(sets); i++) {
         for (size_t k = 0; k < SX_COUNT(products); k++) {
@@ -325,10 +329,11 @@ static void test_backends_dense__multiplies_rows_of_frozen_matmuls(void **state)
         int64_t rows, k, n;
         bool transposed, frozen;
         const char *kernel;
-    } cases[] = {{12, 40, 72, false, true, "matmul dense"},
-                 {9, 900, 50, true, true, "matmul dense"},
-                 {7, 40, 72, false, true, "matmul onednn"}, /* at any batch */
-                 {12, 40, 72, false, false, "matmul onednn"}};
+    } cases[] = {
+        {12, 40, 72, false, true, "matmul dense"},   {9, 900, 50, true, true, "matmul dense"},
+        {7, 40, 72, false, true, "matmul dense"},    {1, 40, 72, false, true, "matmul few rows"},
+        {1, 400, 400, false, true, "matmul dense"}, /* too large for the cache */
+        {1, 40000, 7, false, true, "matmul onednn"}, {12, 40, 72, false, false, "matmul onednn"}};
     for (size_t i = 0; i < SX_COUNT(cases); i++) {
         sx_graph *g = matmul_of(cases[i].rows, cases[i].k, cases[i].n, cases[i].transposed);
         equals_host(g, &(run_options){.backend = "cpu",

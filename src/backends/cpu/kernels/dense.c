@@ -1,5 +1,5 @@
-/* Products of rows by a frozen matrix: matmuls of many rows, and convolutions of 1x1 and stride 1,
- * whose rows are the pixels,
+/* Products of rows by a frozen matrix: matmuls, and convolutions of 1x1 and stride 1, whose rows
+ * are the pixels,
  *
  *     y = act(x b + bias + added)
  *
@@ -12,10 +12,10 @@
  * for one part of k after the other, between which the sums are kept in scratch memory. The next
  * panel is fetched meanwhile. Blocks and panels are what workers divide.
  *
- * Choice: matmuls of many rows an example; convolutions with swish, and of images of few pixels,
- * where fetching b is most of the time; for others oneDNN's kernels are as fast or faster
- * (bench/README.md). It does not look at the batch, so that executables for all batch sizes have
- * one packed matrix. */
+ * Choice: matmuls, but for up to four rows by a matrix that stays in the cache (matmul.c);
+ * convolutions with swish, and of images of few pixels, where fetching b is most of the time; for
+ * others oneDNN's kernels are as fast or faster (bench/README.md). Of large matrices it does not
+ * look at the batch, so that executables for all batch sizes have one packed matrix. */
 #include <math.h>
 
 #include "backends/cpu/kernels/conv.h"
@@ -26,8 +26,11 @@ enum {
     BLOCK_BYTES = 256 << 10, /* of x, for a block */
     LEAST_ROWS = 128,        /* of a block: fewer would read b too often */
     FEW_PIXELS = 64,
-    MANY_ROWS = 8,         /* of a matmul, for each example */
-    GRAIN_FLOPS = 1 << 19, /* for each worker */
+    MANY_ROWS = 8,           /* of a matmul, for each example */
+    LARGE_BYTES = 512 << 10, /* of b: it does not stay in the second-level cache */
+    LEAST_COLUMNS = 8,       /* fewer leave most of a vector empty */
+    GRAIN_FLOPS = 1 << 19,   /* for each worker */
+    GRAIN_BYTES = 128 << 10, /* of b, for each worker, where that is less work */
 };
 
 typedef struct dense_data {
@@ -49,17 +52,19 @@ bool sx_cpu_conv_is_dense(const sx_cpu_site *site, const sx_conv2d_attrs *attrs)
     return fits;
 }
 
-bool sx_cpu_rows_are_many(int64_t rows, int64_t examples)
+bool sx_cpu_product_is_dense(int64_t m, int64_t k, int64_t n, int64_t examples)
 {
-    return rows >= MANY_ROWS * SX_MAX(examples, 1);
+    const double bytes = (double)k * (double)n * sizeof(float);
+    return k > 0 && (m >= MANY_ROWS * SX_MAX(examples, 1) ||
+                     (n >= LEAST_COLUMNS && (bytes > LARGE_BYTES || m > SX_VEC_ROWS)));
 }
 
-bool sx_cpu_matmul_is_dense(const sx_cpu_site *site, int64_t m, int64_t k)
+bool sx_cpu_matmul_is_dense(const sx_cpu_site *site, int64_t m, int64_t k, int64_t n)
 {
     const sx_cpu_plan *p = site->plan;
     const int64_t examples = p->shard_max - (p->n_variants > 1 && site->graph == p->variants[1]);
-    return (site->frozen_in & 2) != 0 && site->in[1].rank == 2 && k > 0 &&
-           sx_cpu_rows_are_many(m, examples);
+    return (site->frozen_in & 2) != 0 && site->in[1].rank == 2 &&
+           sx_cpu_product_is_dense(m, k, n, examples);
 }
 
 static void pack_matrix(const sx_cpu_step *step, const sx_cpu_call *call)
@@ -112,7 +117,9 @@ sx_status sx_cpu_prepare_dense(const sx_cpu_site *site, const sx_cpu_dense_spec 
         }
     }
     const double flops = 2.0 * (double)d->shape.block * (double)k * (double)n;
-    const double units = GRAIN_FLOPS * (double)d->shape.panels / SX_MAX(flops, 1);
+    const double bytes = (double)sizeof(float) * (double)k * (double)n;
+    const double units = (double)d->shape.panels *
+                         SX_MIN(GRAIN_FLOPS / SX_MAX(flops, 1), GRAIN_BYTES / SX_MAX(bytes, 1));
     step->run = run_dense;
     step->data = d;
     step->range = blocks * d->shape.panels * SX_CPU_SPLIT;

@@ -16,9 +16,9 @@ typedef struct sx_cpu_dense_spec {
 SX_MUST_USE sx_status sx_cpu_prepare_dense(const sx_cpu_site *site, const sx_cpu_dense_spec *spec,
                                            sx_cpu_step *step);
 
-/* Whether so many rows, of all examples together, are worth it. */
-bool sx_cpu_rows_are_many(int64_t rows, int64_t examples);
-/* Whether a product of `m` rows by in[1], that of matmul.c, is best computed so. */
-bool sx_cpu_matmul_is_dense(const sx_cpu_site *site, int64_t m, int64_t k);
+/* Whether products of `m` rows, those of all examples, by such a matrix are best computed so. */
+bool sx_cpu_product_is_dense(int64_t m, int64_t k, int64_t n, int64_t examples);
+/* The same of that of matmul.c by in[1], which may not be frozen. */
+bool sx_cpu_matmul_is_dense(const sx_cpu_site *site, int64_t m, int64_t k, int64_t n);
 
 #endif

@@ -1,4 +1,4 @@
-/* matmul: oneDNN's sgemm, many rows by a frozen matrix by dense.c; tiny products use a simple loop,
+/* matmul: oneDNN's sgemm, by a frozen matrix mostly dense.c; tiny products use a simple loop,
  * which costs less than the call. Of a stack of matrices each is one product; a stack by one matrix
  * b is one tall matrix. A product that is added to a loop's state, as the gradients of weights are,
  * is added to it in place. Products of up to four rows read b once (vec/product.inc), their columns
@@ -177,6 +177,13 @@ static sx_status prepare_matmul(const sx_cpu_site *site, sx_cpu_step *step)
 {
     SX_TRY(prepare_product(site, site->nodes[0], step));
     const matmul_data *d = step->data;
+    if (step->run == run_matmul && !d->ta && d->products == 1 &&
+        sx_cpu_matmul_is_dense(site, d->m, d->k, d->n)) {
+        const sx_cpu_dense_spec spec = {.m = d->m, .k = d->k, .n = d->n, .transposed = d->tb};
+        step->onednn = false;
+        step->kernel = "matmul dense";
+        return sx_cpu_prepare_dense(site, &spec, step);
+    }
     if (step->run == run_matmul && d->m <= SX_VEC_ROWS && (!d->ta || d->m == 1) && !d->tb &&
         d->n >= FEW_ROWS_COLUMNS && d->k > 0) {
         step->onednn = false;
@@ -184,12 +191,6 @@ static sx_status prepare_matmul(const sx_cpu_site *site, sx_cpu_step *step)
         step->range = d->n;
         step->grain = (GRAIN_BYTES / (int64_t)sizeof(float) + d->k - 1) / d->k;
         step->kernel = "matmul few rows";
-    } else if (step->run == run_matmul && !d->ta && d->products == 1 &&
-               sx_cpu_matmul_is_dense(site, d->m, d->k)) {
-        const sx_cpu_dense_spec spec = {.m = d->m, .k = d->k, .n = d->n, .transposed = d->tb};
-        step->onednn = false;
-        step->kernel = "matmul dense";
-        return sx_cpu_prepare_dense(site, &spec, step);
     } else if (step->run == run_matmul && site->plan->team && d->products > 0 && d->k > 0) {
         divide_product(d, step);
     }

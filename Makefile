@@ -7,7 +7,7 @@ FUZZ_SECONDS ?= 10
 BUILD := build/release
 
 .DEFAULT_GOAL := build
-.PHONY: help deps build test test-long soak test-tpu test-gpu demo check bench asan ubsan tsan fuzz \
+.PHONY: help deps build test test-long soak test-tpu test-gpu demo check bench bench-serve asan ubsan tsan fuzz \
 	mutants install clean
 
 help: ## show this list
@@ -46,6 +46,10 @@ check: deps ## check formatting, warnings (gcc, clang), layering, banned calls, 
 
 bench: build ## run the benchmarks and compare with TensorFlow and JAX
 	@bench/run
+
+bench-serve: build ## run the benchmarks of the model server beside gRPC C++ and evhttp
+	@tools/deps --serving-peers
+	@ONLY=serve bench/run
 
 asan ubsan tsan: deps ## run the tests under a sanitizer
 	@tools/build $@

@@ -46,10 +46,10 @@ static inline bool eight_digits(uint64_t word)
             (((word + 0x0606060606060606u) & 0xF0F0F0F0F0F0F0F0u) >> 4)) == 0x3333333333333333u;
 }
 
-/* The value of eight digits, first character in the lowest byte: pairs, quads, all. */
-static inline uint32_t eight_digits_value(uint64_t word)
+/* The value of eight digits, each a byte of 0 to 9, the first one in the lowest byte: pairs, quads,
+ * all. */
+static inline uint32_t digits_value(uint64_t word)
 {
-    word -= 0x3030303030303030u;
     word = word * 10 + (word >> 8);
     const uint64_t low = (word & 0x000000FF000000FFu) * 0x000F424000000064u;
     const uint64_t high = ((word >> 16) & 0x000000FF000000FFu) * 0x0000271000000001u;
@@ -65,7 +65,7 @@ static inline const char *scan_digits(const char *p, const char *end, uint64_t *
         if (!eight_digits(word)) {
             break;
         }
-        v = v * 100000000u + eight_digits_value(word);
+        v = v * 100000000u + digits_value(word - 0x3030303030303030u);
         p += 8;
     }
     while (p < end && is_digit(*p)) {
@@ -334,23 +334,33 @@ static inline bool divides_exactly(const sx_decimal *d)
     return !d->truncated && d->digits < (uint64_t)1 << 53 && d->exponent <= 0 && d->exponent >= -22;
 }
 
+static const double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                                1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+static const uint64_t powers_u64[] = {1,      10,      100,      1000,     10000,
+                                      100000, 1000000, 10000000, 100000000};
+
 static inline double divide(const sx_decimal *d)
 {
-    static const double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
-                                    1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
-                                    1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
     const double quotient = (double)(int64_t)d->digits / powers[-d->exponent];
     return d->negative ? -quotient : quotient;
+}
+
+/* Whether a rounded double gives the right float: rounding twice is wrong only if it is halfway
+ * between two floats. */
+static inline bool rounds_to_f32(double value)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof(bits));
+    return (bits & 0x1FFFFFFF) != 0x10000000;
 }
 
 static inline float to_f32(const sx_decimal *decimal)
 {
     uint64_t bits;
     if (divides_exactly(decimal)) {
-        /* Rounding twice is wrong only if the double is halfway between two floats. */
         const double quotient = divide(decimal);
-        memcpy(&bits, &quotient, sizeof(bits));
-        if ((bits & 0x1FFFFFFF) != 0x10000000) {
+        if (rounds_to_f32(quotient)) {
             return (float)quotient;
         }
     }
@@ -396,32 +406,103 @@ static inline const char *skip_space(const char *p, const char *end)
     return p;
 }
 
-#define READ_LIST(name, type, convert)                                              \
-    const char *name(const char *text, const char *end, type *out, size_t capacity, \
-                     size_t *out_count)                                             \
-    {                                                                               \
-        const char *done = text, *p = text;                                         \
-        size_t count = 0;                                                           \
-        sx_decimal number;                                                          \
-        while (count < capacity && scan(p, end, &number)) {                         \
-            const type value = convert(&number);                                    \
-            if (isinf(value)) {                                                     \
-                break;                                                              \
-            }                                                                       \
-            out[count++] = value;                                                   \
-            done = number.end;                                                      \
-            p = skip_space(done, end);                                              \
-            if (p == end || *p != ',') {                                            \
-                break;                                                              \
-            }                                                                       \
-            p = skip_space(p + 1, end);                                             \
-        }                                                                           \
-        *out_count = count;                                                         \
-        return done;                                                                \
+/* ---- Lists ---- */
+
+/* How many of 8 characters are digits before the first that is none, and the value of these. */
+static inline int leading_digits(const char *p, uint64_t *value)
+{
+    const uint64_t digits = load8(p) ^ 0x3030303030303030u;
+    /* A byte above 9 gets its highest bit; a carry from it changes later ones alone. */
+    const uint64_t others = ((digits + 0x7676767676767676u) | digits) & 0x8080808080808080u;
+    const int count = others != 0 ? __builtin_ctzll(others) / 8 : 8;
+    const uint64_t aligned = count > 0 ? digits << (64 - 8 * count) : 0;
+    *value = digits_value(aligned);
+    return count;
+}
+
+enum { SHORT_BYTES = 32 }; /* that read_short() may read */
+
+/* Reads a number of at most 7 digits, a point and at most 15, without an exponent and without a
+ * branch for each digit. Returns its end, or NULL: it is another one, or none. The value is rounded
+ * once. */
+static inline const char *read_short(const char *p, double *value)
+{
+    const bool negative = *p == '-';
+    p += negative;
+    uint64_t digits = (uint64_t)*p - '0', more;
+    int whole = 1;
+    if (p[1] != '.' || digits > 9) { /* not what most numbers are: the next one waits for less */
+        whole = leading_digits(p, &digits);
+        if (whole == 0 || whole == 8 || (whole > 1 && *p == '0')) {
+            return NULL;
+        }
+    }
+    p += whole;
+    int after = 0;
+    if (*p == '.') {
+        after = leading_digits(++p, &more);
+        if (after == 0) {
+            return NULL;
+        }
+        digits = digits * powers_u64[after] + more;
+        p += after;
+        if (after == 8) {
+            const int rest = leading_digits(p, &more);
+            if (rest == 8 || whole + after + rest > MAX_DIGITS) {
+                return NULL;
+            }
+            digits = digits * powers_u64[rest] + more;
+            after += rest;
+            p += rest;
+        }
+    }
+    if ((*p | 0x20) == 'e' || digits >= (uint64_t)1 << 53) {
+        return NULL;
+    }
+    const double quotient = (double)(int64_t)digits / powers[after];
+    *value = negative ? -quotient : quotient;
+    return p;
+}
+
+static inline bool is_f64(double value)
+{
+    (void)value;
+    return true;
+}
+
+#define READ_LIST(name, type, fits, convert)                                           \
+    const char *name(const char *text, const char *end, type *out, size_t capacity,    \
+                     size_t *out_count)                                                \
+    {                                                                                  \
+        const char *done = text, *p = text;                                            \
+        size_t count = 0;                                                              \
+        while (count < capacity) {                                                     \
+            double value;                                                              \
+            const char *after = end - p >= SHORT_BYTES ? read_short(p, &value) : NULL; \
+            if (after != NULL && fits(value)) {                                        \
+                out[count] = (type)value;                                              \
+            } else {                                                                   \
+                sx_decimal number;                                                     \
+                if (!scan(p, end, &number) ||                                          \
+                    (out[count] = convert(&number), isinf(out[count]))) {              \
+                    break;                                                             \
+                }                                                                      \
+                after = number.end;                                                    \
+            }                                                                          \
+            count++;                                                                   \
+            done = after;                                                              \
+            p = skip_space(done, end);                                                 \
+            if (p == end || *p != ',') {                                               \
+                break;                                                                 \
+            }                                                                          \
+            p = skip_space(p + 1, end);                                                \
+        }                                                                              \
+        *out_count = count;                                                            \
+        return done;                                                                   \
     }
 
-READ_LIST(sx_decimal_read_f32s, float, to_f32)
-READ_LIST(sx_decimal_read_f64s, double, to_f64)
+READ_LIST(sx_decimal_read_f32s, float, rounds_to_f32, to_f32)
+READ_LIST(sx_decimal_read_f64s, double, is_f64, to_f64)
 
 bool sx_decimal_to_u64(const sx_decimal *decimal, uint64_t *out_value)
 {

@@ -13,6 +13,30 @@ static uint64_t random_bits(uint32_t *counter)
     return (uint64_t)bits.a << 32 | bits.b;
 }
 
+/* The same number in a list: with text behind it, short numbers are read in a way of their own. */
+static void check_in_list(const char *text, float wanted_f, double wanted_d)
+{
+    char list[1200];
+    const size_t size = strlen(text);
+    const int length = snprintf(list, sizeof(list), "%s,%40s", text, "]");
+    assert_true(length > 0 && (size_t)length < sizeof(list));
+    float f = 0;
+    double d = 0;
+    size_t count;
+    const char *end = sx_decimal_read_f32s(list, list + length, &f, 1, &count);
+    if (isinf(wanted_f)) {
+        assert_int_equal(count, 0);
+    } else if (count != 1 || end != list + size || memcmp(&f, &wanted_f, sizeof(f)) != 0) {
+        fail_msg("[%s]: got %a, expected %a", text, (double)f, (double)wanted_f);
+    }
+    end = sx_decimal_read_f64s(list, list + length, &d, 1, &count);
+    if (isinf(wanted_d)) {
+        assert_int_equal(count, 0);
+    } else if (count != 1 || end != list + size || memcmp(&d, &wanted_d, sizeof(d)) != 0) {
+        fail_msg("[%s]: got %a, expected %a", text, d, wanted_d);
+    }
+}
+
 static void check(const char *text)
 {
     const size_t size = strlen(text);
@@ -26,6 +50,7 @@ static void check(const char *text)
         fail_msg("%s: got %a and %a, expected %a and %a", text, (double)f, d, (double)wanted_f,
                  wanted_d);
     }
+    check_in_list(text, wanted_f, wanted_d);
 }
 
 static void test_serve_decimal__edges_are_rounded_right(void **state)
@@ -124,6 +149,10 @@ static void test_serve_decimal__random_values_equal_strtod(void **state)
                  (unsigned long long)(random_bits(&counter) >> (bits % 64)),
                  (unsigned long long)random_bits(&counter), (int)(bits >> 32) % 400);
         check(text);
+        snprintf(text, sizeof(text), "%s%llu.%0*llu", bits & 1 ? "-" : "",
+                 (unsigned long long)bits >> 40 >> bits / 2 % 24, 1 + i % 17,
+                 (unsigned long long)random_bits(&counter) >> (8 + i % 50));
+        check(text);
     }
 }
 
@@ -138,6 +167,13 @@ static void test_serve_decimal__refuses_what_json_refuses(void **state)
         /* "0x1" is the number 0 followed by something else. */
         const bool scanned = sx_decimal_scan(texts[i], texts[i] + size, &number);
         assert_false(scanned && number.end == texts[i] + size);
+        char list[100];
+        float value;
+        size_t count;
+        const int length = snprintf(list, sizeof(list), "%s,%40s", texts[i], "]");
+        assert_true(length > 0);
+        const char *end = sx_decimal_read_f32s(list, list + length, &value, 1, &count);
+        assert_true(count == 0 || *end != ',');
     }
 }
 

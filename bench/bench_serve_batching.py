@@ -9,11 +9,9 @@ goodput of 0.9 of capacity. Both sides share the machine with the generator: onl
 SECONDS=5, LOADS="0.3 0.6 0.9 1.2 2", LAYERS=128, WIDTH=512."""
 import json
 import os
-import signal
-import socket
-import subprocess
-import sys
 import tempfile
+
+import servers
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 import numpy as np
@@ -40,45 +38,30 @@ def export(path):
     tf.saved_model.save(module, path, signatures=signature.get_concrete_function())
 
 
-class Server:
-    def __init__(self, policy):
-        with socket.socket() as s:
-            s.bind(("127.0.0.1", 0))
-            self.port = s.getsockname()[1]
-        flags, timeout_us = (policy[0],) if policy else (), policy[1] if policy else 0
-        open("batching.cfg", "w").write(
-            f"max_batch_size {{ value: 16 }} batch_timeout_micros {{ value: {timeout_us} }} "
-            "max_enqueued_batches { value: 100 } num_batch_threads { value: 1 } "
-            + " ".join(f"allowed_batch_sizes: {n}" for n in (1, 2, 4, 8, 16)))
-        self.process = subprocess.Popen(
-            [os.environ["SEXTANT_BIN"], "serve", f"--port={self.port}", "--rest_api_port=0", "--model_name=m",
-             f"--model_base_path={os.getcwd()}/m", "--enable_batching", "--batching_parameters_file=batching.cfg",
-             "--rest_api_num_threads=1", "--threads=1", *flags], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        for line in self.process.stdout:
-            if line.startswith("Serving"):
-                return
-        sys.exit("the server ended")
+def serve(policy):
+    flags, timeout_us = (policy[0],) if policy else (), policy[1] if policy else 0
+    open("batching.cfg", "w").write(
+        f"max_batch_size {{ value: 16 }} batch_timeout_micros {{ value: {timeout_us} }} "
+        "max_enqueued_batches { value: 100 } num_batch_threads { value: 1 } "
+        + " ".join(f"allowed_batch_sizes: {n}" for n in (1, 2, 4, 8, 16)))
+    return servers.ours("grpc", "--model_name=m", f"--model_base_path={os.getcwd()}/m", "--enable_batching",
+                        "--batching_parameters_file=batching.cfg", "--rest_api_num_threads=1", "--threads=1", *flags)
 
-    def load(self, rate, seconds, deadline_ms=DEADLINE_MS):
-        done = subprocess.run(
-            [os.environ["SEXTANT_BIN"], "bench", "serve", f"localhost:{self.port}", "--protocol", "grpc", "--model", "m",
-             "--request", "request.json", "--rate", str(rate), "--duration", str(seconds), "--warmup", "0.5",
-             "--connections", "128", "--deadline-ms", str(deadline_ms), "--json"],
-            capture_output=True, text=True)
-        return json.loads(done.stdout) if done.returncode == 0 else {"goodput": 0, "rate": rate, "p99_us": float("nan")}
 
-    def stop(self):
-        self.process.send_signal(signal.SIGTERM)
-        self.process.wait()
+def load(server, rate, seconds, deadline_ms=DEADLINE_MS):
+    # A connection has one call at a time: enough for all that may be on their way until they are late.
+    connections = max(64, int(rate * deadline_ms / 1000 * 1.5))
+    return servers.load(server, "grpc", "m", rate, seconds, "--request", "request.json", "--warmup", "0.5", "--connections",
+                        str(min(connections, 512)), "--deadline-ms", str(deadline_ms))
 
 
 def capacity(policy):
     """Answers a second with more requests than it can answer, none of them late."""
-    server = Server(policy)
+    server = serve(policy)
     rate = 200
     best = 0
     for _ in range(8):
-        got = server.load(rate, 1.5, deadline_ms=2000)["goodput"]
+        got = load(server, rate, 1.5, deadline_ms=2000)["goodput"]
         best = max(best, got)
         if got < 0.8 * rate:
             break
@@ -99,8 +82,8 @@ with tempfile.TemporaryDirectory() as folder:
     for share in LOADS:
         row = f"{share:6.2f}"
         for name, policy in POLICIES:
-            server = Server(policy)
-            result = server.load(share * most, SECONDS)
+            server = serve(policy)
+            result = load(server, share * most, SECONDS)
             server.stop()
             row += f"{result['goodput'] / most:12.2f}{result['p99_us'] / 1000:10.1f}"
         print(row, flush=True)

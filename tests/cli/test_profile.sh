@@ -77,7 +77,7 @@ fails 2 profile run1 --precision float32
 warns 'a run is compiled as it was built'
 ok profile run1 --mode predict --steps 1
 ok profile run1 --steps 1
-says 'run1, train step, float32, batch 16'
+says 'run1, train step, float32, batch 4'
 ok profile models --steps 2 --threads 1
 says 'models, signature serving_default, float32, batch 1, 1 thread: '
 ok profile models/1 --steps 2 --signature_def tensors --batch-size 3

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/pool.h"
 #include "command.h"
 #include "data_args.h"
 #include "device_args.h"
@@ -120,6 +121,10 @@ static sx_status explain(sx_invocation *inv, sx_profile_report *report, sx_cpu_l
     if (!sx_profiled_on_cpu(p)) {
         *causes = (sx_profile_causes){.total = p->seconds};
         report->why_none = p->why_no_ops;
+        if (strcmp(p->kind, "cpu") == 0) { /* XLA's, which is this processor */
+            SX_TRY(sx_cpu_limits_get(sx_cpu_count(), o->measure, limits));
+            report->limits = limits;
+        }
         return p->ops.n > 0 ? sx_profile_ops_group(&p->ops, &p->nodes, p->steps, causes) : SX_OK;
     }
     SX_TRY(sx_cpu_limits_get(p->threads, o->measure, limits));

@@ -239,6 +239,11 @@ static sx_status fill_signature(job *j, const sx_generated_sizes *sizes)
 static sx_status check_saved(sx_invocation *inv, const sx_profile_request *r)
 {
     const char *given = r->params->count > 0 || inv->rest.count > 0 ? "a parameter" : NULL;
+    if (r->data->count > 0) {
+        return sx_usage(inv, sx_error(SX_INVALID_ARGUMENT,
+                                      "--data is for training steps; a SavedModel is profiled on "
+                                      "generated inputs"));
+    }
     if (r->mode != NULL && strcmp(r->mode, "predict") != 0) {
         return sx_usage(inv, sx_error(SX_INVALID_ARGUMENT,
                                       "%s is a SavedModel, which has no training step; use "

@@ -266,6 +266,11 @@ static void put_program(sx_buf *out, const sx_profile_report *r)
             sx_buf_printf(out, " (%.3g as its compiler counts)", p->program.flops * 1e-9);
         }
         sx_buf_printf(out, ", computed at %.3g GFLOP/s", p->nodes.flops / seconds * 1e-9);
+        if (r->limits != NULL) {
+            const double most = r->limits->f32 * r->limits->threads;
+            sx_buf_printf(out, ", %.0f %% of what %d threads can do",
+                          100 * p->nodes.flops / seconds / most, r->limits->threads);
+        }
     }
     sx_buf_putc(out, '\n');
     if (r->why_none != NULL) {

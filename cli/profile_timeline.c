@@ -157,7 +157,7 @@ static int first_span(const sx_timeline_sums *s, int launch)
 }
 
 /* The part of a letter's time that spans of a kind take, whatever their launch. */
-static double part_of(const sx_timeline_sums *s, sx_span_kind kind, const sx_span *letter)
+static double part_of(const sx_timeline_sums *s, sx_span_kind kind, const sx_timeline_span *letter)
 {
     double seconds = 0;
     for (int i = first_span(s, letter->launch);
@@ -168,7 +168,7 @@ static double part_of(const sx_timeline_sums *s, sx_span_kind kind, const sx_spa
 }
 
 /* What the loop's thread does most in that time; a space: nothing that is known. */
-static char letter_of_loop(const sx_timeline_sums *s, const sx_span *letter)
+static char letter_of_loop(const sx_timeline_sums *s, const sx_timeline_span *letter)
 {
     double most = 0.25;
     char c = ' ';
@@ -180,7 +180,7 @@ static char letter_of_loop(const sx_timeline_sums *s, const sx_span *letter)
     return c;
 }
 
-static char letter_of_device(const sx_timeline_sums *s, const sx_span *letter)
+static char letter_of_device(const sx_timeline_sums *s, const sx_timeline_span *letter)
 {
     const bool copies = part_of(s, SX_SPAN_TRANSFER, letter) >= 0.5,
                computes = part_of(s, SX_SPAN_COMPUTE, letter) >= 0.5;
@@ -192,9 +192,9 @@ static void put_bars(sx_buf *out, const sx_timeline_sums *s, const sx_timeline_r
     char loop[BAR + 1] = "", device[BAR + 1] = "";
     const int64_t ns = row->end_ns - row->start_ns;
     for (int i = 0; i < BAR; i++) {
-        const sx_span letter = {.launch = row->launch,
-                                .start_ns = row->start_ns + ns * i / BAR,
-                                .end_ns = row->start_ns + ns * (i + 1) / BAR};
+        const sx_timeline_span letter = {.launch = row->launch,
+                                         .start_ns = row->start_ns + ns * i / BAR,
+                                         .end_ns = row->start_ns + ns * (i + 1) / BAR};
         loop[i] = letter_of_loop(s, &letter);
         device[i] = letter_of_device(s, &letter);
     }

@@ -39,7 +39,7 @@ static void put_loop(const frame *f, double y)
     float part[COLUMNS + 1][SX_SPAN_TRANSFER] = {0};
     const double column = (double)(f->to_ns - f->from_ns) / COLUMNS;
     for (int i = 0; i < f->s->n_spans; i++) {
-        const sx_span *span = &f->s->spans[i];
+        const sx_timeline_span *span = &f->s->spans[i];
         const double from = (double)(SX_MAX(span->start_ns, f->from_ns) - f->from_ns) / column;
         const double to = (double)(SX_MIN(span->end_ns, f->to_ns) - f->from_ns) / column;
         if (span->kind >= SX_SPAN_TRANSFER || to <= from) {
@@ -74,7 +74,7 @@ static void put_loop(const frame *f, double y)
 static void put_device(const frame *f, sx_span_kind kind, double y)
 {
     for (int i = 0; i < f->s->n_spans; i++) {
-        const sx_span *span = &f->s->spans[i];
+        const sx_timeline_span *span = &f->s->spans[i];
         if (span->kind != kind || span->end_ns <= f->from_ns || span->start_ns >= f->to_ns) {
             continue;
         }

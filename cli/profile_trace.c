@@ -58,7 +58,7 @@ static sx_status put_loop(sx_buf *out, const sx_timeline_sums *s, int64_t zero_n
     }
     SX_TRY(put_object(out, row_name(DEVICE_ROW, "device"), false));
     for (int i = 0; i < s->n_spans; i++) {
-        const sx_span *span = &s->spans[i];
+        const sx_timeline_span *span = &s->spans[i];
         const int row = span->kind == SX_SPAN_TRANSFER  ? COPIES_ROW
                         : span->kind == SX_SPAN_COMPUTE ? DEVICE_ROW
                                                         : LOOP_ROW;

@@ -31,7 +31,6 @@
 
 #include "backends/cpu/options.h"
 #include "backends/pjrt/options.h"
-#include "backends/timeline.h"
 #include "base/budget.h"
 #include "base/cancel.h"
 #include "graph/ir.h"
@@ -49,7 +48,7 @@ typedef struct sx_run sx_run;
 typedef struct sx_platform_options {
     sx_cpu_options cpu;
     sx_pjrt_options pjrt;
-    sx_timeline *timeline; /* gets what the platform's devices do, and when; NULL = none */
+    struct sx_timeline *timeline; /* gets what the devices do, and when (timeline.h); NULL: none */
 } sx_platform_options;
 
 typedef enum sx_precision { SX_PRECISION_F32 = 0, SX_PRECISION_BF16 } sx_precision;
@@ -176,9 +175,9 @@ struct sx_platform {
     const sx_backend *backend;
     sx_device *const *devices;
     int n_devices;
-    sx_timeline *timeline; /* the options' */
-    atomic_int abandoned;  /* runs that were destroyed while pending, and reads and compilations
-                              that were left at their deadline, which have not ended */
+    struct sx_timeline *timeline; /* the options' */
+    atomic_int abandoned; /* runs that were destroyed while pending, and reads and compilations
+                             that were left at their deadline, which have not ended */
 };
 struct sx_device_buffer {
     sx_device *device;

@@ -15,7 +15,7 @@ static const int64_t SETTLE_NS = 5000000000;
 struct sx_timeline {
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    sx_span *spans, *read; /* read: a copy for the reader */
+    sx_timeline_span *spans, *read; /* read: a copy for the reader */
     int n, max;
     sx_timeline_launch *launches, *read_launches;
     int n_launches, max_launches;
@@ -24,7 +24,7 @@ struct sx_timeline {
 
 struct sx_timeline_work {
     sx_timeline *t;
-    sx_span span;
+    sx_timeline_span span;
 };
 
 sx_status sx_timeline_create(sx_timeline **out)
@@ -55,11 +55,11 @@ void sx_timeline_destroy(sx_timeline *t)
 
 /* ---- Adding; with the lock ---- */
 
-static void keep(sx_timeline *t, const sx_span *span)
+static void keep(sx_timeline *t, const sx_timeline_span *span)
 {
     if (t->n == t->max && t->max < MOST_SPANS) {
         const int most = 2 * t->max + 256;
-        sx_span *more = sx_realloc(t->spans, (size_t)most, sizeof(*more));
+        sx_timeline_span *more = sx_realloc(t->spans, (size_t)most, sizeof(*more));
         t->max = more != NULL ? most : t->max;
         t->spans = more != NULL ? more : t->spans;
     }
@@ -112,7 +112,7 @@ void sx_timeline_add(sx_timeline *t, sx_span_kind kind, int launch, int64_t star
     if (t == NULL) {
         return;
     }
-    const sx_span span = {
+    const sx_timeline_span span = {
         .start_ns = start_ns, .end_ns = sx_now_ns(), .launch = launch, .kind = kind};
     pthread_mutex_lock(&t->mutex);
     keep(t, &span);
@@ -165,7 +165,7 @@ void sx_timeline_drop(sx_timeline_work *work)
 
 static int by_start(const void *a, const void *b)
 {
-    const sx_span *x = a, *y = b;
+    const sx_timeline_span *x = a, *y = b;
     if (x->start_ns != y->start_ns) {
         return x->start_ns < y->start_ns ? -1 : 1;
     }
@@ -173,12 +173,12 @@ static int by_start(const void *a, const void *b)
 }
 
 /* Moves the start of what was handed over to when the device could begin; spans are sorted. */
-static void settle(sx_span *spans, int n)
+static void settle(sx_timeline_span *spans, int n)
 {
     int64_t copied_ns = 0, computed_ns = 0;
     int copied = 0; /* the launch of the last copies */
     for (int i = 0; i < n; i++) {
-        sx_span *s = &spans[i];
+        sx_timeline_span *s = &spans[i];
         if (s->kind == SX_SPAN_TRANSFER) {
             s->start_ns = SX_MIN(SX_MAX(s->start_ns, copied_ns), s->end_ns);
             copied_ns = SX_MAX(copied_ns, s->end_ns);
@@ -193,11 +193,11 @@ static void settle(sx_span *spans, int n)
 
 /* A device may copy, or compute, within the call that asks for it: then that is a wait. Room for as
  * many spans again; returns their number. */
-static int split_submits(sx_span *spans, int n)
+static int split_submits(sx_timeline_span *spans, int n)
 {
     int all = n;
     for (int i = 0; i < n; i++) {
-        sx_span *s = &spans[i];
+        sx_timeline_span *s = &spans[i];
         int64_t from = INT64_MAX, to = 0;
         for (int k = i + 1; s->kind == SX_SPAN_SUBMIT && k < n && spans[k].start_ns < s->end_ns;
              k++) {
@@ -207,7 +207,7 @@ static int split_submits(sx_span *spans, int n)
             to = is_within ? SX_MAX(to, spans[k].end_ns) : to;
         }
         if (to > from) {
-            spans[all++] = (sx_span){
+            spans[all++] = (sx_timeline_span){
                 .start_ns = from, .end_ns = s->end_ns, .launch = s->launch, .kind = SX_SPAN_WAIT};
             s->end_ns = from;
         }
@@ -215,7 +215,7 @@ static int split_submits(sx_span *spans, int n)
     return all;
 }
 
-sx_status sx_timeline_read(sx_timeline *t, const sx_span **out_spans, int *out_n,
+sx_status sx_timeline_read(sx_timeline *t, const sx_timeline_span **out_spans, int *out_n,
                            const sx_timeline_launch **out_launches, int *out_launch_n)
 {
     const struct timespec until = sx_timespec_of(sx_now_ns() + SETTLE_NS);
@@ -224,7 +224,7 @@ sx_status sx_timeline_read(sx_timeline *t, const sx_span **out_spans, int *out_n
     while (late == 0 && t->pending > 0) {
         late = pthread_cond_clockwait(&t->changed, &t->mutex, CLOCK_MONOTONIC, &until);
     }
-    sx_span *spans = sx_realloc(t->read, 2 * (size_t)t->n + 1, sizeof(*spans));
+    sx_timeline_span *spans = sx_realloc(t->read, 2 * (size_t)t->n + 1, sizeof(*spans));
     t->read = spans != NULL ? spans : t->read;
     sx_timeline_launch *launches =
         sx_realloc(t->read_launches, (size_t)t->n_launches + 1, sizeof(*launches));

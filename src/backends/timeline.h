@@ -31,12 +31,12 @@ typedef enum sx_span_kind {
     SX_SPANS
 } sx_span_kind;
 
-typedef struct sx_span {
+typedef struct sx_timeline_span {
     int64_t start_ns, end_ns; /* of sx_now_ns() */
     int64_t bytes;            /* of a copy */
     int launch;               /* from 1 */
     sx_span_kind kind;
-} sx_span;
+} sx_timeline_span;
 
 SX_MUST_USE sx_status sx_timeline_create(sx_timeline **out);
 /* NULL is fine. What the device was asked for must have ended. */
@@ -74,7 +74,8 @@ typedef struct sx_timeline_launch {
  * What was handed to the device begins when it can: a copy after the one before it, a launch after
  * the launch before it and after its own copies. A device that does it within the call is waited
  * for. */
-SX_MUST_USE sx_status sx_timeline_read(sx_timeline *t, const sx_span **out_spans, int *out_n,
-                                       const sx_timeline_launch **out_launches, int *out_launch_n);
+SX_MUST_USE sx_status sx_timeline_read(sx_timeline *t, const sx_timeline_span **out_spans,
+                                       int *out_n, const sx_timeline_launch **out_launches,
+                                       int *out_launch_n);
 
 #endif

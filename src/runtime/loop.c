@@ -17,6 +17,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "backends/timeline.h"
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/memory.h"

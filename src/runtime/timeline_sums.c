@@ -4,12 +4,12 @@
 #include "base/checked.h"
 #include "base/memory.h"
 
-static double seconds_of(const sx_span *s)
+static double seconds_of(const sx_timeline_span *s)
 {
     return (double)(s->end_ns - s->start_ns) * 1e-9;
 }
 
-double sx_span_overlap(const sx_span *a, const sx_span *b)
+double sx_span_overlap(const sx_timeline_span *a, const sx_timeline_span *b)
 {
     const int64_t from = SX_MAX(a->start_ns, b->start_ns), to = SX_MIN(a->end_ns, b->end_ns);
     return to > from ? (double)(to - from) * 1e-9 : 0;
@@ -20,7 +20,7 @@ static void make_rows(sx_timeline_sums *s, const sx_timeline_launch *launches, i
                       int64_t last)
 {
     for (int i = 0; i < s->n_spans; i++) {
-        const sx_span *span = &s->spans[i];
+        const sx_timeline_span *span = &s->spans[i];
         if (span->kind != SX_SPAN_COMPUTE || span->launch < first || span->launch > last) {
             continue;
         }
@@ -42,7 +42,7 @@ static void begin_first(sx_timeline_sums *s)
 {
     sx_timeline_row *row = &s->rows[0];
     for (int i = 0; i < s->n_spans; i++) {
-        const sx_span *span = &s->spans[i];
+        const sx_timeline_span *span = &s->spans[i];
         const bool before = span->kind == SX_SPAN_COMPUTE && span->launch < row->launch;
         const bool own = span->kind == SX_SPAN_COMPUTE && span->launch == row->launch;
         row->start_ns = before                      ? SX_MAX(row->start_ns, span->end_ns)
@@ -52,11 +52,11 @@ static void begin_first(sx_timeline_sums *s)
 }
 
 /* Adds what a span is of each row's time; rows before `from` are over by then. */
-static void add_span(sx_timeline_sums *s, const sx_span *span, int from)
+static void add_span(sx_timeline_sums *s, const sx_timeline_span *span, int from)
 {
     for (int i = from; i < s->n && s->rows[i].start_ns < span->end_ns; i++) {
         sx_timeline_row *row = &s->rows[i];
-        const sx_span time = {.start_ns = row->start_ns, .end_ns = row->end_ns};
+        const sx_timeline_span time = {.start_ns = row->start_ns, .end_ns = row->end_ns};
         const double seconds = sx_span_overlap(&time, span);
         row->seconds[span->kind] += seconds;
         row->bytes += seconds > 0 ? (double)span->bytes * seconds / seconds_of(span) : 0;
@@ -67,7 +67,7 @@ static void add_spans(sx_timeline_sums *s)
 {
     int from = 0;
     for (int i = 0; i < s->n_spans; i++) {
-        const sx_span *span = &s->spans[i];
+        const sx_timeline_span *span = &s->spans[i];
         while (from < s->n && s->rows[from].end_ns <= span->start_ns) {
             from++;
         }
@@ -92,7 +92,7 @@ static double idle_seconds(const sx_timeline_sums *s)
 {
     int64_t idle = 0, busy_ns = s->all.start_ns;
     for (int i = 0; i < s->n_spans; i++) {
-        const sx_span *span = &s->spans[i];
+        const sx_timeline_span *span = &s->spans[i];
         if (span->kind >= SX_SPAN_TRANSFER && span->end_ns > s->all.start_ns) {
             idle += SX_MAX(SX_MIN(span->start_ns, s->all.end_ns) - busy_ns, 0);
             busy_ns = SX_MIN(SX_MAX(busy_ns, span->end_ns), s->all.end_ns);

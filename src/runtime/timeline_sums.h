@@ -29,7 +29,7 @@ typedef struct sx_timeline_row {
 } sx_timeline_row;
 
 typedef struct sx_timeline_sums {
-    const sx_span *spans; /* all, in the order of their start */
+    const sx_timeline_span *spans; /* all, in the order of their start */
     int n_spans;
     sx_timeline_row *rows; /* the launches that count */
     int n;
@@ -48,6 +48,6 @@ SX_MUST_USE sx_status sx_timeline_sum(sx_timeline *timeline, int64_t first, int6
 /* Seconds that this part is busy in the time of the launches. */
 double sx_timeline_busy(const sx_timeline_sums *s, sx_bound part);
 /* Seconds of both spans' times. */
-double sx_span_overlap(const sx_span *a, const sx_span *b);
+double sx_span_overlap(const sx_timeline_span *a, const sx_timeline_span *b);
 
 #endif

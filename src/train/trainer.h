@@ -39,8 +39,9 @@ typedef struct sx_trainer_options {
     const char *data_spec, *data_description, *image_key,
         *label_key; /* for sextant.json; may be NULL */
     int label_base;
-    bool *out_bad_params;  /* set to true if creating fails because of `params`; may be NULL */
-    sx_timeline *timeline; /* of the training devices, and their kernels' times; NULL = none */
+    bool *out_bad_params; /* set to true if creating fails because of `params`; may be NULL */
+    struct sx_timeline
+        *timeline; /* of the training devices, and their kernels' times; NULL = none */
     struct sx_profile *profile;
 } sx_trainer_options;
 

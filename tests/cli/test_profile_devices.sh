@@ -76,6 +76,47 @@ assert any(t.startswith('what bounds this run: compute') for t in texts), texts
 assert {'loop', 'copies', 'device'} <= set(texts), texts
 P
 
+# A plugin with a profiler: operations by the names of our nodes, by operator and layer. Twice: its
+# answer is copied, or lent.
+for profiler in 1 2; do
+    SX_PJRT_REF=profiler=$profiler ok profile run1 "${ref[@]}" --iterations-per-loop 4 --steps 4 --json --trace t.json
+    python3 - out t.json <<'P' || fail 'what the device computed'
+import json, sys
+r = json.load(open(sys.argv[1]))
+assert r['no_operators_because'] is None, r['no_operators_because']
+near = lambda a, b: abs(a - b) <= 1e-6 * max(abs(a), abs(b), 1e-3)
+total = sum(k['ms_per_step'] for k in r['kernels'])
+assert total > 0
+for key in 'operators', 'layers', 'groups':
+    assert near(sum(k['ms_per_step'] for k in r[key]), total), key
+matmul = next(k for k in r['operators'] if k['operator'] == 'matmul')
+# 784 by 10, forward, and the gradient of the filter; 8 steps, in a loop on the device
+assert matmul['calls'] == 2 * 8, matmul
+flops = matmul['flops_per_second_and_thread'] * matmul['ms_per_step'] * 1e-3
+assert abs(flops - 2 * 2 * 784 * 10 * 32) < 1, flops
+layers = {k['layer'] for k in r['layers']}
+assert {'dense', 'classifier', 'training'} <= layers, layers
+dot = next(k for k in r['kernels'] if k['kernel'].startswith('dot_general.'))
+assert dot['operators'] == 'matmul' and dot['layer'].endswith('matmul'), dot
+assert not any(k['kernel'].startswith('while') for k in r['kernels'])
+events = json.load(open(sys.argv[2]))['traceEvents']
+row = next(e['tid'] for e in events if e['ph'] == 'M' and e['args']['name'] == '/device:REF:0 XLA Ops')
+ops = [e for e in events if e['ph'] == 'X' and e['tid'] == row]
+assert ops and any(e['args']['layer'] == 'dense/matmul' for e in ops), ops[:3]
+P
+done
+SX_PJRT_REF=profiler=1 SX_PJRT_REF_FAULT=profiler fails 6 profile run1 "${ref[@]}" --iterations-per-loop 4 --steps 4
+warns "the plugin's profiler, start: another profiler runs"
+
+# Predictions, of a run and of a SavedModel.
+ok profile run1 "${ref[@]}" --mode predict --steps 3 --batch-size 8
+says 'run1, predict step, float32, batch 8, pjrt: '
+says '  computes'
+ok export run1 --out models
+ok profile models "${ref[@]}" --steps 3 --signature tensors
+says 'models, signature tensors, float32, batch 1, pjrt: '
+says '  computes'
+
 # On the CPU: the run's own data and batch; the kernels beside the loop.
 ok profile run1 --steps 5 --device cpu
 says 'run1, train step, float32, batch 32, '

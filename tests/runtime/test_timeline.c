@@ -145,7 +145,7 @@ static void test_runtime_timeline__times_of_cpu_add_up(void **state)
 /* What is handed to a device while it is busy begins when that ends. */
 static void test_runtime_timeline__device_work_begins_when_it_can(void **state)
 {
-    const sx_span *spans;
+    const sx_timeline_span *spans;
     const sx_timeline_launch *launches;
     int n, n_launches;
     sx_timeline *t;

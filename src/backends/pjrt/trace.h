@@ -3,6 +3,7 @@
 #define SX_BACKENDS_PJRT_TRACE_H
 
 #include "backends/pjrt/client.h"
+#include "backends/timeline.h"
 
 /* Adds a span to the timeline once the array has its value; does nothing where that is NULL, or the
  * plugin does not say when. `start_ns`: when it was asked for. */

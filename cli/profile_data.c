@@ -190,9 +190,7 @@ sx_status sx_profile_data_run(const sx_profile_data *data, sx_profiled *out,
     *out_done = j.trainer != NULL;
     if (status == SX_OK && j.trainer != NULL) {
         status = run(&j, looped);
-        /* before the session ends, with which the device's last answers are lost */
-        summed = sx_timeline_sum(out->timeline, looped->first_launch, looped->last_launch,
-                                 &data->inv->arena, &out->loop);
+        summed = sx_profile_sum_loop(looped, &data->inv->arena, out);
     }
     sx_batch_gather_deinit(&j.input);
     sx_trainer_destroy(j.trainer);

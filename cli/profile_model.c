@@ -149,14 +149,12 @@ static sx_status run_prepared(job *j)
     return sx_program_info(j->program, out->batch, &out->program);
 }
 
-/* Before the session ends, with which the device's last answers are lost. Of predictions on the
- * host there is nothing to tell. */
-static sx_status sum_timeline(job *j)
+/* Of predictions on the host there is nothing to tell. */
+static sx_status sum_loop(job *j)
 {
     return is_on_host(j) && !j->out->train
                ? SX_OK
-               : sx_timeline_sum(j->out->timeline, j->looped.first_launch, j->looped.last_launch,
-                                 &j->inv->arena, &j->out->loop);
+               : sx_profile_sum_loop(&j->looped, &j->inv->arena, j->out);
 }
 
 static sx_status run_program(job *j, const sx_graph *graph)
@@ -181,7 +179,7 @@ static sx_status run_program(job *j, const sx_graph *graph)
         status = run_prepared(j);
     }
     j->out->kind = sx_arena_strdup(&j->inv->arena, sx_session_device(session)->kind);
-    sx_status summed = sum_timeline(j);
+    sx_status summed = sum_loop(j);
     sx_session_destroy(session);
     if (status != SX_OK) {
         sx_status_free(summed);
@@ -292,7 +290,7 @@ static sx_status profile_saved(job *j, const char *dir)
     j->out->signature = sx_arena_strdup(&j->inv->arena, j->signature->key);
     SX_TRY(fill_signature(j, &sizes));
     SX_TRY(run_predictions(j));
-    return sum_timeline(j);
+    return sum_loop(j);
 }
 
 /* ---- Main ---- */
@@ -360,6 +358,19 @@ sx_status sx_profile_model(sx_invocation *inv, const sx_profile_request *request
         out->kind = NULL;
     } else {
         out->threads = 1;
+    }
+    return status;
+}
+
+sx_status sx_profile_sum_loop(const sx_profile_looped *looped, sx_arena *arena, sx_profiled *out)
+{
+    sx_status status = sx_timeline_sum(out->timeline, looped->first_launch, looped->last_launch,
+                                       arena, &out->loop);
+    if (sx_status_code(status) == SX_FAILED_PRECONDITION) {
+        out->why_no_loop = sx_arena_strdup(arena, sx_status_message(status));
+        out->loop.n = 0;
+        sx_status_free(status);
+        status = SX_OK;
     }
     return status;
 }

@@ -35,6 +35,7 @@ typedef struct sx_profiled {
     sx_timeline_sums loop;      /* n = 0: there is none */
     sx_profile_ops ops;         /* of a device that is not cpu; ops.steps = 0: */
     const char *why_no_ops;     /* one line */
+    const char *why_no_loop;    /* one line; NULL: there is one, or nothing to tell */
     double input_rate;          /* examples per second that the pipeline gives alone; 0 = no data */
     sx_profile_nodes nodes;     /* of the program; none of a SavedModel */
     sx_executable_info program; /* as the device knows it; zeros of a SavedModel */
@@ -60,6 +61,11 @@ static inline bool sx_profiled_on_cpu(const sx_profiled *p)
 SX_MUST_USE sx_status sx_profile_model(sx_invocation *inv, const sx_profile_request *request,
                                        sx_profiled *out);
 void sx_profiled_end(sx_profiled *p);
+
+/* Sums the timeline, while the session is there: with it the device's last answers are lost. A
+ * device that did not tell when its launches ended has none, which out->why_no_loop says. */
+SX_MUST_USE sx_status sx_profile_sum_loop(const sx_profile_looped *looped, sx_arena *arena,
+                                          sx_profiled *out);
 
 /* Records what a device computes in a few steps more, or notes in out->why_no_ops why it cannot.
  * Errors: those of the steps. */

@@ -243,6 +243,9 @@ void sx_put_profile_verdict(sx_buf *out, const sx_profile_report *r)
         sx_buf_puts(out, "what bounds this run: ");
         if (has_causes) {
             sx_put_profile_cause(out, r->causes, r->limits);
+        } else {
+            sx_buf_printf(out, "unknown%s%s", p->why_no_loop != NULL ? ": " : "",
+                          p->why_no_loop != NULL ? p->why_no_loop : "");
         }
         return;
     }

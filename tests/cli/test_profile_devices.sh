@@ -108,6 +108,11 @@ done
 SX_PJRT_REF=profiler=1 SX_PJRT_REF_FAULT=profiler fails 6 profile run1 "${ref[@]}" --iterations-per-loop 4 --steps 4
 warns "the plugin's profiler, start: another profiler runs"
 
+# One that does not say when an array has its value: what else is known.
+SX_PJRT_REF=profiler=1 SX_PJRT_REF_FAULT=missing:0:Buffer_ReadyEvent ok profile run1 "${ref[@]}" --iterations-per-loop 4 --steps 4
+says_line 'what bounds this run: unknown: the device did not tell when its launches ended'
+says '  operator'
+
 # Predictions, of a run and of a SavedModel.
 ok profile run1 "${ref[@]}" --mode predict --steps 3 --batch-size 8
 says 'run1, predict step, float32, batch 8, pjrt: '

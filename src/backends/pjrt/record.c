@@ -68,12 +68,14 @@ sx_status sx_pjrt_record(sx_platform *head)
     if (p->profiler != NULL) {
         return sx_error(SX_FAILED_PRECONDITION, "the devices are recorded already");
     }
+    p->recorded_ns = sx_now_ns();
     return sx_pjrt_profiler_start(p->client->plugin, &p->profiler);
 }
 
 typedef struct visiting {
     sx_pjrt_platform *p;
-    int64_t epoch_ns; /* of sx_now_ns(): plugins' times are since 1970 */
+    int64_t epoch_ns; /* since 1970, of sx_now_ns() 0 */
+    bool on_devices;  /* there are planes of devices: what the host says of the same is left out */
     sx_device_op_visit *visit;
     void *user;
 } visiting;
@@ -87,6 +89,11 @@ static bool begins_with(sx_bytes text, const char *prefix)
 static void copy_text(char *out, size_t capacity, sx_bytes text)
 {
     snprintf(out, capacity, "%.*s", (int)SX_MIN(text.size, capacity - 1), (const char *)text.data);
+}
+
+static bool is_of_device(const sx_xspace_event *e)
+{
+    return begins_with(e->plane, "/device:");
 }
 
 /* The compiler's name of what an event computed: what it says itself; on a TPU's line of operations
@@ -116,11 +123,24 @@ static bool encloses(const char *name)
     return false;
 }
 
+/* Plugins' times are since 1970, or since the profiler's start. */
+static int64_t start_of(const visiting *v, const sx_xspace_event *e)
+{
+    return e->start_ns >= v->epoch_ns ? e->start_ns - v->epoch_ns : v->p->recorded_ns + e->start_ns;
+}
+
+static void find_devices(void *user, const sx_xspace_event *e)
+{
+    visiting *v = user;
+    char name[MAX_NAME];
+    v->on_devices = v->on_devices || (is_of_device(e) && name_of(e, name));
+}
+
 static void visit_event(void *user, const sx_xspace_event *e)
 {
     const visiting *v = user;
     char name[MAX_NAME], node[MAX_NAME], line[256];
-    if (!name_of(e, name) || encloses(name)) {
+    if (is_of_device(e) != v->on_devices || !name_of(e, name) || encloses(name)) {
         return;
     }
     const char *noted = sx_map_get(&v->p->names, name);
@@ -134,7 +154,7 @@ static void visit_event(void *user, const sx_xspace_event *e)
                                               : noted != NULL ? noted
                                                               : "",
                                       .line = line,
-                                      .start_ns = e->start_ns - v->epoch_ns,
+                                      .start_ns = start_of(v, e),
                                       .seconds = e->seconds});
 }
 
@@ -149,6 +169,9 @@ sx_status sx_pjrt_recorded(sx_platform *head, sx_device_op_visit *visit, void *u
     sx_buf_init(&space, MAX_SPACE);
     sx_status status = sx_pjrt_profiler_stop(p->profiler, &space);
     p->profiler = NULL;
+    if (status == SX_OK) {
+        status = sx_xspace_read(sx_buf_text(&space), space.size, find_devices, &v);
+    }
     if (status == SX_OK) {
         status = sx_xspace_read(sx_buf_text(&space), space.size, visit_event, &v);
     }

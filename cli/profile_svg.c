@@ -58,6 +58,22 @@ static void heading(picture *p, const char *text)
 
 /* ---- Title ---- */
 
+/* The verdict from y on, in two lines if it is long; p->y is the next line. */
+static void put_lines(picture *p, double y, const char *text)
+{
+    enum { LONG = 140 };
+    const char *cut = strlen(text) > LONG ? strstr(text, "; most of ") : NULL;
+    char first[LONG * 4];
+    if (cut != NULL) {
+        snprintf(first, sizeof(first), "%.*s", (int)(cut - text), text);
+        sx_svg_text(p->out, MARGIN, y, SX_SVG_NORMAL, "start", SX_SVG_INK, first);
+        text = cut + 2;
+        y += 20;
+    }
+    sx_svg_text(p->out, MARGIN, y, SX_SVG_NORMAL, "start", SX_SVG_INK, text);
+    p->y = y + 22;
+}
+
 static void put_title(picture *p)
 {
     const sx_cpu_limits *l = p->r->limits;
@@ -68,7 +84,7 @@ static void put_title(picture *p)
     sx_svg_text(p->out, MARGIN, 40, SX_SVG_HEADING, "start", SX_SVG_INK, sx_buf_text(&text));
     sx_buf_reset(&text);
     sx_put_profile_verdict(&text, p->r);
-    sx_svg_text(p->out, MARGIN, 66, SX_SVG_NORMAL, "start", SX_SVG_INK, sx_buf_text(&text));
+    put_lines(p, 66, sx_buf_text(&text));
     sx_buf_reset(&text);
     if (l == NULL) {
         sx_buf_printf(&text, "%s", p->r->run->kind);
@@ -78,9 +94,8 @@ static void put_title(picture *p)
                       "second-level cache; %.1f GB/s of memory in all",
                       p->r->cpu, l->f32 * 1e-9, l->bf16 * 1e-9, l->cache * 1e-9, l->memory * 1e-9);
     }
-    sx_svg_text(p->out, MARGIN, 88, SX_SVG_SMALL, "start", SX_SVG_FAINT, sx_buf_text(&text));
+    sx_svg_text(p->out, MARGIN, p->y, SX_SVG_SMALL, "start", SX_SVG_FAINT, sx_buf_text(&text));
     sx_buf_deinit(&text);
-    p->y = 88;
 }
 
 /* ---- Where the time goes ---- */

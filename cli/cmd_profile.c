@@ -47,7 +47,8 @@ static const sx_option rows[] = {
      "length of other dimensions that a signature leaves open, such as words; default: 32", "N",
      .min = 1, .max = 1 << 20},
     {"steps", SX_OPTION_INT, SX_OPT(options, steps),
-     "steps to record, after two that warm up; default: as many as take two seconds, at least 3",
+     "steps to record, after those that warm up; a device that loops ends its launch; default: as "
+     "many as take two seconds, at least 3",
      "N", .min = 1, .max = 1000000},
     {"iterations-per-loop", SX_OPTION_INT, SX_OPT(options, iterations),
      "steps per launch on a device that can loop; default: about half a second", "N", .min = 1,
@@ -185,7 +186,8 @@ const sx_command sx_command_profile = {
         "generated. On the CPU it prints the time, arithmetic and memory traffic of each operator, "
         "layer and kernel beside what this processor can do, which is measured once, in about a "
         "second, and kept in the user cache; then how much of the threads' time goes to each "
-        "cause. Run it on an idle machine.",
+        "cause. On another device it prints the same of the operations that its plugin's profiler "
+        "records, if it has one. Run it on an idle machine.",
     .examples = "  sextant profile resnet50 --batch-size 16\n"
                 "  sextant profile run1 --svg run1.svg --trace run1.json\n"
                 "  sextant profile flowers_cnn --data 'data/train-*' --batch-size 32 --device tpu\n"

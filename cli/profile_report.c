@@ -318,8 +318,13 @@ void sx_put_profile_report(sx_buf *out, const sx_profile_report *r, int rows, un
 
 /* ---- JSON ---- */
 
-static json_t *causes_json(const double *causes, double ms, int n)
+/* Null of a device that is not cpu: they are unknown. */
+static json_t *causes_json(const sx_profile_report *r, const double *causes, int n)
 {
+    const double ms = 1e3 / r->run->threads / (double)r->run->steps;
+    if (!sx_profiled_on_cpu(r->run)) {
+        return json_null();
+    }
     json_t *object = json_object();
     for (int i = 0; i < n; i++) {
         json_object_set_new(object, sx_cause_names[i].key, json_real(causes[i] * ms));
@@ -337,7 +342,7 @@ static json_t *kernel_json(const sx_profile_report *r, const char *key, const sx
                   k->seconds / r->causes->total, "flops_per_second_and_thread", k->flops / seconds,
                   "flops_limit", k->flops_limit, "bytes_per_second_and_thread", k->bytes / seconds,
                   "bytes_limit", k->bytes_limit, "causes_ms_per_step",
-                  causes_json(k->causes, ms, SX_CAUSE_WAITING));
+                  causes_json(r, k->causes, SX_CAUSE_WAITING));
     if (k->node != NULL) {
         json_object_set_new(object, "operators", json_string(k->ops));
         json_object_set_new(object, "layer", json_string(k->node));
@@ -430,7 +435,7 @@ sx_status sx_put_profile_json(sx_buf *out, const sx_profile_report *r)
         "precision", p->precision, "batch", (json_int_t)p->batch, "threads", p->threads, "steps",
         (json_int_t)p->steps, "ms_per_step", c->total * ms, "product_bytes_per_example", products,
         "other_bytes_per_example", between, "limits", limits_json(r), "causes_ms_per_step",
-        causes_json(c->causes, ms, SX_CAUSES), "groups", groups_json(r, "kernel", &c->by_kernel),
+        causes_json(r, c->causes, SX_CAUSES), "groups", groups_json(r, "kernel", &c->by_kernel),
         "operators", groups_json(r, "operator", &c->by_op), "layers",
         groups_json(r, "layer", &c->by_layer), "kernels",
         kernels_json(r, "kernel", c->kernels, c->n), "timeline",

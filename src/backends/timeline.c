@@ -39,9 +39,28 @@ sx_status sx_timeline_create(sx_timeline **out)
     return SX_OK;
 }
 
+/* Waits until the device has ended what it was asked for; false: it has not, in time. With the
+ * lock.
+ */
+static bool settle_pending(sx_timeline *t)
+{
+    const struct timespec until = sx_timespec_of(sx_now_ns() + SETTLE_NS);
+    int late = 0;
+    while (late == 0 && t->pending > 0) {
+        late = pthread_cond_clockwait(&t->changed, &t->mutex, CLOCK_MONOTONIC, &until);
+    }
+    return t->pending == 0;
+}
+
 void sx_timeline_destroy(sx_timeline *t)
 {
     if (t == NULL) {
+        return;
+    }
+    pthread_mutex_lock(&t->mutex);
+    const bool settled = settle_pending(t);
+    pthread_mutex_unlock(&t->mutex);
+    if (!settled) { /* it may still tell */
         return;
     }
     pthread_cond_destroy(&t->changed);
@@ -218,12 +237,8 @@ static int split_submits(sx_timeline_span *spans, int n)
 sx_status sx_timeline_read(sx_timeline *t, const sx_timeline_span **out_spans, int *out_n,
                            const sx_timeline_launch **out_launches, int *out_launch_n)
 {
-    const struct timespec until = sx_timespec_of(sx_now_ns() + SETTLE_NS);
-    int late = 0;
     pthread_mutex_lock(&t->mutex);
-    while (late == 0 && t->pending > 0) {
-        late = pthread_cond_clockwait(&t->changed, &t->mutex, CLOCK_MONOTONIC, &until);
-    }
+    (void)settle_pending(t);
     sx_timeline_span *spans = sx_realloc(t->read, 2 * (size_t)t->n + 1, sizeof(*spans));
     t->read = spans != NULL ? spans : t->read;
     sx_timeline_launch *launches =

@@ -39,7 +39,8 @@ typedef struct sx_timeline_span {
 } sx_timeline_span;
 
 SX_MUST_USE sx_status sx_timeline_create(sx_timeline **out);
-/* NULL is fine. What the device was asked for must have ended. */
+/* NULL is fine. Waits for what the device was asked for; if that does not end in a few seconds, the
+ * timeline is left to it. */
 void sx_timeline_destroy(sx_timeline *t);
 
 /* ---- For the step loop ---- */

@@ -99,6 +99,7 @@ assert {'dense', 'classifier', 'training'} <= layers, layers
 dot = next(k for k in r['kernels'] if k['kernel'].startswith('dot_general.'))
 assert dot['operators'] == 'matmul' and dot['layer'].endswith('matmul'), dot
 assert not any(k['kernel'].startswith('while') for k in r['kernels'])
+assert r['causes_ms_per_step'] is None and dot['causes_ms_per_step'] is None, r['causes_ms_per_step']
 events = json.load(open(sys.argv[2]))['traceEvents']
 row = next(e['tid'] for e in events if e['ph'] == 'M' and e['args']['name'] == '/device:REF:0 XLA Ops')
 ops = [e for e in events if e['ph'] == 'X' and e['tid'] == row]

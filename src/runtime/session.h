@@ -195,7 +195,8 @@ SX_MUST_USE sx_status sx_program_profile(sx_program *program, int64_t batch,
 /* The scalars of one step, as doubles, in the order of the program's scalar outputs. */
 enum { SX_MAX_SCALARS = 24 };
 typedef struct sx_step_scalars {
-    int64_t step; /* number of the finished step: global_step after it */
+    int64_t step;   /* number of the finished step: global_step after it */
+    int64_t launch; /* that it was part of, from 1 in each loop */
     int64_t batch;
     int64_t ended_ns; /* sx_now_ns() at its end; the time of a launch is divided evenly */
     double values[SX_MAX_SCALARS];

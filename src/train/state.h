@@ -22,7 +22,9 @@ struct sx_trainer {
     bool on_disk;          /* model_dir holds this run */
     sx_strategy *strategy; /* the configuration's, or made from its fields; owned */
     sx_session *session;
-    sx_strategy *eval_strategy; /* for evaluation, owned; NULL = the training devices */
+    struct sx_timeline *timeline; /* the options' */
+    struct sx_profile *profile;   /* the same */
+    sx_strategy *eval_strategy;   /* for evaluation, owned; NULL = the training devices */
     sx_session
         *eval_session; /* on its devices, with copies of the variables; NULL = not opened yet */
     sx_graph *byte_graphs[3]; /* by sx_mode: of programs that are fed bytes; NULL = of floats */

@@ -231,8 +231,10 @@ sx_status sx_trainer_open_session(const sx_trainer *t, const sx_strategy *strate
     char *cache_dir = compile_cache(t);
     sx_session_options options = {.platform = {.cpu = {.threads = c->threads,
                                                        .eval_shards = SX_EVAL_SHARDS,
-                                                       .memory_limit_bytes = c->memory_limit_bytes},
-                                               .pjrt = {.cache_dir = cache_dir}},
+                                                       .memory_limit_bytes = c->memory_limit_bytes,
+                                                       .profile = t->profile},
+                                               .pjrt = {.cache_dir = cache_dir},
+                                               .timeline = t->timeline},
                                   .shards = c->shards,
                                   .seed = t->info.seed,
                                   .launch_steps = c->iterations_per_loop,
@@ -247,6 +249,8 @@ sx_status sx_trainer_open_session(const sx_trainer *t, const sx_strategy *strate
 
 static sx_status create(sx_trainer *t, const sx_trainer_options *o)
 {
+    t->timeline = o->timeline;
+    t->profile = o->profile;
     SX_TRY(sx_run_config_resolve(o->config, &t->arena, &t->config));
     SX_TRY(choose_strategy(t, o->config));
     if (o->def != NULL) {

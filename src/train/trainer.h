@@ -40,6 +40,9 @@ typedef struct sx_trainer_options {
         *label_key; /* for sextant.json; may be NULL */
     int label_base;
     bool *out_bad_params; /* set to true if creating fails because of `params`; may be NULL */
+    struct sx_timeline
+        *timeline; /* of the training devices, and their kernels' times; NULL = none */
+    struct sx_profile *profile;
 } sx_trainer_options;
 
 /* Builds the graphs (new run: written to model_dir at the first fit) or reads the stored ones.

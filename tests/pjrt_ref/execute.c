@@ -307,5 +307,8 @@ sx_status ref_submit(ref_loaded *l, ref_device *const *devices, int n,
     }
     atomic_fetch_add(&sx_pjrt_ref_counts.executions, 1);
     queue(x, l->client);
+    for (int r = 0; r < n && events != NULL && ref_setting("within", 0) > 0; r++) {
+        sx_status_free(ref_event_await(events[r])); /* its caller awaits it, too */
+    }
     return SX_OK;
 }

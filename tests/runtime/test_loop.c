@@ -458,6 +458,55 @@ static void test_runtime_loop__a_launch_stages_so_many_bytes(void **state)
     }
 }
 
+/* The lengths of launches, by the clock, on a device that computes within the call: each is about
+ * as long as it was asked for, whatever those before it were. */
+typedef struct lengths {
+    run *r;
+    int fed;
+    int64_t steps[64]; /* by launch */
+} lengths;
+
+static sx_status feed_again(void *user, sx_step_input *out)
+{
+    lengths *l = user;
+    const int k = l->fed++ % STEPS;
+    out->batch = BATCH;
+    out->inputs[0] = l->r->x[k];
+    out->inputs[1] = l->r->y[k];
+    return SX_OK;
+}
+
+static bool count_steps(void *user, const sx_step_scalars *s)
+{
+    lengths *l = user;
+    assert_in_range(s->launch, 1, 63);
+    l->steps[s->launch]++;
+    return s->launch >= 12;
+}
+
+static void test_runtime_loop__launches_within_a_call_are_as_long_as_others(void **state)
+{
+    (void)state;
+    enum { STEP_US = 5000, EXPECTED = 16 };
+    int64_t done;
+    char settings[64];
+    snprintf(settings, sizeof(settings), "delay=0,within=1,step=%d", STEP_US);
+    setenv("SX_PJRT_REF", settings, 1);
+    lengths l = {.r = open_run(&(sx_session_options){.device = "pjrt",
+                                                     .platform.pjrt.plugin_path = ref_plugin(),
+                                                     .launch_seconds = STEP_US * 1e-6 * EXPECTED})};
+    const int ok = sx_program_find_output(l.r->program, SX_OK_OUTPUT);
+    const sx_loop_args args = {
+        .steps = 1000, .feed = feed_again, .step = count_steps, .user = &l, .ok_output = ok};
+    assert_ok(sx_program_prepare_loop(l.r->program, BATCH, ok, NULL));
+    assert_ok(sx_program_loop(l.r->program, &args, &done));
+    unsetenv("SX_PJRT_REF");
+    for (int k = 4; k <= 12; k++) { /* a step takes longer than it sleeps */
+        assert_in_range(l.steps[k], EXPECTED / 8, EXPECTED);
+    }
+    close_run(l.r);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_runtime_loop__one_step_at_a_time_where_the_device_cannot),
     cmocka_unit_test(test_runtime_loop__ends_where_step_says_so),
@@ -479,5 +528,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_runtime_loop__full_batches_divide_by_the_replicas),
     cmocka_unit_test(test_runtime_loop__batch_norm_of_each_replica),
     cmocka_unit_test(test_runtime_loop__a_launch_stages_so_many_bytes),
+    cmocka_unit_test(test_runtime_loop__launches_within_a_call_are_as_long_as_others),
 };
 SX_TEST_MAIN(tests)

@@ -73,6 +73,7 @@ enum {
     X(68, BUFFER_IS_DELETED, "Buffer_IsDeleted", flag)                           \
     X(69, BUFFER_COPY, "Buffer_CopyToDevice", copy)                              \
     X(70, BUFFER_TO_HOST, "Buffer_ToHostBuffer", to_host)                        \
+    X(72, BUFFER_READY, "Buffer_ReadyEvent", pointer)                            \
     X(82, TOPOLOGY_CREATE, "TopologyDescription_Create", topology_create)        \
     X(83, TOPOLOGY_DESTROY, "TopologyDescription_Destroy", object)               \
     X(86, TOPOLOGY_DEVICES, "TopologyDescription_GetDeviceDescriptions", list)   \
@@ -92,7 +93,7 @@ typedef void *(*sx_pjrt_function)(void *args);
 
 typedef struct sx_pjrt_api {
     size_t struct_size;
-    void *extensions;
+    const void *extensions;
     size_t version_size;
     void *version_extensions;
     int major, minor;
@@ -277,6 +278,63 @@ SX_PJRT_STRUCT(deserialize, void *client; const char *bytes; size_t size; void *
 
 SX_PJRT_STRUCT(compiled_memory, void *executable; int64_t code; int64_t arguments; int64_t outputs;
                int64_t aliases; int64_t temporaries; int64_t host[5]; int64_t peak;);
+
+/* ---- Extensions: a list that begins at sx_pjrt_api.extensions ---- */
+
+typedef struct sx_pjrt_extension {
+    size_t struct_size;
+    int type;
+    const struct sx_pjrt_extension *next;
+} sx_pjrt_extension;
+_Static_assert(sizeof(sx_pjrt_extension) == 24, "layout differs from the ABI");
+
+enum { SX_PJRT_PROFILER = 1 };
+/* Its functions take structs without spare bytes, and return errors of their own. */
+typedef struct sx_pjrt_profiler_api {
+    size_t struct_size;
+    void *private;
+    sx_pjrt_function error_destroy, error_message, error_code;
+    sx_pjrt_function create, destroy, start, stop, collect;
+} sx_pjrt_profiler_api;
+typedef struct sx_pjrt_profiler_extension {
+    sx_pjrt_extension head;
+    const sx_pjrt_profiler_api *api; /* NULL: the plugin has none */
+} sx_pjrt_profiler_extension;
+typedef struct sx_pjrt_profiler_error {
+    size_t struct_size;
+    void *private;
+    void *error;
+    const char *message; /* of error_message */
+    size_t size;
+} sx_pjrt_profiler_error;
+typedef struct sx_pjrt_profiler_code {
+    size_t struct_size;
+    void *private;
+    void *error;
+    int code;
+} sx_pjrt_profiler_code;
+typedef struct sx_pjrt_profiler_create {
+    size_t struct_size;
+    const char *options; /* a serialized ProfileOptions */
+    size_t options_size;
+    void *profiler;
+} sx_pjrt_profiler_create;
+/* destroy, start, stop */
+typedef struct sx_pjrt_profiler_object {
+    size_t struct_size;
+    void *profiler;
+} sx_pjrt_profiler_object;
+/* With `data` NULL, the plugin may set it to memory of its own, or only the size. */
+typedef struct sx_pjrt_profiler_data {
+    size_t struct_size;
+    void *profiler;
+    uint8_t *data;
+    size_t size;
+} sx_pjrt_profiler_data;
+_Static_assert(sizeof(sx_pjrt_profiler_api) == 80 && sizeof(sx_pjrt_profiler_error) == 40 &&
+                   offsetof(sx_pjrt_profiler_code, code) == 24 &&
+                   sizeof(sx_pjrt_profiler_create) == 32 && sizeof(sx_pjrt_profiler_data) == 32,
+               "layout differs from the ABI");
 
 /* The sizes in version 0.81. Later versions only append fields. */
 _Static_assert(SX_PJRT_SIZE(client_create) == 88 && SX_PJRT_SIZE(compile_args) == 56 &&

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "backends/pjrt/trace.h"
 #include "base/clock.h"
 #include "base/memory.h"
 
@@ -116,6 +117,7 @@ static sx_status put(sx_pjrt_buffer *b, const void *data, int axis, bool lent)
     }
     drop_arrays(b);
     b->state = SX_PJRT_EMPTY;
+    const int64_t start = sx_timeline_now(p->head.timeline);
     sx_status status = SX_OK;
     for (int r = 0; r < p->replicas && status == SX_OK; r++) {
         status = sx_pjrt_put(p->client, b->head.device->index + r,
@@ -131,6 +133,10 @@ static sx_status put(sx_pjrt_buffer *b, const void *data, int axis, bool lent)
     }
     b->state = axis == SX_PJRT_WHOLE ? SX_PJRT_COPIED : SX_PJRT_CUT;
     b->axis = axis;
+    if (lent) { /* what is fed, not a number beside it */
+        sx_pjrt_trace(p->client, p->head.timeline, SX_SPAN_TRANSFER, start,
+                      sx_type_bytes(&b->head.type), b->arrays[p->replicas - 1]);
+    }
     return SX_OK;
 }
 

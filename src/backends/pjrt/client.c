@@ -57,14 +57,8 @@ static bool memory_grows(void)
 /* The options for this plugin, and of its programs. */
 static sx_status read_options(sx_pjrt_client *c, sx_pjrt_settings *options)
 {
-    static const char of_device[] = "device_options", of_xla[] = "xla_options";
-    SX_TRY(sx_pjrt_read_settings(of_xla, c->wanted.xla_options, &c->arena, &c->xla));
-    for (size_t i = 0; i < c->xla.n; i++) {
-        if (c->xla.rows[i].type == SX_PJRT_INT64_LIST) {
-            return sx_error(SX_INVALID_ARGUMENT, "%s: %s is a list, which XLA's options cannot be",
-                            of_xla, c->xla.rows[i].name);
-        }
-    }
+    static const char of_device[] = "device_options";
+    SX_TRY(sx_pjrt_read_xla_settings(c->wanted.xla_options, &c->arena, &c->xla));
     SX_TRY(sx_pjrt_read_settings(of_device, c->wanted.device_options, &c->arena, options));
     SX_TRY(sx_pjrt_check_settings(c->plugin->kind, of_device, options));
     if (c->wanted.memory_limit > 0) {

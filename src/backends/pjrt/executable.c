@@ -8,6 +8,8 @@
 #include "backends/pjrt/compile_within.h"
 #include "backends/pjrt/pjrt.h"
 #include "backends/pjrt/module.h"
+#include "backends/pjrt/record.h"
+#include "backends/pjrt/trace.h"
 #include "base/checked.h"
 #include "base/cpus.h"
 #include "base/memory.h"
@@ -137,8 +139,7 @@ static bool is_cpu(const sx_pjrt_platform *p)
     return strcmp(p->client->platform, "cpu") == 0;
 }
 
-static sx_status inspect(const sx_pjrt_platform *p, pjrt_executable *e,
-                         const sx_pjrt_module_options *o)
+static sx_status inspect(sx_pjrt_platform *p, pjrt_executable *e, const sx_pjrt_module_options *o)
 {
     void *executable = NULL;
     SX_TRY(sx_pjrt_executable_of(p->client, e->loaded, &executable));
@@ -147,6 +148,9 @@ static sx_status inspect(const sx_pjrt_platform *p, pjrt_executable *e,
     if (status == SX_OK && (size_t)outputs.value != result_count(e)) {
         status = sx_error(SX_INTERNAL, "the compiled program has %zu results, expected %zu",
                           (size_t)outputs.value, result_count(e));
+    }
+    if (p->head.timeline != NULL) { /* what is timed is to be named */
+        sx_pjrt_note_names(p, executable);
     }
     sx_pjrt_end(p->client->plugin, SX_PJRT_EXECUTABLE_DESTROY, executable);
     char division[48]; /* with shards, the replicas change no bit */
@@ -375,6 +379,22 @@ static void take_results(const pjrt_run *run, sx_device_buffer *const *args,
     }
 }
 
+/* Tells the timeline when the execution ends: with its outputs, of which one that the next
+ * execution does not take is asked. */
+static void trace(const pjrt_run *run, int64_t start_ns)
+{
+    const pjrt_executable *e = (const pjrt_executable *)run->head.executable;
+    const sx_pjrt_platform *p = (const sx_pjrt_platform *)e->head.platform;
+    int i = 0;
+    while (i + 1 < e->head.n_results && e->head.result_args[i] >= 0) {
+        i++;
+    }
+    if (e->head.n_results > 0) {
+        sx_pjrt_trace(p->client, p->head.timeline, SX_SPAN_COMPUTE, start_ns, 0,
+                      run->result_arrays[i]);
+    }
+}
+
 /* After a rejected execution: donated arrays may be lost anyway. */
 static void find_lost(const pjrt_executable *e, sx_device_buffer *const *args,
                       const sx_pjrt_platform *p)
@@ -412,12 +432,14 @@ static sx_status submit(pjrt_run *run, sx_device_buffer *const *args,
     if (p->replicas == 1) { /* a portable program runs on the device of its arguments */
         call.device = p->client->devices[any == NULL ? 0 : any->device->index];
     }
+    const int64_t start = sx_timeline_now(p->head.timeline);
     sx_status status = sx_pjrt_call(p->client->plugin, SX_PJRT_EXECUTE, &call);
     give_up(e, args);
     if (status != SX_OK) {
         find_lost(e, args, p);
         return status;
     }
+    trace(run, start);
     take_results(run, args, outputs);
     for (int r = 0; r < p->replicas && e->has_bounds; r++) {
         const sx_type type = sx_scalar_type(SX_I32);

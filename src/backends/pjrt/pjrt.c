@@ -7,6 +7,8 @@
 #include "backends/pjrt/buffer.h"
 #include "backends/pjrt/compile_within.h"
 #include "backends/pjrt/executable.h"
+#include "backends/pjrt/profiler.h"
+#include "backends/pjrt/record.h"
 #include "base/memory.h"
 
 enum { NAME_BYTES = 64, KIND_BYTES = 128 };
@@ -28,10 +30,15 @@ void sx_pjrt_keep_first(sx_status *first, sx_status status)
 static void pjrt_close(sx_platform *head)
 {
     sx_pjrt_platform *p = (sx_pjrt_platform *)head;
+    sx_buf unread;
+    sx_buf_init(&unread, 0);
+    sx_status_free(sx_pjrt_profiler_stop(p->profiler, &unread));
+    sx_buf_deinit(&unread);
     if (p->client != NULL) {
         sx_pjrt_forget_compiling(p);
         sx_pjrt_client_close(p->client);
     }
+    sx_pjrt_forget_names(p);
     pthread_mutex_destroy(&p->lock);
     pthread_mutex_destroy(&p->compile_lock);
     sx_free(p->device_rows);
@@ -128,6 +135,8 @@ static sx_status pjrt_open(const sx_platform_options *all, sx_platform **out)
     }
     pthread_mutex_init(&p->lock, NULL);
     pthread_mutex_init(&p->compile_lock, NULL);
+    sx_map_init(&p->names);
+    sx_arena_init(&p->names_arena, 0);
     p->head.backend = &sx_backend_pjrt;
     p->replicas = options->replicas > 0 ? options->replicas : 1;
     sx_status status = copy_path(options->dump_dir, &p->dump_dir);
@@ -197,4 +206,6 @@ const sx_backend sx_backend_pjrt = {
     .await = sx_pjrt_run_await,
     .watch = sx_pjrt_run_watch,
     .info = sx_pjrt_executable_info,
+    .record = sx_pjrt_record,
+    .recorded = sx_pjrt_recorded,
 };

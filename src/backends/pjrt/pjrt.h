@@ -7,6 +7,7 @@
 
 #include "backends/backend.h"
 #include "backends/pjrt/client.h"
+#include "base/map.h"
 
 enum { SX_PJRT_MAX_REPLICAS = 1024 };
 
@@ -25,6 +26,10 @@ typedef struct sx_pjrt_platform {
     pthread_mutex_t lock;
     pthread_mutex_t compile_lock;        /* guards: */
     struct sx_pjrt_compiling *compiling; /* programs whose callers did not wait for them */
+    struct sx_pjrt_profiler *profiler;   /* while the devices are recorded; else NULL */
+    int64_t recorded_ns;                 /* since when */
+    sx_map names; /* with a timeline: of a program's instruction -> our node (record.h) */
+    sx_arena names_arena;
 } sx_pjrt_platform;
 
 /* How a program expects a value: the dimension along which replicas split it, or whole. */

@@ -24,6 +24,10 @@ typedef struct sx_pjrt_settings {
 SX_MUST_USE sx_status sx_pjrt_read_settings(const char *what, const char *text, sx_arena *arena,
                                             sx_pjrt_settings *out);
 
+/* The same of options of XLA, which also cannot be lists. */
+SX_MUST_USE sx_status sx_pjrt_read_xla_settings(const char *text, sx_arena *arena,
+                                                sx_pjrt_settings *out);
+
 /* Checks the options of a client against those that plugins of this kind are known to take, and
  * gives a whole number the type float where the option has it. INVALID_ARGUMENT: another name, or
  * another type; what there is. Of a plugin of unknown kind all pass: it knows its own. */

@@ -132,6 +132,7 @@ static const sx_option rows[] = {
     {"json-log", SX_OPTION_FLAG, SX_OPT(options, json_log), "log one JSON object per event"},
 
     SX_DEVICE_ARGS_ROWS(options),
+    SX_PROCESS_ROWS(options),
     {"memory-limit", SX_OPTION_SIZE, SX_OPT(options, memory_limit),
      "maximum memory of a training step on cpu: its variables, batch and temporaries; what would "
      "take more is computed again, which takes time and changes no bit; see `sextant compile "
@@ -156,7 +157,7 @@ static const options defaults = {
     .keep_checkpoint_every_n_hours = 10000,
     .log_step_count_steps = 100,
     .shuffle = true,
-    .device_args = SX_DEVICE_ARGS_DEFAULTS,
+    .device_args = SX_PROCESS_ARGS_DEFAULTS,
 };
 
 /* ---- Checks ---- */
@@ -286,7 +287,7 @@ static sx_status run(sx_invocation *inv)
     sx_report report = {
         .terminal = sx_terminal_of(stdout, sx_common_of(inv)->color),
         .json = o->json_log,
-        .quiet = sx_is_quiet(inv),
+        .quiet = sx_is_quiet(inv) || !sx_is_chief(sx_strategy_processes(strategy)),
         .unit = model.def->image[0] > 0 ? "img/s" : "ex/s",
         .rerun = o->model_dir == NULL ? NULL
                  : o->fresh           ? "run the same command without --fresh to continue"

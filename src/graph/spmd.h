@@ -40,6 +40,7 @@ typedef struct sx_spmd_options {
     int copies;
     bool byte_ranges; /* a part of an argument or result must be a range of its bytes: others are
                          passed whole, and divided in the program */
+    bool whole_results; /* results with the batch are whole, alike on all replicas */
     bool exchange_in_regions; /* regions may hold exchanges between replicas; else a node with such
                                  a region is computed whole */
 } sx_spmd_options;

@@ -333,14 +333,32 @@ static int64_t launch_steps(const sx_program *p, int64_t left)
     return steps < 1 ? 1 : steps > (double)most ? most : (int64_t)steps;
 }
 
+/* The number of steps that come next, at most *steps; ends the loop if it is 0. */
+static sx_status plan(turn *t, int64_t *steps)
+{
+    const int64_t most = *steps;
+    if (t->args->plan == NULL) {
+        return SX_OK;
+    }
+    SX_TRY(t->args->plan(t->args->user, steps));
+    if (*steps < 0 || *steps > most) {
+        return sx_error(SX_INTERNAL, "a launch of %" PRId64 " steps was planned; it has room for "
+                                     "%" PRId64,
+                        *steps, most);
+    }
+    t->is_over = t->is_over || *steps == 0;
+    return SX_OK;
+}
+
 /* Feeds a launch, and starts to copy it to the device. */
 static sx_status stage(turn *t, sx_launch *l)
 {
     const sx_program *p = t->p;
     const sx_launches *all = p->launches;
-    const int64_t most = launch_steps(p, t->args->steps - t->fed);
+    int64_t most = launch_steps(p, t->args->steps - t->fed);
     l->rows = 0;
     l->is_last = false;
+    SX_TRY(plan(t, &most));
     while (l->rows < most && !l->is_last && feed(t)) {
         if (t->input.batch != l->c->batch) {
             t->is_alone = l->is_last = true;
@@ -599,7 +617,9 @@ static sx_status run_turn(turn *t, int64_t *done)
     if (t->p->launches != NULL) {
         status = run_launches(t, done);
     } else { /* one step, in the memory of the caller */
-        t->is_alone = feed(t);
+        int64_t one = 1;
+        status = plan(t, &one);
+        t->is_alone = status == SX_OK && one > 0 && feed(t);
     }
     if (status == SX_OK && t->is_alone) {
         status = run_alone(t, done);

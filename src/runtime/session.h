@@ -215,11 +215,16 @@ typedef sx_status sx_feed_fn(void *user, sx_step_input *out);
  */
 typedef bool sx_step_fn(void *user, const sx_step_scalars *scalars);
 
+/* Called before a launch is fed, with the number of its steps: may lower it; 0 ends the loop after
+ * what was fed. Where several processes run the loop in step, they agree here. */
+typedef sx_status sx_plan_launch_fn(void *user, int64_t *steps);
+
 typedef struct sx_loop_args {
     int64_t steps; /* maximum number of steps */
     sx_feed_fn
         *feed; /* OUT_OF_RANGE ends the loop without error, after running what was fed before */
     sx_step_fn *step; /* may be NULL */
+    sx_plan_launch_fn *plan; /* may be NULL */
     void *user;
     int64_t *failed_steps; /* may be NULL: of how many steps the error of the device is */
     int ok_output; /* index of SX_OK_OUTPUT: false = a non-finite update was withheld, and the loop

@@ -25,6 +25,10 @@ sx_status sx_trainer_begin_run(sx_trainer *t)
     if (t->config.model_dir == NULL || t->on_disk) {
         return SX_OK;
     }
+    if (!sx_trainer_writes(t)) {
+        t->on_disk = true; /* once the chief has come as far (sx_lockstep_compare_variables) */
+        return SX_OK;
+    }
     if (t->config.fresh) {
         SX_TRY(sx_run_delete(t->config.model_dir));
     }

@@ -368,6 +368,9 @@ static sx_status run(sx_invocation *inv)
     status = sx_trainer_fit(trainer, &request);
     sx_report_end(&report);
 done:
+    if (strategy != NULL) {
+        status = sx_processes_end(sx_strategy_processes(strategy), status);
+    }
     sx_trainer_destroy(trainer);
     sx_dataset_release(data);
     sx_dataset_release(eval_data);

@@ -86,6 +86,7 @@ sx_status sx_open_run_on(sx_invocation *inv, const sx_device_args *args, const c
     };
     SX_TRY(sx_device_args_strategy(inv, args, &config.train_distribute));
     sx_status status = sx_open_run(inv, inv->words.items[0], checkpoint, &config, out_trainer);
+    status = sx_processes_end(sx_strategy_processes(config.train_distribute), status);
     sx_strategy_release(config.train_distribute);
     return status;
 }

@@ -179,16 +179,20 @@ static sx_status put_for_pjrt(void *store, sx_bytes key, sx_bytes value)
 
 /* ---- The watcher ---- */
 
+static void lose_chief(sx_processes *p, sx_status why)
+{
+    char text[1024];
+    snprintf(text, sizeof(text), "process 0 of %d, the chief, at %s was lost: %s", p->count,
+             p->chief, sx_status_message(why));
+    note_failure(p, text);
+}
+
 /* The store does not answer: is the chief gone? */
 static void doubt_chief(sx_processes *p, sx_status why, int64_t answered_ns, int *refusals)
 {
-    char text[1024];
-    const bool refused = sx_status_code(why) != SX_DEADLINE_EXCEEDED;
-    *refusals += refused;
-    snprintf(text, sizeof(text), "process 0 of %d, the chief, at %s was lost: %s", p->count,
-             p->chief, sx_status_message(why));
+    *refusals += sx_status_code(why) != SX_DEADLINE_EXCEEDED;
     if (*refusals > 3 || sx_now_ns() - answered_ns > p->lost_ms * 1000000) {
-        note_failure(p, text);
+        lose_chief(p, why);
     } else {
         nap(RETRY_MS);
     }
@@ -278,7 +282,7 @@ static sx_status introduce(sx_processes *p)
         }
         if (sx_now_ns() >= until_ns) {
             return sx_status_annotate(status, __FILE__, __LINE__,
-                                      "process 0 of %d did not come within %d seconds at %s",
+                                      "process 0 of %d did not come within %d s at %s",
                                       p->count, (int)(p->join_ms / 1000), p->chief);
         }
         sx_status_free(status);
@@ -480,11 +484,15 @@ sx_status sx_processes_blame(sx_processes *p, sx_status status)
     const char *message = sx_status_message(status);
     sx_status run = sx_processes_check(p);
     if (run == SX_OK) {
+        bool answered = false;
         run = ask(p,
                   &(request){.verb = "FAIL",
                              .value = {message, strlen(message)},
                              .timeout_ms = ANSWER_MS},
-                  NULL, NULL);
+                  NULL, &answered);
+        if (!answered) {
+            lose_chief(p, run);
+        }
     }
     sx_status known = sx_processes_check(p);
     sx_status_free(run);
@@ -495,4 +503,15 @@ sx_status sx_processes_blame(sx_processes *p, sx_status status)
     }
     sx_status_free(status);
     return known;
+}
+
+sx_status sx_processes_end(sx_processes *p, sx_status status)
+{
+    if (p == NULL || status == SX_OK || sx_status_code(status) == SX_CANCELLED) {
+        return status;
+    }
+    sx_status known = sx_processes_check(p);
+    const bool is_known = known != SX_OK;
+    sx_status_free(known);
+    return is_known ? status : sx_processes_blame(p, status);
 }

@@ -55,5 +55,8 @@ SX_MUST_USE sx_status sx_processes_check(sx_processes *p);
 /* Tells the others that this process fails; returns why the run does: the loss of another, if that
  * is behind it, or `status`. Takes it over; SX_OK stays. */
 SX_MUST_USE sx_status sx_processes_blame(sx_processes *p, sx_status status);
+/* The same at the end of this process's work: nothing if the failure is known already, or this is a
+ * stop (CANCELLED), or p is NULL. */
+SX_MUST_USE sx_status sx_processes_end(sx_processes *p, sx_status status);
 
 #endif

@@ -311,7 +311,7 @@ static void meet(sx_store *s, void *call, const sx_store_request *r)
             come[w->process] = 1;
         }
     }
-    for (int i = 0; i < s->o.processes; i++) {
+    for (int i = 0; i < s->o.processes && s->suspected == NULL; i++) {
         if (s->members[i].presence == LEFT && come[i] == 0) {
             fail(s, text_of("process %d of %d (%s) has ended, but others go on", i, s->o.processes,
                             who(s, i)));
@@ -499,7 +499,7 @@ static void find_silent(sx_store *s, int64_t now)
         if (s->members[i].presence == HERE &&
             now - s->members[i].seen_ns > s->o.lost_ms * 1000000) {
             char why[96];
-            snprintf(why, sizeof(why), "it has given no sign for %lld seconds",
+            snprintf(why, sizeof(why), "it has given no sign for %lld s",
                      (long long)(s->o.lost_ms / 1000));
             lose(s, i, why);
         }
@@ -514,7 +514,7 @@ static void find_absent(sx_store *s, int64_t now)
     }
     sx_buf_init(&absent, MAX_TEXT / 2);
     list_absent(s, &absent);
-    fail(s, text_of("process %s of %d did not come within %lld seconds", sx_buf_text(&absent),
+    fail(s, text_of("process %s of %d did not come within %lld s", sx_buf_text(&absent),
                     s->o.processes, (long long)(s->o.join_ms / 1000)));
     sx_buf_deinit(&absent);
 }

@@ -200,21 +200,15 @@ sx_status sx_lockstep_explain(sx_trainer *t, sx_status status)
 
 sx_status sx_lockstep_end(sx_trainer *t, sx_status status)
 {
-    if (t->processes == NULL) {
-        return status;
+    if (t->processes == NULL || (status != SX_OK && sx_status_code(status) != SX_CANCELLED)) {
+        return sx_processes_end(t->processes, status);
     }
-    sx_status run = sx_processes_check(t->processes);
-    const bool is_known = run != SX_OK;
-    sx_status_free(run);
-    if (status == SX_OK || sx_status_code(status) == SX_CANCELLED) {
-        sx_status met = sx_processes_meet(t->processes);
-        if (status == SX_OK) {
-            return met;
-        }
-        sx_status_free(met);
-        return status;
+    sx_status met = sx_processes_meet(t->processes);
+    if (status == SX_OK) {
+        return met;
     }
-    return is_known ? status : sx_processes_blame(t->processes, status);
+    sx_status_free(met);
+    return status;
 }
 
 /* ---- Data ---- */

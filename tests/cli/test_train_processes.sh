@@ -8,7 +8,7 @@ data='generated:digits?n=150'
 eval='generated:digits?n=44&seed=2'
 # The last batch of an epoch, of 22, is divided by 2, not by 4: each process then reads all of it.
 words=(train mlp --data "$data" --eval-data "$eval" --batch-size 32 --seed 5 --epochs 2
-    --save-checkpoints-steps 3 --no-compile-cache)
+    --save-checkpoints-steps 3 --no-compile-cache --param hidden=16)
 one=("${words[@]}" --device pjrt --pjrt-plugin "$plugin")
 
 ok "${one[@]}" --replicas 2 --model-dir one2
@@ -28,7 +28,7 @@ together pairs 2 "${words[@]}" --replicas 2 --model-dir pairs --iterations-per-l
 same_variables one4 pairs 10
 
 # With shards, the number of processes may change in between, and no bit does.
-steps=(train mlp --data "$data" --batch-size 32 --seed 5 --shards 4 --no-compile-cache --require-exact)
+steps=(train mlp --data "$data" --batch-size 32 --seed 5 --shards 4 --no-compile-cache --require-exact --param hidden=16)
 ok "${steps[@]}" --device pjrt --pjrt-plugin "$plugin" --max-steps 9 --model-dir shards
 together s2 2 "${steps[@]}" --replicas 1 --max-steps 4 --model-dir s
 together s4 4 "${steps[@]}" --replicas 1 --max-steps 7 --model-dir s

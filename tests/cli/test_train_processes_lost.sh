@@ -4,8 +4,9 @@
 . "$SEXTANT_SRC/tests/cli/lib.sh"
 . "$SEXTANT_SRC/tests/cli/runs.sh"
 . "$SEXTANT_SRC/tests/cli/processes.sh"
-words=(train mlp --data 'generated:digits?n=640' --batch-size 32 --seed 5 --max-steps 60
-    --save-checkpoints-steps 4 --iterations-per-loop 1 --no-compile-cache)
+data='generated:digits?n=640'
+words=(train mlp --data "$data" --batch-size 32 --seed 5 --max-steps 60
+    --save-checkpoints-steps 4 --iterations-per-loop 1 --no-compile-cache --param hidden=16)
 ok "${words[@]}" --device pjrt --pjrt-plugin "$plugin" --replicas 2 --model-dir alone
 
 # kill -9 of a worker, then of the chief; each time the run goes on where it was.
@@ -64,31 +65,35 @@ begin absent 2 3 "${words[@]}" --replicas 1 --join-timeout 2
 for i in 0 2; do
     finish absent $i
     [ "$code" = 6 ] || fail "process $i ended with $code"
-    told absent $i 'process 1 of 3 did not come within 1 second'
+    told absent $i 'process 1 of 3 did not come within 1 s'
 done
 new_port
 begin alone 1 2 "${words[@]}" --replicas 1 --join-timeout 1
 finish alone 1
 [ "$code" = 6 ] || fail "ended with $code"
-told alone 1 "process 0 of 2 did not come within 1 second at 127.0.0.1:$port"
+told alone 1 "process 0 of 2 did not come within 1 s at 127.0.0.1:$port"
 
 # Processes that were started differently.
-differs() { # TEXT WORDS...: process 1 has the words, too
+differs() { # TEXT DATA WORDS...: process 1 has other data, and the words, too
     local text=$1
-    shift
+    other=("${words[@]}")
+    other[3]=$2
+    shift 2
     new_port
     begin differ 0 2 "${words[@]}" --replicas 1
-    begin differ 1 2 "${words[@]}" --replicas 1 "$@"
+    begin differ 1 2 "${other[@]}" --replicas 1 "$@"
     for i in 0 1; do
         finish differ $i
         [ "$code" != 0 ] || fail "process $i has trained"
         told differ $i "$text"
     done
 }
-differs 'process 1 differs from process 0 in its batch size (64, not 32)' --batch-size 64
-differs 'process 1 differs from process 0 in its seed (6, not 5)' --seed 6
-differs "process 1 differs from process 0 in the model's training program" --param hidden=64
-differs 'process 1 differs from process 0 in its training data' --data 'generated:digits?n=641'
+differs 'process 1 differs from process 0 in its batch size (64, not 32)' "$data" --batch-size 64
+differs 'process 1 differs from process 0 in its seed (6, not 5)' "$data" --seed 6
+differs "process 1 differs from process 0 in the model's training program" "$data" --param num_classes=11
+differs 'process 1 differs from process 0 in its training data' 'generated:digits?n=641'
+differs 'none: no file matches' "$here/none"
+told differ 0 'process 1 of 2 ('
 new_port
 begin number 0 2 "${words[@]}" --replicas 1
 begin number 1 3 "${words[@]}" --replicas 1

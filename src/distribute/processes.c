@@ -22,6 +22,7 @@ enum {
     ANSWER_MS = 10000, /* that an answer may take beside the wait */
     RETRY_MS = 200,
     LEAVE_MS = 5000, /* that the chief waits for the others */
+    PATIENCE_MS = 5000, /* with a device, once another process is lost */
     MAX_AGREED = 8,
     AGREED_BYTES = 24 * MAX_AGREED,
 };
@@ -45,6 +46,7 @@ struct sx_processes {
     atomic_bool ends, wants_stop;
     pthread_mutex_t lock; /* guards: */
     char *failure;        /* of the run; NULL = none is known */
+    int64_t failed_ns;    /* when it became known */
 };
 
 static void nap(int ms)
@@ -59,6 +61,7 @@ static void note_failure(sx_processes *p, const char *text)
     pthread_mutex_lock(&p->lock);
     if (p->failure == NULL) {
         p->failure = sx_strdup(text);
+        p->failed_ns = sx_now_ns();
     }
     pthread_mutex_unlock(&p->lock);
 }
@@ -68,6 +71,17 @@ sx_status sx_processes_check(sx_processes *p)
     pthread_mutex_lock(&p->lock);
     sx_status status = p->failure != NULL ? sx_error(SX_UNAVAILABLE, "%s", p->failure) : SX_OK;
     pthread_mutex_unlock(&p->lock);
+    return status;
+}
+
+sx_status sx_processes_give_up(void *processes)
+{
+    sx_processes *p = processes;
+    sx_status status = sx_processes_check(p);
+    if (status != SX_OK && sx_now_ns() - p->failed_ns < (int64_t)PATIENCE_MS * 1000000) {
+        sx_status_free(status);
+        return SX_OK;
+    }
     return status;
 }
 

@@ -52,6 +52,8 @@ bool sx_processes_stop_wanted(sx_processes *p);
 
 /* The failure of the run, if one is known. Does not wait. */
 SX_MUST_USE sx_status sx_processes_check(sx_processes *p);
+/* The same once it has been known for some seconds, in which a device should have failed, too. */
+SX_MUST_USE sx_status sx_processes_give_up(void *processes);
 /* Tells the others that this process fails; returns why the run does: the loss of another, if that
  * is behind it, or `status`. Takes it over; SX_OK stays. */
 SX_MUST_USE sx_status sx_processes_blame(sx_processes *p, sx_status status);

@@ -438,6 +438,10 @@ sx_status sx_strategy_apply(const sx_strategy *strategy, sx_session_options *opt
                               : from->virtual_devices;
     to->replicas = from->replicas;
     to->processes = from->processes;
+    if (strategy->processes != NULL) {
+        options->give_up = sx_processes_give_up;
+        options->give_up_user = strategy->processes;
+    }
     options->own_moments = strategy->session.own_moments;
     return SX_OK;
 }

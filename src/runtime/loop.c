@@ -535,7 +535,7 @@ static sx_status read_scalars(const sx_program *p, sx_launch *l)
 static sx_status await(turn *t, sx_launch *l)
 {
     l->is_submitted = false;
-    sx_status status = sx_run_await(l->c->run, SX_NO_DEADLINE);
+    sx_status status = sx_session_await(t->p->session, l->c->run);
     if (status == SX_OK) {
         status = read_scalars(t->p, l);
     }
@@ -597,7 +597,7 @@ static sx_status run_launches(turn *t, int64_t *done)
         status = status != SX_OK ? status : replay(t, now, done);
         if ((status != SX_OK || started != SX_OK) && next->is_submitted) {
             next->is_submitted = false; /* it has changed nothing, or has failed like this one */
-            sx_status_free(sx_run_await(next->c->run, SX_NO_DEADLINE));
+            sx_status_free(sx_session_await(t->p->session, next->c->run));
         }
         if (status != SX_OK) {
             sx_status_free(started);

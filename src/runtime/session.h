@@ -41,6 +41,10 @@ typedef struct sx_session_options {
     /* Maximum number of threads that run one program at once, each in its own slot; 0 = the number
      * of processors. */
     int slots;
+    /* Asked twice a second while an execution runs: an error ends the wait with it, and leaves the
+     * execution to the device, which may never end it once another process is lost. NULL = waits. */
+    sx_status (*give_up)(void *user);
+    void *give_up_user;
 } sx_session_options;
 
 SX_MUST_USE sx_status sx_session_create(const sx_session_options *options,

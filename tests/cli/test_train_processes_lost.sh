@@ -39,6 +39,18 @@ told kill0 1 ' was lost: '
 together again 2 "${words[@]}" --replicas 1 --model-dir run
 same_variables alone run 60
 
+# A device that never answers does not keep its process, once the other is lost.
+rm -rf run
+new_port
+SX_PJRT_REF_FAULT=stuck:6 begin stuck 0 2 "${words[@]}" --replicas 1 --model-dir run
+begin stuck 1 2 "${words[@]}" --replicas 1 --model-dir run
+until_step 4
+kill -9 "${pids[stuck.1]}"
+finish stuck 0
+[ "$code" = 6 ] || fail "ended with $code"
+told stuck 0 'process 1 of 2 ('
+wait "${pids[stuck.1]}" || true
+
 # Ctrl-C of one ends all at one step, with a checkpoint.
 for asked in 1 0; do
     rm -rf run

@@ -209,7 +209,9 @@ const sx_command sx_command_evaluate = {
              "size. The graphs stored in the run are used; the model's source is not needed.",
     .examples = "  sextant evaluate run1 --data 'data/test-*' --json\n"
                 "  sextant evaluate run1 --data photos/ --checkpoint best\n"
-                "  sextant evaluate run1 --data photos/ --report report/",
+                "  sextant evaluate run1 --data photos/ --report report/\n"
+                "  sextant evaluate /shared/run4 --data 'imagenet/val-*' --device cuda:8 "
+                "--coordinator host0:8470 --num-processes 4 --process-id 0",
     .min_words = 1,
     .max_words = 1,
     .stops_itself = true,

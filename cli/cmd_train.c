@@ -389,7 +389,11 @@ const sx_command sx_command_train = {
              "checkpoint. Running the same command again resumes, and ends with the same weights "
              "as an uninterrupted run. history.json in --model-dir has the loss and the metrics of "
              "each epoch and evaluation, named as in Keras: loss, accuracy, val_loss, "
-             "val_accuracy.",
+             "val_accuracy. Several processes share each batch if the same command is run in "
+             "each, with its --process-id, or with a TF_CONFIG that names a chief and workers; "
+             "--model-dir must be a directory that all can read, and process 0 writes to it. If "
+             "one is lost, all end with an error that names it; running the commands again "
+             "resumes.",
     .examples =
         "  sextant train flowers_cnn --data 'data/train-*' --eval-data 'data/val-*' "
         "--model-dir run1 --epochs 20 --seed 7\n"
@@ -400,7 +404,10 @@ const sx_command sx_command_train = {
         "  sextant train mnist_cnn --data 'generated:digits?n=6000' --device tpu --explain\n"
         "  sextant train mnist_cnn --data 'generated:digits?n=6000' --device pjrt:cpu:4 "
         "--batch-norm replica\n"
-        "  sextant train mnist_cnn --data 'generated:digits?n=6000' --virtual-devices 4",
+        "  sextant train mnist_cnn --data 'generated:digits?n=6000' --virtual-devices 4\n"
+        "  sextant train resnet50 --data 'imagenet/train-*' --model-dir /shared/run4 --device "
+        "cuda:8 "
+        "--coordinator host0:8470 --num-processes 4 --process-id 0",
     .min_words = 1,
     .max_words = 1,
     .rest = "model parameters",

@@ -22,9 +22,9 @@ typedef struct sx_device_args {
         .compile_cache = true   \
     }
 /* Of commands with SX_PROCESS_ROWS. */
-#define SX_PROCESS_ARGS_DEFAULTS                      \
-    {                                                 \
-        .compile_cache = true, .in_processes = true   \
+#define SX_PROCESS_ARGS_DEFAULTS                    \
+    {                                               \
+        .compile_cache = true, .in_processes = true \
     }
 
 /* clang-format off */

@@ -21,7 +21,7 @@ enum {
     SLICE_MS = 5000,   /* of a wait in the store, after which it is asked again */
     ANSWER_MS = 10000, /* that an answer may take beside the wait */
     RETRY_MS = 200,
-    LEAVE_MS = 5000, /* that the chief waits for the others */
+    LEAVE_MS = 5000,    /* that the chief waits for the others */
     PATIENCE_MS = 5000, /* with a device, once another process is lost */
     MAX_AGREED = 8,
     AGREED_BYTES = 24 * MAX_AGREED,
@@ -248,8 +248,8 @@ static void *watch(void *user)
 /* Where the chief listens: on every address, unless it is to be reached from this machine alone. */
 static const char *listening_host(const char *host)
 {
-    const bool local = strcmp(host, "localhost") == 0 || strncmp(host, "127.", 4) == 0 ||
-                       strcmp(host, "::1") == 0;
+    const bool local =
+        strcmp(host, "localhost") == 0 || strncmp(host, "127.", 4) == 0 || strcmp(host, "::1") == 0;
     return local ? host : NULL;
 }
 
@@ -265,8 +265,9 @@ static sx_status serve(sx_processes *p)
     const sx_store_options options = {
         .processes = p->count, .join_ms = p->join_ms, .lost_ms = p->lost_ms};
     return sx_status_annotate(
-        sx_store_server_start(listening_host(host), atoi(colon + 1), &options, &p->server), __FILE__,
-        __LINE__, "process 0 cannot serve the others at %s", p->chief);
+        sx_store_server_start(listening_host(host), (int)strtol(colon + 1, NULL, 10), &options,
+                              &p->server),
+        __FILE__, __LINE__, "process 0 cannot serve the others at %s", p->chief);
 }
 
 static void describe_self(const sx_processes *p, char *text, size_t size)
@@ -296,8 +297,8 @@ static sx_status introduce(sx_processes *p)
         }
         if (sx_now_ns() >= until_ns) {
             return sx_status_annotate(status, __FILE__, __LINE__,
-                                      "process 0 of %d did not come within %d s at %s",
-                                      p->count, (int)(p->join_ms / 1000), p->chief);
+                                      "process 0 of %d did not come within %d s at %s", p->count,
+                                      (int)(p->join_ms / 1000), p->chief);
         }
         sx_status_free(status);
         nap(RETRY_MS);
@@ -500,9 +501,8 @@ sx_status sx_processes_blame(sx_processes *p, sx_status status)
     if (run == SX_OK) {
         bool answered = false;
         run = ask(p,
-                  &(request){.verb = "FAIL",
-                             .value = {message, strlen(message)},
-                             .timeout_ms = ANSWER_MS},
+                  &(request){
+                      .verb = "FAIL", .value = {message, strlen(message)}, .timeout_ms = ANSWER_MS},
                   NULL, &answered);
         if (!answered) {
             lose_chief(p, run);

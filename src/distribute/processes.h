@@ -17,7 +17,7 @@ typedef struct sx_processes sx_processes;
 
 typedef struct sx_processes_options {
     const sx_process_plan *plan; /* of more than one process */
-    int join_secs, lost_secs;    /* in which all must have come; without a sign of one; 0 = 60, 10 */
+    int join_secs, lost_secs; /* in which all must have come; without a sign of one; 0 = 60, 10 */
 } sx_processes_options;
 
 enum { SX_JOIN_SECS = 60, SX_LOST_SECS = 10 };

@@ -117,9 +117,9 @@ struct sx_store {
     int n_calls;
     bool stop_wanted;
     int64_t began_ns;
-    char *failure;       /* of the run; NULL = none */
-    char *suspected;     /* what is said to have failed, until the verdict */
-    int64_t verdict_ns;  /* when `suspected` becomes the failure */
+    char *failure;      /* of the run; NULL = none */
+    char *suspected;    /* what is said to have failed, until the verdict */
+    int64_t verdict_ns; /* when `suspected` becomes the failure */
     bool is_done_joining;
 };
 
@@ -437,8 +437,8 @@ static void take(sx_store *s, void *call, const sx_store_request *r)
 {
     static void (*const rows[SX_STORE_VERBS])(sx_store * s, void *call,
                                               const sx_store_request *r) = {
-        [SX_STORE_JOIN] = join, [SX_STORE_WATCH] = watch, [SX_STORE_PUT] = put,
-        [SX_STORE_GET] = get,   [SX_STORE_MEET] = meet,   [SX_STORE_FAIL] = suspect,
+        [SX_STORE_JOIN] = join,   [SX_STORE_WATCH] = watch, [SX_STORE_PUT] = put,
+        [SX_STORE_GET] = get,     [SX_STORE_MEET] = meet,   [SX_STORE_FAIL] = suspect,
         [SX_STORE_LEAVE] = leave,
     };
     if (r->process >= s->o.processes) {
@@ -475,8 +475,7 @@ static void end_late(sx_store *s, int64_t now)
     while (*at != NULL) {
         const waiting *w = *at;
         const bool is_gone = s->o.gone != NULL && s->o.gone(w->call);
-        if (is_gone && w->verb == SX_STORE_WATCH &&
-            s->members[w->process].presence == HERE) {
+        if (is_gone && w->verb == SX_STORE_WATCH && s->members[w->process].presence == HERE) {
             lose(s, w->process, "its connection was closed");
             return;
         }

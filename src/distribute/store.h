@@ -12,10 +12,10 @@
  *   FAIL    VALUE: what went wrong                            soon: the failure of the run
  *   LEAVE                                                     at once
  *
- * A process is lost when its WATCH is cut off, or no request of it has come for `lost_ms`. The first
- * failure of the run, a loss before what the others say of it, is the answer to all requests that
- * wait and to all later ones: UNAVAILABLE. Requests are untrusted bytes: keys, values and numbers
- * have limits (fuzz_store). Thread-safe. */
+ * A process is lost when its WATCH is cut off, or no request of it has come for `lost_ms`. The
+ * first failure of the run, a loss before what the others say of it, is the answer to all requests
+ * that wait and to all later ones: UNAVAILABLE. Requests are untrusted bytes: keys, values and
+ * numbers have limits (fuzz_store). Thread-safe. */
 #ifndef SX_DISTRIBUTE_STORE_H
 #define SX_DISTRIBUTE_STORE_H
 

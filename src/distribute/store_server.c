@@ -82,7 +82,8 @@ static sx_status start(sx_store_server *s, const char *host, int port,
     const sx_http_config config = {.addresses = &address,
                                    .address_count = 1,
                                    .max_connections = 8 * SX_MAX_PROCESSES,
-                                   .max_body_bytes = SX_STORE_VALUE_BYTES + SX_STORE_KEY_BYTES + 256,
+                                   .max_body_bytes =
+                                       SX_STORE_VALUE_BYTES + SX_STORE_KEY_BYTES + 256,
                                    .memory = &s->memory,
                                    .handler = handle,
                                    .user = s};

@@ -57,7 +57,8 @@ static sx_status choose_device(sx_strategy *s, const sx_strategy_wish *wish)
     if (s->device == NULL) {
         return sx_no_memory("for a strategy");
     }
-    bool several = s->plan.count > 1 || wish->args.replicas > 1 || wish->args.virtual_devices > 0 || s->spec.devices > 1;
+    bool several = s->plan.count > 1 || wish->args.replicas > 1 || wish->args.virtual_devices > 0 ||
+                   s->spec.devices > 1;
     s->kind = wish->kind != SX_STRATEGY_AS_SAID ? wish->kind
               : s->spec.is_tpu                  ? SX_STRATEGY_TPU
               : several                         ? SX_STRATEGY_MIRRORED
@@ -151,12 +152,12 @@ static sx_status find_tpu(sx_strategy *s, const sx_strategy_wish *wish)
                         named ? c.name : "", named ? ")" : "");
     }
     if (c.n_workers > 1 && c.n_workers != s->plan.count) {
-        return sx_error(SX_UNIMPLEMENTED,
-                        "TPU %s%s%s spans %d hosts; start a process on each of them, as process_id I "
-                        "of num_processes %d",
-                        c.name, c.accelerator_type != NULL ? ", " : "",
-                        c.accelerator_type != NULL ? c.accelerator_type : "", c.n_workers,
-                        c.n_workers);
+        return sx_error(
+            SX_UNIMPLEMENTED,
+            "TPU %s%s%s spans %d hosts; start a process on each of them, as process_id I "
+            "of num_processes %d",
+            c.name, c.accelerator_type != NULL ? ", " : "",
+            c.accelerator_type != NULL ? c.accelerator_type : "", c.n_workers, c.n_workers);
     }
     return SX_OK;
 }
@@ -300,9 +301,8 @@ static sx_status create(sx_strategy *s, const sx_strategy_wish *wish)
                                     s->replicas, virtual ? "virtual device" : "replica",
                                     s->replicas == 1 ? "" : "s", s->device, processes_text);
     if (s->text != NULL) {
-        s->explanation =
-            sx_arena_printf(&s->arena, "%s%s%s\n", s->plan.explanation,
-                            s->explanation != NULL ? s->explanation : "", s->text);
+        s->explanation = sx_arena_printf(&s->arena, "%s%s%s\n", s->plan.explanation,
+                                         s->explanation != NULL ? s->explanation : "", s->text);
     }
     return s->text != NULL && s->explanation != NULL ? SX_OK : sx_no_memory("for a strategy");
 }

@@ -342,8 +342,9 @@ static sx_status plan(turn *t, int64_t *steps)
     }
     SX_TRY(t->args->plan(t->args->user, steps));
     if (*steps < 0 || *steps > most) {
-        return sx_error(SX_INTERNAL, "a launch of %" PRId64 " steps was planned; it has room for "
-                                     "%" PRId64,
+        return sx_error(SX_INTERNAL,
+                        "a launch of %" PRId64 " steps was planned; it has room for "
+                        "%" PRId64,
                         *steps, most);
     }
     t->is_over = t->is_over || *steps == 0;

@@ -42,7 +42,8 @@ typedef struct sx_session_options {
      * of processors. */
     int slots;
     /* Asked twice a second while an execution runs: an error ends the wait with it, and leaves the
-     * execution to the device, which may never end it once another process is lost. NULL = waits. */
+     * execution to the device, which may never end it once another process is lost. NULL = waits.
+     */
     sx_status (*give_up)(void *user);
     void *give_up_user;
 } sx_session_options;
@@ -227,7 +228,7 @@ typedef struct sx_loop_args {
     int64_t steps; /* maximum number of steps */
     sx_feed_fn
         *feed; /* OUT_OF_RANGE ends the loop without error, after running what was fed before */
-    sx_step_fn *step; /* may be NULL */
+    sx_step_fn *step;        /* may be NULL */
     sx_plan_launch_fn *plan; /* may be NULL */
     void *user;
     int64_t *failed_steps; /* may be NULL: of how many steps the error of the device is */

@@ -23,7 +23,7 @@ typedef struct sx_feed_args {
     int64_t classes; /* labels outside [0, classes) are errors; 0 = unknown */
     const sx_graph *program; /* of that mode; names the layer of a misfit (misfit.h); may be NULL */
     const sx_graph *preprocess; /* the run's, of named inputs; NULL = none */
-    bool bytes; /* the image stays uint8, which the program scales (byte_images.h) */
+    bool bytes;   /* the image stays uint8, which the program scales (byte_images.h) */
     sx_part part; /* of each batch; rows outside it are not set */
 } sx_feed_args;
 

@@ -91,8 +91,8 @@ static sx_status open_input(sx_fit *f)
                                .program = t->graphs.by_mode[SX_TRAIN],
                                .preprocess = t->graphs.by_mode[SX_RUN_PREPROCESS],
                                .bytes = sx_can_feed_bytes(t, SX_TRAIN, data, n),
-                               .part = cut || f->r->pulls > 1 ? (sx_part){0}
-                                                              : sx_lockstep_part(t, 0)};
+                               .part =
+                                   cut || f->r->pulls > 1 ? (sx_part){0} : sx_lockstep_part(t, 0)};
     SX_TRY(sx_batch_gather_init(&f->input, &t->info, data, n, SX_MAX(1, f->r->pulls), &args),
            "training data");
     SX_TRY(sx_trainer_feed_bytes(t, SX_TRAIN, args.bytes));

@@ -20,8 +20,8 @@ struct sx_trainer {
     sx_arena arena;
     sx_run_info info;
     sx_run_graphs graphs;
-    bool on_disk;          /* model_dir holds this run */
-    sx_strategy *strategy; /* the configuration's, or made from its fields; owned */
+    bool on_disk;            /* model_dir holds this run */
+    sx_strategy *strategy;   /* the configuration's, or made from its fields; owned */
     sx_processes *processes; /* that train in step, the strategy's; NULL: this one alone */
     bool stop_agreed;        /* by them */
     bool compared;           /* their variables, since these were set */
@@ -102,8 +102,7 @@ static inline bool sx_trainer_writes(const sx_trainer *t)
 /* Whether a stop was requested; of several processes, whether they have agreed to stop. */
 static inline bool sx_trainer_stopped(const sx_trainer *t)
 {
-    return t->processes != NULL ? t->stop_agreed
-                                : t->config.stop != NULL && *t->config.stop != 0;
+    return t->processes != NULL ? t->stop_agreed : t->config.stop != NULL && *t->config.stop != 0;
 }
 
 #endif

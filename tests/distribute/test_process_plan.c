@@ -50,10 +50,9 @@ static void test_distribute_process_plan__takes_options(void **state)
                  SX_INVALID_ARGUMENT, "need a coordinator");
     assert_error(sx_process_plan_make(&(sx_process_wish){.index = 1}, &arena, &p),
                  SX_INVALID_ARGUMENT, "need a coordinator");
-    assert_error(
-        sx_process_plan_make(&(sx_process_wish){.coordinator = "h0:1", .count = 2, .index = 2},
-                             &arena, &p),
-        SX_INVALID_ARGUMENT, "process_id is 2 of num_processes 2");
+    assert_error(sx_process_plan_make(
+                     &(sx_process_wish){.coordinator = "h0:1", .count = 2, .index = 2}, &arena, &p),
+                 SX_INVALID_ARGUMENT, "process_id is 2 of num_processes 2");
     assert_error(sx_process_plan_make(&(sx_process_wish){.coordinator = "h0:1"}, &arena, &p),
                  SX_INVALID_ARGUMENT, "of num_processes 0");
     assert_error(

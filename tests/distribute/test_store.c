@@ -239,9 +239,19 @@ static void test_distribute_store__refuses_malformed_requests(void **state)
     (void)state;
     sx_store_request r;
     static const char *const bad[] = {
-        "",        "PUT",          "put 1 2 3 0\n",          "PUT 1 2 3\n",  "PUT 1 2 3 4",
-        "PUT 1 2", "PUT  1 2 3 0\n", "PUT 1024 2 3 0\n",       "PUT -1 2 3 0\n", "PUT 1 2 3 5\nkey1",
-        "GET 1 99999999999 0 0\n", "PUT 1 2 3 99999999999999999999\n", "WATCH 1 2 3 0 \n",
+        "",
+        "PUT",
+        "put 1 2 3 0\n",
+        "PUT 1 2 3\n",
+        "PUT 1 2 3 4",
+        "PUT 1 2",
+        "PUT  1 2 3 0\n",
+        "PUT 1024 2 3 0\n",
+        "PUT -1 2 3 0\n",
+        "PUT 1 2 3 5\nkey1",
+        "GET 1 99999999999 0 0\n",
+        "PUT 1 2 3 99999999999999999999\n",
+        "WATCH 1 2 3 0 \n",
     };
     assert_ok(sx_store_parse((sx_bytes){good, sizeof(good) - 1}, &r));
     assert_int_equal(r.verb, SX_STORE_PUT);

@@ -329,8 +329,7 @@ static sx_status devices_of(const sx_pjrt_execute *a, const ref_loaded *l, ref_d
 {
     *one = l->devices[0];
     *out = a->device != NULL || l->code->is_portable ? one : l->devices;
-    if (a->n_devices != (size_t)l->n ||
-        a->n_args != (size_t)l->code->program->main.n_args) {
+    if (a->n_devices != (size_t)l->n || a->n_args != (size_t)l->code->program->main.n_args) {
         return sx_error(SX_INVALID_ARGUMENT,
                         "%zu devices and %zu arguments; the program has %d replicas here and %d",
                         a->n_devices, a->n_args, l->n, l->code->program->main.n_args);

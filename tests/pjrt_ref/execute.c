@@ -94,8 +94,8 @@ static sx_status execution_create(const ref_loaded *l, int n, execution **out)
                 : SX_OK;
     }
     if (status == SX_OK && code->replicas > 1) {
-        status = ref_meeting_create(n, code->replicas,
-                                    n < code->replicas ? l->client->peers : NULL, &x->meeting);
+        status = ref_meeting_create(n, code->replicas, n < code->replicas ? l->client->peers : NULL,
+                                    &x->meeting);
     }
     if (status != SX_OK) {
         execution_free(x);

@@ -32,8 +32,7 @@ sx_status ref_meeting_create(int here, int replicas, ref_peers *peers, ref_meeti
         sx_free(brought);
         return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for a collective");
     }
-    *m = (ref_meeting){
-        .replicas = here, .in_all = replicas, .peers = peers, .brought = brought};
+    *m = (ref_meeting){.replicas = here, .in_all = replicas, .peers = peers, .brought = brought};
     pthread_mutex_init(&m->lock, NULL);
     pthread_cond_init(&m->changed, NULL);
     *out = m;

@@ -25,7 +25,7 @@ enum { FIND_MS = 60000, TEXT = 64 };
 
 struct ref_peers {
     int process, processes;
-    pthread_mutex_t lock; /* one collective at a time */
+    pthread_mutex_t lock;           /* one collective at a time */
     int sockets[REF_MAX_PROCESSES]; /* of process 0: to each other; of these: [0]; -1 = none */
 };
 
@@ -142,8 +142,7 @@ static sx_status accept_all(ref_peers *p, int listening)
 
 static sx_status await_others(ref_peers *p, const sx_pjrt_client_create *caller)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET,
-                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t size = sizeof(address);
     int listening = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     bool ready = listening >= 0 &&
@@ -241,8 +240,9 @@ static sx_status check_head(const head *h, int64_t channel, int64_t arrays, int6
 {
     return h->channel == channel && h->arrays == arrays && h->bytes == bytes
                ? SX_OK
-               : sx_error(SX_INTERNAL, "processes came to different collectives (channels %lld "
-                                       "and %lld)",
+               : sx_error(SX_INTERNAL,
+                          "processes came to different collectives (channels %lld "
+                          "and %lld)",
                           (long long)h->channel, (long long)channel);
 }
 
@@ -278,8 +278,7 @@ static sx_status gather(ref_peers *p, int64_t channel, const ref_array *like, in
             SX_TRY(receive_all(p, process, rows[at].data, (size_t)like->bytes));
         }
     }
-    return at == replicas ? SX_OK
-                          : sx_error(SX_INTERNAL, "%d of %d replicas came", at, replicas);
+    return at == replicas ? SX_OK : sx_error(SX_INTERNAL, "%d of %d replicas came", at, replicas);
 }
 
 static sx_status add_for_all(ref_peers *p, int64_t channel, ref_array *const *mine, int n,
@@ -300,8 +299,8 @@ static sx_status add_for_all(ref_peers *p, int64_t channel, ref_array *const *mi
     const head h = {channel, 1, result->bytes};
     for (int process = 1; process < p->processes && status == SX_OK; process++) {
         status = send_all(p, process, &h, sizeof(h));
-        status = status != SX_OK ? status
-                                 : send_all(p, process, result->data, (size_t)result->bytes);
+        status =
+            status != SX_OK ? status : send_all(p, process, result->data, (size_t)result->bytes);
     }
     sx_free(rows);
     sx_free(brought);

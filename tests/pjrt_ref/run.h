@@ -12,7 +12,7 @@ typedef struct ref_run {
     const ref_program *program;
     ref_memory *memory;   /* of the device */
     ref_meeting *meeting; /* NULL with one replica */
-    int replica, here; /* its number, and that among those of this process */
+    int replica, here;    /* its number, and that among those of this process */
     long step_us; /* that each iteration of a loop of the function itself takes, or the function */
     uint64_t budget; /* operations left; 0 = no bound (fuzzing has one) */
     bool is_bounded;

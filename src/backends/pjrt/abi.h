@@ -332,7 +332,8 @@ _Static_assert(SX_PJRT_SIZE(client_create) == 88 && SX_PJRT_SIZE(compile_args) =
                    SX_PJRT_SIZE(flag) == 25 && SX_PJRT_SIZE(device_memory) == 185 &&
                    SX_PJRT_SIZE(compiled_memory) == 112 && SX_PJRT_SIZE(program_text) == 48 &&
                    sizeof(sx_pjrt_kv_get) == 80 && sizeof(sx_pjrt_kv_try_get) == 72 &&
-                   sizeof(sx_pjrt_kv_put) == 64 && SX_PJRT_SIZE(layout) == 76 && SX_PJRT_SIZE(execute_options) == 112,
+                   sizeof(sx_pjrt_kv_put) == 64 && SX_PJRT_SIZE(layout) == 76 &&
+                   SX_PJRT_SIZE(execute_options) == 112,
                "field order or sizes differ from the ABI");
 
 #endif

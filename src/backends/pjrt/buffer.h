@@ -1,5 +1,5 @@
-/* A value on the devices of this process: an array on each replica, either copies or the equal parts of a batch,
- * split along the dimension of the batch; a superbatch has one more in front.
+/* A value on the devices of this process: an array on each replica, either copies or the equal
+ * parts of a batch, split along the dimension of the batch; a superbatch has one more in front.
  *
  *       write                     place                       execute
  *   EMPTY ---> HELD (host data) --------> COPIED or CUT -------------> COPIED or CUT
@@ -8,8 +8,8 @@
  *
  * With several replicas, the first program that uses the buffer determines whether it is split;
  * until then the buffer holds the host's data. With several processes, data that are split are
- * written from the whole batch, of which a process needs its own part, and cannot be read. Donated arrays become invalid when the execution is
- * submitted; its results replace them. */
+ * written from the whole batch, of which a process needs its own part, and cannot be read. Donated
+ * arrays become invalid when the execution is submitted; its results replace them. */
 #ifndef SX_BACKENDS_PJRT_BUFFER_H
 #define SX_BACKENDS_PJRT_BUFFER_H
 

@@ -71,8 +71,8 @@ static sx_status read_options(sx_pjrt_client *c, sx_pjrt_settings *options)
     if (c->wanted.memory_limit > 0) {
         SX_TRY(limit_memory(c, options));
     }
-    /* A TPU's plugin finds the hosts of its slice by itself. XLA's for the CPU reads one option, the
-     * first. */
+    /* A TPU's plugin finds the hosts of its slice by itself. XLA's for the CPU reads one option,
+     * the first. */
     if (c->wanted.processes != NULL && c->plugin->kind != SX_PJRT_TPU) {
         sx_pjrt_named node = sx_pjrt_setting("node_id", SX_PJRT_INT64),
                       nodes = sx_pjrt_setting("num_nodes", SX_PJRT_INT64);

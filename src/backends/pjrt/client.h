@@ -16,10 +16,10 @@
 
 /* What a client is opened with. */
 typedef struct sx_pjrt_wanted {
-    int devices;                /* virtual ones of a CPU plugin; 0 = the plugin's default */
-    const char *device_options; /* of the client, as settings.h reads them; NULL = none */
-    const char *xla_options;    /* of every program; NULL = none */
-    int64_t memory_limit;       /* bytes of each GPU; 0 = the plugin's default */
+    int devices;                        /* virtual ones of a CPU plugin; 0 = the plugin's default */
+    const char *device_options;         /* of the client, as settings.h reads them; NULL = none */
+    const char *xla_options;            /* of every program; NULL = none */
+    int64_t memory_limit;               /* bytes of each GPU; 0 = the plugin's default */
     const sx_pjrt_processes *processes; /* whose devices it shares; NULL = none */
 } sx_pjrt_wanted;
 
@@ -31,8 +31,8 @@ typedef struct sx_pjrt_client {
     void *const *all; /* with those of other processes; likewise */
     int n_all;
     sx_pjrt_key_values key_values; /* of several processes */
-    char platform[32]; /* "cpu", "tpu", "cuda" */
-    char version[128]; /* of the platform, for numerics and cache keys */
+    char platform[32];             /* "cpu", "tpu", "cuda" */
+    char version[128];             /* of the platform, for numerics and cache keys */
     sx_arena arena;
     sx_pjrt_wanted wanted; /* its texts lie in the arena, as do the values of `xla` */
     sx_pjrt_settings xla;  /* options of every program */

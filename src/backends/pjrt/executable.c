@@ -35,8 +35,7 @@ struct pjrt_run {
      * while they are being asked; the first error */
     struct watched *watched; /* [2 local] */
     atomic_int waiting;
-    int32_t
-        *reached; /* [local]: of which loop the bound is reached; copied by the later events */
+    int32_t *reached; /* [local]: of which loop the bound is reached; copied by the later events */
     _Atomic(sx_status) fault;
 };
 
@@ -413,10 +412,10 @@ static sx_status submit(pjrt_run *run, sx_device_buffer *const *args,
     drop_reached(run);
     sx_pjrt_execute_options options = {.struct_size =
                                            SX_PJRT_INNER_SIZE(p->client->plugin, execute_options)};
-    sx_pjrt_execute call = SX_PJRT_ARGS(
-        execute, .executable = e->loaded, .options = &options, .arguments = run->arg_lists,
-        .n_devices = (size_t)p->local, .n_args = (size_t)e->head.n_args,
-        .outputs = run->result_lists, .events = run->events);
+    sx_pjrt_execute call = SX_PJRT_ARGS(execute, .executable = e->loaded, .options = &options,
+                                        .arguments = run->arg_lists, .n_devices = (size_t)p->local,
+                                        .n_args = (size_t)e->head.n_args,
+                                        .outputs = run->result_lists, .events = run->events);
     if (p->replicas == 1) { /* a portable program runs on the device of its arguments */
         call.device = p->client->devices[any == NULL ? 0 : any->device->index];
     }

@@ -67,8 +67,8 @@ static void *on_get(sx_pjrt_kv_get *args)
 static void *on_try_get(sx_pjrt_kv_try_get *args)
 {
     args->release = release;
-    return error_of(args->error, get(args->user, args->key, args->key_size, 0, &args->value,
-                                     &args->value_size));
+    return error_of(args->error,
+                    get(args->user, args->key, args->key_size, 0, &args->value, &args->value_size));
 }
 
 static void *on_put(sx_pjrt_kv_put *args)

@@ -222,6 +222,10 @@ SX_API void sx_strategy_release(sx_strategy *strategy); /* NULL is fine */
 /* The number of replicas, of all processes: batch sizes are global, and each replica takes an equal
  * part. */
 SX_API int sx_strategy_num_replicas_in_sync(const sx_strategy *strategy);
+/* The processes that share batches, and the number of this one among them; 1 and 0 if it is alone.
+ * Process 0 is the chief: it alone may export and save as. */
+SX_API int sx_strategy_num_processes(const sx_strategy *strategy);
+SX_API int sx_strategy_process_id(const sx_strategy *strategy);
 /* "one-device", "mirrored", "tpu"; static. */
 SX_API const char *sx_strategy_name(const sx_strategy *strategy);
 /* One line: "mirrored: 4 replicas on pjrt:cpu". Borrowed. */

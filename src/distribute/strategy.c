@@ -466,6 +466,16 @@ int sx_strategy_num_replicas_in_sync(const sx_strategy *strategy)
     return strategy->replicas;
 }
 
+int sx_strategy_num_processes(const sx_strategy *strategy)
+{
+    return strategy->plan.count;
+}
+
+int sx_strategy_process_id(const sx_strategy *strategy)
+{
+    return strategy->plan.index;
+}
+
 const char *sx_strategy_name(const sx_strategy *strategy)
 {
     static const char *const names[] = {"as said", "one-device", "mirrored", "tpu"};

@@ -189,6 +189,7 @@ sx_status sx_trainer_save_as(sx_trainer *t, const char *dir)
 {
     char name[64], *prefix = NULL;
     sx_program *p;
+    SX_TRY(sx_trainer_check_chief(t, "save a model"));
     if (sx_run_exists(dir)) {
         return sx_error(SX_ALREADY_EXISTS, "%s already contains a run", dir);
     }

@@ -99,6 +99,16 @@ static inline bool sx_trainer_writes(const sx_trainer *t)
     return t->config.model_dir != NULL && sx_is_chief(t->processes);
 }
 
+/* FAILED_PRECONDITION: this process is not the chief, and does not write. */
+static inline sx_status sx_trainer_check_chief(const sx_trainer *t, const char *what)
+{
+    return sx_is_chief(t->processes)
+               ? SX_OK
+               : sx_error(SX_FAILED_PRECONDITION,
+                          "process %d of %d cannot %s: process 0 alone writes files",
+                          sx_processes_index(t->processes), sx_processes_count(t->processes), what);
+}
+
 /* Whether a stop was requested; of several processes, whether they have agreed to stop. */
 static inline bool sx_trainer_stopped(const sx_trainer *t)
 {

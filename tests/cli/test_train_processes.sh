@@ -5,7 +5,8 @@
 . "$SEXTANT_SRC/tests/cli/runs.sh"
 . "$SEXTANT_SRC/tests/cli/processes.sh"
 data='generated:digits?n=150'
-eval='generated:digits?n=44&seed=2'
+# More than the devices evaluate at once, and a rest, which each process reads whole.
+eval='generated:digits?n=300&seed=2'
 # The last batch of an epoch, of 22, is divided by 2, not by 4: each process then reads all of it.
 words=(train mlp --data "$data" --eval-data "$eval" --batch-size 32 --seed 5 --epochs 2
     --save-checkpoints-steps 3 --no-compile-cache --param hidden=16)

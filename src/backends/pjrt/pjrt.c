@@ -156,7 +156,8 @@ static sx_status pjrt_open(const sx_platform_options *all, sx_platform **out)
     return SX_OK;
 }
 
-/* The sum over this process's replicas; zeros if the plugin has no statistics. */
+/* The sum over all replicas, of which those of other processes are taken to be as these; zeros if
+ * the plugin has no statistics. */
 static sx_status pjrt_memory(sx_device *device, sx_memory_stats *out)
 {
     const sx_pjrt_platform *p = (const sx_pjrt_platform *)device->platform;
@@ -174,6 +175,9 @@ static sx_status pjrt_memory(sx_device *device, sx_memory_stats *out)
         sum.peak_bytes += args.has_peak ? args.peak : 0;
         sum.limit_bytes += args.has_limit ? args.limit : 0;
     }
+    sum.bytes_in_use *= p->processes;
+    sum.peak_bytes *= p->processes;
+    sum.limit_bytes *= p->processes;
     *out = sum;
     return SX_OK;
 }

@@ -187,7 +187,7 @@ static sx_status explain_failure(sx_fit *f, int64_t failed, sx_status status)
              failed > 1 ? "one of steps %" PRId64 " to %" PRId64 : "step %" PRId64, f->step + 1,
              f->step + failed);
     sx_trainer_end_save(f->t, true);
-    if (!sx_is_chief(f->t->processes)) {
+    if (f->t->config.model_dir != NULL && !sx_is_chief(f->t->processes)) {
         snprintf(kept, sizeof(kept), "the run can be resumed from the checkpoint of process 0");
     } else if (f->t->saved_step >= 0) {
         snprintf(kept, sizeof(kept),

@@ -10,6 +10,8 @@
 #include "base/clock.h"
 #include "base/map.h"
 #include "base/memory.h"
+#include "data/dataset.h"
+#include "data/element.h"
 #include "graph/ir.h"
 
 enum { DIGEST_TEXT = 20 };
@@ -39,16 +41,65 @@ static sx_status compare_number(sx_trainer *t, const char *what, int64_t number)
     return sx_processes_compare(t->processes, what, text);
 }
 
-/* The pipelines' fingerprints and their numbers of records. */
-static sx_status compare_data(sx_fit *f)
+/* Of what is read there: numbers, or the strings' bytes. */
+static uint64_t hash_tensor(const sx_tensor *t)
+{
+    const int64_t n = sx_type_elems(&t->type);
+    if (t->type.dtype != SX_STRING) {
+        return sx_hash64(t->data, (size_t)sx_type_bytes(&t->type));
+    }
+    uint64_t hash = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const sx_bytes *string = (const sx_bytes *)t->data + i;
+        const uint64_t both[2] = {hash, sx_hash64(string->data, string->size)};
+        hash = sx_hash64(both, sizeof(both));
+    }
+    return hash;
+}
+
+/* Of three records, which tell apart data sets with as many; those that cannot be read count as
+ * nothing here, and are an error when they are trained on. */
+static sx_status hash_records(sx_dataset *data, uint64_t *out)
+{
+    sx_element_reader reader;
+    const int64_t n = data->source->count;
+    const int64_t records[] = {0, n / 2, n - 1};
+    const sx_tensor *tensors;
+    sx_status status = sx_element_reader_init(&reader, data);
+    for (size_t i = 0; status == SX_OK && n > 0 && i < SX_COUNT(records); i++) {
+        sx_status read = sx_element_read(&reader, records[i], &tensors);
+        for (int c = 0; read == SX_OK && c < reader.plan.element.count; c++) {
+            const uint64_t both[2] = {*out, hash_tensor(&tensors[c])};
+            *out = sx_hash64(both, sizeof(both));
+        }
+        sx_status_free(read);
+    }
+    sx_element_reader_deinit(&reader);
+    return status;
+}
+
+/* How many elements there are, and some of them. */
+static sx_status compare_data(sx_trainer *t, const char *what, sx_dataset *data)
+{
+    uint64_t hash = 0;
+    char text[64] = "none";
+    if (data != NULL) {
+        SX_TRY(hash_records(data, &hash));
+        snprintf(text, sizeof(text), "%" PRId64 " elements, hash %016" PRIx64,
+                 sx_dataset_count(data), hash);
+    }
+    return sx_processes_compare(t->processes, what, text);
+}
+
+/* The fingerprints of what is done with the training data before they are fed. */
+static sx_status compare_pipelines(sx_fit *f)
 {
     uint8_t cursors[SX_MAX_INPUTS * SX_CURSOR_BYTES];
     char digest[DIGEST_TEXT];
     sx_batch_gather_save(&f->input, cursors);
     print_digest(cursors, (size_t)f->input.n * SX_CURSOR_BYTES, digest);
-    SX_TRY(sx_processes_compare(f->t->processes, "its training data", digest));
-    return compare_number(f->t, "the number of its examples for evaluation",
-                          f->r->eval != NULL ? sx_dataset_count(f->r->eval) : 0);
+    return sx_processes_compare(f->t->processes, "the order or preprocessing of its training data",
+                                digest);
 }
 
 sx_status sx_lockstep_begin(sx_fit *f)
@@ -81,7 +132,9 @@ sx_status sx_lockstep_begin(sx_fit *f)
     }
     SX_TRY(compare_graph(t, "the model's training program", t->graphs.by_mode[SX_TRAIN]));
     SX_TRY(compare_graph(t, "the model's evaluation program", t->graphs.by_mode[SX_EVAL]));
-    SX_TRY(compare_data(f));
+    SX_TRY(compare_data(t, "its training data", f->r->train));
+    SX_TRY(compare_data(t, "its evaluation data", f->r->eval));
+    SX_TRY(compare_pipelines(f));
     return sx_processes_meet(t->processes);
 }
 

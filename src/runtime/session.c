@@ -79,6 +79,7 @@ sx_status sx_session_await(const sx_session *s, sx_run *run)
     for (;;) {
         sx_status status = sx_run_await(run, sx_now_ns() + slice_ns);
         if (sx_status_code(status) != SX_DEADLINE_EXCEEDED) {
+            sx_run_settle(run);
             return status;
         }
         sx_status_free(status);

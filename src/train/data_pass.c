@@ -100,6 +100,7 @@ sx_status sx_data_pass_open(sx_data_pass *p, sx_trainer *t, sx_mode mode, sx_dat
         SX_TRY(sx_trainer_bring_to_eval(t));
     }
     SX_TRY(sx_lockstep_compare_variables(t));
+    SX_TRY(sx_lockstep_compare_data(t, mode == SX_EVAL ? "its evaluation data" : "its data", data));
     p->size = execution_batch(t, mode);
     SX_TRY(open_input(p, data));
     SX_TRY(sx_trainer_program(t, mode, &p->program));

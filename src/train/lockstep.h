@@ -14,6 +14,8 @@ SX_MUST_USE sx_status sx_lockstep_begin(sx_fit *f);
 SX_MUST_USE sx_status sx_lockstep_restore(sx_trainer *t, bool *out_found);
 /* Compares the variables' values, once after they were set. */
 SX_MUST_USE sx_status sx_lockstep_compare_variables(sx_trainer *t);
+/* Compares a few records, and their number; `what` is for the error. */
+SX_MUST_USE sx_status sx_lockstep_compare_data(sx_trainer *t, const char *what, sx_dataset *data);
 /* An sx_plan_launch_fn of an sx_fit. */
 sx_status sx_lockstep_plan(void *fit, int64_t *steps);
 /* Takes over the chief's controls: whether they stop the fit. */

@@ -42,6 +42,14 @@ cp out alone.json
 together eval 2 evaluate one2 --data "$eval" --json --replicas 1
 cmp alone.json eval.0.out || fail 'processes evaluate otherwise'
 [ ! -s eval.1.out ] || fail 'a worker prints'
+new_port
+begin other 0 2 evaluate one2 --data "$eval" --replicas 1
+begin other 1 2 evaluate one2 --data "$data" --replicas 1
+for i in 0 1; do
+    finish other $i
+    [ "$code" != 0 ] || fail "process $i has evaluated other data"
+    told other $i 'process 1 differs from process 0 in its evaluation data (150 elements'
+done
 
 # TF_CONFIG says the same as the options.
 new_port

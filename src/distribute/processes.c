@@ -511,7 +511,7 @@ sx_status sx_processes_blame(sx_processes *p, sx_status status)
     sx_status known = sx_processes_check(p);
     sx_status_free(run);
     if (known == SX_OK || is_own(p, sx_status_message(known)) ||
-        strcmp(sx_status_message(known), message) == 0) {
+        strstr(sx_status_message(known), message) != NULL) { /* all fail alike */
         sx_status_free(known);
         return status;
     }

@@ -316,8 +316,9 @@ sx_status sx_strategy_create(const sx_strategy_wish *wish, sx_strategy **out_str
     atomic_init(&s->refs, 1);
     sx_arena_init(&s->arena, 0);
     sx_status status = create(s, wish);
-    if (wish->explanation != NULL && s->explanation != NULL) {
-        sx_buf_puts(wish->explanation, s->explanation);
+    const char *said = s->explanation != NULL ? s->explanation : s->plan.explanation;
+    if (wish->explanation != NULL && said != NULL) {
+        sx_buf_puts(wish->explanation, said);
     }
     if (status != SX_OK) {
         sx_strategy_release(s);
@@ -370,8 +371,9 @@ sx_strategy *sx_strategy_retain(sx_strategy *strategy)
 void sx_strategy_release(sx_strategy *strategy)
 {
     if (strategy != NULL && atomic_fetch_sub(&strategy->refs, 1) == 1) {
-        sx_platform_close(strategy->held);
-        sx_processes_release(strategy->processes);
+        if (sx_platform_close(strategy->held)) { /* else its plugin may still use their store */
+            sx_processes_release(strategy->processes);
+        }
         sx_arena_deinit(&strategy->arena);
         sx_free(strategy);
     }

@@ -80,9 +80,10 @@ for i in 0 2; do
     told absent $i 'process 1 of 3 did not come within 1 s'
 done
 new_port
-begin alone 1 2 "${words[@]}" --replicas 1 --join-timeout 1
+begin alone 1 2 "${words[@]}" --replicas 1 --join-timeout 1 --explain
 finish alone 1
 [ "$code" = 6 ] || fail "ended with $code"
+told alone 1 "options: process 1 of 2; process 0 is at 127.0.0.1:$port"
 told alone 1 "process 0 of 2 did not come within 1 s at 127.0.0.1:$port"
 
 # Processes that were started differently.
@@ -107,6 +108,16 @@ differs 'process 1 differs from process 0 in its training data (640 elements' 'g
 differs 'process 1 differs from process 0 in the order or preprocessing' "$data" --no-shuffle
 differs 'none: no file matches' "$here/none"
 told differ 0 'process 1 of 2 ('
+
+# A step that is not finite is found by all alike.
+new_port
+bad=("${words[@]}" --optimizer sgd --learning-rate 1e30 --replicas 1)
+for i in 0 1; do begin bad $i 2 "${bad[@]}"; done
+for i in 0 1; do
+    finish bad $i
+    [ "$code" = 4 ] || fail "process $i ended with $code"
+    grep -q '^sextant train: step 2: matmul "dense_1/matmul"' err || fail "process $i says otherwise"
+done
 new_port
 begin number 0 2 "${words[@]}" --replicas 1
 begin number 1 3 "${words[@]}" --replicas 1

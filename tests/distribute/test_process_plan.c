@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include <sextant/distribute.h>
+
 #include "distribute/process_plan.h"
 
 static sx_arena arena;
@@ -117,11 +119,33 @@ static void test_distribute_process_plan__one_process_is_alone(void **state)
                  SX_INVALID_ARGUMENT, "both a chief and a master");
 }
 
+/* A strategy's own errors, before it waits for anybody. */
+static void test_distribute_process_plan__of_a_strategy(void **state)
+{
+    (void)state;
+    sx_strategy *s;
+    assert_error(
+        sx_mirrored_strategy(&s, .device = "cpu", .coordinator = "localhost:1", .num_processes = 2),
+        SX_UNIMPLEMENTED, "2 processes can share batches on PJRT devices only");
+    assert_error(sx_mirrored_strategy(&s, .device = "cpu", .num_processes = 2), SX_INVALID_ARGUMENT,
+                 "need a coordinator");
+    setenv("TF_CONFIG",
+           "{\"cluster\": {\"worker\": [\"a:1\", \"b:1\"]}, \"task\": {\"type\": \"worker\", "
+           "\"index\": 0}}",
+           1);
+    assert_ok(
+        sx_mirrored_strategy(&s, .device = "cpu", .virtual_devices = 2)); /* as TensorFlow's */
+    assert_int_equal(sx_strategy_num_processes(s), 1);
+    assert_int_equal(sx_strategy_process_id(s), 0);
+    sx_strategy_release(s);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(test_distribute_process_plan__takes_options, setup, teardown),
     cmocka_unit_test_setup_teardown(test_distribute_process_plan__takes_tf_config, setup, teardown),
     cmocka_unit_test_setup_teardown(test_distribute_process_plan__one_process_is_alone, setup,
                                     teardown),
+    cmocka_unit_test_setup_teardown(test_distribute_process_plan__of_a_strategy, setup, teardown),
 };
 
 SX_TEST_MAIN(tests)

@@ -199,6 +199,11 @@ typedef struct sx_run_config {
      * would take more is computed again in the backward pass, with the same bits. A step that needs
      * more is RESOURCE_EXHAUSTED. 0 = no limit. */
     int64_t memory_limit_bytes;
+
+    /* Several processes that train in step, as in sx_strategy_args; NULL: those of TF_CONFIG, if it
+     * names several workers, else this one alone. */
+    const char *coordinator;
+    int num_processes, process_id;
 } sx_run_config;
 
 #define sx_run_config_of(...) SX_ARGS_(sx_run_config, __VA_ARGS__)

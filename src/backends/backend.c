@@ -717,6 +717,14 @@ sx_status sx_run_await(sx_run *run, int64_t deadline_ns)
     return status;
 }
 
+void sx_run_settle(sx_run *run)
+{
+    const struct timespec nap = {.tv_nsec = 20000};
+    while (atomic_load(&run->refs) > 1) {
+        nanosleep(&nap, NULL);
+    }
+}
+
 sx_status sx_run_on_done(sx_run *run, void (*on_done)(sx_run *run, void *user), void *user)
 {
     if (atomic_load(&run->state) == SX_RUN_IDLE) {

@@ -2,6 +2,7 @@
 #include "distribute/strategy.h"
 
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/args.h"
@@ -19,6 +20,8 @@ struct sx_strategy {
     sx_session_options session; /* device, platform, shards */
     int replicas;               /* 0 = not known yet: all devices */
     sx_platform *held;          /* keeps the plugin's client open; NULL = no plugin */
+    sx_process_plan plan;       /* which process this is */
+    sx_processes *processes;    /* NULL = it is alone */
     const char *device, *text, *explanation;
 };
 
@@ -54,7 +57,8 @@ static sx_status choose_device(sx_strategy *s, const sx_strategy_wish *wish)
     if (s->device == NULL) {
         return sx_no_memory("for a strategy");
     }
-    bool several = wish->args.replicas > 1 || wish->args.virtual_devices > 0 || s->spec.devices > 1;
+    bool several = s->plan.count > 1 || wish->args.replicas > 1 || wish->args.virtual_devices > 0 ||
+                   s->spec.devices > 1;
     s->kind = wish->kind != SX_STRATEGY_AS_SAID ? wish->kind
               : s->spec.is_tpu                  ? SX_STRATEGY_TPU
               : several                         ? SX_STRATEGY_MIRRORED
@@ -147,11 +151,13 @@ static sx_status find_tpu(sx_strategy *s, const sx_strategy_wish *wish)
                         c.master, named ? " (gcloud compute tpus tpu-vm ssh " : "",
                         named ? c.name : "", named ? ")" : "");
     }
-    if (c.n_workers > 1) {
-        return sx_error(SX_UNIMPLEMENTED,
-                        "TPU %s%s%s spans %d hosts; only slices with a single host are supported",
-                        c.name, c.accelerator_type != NULL ? ", " : "",
-                        c.accelerator_type != NULL ? c.accelerator_type : "", c.n_workers);
+    if (c.n_workers > 1 && c.n_workers != s->plan.count) {
+        return sx_error(
+            SX_UNIMPLEMENTED,
+            "TPU %s%s%s spans %d hosts; start a process on each of them, as process_id I "
+            "of num_processes %d",
+            c.name, c.accelerator_type != NULL ? ", " : "",
+            c.accelerator_type != NULL ? c.accelerator_type : "", c.n_workers, c.n_workers);
     }
     return SX_OK;
 }
@@ -201,6 +207,39 @@ static sx_status take_options(sx_strategy *s, const sx_strategy_args *args)
     return p->dump_dir != NULL ? sx_dir_create(p->dump_dir) : SX_OK;
 }
 
+/* Joins the other processes, whose devices the plugin joins. */
+static sx_status join_processes(sx_strategy *s, const sx_strategy_args *args)
+{
+    if (s->plan.count == 1) {
+        return SX_OK;
+    }
+    if (!is_plugin(s)) {
+        return sx_error(SX_UNIMPLEMENTED,
+                        "%d processes can share batches on PJRT devices only (tpu, cuda, "
+                        "pjrt:NAME), not on %s%s",
+                        s->plan.count, s->device,
+                        args->coordinator == NULL ? "; unset TF_CONFIG to use this process alone"
+                                                  : "");
+    }
+    const sx_processes_options options = {.plan = &s->plan,
+                                          .join_secs = args->join_timeout_secs,
+                                          .lost_secs = args->lost_timeout_secs};
+    SX_TRY(sx_processes_join(&options, &s->processes));
+    s->session.platform.pjrt.processes = sx_processes_of_pjrt(s->processes);
+    return SX_OK;
+}
+
+/* With several processes, the replicas are those of all. */
+static sx_status count_all(sx_strategy *s)
+{
+    char each[32];
+    snprintf(each, sizeof(each), "%d", s->replicas);
+    SX_TRY(sx_processes_compare(s->processes, "its number of devices", each));
+    SX_TRY(check_range("the number of replicas in all processes", s->replicas * s->plan.count));
+    s->replicas *= s->plan.count;
+    return SX_OK;
+}
+
 /* Opens the plugin to count its devices, and keeps it open. */
 static sx_status open_plugin(sx_strategy *s)
 {
@@ -211,12 +250,29 @@ static sx_status open_plugin(sx_strategy *s)
         return sx_error(SX_INVALID_ARGUMENT, "%d replicas requested, but %s has %d device%s",
                         s->replicas, s->device, n, n == 1 ? "" : "s");
     }
+    if (s->processes != NULL) {
+        SX_TRY(count_all(s));
+    }
     s->session.platform.pjrt.replicas = s->replicas;
     return SX_OK;
 }
 
+/* ", 2 in each of 2 processes, of which this is 1"; "" if there is one. */
+static const char *text_of_processes(sx_strategy *s)
+{
+    return s->processes == NULL
+               ? ""
+               : sx_arena_printf(&s->arena, ", %d in each of %d processes, of which this is %d",
+                                 s->replicas / s->plan.count, s->plan.count, s->plan.index);
+}
+
 static sx_status create(sx_strategy *s, const sx_strategy_wish *wish)
 {
+    const sx_process_wish processes = {.coordinator = wish->args.coordinator,
+                                       .count = wish->args.num_processes,
+                                       .index = wish->args.process_id,
+                                       .from_environment = wish->from_environment};
+    SX_TRY(sx_process_plan_make(&processes, &s->arena, &s->plan));
     SX_TRY(choose_device(s, wish));
     SX_TRY(check_plugin_option(s, "pjrt_plugin", wish->args.pjrt_plugin));
     SX_TRY(check_plugin_option(s, "python", wish->args.python));
@@ -232,15 +288,20 @@ static sx_status create(sx_strategy *s, const sx_strategy_wish *wish)
     SX_TRY(count_replicas(s, &wish->args));
     SX_TRY(find_tpu(s, wish));
     SX_TRY(take_options(s, &wish->args));
+    SX_TRY(join_processes(s, &wish->args));
     if (is_plugin(s)) {
-        SX_TRY(open_plugin(s));
+        sx_status status = open_plugin(s);
+        SX_TRY(s->processes == NULL ? status : sx_processes_blame(s->processes, status));
     }
     const bool virtual = !is_plugin(s) && s->kind == SX_STRATEGY_MIRRORED;
-    s->text = sx_arena_printf(&s->arena, "%s: %d %s%s on %s", sx_strategy_name(s), s->replicas,
-                              virtual ? "virtual device" : "replica", s->replicas == 1 ? "" : "s",
-                              s->device);
+    const char *processes_text = text_of_processes(s);
+    s->text = processes_text == NULL
+                  ? NULL
+                  : sx_arena_printf(&s->arena, "%s: %d %s%s on %s%s", sx_strategy_name(s),
+                                    s->replicas, virtual ? "virtual device" : "replica",
+                                    s->replicas == 1 ? "" : "s", s->device, processes_text);
     if (s->text != NULL) {
-        s->explanation = sx_arena_printf(&s->arena, "%s%s\n",
+        s->explanation = sx_arena_printf(&s->arena, "%s%s%s\n", s->plan.explanation,
                                          s->explanation != NULL ? s->explanation : "", s->text);
     }
     return s->text != NULL && s->explanation != NULL ? SX_OK : sx_no_memory("for a strategy");
@@ -255,8 +316,9 @@ sx_status sx_strategy_create(const sx_strategy_wish *wish, sx_strategy **out_str
     atomic_init(&s->refs, 1);
     sx_arena_init(&s->arena, 0);
     sx_status status = create(s, wish);
-    if (wish->explanation != NULL && s->explanation != NULL) {
-        sx_buf_puts(wish->explanation, s->explanation);
+    const char *said = s->explanation != NULL ? s->explanation : s->plan.explanation;
+    if (wish->explanation != NULL && said != NULL) {
+        sx_buf_puts(wish->explanation, said);
     }
     if (status != SX_OK) {
         sx_strategy_release(s);
@@ -309,7 +371,9 @@ sx_strategy *sx_strategy_retain(sx_strategy *strategy)
 void sx_strategy_release(sx_strategy *strategy)
 {
     if (strategy != NULL && atomic_fetch_sub(&strategy->refs, 1) == 1) {
-        sx_platform_close(strategy->held);
+        if (sx_platform_close(strategy->held)) { /* else its plugin may still use their store */
+            sx_processes_release(strategy->processes);
+        }
         sx_arena_deinit(&strategy->arena);
         sx_free(strategy);
     }
@@ -375,8 +439,18 @@ sx_status sx_strategy_apply(const sx_strategy *strategy, sx_session_options *opt
                               ? SX_MIN(options->shards, SX_MAX_REPLICAS)
                               : from->virtual_devices;
     to->replicas = from->replicas;
+    to->processes = from->processes;
+    if (strategy->processes != NULL) {
+        options->give_up = sx_processes_give_up;
+        options->give_up_user = strategy->processes;
+    }
     options->own_moments = strategy->session.own_moments;
     return SX_OK;
+}
+
+sx_processes *sx_strategy_processes(const sx_strategy *strategy)
+{
+    return strategy->processes;
 }
 
 const char *sx_strategy_device(const sx_strategy *strategy)
@@ -392,6 +466,16 @@ const char *sx_strategy_batch_norm(const sx_strategy *strategy)
 int sx_strategy_num_replicas_in_sync(const sx_strategy *strategy)
 {
     return strategy->replicas;
+}
+
+int sx_strategy_num_processes(const sx_strategy *strategy)
+{
+    return strategy->plan.count;
+}
+
+int sx_strategy_process_id(const sx_strategy *strategy)
+{
+    return strategy->plan.index;
 }
 
 const char *sx_strategy_name(const sx_strategy *strategy)

@@ -341,15 +341,34 @@ static int64_t launch_steps(const sx_program *p, int64_t left)
     return steps < 1 ? 1 : steps > (double)most ? most : (int64_t)steps;
 }
 
+/* The number of steps that come next, at most *steps; ends the loop if it is 0. */
+static sx_status plan(turn *t, int64_t *steps)
+{
+    const int64_t most = *steps;
+    if (t->args->plan == NULL) {
+        return SX_OK;
+    }
+    SX_TRY(t->args->plan(t->args->user, steps));
+    if (*steps < 0 || *steps > most) {
+        return sx_error(SX_INTERNAL,
+                        "a launch of %" PRId64 " steps was planned; it has room for "
+                        "%" PRId64,
+                        *steps, most);
+    }
+    t->is_over = t->is_over || *steps == 0;
+    return SX_OK;
+}
+
 /* Feeds a launch. */
-static void stage(turn *t, sx_launch *l)
+static sx_status stage(turn *t, sx_launch *l)
 {
     const sx_program *p = t->p;
     const sx_launches *all = p->launches;
-    const int64_t most = launch_steps(p, t->args->steps - t->fed);
+    int64_t most = launch_steps(p, t->args->steps - t->fed);
     l->rows = 0;
     l->is_last = false;
     l->number = t->number = sx_timeline_next_launch(t->timeline);
+    SX_TRY(plan(t, &most));
     while (l->rows < most && !l->is_last && feed(t)) {
         if (t->input.batch != l->c->batch) {
             t->is_alone = l->is_last = true;
@@ -365,6 +384,7 @@ static void stage(turn *t, sx_launch *l)
         l->is_last = t->input.ends_launch;
     }
     l->is_last = l->is_last || t->is_over || t->fed >= t->args->steps;
+    return SX_OK;
 }
 
 /* Starts to copy it to the device. */
@@ -503,9 +523,8 @@ static sx_status submit(const turn *t, sx_launch *l)
 /* Feeds and submits a launch, if there is anything to be fed. */
 static sx_status start(turn *t, sx_launch *l)
 {
-    sx_status status = SX_OK;
-    stage(t, l);
-    if (l->rows > 0) {
+    sx_status status = stage(t, l);
+    if (status == SX_OK && l->rows > 0) {
         const int64_t start_ns = sx_timeline_now(t->timeline);
         t->used = l->number;
         sx_timeline_set_steps(t->timeline, l->number, l->rows, l->rows * l->c->batch);
@@ -568,7 +587,7 @@ static sx_status await(turn *t, sx_launch *l)
 {
     const int64_t awaited_ns = sx_now_ns();
     l->is_submitted = false;
-    sx_status status = sx_run_await(l->c->run, SX_NO_DEADLINE);
+    sx_status status = sx_session_await(t->p->session, l->c->run);
     if (status == SX_OK) {
         status = read_scalars(t->p, l, awaited_ns);
     }
@@ -633,7 +652,7 @@ static sx_status run_launches(turn *t, int64_t *done)
         status = status != SX_OK ? status : replay(t, now, done);
         if ((status != SX_OK || started != SX_OK) && next->is_submitted) {
             next->is_submitted = false; /* it has changed nothing, or has failed like this one */
-            sx_status_free(sx_run_await(next->c->run, SX_NO_DEADLINE));
+            sx_status_free(sx_session_await(t->p->session, next->c->run));
         }
         if (status != SX_OK) {
             sx_status_free(started);
@@ -654,7 +673,9 @@ static sx_status run_turn(turn *t, int64_t *done)
         status = run_launches(t, done);
     } else { /* one step, in the memory of the caller */
         t->number = sx_timeline_next_launch(t->timeline);
-        t->is_alone = feed(t);
+        int64_t one = 1;
+        status = plan(t, &one);
+        t->is_alone = status == SX_OK && one > 0 && feed(t);
     }
     if (status == SX_OK && t->is_alone) {
         status = run_alone(t, done);

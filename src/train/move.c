@@ -1,5 +1,6 @@
 /* Moves a trainer's variables to other devices, for good or for an evaluation. See trainer.h. */
 #include "base/memory.h"
+#include "distribute/strategy.h"
 #include "train/choose_strategy.h"
 #include "train/state.h"
 
@@ -87,6 +88,8 @@ sx_status sx_trainer_move(sx_trainer *t, const sx_run_config *place)
         return status;
     }
     settle(t, session, programs);
+    t->processes = sx_strategy_processes(t->strategy);
+    t->compared = false;
     sx_strategy_release(left);
     return SX_OK;
 }

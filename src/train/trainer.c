@@ -218,6 +218,12 @@ static sx_status choose_strategy(sx_trainer *t, const sx_run_config *config)
 {
     SX_TRY(sx_choose_strategy(config, &t->strategy));
     sx_settle_strategy(&t->config, t->strategy);
+    t->processes = sx_strategy_processes(t->strategy);
+    if (t->processes != NULL && config->eval_distribute != NULL &&
+        config->eval_distribute != t->strategy) {
+        return sx_error(SX_UNIMPLEMENTED, "several processes evaluate on the devices of training; "
+                                          "eval_distribute cannot be given");
+    }
     if (config->eval_distribute != NULL && config->eval_distribute != t->strategy) {
         t->eval_strategy = sx_strategy_retain(config->eval_distribute);
     }
@@ -311,6 +317,11 @@ const sx_run_info *sx_trainer_info(const sx_trainer *t)
 sx_session *sx_trainer_session(sx_trainer *t)
 {
     return t->session;
+}
+
+bool sx_trainer_is_chief(const sx_trainer *t)
+{
+    return sx_is_chief(t->processes);
 }
 
 int64_t sx_trainer_step(sx_trainer *t)

@@ -62,6 +62,8 @@ SX_MUST_USE sx_status sx_trainer_know_model(sx_trainer *t, const sx_model_def *d
 const sx_run_info *sx_trainer_info(const sx_trainer *t);
 /* The program of a mode, symbolic batch. Borrowed. */
 sx_session *sx_trainer_session(sx_trainer *t);
+/* Whether this process is the only one, or the one of several that writes files. */
+bool sx_trainer_is_chief(const sx_trainer *t);
 /* The step of the session's variables. */
 int64_t sx_trainer_step(sx_trainer *t);
 

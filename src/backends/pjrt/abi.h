@@ -44,7 +44,9 @@ enum {
     X(10, CLIENT_CREATE, "Client_Create", client_create)                         \
     X(11, CLIENT_DESTROY, "Client_Destroy", object)                              \
     X(12, CLIENT_PLATFORM, "Client_PlatformName", text)                          \
+    X(13, CLIENT_PROCESS, "Client_ProcessIndex", int)                            \
     X(14, CLIENT_VERSION, "Client_PlatformVersion", text)                        \
+    X(15, CLIENT_ALL_DEVICES, "Client_Devices", list)                            \
     X(16, CLIENT_DEVICES, "Client_AddressableDevices", list)                     \
     X(20, CLIENT_COMPILE, "Client_Compile", compile_args)                        \
     X(22, BUFFER_FROM_HOST, "Client_BufferFromHostBuffer", from_host)            \
@@ -170,9 +172,49 @@ typedef struct sx_pjrt_named {
 } sx_pjrt_named;
 _Static_assert(sizeof(sx_pjrt_named) == 56, "must be exact: passed in arrays");
 
-SX_PJRT_STRUCT(client_create, const sx_pjrt_named *options; size_t n_options; void *kv_get;
-               void *kv_get_user; void *kv_put; void *kv_put_user; void *client; void *kv_try_get;
-               void *kv_try_get_user;);
+/* The key-value store that the caller of Client_Create offers: functions of ours, which the plugin
+ * calls on any thread. An error is made by `*error`, of the plugin. */
+typedef void *sx_pjrt_make_error(int code, const char *message, size_t size);
+
+/* Waits for a value. */
+typedef struct sx_pjrt_kv_get {
+    sx_pjrt_head head;
+    const char *key;
+    size_t key_size;
+    int timeout_ms;
+    sx_pjrt_make_error **error;
+    void *user;
+    char *value; /* the result; freed by release(value) */
+    size_t value_size;
+    void (*release)(char *value);
+} sx_pjrt_kv_get;
+
+/* The same without waiting: NOT_FOUND. */
+typedef struct sx_pjrt_kv_try_get {
+    sx_pjrt_head head;
+    const char *key;
+    size_t key_size;
+    sx_pjrt_make_error **error;
+    void *user;
+    char *value;
+    size_t value_size;
+    void (*release)(char *value);
+} sx_pjrt_kv_try_get;
+
+typedef struct sx_pjrt_kv_put {
+    sx_pjrt_head head;
+    const char *key;
+    size_t key_size;
+    const char *value;
+    size_t value_size;
+    sx_pjrt_make_error **error;
+    void *user;
+} sx_pjrt_kv_put;
+
+SX_PJRT_STRUCT(client_create, const sx_pjrt_named *options; size_t n_options;
+               void *(*kv_get)(sx_pjrt_kv_get *args); void *kv_get_user;
+               void *(*kv_put)(sx_pjrt_kv_put *args); void *kv_put_user; void *client;
+               void *(*kv_try_get)(sx_pjrt_kv_try_get *args); void *kv_try_get_user;);
 
 typedef struct sx_pjrt_program_text {
     size_t struct_size;
@@ -347,7 +389,9 @@ _Static_assert(SX_PJRT_SIZE(client_create) == 88 && SX_PJRT_SIZE(compile_args) =
                    SX_PJRT_SIZE(object) == 24 && SX_PJRT_SIZE(int) == 28 &&
                    SX_PJRT_SIZE(flag) == 25 && SX_PJRT_SIZE(device_memory) == 185 &&
                    SX_PJRT_SIZE(compiled_memory) == 112 && SX_PJRT_SIZE(program_text) == 48 &&
-                   SX_PJRT_SIZE(layout) == 76 && SX_PJRT_SIZE(execute_options) == 112,
+                   sizeof(sx_pjrt_kv_get) == 80 && sizeof(sx_pjrt_kv_try_get) == 72 &&
+                   sizeof(sx_pjrt_kv_put) == 64 && SX_PJRT_SIZE(layout) == 76 &&
+                   SX_PJRT_SIZE(execute_options) == 112,
                "field order or sizes differ from the ABI");
 
 #endif

@@ -17,6 +17,8 @@ typedef struct sx_pjrt_platform {
     sx_platform head;
     sx_pjrt_client *client;
     int replicas;
+    int processes;    /* that the replicas are in, `local` of them in each; mostly 1 */
+    int local, first; /* replicas of this process: replica `first` and those after it */
     int ids[SX_PJRT_MAX_REPLICAS];      /* of the replicas' devices, for assignments */
     struct sx_pjrt_device *device_rows; /* [head.n_devices] */
     sx_device **devices;

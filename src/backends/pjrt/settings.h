@@ -11,7 +11,7 @@
 #include "backends/pjrt/plugin.h"
 #include "base/arena.h"
 
-enum { SX_PJRT_MAX_SETTINGS = 64, SX_PJRT_OUR_SETTINGS = 4 };
+enum { SX_PJRT_MAX_SETTINGS = 64, SX_PJRT_OUR_SETTINGS = 6 };
 
 typedef struct sx_pjrt_settings {
     /* names and values in the arena; some of the rows are for what we add */

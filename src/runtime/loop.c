@@ -557,7 +557,7 @@ static void unpack(const sx_program *p, sx_launch *l)
  * awaited, which is after the next one was computed. */
 static int64_t duration_of(const sx_launches *all, const sx_launch *l, int64_t awaited_ns)
 {
-    const bool within = l->call_ns >= WITHIN_NS && l->ended_ns - awaited_ns < l->call_ns / 8;
+    const bool within = l->call_ns >= WITHIN_NS && l->ended_ns - awaited_ns < l->call_ns;
     return within ? l->call_ns : l->ended_ns - SX_MAX(l->submitted_ns, all->ended_ns);
 }
 

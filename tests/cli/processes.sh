@@ -1,5 +1,5 @@
 # Several processes that train in step, on our own PJRT plugin (tests/pjrt_ref), which joins their
-# devices; source it after lib.sh and runs.sh.
+# devices; source it after lib.sh.
 #
 #   begin NAME I N WORDS...   starts `sextant WORDS...` as process I of N; its output is in NAME.I.out
 #                             and NAME.I.err

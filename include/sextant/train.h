@@ -204,6 +204,10 @@ typedef struct sx_run_config {
      * names several workers, else this one alone. */
     const char *coordinator;
     int num_processes, process_id;
+    /* Of a program that is placed on several devices (.device = "cpu:0,cpu:1"), as in
+     * sx_strategy_args. */
+    bool strict_placement, log_device_placement;
+    int inter_op, intra_op, micro_batches;
 } sx_run_config;
 
 #define sx_run_config_of(...) SX_ARGS_(sx_run_config, __VA_ARGS__)

@@ -124,6 +124,12 @@ static sx_status parse_plugin(const char *text, const char *rest, sx_arena *aren
 sx_status sx_device_spec_parse(const char *text, sx_arena *arena, sx_device_spec *out)
 {
     sx_device_spec spec = {0};
+    if (strchr(text, ',') != NULL) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "device \"%s\" is a list, for models whose layers are on several devices "
+                        "(train, evaluate and predict of a run); expected one",
+                        text);
+    }
     if (text[0] == '/') {
         return parse_tensorflow(text, out);
     }

@@ -420,8 +420,8 @@ SX_MUST_USE sx_status sx_run_submit(sx_run *run, sx_device_buffer *const *args,
  * execution continues and can be awaited again. */
 #define SX_NO_DEADLINE INT64_MAX
 SX_MUST_USE sx_status sx_run_await(sx_run *run, int64_t deadline_ns);
-/* After that, if the deadline was not SX_NO_DEADLINE: waits until the backend's thread has let go of
- * the run, for a moment, so that its platform can be closed. Not while it has an on_done. */
+/* After that, if the deadline was not SX_NO_DEADLINE: waits until the backend's thread has let go
+ * of the run, for a moment, so that its platform can be closed. Not while it has an on_done. */
 void sx_run_settle(sx_run *run);
 /* Calls `on_done` once the pending execution has ended: on a thread of the backend, which it must
  * not block, or immediately if it already has. The execution must still be awaited; that may return

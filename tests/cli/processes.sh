@@ -9,10 +9,11 @@
 unset PJRT_NAMES_AND_LIBRARY_PATHS TPU_LIBRARY_PATH VIRTUAL_ENV TF_CONFIG
 plugin=$SEXTANT_TEST_BIN/libpjrt_ref.so
 declare -A pids
-port=0
-# A port where nobody listens.
+port=$((10000 + $$ % 1100 * 20))
+# A port where nobody listens, and that another test at the same time does not take: each has 20 of
+# its own, by the number of its process.
 new_port() {
-    port=$((20000 + RANDOM % 12000))
+    port=$((port + 1))
     while (exec 3<>/dev/tcp/127.0.0.1/$port) 2>/dev/null; do port=$((port + 1)); done
 }
 begin() {

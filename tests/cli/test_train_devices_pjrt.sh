@@ -27,6 +27,37 @@ fails 2 train mnist_cnn --data "$data" --device pjrt:cpu:4 --shards 6
 warns 'shards is 6, which 4 replicas cannot share equally; give a multiple of 4, such as 8'
 fails 2 train mnist_cnn --data "$data" --device pjrt:cpu:2 --shards 1
 
+# A batch norm exchanges its moments once, and once the sums of its gradient.
+cat >norms.c <<'EOF'
+#include <sextant/sextant.h>
+static sx_spec build(sx_builder *b, const sx_batch *in, const sx_params *p)
+{
+    sx_value x = sx_conv2d(b, in->features, 4, 3);
+    for (int64_t i = sx_param_int(p, "norms", 3); i > 0; i--) {
+        x = sx_conv2d(b, sx_batch_norm(b, x), 4, 3);
+    }
+    return sx_classifier_spec(b, sx_dense(b, sx_flatten(b, x), 10), in->labels,
+                              .optimizer = sx_adam(.learning_rate = 1e-3));
+}
+SX_MODEL(net, .build = build, .image = {28, 28, 1}, .scale = SX_0_1)
+EOF
+exchanges() { # NORMS: how many gathers and reductions the programs have
+    ok train ./norms.c --data "$data" --batch-size 32 --seed 3 --device pjrt:cpu:2 \
+        --dump-stablehlo "norms$1" -- --norms "$1"
+    grep -ho '"stablehlo.all_[a-z]*"' "norms$1"/*.mlir | sort | uniq -c | tr -s ' \n' ' '
+}
+exchanges 0 >none
+exchanges 3 >three
+python3 - none three <<'PY' || fail 'a batch norm exchanges more than once in a direction'
+import sys
+def read(path):
+    words = open(path).read().split()
+    return dict(zip(words[1::2], map(int, words[::2])))
+none, three = map(read, sys.argv[1:])
+gather, reduce = '"stablehlo.all_gather"', '"stablehlo.all_reduce"'
+assert none.get(gather, 0) == 0 and three[gather] == 3, three
+assert three[reduce] - none[reduce] == 3, (none, three)
+PY
 ok train mnist_cnn --data "$data" --batch-size 32 --seed 3 --device pjrt:cpu:2 --batch-norm replica
 fails 2 train mnist_cnn --data "$data" --device pjrt:cpu:2 --replicas 3
 warns 'the number of devices in its name is 2'

@@ -396,7 +396,11 @@ const sx_command sx_command_train = {
         "  sextant train mnist_cnn --data 'generated:digits?n=6000' --device tpu --explain\n"
         "  sextant train mnist_cnn --data 'generated:digits?n=6000' --device pjrt:cpu:4 "
         "--batch-norm replica\n"
-        "  sextant train mnist_cnn --data 'generated:digits?n=6000' --virtual-devices 4",
+        "  sextant train mnist_cnn --data 'generated:digits?n=6000' --virtual-devices 4\n"
+        "  sextant train mnist_cnn --data 'generated:digits?n=6000' --devices /gpu:0,/gpu:2 "
+        "--all-reduce reduction-to-one-device\n"
+        "  sextant train mnist_cnn --data 'generated:digits?n=6000' --strategy central-storage "
+        "--devices cpu:0,cpu:1 --parameter-device cpu:0",
     .min_words = 1,
     .max_words = 1,
     .rest = "model parameters",

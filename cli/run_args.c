@@ -12,7 +12,10 @@ sx_status sx_device_args_strategy(sx_invocation *inv, const sx_device_args *args
                                   sx_strategy **out_strategy)
 {
     sx_buf explanation;
-    const sx_strategy_wish wish = {.args = {.device = args->device,
+    sx_strategy_kind kind;
+    SX_TRY(sx_strategy_kind_of(args->strategy, &kind));
+    const sx_strategy_wish wish = {.kind = kind,
+                                   .args = {.device = args->device,
                                             .replicas = (int)args->replicas,
                                             .virtual_devices = (int)args->virtual_devices,
                                             .pjrt_plugin = args->pjrt_plugin,
@@ -21,7 +24,10 @@ sx_status sx_device_args_strategy(sx_invocation *inv, const sx_device_args *args
                                             .batch_norm = args->batch_norm,
                                             .device_options = args->device_options,
                                             .xla_options = args->xla_options,
-                                            .gpu_memory_limit = args->gpu_memory_limit},
+                                            .gpu_memory_limit = args->gpu_memory_limit,
+                                            .devices = args->devices,
+                                            .cross_device_ops = args->all_reduce,
+                                            .parameter_device = args->parameter_device},
                                    .tpu = args->tpu,
                                    .zone = args->tpu_zone,
                                    .project = args->project,

@@ -7,6 +7,7 @@
 #include "base/args.h"
 #include "base/checked.h"
 #include "base/memory.h"
+#include "distribute/device_choice.h"
 #include "distribute/device_spec.h"
 #include "distribute/resolver.h"
 #include "io/path.h"
@@ -16,6 +17,7 @@ struct sx_strategy {
     sx_arena arena; /* for strings */
     sx_strategy_kind kind;
     sx_device_spec spec;
+    sx_device_choice chosen;    /* devices given by name; n is 0 if there are none */
     sx_session_options session; /* device, platform, shards */
     int replicas;               /* 0 = not known yet: all devices */
     sx_platform *held;          /* keeps the plugin's client open; NULL = no plugin */
@@ -43,7 +45,14 @@ static sx_status choose_device(sx_strategy *s, const sx_strategy_wish *wish)
                        : tpu                            ? "tpu"
                        : wish->args.pjrt_plugin != NULL ? "pjrt"
                                                         : sx_default_backend();
+    if (is_given(wish->args.devices)) {
+        SX_TRY(sx_device_choice_parse(wish->args.devices, &s->arena, &s->chosen));
+    }
     SX_TRY(sx_device_spec_parse(text, &s->arena, &s->spec));
+    if (s->chosen.n > 0 && !is_given(wish->args.device) && wish->args.pjrt_plugin == NULL && !tpu) {
+        s->spec = s->chosen.spec;
+        s->spec.devices = 0;
+    }
     if (tpu && !s->spec.is_tpu) {
         return sx_error(SX_INVALID_ARGUMENT,
                         "device \"%s\" cannot be combined with a TPU (--tpu, --tpu-zone, "
@@ -54,11 +63,12 @@ static sx_status choose_device(sx_strategy *s, const sx_strategy_wish *wish)
     if (s->device == NULL) {
         return sx_no_memory("for a strategy");
     }
-    bool several = wish->args.replicas > 1 || wish->args.virtual_devices > 0 || s->spec.devices > 1;
-    s->kind = wish->kind != SX_STRATEGY_AS_SAID ? wish->kind
-              : s->spec.is_tpu                  ? SX_STRATEGY_TPU
-              : several                         ? SX_STRATEGY_MIRRORED
-                                                : SX_STRATEGY_ONE_DEVICE;
+    bool several = wish->args.replicas > 1 || wish->args.virtual_devices > 0 ||
+                   s->spec.devices > 1 || s->chosen.n > 1;
+    s->kind = wish->kind != SX_STRATEGY_AS_SAID                ? wish->kind
+              : s->spec.is_tpu && (several || !wish->one_core) ? SX_STRATEGY_TPU
+              : several                                        ? SX_STRATEGY_MIRRORED
+                                                               : SX_STRATEGY_ONE_DEVICE;
     return SX_OK;
 }
 
@@ -79,7 +89,9 @@ static sx_status disagree(const char *a, int x, const char *b, int y)
 
 static sx_status count_replicas(sx_strategy *s, const sx_strategy_args *args)
 {
-    const int wanted = args->replicas > 0 ? args->replicas : s->spec.devices;
+    const int wanted = args->replicas > 0    ? args->replicas
+                       : s->spec.devices > 0 ? s->spec.devices
+                                             : s->chosen.n;
     const int n_virtual = args->virtual_devices;
     const char *plugin = s->spec.plugin_name; /* NULL: given by its path, or not a plugin */
     SX_TRY(check_range("replicas", args->replicas));
@@ -87,6 +99,13 @@ static sx_status count_replicas(sx_strategy *s, const sx_strategy_args *args)
     if (s->spec.devices > 0 && args->replicas > 0 && args->replicas != s->spec.devices) {
         return disagree("replicas", args->replicas, "the number of devices in its name",
                         s->spec.devices);
+    }
+    if (s->chosen.n > 0 && wanted != s->chosen.n) {
+        return disagree("the number of replicas", wanted, "the number of devices that are named",
+                        s->chosen.n);
+    }
+    if (s->chosen.n > 0 && n_virtual > 0) {
+        SX_TRY(sx_device_choice_check(&s->chosen, "virtual_devices", n_virtual));
     }
     if (n_virtual > 0 && is_plugin(s) && plugin != NULL &&
         (strcmp(plugin, "tpu") == 0 || strcmp(plugin, "cuda") == 0)) {
@@ -105,10 +124,15 @@ static sx_status count_replicas(sx_strategy *s, const sx_strategy_args *args)
             s->kind == SX_STRATEGY_MIRRORED || s->kind == SX_STRATEGY_TPU || n_virtual > 0;
         const bool is_cpu = plugin != NULL && strcmp(plugin, "cpu") == 0;
         s->replicas = wanted > 0 ? wanted : all ? 0 : 1;
-        s->session.platform.pjrt.virtual_devices = n_virtual > 0               ? n_virtual
-                                                   : is_cpu && s->replicas > 1 ? s->replicas
-                                                                               : 0;
+        const int most = s->chosen.n > 0 ? s->chosen.greatest + 1 : s->replicas;
+        s->session.platform.pjrt.virtual_devices = n_virtual > 0        ? n_virtual
+                                                   : is_cpu && most > 1 ? most
+                                                                        : 0;
         return SX_OK;
+    }
+    if (s->chosen.n > 0 && strcmp(s->chosen.type, "CPU") != 0) {
+        return sx_error(SX_INVALID_ARGUMENT, "devices \"%.200s\" are not of %s", s->chosen.text,
+                        s->device);
     }
     if (wanted > n_virtual && n_virtual > 0) {
         return disagree("replicas", wanted, "virtual_devices", n_virtual);
@@ -201,6 +225,12 @@ static sx_status take_options(sx_strategy *s, const sx_strategy_args *args)
     return p->dump_dir != NULL ? sx_dir_create(p->dump_dir) : SX_OK;
 }
 
+/* Whether the opened plugin's devices are of a type, "GPU". */
+static bool is_of_type(const sx_strategy *s, const char *type)
+{
+    return s->held != NULL && sx_device_is_of_type(s->held->devices[0]->name, type);
+}
+
 /* Opens the plugin to count its devices, and keeps it open. */
 static sx_status open_plugin(sx_strategy *s)
 {
@@ -212,7 +242,100 @@ static sx_status open_plugin(sx_strategy *s)
                         s->replicas, s->device, n, n == 1 ? "" : "s");
     }
     s->session.platform.pjrt.replicas = s->replicas;
+    if (s->chosen.n == 0) {
+        return SX_OK;
+    }
+    if (!is_of_type(s, s->chosen.type)) {
+        return sx_error(SX_INVALID_ARGUMENT, "devices \"%.200s\" are not of %s, which has %s",
+                        s->chosen.text, s->device, s->held->devices[0]->name);
+    }
+    s->session.platform.pjrt.chosen = s->chosen.numbers;
+    s->session.platform.pjrt.n_chosen = s->chosen.n;
+    return sx_device_choice_check(&s->chosen, s->device, n);
+}
+
+/* How replicas add their sums; s is opened. */
+static sx_status take_cross_device_ops(sx_strategy *s, const char *name)
+{
+    static const struct {
+        const char *name;
+        bool on_host, on_gpu, on_others;
+    } ways[] = {{"auto", true, true, true},
+                {"reduction-to-one-device", true, true, true},
+                {"nccl", false, true, false},
+                {"ring", false, false, false},
+                {"hierarchical-copy", false, false, false}};
+    for (size_t i = 0; name != NULL && i < SX_COUNT(ways); i++) {
+        if (strcmp(name, ways[i].name) == 0) {
+            const bool can = !is_plugin(s)          ? ways[i].on_host
+                             : is_of_type(s, "GPU") ? ways[i].on_gpu
+                                                    : ways[i].on_others;
+            s->session.platform.pjrt.ordered_sums = i == 1;
+            return can ? SX_OK
+                       : sx_error(SX_INVALID_ARGUMENT,
+                                  "cross_device_ops %s: %s; use auto, or "
+                                  "reduction-to-one-device for sums in a fixed order",
+                                  name,
+                                  !is_plugin(s) ? "virtual devices share one memory, where their "
+                                                  "sums are added in a fixed tree"
+                                                : "XLA chooses the algorithm of the device's "
+                                                  "all-reduce (where it is NCCL's, the environment "
+                                                  "variable NCCL_ALGO can)");
+        }
+    }
+    return name == NULL ? SX_OK
+                        : sx_error(SX_INVALID_ARGUMENT,
+                                   "cross_device_ops is \"%.100s\", expected auto, "
+                                   "reduction-to-one-device, nccl, ring or hierarchical-copy",
+                                   name);
+}
+
+/* The device of the variables; s is opened. */
+static sx_status take_parameter_device(sx_strategy *s, const char *name)
+{
+    sx_device_spec spec;
+    const char *type = NULL;
+    int number = 0;
+    if (is_given(name)) {
+        SX_TRY(sx_device_name_parse(name, &spec, &type, &number), "parameter_device");
+    }
+    if (s->kind != SX_STRATEGY_CENTRAL_STORAGE) {
+        return !is_given(name)
+                   ? SX_OK
+                   : sx_error(SX_INVALID_ARGUMENT,
+                              "parameter_device \"%.100s\" is only for central storage", name);
+    }
+    if (is_plugin(s) && s->replicas > 1) {
+        return sx_error(SX_UNIMPLEMENTED,
+                        "central storage over %d devices of %s: a program of several PJRT devices "
+                        "needs its variables on each; use mirrored, which computes the same",
+                        s->replicas, s->device);
+    }
+    const int own = s->chosen.n > 0 && is_plugin(s) ? s->chosen.numbers[0] : 0;
+    const bool computes =
+        !is_given(name) ||
+        (number == own && (is_plugin(s) ? is_of_type(s, type) : strcmp(type, "CPU") == 0));
+    if (!computes) {
+        return sx_error(SX_UNIMPLEMENTED,
+                        "parameter_device \"%.100s\": the variables of programs on %s are on its "
+                        "device %d",
+                        name, s->device, own);
+    }
     return SX_OK;
+}
+
+/* "mirrored: 2 replicas on pjrt:cpu", and what was chosen. */
+static const char *describe(sx_strategy *s)
+{
+    const bool virtual = !is_plugin(s) && (s->kind == SX_STRATEGY_MIRRORED ||
+                                           s->kind == SX_STRATEGY_CENTRAL_STORAGE);
+    const bool ordered = s->session.platform.pjrt.ordered_sums && is_plugin(s);
+    return sx_arena_printf(
+        &s->arena, "%s: %d %s%s on %s%s%s%s%s", sx_strategy_name(s), s->replicas,
+        virtual ? "virtual device" : "replica", s->replicas == 1 ? "" : "s", s->device,
+        s->chosen.n > 0 ? ": " : "", s->chosen.n > 0 ? s->chosen.text : "",
+        ordered ? "; sums in a fixed order" : "",
+        s->kind == SX_STRATEGY_CENTRAL_STORAGE && virtual ? "; variables on cpu:0" : "");
 }
 
 static sx_status create(sx_strategy *s, const sx_strategy_wish *wish)
@@ -235,10 +358,9 @@ static sx_status create(sx_strategy *s, const sx_strategy_wish *wish)
     if (is_plugin(s)) {
         SX_TRY(open_plugin(s));
     }
-    const bool virtual = !is_plugin(s) && s->kind == SX_STRATEGY_MIRRORED;
-    s->text = sx_arena_printf(&s->arena, "%s: %d %s%s on %s", sx_strategy_name(s), s->replicas,
-                              virtual ? "virtual device" : "replica", s->replicas == 1 ? "" : "s",
-                              s->device);
+    SX_TRY(take_cross_device_ops(s, wish->args.cross_device_ops));
+    SX_TRY(take_parameter_device(s, wish->args.parameter_device));
+    s->text = describe(s);
     if (s->text != NULL) {
         s->explanation = sx_arena_printf(&s->arena, "%s%s\n",
                                          s->explanation != NULL ? s->explanation : "", s->text);
@@ -279,6 +401,13 @@ sx_status sx_mirrored_strategy_at(const sx_strategy_args *args, sx_strategy **ou
 {
     SX_TAKE_ARGS(sx_strategy_args, args);
     const sx_strategy_wish wish = {.kind = SX_STRATEGY_MIRRORED, .args = *args};
+    return sx_strategy_create(&wish, out_strategy);
+}
+
+sx_status sx_central_storage_strategy_at(const sx_strategy_args *args, sx_strategy **out_strategy)
+{
+    SX_TAKE_ARGS(sx_strategy_args, args);
+    const sx_strategy_wish wish = {.kind = SX_STRATEGY_CENTRAL_STORAGE, .args = *args};
     return sx_strategy_create(&wish, out_strategy);
 }
 
@@ -330,12 +459,6 @@ sx_status sx_strategy_check_shards(const sx_strategy *strategy, int shards)
                     (shards / n + 1) * n);
 }
 
-/* Whether the plugin is XLA's for the CPU. */
-static bool is_xla_cpu(const sx_strategy *s)
-{
-    return s->held != NULL && strncmp(s->held->devices[0]->name, "/device:CPU:", 12) == 0;
-}
-
 sx_status sx_strategy_of_one(const sx_strategy_args *args, const char *what,
                              sx_strategy **out_strategy)
 {
@@ -371,10 +494,14 @@ sx_status sx_strategy_apply(const sx_strategy *strategy, sx_session_options *opt
     to->gpu_memory_limit = from->gpu_memory_limit;
     /* XLA's CPU has as many threads as devices, if these are more than the processors, and the bits
      * of its products depend on them: with shards, they do not depend on the replicas. */
-    to->virtual_devices = options->shards > 0 && is_xla_cpu(strategy)
-                              ? SX_MIN(options->shards, SX_MAX_REPLICAS)
+    const int named = strategy->chosen.n > 0 ? strategy->chosen.greatest + 1 : 0;
+    to->virtual_devices = options->shards > 0 && is_of_type(strategy, "CPU")
+                              ? SX_MAX(named, SX_MIN(options->shards, SX_MAX_REPLICAS))
                               : from->virtual_devices;
     to->replicas = from->replicas;
+    to->chosen = from->chosen;
+    to->n_chosen = from->n_chosen;
+    to->ordered_sums = from->ordered_sums;
     options->own_moments = strategy->session.own_moments;
     return SX_OK;
 }
@@ -394,10 +521,29 @@ int sx_strategy_num_replicas_in_sync(const sx_strategy *strategy)
     return strategy->replicas;
 }
 
+/* By sx_strategy_kind. */
+static const char *const kind_names[] = {"as said", "one-device", "mirrored", "tpu",
+                                         "central-storage"};
+
 const char *sx_strategy_name(const sx_strategy *strategy)
 {
-    static const char *const names[] = {"as said", "one-device", "mirrored", "tpu"};
-    return names[strategy->kind];
+    return kind_names[strategy->kind];
+}
+
+sx_status sx_strategy_kind_of(const char *name, sx_strategy_kind *out)
+{
+    *out = SX_STRATEGY_AS_SAID;
+    for (size_t i = 1; name != NULL && i < SX_COUNT(kind_names); i++) {
+        if (strcmp(name, kind_names[i]) == 0) {
+            *out = (sx_strategy_kind)i;
+            return SX_OK;
+        }
+    }
+    return name == NULL ? SX_OK
+                        : sx_error(SX_INVALID_ARGUMENT,
+                                   "strategy is \"%.100s\", expected one-device, mirrored, tpu or "
+                                   "central-storage",
+                                   name);
 }
 
 const char *sx_strategy_text(const sx_strategy *strategy)

@@ -18,6 +18,7 @@ typedef enum sx_strategy_kind {
     SX_STRATEGY_ONE_DEVICE,
     SX_STRATEGY_MIRRORED,
     SX_STRATEGY_TPU,
+    SX_STRATEGY_CENTRAL_STORAGE,
 } sx_strategy_kind;
 
 typedef struct sx_strategy_wish {
@@ -25,9 +26,12 @@ typedef struct sx_strategy_wish {
     sx_strategy_args args;
     /* Of a TPU; all NULL = search. If any is set, the device is `tpu`. */
     const char *tpu, *zone, *project, *master;
+    bool one_core;       /* AS_SAID: of a TPU one core, not all, unless the options ask for more */
     sx_buf *explanation; /* receives the explanation, also on failure; may be NULL */
 } sx_strategy_wish;
 
+/* The kind of a name, as sx_strategy_name() gives it; NULL is AS_SAID. INVALID_ARGUMENT: none. */
+SX_MUST_USE sx_status sx_strategy_kind_of(const char *name, sx_strategy_kind *out);
 /* See sx_one_device_strategy(). Does not keep references to `wish`. */
 SX_MUST_USE sx_status sx_strategy_create(const sx_strategy_wish *wish, sx_strategy **out_strategy);
 /* One device, for `what` ("a SavedModel"). INVALID_ARGUMENT: the name is of several. */

@@ -1,5 +1,4 @@
-/* Combining partial results (spmd_pass.h): by the device's all_reduce, or in the fixed tree of
- * strict mode. */
+/* Combining partial results (spmd_pass.h): by the device's all_reduce, or in a fixed tree. */
 #include "graph/spmd_pass.h"
 
 #include "base/checked.h"
@@ -110,7 +109,7 @@ static void combine(sx_spmd_pass *s, const sx_spmd_waiter *list, int n)
     if (s->is_region) {
         s->exchanges = true;
     }
-    if (s->strict || s->n_parts > 1) {
+    if (s->strict || s->n_parts > 1 || s->o->ordered) {
         combine_strictly(s, list, n);
         return;
     }

@@ -2,6 +2,7 @@
 #include "harness.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -153,8 +154,125 @@ static void test_backends_exchange__moments_keep_their_digits(void **state)
     }
 }
 
+/* ---- The order of sums, and the devices ---- */
+
+/* The sum over a batch of one example for each replica, and twice the examples. */
+static void sum_of_batch(const sx_pjrt_options *pjrt, int n, const float *x, float *sum,
+                         float *twice)
+{
+    const sx_platform_options options = {.pjrt = *pjrt};
+    sx_builder *b;
+    sx_graph *g;
+    sx_platform *platform;
+    sx_executable *e;
+    sx_device_buffer *buffers[3];
+    assert_ok(sx_builder_create(&b));
+    sx_value v = sx_input(b, "x", sx_type_of(SX_F32, SX_BATCH));
+    sx_output(b, "sum", sx_reduce_sum(b, v, .axes = SX_AXES(0)));
+    sx_output(b, "twice", sx_add(b, v, v));
+    assert_ok(sx_builder_finish(b, &g));
+    sx_builder_destroy(b);
+    assert_ok(sx_platform_open("pjrt", &options, &platform));
+    assert_ok(sx_compile(platform, g, &(sx_compile_options){.batch = n}, &e));
+    for (int i = 0; i < 3; i++) {
+        assert_ok(sx_device_buffer_create(platform->devices[0],
+                                          i == 0 ? &e->arg_types[0] : &e->result_types[i - 1],
+                                          &buffers[i]));
+    }
+    assert_ok(sx_device_buffer_write(buffers[0], x, false));
+    assert_ok(sx_execute(e, buffers, buffers + 1));
+    assert_ok(sx_device_buffer_read(buffers[1], sum));
+    assert_ok(sx_device_buffer_read(buffers[2], twice));
+    for (int i = 0; i < 3; i++) {
+        sx_device_buffer_release(buffers[i]);
+    }
+    sx_executable_release(e);
+    sx_platform_close(platform);
+    sx_graph_destroy(g);
+}
+
+/* Every order of adding these gives another sum; that of the tree is (a + b) + (c + d). */
+static void test_backends_exchange__ordered_sums_have_the_bits_of_the_tree(void **state)
+{
+    (void)state;
+    SKIP_WITHOUT_PJRT();
+    static const float rows[][4] = {
+        {1e8F, 1, -1e8F, 1}, {1, 1e8F, 1, -1e8F}, {1e8F, -1e8F, 3, 0.1F}, {0.1F, 0.2F, 0.3F, 0.7F}};
+    for (size_t i = 0; i < SX_COUNT(rows); i++) {
+        const float *x = rows[i];
+        const volatile float left = x[0] + x[1], right = x[2] + x[3];
+        const float expected = left + right;
+        float sum, twice[4];
+        sum_of_batch(
+            &(sx_pjrt_options){.plugin_path = pjrt_plugin(), .replicas = 4, .ordered_sums = true},
+            4, x, &sum, twice);
+        assert_memory_equal(&sum, &expected, sizeof(sum));
+    }
+    sx_graph *g = batch_norms();
+    sx_pjrt_module p;
+    assert_ok(sx_pjrt_module_create(
+        g, &(sx_pjrt_module_options){.batch = 8, .replicas = 2, .ordered_sums = true}, &p));
+    assert_int_equal(count(&p, "all_reduce"), 0);
+    sx_pjrt_module_destroy(&p);
+    sx_graph_destroy(g);
+}
+
+/* The replicas are the devices that were chosen, and no others; examples stay in order. */
+static void test_backends_exchange__replicas_are_the_chosen_devices(void **state)
+{
+    (void)state;
+    static const struct {
+        int n, chosen[3];
+        const char *name;
+    } rows[] = {{2, {3, 1}, "/device:CPU:3,1"},
+                {1, {2}, "/device:CPU:2"},
+                {3, {0, 1, 2}, "/device:CPU:0,1,2"}};
+    static const float x[6] = {1, 2, 3, 4, 5, 6};
+    for (size_t i = 0; i < SX_COUNT(rows); i++) {
+        const sx_pjrt_options options = {.plugin_path = ref_plugin(),
+                                         .replicas = rows[i].n,
+                                         .chosen = rows[i].chosen,
+                                         .n_chosen = rows[i].n};
+        sx_platform *p;
+        float sum, twice[6];
+        unsigned long bits = 0;
+        assert_ok(sx_platform_open("pjrt", &(sx_platform_options){.pjrt = options}, &p));
+        assert_int_equal(p->n_devices, 1);
+        assert_string_equal(p->devices[0]->name, rows[i].name);
+        atomic_ulong *used = (atomic_ulong *)(uintptr_t)&ref_plugin_counts()->devices;
+        atomic_store(used, 0);
+        sum_of_batch(&options, 6, x, &sum, twice);
+        for (int r = 0; r < rows[i].n; r++) {
+            bits |= 1ul << rows[i].chosen[r];
+        }
+        assert_int_equal(atomic_load(used), bits);
+        assert_true(sum == 21);
+        for (int k = 0; k < 6; k++) {
+            assert_true(twice[k] == 2 * x[k]);
+        }
+        sx_platform_close(p);
+    }
+    sx_platform *p;
+    assert_error(sx_platform_open("pjrt",
+                                  &(sx_platform_options){.pjrt = {.plugin_path = ref_plugin(),
+                                                                  .replicas = 2,
+                                                                  .chosen = (int[]){0, 4},
+                                                                  .n_chosen = 2}},
+                                  &p),
+                 SX_INVALID_ARGUMENT, "device 4 requested, but");
+    assert_error(sx_platform_open("pjrt",
+                                  &(sx_platform_options){.pjrt = {.plugin_path = ref_plugin(),
+                                                                  .replicas = 3,
+                                                                  .chosen = (int[]){0, 1},
+                                                                  .n_chosen = 2}},
+                                  &p),
+                 SX_INVALID_ARGUMENT, "2 devices chosen for 3 replicas");
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_backends_exchange__once_for_a_batch_norm_and_direction),
     cmocka_unit_test(test_backends_exchange__moments_keep_their_digits),
+    cmocka_unit_test(test_backends_exchange__ordered_sums_have_the_bits_of_the_tree),
+    cmocka_unit_test(test_backends_exchange__replicas_are_the_chosen_devices),
 };
 SX_TEST_MAIN(tests)

@@ -27,6 +27,22 @@ fails 2 train mnist_cnn --data "$data" --device pjrt:cpu:4 --shards 6
 warns 'shards is 6, which 4 replicas cannot share equally; give a multiple of 4, such as 8'
 fails 2 train mnist_cnn --data "$data" --device pjrt:cpu:2 --shards 1
 
+# The replicas are the named devices. Sums in a fixed order need no all-reduce.
+ok train mnist_cnn --data "$data" --batch-size 32 --seed 3 --model-dir named --device pjrt:cpu \
+    --devices cpu:3,cpu:1 --all-reduce reduction-to-one-device --dump-stablehlo ordered --explain
+warns 'mirrored: 2 replicas on pjrt:cpu: cpu:3,cpu:1; sums in a fixed order'
+if grep -l all_reduce ordered/*.mlir; then fail 'a program reduces in the order of the device'; fi
+grep -q all_gather ordered/*.mlir || fail 'nothing is gathered'
+ok predict named --data "$data" --device pjrt:cpu --out r.csv
+ok predict named --data "$data" --device pjrt:cpu --devices cpu:0,cpu:3 --out s.csv
+cmp r.csv s.csv || fail 'named replicas change predictions'
+fails 2 train mnist_cnn --data "$data" --device pjrt:cpu --virtual-devices 2 --devices cpu:0,cpu:2
+warns 'there is no CPU:2; virtual_devices has 2 devices'
+fails 2 train mnist_cnn --data "$data" --device pjrt:cpu:2 --all-reduce hierarchical-copy
+warns 'XLA chooses the algorithm'
+fails 1 train mnist_cnn --data "$data" --device pjrt:cpu:2 --strategy central-storage
+warns 'use mirrored, which computes the same'
+
 # A batch norm exchanges its moments once, and once the sums of its gradient.
 cat >norms.c <<'EOF'
 #include <sextant/sextant.h>

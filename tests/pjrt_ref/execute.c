@@ -306,6 +306,9 @@ sx_status ref_submit(ref_loaded *l, ref_device *const *devices, int n,
         }
     }
     atomic_fetch_add(&sx_pjrt_ref_counts.executions, 1);
+    for (int r = 0; r < n; r++) {
+        atomic_fetch_or(&sx_pjrt_ref_counts.devices, 1ul << devices[r]->index);
+    }
     queue(x, l->client);
     return SX_OK;
 }

@@ -149,10 +149,12 @@ static sx_status inspect(const sx_pjrt_platform *p, pjrt_executable *e,
                           (size_t)outputs.value, result_count(e));
     }
     sx_pjrt_end(p->client->plugin, SX_PJRT_EXECUTABLE_DESTROY, executable);
-    char division[48]; /* with shards, the replicas change no bit */
+    char division[64]; /* with shards, the replicas change no bit */
     char threads[48] = "";
-    snprintf(division, sizeof(division), o->shards > 0 ? "%d shards" : "%d replicas",
-             o->shards > 0 ? o->shards : p->replicas);
+    snprintf(division, sizeof(division), "%d %s", o->shards > 0 ? o->shards : p->replicas,
+             o->shards > 0      ? "shards"
+             : !p->ordered_sums ? "replicas"
+                                : "replicas, sums in order");
     if (is_cpu(p)) { /* one for each processor or device */
         snprintf(threads, sizeof(threads), ", %d threads",
                  SX_MAX(sx_cpu_affinity(NULL, 0), p->client->n_devices));
@@ -209,6 +211,7 @@ static sx_status compile_into(sx_pjrt_platform *p, const sx_graph *g,
         .batch = options->batch,
         .replicas = p->replicas,
         .shards = options->shards > 1 ? options->shards : 0,
+        .ordered_sums = p->ordered_sums,
         .steps = options->steps,
         .ok_output = options->ok_output,
         .any_batch = options->any_batch,
@@ -410,7 +413,7 @@ static sx_status submit(pjrt_run *run, sx_device_buffer *const *args,
         .n_devices = (size_t)p->replicas, .n_args = (size_t)e->head.n_args,
         .outputs = run->result_lists, .events = run->events);
     if (p->replicas == 1) { /* a portable program runs on the device of its arguments */
-        call.device = p->client->devices[any == NULL ? 0 : any->device->index];
+        call.device = p->client->devices[sx_pjrt_number(p, any == NULL ? 0 : any->device->index)];
     }
     sx_status status = sx_pjrt_call(p->client->plugin, SX_PJRT_EXECUTE, &call);
     give_up(e, args);

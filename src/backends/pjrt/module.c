@@ -271,6 +271,7 @@ sx_status sx_pjrt_module_create(const sx_graph *g, const sx_pjrt_module_options 
         .batch = options->batch,
         .replicas = parts,
         .parts = whole ? 0 : options->shards,
+        .ordered = options->ordered_sums,
         .copies = whole ? replicas : 1,
         .exchange_in_regions = true,
     };

@@ -2,6 +2,7 @@
 #ifndef SX_BACKENDS_PJRT_OPTIONS_H
 #define SX_BACKENDS_PJRT_OPTIONS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 typedef struct sx_pjrt_options {
@@ -16,6 +17,9 @@ typedef struct sx_pjrt_options {
     int64_t gpu_memory_limit; /* bytes of each GPU; 0 = the plugin's default */
     int virtual_devices;      /* of XLA's CPU plugin; 0 = the real ones */
     int replicas;             /* number of devices that share each batch; 0 = 1 */
+    const int *chosen; /* [n_chosen]: numbers of the plugin's devices that are used, those of */
+    int n_chosen;      /* the replicas if there are several; 0 = the first of all */
+    bool ordered_sums; /* replicas add partial results in a fixed tree, not in XLA's order */
 } sx_pjrt_options;
 
 #endif

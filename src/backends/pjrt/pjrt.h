@@ -16,6 +16,10 @@ typedef struct sx_pjrt_platform {
     sx_platform head;
     sx_pjrt_client *client;
     int replicas;
+    int *chosen; /* [n_chosen]: of our device or replica, the client's number; n_chosen is 0 if they
+                    are the same */
+    int n_chosen;
+    bool ordered_sums;
     int ids[SX_PJRT_MAX_REPLICAS];      /* of the replicas' devices, for assignments */
     struct sx_pjrt_device *device_rows; /* [head.n_devices] */
     sx_device **devices;
@@ -26,6 +30,12 @@ typedef struct sx_pjrt_platform {
     pthread_mutex_t compile_lock;        /* guards: */
     struct sx_pjrt_compiling *compiling; /* programs whose callers did not wait for them */
 } sx_pjrt_platform;
+
+/* The client's number of our device i, or of the device of replica i. */
+static inline int sx_pjrt_number(const sx_pjrt_platform *p, int i)
+{
+    return p->n_chosen > 0 ? p->chosen[i] : i;
+}
 
 /* How a program expects a value: the dimension along which replicas split it, or whole. */
 enum { SX_PJRT_WHOLE = -1 };

@@ -47,14 +47,6 @@ typedef struct sx_device_args {
      "split cpu or pjrt:cpu into N devices that share each batch", "N", .min = 1,              \
      .max = 1024}
 
-/* Which devices share each batch. */
-#define SX_REPLICAS_ROWS(type)                                                                 \
-    {"replicas", SX_OPTION_INT, SX_OPT(type, device_args.replicas),                            \
-     "devices that share each batch; default: all cores of a TPU, else one", "N",              \
-     .min = 1, .max = 1024},                                                                   \
-    {"devices", SX_OPTION_STRING, SX_OPT(type, device_args.devices),                           \
-     "devices that share each batch, by TensorFlow's names, such as /gpu:0,/gpu:2", "NAME,..."}
-
 /* Which device, and how it is found; also used by `devices`. */
 #define SX_DEVICE_NAME_ROWS(type)                                                              \
     SX_DEVICE_ROWS(type),                                                                      \
@@ -74,7 +66,11 @@ typedef struct sx_device_args {
 /* The same, and how a run uses its devices. */
 #define SX_DEVICE_ARGS_ROWS(type)                                                              \
     SX_DEVICE_NAME_ROWS(type),                                                                 \
-    SX_REPLICAS_ROWS(type),                                                                    \
+    {"replicas", SX_OPTION_INT, SX_OPT(type, device_args.replicas),                            \
+     "devices that share each batch; default: all cores of a TPU, else one", "N",              \
+     .min = 1, .max = 1024},                                                                   \
+    {"devices", SX_OPTION_STRING, SX_OPT(type, device_args.devices),                           \
+     "the devices that share each batch, by TensorFlow's names, such as /gpu:0,/gpu:2", "NAME,..."}, \
     {"strategy", SX_OPTION_CHOICE, SX_OPT(type, device_args.strategy),                         \
      "how the devices share a model: a copy of the variables on each (mirrored), or one that all share (central-storage); " \
      "default: one-device, or mirrored if there are several",                                  \

@@ -20,6 +20,7 @@ struct sx_strategy {
     sx_device_choice chosen;    /* devices given by name; n is 0 if there are none */
     sx_session_options session; /* device, platform, shards */
     int replicas;               /* 0 = not known yet: all devices */
+    const int *numbers;         /* [replicas] of a plugin: of its devices */
     sx_platform *held;          /* keeps the plugin's client open; NULL = no plugin */
     const char *device, *text, *explanation;
 };
@@ -243,8 +244,14 @@ static sx_status open_plugin(sx_strategy *s)
     }
     s->session.platform.pjrt.replicas = s->replicas;
     if (s->chosen.n == 0) {
-        return SX_OK;
+        int *first = sx_arena_array(&s->arena, s->replicas, int);
+        for (int i = 0; first != NULL && i < s->replicas; i++) {
+            first[i] = i;
+        }
+        s->numbers = first;
+        return first != NULL ? SX_OK : sx_no_memory("for a strategy");
     }
+    s->numbers = s->chosen.numbers;
     if (!is_of_type(s, s->chosen.type)) {
         return sx_error(SX_INVALID_ARGUMENT, "devices \"%.200s\" are not of %s, which has %s",
                         s->chosen.text, s->device, s->held->devices[0]->name);
@@ -503,6 +510,19 @@ sx_status sx_strategy_apply(const sx_strategy *strategy, sx_session_options *opt
     to->n_chosen = from->n_chosen;
     to->ordered_sums = from->ordered_sums;
     options->own_moments = strategy->session.own_moments;
+    return SX_OK;
+}
+
+sx_status sx_strategy_apply_apart(const sx_strategy *strategy, sx_session_options *options)
+{
+    SX_TRY(sx_strategy_apply(strategy, options));
+    options->shards = 0;
+    if (options->platform.pjrt.replicas > 1) {
+        options->devices = strategy->replicas;
+        options->platform.pjrt.replicas = 1;
+        options->platform.pjrt.chosen = strategy->numbers;
+        options->platform.pjrt.n_chosen = strategy->replicas;
+    }
     return SX_OK;
 }
 

@@ -46,6 +46,12 @@ SX_MUST_USE sx_status sx_strategy_check_shards(const sx_strategy *strategy, int 
  * those of sx_strategy_check_shards(). */
 SX_MUST_USE sx_status sx_strategy_apply(const sx_strategy *strategy, sx_session_options *options);
 
+/* The same for a session whose programs run in slots (session.h): each replica is a device of its
+ * own, which computes whole pieces, so that they do not change a bit. So are virtual devices of
+ * cpu, where threads take what there is. */
+SX_MUST_USE sx_status sx_strategy_apply_apart(const sx_strategy *strategy,
+                                              sx_session_options *options);
+
 /* The device name, "cpu", "pjrt:cpu"; borrowed. */
 const char *sx_strategy_device(const sx_strategy *strategy);
 /* "sync" or "replica"; static. */

@@ -35,6 +35,7 @@ struct pjrt_run {
      * while they are being asked; the first error */
     struct watched *watched; /* [2 replicas] */
     atomic_int waiting;
+    const char *device; /* its name, of the last execution */
     int32_t
         *reached; /* [replicas]: of which loop the bound is reached; copied by the later events */
     _Atomic(sx_status) fault;
@@ -301,6 +302,7 @@ sx_status sx_pjrt_run_create(sx_executable *executable, sx_run **out)
     if (run == NULL) {
         return sx_no_memory("for a run");
     }
+    run->device = executable->platform->devices[0]->name;
     run->arg_arrays = sx_alloc(n_args * n + 1, sizeof(*run->arg_arrays));
     run->result_arrays = sx_alloc(n_results * n + 1, sizeof(*run->result_arrays));
     run->events = sx_alloc(2 * n, sizeof(*run->events));
@@ -412,8 +414,10 @@ static sx_status submit(pjrt_run *run, sx_device_buffer *const *args,
         execute, .executable = e->loaded, .options = &options, .arguments = run->arg_lists,
         .n_devices = (size_t)p->replicas, .n_args = (size_t)e->head.n_args,
         .outputs = run->result_lists, .events = run->events);
+    const int on = any == NULL ? 0 : any->device->index;
+    run->device = p->devices[on]->name;
     if (p->replicas == 1) { /* a portable program runs on the device of its arguments */
-        call.device = p->client->devices[sx_pjrt_number(p, any == NULL ? 0 : any->device->index)];
+        call.device = p->client->devices[sx_pjrt_number(p, on)];
     }
     sx_status status = sx_pjrt_call(p->client->plugin, SX_PJRT_EXECUTE, &call);
     give_up(e, args);
@@ -467,7 +471,7 @@ sx_status sx_pjrt_run_submit(sx_run *head, sx_device_buffer *const *args,
     if (p->replicas > 1) {
         pthread_mutex_unlock(&p->lock);
     }
-    SX_TRY(status, "executing on %s", p->devices[0]->name);
+    SX_TRY(status, "executing on %s", run->device);
     return SX_OK;
 }
 
@@ -488,8 +492,7 @@ static void end_run(pjrt_run *run, sx_status status)
         }
     }
     if (status != SX_OK) {
-        status =
-            sx_status_annotate(status, __FILE__, __LINE__, "executing on %s", p->devices[0]->name);
+        status = sx_status_annotate(status, __FILE__, __LINE__, "executing on %s", run->device);
     }
     sx_run_end(&run->head, status);
 }

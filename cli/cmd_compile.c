@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "backends/pjrt/settings.h"
 #include "base/checked.h"
 #include "base/log.h"
 #include "base/memory.h"
@@ -17,7 +18,8 @@
 #include "waiting.h"
 
 typedef struct options {
-    const char *target, *mode, *precision, *signature, *save, *plugin, *python, *dump, *svg;
+    const char *target, *mode, *precision, *signature, *save, *plugin, *python, *dump, *svg,
+        *xla_options;
     sx_words param;
     int64_t batch_size, image_size, iterations, memory_limit;
     sx_device_args device_args;
@@ -67,6 +69,8 @@ static const sx_option rows[] = {
      "PJRT plugin: libtpu.so, xla_cpu_pjrt.so; default: searched for", "PATH", .group = "Compiler"},
     {"python", SX_OPTION_STRING, SX_OPT(options, python),
      "Python interpreter whose packages are searched for the plugin", "PATH"},
+    {"xla-options", SX_OPTION_STRING, SX_OPT(options, xla_options),
+     "options of XLA for the program, as train takes them", "NAME=VALUE,..."},
     {"dump-stablehlo", SX_OPTION_STRING, SX_OPT(options, dump),
      "write the StableHLO of each program to this directory", "DIR"},
     {"compile-cache", SX_OPTION_FLAG, SX_OPT(options, compile_cache),
@@ -192,6 +196,7 @@ static sx_status compile(job *j)
                     .steps = j->o->iterations,
                     .ok_output = loops ? SX_OK_OUTPUT : NULL,
                     .hlo = {.precision = j->model.precision == SX_BF16 ? "DEFAULT" : "HIGHEST"},
+                    .xla_options = j->o->xla_options,
                     .dump_dir = j->o->dump,
                     .cache_dir = cache,
                     .keep = j->o->save != NULL},
@@ -224,7 +229,7 @@ static const char *pjrt_option(const sx_invocation *inv)
 {
     static const char *const names[] = {
         "iterations-per-loop", "find-largest-batch", "save", "pjrt-plugin", "python",
-        "dump-stablehlo"};
+        "xla-options",         "dump-stablehlo"};
     for (size_t i = 0; i < SX_COUNT(names); i++) {
         if (sx_option_given(inv, names[i])) {
             return names[i];
@@ -324,6 +329,8 @@ static sx_status run_job(job *j)
         SX_TRY(try_save(o->save));
     }
     SX_TRY(sx_usage(j->inv, sx_target_parse(o->target, &j->target)));
+    sx_pjrt_settings xla;
+    SX_TRY(sx_usage(j->inv, sx_pjrt_read_xla_settings(o->xla_options, &j->inv->arena, &xla)));
     if (o->iterations > 1 && strcmp(o->mode, "train") != 0) {
         return sx_usage(j->inv, sx_error(SX_INVALID_ARGUMENT, "--%s is for --mode train",
                                          sx_option_typed(j->inv, "iterations-per-loop")));

@@ -40,11 +40,12 @@ static const sx_option rows[] = {
     {"report-mistakes", SX_OPTION_INT, SX_OPT(options, report_mistakes),
      "number of mistakes shown in report.html, worst first", "N", .min = 0, .max = 10000},
     SX_DEVICE_ARGS_ROWS(options),
+    SX_PROCESS_ROWS(options),
     SX_DATA_ARGS_ROWS(options),
 };
 static const sx_option_hint hints[] = {{"count", "use --examples"}};
 static const options defaults = {
-    .checkpoint = "latest", .report_mistakes = 48, .device_args = SX_DEVICE_ARGS_DEFAULTS};
+    .checkpoint = "latest", .report_mistakes = 48, .device_args = SX_PROCESS_ARGS_DEFAULTS};
 
 /* NaN and infinities become null. */
 static void set_number(json_t *object, const char *name, double value)
@@ -136,6 +137,9 @@ static sx_status write_report(sx_invocation *inv, sx_trainer *trainer, sx_datase
     SX_TRY(sx_data_spec(inv, &o->data, &spec));
     SX_TRY_GOTO(status, sx_origin_init(&s.origin, data), done);
     SX_TRY_GOTO(status, sx_trainer_predict(trainer, data, result->examples, score_row, &s), done);
+    if (!sx_trainer_is_chief(trainer)) {
+        goto done;
+    }
     sx_class_scores_sort(&s.scores);
     const sx_class_report report = {
         .run = utf8_argument(inv, inv->words.items[0]),
@@ -168,6 +172,9 @@ static sx_status evaluate(sx_invocation *inv, sx_trainer *trainer)
     }
     sx_dataset_release(data);
     SX_TRY(status);
+    if (!sx_trainer_is_chief(trainer)) {
+        return SX_OK;
+    }
     if (o->json) {
         return print_json(&result);
     }
@@ -202,7 +209,9 @@ const sx_command sx_command_evaluate = {
              "size. The graphs stored in the run are used; the model's source is not needed.",
     .examples = "  sextant evaluate run1 --data 'data/test-*' --json\n"
                 "  sextant evaluate run1 --data photos/ --checkpoint best\n"
-                "  sextant evaluate run1 --data photos/ --report report/",
+                "  sextant evaluate run1 --data photos/ --report report/\n"
+                "  sextant evaluate /shared/run4 --data 'imagenet/val-*' --device cuda:8 "
+                "--coordinator host0:8470 --num-processes 4 --process-id 0",
     .min_words = 1,
     .max_words = 1,
     .stops_itself = true,

@@ -132,6 +132,7 @@ static const sx_option rows[] = {
     {"json-log", SX_OPTION_FLAG, SX_OPT(options, json_log), "log one JSON object per event"},
 
     SX_DEVICE_ARGS_ROWS(options),
+    SX_PROCESS_ROWS(options),
     {"memory-limit", SX_OPTION_SIZE, SX_OPT(options, memory_limit),
      "maximum memory of a training step on cpu: its variables, batch and temporaries; what would "
      "take more is computed again, which takes time and changes no bit; see `sextant compile "
@@ -156,7 +157,7 @@ static const options defaults = {
     .keep_checkpoint_every_n_hours = 10000,
     .log_step_count_steps = 100,
     .shuffle = true,
-    .device_args = SX_DEVICE_ARGS_DEFAULTS,
+    .device_args = SX_PROCESS_ARGS_DEFAULTS,
 };
 
 /* ---- Checks ---- */
@@ -286,7 +287,7 @@ static sx_status run(sx_invocation *inv)
     sx_report report = {
         .terminal = sx_terminal_of(stdout, sx_common_of(inv)->color),
         .json = o->json_log,
-        .quiet = sx_is_quiet(inv),
+        .quiet = sx_is_quiet(inv) || !sx_is_chief(sx_strategy_processes(strategy)),
         .unit = model.def->image[0] > 0 ? "img/s" : "ex/s",
         .rerun = o->model_dir == NULL ? NULL
                  : o->fresh           ? "run the same command without --fresh to continue"
@@ -367,6 +368,9 @@ static sx_status run(sx_invocation *inv)
     status = sx_trainer_fit(trainer, &request);
     sx_report_end(&report);
 done:
+    if (strategy != NULL) {
+        status = sx_processes_end(sx_strategy_processes(strategy), status);
+    }
     sx_trainer_destroy(trainer);
     sx_dataset_release(data);
     sx_dataset_release(eval_data);
@@ -385,7 +389,11 @@ const sx_command sx_command_train = {
              "checkpoint. Running the same command again resumes, and ends with the same weights "
              "as an uninterrupted run. history.json in --model-dir has the loss and the metrics of "
              "each epoch and evaluation, named as in Keras: loss, accuracy, val_loss, "
-             "val_accuracy.",
+             "val_accuracy. Several processes share each batch if the same command is run in "
+             "each, with its --process-id, or with a TF_CONFIG that names a chief and workers; "
+             "--model-dir must be a directory that all can read, and process 0 writes to it. If "
+             "one is lost, all end with an error that names it; running the commands again "
+             "resumes.",
     .examples =
         "  sextant train flowers_cnn --data 'data/train-*' --eval-data 'data/val-*' "
         "--model-dir run1 --epochs 20 --seed 7\n"
@@ -397,6 +405,9 @@ const sx_command sx_command_train = {
         "  sextant train mnist_cnn --data 'generated:digits?n=6000' --device pjrt:cpu:4 "
         "--batch-norm replica\n"
         "  sextant train mnist_cnn --data 'generated:digits?n=6000' --virtual-devices 4\n"
+        "  sextant train resnet50 --data 'imagenet/train-*' --model-dir /shared/run4 --device "
+        "cuda:8 "
+        "--coordinator host0:8470 --num-processes 4 --process-id 0\n"
         "  sextant train mnist_cnn --data 'generated:digits?n=6000' --devices /gpu:0,/gpu:2 "
         "--all-reduce reduction-to-one-device\n"
         "  sextant train mnist_cnn --data 'generated:digits?n=6000' --strategy central-storage "

@@ -11,13 +11,21 @@ typedef struct sx_device_args {
     const char *device_options, *xla_options;
     const char *strategy, *devices, *parameter_device, *all_reduce;
     int64_t gpu_memory_limit;
+    const char *coordinator;
     int64_t threads, replicas, virtual_devices;
+    int64_t num_processes, process_id, join_timeout, lost_timeout;
     bool compile_cache, explain;
+    bool in_processes; /* the command runs in several processes */
 } sx_device_args;
 
 #define SX_DEVICE_ARGS_DEFAULTS \
     {                           \
         .compile_cache = true   \
+    }
+/* Of commands with SX_PROCESS_ROWS. */
+#define SX_PROCESS_ARGS_DEFAULTS                    \
+    {                                               \
+        .compile_cache = true, .in_processes = true \
     }
 
 /* clang-format off */
@@ -91,6 +99,21 @@ typedef struct sx_device_args {
     {"compile-cache", SX_OPTION_FLAG, SX_OPT(type, device_args.compile_cache),                 \
      "cache compiled programs"},                                                               \
     SX_THREADS_ROW(type)
+/* Several processes. */
+#define SX_PROCESS_ROWS(type)                                                                  \
+    {"coordinator", SX_OPTION_STRING, SX_OPT(type, device_args.coordinator),                   \
+     "address of process 0, of several that share each batch; default: that of TF_CONFIG",     \
+     "HOST:PORT", .group = "Several processes"},                                               \
+    {"num-processes", SX_OPTION_INT, SX_OPT(type, device_args.num_processes),                  \
+     "number of processes; each runs the same command, with the same data and --model-dir", "N", \
+     .min = 1, .max = 1024},                                                                   \
+    {"process-id", SX_OPTION_INT, SX_OPT(type, device_args.process_id),                        \
+     "number of this process, from 0; process 0 writes all files", "N", .min = 0, .max = 1023}, \
+    {"join-timeout", SX_OPTION_INT, SX_OPT(type, device_args.join_timeout),                    \
+     "seconds to wait for all processes; default: 60", "SECONDS", .min = 1, .max = 86400},     \
+    {"lost-timeout", SX_OPTION_INT, SX_OPT(type, device_args.lost_timeout),                    \
+     "seconds without a sign after which a process is lost; default: 10", "SECONDS", .min = 2, \
+     .max = 3600}
 /* clang-format on */
 
 #endif

@@ -178,7 +178,8 @@ const sx_help_row sx_environment[] = {
     {"MODEL_BASE_PATH", "the directory that contains that model's; default: /models"},
     {"VIRTUAL_ENV", "Python environment whose packages are searched for PJRT plugins"},
     {"TPU_NAME, TPU_CONFIG, TF_CONFIG, COLAB_TPU_ADDR, KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS",
-     "the TPU, as TensorFlow's TPUClusterResolver reads them"},
+     "the TPU, as TensorFlow's TPUClusterResolver reads them; TF_CONFIG: also the chief and the "
+     "workers that train together"},
     {NULL, NULL},
 };
 

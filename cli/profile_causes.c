@@ -65,17 +65,18 @@ static double joined_limit(double a, double a_limit, double b, double b_limit)
     return seconds > 0 ? (a + b) / seconds : SX_MAX(a_limit, b_limit);
 }
 
-static void add_to_group(sx_profile_causes *c, const sx_profile_kernel *k)
+static void add_to_group(sx_profile_groups *groups, const char *name, const sx_profile_kernel *k)
 {
     int i = 0;
-    while (i < c->n_groups && strcmp(c->groups[i].kernel, k->kernel) != 0) {
+    while (i < groups->n && strcmp(groups->items[i].kernel, name) != 0) {
         i++;
     }
-    sx_profile_kernel *g = &c->groups[i];
-    if (i == c->n_groups) {
+    sx_profile_kernel *g = &groups->items[i];
+    if (i == groups->n) {
         *g = *k;
+        g->kernel = name;
         g->ops = g->node = NULL;
-        c->n_groups++;
+        groups->n++;
         return;
     }
     g->flops_limit = joined_limit(g->flops, g->flops_limit, k->flops, k->flops_limit);
@@ -90,16 +91,54 @@ static void add_to_group(sx_profile_causes *c, const sx_profile_kernel *k)
     }
 }
 
-sx_status sx_profile_find_causes(sx_profile *profile, const sx_cpu_limits *limits, double seconds,
-                                 sx_arena *arena, sx_profile_causes *out)
+/* The operator with the most arithmetic of those that the kernel computes; of what the planner does
+ * beside them, the first word of the kernel. */
+static const char *operator_of(const sx_profile_kernel *k, const sx_profile_nodes *nodes,
+                               sx_arena *arena)
+{
+    const sx_profile_node *node = sx_profile_nodes_find(nodes, k->node);
+    const char *text = *k->ops != '\0' ? k->ops : k->kernel;
+    return node != NULL && *k->ops != '\0'
+               ? node->op
+               : sx_arena_printf(arena, "%.*s", (int)strcspn(text, "+ /"), text);
+}
+
+static sx_status group(sx_profile_causes *c, const sx_profile_nodes *nodes, sx_arena *arena)
+{
+    sx_profile_groups *const all[] = {&c->by_kernel, &c->by_op, &c->by_layer};
+    for (size_t g = 0; g < SX_COUNT(all); g++) {
+        all[g]->items = sx_arena_array(arena, c->n + 1, sx_profile_kernel);
+        if (all[g]->items == NULL) {
+            return sx_no_memory("for a profile");
+        }
+    }
+    for (int i = 0; i < c->n; i++) {
+        const sx_profile_kernel *k = &c->kernels[i];
+        const char *op = operator_of(k, nodes, arena);
+        const char *layer = sx_profile_layer_of(nodes, k->node, arena);
+        if (op == NULL || layer == NULL) {
+            return sx_no_memory("for a profile");
+        }
+        add_to_group(&c->by_kernel, k->kernel, k);
+        add_to_group(&c->by_op, op, k);
+        add_to_group(&c->by_layer, layer, k);
+    }
+    for (size_t g = 0; g < SX_COUNT(all); g++) {
+        qsort(all[g]->items, (size_t)all[g]->n, sizeof(sx_profile_kernel), by_time);
+    }
+    return SX_OK;
+}
+
+sx_status sx_profile_find_causes(sx_profile *profile, const sx_cpu_limits *limits,
+                                 const sx_profile_nodes *nodes, double seconds, sx_arena *arena,
+                                 sx_profile_causes *out)
 {
     int n = 0;
     int64_t in_executions_ns = 0;
     const sx_kernel_time *rows = sx_profile_rows(profile, &n);
     *out = (sx_profile_causes){.total = seconds * limits->threads};
     out->kernels = sx_arena_array(arena, n + 1, sx_profile_kernel);
-    out->groups = sx_arena_array(arena, n + 1, sx_profile_kernel);
-    if (out->kernels == NULL || out->groups == NULL) {
+    if (out->kernels == NULL) {
         return sx_no_memory("for a profile");
     }
     for (int i = 0; i < n; i++) {
@@ -109,7 +148,6 @@ sx_status sx_profile_find_causes(sx_profile *profile, const sx_cpu_limits *limit
     }
     double known = 0;
     for (int i = 0; i < out->n; i++) {
-        add_to_group(out, &out->kernels[i]);
         for (int k = 0; k < SX_CAUSES; k++) {
             out->causes[k] += out->kernels[i].causes[k];
             known += out->kernels[i].causes[k];
@@ -120,8 +158,7 @@ sx_status sx_profile_find_causes(sx_profile *profile, const sx_cpu_limits *limit
     out->causes[SX_CAUSE_WAITING] = SX_MAX(inside - known, 0);
     out->causes[SX_CAUSE_OUTSIDE] = SX_MAX(out->total - inside, 0);
     qsort(out->kernels, (size_t)out->n, sizeof(*out->kernels), by_time);
-    qsort(out->groups, (size_t)out->n_groups, sizeof(*out->groups), by_time);
-    return SX_OK;
+    return group(out, nodes, arena);
 }
 
 /* ---- The verdict ---- */
@@ -129,21 +166,21 @@ sx_status sx_profile_find_causes(sx_profile *profile, const sx_cpu_limits *limit
 static const sx_profile_kernel *most_of(const sx_profile_causes *c, sx_cause cause)
 {
     const sx_profile_kernel *most = NULL;
-    for (int i = 0; i < c->n_groups; i++) {
-        most =
-            most == NULL || c->groups[i].causes[cause] > most->causes[cause] ? &c->groups[i] : most;
+    for (int i = 0; i < c->by_kernel.n; i++) {
+        const sx_profile_kernel *k = &c->by_kernel.items[i];
+        most = most == NULL || k->causes[cause] > most->causes[cause] ? k : most;
     }
     return most;
 }
 
-void sx_put_profile_verdict(sx_buf *out, const sx_profile_causes *c, const sx_cpu_limits *limits)
+void sx_put_profile_cause(sx_buf *out, const sx_profile_causes *c, const sx_cpu_limits *limits)
 {
     sx_cause cause = SX_CAUSE_COMPUTING;
     for (int i = 0; i < SX_CAUSES; i++) {
         cause = c->causes[i] > c->causes[cause] ? (sx_cause)i : cause;
     }
     const sx_profile_kernel *k = most_of(c, cause);
-    sx_buf_printf(out, "what bounds this run: %s, %.0f %% of the time", sx_cause_names[cause].name,
+    sx_buf_printf(out, "%s, %.0f %% of the time", sx_cause_names[cause].name,
                   100 * c->causes[cause] / SX_MAX(c->total, 1e-12));
     if (k == NULL || k->causes[cause] <= 0) {
         return;

@@ -21,6 +21,7 @@
 #include "backends/profile.h"
 #include "base/arena.h"
 #include "base/buffer.h"
+#include "profile_layers.h"
 
 typedef enum sx_cause {
     SX_CAUSE_COMPUTING = 0,
@@ -52,20 +53,27 @@ typedef struct sx_profile_kernel {
     double causes[SX_CAUSES]; /* COMPUTING … ALONE; all but ALONE add up to `seconds` */
 } sx_profile_kernel;
 
+typedef struct sx_profile_groups {
+    sx_profile_kernel *items; /* those that took longest first */
+    int n;
+} sx_profile_groups;
+
 typedef struct sx_profile_causes {
     double total, causes[SX_CAUSES]; /* seconds of threads, of all steps */
     sx_profile_kernel *kernels;      /* those that took longest first */
     int n;
-    sx_profile_kernel *groups; /* by the name of the kernel */
-    int n_groups;
+    /* The same, together: by the name of the kernel, by operator, by layer; `kernel` is that name.
+     */
+    sx_profile_groups by_kernel, by_op, by_layer;
 } sx_profile_causes;
 
-/* `seconds`: by the clock, of everything that was profiled. Allocates in `arena`. */
+/* `seconds`: by the clock, of everything that was profiled; `nodes`: of the program. Allocates in
+ * `arena`. */
 SX_MUST_USE sx_status sx_profile_find_causes(sx_profile *profile, const sx_cpu_limits *limits,
-                                             double seconds, sx_arena *arena,
-                                             sx_profile_causes *out);
+                                             const sx_profile_nodes *nodes, double seconds,
+                                             sx_arena *arena, sx_profile_causes *out);
 
-/* One line without its newline: "what bounds this run: …". */
-void sx_put_profile_verdict(sx_buf *out, const sx_profile_causes *c, const sx_cpu_limits *limits);
+/* What takes most of the threads' time: "memory traffic, 31 % of the time; 12 % in …". */
+void sx_put_profile_cause(sx_buf *out, const sx_profile_causes *c, const sx_cpu_limits *limits);
 
 #endif

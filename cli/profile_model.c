@@ -9,15 +9,19 @@
 #include "base/memory.h"
 #include "base/pool.h"
 #include "compile_model.h"
+#include "distribute/strategy.h"
 #include "generated_inputs.h"
 #include "precision_args.h"
-#include "runtime/session.h"
+#include "profile_data.h"
+#include "profile_loop.h"
+#include "run_args.h"
 #include "savedmodel/predictor.h"
 #include "savedmodel/versions.h"
 #include "waiting.h"
 
 enum {
-    WARM_UP = 2, /* steps that are not recorded: the first prepare, the second fill caches */
+    WARM_UP =
+        2, /* predictions that are not recorded: the first prepares, the second fills caches */
     MIN_STEPS = 3,
     MAX_STEPS = 10000,
     RECORD_NS = 2000000000,
@@ -29,8 +33,11 @@ typedef struct job {
     sx_invocation *inv;
     const sx_profile_request *r;
     sx_profiled *out;
+    sx_strategy *strategy;
     sx_arena arena; /* of the inputs */
     sx_waiting waiting;
+    sx_profile_looped looped;
+    sx_session *session;
     /* One of both: */
     sx_program *program;
     const void **inputs;
@@ -49,44 +56,60 @@ static void tell(job *j, const char *what)
     }
 }
 
-/* ---- Steps ---- */
+/* ---- Predictions ---- */
 
-static sx_status step(job *j)
+static bool is_on_host(const job *j)
 {
-    if (j->program != NULL) {
-        return sx_program_run(j->program, j->out->batch, j->inputs);
-    }
-    sx_arena arena;
-    sx_arena_init(&arena, 0);
-    sx_status status =
-        sx_predictor_run(j->predictor, j->signature, j->tensors, NULL, &arena, j->outputs);
-    sx_arena_deinit(&arena);
-    return status;
+    return strcmp(j->out->device, "cpu") == 0 || strcmp(j->out->device, "host") == 0;
 }
 
-static sx_status run_steps(job *j)
+/* A launch of the timeline. */
+static sx_status predict(job *j)
+{
+    sx_timeline *timeline = j->out->timeline;
+    const int launch = sx_timeline_next_launch(timeline);
+    const int64_t start = sx_timeline_now(timeline);
+    sx_timeline_set_steps(timeline, launch, 1, j->out->batch);
+    if (j->program != NULL) {
+        SX_TRY(sx_program_run(j->program, j->out->batch, j->inputs));
+    } else {
+        sx_arena arena;
+        sx_arena_init(&arena, 0);
+        sx_status status =
+            sx_predictor_run(j->predictor, j->signature, j->tensors, NULL, &arena, j->outputs);
+        sx_arena_deinit(&arena);
+        SX_TRY(status);
+    }
+    sx_timeline_add(timeline, SX_SPAN_WAIT, launch, start);
+    return SX_OK;
+}
+
+static sx_status run_predictions(job *j)
 {
     const int64_t most = j->r->steps > 0 ? j->r->steps : MAX_STEPS;
     sx_profile_record(j->out->profile, false);
     for (int i = 0; i < WARM_UP; i++) {
-        SX_TRY(step(j));
+        SX_TRY(predict(j));
     }
     tell(j, "profiling");
     sx_profile_record(j->out->profile, true);
     const int64_t start = sx_now_ns();
     int64_t now = start, done = 0;
     while (done < most && (j->r->steps > 0 || done < MIN_STEPS || now - start < RECORD_NS)) {
-        SX_TRY(step(j));
+        SX_TRY(predict(j));
         now = sx_now_ns();
         done++;
     }
     sx_profile_record(j->out->profile, false);
-    j->out->steps = done;
-    j->out->seconds = (double)(now - start) * 1e-9;
+    j->looped = (sx_profile_looped){.steps = done,
+                                    .examples = done * j->out->batch,
+                                    .first_launch = WARM_UP + 1,
+                                    .last_launch = WARM_UP + done,
+                                    .seconds = (double)(now - start) * 1e-9};
     return SX_OK;
 }
 
-/* ---- Models and runs ---- */
+/* ---- Models and runs, on generated inputs ---- */
 
 static sx_status make_inputs(job *j, const sx_generated_sizes *sizes)
 {
@@ -104,13 +127,47 @@ static sx_status make_inputs(job *j, const sx_generated_sizes *sizes)
     return SX_OK;
 }
 
+static sx_status run_prepared(job *j)
+{
+    sx_profiled *out = j->out;
+    const int ok = sx_program_find_output(j->program, SX_OK_OUTPUT);
+    if (!out->train) {
+        SX_TRY(sx_program_prepare(j->program, out->batch, NULL));
+        SX_TRY(run_predictions(j));
+        out->why_no_ops = "they are recorded of training steps";
+        return sx_program_info(j->program, out->batch, &out->program);
+    }
+    const sx_profile_loop loop = {.program = j->program,
+                                  .batch = out->batch,
+                                  .steps = j->r->steps,
+                                  .profile = out->profile,
+                                  .inputs = j->inputs};
+    SX_TRY(sx_program_prepare_loop(j->program, out->batch, ok, NULL));
+    tell(j, "profiling");
+    SX_TRY(sx_profile_loop_run(&loop, &j->looped));
+    SX_TRY(sx_profile_record_ops(&loop, j->session, out));
+    return sx_program_info(j->program, out->batch, &out->program);
+}
+
+/* Of predictions on the host there is nothing to tell. */
+static sx_status sum_loop(job *j)
+{
+    return is_on_host(j) && !j->out->train
+               ? SX_OK
+               : sx_profile_sum_loop(&j->looped, &j->inv->arena, j->out);
+}
+
 static sx_status run_program(job *j, const sx_graph *graph)
 {
-    const sx_session_options options = {
-        .device = "cpu", .platform.cpu = {.threads = j->r->threads, .profile = j->out->profile}};
+    sx_session_options options = {
+        .platform = {.cpu = {.threads = j->out->threads, .profile = j->out->profile},
+                     .timeline = j->out->timeline},
+        .launch_steps = j->r->iterations};
     const sx_generated_sizes sizes = {.batch = j->out->batch};
     sx_session *session = NULL;
+    SX_TRY(sx_strategy_apply(j->strategy, &options));
     SX_TRY(sx_session_create(&options, &session));
+    j->session = session;
     sx_status status = sx_session_add_program(session, graph, &j->program);
     if (status == SX_OK && !j->out->train) {
         sx_session_freeze(session);
@@ -119,19 +176,21 @@ static sx_status run_program(job *j, const sx_graph *graph)
         status = make_inputs(j, &sizes);
     }
     if (status == SX_OK) {
-        status = sx_program_prepare(j->program, j->out->batch, NULL);
+        status = run_prepared(j);
     }
-    if (status == SX_OK) {
-        status = run_steps(j);
-    }
+    j->out->kind = sx_arena_strdup(&j->inv->arena, sx_session_device(session)->kind);
+    sx_status summed = sum_loop(j);
     sx_session_destroy(session);
-    return status;
+    if (status != SX_OK) {
+        sx_status_free(summed);
+        return status;
+    }
+    return summed;
 }
 
 static sx_status profile_graph(job *j)
 {
     const sx_profile_request *r = j->r;
-    j->out->train = r->mode == NULL || strcmp(r->mode, "train") == 0;
     j->out->batch = r->batch > 0 ? r->batch : j->out->train ? TRAIN_BATCH : PREDICT_BATCH;
     const sx_compile_model_request wanted = {
         .name = r->name,
@@ -146,6 +205,9 @@ static sx_status profile_graph(job *j)
     sx_status status = sx_compile_model_open(j->inv, &wanted, &model);
     if (status == SX_OK) {
         j->out->precision = sx_dtype_name(model.precision);
+        status = sx_profile_nodes_read(model.graph, j->out->batch, &j->inv->arena, &j->out->nodes);
+    }
+    if (status == SX_OK) {
         status = run_program(j, model.graph);
     }
     sx_compile_model_end(&model);
@@ -175,6 +237,11 @@ static sx_status fill_signature(job *j, const sx_generated_sizes *sizes)
 static sx_status check_saved(sx_invocation *inv, const sx_profile_request *r)
 {
     const char *given = r->params->count > 0 || inv->rest.count > 0 ? "a parameter" : NULL;
+    if (r->data->count > 0) {
+        return sx_usage(inv, sx_error(SX_INVALID_ARGUMENT,
+                                      "--data is for training steps; a SavedModel is profiled on "
+                                      "generated inputs"));
+    }
     if (r->mode != NULL && strcmp(r->mode, "predict") != 0) {
         return sx_usage(inv, sx_error(SX_INVALID_ARGUMENT,
                                       "%s is a SavedModel, which has no training step; use "
@@ -192,13 +259,23 @@ static sx_status profile_saved(job *j, const char *dir)
 {
     const sx_profile_request *r = j->r;
     const bool bfloat16 = r->precision != NULL && strcmp(r->precision, "bfloat16") == 0;
-    const sx_predictor_options options = {.device = "cpu",
-                                          .threads = r->threads,
+    const sx_device_args *args = r->device_args;
+    const sx_predictor_options options = {.device = j->out->device,
+                                          .pjrt_plugin = args->pjrt_plugin,
+                                          .python = args->python,
+                                          .device_options = args->device_options,
+                                          .xla_options = args->xla_options,
+                                          .gpu_memory_limit = args->gpu_memory_limit,
+                                          .threads = j->out->threads,
                                           .memory_limit_bytes = -1,
                                           .compile_at_load = true,
                                           .bfloat16 = bfloat16,
-                                          .profile = j->out->profile};
+                                          .profile = j->out->profile,
+                                          .timeline = j->out->timeline};
     SX_TRY(check_saved(j->inv, r));
+    j->out->train = false;
+    j->out->kind = j->out->device;
+    j->out->why_no_ops = "they are recorded of training steps";
     j->out->batch = r->batch > 0 ? r->batch : PREDICT_BATCH;
     j->out->precision = sx_dtype_name(bfloat16 && sx_cpu_has_bf16() ? SX_BF16 : SX_F32);
     if (bfloat16) {
@@ -212,27 +289,116 @@ static sx_status profile_saved(job *j, const char *dir)
                                          &j->signature));
     j->out->signature = sx_arena_strdup(&j->inv->arena, j->signature->key);
     SX_TRY(fill_signature(j, &sizes));
-    return run_steps(j);
+    SX_TRY(run_predictions(j));
+    return sum_loop(j);
 }
 
 /* ---- Main ---- */
+
+static sx_status open_device(job *j)
+{
+    sx_profiled *out = j->out;
+    SX_TRY(sx_device_args_strategy(j->inv, j->r->device_args, &j->strategy));
+    out->device = sx_strategy_device(j->strategy);
+    out->device = sx_arena_strdup(&j->inv->arena, out->device);
+    return out->device != NULL ? SX_OK : sx_no_memory("for a profile");
+}
+
+static sx_status profile_data(job *j, bool *out_done)
+{
+    const sx_profile_data data = {.inv = j->inv, .request = j->r, .strategy = j->strategy};
+    SX_TRY(sx_profile_data_run(&data, j->out, &j->looped, out_done));
+    return SX_OK;
+}
+
+/* On data if there are any, else on generated inputs. */
+static sx_status profile_model(job *j)
+{
+    const sx_profile_request *r = j->r;
+    bool done = false;
+    j->out->train = r->mode == NULL || strcmp(r->mode, "train") == 0;
+    if (j->out->train) {
+        SX_TRY(profile_data(j, &done));
+    } else if (r->data->count > 0) {
+        return sx_usage(j->inv, sx_error(SX_INVALID_ARGUMENT,
+                                         "--data is for training steps; predictions are profiled "
+                                         "on generated inputs"));
+    }
+    return done ? SX_OK : profile_graph(j);
+}
 
 sx_status sx_profile_model(sx_invocation *inv, const sx_profile_request *request, sx_profiled *out)
 {
     job j = {.inv = inv, .r = request, .out = out};
     const char *dir = NULL;
-    *out = (sx_profiled){.threads = request->threads > 0 ? request->threads : sx_cpu_count()};
+    const int64_t threads = request->device_args->threads;
+    *out =
+        (sx_profiled){.threads = threads > 0 ? (int)threads : sx_cpu_count(), .unit = "examples"};
+    sx_map_init(&out->nodes.by_name);
+    sx_profile_ops_init(&out->ops, &inv->arena);
     SX_TRY(sx_profile_create(&out->profile));
+    SX_TRY(sx_timeline_create(&out->timeline));
     if (request->keep_events) {
         sx_profile_keep_events(out->profile);
     }
+    SX_TRY(open_device(&j));
     sx_arena_init(&j.arena, 0);
     tell(&j, "preparing");
     sx_status found = sx_version_find(request->name, &inv->arena, &dir);
-    sx_status status = found == SX_OK ? profile_saved(&j, dir) : profile_graph(&j);
+    sx_status status = found == SX_OK ? profile_saved(&j, dir) : profile_model(&j);
     sx_status_free(found); /* a run, or a model to build */
     sx_predictor_unload(j.predictor);
     sx_waiting_end(&j.waiting);
+    sx_strategy_release(j.strategy);
     sx_arena_deinit(&j.arena);
+    out->steps = j.looped.steps;
+    out->seconds = j.looped.seconds;
+    out->input_rate = j.looped.input_rate;
+    if (strcmp(out->device, "cpu") == 0) {
+        out->kind = NULL;
+    } else {
+        out->threads = 1;
+    }
     return status;
+}
+
+sx_status sx_profile_sum_loop(const sx_profile_looped *looped, sx_arena *arena, sx_profiled *out)
+{
+    sx_status status = sx_timeline_sum(out->timeline, looped->first_launch, looped->last_launch,
+                                       arena, &out->loop);
+    if (sx_status_code(status) == SX_FAILED_PRECONDITION) {
+        out->why_no_loop = sx_arena_strdup(arena, sx_status_message(status));
+        out->loop.n = 0;
+        sx_status_free(status);
+        status = SX_OK;
+    }
+    return status;
+}
+
+sx_status sx_profile_record_ops(const sx_profile_loop *loop, sx_session *session, sx_profiled *out)
+{
+    sx_platform *platform = sx_session_device(session)->platform;
+    if (sx_session_replicas(session) > 0) {
+        out->ops.devices = sx_session_replicas(session);
+    }
+    sx_status status =
+        sx_profile_loop_record(loop, platform, sx_profile_ops_add, &out->ops, &out->ops.steps);
+    if (status == SX_OK && out->ops.n == 0) {
+        out->why_no_ops = "the plugin's profiler recorded none";
+    } else if (sx_status_code(status) == SX_UNIMPLEMENTED ||
+               sx_status_code(status) == SX_DATA_LOSS) {
+        out->why_no_ops = sx_arena_strdup(out->ops.arena, sx_status_message(status));
+        out->ops.n = 0;
+        sx_status_free(status);
+        status = SX_OK;
+    }
+    return status;
+}
+
+void sx_profiled_end(sx_profiled *p)
+{
+    sx_profile_ops_deinit(&p->ops);
+    sx_profile_nodes_deinit(&p->nodes);
+    sx_timeline_destroy(p->timeline);
+    sx_profile_destroy(p->profile);
 }

@@ -26,8 +26,12 @@ void sx_put_profile_title(sx_buf *out, const sx_profile_report *r)
     } else {
         sx_buf_puts(out, p->train ? "train step" : "predict step");
     }
-    sx_buf_printf(out, ", %s, batch %" PRId64 ", %d thread%s", p->precision, p->batch, p->threads,
-                  p->threads == 1 ? "" : "s");
+    sx_buf_printf(out, ", %s, batch %" PRId64, p->precision, p->batch);
+    if (sx_profiled_on_cpu(p)) {
+        sx_buf_printf(out, ", %d thread%s", p->threads, p->threads == 1 ? "" : "s");
+    } else {
+        sx_buf_printf(out, ", %s", p->device);
+    }
 }
 
 double sx_profile_per_step(const sx_profile_report *r, double seconds, const char **out_unit)
@@ -69,6 +73,9 @@ static void put_load(sx_buf *out)
 static void put_limits(sx_buf *out, const sx_profile_report *r)
 {
     const sx_cpu_limits *l = r->limits;
+    if (l == NULL) {
+        return;
+    }
     sx_buf_printf(out, "%s; at most, per thread: %.0f GFLOP/s float32", r->cpu, l->f32 * 1e-9);
     if (l->bf16 > 0) {
         sx_buf_printf(out, ", %.0f bfloat16", l->bf16 * 1e-9);
@@ -95,7 +102,11 @@ static void put_cell(sx_buf *out, const char *text, int columns)
 static void put_rate(sx_buf *out, double amount, double seconds, double limit)
 {
     const double rate = seconds > 0 ? amount / seconds : 0;
-    sx_buf_printf(out, " %8.1f %4.0f %%", rate * 1e-9, limit > 0 ? 100 * rate / limit : 0);
+    if (limit > 0) {
+        sx_buf_printf(out, " %8.1f %4.0f %%", rate * 1e-9, 100 * rate / limit);
+    } else {
+        sx_buf_printf(out, " %8.1f %6s", rate * 1e-9, "");
+    }
 }
 
 static void put_row(sx_buf *out, const sx_profile_report *r, const sx_profile_kernel *k)
@@ -107,12 +118,36 @@ static void put_row(sx_buf *out, const sx_profile_report *r, const sx_profile_ke
     sx_buf_puts(out, "  ");
 }
 
-static void put_groups(sx_buf *out, const sx_profile_report *r)
+static void put_heading(sx_buf *out, const sx_profile_report *r)
 {
     put_step_heading(out, r);
-    sx_buf_printf(out, " %7s %15s %15s  kernel\n", "calls", "GFLOP/s of max", "GB/s of max");
-    for (int i = 0; i < r->causes->n_groups; i++) {
-        const sx_profile_kernel *k = &r->causes->groups[i];
+    sx_buf_printf(out, " %7s %15s %15s  ", "calls", "GFLOP/s of max", "GB/s of max");
+}
+
+/* The sum of what a table leaves out. */
+static void put_rest(sx_buf *out, const sx_profile_report *r, const sx_profile_kernel *items, int n,
+                     int rows, const char *what)
+{
+    double seconds = 0;
+    for (int i = rows; i < n; i++) {
+        seconds += items[i].seconds;
+    }
+    if (n > rows) {
+        sx_buf_printf(out, "%10.3f %5.1f %%  in %d %ss more\n", per_step(r, seconds),
+                      100 * seconds / r->causes->total, n - rows, what);
+    }
+}
+
+static void put_groups(sx_buf *out, const sx_profile_report *r, const sx_profile_groups *groups,
+                       int rows, const char *what)
+{
+    if (groups->n == 0) {
+        return;
+    }
+    put_heading(out, r);
+    sx_buf_printf(out, "%s\n", what);
+    for (int i = 0; i < groups->n && i < rows; i++) {
+        const sx_profile_kernel *k = &groups->items[i];
         put_row(out, r, k);
         sx_buf_printf(out, "%s", k->kernel);
         if (k->count > 1) {
@@ -120,22 +155,22 @@ static void put_groups(sx_buf *out, const sx_profile_report *r)
         }
         sx_buf_putc(out, '\n');
     }
+    put_rest(out, r, groups->items, groups->n, rows, what);
+}
+
+/* What the rows are of the tables that know most. */
+static const char *row_name(const sx_profile_report *r)
+{
+    return sx_profiled_on_cpu(r->run) ? "kernel" : "operation";
 }
 
 static void put_kernels(sx_buf *out, const sx_profile_report *r, int rows)
 {
     const sx_profile_causes *c = r->causes;
-    sx_profile_kernel rest = {.count = 0};
-    put_step_heading(out, r);
-    sx_buf_printf(out, " %7s %15s %15s  %-*s %-*s layer\n", "calls", "GFLOP/s of max",
-                  "GB/s of max", KERNEL_COLUMNS, "kernel", OPS_COLUMNS, "operators");
-    for (int i = 0; i < c->n; i++) {
+    put_heading(out, r);
+    sx_buf_printf(out, "%-*s %-*s layer\n", KERNEL_COLUMNS, row_name(r), OPS_COLUMNS, "operators");
+    for (int i = 0; i < c->n && i < rows; i++) {
         const sx_profile_kernel *k = &c->kernels[i];
-        if (i >= rows) {
-            rest.count++;
-            rest.seconds += k->seconds;
-            continue;
-        }
         put_row(out, r, k);
         put_cell(out, k->kernel, KERNEL_COLUMNS);
         sx_buf_putc(out, ' ');
@@ -147,10 +182,7 @@ static void put_kernels(sx_buf *out, const sx_profile_report *r, int rows)
         }
         sx_buf_putc(out, '\n');
     }
-    if (rest.count > 0) {
-        sx_buf_printf(out, "%10.3f %5.1f %%  in %d kernels more\n", per_step(r, rest.seconds),
-                      100 * rest.seconds / c->total, rest.count);
-    }
+    put_rest(out, r, c->kernels, c->n, rows, row_name(r));
 }
 
 /* Bytes that kernels read and write for an example: those of convolutions and products of matrices,
@@ -160,8 +192,8 @@ static void count_bytes(const sx_profile_report *r, double *products, double *be
     static const char *const of_products[] = {"conv2d", "matmul", "stem"};
     const double examples = (double)r->run->steps * (double)r->run->batch;
     *products = *between = 0;
-    for (int i = 0; i < r->causes->n_groups; i++) {
-        const sx_profile_kernel *k = &r->causes->groups[i];
+    for (int i = 0; i < r->causes->by_kernel.n; i++) {
+        const sx_profile_kernel *k = &r->causes->by_kernel.items[i];
         bool is_product = false;
         for (size_t p = 0; p < SX_COUNT(of_products); p++) {
             is_product =
@@ -198,26 +230,101 @@ static void put_causes(sx_buf *out, const sx_profile_report *r)
     sx_buf_printf(out, "%10.3f %5.1f %%  a step\n\n", per_step(r, c->total), 100.0);
 }
 
-void sx_put_profile_report(sx_buf *out, const sx_profile_report *r, int rows)
+bool sx_profile_tells_loop(const sx_profiled *p)
+{
+    return p->loop.n > 0 && (p->data != NULL || !sx_profiled_on_cpu(p));
+}
+
+void sx_put_profile_verdict(sx_buf *out, const sx_profile_report *r)
+{
+    const sx_profiled *p = r->run;
+    const bool has_causes = sx_profiled_on_cpu(p);
+    if (!sx_profile_tells_loop(p)) {
+        sx_buf_puts(out, "what bounds this run: ");
+        if (has_causes) {
+            sx_put_profile_cause(out, r->causes, r->limits);
+        } else {
+            sx_buf_printf(out, "unknown%s%s", p->why_no_loop != NULL ? ": " : "",
+                          p->why_no_loop != NULL ? p->why_no_loop : "");
+        }
+        return;
+    }
+    sx_put_bound(out, &p->loop, p->input_rate, p->unit);
+    if (has_causes && p->loop.bound == SX_BOUND_COMPUTE) {
+        sx_buf_puts(out, "; most of its threads' time: ");
+        sx_put_profile_cause(out, r->causes, r->limits);
+    }
+}
+
+/* What the program as a whole does, by the counts of our own graph. */
+static void put_program(sx_buf *out, const sx_profile_report *r)
+{
+    const sx_profiled *p = r->run;
+    const double seconds =
+        p->loop.all.seconds[SX_SPAN_COMPUTE] / (double)SX_MAX(p->loop.all.steps, 1);
+    sx_buf_printf(out, "%s", p->kind);
+    if (p->nodes.flops > 0 && seconds > 0) {
+        sx_buf_printf(out, "; a step has %.3g GFLOP", p->nodes.flops * 1e-9);
+        if (p->program.flops > 0) {
+            sx_buf_printf(out, " (%.3g as its compiler counts)", p->program.flops * 1e-9);
+        }
+        sx_buf_printf(out, ", computed at %.3g GFLOP/s", p->nodes.flops / seconds * 1e-9);
+        if (r->limits != NULL) {
+            const double most = r->limits->f32 * r->limits->threads;
+            sx_buf_printf(out, ", %.0f %% of what %d threads can do",
+                          100 * p->nodes.flops / seconds / most, r->limits->threads);
+        }
+    }
+    sx_buf_putc(out, '\n');
+    if (r->why_none != NULL) {
+        sx_buf_printf(out, "no times of operators: %s\n", r->why_none);
+    }
+}
+
+void sx_put_profile_report(sx_buf *out, const sx_profile_report *r, int rows, unsigned by)
 {
     const char *unit;
+    const sx_profiled *p = r->run;
+    const sx_profile_causes *c = r->causes;
+    by = by != 0 ? by : SX_PROFILE_BY_OP | SX_PROFILE_BY_LAYER | SX_PROFILE_BY_KERNEL;
     sx_put_profile_title(out, r);
-    const double step = sx_profile_per_step(r, r->causes->total, &unit);
-    sx_buf_printf(out, ": %.3f %s a step, %" PRId64 " steps\n", step, unit, r->run->steps);
+    const double step = sx_profile_per_step(r, c->total, &unit);
+    sx_buf_printf(out, ": %.3f %s a step, %" PRId64 " steps\n", step, unit, p->steps);
+    if (!sx_profiled_on_cpu(p)) {
+        put_program(out, r);
+    }
     put_limits(out, r);
     put_load(out);
-    put_groups(out, r);
-    put_kernels(out, r, rows);
-    put_causes(out, r);
-    put_bytes(out, r);
-    sx_put_profile_verdict(out, r->causes, r->limits);
+    if (sx_profile_tells_loop(p)) {
+        sx_put_timeline(out, &p->loop);
+    }
+    if (by & SX_PROFILE_BY_OP) {
+        put_groups(out, r, &c->by_op, rows, "operator");
+    }
+    if (by & SX_PROFILE_BY_LAYER) {
+        put_groups(out, r, &c->by_layer, rows, "layer");
+    }
+    if (by & SX_PROFILE_BY_KERNEL && c->n > 0) {
+        put_groups(out, r, &c->by_kernel, sx_profiled_on_cpu(p) ? INT32_MAX : rows, row_name(r));
+        put_kernels(out, r, rows);
+    }
+    if (sx_profiled_on_cpu(p)) {
+        put_causes(out, r);
+        put_bytes(out, r);
+    }
+    sx_put_profile_verdict(out, r);
     sx_buf_putc(out, '\n');
 }
 
 /* ---- JSON ---- */
 
-static json_t *causes_json(const double *causes, double ms, int n)
+/* Null of a device that is not cpu: they are unknown. */
+static json_t *causes_json(const sx_profile_report *r, const double *causes, int n)
 {
+    const double ms = 1e3 / r->run->threads / (double)r->run->steps;
+    if (!sx_profiled_on_cpu(r->run)) {
+        return json_null();
+    }
     json_t *object = json_object();
     for (int i = 0; i < n; i++) {
         json_object_set_new(object, sx_cause_names[i].key, json_real(causes[i] * ms));
@@ -225,17 +332,17 @@ static json_t *causes_json(const double *causes, double ms, int n)
     return object;
 }
 
-static json_t *kernel_json(const sx_profile_report *r, const sx_profile_kernel *k)
+static json_t *kernel_json(const sx_profile_report *r, const char *key, const sx_profile_kernel *k)
 {
     const double ms = 1e3 / r->run->threads / (double)r->run->steps;
     const double seconds = SX_MAX(k->seconds, 1e-12);
     json_t *object =
-        json_pack("{s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:o}", "kernel", k->kernel, "calls",
+        json_pack("{s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:o}", key, k->kernel, "calls",
                   (json_int_t)k->calls, "ms_per_step", k->seconds * ms, "share",
                   k->seconds / r->causes->total, "flops_per_second_and_thread", k->flops / seconds,
                   "flops_limit", k->flops_limit, "bytes_per_second_and_thread", k->bytes / seconds,
                   "bytes_limit", k->bytes_limit, "causes_ms_per_step",
-                  causes_json(k->causes, ms, SX_CAUSE_WAITING));
+                  causes_json(r, k->causes, SX_CAUSE_WAITING));
     if (k->node != NULL) {
         json_object_set_new(object, "operators", json_string(k->ops));
         json_object_set_new(object, "layer", json_string(k->node));
@@ -248,6 +355,9 @@ static json_t *kernel_json(const sx_profile_report *r, const sx_profile_kernel *
 static json_t *limits_json(const sx_profile_report *r)
 {
     const sx_cpu_limits *l = r->limits;
+    if (l == NULL) {
+        return json_null();
+    }
     return json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:I, s:b}", "processor", r->cpu,
                      "f32_flops_per_second_and_thread", l->f32, "bf16_flops_per_second_and_thread",
                      l->bf16, "int8_operations_per_second_and_thread", l->int8,
@@ -256,13 +366,55 @@ static json_t *limits_json(const sx_profile_report *r)
                      l->measured);
 }
 
-static json_t *kernels_json(const sx_profile_report *r, const sx_profile_kernel *kernels, int n)
+/* `key`: what the rows are called by. */
+static json_t *kernels_json(const sx_profile_report *r, const char *key,
+                            const sx_profile_kernel *kernels, int n)
 {
     json_t *list = json_array();
     for (int i = 0; i < n; i++) {
-        json_array_append_new(list, kernel_json(r, &kernels[i]));
+        json_array_append_new(list, kernel_json(r, key, &kernels[i]));
     }
     return list;
+}
+
+static json_t *groups_json(const sx_profile_report *r, const char *key, const sx_profile_groups *g)
+{
+    return kernels_json(r, key, g->items, g->n);
+}
+
+/* Milliseconds by what was done. */
+static json_t *spans_json(const sx_timeline_row *row, double ms)
+{
+    json_t *object = json_object();
+    for (int kind = 0; kind < SX_SPANS; kind++) {
+        json_object_set_new(object, sx_span_names[kind].key, json_real(row->seconds[kind] * ms));
+    }
+    return object;
+}
+
+static json_t *timeline_json(const sx_timeline_sums *s, double input_rate)
+{
+    if (s->n == 0) {
+        return json_null();
+    }
+    json_t *launches = json_array();
+    for (int i = 0; i < s->n; i++) {
+        const sx_timeline_row *row = &s->rows[i];
+        json_array_append_new(launches,
+                              json_pack("{s:i, s:I, s:I, s:f, s:f, s:o}", "launch", row->launch,
+                                        "steps", (json_int_t)row->steps, "examples",
+                                        (json_int_t)row->examples, "transfer_bytes", row->bytes,
+                                        "ms", (double)(row->end_ns - row->start_ns) * 1e-6, "ms_of",
+                                        spans_json(row, 1e3)));
+    }
+    const double total = SX_MAX(s->total, 1e-12);
+    return json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:o, s:o}", "bound", sx_bound_key(s->bound),
+                     "examples_per_second", (double)s->all.examples / total,
+                     "input_examples_per_second", input_rate, "idle_share", s->idle / total,
+                     "ms_per_step", 1e3 * total / (double)SX_MAX(s->all.steps, 1), "transfer_bytes",
+                     s->all.bytes, "ms_per_step_of",
+                     spans_json(&s->all, 1e3 / (double)SX_MAX(s->all.steps, 1)), "launches",
+                     launches);
 }
 
 sx_status sx_put_profile_json(sx_buf *out, const sx_profile_report *r)
@@ -274,16 +426,23 @@ sx_status sx_put_profile_json(sx_buf *out, const sx_profile_report *r)
     sx_buf verdict;
     count_bytes(r, &products, &between);
     sx_buf_init(&verdict, 1 << 12);
-    sx_put_profile_verdict(&verdict, c, r->limits);
+    sx_put_profile_verdict(&verdict, r);
+    const sx_profiled *p = r->run;
     json_t *object = json_pack(
-        "{s:s, s:s, s:s?, s:s, s:I, s:i, s:I, s:f, s:f, s:f, s:o, s:o, s:o, s:o, s:s}", "model",
-        r->model, "mode", r->run->train ? "train" : "predict", "signature", r->run->signature,
-        "precision", r->run->precision, "batch", (json_int_t)r->run->batch, "threads",
-        r->run->threads, "steps", (json_int_t)r->run->steps, "ms_per_step", c->total * ms,
-        "product_bytes_per_example", products, "other_bytes_per_example", between, "limits",
-        limits_json(r), "causes_ms_per_step", causes_json(c->causes, ms, SX_CAUSES), "groups",
-        kernels_json(r, c->groups, c->n_groups), "kernels", kernels_json(r, c->kernels, c->n),
-        "verdict", sx_buf_text(&verdict));
+        "{s:s, s:s, s:s?, s:s, s:I, s:i, s:I, s:f, s:f, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
+        "s:s, s:s?, s:s?, s:f, s:f, s:s?, s:s}",
+        "model", r->model, "mode", p->train ? "train" : "predict", "signature", p->signature,
+        "precision", p->precision, "batch", (json_int_t)p->batch, "threads", p->threads, "steps",
+        (json_int_t)p->steps, "ms_per_step", c->total * ms, "product_bytes_per_example", products,
+        "other_bytes_per_example", between, "limits", limits_json(r), "causes_ms_per_step",
+        causes_json(r, c->causes, SX_CAUSES), "groups", groups_json(r, "kernel", &c->by_kernel),
+        "operators", groups_json(r, "operator", &c->by_op), "layers",
+        groups_json(r, "layer", &c->by_layer), "kernels",
+        kernels_json(r, "kernel", c->kernels, c->n), "timeline",
+        timeline_json(&p->loop, p->input_rate), "device", p->device, "device_kind",
+        sx_profiled_on_cpu(p) ? r->cpu : p->kind, "data", p->data, "flops_per_step", p->nodes.flops,
+        "program_flops", p->program.flops, "no_operators_because", r->why_none, "verdict",
+        sx_buf_text(&verdict));
     sx_status status = sx_json_text(object, JSON_INDENT(2) | JSON_ENSURE_ASCII, &text);
     json_decref(object);
     sx_buf_deinit(&verdict);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "profile_timeline_svg.h"
 #include "svg.h"
 
 enum {
@@ -40,8 +41,8 @@ typedef struct picture {
 
 static const char *color_of(const sx_profile_causes *c, const char *kernel)
 {
-    for (int i = 0; i < c->n_groups && i < COLORED; i++) {
-        if (strcmp(c->groups[i].kernel, kernel) == 0) {
+    for (int i = 0; i < c->by_kernel.n && i < COLORED; i++) {
+        if (strcmp(c->by_kernel.items[i].kernel, kernel) == 0) {
             return colors[i];
         }
     }
@@ -57,6 +58,22 @@ static void heading(picture *p, const char *text)
 
 /* ---- Title ---- */
 
+/* The verdict from y on, in two lines if it is long; p->y is the next line. */
+static void put_lines(picture *p, double y, const char *text)
+{
+    enum { LONG = 140 };
+    const char *cut = strlen(text) > LONG ? strstr(text, "; most of ") : NULL;
+    char first[LONG * 4];
+    if (cut != NULL) {
+        snprintf(first, sizeof(first), "%.*s", (int)(cut - text), text);
+        sx_svg_text(p->out, MARGIN, y, SX_SVG_NORMAL, "start", SX_SVG_INK, first);
+        text = cut + 2;
+        y += 20;
+    }
+    sx_svg_text(p->out, MARGIN, y, SX_SVG_NORMAL, "start", SX_SVG_INK, text);
+    p->y = y + 22;
+}
+
 static void put_title(picture *p)
 {
     const sx_cpu_limits *l = p->r->limits;
@@ -66,16 +83,19 @@ static void put_title(picture *p)
     sx_buf_printf(&text, ": %.3f %s a step", p->scale * p->r->causes->total, p->unit);
     sx_svg_text(p->out, MARGIN, 40, SX_SVG_HEADING, "start", SX_SVG_INK, sx_buf_text(&text));
     sx_buf_reset(&text);
-    sx_put_profile_verdict(&text, p->r->causes, l);
-    sx_svg_text(p->out, MARGIN, 66, SX_SVG_NORMAL, "start", SX_SVG_INK, sx_buf_text(&text));
+    sx_put_profile_verdict(&text, p->r);
+    put_lines(p, 66, sx_buf_text(&text));
     sx_buf_reset(&text);
-    sx_buf_printf(&text,
-                  "%s; at most, per thread: %.0f GFLOP/s float32, %.0f bfloat16, %.1f GB/s of "
-                  "second-level cache; %.1f GB/s of memory in all",
-                  p->r->cpu, l->f32 * 1e-9, l->bf16 * 1e-9, l->cache * 1e-9, l->memory * 1e-9);
-    sx_svg_text(p->out, MARGIN, 88, SX_SVG_SMALL, "start", SX_SVG_FAINT, sx_buf_text(&text));
+    if (l == NULL) {
+        sx_buf_printf(&text, "%s", p->r->run->kind);
+    } else {
+        sx_buf_printf(&text,
+                      "%s; at most, per thread: %.0f GFLOP/s float32, %.0f bfloat16, %.1f GB/s of "
+                      "second-level cache; %.1f GB/s of memory in all",
+                      p->r->cpu, l->f32 * 1e-9, l->bf16 * 1e-9, l->cache * 1e-9, l->memory * 1e-9);
+    }
+    sx_svg_text(p->out, MARGIN, p->y, SX_SVG_SMALL, "start", SX_SVG_FAINT, sx_buf_text(&text));
     sx_buf_deinit(&text);
-    p->y = 88;
 }
 
 /* ---- Where the time goes ---- */
@@ -130,29 +150,6 @@ static const sx_profile_event *fastest_execution(const sx_profile_event *events,
     return best;
 }
 
-/* A round step for about `wanted` marks on an axis to `most`. */
-static double round_step(double most, int wanted)
-{
-    double step = 1e-6;
-    for (int i = 0; step * wanted < most; i++) {
-        step *= i % 3 == 1 ? 2.5 : 2;
-    }
-    return step;
-}
-
-static void put_axis(picture *p, double ms, double x, double width, double top)
-{
-    const double step = round_step(ms, 10);
-    for (double at = 0; at <= ms; at += step) {
-        const double px = x + width * at / ms;
-        char text[32];
-        snprintf(text, sizeof(text), "%.6g ms", at);
-        sx_svg_line(p->out, px, top, px, p->y, SX_SVG_GRID);
-        sx_svg_text(p->out, px, p->y + 14, SX_SVG_SMALL, "middle", SX_SVG_FAINT, text);
-    }
-    p->y += 18;
-}
-
 static void put_timeline(picture *p)
 {
     const sx_profile_report *r = p->r;
@@ -190,12 +187,14 @@ static void put_timeline(picture *p)
                     SX_SVG_INK, name);
     }
     p->y = top + r->run->threads * LANE;
-    put_axis(p, ns * 1e-6, x, width, p->y - 2);
+    sx_svg_time_axis(p->out, ns * 1e-6, x, width, p->y - 2, p->y);
+    p->y += SX_SVG_AXIS;
 }
 
 /* ---- Kernels ---- */
 
-static void put_kernel(picture *p, const sx_profile_kernel *k, double most)
+/* `is_colored`: with its color in the timeline. */
+static void put_kernel(picture *p, const sx_profile_kernel *k, double most, bool is_colored)
 {
     const double x = MARGIN + NAME, width = INNER - NAME - FIGURES;
     char name[120], figures[120];
@@ -205,8 +204,16 @@ static void put_kernel(picture *p, const sx_profile_kernel *k, double most)
     } else {
         snprintf(name, sizeof(name), "%.90s", k->kernel);
     }
-    sx_svg_rect(p->out, MARGIN, p->y + 4, 12, 12, color_of(p->r->causes, k->kernel), NULL);
+    if (is_colored) {
+        sx_svg_rect(p->out, MARGIN, p->y + 4, 12, 12, color_of(p->r->causes, k->kernel), NULL);
+    }
     sx_svg_label(p->out, MARGIN + 18, p->y + 14, NAME - 24, SX_SVG_INK, name);
+    if (!sx_profiled_on_cpu(p->r->run)) {
+        const double wide = width * k->seconds / most;
+        sx_svg_rect(p->out, at, p->y + 2, wide, ROW - 6, sx_span_names[SX_SPAN_COMPUTE].color,
+                    NULL);
+        at += wide;
+    }
     for (int i = 0; i < SX_CAUSE_ALONE; i++) {
         const double wide = width * k->causes[i] / most;
         char about[160];
@@ -223,18 +230,34 @@ static void put_kernel(picture *p, const sx_profile_kernel *k, double most)
     p->y += ROW;
 }
 
-static void put_kernels(picture *p)
+static void put_groups(picture *p, const sx_profile_groups *groups, const char *what)
 {
-    const sx_profile_causes *c = p->r->causes;
-    heading(p, "Kernels: time in a step, in the colors of its causes; rates per thread");
-    for (int i = 0; i < c->n_groups && i < KERNELS; i++) {
-        put_kernel(p, &c->groups[i], c->groups[0].seconds);
+    const bool on_cpu = sx_profiled_on_cpu(p->r->run);
+
+    char text[120];
+    if (groups->n == 0) {
+        return;
     }
-    if (c->n_groups > KERNELS) {
-        char text[64];
-        snprintf(text, sizeof(text), "and %d kernels more", c->n_groups - KERNELS);
+    snprintf(text, sizeof(text), "%ss: time in a step%s", what,
+             on_cpu ? ", in the colors of its causes; rates per thread" : "");
+    heading(p, text);
+    for (int i = 0; i < groups->n && i < KERNELS; i++) {
+        put_kernel(p, &groups->items[i], groups->items[0].seconds,
+                   on_cpu && groups == &p->r->causes->by_kernel);
+    }
+    if (groups->n > KERNELS) {
+        snprintf(text, sizeof(text), "and %d more", groups->n - KERNELS);
         sx_svg_text(p->out, MARGIN + 18, p->y + 14, SX_SVG_SMALL, "start", SX_SVG_FAINT, text);
         p->y += ROW;
+    }
+}
+
+/* The step loop, where the report tells of it. */
+static void put_loop(picture *p)
+{
+    if (sx_profile_tells_loop(p->r->run)) {
+        heading(p, "The step loop: the last launches");
+        p->y = sx_put_timeline_svg(p->out, &p->r->run->loop, MARGIN, INNER, p->y);
     }
 }
 
@@ -245,9 +268,14 @@ sx_status sx_put_profile_svg(sx_buf *out, const sx_profile_report *r)
     picture p = {.out = &body, .r = r};
     p.scale = sx_profile_per_step(r, 1, &p.unit);
     put_title(&p);
-    put_causes(&p);
-    put_timeline(&p);
-    put_kernels(&p);
+    put_loop(&p);
+    if (sx_profiled_on_cpu(r->run)) {
+        put_causes(&p);
+        put_timeline(&p);
+    }
+    put_groups(&p, &r->causes->by_op, "Operator");
+    put_groups(&p, &r->causes->by_layer, "Layer");
+    put_groups(&p, &r->causes->by_kernel, sx_profiled_on_cpu(r->run) ? "Kernel" : "Operation");
     sx_status status = sx_buf_status(&body);
     if (status == SX_OK) {
         sx_svg_begin(out, WIDTH, (int)p.y + MARGIN);

@@ -1,5 +1,6 @@
 /* The recorded steps in Chrome's trace-event format, which Perfetto (ui.perfetto.dev) opens: one
- * row for each thread, one above them for executions. */
+ * row for each thread, one above them for executions; and rows of the step loop, what is copied to
+ * the device, and what the device computes. */
 #ifndef SX_CLI_PROFILE_TRACE_H
 #define SX_CLI_PROFILE_TRACE_H
 

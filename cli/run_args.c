@@ -25,9 +25,15 @@ sx_status sx_device_args_strategy(sx_invocation *inv, const sx_device_args *args
                                             .device_options = args->device_options,
                                             .xla_options = args->xla_options,
                                             .gpu_memory_limit = args->gpu_memory_limit,
+                                            .coordinator = args->coordinator,
+                                            .num_processes = (int)args->num_processes,
+                                            .process_id = (int)args->process_id,
+                                            .join_timeout_secs = (int)args->join_timeout,
+                                            .lost_timeout_secs = (int)args->lost_timeout,
                                             .devices = args->devices,
                                             .cross_device_ops = args->all_reduce,
                                             .parameter_device = args->parameter_device},
+                                   .from_environment = args->in_processes,
                                    .tpu = args->tpu,
                                    .zone = args->tpu_zone,
                                    .project = args->project,
@@ -86,6 +92,7 @@ sx_status sx_open_run_on(sx_invocation *inv, const sx_device_args *args, const c
     };
     SX_TRY(sx_device_args_strategy(inv, args, &config.train_distribute));
     sx_status status = sx_open_run(inv, inv->words.items[0], checkpoint, &config, out_trainer);
+    status = sx_processes_end(sx_strategy_processes(config.train_distribute), status);
     sx_strategy_release(config.train_distribute);
     return status;
 }

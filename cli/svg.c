@@ -93,3 +93,25 @@ void sx_svg_label(sx_buf *out, double x, double y, double width, const char *col
     }
     sx_svg_text(out, x, y, SX_SVG_SMALL, "start", color, shown);
 }
+
+/* A round step for about `wanted` marks on an axis to `most`. */
+static double round_step(double most, int wanted)
+{
+    double step = 1e-6;
+    for (int i = 0; step * wanted < most; i++) {
+        step *= i % 3 == 1 ? 2.5 : 2;
+    }
+    return step;
+}
+
+void sx_svg_time_axis(sx_buf *out, double ms, double x, double width, double top, double bottom)
+{
+    const double step = round_step(ms, 10);
+    for (double at = 0; at <= ms; at += step) {
+        const double px = x + width * at / ms;
+        char text[32];
+        snprintf(text, sizeof(text), "%.6g ms", at);
+        sx_svg_line(out, px, top, px, bottom, SX_SVG_GRID);
+        sx_svg_text(out, px, bottom + 14, SX_SVG_SMALL, "middle", SX_SVG_FAINT, text);
+    }
+}

@@ -23,6 +23,11 @@ void sx_svg_text(sx_buf *out, double x, double y, int size, const char *anchor, 
 void sx_svg_label(sx_buf *out, double x, double y, double width, const char *color,
                   const char *text);
 
+/* A time axis below y = `bottom`, from 0 at `x` to `ms` at `x + width`, with lines up to `top`. It
+ * is SX_SVG_AXIS high. */
+enum { SX_SVG_AXIS = 18 };
+void sx_svg_time_axis(sx_buf *out, double ms, double x, double width, double top, double bottom);
+
 #define SX_SVG_INK   "#1f2430"
 #define SX_SVG_FAINT "#6b7280"
 #define SX_SVG_GRID  "#d9dde3"

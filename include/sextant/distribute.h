@@ -152,6 +152,14 @@ SX_API void sx_tpu_cluster_free(sx_tpu_cluster *cluster); /* NULL is fine */
  * the shards, and on any number of threads, training computes the same bits. Another number of
  * shards is another order of adding, and may change bits. */
 
+/* Several processes, on one machine or on several, can share each batch, where the plugin joins
+ * their devices. Every process runs the same program on the same data, and computes its replicas'
+ * part of each batch; the numbers are those of one process with as many replicas. Variables are
+ * equal on all. The chief alone writes checkpoints, history and other files, in a directory that
+ * all can read. If a process is lost or fails, all end with an error that names it, and can be
+ * started again from the last checkpoint. Whoever reaches the chief's port can disturb the run: it
+ * belongs on a network of the run's own machines. */
+
 typedef struct sx_strategy sx_strategy;
 
 typedef struct sx_strategy_args {
@@ -172,6 +180,13 @@ typedef struct sx_strategy_args {
      * not take an option, or not of this type. */
     const char *device_options, *xla_options;
     int64_t gpu_memory_limit; /* of a CUDA plugin: bytes of each GPU; 0 = its default */
+    /* Several processes, for pjrt (see below): process_id of num_processes; process 0, the chief,
+     * is at coordinator, "host:port" (default port 8470). `replicas` are those of each process.
+     * Seconds in which all processes must have come (0 = 60), and after which one that gives no
+     * sign is lost (0 = 10). */
+    const char *coordinator;
+    int num_processes, process_id;
+    int join_timeout_secs, lost_timeout_secs;
     /* The devices that are the replicas, by TensorFlow's names: "/gpu:0,/gpu:2", "cpu:0,cpu:1";
      * replica r is on the r-th of them. Of cpu they are virtual devices. NULL = the first. */
     const char *devices;
@@ -235,8 +250,13 @@ SX_API SX_MUST_USE sx_status sx_tpu_strategy_at(const sx_tpu_strategy_args *args
 SX_API sx_strategy *sx_strategy_retain(sx_strategy *strategy);
 SX_API void sx_strategy_release(sx_strategy *strategy); /* NULL is fine */
 
-/* The number of replicas: batch sizes are global, and each replica takes an equal part. */
+/* The number of replicas, of all processes: batch sizes are global, and each replica takes an equal
+ * part. */
 SX_API int sx_strategy_num_replicas_in_sync(const sx_strategy *strategy);
+/* The processes that share batches, and the number of this one among them; 1 and 0 if it is alone.
+ * Process 0 is the chief: it alone may export and save as. */
+SX_API int sx_strategy_num_processes(const sx_strategy *strategy);
+SX_API int sx_strategy_process_id(const sx_strategy *strategy);
 /* "one-device", "mirrored", "tpu", "central-storage"; static. */
 SX_API const char *sx_strategy_name(const sx_strategy *strategy);
 /* One line: "mirrored: 4 replicas on pjrt:cpu". Borrowed. */

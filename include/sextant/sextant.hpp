@@ -36,32 +36,33 @@
     X(beta1) X(beta2) X(beta_1) X(beta_2) X(bfloat16) X(bfloat16_products) X(bias_initializer) \
     X(boundaries) X(buffer) X(build) X(ca_file) X(callbacks) X(centered) X(certificate_file) \
     X(checkpoint) X(checkpoint_save_graph_def) X(cluster) X(components) X(compression) X(config) \
-    X(count) X(credentials_file) X(cross_device_ops) X(data) X(default_text) X(default_value) \
-    X(depth) X(device) X(device_fn) X(device_options) X(devices) X(dilation) X(dilations) X(dims) \
-    X(drop_remainder) X(dtype) X(dump_stablehlo) X(eeta) X(embedding_config_spec) X(epochs) \
-    X(epsilon) X(eval_batch_size) X(eval_distribute) X(evaluation_master) X(every_steps) \
-    X(example_weight) X(examples) X(exclusive) X(experimental_distribute) \
-    X(experimental_max_worker_delay_secs) X(export_to_tpu) X(features) X(file) X(filters) \
-    X(fingerprint) X(first_id) X(fn) X(fresh) X(gamma_initializer) X(global_batch_size) \
-    X(gpu_memory_limit) X(groups) X(half_up) X(host) X(image) X(image_key) X(in_epochs) \
-    X(initial_accumulator_value) X(input) X(inputs) X(int8) X(iterations_per_loop) \
-    X(iterations_per_loop_secs) X(keep_checkpoint_every_n_hours) X(keep_checkpoint_max) \
-    X(keep_dims) X(kernel) X(kernel_initializer) X(kernel_width) X(key) X(key_file) X(kind) X(l2) \
-    X(label_base) X(label_base_set) X(label_dtype) X(label_key) X(labels) X(lazy) X(learning_rate) \
-    X(length) X(log_step_count_steps) X(master) X(max_answer_bytes) X(max_calls) \
-    X(max_executables) X(max_length) X(max_nodes) X(max_programs) X(max_steps) X(max_trips) \
-    X(max_unpacked_bytes) X(mean) X(memory_budget) X(memory_limit_bytes) X(memory_limit_name) \
-    X(mode) X(model_dir) X(momentum) X(n_boundaries) X(n_callbacks) X(n_features) X(n_words) \
-    X(name) X(narrow_range) X(nesterov) X(no_bias) X(no_center) X(no_compile_cache) \
-    X(no_eval_on_tpu) X(no_scale) X(no_shuffle) X(num_bits) X(num_classes) X(observer) \
-    X(observer_user) X(off) X(on) X(on_profile) X(optimizer) X(optional) X(outputs) X(padding) \
-    X(padding_value) X(pads) X(parameter_device) X(params) X(per_channel) X(pjrt_plugin) X(pool) \
-    X(precision) X(predict_batch_size) X(prefetch) X(preprocess) X(profile_user) X(project) \
-    X(protocol) X(python) X(random_brightness) X(random_contrast) X(random_crop) X(random_shear) \
-    X(random_zoom) X(rate) X(recipe) X(recursive) X(reduction) X(release) X(replicas) \
-    X(require_exact) X(retries) X(reverse) X(rho) X(same_each_epoch) X(sample_weight) \
-    X(save_checkpoints_secs) X(save_checkpoints_steps) X(save_summary_steps) X(scale) X(schedule) \
-    X(scope) X(seed) X(separator) X(serving_input_fn) X(serving_user) X(session_config) \
+    X(coordinator) X(count) X(credentials_file) X(cross_device_ops) X(data) X(default_text) \
+    X(default_value) X(depth) X(device) X(device_fn) X(device_options) X(devices) X(dilation) \
+    X(dilations) X(dims) X(drop_remainder) X(dtype) X(dump_stablehlo) X(eeta) \
+    X(embedding_config_spec) X(epochs) X(epsilon) X(eval_batch_size) X(eval_distribute) \
+    X(evaluation_master) X(every_steps) X(example_weight) X(examples) X(exclusive) \
+    X(experimental_distribute) X(experimental_max_worker_delay_secs) X(export_to_tpu) X(features) \
+    X(file) X(filters) X(fingerprint) X(first_id) X(fn) X(fresh) X(gamma_initializer) \
+    X(global_batch_size) X(gpu_memory_limit) X(groups) X(half_up) X(host) X(image) X(image_key) \
+    X(in_epochs) X(initial_accumulator_value) X(input) X(inputs) X(int8) X(iterations_per_loop) \
+    X(iterations_per_loop_secs) X(join_timeout_secs) X(keep_checkpoint_every_n_hours) \
+    X(keep_checkpoint_max) X(keep_dims) X(kernel) X(kernel_initializer) X(kernel_width) X(key) \
+    X(key_file) X(kind) X(l2) X(label_base) X(label_base_set) X(label_dtype) X(label_key) \
+    X(labels) X(lazy) X(learning_rate) X(length) X(log_step_count_steps) X(lost_timeout_secs) \
+    X(master) X(max_answer_bytes) X(max_calls) X(max_executables) X(max_length) X(max_nodes) \
+    X(max_programs) X(max_steps) X(max_trips) X(max_unpacked_bytes) X(mean) X(memory_budget) \
+    X(memory_limit_bytes) X(memory_limit_name) X(mode) X(model_dir) X(momentum) X(n_boundaries) \
+    X(n_callbacks) X(n_features) X(n_words) X(name) X(narrow_range) X(nesterov) X(no_bias) \
+    X(no_center) X(no_compile_cache) X(no_eval_on_tpu) X(no_scale) X(no_shuffle) X(num_bits) \
+    X(num_classes) X(num_processes) X(observer) X(observer_user) X(off) X(on) X(on_profile) \
+    X(optimizer) X(optional) X(outputs) X(padding) X(padding_value) X(pads) X(parameter_device) \
+    X(params) X(per_channel) X(pjrt_plugin) X(pool) X(precision) X(predict_batch_size) X(prefetch) \
+    X(preprocess) X(process_id) X(profile_user) X(project) X(protocol) X(python) \
+    X(random_brightness) X(random_contrast) X(random_crop) X(random_shear) X(random_zoom) X(rate) \
+    X(recipe) X(recursive) X(reduction) X(release) X(replicas) X(require_exact) X(retries) \
+    X(reverse) X(rho) X(same_each_epoch) X(sample_weight) X(save_checkpoints_secs) \
+    X(save_checkpoints_steps) X(save_summary_steps) X(scale) X(schedule) X(scope) X(seed) \
+    X(separator) X(serving_input_fn) X(serving_user) X(session_config) \
     X(session_creation_timeout_secs) X(shards) X(size) X(skip_corrupt) X(staircase) X(std) \
     X(steps) X(steps_per_eval) X(steps_per_execution) X(stop) X(straight_through) X(strategy) \
     X(strides) X(symmetric) X(tags) X(tf_random_seed) X(threads) X(timeout_ms) X(top_k) X(tpu) \

@@ -200,6 +200,10 @@ typedef struct sx_run_config {
      * more is RESOURCE_EXHAUSTED. 0 = no limit. */
     int64_t memory_limit_bytes;
 
+    /* Several processes that train in step, as in sx_strategy_args; NULL: those of TF_CONFIG, if it
+     * names several workers, else this one alone. */
+    const char *coordinator;
+    int num_processes, process_id;
     /* TPUEstimator's batch_axis, and the transpose_input of TensorFlow's models for TPUs; ignored:
      * data sets put examples along the first axis, and the device's compiler chooses the layout of
      * inputs, which no transposition on the host improves. */

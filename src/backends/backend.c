@@ -48,7 +48,10 @@ sx_status sx_platform_open(const char *name, const sx_platform_options *options,
     const sx_platform_options defaults = {0};
     for (int i = 0; sx_backends[i] != NULL; i++) {
         if (strcmp(sx_backends[i]->name, name) == 0) {
-            return sx_backends[i]->open(options != NULL ? options : &defaults, out_platform);
+            const sx_platform_options *o = options != NULL ? options : &defaults;
+            SX_TRY(sx_backends[i]->open(o, out_platform));
+            (*out_platform)->timeline = o->timeline;
+            return SX_OK;
         }
     }
     return unknown_backend(name);
@@ -69,6 +72,20 @@ bool sx_platform_close(sx_platform *platform)
     }
     platform->backend->close(platform);
     return true;
+}
+
+sx_status sx_platform_record(sx_platform *platform)
+{
+    return platform->backend->record != NULL
+               ? platform->backend->record(platform)
+               : sx_error(SX_UNIMPLEMENTED, "%s does not record operations",
+                          platform->backend->name);
+}
+
+sx_status sx_platform_recorded(sx_platform *platform, sx_device_op_visit *visit, void *user)
+{
+    return platform->backend->recorded != NULL ? platform->backend->recorded(platform, visit, user)
+                                               : SX_OK;
 }
 
 /* ---- Buffers ---- */
@@ -698,6 +715,14 @@ sx_status sx_run_await(sx_run *run, int64_t deadline_ns)
     run->status = SX_OK;
     atomic_store(&run->state, SX_RUN_IDLE);
     return status;
+}
+
+void sx_run_settle(sx_run *run)
+{
+    const struct timespec nap = {.tv_nsec = 20000};
+    while (atomic_load(&run->refs) > 1) {
+        nanosleep(&nap, NULL);
+    }
 }
 
 sx_status sx_run_on_done(sx_run *run, void (*on_done)(sx_run *run, void *user), void *user)

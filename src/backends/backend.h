@@ -44,10 +44,11 @@ typedef struct sx_run sx_run;
 
 /* ---- Options ---- */
 
-/* Each backend reads its own; `host` has none. */
+/* Each backend reads its own; `host` has none. The timeline is all backends'. */
 typedef struct sx_platform_options {
     sx_cpu_options cpu;
     sx_pjrt_options pjrt;
+    struct sx_timeline *timeline; /* gets what the devices do, and when (timeline.h); NULL: none */
 } sx_platform_options;
 
 typedef enum sx_precision { SX_PRECISION_F32 = 0, SX_PRECISION_BF16 } sx_precision;
@@ -146,6 +147,16 @@ typedef struct sx_kernel_time {
     bool bf16;   /* its products are of bfloat16 */
 } sx_kernel_time;
 
+/* An operation that a device has computed once. */
+typedef struct sx_device_op {
+    const char *name; /* as the device's compiler calls it: "fusion.3" */
+    const char *node; /* the node of the graph that it was made from; "" = unknown */
+    const char *line; /* what computed it: "/device:TPU:0 XLA Ops" */
+    int64_t start_ns; /* of sx_now_ns(), nearly */
+    double seconds;
+} sx_device_op;
+typedef void sx_device_op_visit(void *user, const sx_device_op *op);
+
 /* ---- The contract ---- */
 
 typedef enum sx_capability {
@@ -164,6 +175,7 @@ struct sx_platform {
     const sx_backend *backend;
     sx_device *const *devices;
     int n_devices;
+    struct sx_timeline *timeline; /* the options' */
     atomic_int abandoned; /* runs that were destroyed while pending, and reads and compilations
                              that were left at their deadline, which have not ended */
 };
@@ -273,6 +285,10 @@ struct sx_backend {
     void (*watch)(sx_run *run);
     sx_status (*profile)(sx_run *run, const sx_kernel_time **out_rows,
                          int *out_count); /* optional */
+    /* Optional: the devices record what they compute, operation by operation, until recorded(),
+     * which visits that. record() may be UNIMPLEMENTED. */
+    sx_status (*record)(sx_platform *platform);
+    sx_status (*recorded)(sx_platform *platform, sx_device_op_visit *visit, void *user);
 };
 
 /* ---- Functions for callers ---- */
@@ -337,6 +353,13 @@ void sx_platform_unpin(sx_platform *platform, void *data);
 sx_device_buffer *sx_device_buffer_retain(sx_device_buffer *buffer);
 void sx_device_buffer_release(sx_device_buffer *buffer); /* NULL is fine */
 
+/* Records what the devices compute from now on, operation by operation, of programs that were
+ * compiled on a platform with a timeline. UNIMPLEMENTED: the backend, or the plugin, cannot. */
+SX_MUST_USE sx_status sx_platform_record(sx_platform *platform);
+/* Ends that, and visits what was recorded, in no order. Texts are valid during the call. */
+SX_MUST_USE sx_status sx_platform_recorded(sx_platform *platform, sx_device_op_visit *visit,
+                                           void *user);
+
 /* Does, while the caller does something else, a part of compiling that programs with matrix
  * products have in common. */
 void sx_platform_prepare_products(sx_platform *platform);
@@ -382,6 +405,9 @@ SX_MUST_USE sx_status sx_run_submit(sx_run *run, sx_device_buffer *const *args,
  * execution continues and can be awaited again. */
 #define SX_NO_DEADLINE INT64_MAX
 SX_MUST_USE sx_status sx_run_await(sx_run *run, int64_t deadline_ns);
+/* After that, if the deadline was not SX_NO_DEADLINE: waits until the backend's thread has let go of
+ * the run, for a moment, so that its platform can be closed. Not while it has an on_done. */
+void sx_run_settle(sx_run *run);
 /* Calls `on_done` once the pending execution has ended: on a thread of the backend, which it must
  * not block, or immediately if it already has. The execution must still be awaited; that may return
  * before the call. FAILED_PRECONDITION: nothing was submitted, or it has an on_done already. */

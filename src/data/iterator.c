@@ -28,6 +28,7 @@
 #include "base/memory.h"
 #include "base/pool.h"
 #include "base/thread.h"
+#include "data/part.h"
 #include "data/plan.h"
 
 enum {
@@ -81,6 +82,7 @@ struct chunk {
 
 struct sx_iterator {
     sx_plan plan;
+    sx_part part;
     struct slot *slots;
     int slot_count;
     int most_chunks; /* that a batch is cut into */
@@ -460,16 +462,23 @@ static sx_status make_row(const sx_iterator *it, sx_producer *producer, struct s
     return keep_strings(it, slot, row, destinations);
 }
 
-/* The first error among the chunk's rows; *out_row says which. Later rows are skipped: the batch
- * will not be returned. */
+/* The first error among the chunk's rows that are read here; *out_row says which. Later rows are
+ * skipped: the batch will not be returned. */
 static sx_status make_rows(const sx_iterator *it, sx_producer *producer, const struct chunk *chunk,
                            int64_t *out_row)
 {
+    int64_t first, end;
+    sx_part_rows(&it->part, chunk->slot->where.size, &first, &end);
+    first = SX_MAX(first, chunk->first);
+    end = SX_MIN(end, chunk->first + chunk->count);
     if (chunk->read != NULL) {
         sx_scratch_reset(chunk->read);
     }
-    sx_producer_begin(producer, chunk->slot->ids + chunk->first, chunk->count, chunk->read);
-    for (int64_t row = chunk->first; row < chunk->first + chunk->count; row++) {
+    if (end <= first) {
+        return SX_OK;
+    }
+    sx_producer_begin(producer, chunk->slot->ids + first, end - first, chunk->read);
+    for (int64_t row = first; row < end; row++) {
         if (chunk->slot->ids[row] < 0) {
             continue;
         }
@@ -663,6 +672,11 @@ static sx_status next_locked(sx_iterator *it)
     it->held = true;
     tune(it);
     return SX_OK;
+}
+
+void sx_iterator_take_part(sx_iterator *it, const sx_part *part)
+{
+    it->part = *part;
 }
 
 sx_dataset *sx_iterator_dataset(const sx_iterator *it)

@@ -2,6 +2,7 @@
 #include "distribute/strategy.h"
 
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/args.h"
@@ -22,6 +23,8 @@ struct sx_strategy {
     int replicas;               /* 0 = not known yet: all devices */
     const int *numbers;         /* [replicas] of a plugin: of its devices */
     sx_platform *held;          /* keeps the plugin's client open; NULL = no plugin */
+    sx_process_plan plan;       /* which process this is */
+    sx_processes *processes;    /* NULL = it is alone */
     const char *device, *text, *explanation;
 };
 
@@ -64,7 +67,7 @@ static sx_status choose_device(sx_strategy *s, const sx_strategy_wish *wish)
     if (s->device == NULL) {
         return sx_no_memory("for a strategy");
     }
-    bool several = wish->args.replicas > 1 || wish->args.virtual_devices > 0 ||
+    bool several = s->plan.count > 1 || wish->args.replicas > 1 || wish->args.virtual_devices > 0 ||
                    s->spec.devices > 1 || s->chosen.n > 1;
     s->kind = wish->kind != SX_STRATEGY_AS_SAID                ? wish->kind
               : s->spec.is_tpu && (several || !wish->one_core) ? SX_STRATEGY_TPU
@@ -172,11 +175,13 @@ static sx_status find_tpu(sx_strategy *s, const sx_strategy_wish *wish)
                         c.master, named ? " (gcloud compute tpus tpu-vm ssh " : "",
                         named ? c.name : "", named ? ")" : "");
     }
-    if (c.n_workers > 1) {
-        return sx_error(SX_UNIMPLEMENTED,
-                        "TPU %s%s%s spans %d hosts; only slices with a single host are supported",
-                        c.name, c.accelerator_type != NULL ? ", " : "",
-                        c.accelerator_type != NULL ? c.accelerator_type : "", c.n_workers);
+    if (c.n_workers > 1 && c.n_workers != s->plan.count) {
+        return sx_error(
+            SX_UNIMPLEMENTED,
+            "TPU %s%s%s spans %d hosts; start a process on each of them, as process_id I "
+            "of num_processes %d",
+            c.name, c.accelerator_type != NULL ? ", " : "",
+            c.accelerator_type != NULL ? c.accelerator_type : "", c.n_workers, c.n_workers);
     }
     return SX_OK;
 }
@@ -232,6 +237,45 @@ static bool is_of_type(const sx_strategy *s, const char *type)
     return s->held != NULL && sx_device_is_of_type(s->held->devices[0]->name, type);
 }
 
+/* Joins the other processes, whose devices the plugin joins. */
+static sx_status join_processes(sx_strategy *s, const sx_strategy_args *args)
+{
+    if (s->plan.count == 1) {
+        return SX_OK;
+    }
+    if (!is_plugin(s)) {
+        return sx_error(SX_UNIMPLEMENTED,
+                        "%d processes can share batches on PJRT devices only (tpu, cuda, "
+                        "pjrt:NAME), not on %s%s",
+                        s->plan.count, s->device,
+                        args->coordinator == NULL ? "; unset TF_CONFIG to use this process alone"
+                                                  : "");
+    }
+    if (s->chosen.n > 0) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "devices \"%.200s\": each of %d processes uses the first of its own; give "
+                        "their number, replicas",
+                        s->chosen.text, s->plan.count);
+    }
+    const sx_processes_options options = {.plan = &s->plan,
+                                          .join_secs = args->join_timeout_secs,
+                                          .lost_secs = args->lost_timeout_secs};
+    SX_TRY(sx_processes_join(&options, &s->processes));
+    s->session.platform.pjrt.processes = sx_processes_of_pjrt(s->processes);
+    return SX_OK;
+}
+
+/* With several processes, the replicas are those of all. */
+static sx_status count_all(sx_strategy *s)
+{
+    char each[32];
+    snprintf(each, sizeof(each), "%d", s->replicas);
+    SX_TRY(sx_processes_compare(s->processes, "its number of devices", each));
+    SX_TRY(check_range("the number of replicas in all processes", s->replicas * s->plan.count));
+    s->replicas *= s->plan.count;
+    return SX_OK;
+}
+
 /* Opens the plugin to count its devices, and keeps it open. */
 static sx_status open_plugin(sx_strategy *s)
 {
@@ -241,6 +285,9 @@ static sx_status open_plugin(sx_strategy *s)
     if (s->replicas > n) {
         return sx_error(SX_INVALID_ARGUMENT, "%d replicas requested, but %s has %d device%s",
                         s->replicas, s->device, n, n == 1 ? "" : "s");
+    }
+    if (s->processes != NULL) {
+        SX_TRY(count_all(s));
     }
     s->session.platform.pjrt.replicas = s->replicas;
     if (s->chosen.n == 0) {
@@ -331,22 +378,40 @@ static sx_status take_parameter_device(sx_strategy *s, const char *name)
     return SX_OK;
 }
 
+/* ", 2 in each of 2 processes, of which this is 1"; "" if there is one. */
+static const char *text_of_processes(sx_strategy *s)
+{
+    return s->processes == NULL
+               ? ""
+               : sx_arena_printf(&s->arena, ", %d in each of %d processes, of which this is %d",
+                                 s->replicas / s->plan.count, s->plan.count, s->plan.index);
+}
+
 /* "mirrored: 2 replicas on pjrt:cpu", and what was chosen. */
 static const char *describe(sx_strategy *s)
 {
     const bool virtual = !is_plugin(s) && (s->kind == SX_STRATEGY_MIRRORED ||
                                            s->kind == SX_STRATEGY_CENTRAL_STORAGE);
     const bool ordered = s->session.platform.pjrt.ordered_sums && is_plugin(s);
-    return sx_arena_printf(
-        &s->arena, "%s: %d %s%s on %s%s%s%s%s", sx_strategy_name(s), s->replicas,
-        virtual ? "virtual device" : "replica", s->replicas == 1 ? "" : "s", s->device,
-        s->chosen.n > 0 ? ": " : "", s->chosen.n > 0 ? s->chosen.text : "",
-        ordered ? "; sums in a fixed order" : "",
-        s->kind == SX_STRATEGY_CENTRAL_STORAGE && virtual ? "; variables on cpu:0" : "");
+    const char *processes = text_of_processes(s);
+    return processes == NULL
+               ? NULL
+               : sx_arena_printf(
+                     &s->arena, "%s: %d %s%s on %s%s%s%s%s%s", sx_strategy_name(s), s->replicas,
+                     virtual ? "virtual device" : "replica", s->replicas == 1 ? "" : "s", s->device,
+                     processes, s->chosen.n > 0 ? ": " : "", s->chosen.n > 0 ? s->chosen.text : "",
+                     ordered ? "; sums in a fixed order" : "",
+                     s->kind == SX_STRATEGY_CENTRAL_STORAGE && virtual ? "; variables on cpu:0"
+                                                                       : "");
 }
 
 static sx_status create(sx_strategy *s, const sx_strategy_wish *wish)
 {
+    const sx_process_wish processes = {.coordinator = wish->args.coordinator,
+                                       .count = wish->args.num_processes,
+                                       .index = wish->args.process_id,
+                                       .from_environment = wish->from_environment};
+    SX_TRY(sx_process_plan_make(&processes, &s->arena, &s->plan));
     SX_TRY(choose_device(s, wish));
     SX_TRY(check_plugin_option(s, "pjrt_plugin", wish->args.pjrt_plugin));
     SX_TRY(check_plugin_option(s, "python", wish->args.python));
@@ -362,14 +427,16 @@ static sx_status create(sx_strategy *s, const sx_strategy_wish *wish)
     SX_TRY(count_replicas(s, &wish->args));
     SX_TRY(find_tpu(s, wish));
     SX_TRY(take_options(s, &wish->args));
+    SX_TRY(join_processes(s, &wish->args));
     if (is_plugin(s)) {
-        SX_TRY(open_plugin(s));
+        sx_status status = open_plugin(s);
+        SX_TRY(s->processes == NULL ? status : sx_processes_blame(s->processes, status));
     }
     SX_TRY(take_cross_device_ops(s, wish->args.cross_device_ops));
     SX_TRY(take_parameter_device(s, wish->args.parameter_device));
     s->text = describe(s);
     if (s->text != NULL) {
-        s->explanation = sx_arena_printf(&s->arena, "%s%s\n",
+        s->explanation = sx_arena_printf(&s->arena, "%s%s%s\n", s->plan.explanation,
                                          s->explanation != NULL ? s->explanation : "", s->text);
     }
     return s->text != NULL && s->explanation != NULL ? SX_OK : sx_no_memory("for a strategy");
@@ -384,8 +451,9 @@ sx_status sx_strategy_create(const sx_strategy_wish *wish, sx_strategy **out_str
     atomic_init(&s->refs, 1);
     sx_arena_init(&s->arena, 0);
     sx_status status = create(s, wish);
-    if (wish->explanation != NULL && s->explanation != NULL) {
-        sx_buf_puts(wish->explanation, s->explanation);
+    const char *said = s->explanation != NULL ? s->explanation : s->plan.explanation;
+    if (wish->explanation != NULL && said != NULL) {
+        sx_buf_puts(wish->explanation, said);
     }
     if (status != SX_OK) {
         sx_strategy_release(s);
@@ -445,7 +513,9 @@ sx_strategy *sx_strategy_retain(sx_strategy *strategy)
 void sx_strategy_release(sx_strategy *strategy)
 {
     if (strategy != NULL && atomic_fetch_sub(&strategy->refs, 1) == 1) {
-        sx_platform_close(strategy->held);
+        if (sx_platform_close(strategy->held)) { /* else its plugin may still use their store */
+            sx_processes_release(strategy->processes);
+        }
         sx_arena_deinit(&strategy->arena);
         sx_free(strategy);
     }
@@ -506,6 +576,11 @@ sx_status sx_strategy_apply(const sx_strategy *strategy, sx_session_options *opt
                               ? SX_MAX(named, SX_MIN(options->shards, SX_MAX_REPLICAS))
                               : from->virtual_devices;
     to->replicas = from->replicas;
+    to->processes = from->processes;
+    if (strategy->processes != NULL) {
+        options->give_up = sx_processes_give_up;
+        options->give_up_user = strategy->processes;
+    }
     to->chosen = from->chosen;
     to->n_chosen = from->n_chosen;
     to->ordered_sums = from->ordered_sums;
@@ -526,6 +601,11 @@ sx_status sx_strategy_apply_apart(const sx_strategy *strategy, sx_session_option
     return SX_OK;
 }
 
+sx_processes *sx_strategy_processes(const sx_strategy *strategy)
+{
+    return strategy->processes;
+}
+
 const char *sx_strategy_device(const sx_strategy *strategy)
 {
     return strategy->device;
@@ -539,6 +619,16 @@ const char *sx_strategy_batch_norm(const sx_strategy *strategy)
 int sx_strategy_num_replicas_in_sync(const sx_strategy *strategy)
 {
     return strategy->replicas;
+}
+
+int sx_strategy_num_processes(const sx_strategy *strategy)
+{
+    return strategy->plan.count;
+}
+
+int sx_strategy_process_id(const sx_strategy *strategy)
+{
+    return strategy->plan.index;
 }
 
 /* By sx_strategy_kind. */

@@ -11,6 +11,7 @@
 #include <sextant/distribute.h>
 
 #include "base/buffer.h"
+#include "distribute/processes.h"
 #include "runtime/session.h"
 
 typedef enum sx_strategy_kind {
@@ -26,6 +27,8 @@ typedef struct sx_strategy_wish {
     sx_strategy_args args;
     /* Of a TPU; all NULL = search. If any is set, the device is `tpu`. */
     const char *tpu, *zone, *project, *master;
+    /* TF_CONFIG may name several processes, if `args` name none. */
+    bool from_environment;
     bool one_core;       /* AS_SAID: of a TPU one core, not all, unless the options ask for more */
     sx_buf *explanation; /* receives the explanation, also on failure; may be NULL */
 } sx_strategy_wish;
@@ -46,6 +49,8 @@ SX_MUST_USE sx_status sx_strategy_check_shards(const sx_strategy *strategy, int 
  * those of sx_strategy_check_shards(). */
 SX_MUST_USE sx_status sx_strategy_apply(const sx_strategy *strategy, sx_session_options *options);
 
+/* The processes that share its batches; NULL: this one alone. Borrowed. */
+sx_processes *sx_strategy_processes(const sx_strategy *strategy);
 /* The same for a session whose programs run in slots (session.h): each replica is a device of its
  * own, which computes whole pieces, so that they do not change a bit. So are virtual devices of
  * cpu, where threads take what there is. */

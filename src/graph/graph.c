@@ -176,18 +176,24 @@ sx_status sx_check_bodies(const sx_op_def *op, const void *attrs, bool general)
 
 sx_cost sx_node_cost(const sx_graph *g, const sx_node *n)
 {
+    return sx_node_cost_at(g, n, 1);
+}
+
+sx_cost sx_node_cost_at(const sx_graph *g, const sx_node *n, int64_t batch)
+{
     enum { MAX_OPERANDS = 4 }; /* of operators with a formula */
     sx_type in[MAX_OPERANDS] = {0}, out[MAX_OPERANDS] = {0};
     sx_cost cost = {0, 0};
     for (int i = 0; i < n->n_inputs + n->n_outputs; i++) {
         bool is_in = i < n->n_inputs;
         int at = is_in ? i : i - n->n_inputs;
-        const sx_type *type = sx_graph_type(g, is_in ? n->inputs[at] : sx_node_output(n, at));
+        const sx_value v = is_in ? n->inputs[at] : sx_node_output(n, at);
+        const sx_type type = sx_type_with_batch(*sx_graph_type(g, v), batch);
         if (at < MAX_OPERANDS) {
-            (is_in ? in : out)[at] = *type;
+            (is_in ? in : out)[at] = type;
         }
-        cost.flops = SX_MAX(cost.flops, (double)sx_type_elems(type));
-        cost.bytes += (double)sx_type_bytes(type);
+        cost.flops = SX_MAX(cost.flops, (double)sx_type_elems(&type));
+        cost.bytes += (double)sx_type_bytes(&type);
     }
     cost.flops = n->op->flops != NULL ? n->op->flops(in, out) : cost.flops;
     cost.bytes = n->op->bytes != NULL ? n->op->bytes(in, out) : cost.bytes;

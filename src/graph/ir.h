@@ -124,6 +124,8 @@ typedef struct sx_cost {
     double flops, bytes; /* bytes read and written */
 } sx_cost;
 sx_cost sx_node_cost(const sx_graph *g, const sx_node *n);
+/* The same of types with a batch, which is `batch`. */
+sx_cost sx_node_cost_at(const sx_graph *g, const sx_node *n, int64_t batch);
 
 /* Checks the invariants of this header, but for the uniqueness of names, and infers every type
  * again. sx_builder_finish() calls it, so that every graph has passed: a model's, an importer's, a

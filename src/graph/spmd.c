@@ -287,7 +287,8 @@ static void copy_results(sx_spmd_pass *s, const bool *partial)
         const sx_result *r = &s->g->results[i];
         const sx_type *type = sx_graph_type(s->g, r->value);
         const sx_node *n = sx_graph_maker(s->g, r->value);
-        const bool cut = s->is_region ? sx_type_has_batch(type) : is_cut(s, type);
+        const bool cut =
+            s->is_region ? sx_type_has_batch(type) : !s->o->whole_results && is_cut(s, type);
         sx_value y;
         if (partial != NULL && partial[i]) {
             y = *sx_spmd_part_at(s, 0, r->value);

@@ -41,8 +41,9 @@ typedef struct sx_spmd_options {
     /* Each of `copies` replicas computes the whole batch, and takes the variables of the first: on
      * devices whose arithmetic is not deterministic they must not drift apart. `replicas` is 1. */
     int copies;
-    bool byte_ranges; /* a part of an argument or result must be a range of its bytes: others are
-                         passed whole, and divided in the program */
+    bool byte_ranges;   /* a part of an argument or result must be a range of its bytes: others are
+                           passed whole, and divided in the program */
+    bool whole_results; /* results with the batch are whole, alike on all replicas */
     bool exchange_in_regions; /* regions may hold exchanges between replicas; else a node with such
                                  a region is computed whole */
 } sx_spmd_options;

@@ -50,7 +50,7 @@ void sx_lanes_destroy(sx_lanes *l)
     }
     for (int i = 0; i < SX_LANES; i++) {
         if (l->running[i]) {
-            sx_status_free(sx_run_await(l->runs[i]->run, SX_NO_DEADLINE));
+            sx_status_free(sx_session_await(l->program->session, l->runs[i]->run));
         }
         sx_compiled_destroy(l->program, l->runs[i]);
     }
@@ -73,7 +73,7 @@ sx_status sx_lanes_end(sx_lanes *l, int lane, void *const *outputs)
 {
     const sx_compiled *c = l->runs[lane];
     l->running[lane] = false;
-    SX_TRY(sx_run_await(c->run, SX_NO_DEADLINE));
+    SX_TRY(sx_session_await(l->program->session, c->run));
     for (int i = 0; i < l->program->n_outputs; i++) {
         l->outputs[i] = c->outputs[l->program->outputs[i]];
     }

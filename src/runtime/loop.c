@@ -17,6 +17,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "backends/timeline.h"
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/memory.h"
@@ -28,6 +29,7 @@ enum { MOST_STEPS = 1024, LAUNCHES = 2 };
  * steps must justify the cost. */
 static const int64_t STAGED_BYTES = (int64_t)16 << 20, STAGED_BYTES_ASKED = (int64_t)1 << 30;
 static const double LAUNCH_SECONDS = 0.5;
+static const int64_t WITHIN_NS = 1000000; /* a call that takes less only submits */
 
 typedef struct sx_launch {
     sx_compiled *c;     /* its buffers; of the second launch its own, of the first the program's */
@@ -41,7 +43,9 @@ typedef struct sx_launch {
     bool is_submitted;  /* and not awaited */
     int64_t ran;        /* steps run */
     int64_t row;        /* the step shown last */
-    int64_t submitted_ns, ended_ns;
+    int number;         /* in the timeline */
+    int64_t submitted_ns, ended_ns; /* ended: when it was known */
+    int64_t call_ns;                /* how long submitting it took */
     int n_reads; /* read at its end: what is packed, or `ran`; the rings of other scalars */
     sx_device_buffer *read_from[SX_MAX_SCALARS + 1];
     void *read_into[SX_MAX_SCALARS + 1];
@@ -299,6 +303,8 @@ sx_compiled *sx_launches_compiled(const sx_program *p, int64_t batch)
 typedef struct turn {
     sx_program *p;
     const sx_loop_args *args;
+    sx_timeline *timeline; /* of the device; NULL = none */
+    int number, used;      /* in it, of the launch being fed, and of the last that ran */
     sx_step_scalars scalars;
     int32_t words[1 + SX_MAX_SCALARS]; /* packed, of a step that runs alone */
     int64_t began_ns;    /* start of the steps shown next: the end of the previous ones */
@@ -312,8 +318,10 @@ typedef struct turn {
 /* The next input; false if there is none. */
 static bool feed(turn *t)
 {
+    const int64_t start_ns = sx_timeline_now(t->timeline);
     t->input = (sx_step_input){.inputs = t->p->fed};
     t->feed_error = t->args->feed(t->args->user, &t->input);
+    sx_timeline_add(t->timeline, SX_SPAN_INPUT, t->number, start_ns);
     t->is_over = t->feed_error != SX_OK;
     t->fed += !t->is_over;
     return !t->is_over;
@@ -333,33 +341,61 @@ static int64_t launch_steps(const sx_program *p, int64_t left)
     return steps < 1 ? 1 : steps > (double)most ? most : (int64_t)steps;
 }
 
-/* Feeds a launch, and starts to copy it to the device. */
+/* The number of steps that come next, at most *steps; ends the loop if it is 0. */
+static sx_status plan(turn *t, int64_t *steps)
+{
+    const int64_t most = *steps;
+    if (t->args->plan == NULL) {
+        return SX_OK;
+    }
+    SX_TRY(t->args->plan(t->args->user, steps));
+    if (*steps < 0 || *steps > most) {
+        return sx_error(SX_INTERNAL,
+                        "a launch of %" PRId64 " steps was planned; it has room for "
+                        "%" PRId64,
+                        *steps, most);
+    }
+    t->is_over = t->is_over || *steps == 0;
+    return SX_OK;
+}
+
+/* Feeds a launch. */
 static sx_status stage(turn *t, sx_launch *l)
 {
     const sx_program *p = t->p;
     const sx_launches *all = p->launches;
-    const int64_t most = launch_steps(p, t->args->steps - t->fed);
+    int64_t most = launch_steps(p, t->args->steps - t->fed);
     l->rows = 0;
     l->is_last = false;
+    l->number = t->number = sx_timeline_next_launch(t->timeline);
+    SX_TRY(plan(t, &most));
     while (l->rows < most && !l->is_last && feed(t)) {
         if (t->input.batch != l->c->batch) {
             t->is_alone = l->is_last = true;
             break;
         }
+        const int64_t start_ns = sx_timeline_now(t->timeline);
         for (int i = 0; i < p->n_inputs; i++) {
             memcpy(l->staged[i] + (size_t)l->rows * all->input_rows[i], t->input.inputs[i],
                    all->input_rows[i]);
         }
+        sx_timeline_add(t->timeline, SX_SPAN_STAGE, l->number, start_ns);
         l->rows++;
         l->is_last = t->input.ends_launch;
     }
     l->is_last = l->is_last || t->is_over || t->fed >= t->args->steps;
-    for (int i = 0; i < p->n_inputs && l->rows > 0; i++) {
+    return SX_OK;
+}
+
+/* Starts to copy it to the device. */
+static sx_status send(const turn *t, const sx_launch *l)
+{
+    const sx_program *p = t->p;
+    for (int i = 0; i < p->n_inputs; i++) {
         SX_TRY(sx_device_buffer_write(l->c->args[p->inputs[i]], l->staged[i], true));
     }
-    return l->rows > 0 && l->c->steps > 1
-               ? sx_device_buffer_write(l->c->args[p->graph->n_args], &l->rows, false)
-               : SX_OK;
+    return l->c->steps > 1 ? sx_device_buffer_write(l->c->args[p->graph->n_args], &l->rows, false)
+                           : SX_OK;
 }
 
 /* ---- Showing ---- */
@@ -409,13 +445,30 @@ static void show(turn *t, int64_t batch, int64_t ended_ns, int64_t *done)
     }
 }
 
+/* One step as a launch of its own. A device without memory of its own computes on this thread. */
+static sx_status run_one(turn *t)
+{
+    const sx_backend *backend = sx_session_platform(t->p->session)->backend;
+    t->number = t->number == t->used ? sx_timeline_next_launch(t->timeline) : t->number;
+    t->used = t->number;
+    const int64_t start_ns = sx_timeline_now(t->timeline);
+    sx_timeline_set_steps(t->timeline, t->number, 1, t->input.batch);
+    SX_TRY(sx_program_run(t->p, t->input.batch, t->input.inputs));
+    if ((backend->capabilities & SX_HAS_MEMORY) == 0) {
+        sx_timeline_add(t->timeline, SX_SPAN_COMPUTE, t->number, start_ns);
+    }
+    sx_timeline_add(t->timeline, SX_SPAN_WAIT, t->number, start_ns);
+    return SX_OK;
+}
+
 static sx_status run_alone(turn *t, int64_t *done)
 {
     sx_program *p = t->p;
     if (t->args->failed_steps != NULL) {
         *t->args->failed_steps = 1;
     }
-    SX_TRY(sx_program_run(p, t->input.batch, t->input.inputs));
+    SX_TRY(run_one(t));
+    const int64_t start_ns = sx_timeline_now(t->timeline);
     if (p->packed >= 0) {
         SX_TRY(sx_device_buffer_read(p->last->outputs[p->packed], t->words));
     }
@@ -432,7 +485,9 @@ static sx_status run_alone(turn *t, int64_t *done)
         return withheld(t->scalars.step + 1);
     }
     t->began_ns = sx_now_ns();
+    t->scalars.launch++;
     show(t, t->input.batch, t->began_ns, done);
+    sx_timeline_add(t->timeline, SX_SPAN_SHOW, t->number, start_ns);
     return SX_OK;
 }
 
@@ -460,6 +515,7 @@ static sx_status submit(const turn *t, sx_launch *l)
     l->ran = l->rows;
     l->submitted_ns = sx_now_ns();
     SX_TRY(sx_run_submit(l->c->run, l->c->args, l->c->outputs));
+    l->call_ns = sx_now_ns() - l->submitted_ns;
     l->is_submitted = true;
     return SX_OK;
 }
@@ -469,7 +525,12 @@ static sx_status start(turn *t, sx_launch *l)
 {
     sx_status status = stage(t, l);
     if (status == SX_OK && l->rows > 0) {
-        status = submit(t, l);
+        const int64_t start_ns = sx_timeline_now(t->timeline);
+        t->used = l->number;
+        sx_timeline_set_steps(t->timeline, l->number, l->rows, l->rows * l->c->batch);
+        status = send(t, l);
+        status = status != SX_OK ? status : submit(t, l);
+        sx_timeline_add(t->timeline, SX_SPAN_SUBMIT, l->number, start_ns);
     }
     if (status != SX_OK && t->args->failed_steps != NULL) {
         *t->args->failed_steps = l->rows;
@@ -492,7 +553,15 @@ static void unpack(const sx_program *p, sx_launch *l)
     }
 }
 
-static sx_status read_scalars(const sx_program *p, sx_launch *l)
+/* How long the launch took. XLA's CPU computes within the call: then it had ended long before it is
+ * awaited, which is after the next one was computed. */
+static int64_t duration_of(const sx_launches *all, const sx_launch *l, int64_t awaited_ns)
+{
+    const bool within = l->call_ns >= WITHIN_NS && l->ended_ns - awaited_ns < l->call_ns;
+    return within ? l->call_ns : l->ended_ns - SX_MAX(l->submitted_ns, all->ended_ns);
+}
+
+static sx_status read_scalars(const sx_program *p, sx_launch *l, int64_t awaited_ns)
 {
     sx_launches *all = p->launches;
     SX_TRY(sx_device_buffers_read(l->n_reads, l->read_from, l->read_into));
@@ -508,7 +577,7 @@ static sx_status read_scalars(const sx_program *p, sx_launch *l)
                         "the device reported that it ran %" PRId64 " of %" PRId64 " steps", l->ran,
                         l->rows);
     }
-    all->step_ns = (l->ended_ns - SX_MAX(l->submitted_ns, all->ended_ns)) / l->rows + 1;
+    all->step_ns = duration_of(all, l, awaited_ns) / l->rows + 1;
     all->ended_ns = l->ended_ns;
     return SX_OK;
 }
@@ -516,11 +585,13 @@ static sx_status read_scalars(const sx_program *p, sx_launch *l)
 /* Waits for a launch, and reads its scalars. */
 static sx_status await(turn *t, sx_launch *l)
 {
+    const int64_t awaited_ns = sx_now_ns();
     l->is_submitted = false;
-    sx_status status = sx_run_await(l->c->run, SX_NO_DEADLINE);
+    sx_status status = sx_session_await(t->p->session, l->c->run);
     if (status == SX_OK) {
-        status = read_scalars(t->p, l);
+        status = read_scalars(t->p, l, awaited_ns);
     }
+    sx_timeline_add(t->timeline, SX_SPAN_WAIT, l->number, awaited_ns);
     if (status != SX_OK && t->args->failed_steps != NULL) {
         *t->args->failed_steps = l->rows;
     }
@@ -545,8 +616,9 @@ static sx_status bind_failed(turn *t, const sx_launch *l, int64_t row)
 
 static sx_status replay(turn *t, sx_launch *l, int64_t *done)
 {
-    const int64_t began = t->began_ns, ran = l->ran;
+    const int64_t began = t->began_ns, ran = l->ran, start_ns = sx_timeline_now(t->timeline);
     t->began_ns = l->ended_ns;
+    t->scalars.launch++;
     t->p->shown = l;
     for (l->row = 0; l->row < ran; l->row++) {
         load_row(t, l, l->row);
@@ -556,6 +628,7 @@ static sx_status replay(turn *t, sx_launch *l, int64_t *done)
         show(t, l->c->batch, began + (l->ended_ns - began) / ran * (l->row + 1), done);
     }
     l->row = ran - 1;
+    sx_timeline_add(t->timeline, SX_SPAN_SHOW, l->number, start_ns);
     return ran == l->rows
                ? SX_OK
                : sx_error(SX_INTERNAL,
@@ -579,7 +652,7 @@ static sx_status run_launches(turn *t, int64_t *done)
         status = status != SX_OK ? status : replay(t, now, done);
         if ((status != SX_OK || started != SX_OK) && next->is_submitted) {
             next->is_submitted = false; /* it has changed nothing, or has failed like this one */
-            sx_status_free(sx_run_await(next->c->run, SX_NO_DEADLINE));
+            sx_status_free(sx_session_await(t->p->session, next->c->run));
         }
         if (status != SX_OK) {
             sx_status_free(started);
@@ -599,7 +672,10 @@ static sx_status run_turn(turn *t, int64_t *done)
     if (t->p->launches != NULL) {
         status = run_launches(t, done);
     } else { /* one step, in the memory of the caller */
-        t->is_alone = feed(t);
+        t->number = sx_timeline_next_launch(t->timeline);
+        int64_t one = 1;
+        status = plan(t, &one);
+        t->is_alone = status == SX_OK && one > 0 && feed(t);
     }
     if (status == SX_OK && t->is_alone) {
         status = run_alone(t, done);
@@ -613,7 +689,10 @@ static sx_status run_turn(turn *t, int64_t *done)
 
 sx_status sx_program_loop(sx_program *p, const sx_loop_args *args, int64_t *out_done)
 {
-    turn t = {.p = p, .args = args, .began_ns = sx_now_ns()};
+    turn t = {.p = p,
+              .args = args,
+              .timeline = sx_session_platform(p->session)->timeline,
+              .began_ns = sx_now_ns()};
     *out_done = 0;
     SX_TRY(sx_session_read_step(p->session, &t.scalars.step));
     SX_TRY(sx_program_arm(p));

@@ -410,7 +410,8 @@ sx_status sx_program_run(sx_program *p, int64_t batch, const void *const *inputs
     }
     p->last = c;
     p->shown = NULL;
-    return sx_run_execute(c->run, c->args, c->outputs);
+    SX_TRY(sx_run_submit(c->run, c->args, c->outputs));
+    return sx_session_await(p->session, c->run);
 }
 
 sx_status sx_program_read_output(sx_program *p, int i, void *data)

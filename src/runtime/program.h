@@ -64,6 +64,9 @@ SX_MUST_USE sx_status sx_program_compiled(sx_program *p, const sx_program_shape 
 /* An executable of that shape, under the session's options. */
 SX_MUST_USE sx_status sx_program_compile(const sx_program *p, const sx_program_shape *shape,
                                          const sx_cancel *cancel, sx_executable **out);
+/* Waits for an execution; sx_session_options.give_up may end the wait, and the run then stays as it
+ * is until it is destroyed. */
+SX_MUST_USE sx_status sx_session_await(const sx_session *s, sx_run *run);
 /* A run of an executable of the program, and buffers of its inputs and outputs, on device 0 or
  * another that has slots; its variables have their values then. */
 SX_MUST_USE sx_status sx_program_bind(sx_program *p, sx_executable *executable, int64_t batch,

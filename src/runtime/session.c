@@ -2,6 +2,7 @@
 #include "runtime/program.h"
 
 #include "base/checked.h"
+#include "base/clock.h"
 #include "base/map.h"
 #include "base/memory.h"
 #include "runtime/initialize.h"
@@ -72,6 +73,23 @@ bool sx_session_destroy(sx_session *s)
     const bool closed = sx_platform_close(s->platform);
     sx_free(s);
     return closed;
+}
+
+sx_status sx_session_await(const sx_session *s, sx_run *run)
+{
+    const int64_t slice_ns = 500000000;
+    if (s->options.give_up == NULL) {
+        return sx_run_await(run, SX_NO_DEADLINE);
+    }
+    for (;;) {
+        sx_status status = sx_run_await(run, sx_now_ns() + slice_ns);
+        if (sx_status_code(status) != SX_DEADLINE_EXCEEDED) {
+            sx_run_settle(run);
+            return status;
+        }
+        sx_status_free(status);
+        SX_TRY(s->options.give_up(s->options.give_up_user));
+    }
 }
 
 sx_device *sx_session_device(const sx_session *s)

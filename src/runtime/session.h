@@ -41,6 +41,11 @@ typedef struct sx_session_options {
     /* Maximum number of threads that run one program at once, each in its own slot; 0 = the number
      * of processors. */
     int slots;
+    /* Asked twice a second while an execution runs: an error ends the wait with it, and leaves the
+     * execution to the device, which may never end it once another process is lost. NULL = waits.
+     */
+    sx_status (*give_up)(void *user);
+    void *give_up_user;
     /* The first so many devices of the platform have slots, once the session is frozen, each with a
      * copy of the variables; 0 = 1. */
     int devices;
@@ -205,7 +210,8 @@ SX_MUST_USE sx_status sx_program_profile(sx_program *program, int64_t batch,
 /* The scalars of one step, as doubles, in the order of the program's scalar outputs. */
 enum { SX_MAX_SCALARS = 24 };
 typedef struct sx_step_scalars {
-    int64_t step; /* number of the finished step: global_step after it */
+    int64_t step;   /* number of the finished step: global_step after it */
+    int64_t launch; /* that it was part of, from 1 in each loop */
     int64_t batch;
     int64_t ended_ns; /* sx_now_ns() at its end; the time of a launch is divided evenly */
     double values[SX_MAX_SCALARS];
@@ -225,11 +231,16 @@ typedef sx_status sx_feed_fn(void *user, sx_step_input *out);
  */
 typedef bool sx_step_fn(void *user, const sx_step_scalars *scalars);
 
+/* Called before a launch is fed, with the number of its steps: may lower it; 0 ends the loop after
+ * what was fed. Where several processes run the loop in step, they agree here. */
+typedef sx_status sx_plan_launch_fn(void *user, int64_t *steps);
+
 typedef struct sx_loop_args {
     int64_t steps; /* maximum number of steps */
     sx_feed_fn
         *feed; /* OUT_OF_RANGE ends the loop without error, after running what was fed before */
-    sx_step_fn *step; /* may be NULL */
+    sx_step_fn *step;        /* may be NULL */
+    sx_plan_launch_fn *plan; /* may be NULL */
     void *user;
     int64_t *failed_steps; /* may be NULL: of how many steps the error of the device is */
     int ok_output; /* index of SX_OK_OUTPUT: false = a non-finite update was withheld, and the loop

@@ -338,7 +338,8 @@ static sx_status open_device(sx_predictor *p, const sx_predictor_options *option
     sx_session_options session = {.platform = {.cpu = {.threads = options->threads,
                                                        .profile = options->profile,
                                                        .integers = options->int8 != NULL,
-                                                       .bfloat16 = options->bfloat16}},
+                                                       .bfloat16 = options->bfloat16},
+                                               .timeline = options->timeline},
                                   .memory = &p->memory};
     const sx_strategy_wish wish = {.args = {.device = options->device,
                                             .replicas = options->replicas,

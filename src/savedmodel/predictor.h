@@ -55,6 +55,7 @@ typedef struct sx_predictor_options {
     const sx_int8_calibration *int8; /* as in sx_servable_options; NULL = float32 */
     bool bfloat16;                   /* as in sx_servable_options */
     struct sx_profile *profile;      /* as in sx_cpu_options; outlives the predictor */
+    struct sx_timeline *timeline;    /* as in sx_platform_options; the same */
 } sx_predictor_options;
 
 /* Loads dir/saved_model.pb and its variables; `options` may be NULL. Signatures that cannot be

@@ -10,7 +10,7 @@ static bool names_devices(const sx_run_config *c)
 {
     return c->device != NULL || c->replicas > 0 || c->virtual_devices > 0 ||
            c->batch_norm != NULL || c->pjrt_plugin != NULL || c->python != NULL ||
-           c->dump_stablehlo != NULL;
+           c->dump_stablehlo != NULL || c->coordinator != NULL || c->num_processes > 0;
 }
 
 /* After sx_settle_strategy() the device fields describe the strategy. */
@@ -37,13 +37,18 @@ sx_status sx_choose_strategy(const sx_run_config *c, sx_strategy **out_strategy)
                                                 .pjrt_plugin = c->pjrt_plugin,
                                                 .python = c->python,
                                                 .dump_stablehlo = c->dump_stablehlo,
-                                                .batch_norm = c->batch_norm}};
+                                                .batch_norm = c->batch_norm,
+                                                .coordinator = c->coordinator,
+                                                .num_processes = c->num_processes,
+                                                .process_id = c->process_id},
+                                       .from_environment = true};
         return sx_strategy_create(&wish, out_strategy);
     }
     if (names_devices(c) && !is_settled(c)) {
         return sx_error(SX_INVALID_ARGUMENT,
                         "train_distribute cannot be combined with device, replicas, "
-                        "virtual_devices, batch_norm, pjrt_plugin, python or dump_stablehlo");
+                        "virtual_devices, batch_norm, pjrt_plugin, python, dump_stablehlo, "
+                        "coordinator or num_processes");
     }
     *out_strategy = sx_strategy_retain(c->train_distribute);
     return SX_OK;
@@ -57,6 +62,8 @@ void sx_settle_strategy(sx_run_config *config, sx_strategy *strategy)
     config->batch_norm = sx_strategy_batch_norm(strategy);
     config->virtual_devices = 0;
     config->pjrt_plugin = config->python = config->dump_stablehlo = NULL;
+    config->coordinator = NULL;
+    config->num_processes = config->process_id = 0;
 }
 
 int sx_run_config_replicas(const sx_run_config *c)

@@ -10,8 +10,10 @@
 #include "graph/ir.h"
 #include "nn/model_program.h"
 #include "train/byte_images.h"
+#include "train/lockstep.h"
 
 static const int64_t PROGRESS_NS = 100000000;
+enum { BATCHES_PER_STOP = 16 }; /* after which processes agree whether to stop */
 
 /* ---- Opening ---- */
 
@@ -70,9 +72,15 @@ static sx_status open_input(sx_data_pass *p, sx_dataset *data)
     sx_trainer *t = p->t;
     SX_TRY(sx_run_graph_lost(&t->graphs, p->mode));
     const bool bytes = sx_can_feed_bytes(t, p->mode, &data, 1);
+    /* Of several processes, each reads its rows of what the devices compute at once, unless the
+     * host weighs all. */
+    const bool in_parts = t->processes != NULL && sx_trainer_session_of(t, p->mode) == t->session &&
+                          sx_dataset_batch_size(data) == 0 &&
+                          sx_model_inputs_find(&t->info.inputs, SX_WEIGHTS) < 0;
     SX_TRY(sx_trainer_feed_bytes(t, p->mode, bytes));
     const sx_feed_args args = {.mode = p->mode,
-                               .batch_size = t->config.eval_batch_size,
+                               .batch_size = in_parts ? p->size : t->config.eval_batch_size,
+                               .part = in_parts ? sx_lockstep_part(t, p->size) : (sx_part){0},
                                .classes = sx_trainer_classes(t),
                                .program = t->graphs.by_mode[p->mode],
                                .preprocess = t->graphs.by_mode[SX_RUN_PREPROCESS],
@@ -92,6 +100,8 @@ sx_status sx_data_pass_open(sx_data_pass *p, sx_trainer *t, sx_mode mode, sx_dat
     if (mode == SX_EVAL) {
         SX_TRY(sx_trainer_bring_to_eval(t));
     }
+    SX_TRY(sx_lockstep_compare_variables(t));
+    SX_TRY(sx_lockstep_compare_data(t, mode == SX_EVAL ? "its evaluation data" : "its data", data));
     p->size = execution_batch(t, mode);
     SX_TRY(open_input(p, data));
     SX_TRY(sx_trainer_program(t, mode, &p->program));
@@ -150,6 +160,9 @@ static sx_status next_batch(sx_data_pass *p, sx_feed_batch *batch, bool *out_end
     *out_ended = p->limit > 0 && p->read >= p->limit;
     if (*out_ended) {
         return SX_OK;
+    }
+    if (p->asked++ % BATCHES_PER_STOP == 0) {
+        SX_TRY(sx_lockstep_agree_stop(p->t));
     }
     if (sx_trainer_stopped(p->t)) {
         return sx_error(SX_CANCELLED, "stopped after %" PRId64 " examples", p->read);

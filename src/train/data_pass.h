@@ -28,6 +28,7 @@ typedef struct sx_data_pass {
     int64_t read;  /* examples so far, and those passed on */
     int64_t done;
     int64_t told_ns;
+    int64_t asked; /* batches that were asked for */
     int n_inputs;
     int order[SX_MAX_MODEL_INPUTS]; /* the run's input of each of the program */
     int n_outputs;

@@ -9,6 +9,7 @@
 #include "train/data_pass.h"
 #include "train/host_call.h"
 #include "train/host_metrics.h"
+#include "train/lockstep.h"
 #include "train/sum.h"
 
 /* The number of examples to evaluate; 0 = unknown. */
@@ -157,6 +158,9 @@ sx_status sx_trainer_evaluate(sx_trainer *t, sx_dataset *data, int64_t examples,
         *out_result = result;
     }
     sx_data_pass_close(&p);
+    if (sx_status_code(status) != SX_CANCELLED) {
+        status = sx_lockstep_explain(t, status);
+    }
     return sx_status_annotate(status, __FILE__, __LINE__, "evaluating");
 }
 

@@ -93,6 +93,7 @@ sx_status sx_trainer_export(sx_trainer *t, const char *base, const char *version
     sx_program *program;
     sx_graph *wide = NULL;
     char *dir = NULL;
+    SX_TRY(sx_trainer_check_chief(t, "export"));
     if (!t->has_state) {
         return sx_error(SX_FAILED_PRECONDITION,
                         "the model has not been trained, and no checkpoint is loaded");

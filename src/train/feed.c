@@ -227,7 +227,8 @@ static sx_status open_feed(sx_feed *input, const sx_run_info *info, sx_dataset *
                        .data = sx_dataset_retain(data),
                        .iterator = iterator,
                        .borrowed = iterator != NULL,
-                       .classes = args->classes};
+                       .classes = args->classes,
+                       .part = args->part};
     for (int i = 0; i < SX_MAX_MODEL_INPUTS; i++) {
         input->columns[i].component = -1;
     }
@@ -237,6 +238,9 @@ static sx_status open_feed(sx_feed *input, const sx_run_info *info, sx_dataset *
     }
     if (status == SX_OK && !input->borrowed) {
         status = sx_iterator_create(input->data, &input->iterator);
+    }
+    if (status == SX_OK && !input->borrowed) {
+        sx_iterator_take_part(input->iterator, &input->part);
     }
     if (status != SX_OK) {
         sx_feed_deinit(input);
@@ -295,7 +299,9 @@ static sx_status convert(sx_feed *input, int i, const struct sx_batch_data *batc
     int64_t per_example = example_elems(&input->inputs->items[i]);
     int64_t low = column->is_class ? 0 : INT32_MIN;
     int64_t high = column->is_class && input->classes > 0 ? input->classes - 1 : INT32_MAX;
-    for (int64_t k = 0; k < batch->size * per_example; k++) {
+    int64_t first, end;
+    sx_part_rows(&input->part, batch->size, &first, &end);
+    for (int64_t k = first * per_example; k < end * per_example; k++) {
         int64_t value = sx_integer_at(t, (size_t)k);
         if (value < low || value > high) {
             return bad_integer(input, i, value, batch->ids[k / per_example]);
@@ -308,7 +314,9 @@ static sx_status convert(sx_feed *input, int i, const struct sx_batch_data *batc
 static sx_status check_weights(const sx_feed *input, int i, const struct sx_batch_data *batch)
 {
     const float *weights = batch->components[input->columns[i].component].data;
-    for (int64_t k = 0; k < batch->size; k++) {
+    int64_t first, end;
+    sx_part_rows(&input->part, batch->size, &first, &end);
+    for (int64_t k = first; k < end; k++) {
         if (!(weights[k] >= 0) || isinf(weights[k])) {
             char name[512];
             sx_dataset_record_name(input->data, batch->ids[k], name, sizeof(name));

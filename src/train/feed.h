@@ -11,6 +11,7 @@
 #ifndef SX_TRAIN_FEED_H
 #define SX_TRAIN_FEED_H
 
+#include "data/part.h"
 #include "runtime/session.h"
 #include "train/run_dir.h"
 
@@ -22,7 +23,8 @@ typedef struct sx_feed_args {
     int64_t classes; /* labels outside [0, classes) are errors; 0 = unknown */
     const sx_graph *program; /* of that mode; names the layer of a misfit (misfit.h); may be NULL */
     const sx_graph *preprocess; /* the run's, of named inputs; NULL = none */
-    bool bytes; /* the image stays uint8, which the program scales (byte_images.h) */
+    bool bytes;   /* the image stays uint8, which the program scales (byte_images.h) */
+    sx_part part; /* of each batch; rows outside it are not set */
 } sx_feed_args;
 
 /* One of the run's inputs in the data. */
@@ -43,6 +45,7 @@ typedef struct sx_feed {
     int64_t classes;
     int64_t steps_per_epoch; /* 0 = unknown */
     int64_t max_batch;
+    sx_part part;
 } sx_feed;
 
 /* The indices of the components without named inputs; -1 = absent. */

@@ -8,7 +8,7 @@
 #include "io/dir_lock.h"
 #include "runtime/memory_fit.h"
 #include "train/byte_images.h"
-#include "train/fit.h"
+#include "train/lockstep.h"
 #include "train/save.h"
 #include "train/warm_start.h"
 
@@ -90,7 +90,9 @@ static sx_status open_input(sx_fit *f)
                                .classes = sx_trainer_classes(t),
                                .program = t->graphs.by_mode[SX_TRAIN],
                                .preprocess = t->graphs.by_mode[SX_RUN_PREPROCESS],
-                               .bytes = sx_can_feed_bytes(t, SX_TRAIN, data, n)};
+                               .bytes = sx_can_feed_bytes(t, SX_TRAIN, data, n),
+                               .part =
+                                   cut || f->r->pulls > 1 ? (sx_part){0} : sx_lockstep_part(t, 0)};
     SX_TRY(sx_batch_gather_init(&f->input, &t->info, data, n, SX_MAX(1, f->r->pulls), &args),
            "training data");
     SX_TRY(sx_trainer_feed_bytes(t, SX_TRAIN, args.bytes));
@@ -196,6 +198,7 @@ sx_status sx_fit_begin(sx_fit *f, bool found)
     if (has_input) {
         SX_TRY(sx_fit_place_input(f));
         SX_TRY(sx_fit_check_numerics(f));
+        SX_TRY(sx_lockstep_compare_variables(t));
     }
     SX_TRY(sx_fit_make_queue(f));
     t->has_state = true;
@@ -210,6 +213,7 @@ static sx_status fit(sx_fit *f)
     bool found;
     SX_TRY(open_input(f));
     SX_TRY(sx_fit_open_program(f));
+    SX_TRY(sx_lockstep_begin(f));
     SX_TRY(sx_fit_restore(f, &found));
     sx_fit_progress(f)->n_sums = f->n_metrics;
     SX_TRY(choose_target(f));
@@ -250,6 +254,7 @@ sx_status sx_trainer_fit(sx_trainer *t, const sx_fit_request *request)
         sx_status_free(t->save_failed);
     }
     t->save_failed = SX_OK;
+    status = sx_lockstep_end(t, status);
     t->callbacks = NULL;
     t->n_callbacks = 0;
     sx_batch_gather_deinit(&f.input);

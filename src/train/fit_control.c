@@ -3,7 +3,7 @@
 
 #include "base/checked.h"
 #include "base/clock.h"
-#include "train/fit.h"
+#include "train/lockstep.h"
 #include "train/save.h"
 
 /* history.json between checkpoints, however short the epochs: at most once a second, and, since
@@ -60,7 +60,7 @@ bool sx_fit_at_end(sx_fit *f)
 bool sx_fit_time_to_save(const sx_fit *f, int64_t now)
 {
     int64_t secs = f->t->config.save_checkpoints_secs;
-    return f->t->config.model_dir != NULL && secs > 0 && (now - f->saved_ns) / 1000000000 >= secs;
+    return sx_trainer_writes(f->t) && secs > 0 && (now - f->saved_ns) / 1000000000 >= secs;
 }
 
 void sx_fit_keep_cursor(sx_fit *f)
@@ -76,7 +76,7 @@ void sx_fit_keep_cursor(sx_fit *f)
 /* Before the checkpoint of its last step: a run that resumes there has the whole history. */
 static sx_status save_history(sx_fit *f)
 {
-    if (f->t->config.model_dir == NULL || !f->t->history.changed) {
+    if (!sx_trainer_writes(f->t) || !f->t->history.changed) {
         return SX_OK;
     }
     if (f->t->history.thinned && !f->told_thinned) {
@@ -100,7 +100,9 @@ static sx_status save(sx_fit *f, bool wait)
     }
     sx_fit_progress(f)->eval_due = regular_eval(f);
     sx_fit_keep_cursor(f);
-    SX_TRY(wait ? sx_trainer_save(f->t) : sx_trainer_begin_save(f->t));
+    if (sx_trainer_writes(f->t)) {
+        SX_TRY(wait ? sx_trainer_save(f->t) : sx_trainer_begin_save(f->t));
+    }
     f->saved_step = f->step;
     f->saved_ns = sx_now_ns();
     return SX_OK;
@@ -146,11 +148,11 @@ sx_status sx_fit_evaluate(sx_fit *f)
     }
     SX_TRY(status);
     SX_TRY(sx_history_put(&f->t->history, &result, &is_best));
-    if (f->t->config.model_dir != NULL) {
+    if (sx_trainer_writes(f->t)) {
         SX_TRY(sx_trainer_save_history(f->t, is_best));
     }
     tell_eval(f, &result, (double)(sx_now_ns() - start) * 1e-9, is_best, false);
-    return SX_OK;
+    return sx_lockstep_agree_controls(f);
 }
 
 sx_status sx_fit_replay_eval(sx_fit *f)
@@ -163,7 +165,7 @@ sx_status sx_fit_replay_eval(sx_fit *f)
         return sx_fit_evaluate(f);
     }
     tell_eval(f, known, 0, f->t->history.best_step == f->step, true);
-    return SX_OK;
+    return sx_lockstep_agree_controls(f);
 }
 
 sx_status sx_fit_record(sx_fit *f, bool means)
@@ -190,6 +192,7 @@ sx_status sx_fit_control_point(sx_fit *f)
     }
     const sx_train_event e = sx_fit_event_with_means(f, SX_EVENT_PROGRESS);
     ask_controls(f, &e);
+    SX_TRY(sx_lockstep_agree_controls(f));
 
     bool at_end = sx_fit_at_end(f), regular = regular_eval(f);
     bool last = at_end && f->r->eval != NULL && sx_history_find(&f->t->history, f->step) == NULL;

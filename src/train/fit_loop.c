@@ -19,7 +19,7 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/memory.h"
-#include "train/fit.h"
+#include "train/lockstep.h"
 #include "train/save.h"
 
 static const int64_t TELL_NS = 100000000; /* interval of a progress bar */
@@ -65,6 +65,12 @@ static sx_status next_batch(sx_fit *f, sx_feed_batch *out)
     return status;
 }
 
+/* Ends a launch before its time; processes in step agree on that before each launch. */
+static bool leaves_early(const sx_fit *f, int64_t now)
+{
+    return f->t->processes == NULL && (sx_trainer_stopped(f->t) || sx_fit_time_to_save(f, now));
+}
+
 static sx_status feed_batch(sx_fit *f, sx_step_input *out)
 {
     sx_feed_batch batch;
@@ -75,8 +81,7 @@ static sx_status feed_batch(sx_fit *f, sx_step_input *out)
     f->fed[f->n_fed++ % f->fed_room] =
         (sx_fed_batch){sx_batch_gather_waited(&f->input), batch.ends_epoch};
     out->batch = batch.size;
-    out->ends_launch =
-        batch.ends_epoch || sx_trainer_stopped(f->t) || sx_fit_time_to_save(f, sx_now_ns());
+    out->ends_launch = batch.ends_epoch || leaves_early(f, sx_now_ns());
     return SX_OK;
 }
 
@@ -129,8 +134,7 @@ static bool see_step(void *user, const sx_step_scalars *s)
     if (f->failed == SX_OK) {
         f->failed = sx_host_caller_step(&f->host, s);
     }
-    return f->failed != SX_OK || f->epoch_ended || sx_trainer_stopped(f->t) ||
-           sx_fit_time_to_save(f, s->ended_ns);
+    return f->failed != SX_OK || f->epoch_ended || leaves_early(f, s->ended_ns);
 }
 
 /* Steps up to the next multiple of `every`. */
@@ -178,11 +182,14 @@ static sx_status explain_nonfinite(sx_fit *f, sx_status withheld)
 static sx_status explain_failure(sx_fit *f, int64_t failed, sx_status status)
 {
     char steps[64], kept[96] = "nothing is saved";
+    status = sx_lockstep_explain(f->t, status);
     snprintf(steps, sizeof(steps),
              failed > 1 ? "one of steps %" PRId64 " to %" PRId64 : "step %" PRId64, f->step + 1,
              f->step + failed);
     sx_trainer_end_save(f->t, true);
-    if (f->t->saved_step >= 0) {
+    if (f->t->config.model_dir != NULL && !sx_is_chief(f->t->processes)) {
+        snprintf(kept, sizeof(kept), "the run can be resumed from the checkpoint of process 0");
+    } else if (f->t->saved_step >= 0) {
         snprintf(kept, sizeof(kept),
                  "the checkpoint of step %" PRId64 " is kept; the run can be resumed from it",
                  f->t->saved_step);
@@ -196,6 +203,7 @@ sx_status sx_fit_run_segment(sx_fit *f, int64_t steps)
     const sx_loop_args args = {.steps = SX_MIN(steps, segment(f)),
                                .feed = feed,
                                .step = see_step,
+                               .plan = sx_lockstep_plan,
                                .user = f,
                                .failed_steps = &failed,
                                .ok_output = sx_program_find_output(f->program, SX_OK_OUTPUT)};

@@ -9,13 +9,13 @@
 #include "io/dir_lock.h"
 #include "io/file.h"
 #include "io/path.h"
-#include "train/fit.h"
+#include "train/lockstep.h"
 #include "train/save.h"
 
 sx_status sx_fit_lock(sx_fit *f)
 {
     const char *dir = f->t->config.model_dir;
-    if (dir == NULL || f->lock != SX_NO_LOCK || !sx_path_exists(dir)) {
+    if (!sx_trainer_writes(f->t) || f->lock != SX_NO_LOCK || !sx_path_exists(dir)) {
         return SX_OK;
     }
     if (access(dir, W_OK | X_OK) != 0) { /* else found at the first save, after hours perhaps */
@@ -34,7 +34,7 @@ sx_status sx_fit_restore(sx_fit *f, bool *out_found)
         sx_trainer_clean_up(t);
     }
     if (!t->has_state) {
-        SX_TRY(sx_trainer_restore_latest(t, out_found));
+        SX_TRY(sx_lockstep_restore(t, out_found));
     }
     f->step = sx_trainer_step(t);
     sx_history_cut(&t->history, f->step);

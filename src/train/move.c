@@ -1,5 +1,6 @@
 /* Moves a trainer's variables to other devices, for good or for an evaluation. See trainer.h. */
 #include "base/memory.h"
+#include "distribute/strategy.h"
 #include "train/choose_strategy.h"
 #include "train/state.h"
 
@@ -62,6 +63,7 @@ static void stay(sx_trainer *t, const sx_run_config *config, sx_strategy *strate
 {
     sx_strategy_release(t->strategy);
     t->strategy = strategy;
+    t->processes = NULL;
     t->config = *config;
 }
 
@@ -71,7 +73,12 @@ sx_status sx_trainer_move(sx_trainer *t, const sx_run_config *place)
     sx_strategy *left = t->strategy, *chosen = NULL;
     sx_session *session = NULL;
     sx_program *programs[3] = {NULL};
+    if (t->processes != NULL) {
+        return sx_error(SX_UNIMPLEMENTED,
+                        "moving: a model that several processes train stays on their devices");
+    }
     SX_TRY(sx_choose_strategy(place, &chosen), "moving");
+    t->processes = sx_strategy_processes(chosen);
     t->strategy = chosen;
     t->config.threads = place->threads;
     sx_settle_strategy(&t->config, chosen);

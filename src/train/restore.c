@@ -29,6 +29,7 @@ static sx_status load(sx_trainer *t, const char *prefix)
     sx_free(t->prefix);
     t->prefix = own;
     t->has_state = true;
+    t->compared = false;
     return SX_OK;
 }
 

@@ -62,6 +62,7 @@ typedef struct sx_run_info {
     int label_base;
     int64_t records;         /* in the training data */
     int64_t execution_batch; /* of evaluation and prediction */
+    int64_t train_batch;     /* examples per step, as sx_run_read() finds it; 0 = not recorded */
     json_t *config;          /* the RunConfig's fields by name; may be NULL; borrowed */
     const char *graph_crc32c[SX_RUN_GRAPHS]; /* set by sx_run_read(); NULL = not recorded */
 } sx_run_info;

@@ -387,6 +387,8 @@ sx_status sx_run_info_from_json(const json_t *json, sx_arena *arena, sx_run_info
     if (format < 1 || seed == NULL || info->execution_batch < 1) {
         return wrong("format, seed or execution_batch");
     }
+    info->train_batch =
+        json_integer_value(json_object_get(json_object_get(json, "config"), "train_batch_size"));
     info->seed = strtoull(seed, NULL, 10);
     info->learning_rate = json_number_value(json_object_get(json, "learning_rate"));
     SX_TRY(precision_from_json(json_object_get(json, "precision"), info));

@@ -25,6 +25,10 @@ sx_status sx_trainer_begin_run(sx_trainer *t)
     if (t->config.model_dir == NULL || t->on_disk) {
         return SX_OK;
     }
+    if (!sx_trainer_writes(t)) {
+        t->on_disk = true; /* once the chief has come as far (sx_lockstep_compare_variables) */
+        return SX_OK;
+    }
     if (t->config.fresh) {
         SX_TRY(sx_run_delete(t->config.model_dir));
     }
@@ -185,6 +189,7 @@ sx_status sx_trainer_save_as(sx_trainer *t, const char *dir)
 {
     char name[64], *prefix = NULL;
     sx_program *p;
+    SX_TRY(sx_trainer_check_chief(t, "save a model"));
     if (sx_run_exists(dir)) {
         return sx_error(SX_ALREADY_EXISTS, "%s already contains a run", dir);
     }

@@ -2,6 +2,7 @@
 #ifndef SX_TRAIN_STATE_H
 #define SX_TRAIN_STATE_H
 
+#include "distribute/processes.h"
 #include "nn/model_program.h"
 #include "train/checkpoint.h"
 #include "train/feed.h"
@@ -19,10 +20,15 @@ struct sx_trainer {
     sx_arena arena;
     sx_run_info info;
     sx_run_graphs graphs;
-    bool on_disk;          /* model_dir holds this run */
-    sx_strategy *strategy; /* the configuration's, or made from its fields; owned */
+    bool on_disk;            /* model_dir holds this run */
+    sx_strategy *strategy;   /* the configuration's, or made from its fields; owned */
+    sx_processes *processes; /* that train in step, the strategy's; NULL: this one alone */
+    bool stop_agreed;        /* by them */
+    bool compared;           /* their variables, since these were set */
     sx_session *session;
-    sx_strategy *eval_strategy; /* for evaluation, owned; NULL = the training devices */
+    struct sx_timeline *timeline; /* the options' */
+    struct sx_profile *profile;   /* the same */
+    sx_strategy *eval_strategy;   /* for evaluation, owned; NULL = the training devices */
     sx_session
         *eval_session; /* on its devices, with copies of the variables; NULL = not opened yet */
     sx_graph *byte_graphs[3]; /* by sx_mode: of programs that are fed bytes; NULL = of floats */
@@ -89,10 +95,26 @@ SX_MUST_USE sx_status sx_trainer_path(const sx_trainer *t, const char *name, cha
  * callbacks'. *out_found is false if there is none. */
 SX_MUST_USE sx_status sx_trainer_restore_latest(sx_trainer *t, bool *out_found);
 
-/* Whether a stop was requested. */
+/* Whether this process writes the run's files. */
+static inline bool sx_trainer_writes(const sx_trainer *t)
+{
+    return t->config.model_dir != NULL && sx_is_chief(t->processes);
+}
+
+/* FAILED_PRECONDITION: this process is not the chief, and does not write. */
+static inline sx_status sx_trainer_check_chief(const sx_trainer *t, const char *what)
+{
+    return sx_is_chief(t->processes)
+               ? SX_OK
+               : sx_error(SX_FAILED_PRECONDITION,
+                          "process %d of %d cannot %s: process 0 alone writes files",
+                          sx_processes_index(t->processes), sx_processes_count(t->processes), what);
+}
+
+/* Whether a stop was requested; of several processes, whether they have agreed to stop. */
 static inline bool sx_trainer_stopped(const sx_trainer *t)
 {
-    return t->config.stop != NULL && *t->config.stop != 0;
+    return t->processes != NULL ? t->stop_agreed : t->config.stop != NULL && *t->config.stop != 0;
 }
 
 #endif

@@ -218,6 +218,12 @@ static sx_status choose_strategy(sx_trainer *t, const sx_run_config *config)
 {
     SX_TRY(sx_choose_strategy(config, &t->strategy));
     sx_settle_strategy(&t->config, t->strategy);
+    t->processes = sx_strategy_processes(t->strategy);
+    if (t->processes != NULL && config->eval_distribute != NULL &&
+        config->eval_distribute != t->strategy) {
+        return sx_error(SX_UNIMPLEMENTED, "several processes evaluate on the devices of training; "
+                                          "eval_distribute cannot be given");
+    }
     if (config->eval_distribute != NULL && config->eval_distribute != t->strategy) {
         t->eval_strategy = sx_strategy_retain(config->eval_distribute);
     }
@@ -231,8 +237,10 @@ sx_status sx_trainer_open_session(const sx_trainer *t, const sx_strategy *strate
     char *cache_dir = compile_cache(t);
     sx_session_options options = {.platform = {.cpu = {.threads = c->threads,
                                                        .eval_shards = SX_EVAL_SHARDS,
-                                                       .memory_limit_bytes = c->memory_limit_bytes},
-                                               .pjrt = {.cache_dir = cache_dir}},
+                                                       .memory_limit_bytes = c->memory_limit_bytes,
+                                                       .profile = t->profile},
+                                               .pjrt = {.cache_dir = cache_dir},
+                                               .timeline = t->timeline},
                                   .shards = c->shards,
                                   .seed = t->info.seed,
                                   .launch_steps = c->iterations_per_loop,
@@ -247,6 +255,8 @@ sx_status sx_trainer_open_session(const sx_trainer *t, const sx_strategy *strate
 
 static sx_status create(sx_trainer *t, const sx_trainer_options *o)
 {
+    t->timeline = o->timeline;
+    t->profile = o->profile;
     SX_TRY(sx_run_config_resolve(o->config, &t->arena, &t->config));
     SX_TRY(choose_strategy(t, o->config));
     if (o->def != NULL) {
@@ -307,6 +317,11 @@ const sx_run_info *sx_trainer_info(const sx_trainer *t)
 sx_session *sx_trainer_session(sx_trainer *t)
 {
     return t->session;
+}
+
+bool sx_trainer_is_chief(const sx_trainer *t)
+{
+    return sx_is_chief(t->processes);
 }
 
 int64_t sx_trainer_step(sx_trainer *t)

@@ -40,6 +40,9 @@ typedef struct sx_trainer_options {
         *label_key; /* for sextant.json; may be NULL */
     int label_base;
     bool *out_bad_params; /* set to true if creating fails because of `params`; may be NULL */
+    struct sx_timeline
+        *timeline; /* of the training devices, and their kernels' times; NULL = none */
+    struct sx_profile *profile;
 } sx_trainer_options;
 
 /* Builds the graphs (new run: written to model_dir at the first fit) or reads the stored ones.
@@ -59,6 +62,8 @@ SX_MUST_USE sx_status sx_trainer_know_model(sx_trainer *t, const sx_model_def *d
 const sx_run_info *sx_trainer_info(const sx_trainer *t);
 /* The program of a mode, symbolic batch. Borrowed. */
 sx_session *sx_trainer_session(sx_trainer *t);
+/* Whether this process is the only one, or the one of several that writes files. */
+bool sx_trainer_is_chief(const sx_trainer *t);
 /* The step of the session's variables. */
 int64_t sx_trainer_step(sx_trainer *t);
 

@@ -67,6 +67,10 @@ sx_status sx_training_open_at(const sx_model_def *model, const sx_training_args 
                                    &t->trainer);
     }
     sx_params_destroy(params);
+    if (status == SX_OK && t->trainer->processes != NULL) {
+        status = sx_error(SX_UNIMPLEMENTED, "a training loop of your own runs in one process; "
+                                            "several need an estimator or a model's fit");
+    }
     if (status == SX_OK) {
         status = sx_trainer_program(t->trainer, SX_TRAIN, &program);
     }

@@ -219,6 +219,31 @@ static void test_backends_pjrt__program_of_replicas(void **state)
     sx_graph_destroy(g);
 }
 
+/* Of several processes, each reads its own replicas alone: results are whole on each. */
+static void test_backends_pjrt__program_of_processes(void **state)
+{
+    (void)state;
+    sx_graph *g = step_graph();
+    sx_pjrt_module p;
+    for (int64_t steps = 1; steps <= 3; steps += 2) {
+        assert_ok(sx_pjrt_module_create(
+            g,
+            &(sx_pjrt_module_options){
+                .batch = 8, .replicas = 4, .whole_results = true, .steps = steps},
+            &p));
+        assert_non_null(
+            strstr(p.text, steps == 1 ? "%1: tensor<2x2xf32>" : "%1: tensor<3x2x2xf32>"));
+        assert_non_null(strstr(p.text, "\"stablehlo.all_gather\""));
+        const char *results = strstr(p.text, "-> (");
+        const char *errors = steps == 1 ? "tensor<8x1xf32>" : "tensor<3x8x1xf32>";
+        assert_non_null(results);
+        assert_true(strstr(results, errors) != NULL &&
+                    strstr(results, errors) < strchr(results, '{'));
+        sx_pjrt_module_destroy(&p);
+    }
+    sx_graph_destroy(g);
+}
+
 static void test_backends_pjrt__messages_name_nodes(void **state)
 {
     (void)state;
@@ -952,6 +977,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_backends_pjrt__settings),
     cmocka_unit_test(test_backends_pjrt__program_text),
     cmocka_unit_test(test_backends_pjrt__program_of_replicas),
+    cmocka_unit_test(test_backends_pjrt__program_of_processes),
     cmocka_unit_test(test_backends_pjrt__messages_name_nodes),
     cmocka_unit_test(test_backends_pjrt__lowering_survives_failing_allocations),
     cmocka_unit_test(test_backends_pjrt__finds_plugins),

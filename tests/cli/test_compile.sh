@@ -34,6 +34,18 @@ fails 1 compile linear --target pjrt-cpu --batch-size 64 --save gone/kept.exe
 warns 'gone/kept.exe: No such file'
 says_not 'compiled in'
 
+# Options of XLA reach the compiler: it refuses those that it does not know; other figures are kept
+# for others.
+fails 1 compile linear --target pjrt-cpu --batch-size 64 --xla-options no_such_option=1
+warns 'no_such_option'
+fails 2 compile linear --target pjrt-cpu --batch-size 64 --xla-options 'xla_a=[1]'
+warns "xla_options: xla_a is a list, which XLA's options cannot be"
+fails 2 compile linear --target cpu --memory --xla-options xla_a=1
+warns '--xla-options is not for the target cpu'
+kept=$(ls cache/sextant/compiled | wc -l)
+ok compile linear --target pjrt-cpu --batch-size 64 --xla-options xla_cpu_enable_fast_math=true
+[ "$(ls cache/sextant/compiled | wc -l)" -gt "$kept" ] || fail 'the figures of other options'
+
 ok compile linear --target pjrt-cpu --batch-size 8 --mode predict --json
 python3 - out <<'P' || fail 'the JSON'
 import json, sys

@@ -38,7 +38,7 @@ texts = [t.text for t in xml.parse(sys.argv[2]).iter('{http://www.w3.org/2000/sv
 assert any(t.startswith('what bounds this run') for t in texts) and 'thread 1' in texts, texts
 P
 
-# All time is divided, once by kernel and once by cause; the limits are kept.
+# All time is divided, once by kernel, operator and layer and once by cause; the limits are kept.
 ok profile mnist_cnn --batch-size 8 --threads 2 --steps 3 --json
 python3 - out <<'P' || fail 'the figures'
 import json, sys
@@ -53,7 +53,7 @@ causes = r['causes_ms_per_step']
 near = lambda a, b: abs(a - b) <= 1e-6 * max(abs(a), abs(b), 1e-3)
 assert all(v >= -1e-9 for v in causes.values()), causes
 assert near(sum(causes.values()), r['ms_per_step']), (causes, r['ms_per_step'])
-for rows in r['kernels'], r['groups']:
+for rows in r['kernels'], r['groups'], r['operators'], r['layers']:
     for k in rows:
         own = sum(v for name, v in k['causes_ms_per_step'].items() if name != 'alone')
         assert near(own, k['ms_per_step']), k
@@ -65,7 +65,16 @@ assert near(sum(k['ms_per_step'] for k in r['kernels']), sum(k['ms_per_step'] fo
 # less what is cropped
 flops = sum(k['flops_per_second_and_thread'] * k['ms_per_step'] * 2e-3 for k in r['kernels'])
 assert 11e6 * 8 < flops < 15e6 * 8, flops
-assert sum(k['kernels'] for k in r['groups']) == len(r['kernels'])
+for rows in r['groups'], r['operators'], r['layers']:
+    assert sum(k['kernels'] for k in rows) == len(r['kernels'])
+# The backward pass is part of the layers: three products of a convolution.
+layers = {k['layer']: k for k in r['layers']}
+assert not any('gradients' in name for name in layers), layers.keys()
+assert {'conv2d', 'conv2d_1', 'dense', 'training'} <= set(layers), layers.keys()
+conv = layers['conv2d_1']
+flops = conv['flops_per_second_and_thread'] * conv['ms_per_step'] * 2e-3
+assert 0.75 < flops / (3 * 2 * 11 * 11 * 64 * 32 * 9 * 8) < 1.01, flops # less what is cropped
+assert {'conv2d', 'conv2d_grad_input', 'conv2d_grad_filter', 'matmul'} <= {k['operator'] for k in r['operators']}
 conv = next(k for k in r['kernels'] if k['layer'].startswith('conv2d_1/conv2d'))
 assert conv['operators'].startswith('conv2d+bias_add+relu'), conv
 P
@@ -77,7 +86,7 @@ fails 2 profile run1 --precision float32
 warns 'a run is compiled as it was built'
 ok profile run1 --mode predict --steps 1
 ok profile run1 --steps 1
-says 'run1, train step, float32, batch 16'
+says 'run1, train step, float32, batch 4'
 ok profile models --steps 2 --threads 1
 says 'models, signature serving_default, float32, batch 1, 1 thread: '
 ok profile models/1 --steps 2 --signature_def tensors --batch-size 3

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/pool.h"
+#include "data/part.h"
 #include <sextant/data.h>
 
 enum { N = 103 };
@@ -936,6 +937,60 @@ static void test_data_iterator__limits(void **state)
     sx_dataset_release(data);
 }
 
+static atomic_int made[N];
+
+/* Counts the records that are made. */
+static sx_status count_made(const sx_map_call *call, void *user)
+{
+    (void)user;
+    atomic_fetch_add(&made[call->record], 1);
+    *(float *)call->out[0].data = *(const float *)call->in[0].data;
+    memcpy(call->out[1].data, call->in[1].data, 2 * sizeof(int64_t));
+    return SX_OK;
+}
+
+/* Of batches of 8 that two processes share, and a last one of 7 that both read: each record of a
+ * full batch is made by one of them, in its place. */
+static void test_data_iterator__parts_make_their_rows_alone(void **state)
+{
+    (void)state;
+    const struct sx_batch_data *batch;
+    sx_dataset *data = numbers(N);
+    memset(made, 0, sizeof(made));
+    assert_ok(sx_dataset_map(&data, .name = "count", .fn = count_made));
+    assert_ok(sx_dataset_shuffle(&data, .seed = 3));
+    assert_ok(sx_dataset_batch(&data, .size = 8));
+    for (int index = 0; index < 2; index++) {
+        sx_iterator *it = NULL;
+        assert_ok(sx_iterator_create(data, &it, .workers = 3));
+        sx_iterator_take_part(it, &(sx_part){.index = index, .count = 2, .divisor = 4});
+        for (int k = 0; k < N / 8 + 1; k++) {
+            assert_ok(sx_iterator_next(it, &batch));
+            const float *x = batch->components[0].data;
+            const int64_t first = k < N / 8 ? 4 * index : 0, end = k < N / 8 ? first + 4 : 7;
+            for (int64_t i = first; i < end; i++) {
+                assert_true(x[i] == (float)batch->ids[i]);
+            }
+            for (int64_t i = 0; k == N / 8 && i < batch->size; i++) {
+                atomic_fetch_sub(&made[batch->ids[i]], index); /* both have made it */
+            }
+        }
+        sx_iterator_destroy(it);
+    }
+    for (int i = 0; i < N; i++) {
+        assert_int_equal(atomic_load(&made[i]), 1);
+    }
+    sx_dataset_release(data);
+
+    int64_t first, end; /* `full`: a batch of another size is padded, and read whole */
+    sx_part_rows(&(sx_part){.index = 1, .count = 2, .divisor = 2, .full = 8}, 8, &first, &end);
+    assert_true(first == 4 && end == 8);
+    sx_part_rows(&(sx_part){.index = 1, .count = 2, .divisor = 2, .full = 8}, 4, &first, &end);
+    assert_true(first == 0 && end == 4);
+    sx_part_rows(&(sx_part){0}, 5, &first, &end);
+    assert_true(first == 0 && end == 5);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_data_iterator__elements_in_order),
     cmocka_unit_test(test_data_iterator__batches_stack_and_the_last_is_smaller),
@@ -955,6 +1010,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_data_iterator__cache_computes_once_and_sees_epoch_zero),
     cmocka_unit_test(test_data_iterator__strings_survive_their_scratch),
     cmocka_unit_test(test_data_iterator__the_first_error_wins_and_stays),
+    cmocka_unit_test(test_data_iterator__parts_make_their_rows_alone),
     cmocka_unit_test(test_data_iterator__accounts_for_waiting),
     cmocka_unit_test(test_data_iterator__workers_follow_the_need),
     cmocka_unit_test(test_data_iterator__workers_leave_the_processors_to_a_step),

@@ -12,6 +12,7 @@
 #include "base/checked.h"
 #include "pjrt_ref/counts.h"
 #include "pjrt_ref/fault.h"
+#include "pjrt_ref/profiler.h"
 
 const void *GetPjrtApi(void);
 
@@ -62,6 +63,8 @@ static void fill_table(void)
     char words[REF_WORDS] = "";
     bool is_short = ref_fault_due("short", NULL), misses = ref_fault_due("missing", words);
     table = (sx_pjrt_api){.struct_size = SX_PJRT_SLOTS_AT + 8 * (size_t)(is_short ? 12 : SLOTS),
+                          .extensions =
+                              ref_setting("profiler", 0) > 0 ? ref_profiler_extension() : NULL,
                           .version_size = 24,
                           .major = MAJOR,
                           .minor = MINOR};

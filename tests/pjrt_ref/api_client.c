@@ -17,6 +17,7 @@ typedef struct wanted {
     int64_t devices;
     double memory_fraction; /* of the memory of each device; 0: all */
     bool preallocate;       /* takes all of it at once */
+    int64_t node, nodes;    /* the process, of how many */
 } wanted;
 
 static bool take_count(const sx_pjrt_named *option, wanted *out)
@@ -43,6 +44,18 @@ static bool take_visible(const sx_pjrt_named *option, wanted *out)
     return option->value_size >= 1 && option->value_size <= REF_MAX_DEVICES;
 }
 
+static bool take_node(const sx_pjrt_named *option, wanted *out)
+{
+    out->node = option->int64;
+    return option->int64 >= 0 && option->int64 < REF_MAX_PROCESSES;
+}
+
+static bool take_nodes(const sx_pjrt_named *option, wanted *out)
+{
+    out->nodes = option->int64;
+    return option->int64 >= 1 && option->int64 <= REF_MAX_PROCESSES;
+}
+
 /* Known ones of the right type only, as XLA's plugins do. */
 static sx_status read_option(const sx_pjrt_named *option, const char *platform, wanted *out)
 {
@@ -50,13 +63,16 @@ static sx_status read_option(const sx_pjrt_named *option, const char *platform, 
         const char *platform, *name;
         int type;
         bool (*take)(const sx_pjrt_named *option, wanted *out);
-    } rows[] = {{"cpu", "cpu_device_count", SX_PJRT_INT64, take_count},
+    } rows[] = {{"", "node_id", SX_PJRT_INT64, take_node}, /* of any platform */
+                {"", "num_nodes", SX_PJRT_INT64, take_nodes},
+                {"cpu", "cpu_device_count", SX_PJRT_INT64, take_count},
                 {"cuda", "memory_fraction", SX_PJRT_FLOAT, take_fraction},
                 {"cuda", "preallocate", SX_PJRT_BOOL, take_preallocate},
                 {"cuda", "visible_devices", SX_PJRT_INT64_LIST, take_visible}};
     size_t i = 0;
     while (i < SX_COUNT(rows) &&
-           (strcmp(rows[i].platform, platform) != 0 || strlen(rows[i].name) != option->name_size ||
+           ((rows[i].platform[0] != '\0' && strcmp(rows[i].platform, platform) != 0) ||
+            strlen(rows[i].name) != option->name_size ||
             memcmp(rows[i].name, option->name, option->name_size) != 0)) {
         i++;
     }
@@ -76,17 +92,27 @@ sx_status ref_api_client_create(void *args)
     sx_pjrt_client_create *a = args;
     char platform[REF_WORDS];
     ref_client *c;
-    wanted w = {.devices = ref_setting("devices", 4)};
+    wanted w = {.devices = ref_setting("devices", 4), .nodes = 1};
+    int counts[REF_MAX_PROCESSES];
+    ref_peers *peers = NULL;
     ref_faults_reset();
     SX_TRY(ref_fault("client"));
     for (size_t i = 0; i < a->n_options; i++) {
         SX_TRY(read_option(&a->options[i], ref_setting_text("platform", "cpu", platform), &w));
     }
+    if (w.node >= w.nodes) {
+        return sx_error(SX_INVALID_ARGUMENT, "node %lld of %lld", (long long)w.node,
+                        (long long)w.nodes);
+    }
     if (w.devices < 0 || w.devices > REF_MAX_DEVICES) {
         return sx_error(SX_INVALID_ARGUMENT, "%lld devices", (long long)w.devices);
     }
-    SX_TRY(ref_client_create((int)w.devices, &c));
-    for (int i = 0; i < c->n_devices; i++) {
+    counts[0] = (int)w.devices;
+    if (w.nodes > 1) {
+        SX_TRY(ref_peers_create(a, (int)w.node, (int)w.nodes, (int)w.devices, counts, &peers));
+    }
+    SX_TRY(ref_client_create(counts, (int)w.node, (int)w.nodes, peers, &c));
+    for (int i = 0; i < c->n_all; i++) {
         ref_memory *m = &c->devices[i].memory;
         m->limit =
             w.memory_fraction > 0 ? (int64_t)((double)m->limit * w.memory_fraction) : m->limit;
@@ -152,15 +178,23 @@ sx_status ref_api_client_platform_version(void *args)
 
 sx_status ref_api_client_process_index(void *args)
 {
-    ((sx_pjrt_int *)args)->value = 0;
+    ((sx_pjrt_int *)args)->value = client_of(args)->process;
     return SX_OK;
 }
 
 sx_status ref_api_client_devices(void *args)
 {
     sx_pjrt_list *a = args;
-    a->items = (void *const *)client_of(args)->list;
+    a->items = (void *const *)(client_of(args)->list + client_of(args)->first);
     a->count = (size_t)client_of(args)->n_devices;
+    return SX_OK;
+}
+
+sx_status ref_api_client_all_devices(void *args)
+{
+    sx_pjrt_list *a = args;
+    a->items = (void *const *)client_of(args)->list;
+    a->count = (size_t)client_of(args)->n_all;
     return SX_OK;
 }
 
@@ -172,7 +206,7 @@ sx_status ref_api_client_lookup(void *args)
         int id;
         ref_device *device;
     } *a = args;
-    if (a->id < 0 || a->id >= a->client->n_devices) {
+    if (a->id < 0 || a->id >= a->client->n_all) {
         return sx_error(SX_INVALID_ARGUMENT, "no device %d here", a->id);
     }
     a->device = a->client->list[a->id];
@@ -188,10 +222,10 @@ sx_status ref_api_client_assignment(void *args)
         size_t size;
         int *assignment;
     } *a = args;
-    if (a->partitions != 1 || a->replicas < 1 || a->replicas > a->client->n_devices ||
+    if (a->partitions != 1 || a->replicas < 1 || a->replicas > a->client->n_all ||
         a->size < (size_t)a->replicas) {
         return sx_error(SX_INVALID_ARGUMENT, "%d replicas of %d partitions on %d devices",
-                        a->replicas, a->partitions, a->client->n_devices);
+                        a->replicas, a->partitions, a->client->n_all);
     }
     for (int i = 0; i < a->replicas; i++) {
         a->assignment[i] = i;
@@ -234,7 +268,19 @@ static ref_device *device_of(const void *args)
 
 sx_status ref_api_device_id(void *args)
 {
+    ((sx_pjrt_int *)args)->value = device_of(args)->id;
+    return SX_OK;
+}
+
+sx_status ref_api_device_index(void *args)
+{
     ((sx_pjrt_int *)args)->value = device_of(args)->index;
+    return SX_OK;
+}
+
+sx_status ref_api_device_process_index(void *args)
+{
+    ((sx_pjrt_int *)args)->value = device_of(args)->process;
     return SX_OK;
 }
 
@@ -269,7 +315,7 @@ sx_status ref_api_device_itself(void *args)
 
 sx_status ref_api_device_is_addressable(void *args)
 {
-    ((sx_pjrt_flag *)args)->value = true;
+    ((sx_pjrt_flag *)args)->value = device_of(args)->process == device_of(args)->client->process;
     return SX_OK;
 }
 

@@ -259,7 +259,7 @@ sx_status ref_api_loaded_devices(void *args)
 {
     sx_pjrt_list *a = args;
     a->items = (void *const *)loaded_of(args)->devices;
-    a->count = (size_t)loaded_of(args)->code->replicas;
+    a->count = (size_t)loaded_of(args)->n;
     return SX_OK;
 }
 
@@ -329,11 +329,10 @@ static sx_status devices_of(const sx_pjrt_execute *a, const ref_loaded *l, ref_d
 {
     *one = l->devices[0];
     *out = a->device != NULL || l->code->is_portable ? one : l->devices;
-    if (a->n_devices != (size_t)l->code->replicas ||
-        a->n_args != (size_t)l->code->program->main.n_args) {
+    if (a->n_devices != (size_t)l->n || a->n_args != (size_t)l->code->program->main.n_args) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "%zu devices and %zu arguments; the program has %d replicas and %d",
-                        a->n_devices, a->n_args, l->code->replicas, l->code->program->main.n_args);
+                        "%zu devices and %zu arguments; the program has %d replicas here and %d",
+                        a->n_devices, a->n_args, l->n, l->code->program->main.n_args);
     }
     if (a->device != NULL && !l->code->is_portable) {
         return sx_error(SX_INVALID_ARGUMENT, "only a portable program runs on a device of choice");

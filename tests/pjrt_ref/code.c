@@ -112,17 +112,31 @@ sx_status ref_loaded_create(ref_client *client, ref_code *code, ref_loaded **out
 {
     ref_loaded *l = sx_alloc(1, sizeof(*l));
     ref_device **devices = sx_alloc((size_t)code->replicas, sizeof(ref_device *));
-    for (int i = 0; i < code->replicas; i++) {
-        if (l == NULL || devices == NULL || code->ids[i] < 0 || code->ids[i] >= client->n_devices) {
-            sx_free(l);
-            sx_free(devices);
-            return l == NULL || devices == NULL
-                       ? no_memory()
-                       : sx_error(SX_INVALID_ARGUMENT, "no device %d here", code->ids[i]);
+    int n = 0, first = 0;
+    sx_status status = l == NULL || devices == NULL ? no_memory() : SX_OK;
+    for (int i = 0; i < code->replicas && status == SX_OK; i++) {
+        const int id = code->ids[i];
+        const bool known = id >= 0 && id < client->n_all;
+        if (known && client->list[id]->process == client->process) {
+            first = n == 0 ? i : first;
+            devices[n++] = client->list[id];
+        } else if (!known) {
+            status = sx_error(SX_INVALID_ARGUMENT, "no device %d here", id);
         }
-        devices[i] = client->list[code->ids[i]];
     }
-    *l = (ref_loaded){.client = client, .code = ref_code_retain(code), .devices = devices};
+    if (status == SX_OK && (n == 0 || client->list[code->ids[first + n - 1]] != devices[n - 1])) {
+        status = sx_error(SX_UNIMPLEMENTED, "replicas of a process that are not in one row");
+    }
+    if (status != SX_OK) {
+        sx_free(l);
+        sx_free(devices);
+        return status;
+    }
+    *l = (ref_loaded){.client = client,
+                      .code = ref_code_retain(code),
+                      .devices = devices,
+                      .n = n,
+                      .first = first};
     atomic_fetch_add(&client->executables, 1);
     *out = l;
     return SX_OK;

@@ -167,7 +167,7 @@ static sx_status run_all_reduce(ref_run *r, const ref_op *op)
         if (r->meeting == NULL) {
             add_up(op->plan, &mine, 1, out);
         } else {
-            SX_TRY(ref_meet(r->meeting, r->replica, plan->channel, mine, add_up, op->plan, out));
+            SX_TRY(ref_meet(r->meeting, r->here, plan->channel, mine, add_up, op->plan, out));
         }
     }
     return SX_OK;
@@ -219,7 +219,7 @@ static sx_status run_all_gather(ref_run *r, const ref_op *op)
         put_together(op->plan, &mine, 1, out);
         return SX_OK;
     }
-    return ref_meet(r->meeting, r->replica, plan->channel, mine, put_together, op->plan, out);
+    return ref_meet(r->meeting, r->here, plan->channel, mine, put_together, op->plan, out);
 }
 
 static sx_status check_replica_id(ref_program *p, const ref_op *op, void **out_plan)

@@ -67,17 +67,19 @@ sx_status ref_device_do(ref_device *device, ref_engine_kind kind, ref_job_fn *fn
 
 /* ---- Devices ---- */
 
-static void describe(ref_device *d, ref_client *c, int index)
+static void describe(ref_device *d, ref_client *c, int process, int index, int id)
 {
     char kind[REF_WORDS];
     d->client = c;
+    d->process = process;
     d->index = index;
+    d->id = id;
     d->self = d;
-    d->coords[0] = index / 2; /* as a v5e host: two in a row */
-    d->coords[1] = index % 2;
+    d->coords[0] = id / 2; /* as a v5e host: two in a row */
+    d->coords[1] = id % 2;
     d->memory.limit = ref_setting("limit", 0);
     snprintf(d->kind, sizeof(d->kind), "%s", ref_setting_text("kind", "cpu", kind));
-    snprintf(d->text, sizeof(d->text), "pjrt_ref(id=%d)", index);
+    snprintf(d->text, sizeof(d->text), "pjrt_ref(id=%d)", id);
     d->attributes[0] = (sx_pjrt_named){.struct_size = sizeof(sx_pjrt_named),
                                        .name = "coords",
                                        .name_size = 6,
@@ -198,6 +200,7 @@ static void client_free(ref_client *c)
 {
     pthread_mutex_destroy(&c->pinning);
     pthread_mutex_destroy(&c->submitting);
+    ref_peers_destroy(c->peers);
     sx_free(c->devices);
     sx_free(c->list);
     sx_free(c);
@@ -206,37 +209,49 @@ static void client_free(ref_client *c)
 void ref_client_destroy(ref_client *c)
 {
     for (int i = 0; i < c->n_devices; i++) {
-        end_engines(&c->devices[i], REF_ENGINES);
+        end_engines(c->list[c->first + i], REF_ENGINES);
     }
     client_free(c);
 }
 
-sx_status ref_client_create(int n_devices, ref_client **out)
+sx_status ref_client_create(const int *counts, int process, int processes, ref_peers *peers,
+                            ref_client **out)
 {
     char text[REF_WORDS];
     ref_client *c = sx_alloc(1, sizeof(*c));
     if (c == NULL) {
+        ref_peers_destroy(peers);
         return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for a client");
     }
     pthread_mutex_init(&c->submitting, NULL);
     pthread_mutex_init(&c->pinning, NULL);
-    c->devices = sx_alloc((size_t)n_devices, sizeof(*c->devices));
-    c->list = sx_alloc((size_t)n_devices, sizeof(*c->list));
+    c->process = process;
+    c->peers = peers;
+    for (int i = 0; i < processes; i++) {
+        c->first += i < process ? counts[i] : 0;
+        c->n_all += counts[i];
+    }
+    c->devices = sx_alloc((size_t)c->n_all, sizeof(*c->devices));
+    c->list = sx_alloc((size_t)c->n_all, sizeof(*c->list));
     if (c->devices == NULL || c->list == NULL) {
         client_free(c);
-        return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for %d devices", n_devices);
+        return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for %d devices", c->n_all);
     }
     c->delay_us = ref_setting("delay", 20);
     c->step_us = ref_setting("step", 0);
     c->mib_us = ref_setting("mib", 0);
     snprintf(c->platform, sizeof(c->platform), "%s", ref_setting_text("platform", "cpu", text));
     snprintf(c->version, sizeof(c->version), "pjrt_ref %s", SX_VERSION);
-    for (int i = 0; i < n_devices; i++) {
-        describe(&c->devices[i], c, i);
-        c->list[i] = &c->devices[i];
-        if (!start_engines(&c->devices[i], c)) {
+    for (int of = 0, id = 0; of < processes; of++) {
+        for (int i = 0; i < counts[of]; i++, id++) {
+            describe(&c->devices[id], c, of, i, id);
+            c->list[id] = &c->devices[id];
+        }
+    }
+    while (c->n_devices < counts[process]) {
+        if (!start_engines(c->list[c->first + c->n_devices], c)) {
             ref_client_destroy(c);
-            return sx_error(SX_RESOURCE_EXHAUSTED, "no thread for device %d", i);
+            return sx_error(SX_RESOURCE_EXHAUSTED, "no thread for a device");
         }
         c->n_devices++;
     }

@@ -28,7 +28,7 @@ typedef struct execution {
     ref_meeting *meeting;
     sx_status fault; /* what it fails with, or SX_OK */
     bool is_stuck;
-    int n;
+    int n, first;      /* replicas of this process, the first of them */
     replica_run *runs; /* [n] */
     ref_device **devices;
 } execution;
@@ -67,8 +67,9 @@ static void execution_free(execution *x)
     sx_free(x);
 }
 
-static sx_status execution_create(ref_code *code, int n, execution **out)
+static sx_status execution_create(const ref_loaded *l, int n, execution **out)
 {
+    ref_code *code = l->code;
     execution *x = sx_alloc(1, sizeof(*x));
     if (x == NULL) {
         return no_memory();
@@ -76,6 +77,7 @@ static sx_status execution_create(ref_code *code, int n, execution **out)
     atomic_init(&x->left, n);
     x->code = ref_code_retain(code);
     x->n = n;
+    x->first = l->first;
     x->runs = sx_alloc((size_t)n, sizeof(*x->runs));
     x->devices = sx_alloc((size_t)n, sizeof(ref_device *));
     sx_status status = x->runs == NULL || x->devices == NULL ? no_memory() : SX_OK;
@@ -91,8 +93,9 @@ static sx_status execution_create(ref_code *code, int n, execution **out)
                 ? no_memory()
                 : SX_OK;
     }
-    if (status == SX_OK && n > 1) {
-        status = ref_meeting_create(n, &x->meeting);
+    if (status == SX_OK && code->replicas > 1) {
+        status = ref_meeting_create(n, code->replicas, n < code->replicas ? l->client->peers : NULL,
+                                    &x->meeting);
     }
     if (status != SX_OK) {
         execution_free(x);
@@ -132,14 +135,15 @@ static void bury(replica_run *run, int n_args)
     }
 }
 
-static sx_status run_replica(replica_run *run, int replica, ref_array **args, ref_array **results)
+static sx_status run_replica(replica_run *run, int at, ref_array **args, ref_array **results)
 {
     execution *x = run->x;
     ref_run options = {.program = x->code->program,
-                       .memory = &x->devices[replica]->memory,
+                       .memory = &x->devices[at]->memory,
                        .meeting = x->meeting,
-                       .replica = replica,
-                       .step_us = x->devices[replica]->client->step_us};
+                       .here = at,
+                       .replica = x->first + at,
+                       .step_us = x->devices[at]->client->step_us};
     while (x->is_stuck) {
         pause();
     }
@@ -277,7 +281,7 @@ sx_status ref_submit(ref_loaded *l, ref_device *const *devices, int n,
                      ref_buffer **const *outputs, ref_event **events)
 {
     execution *x = NULL;
-    SX_TRY(execution_create(l->code, n, &x));
+    SX_TRY(execution_create(l, n, &x));
     memcpy(x->devices, devices, (size_t)n * sizeof(ref_device *));
     sx_status status = take_arguments(x, args, donates);
     if (status == SX_OK) {
@@ -310,5 +314,8 @@ sx_status ref_submit(ref_loaded *l, ref_device *const *devices, int n,
         atomic_fetch_or(&sx_pjrt_ref_counts.devices, 1ul << devices[r]->index);
     }
     queue(x, l->client);
+    for (int r = 0; r < n && events != NULL && ref_setting("within", 0) > 0; r++) {
+        sx_status_free(ref_event_await(events[r])); /* its caller awaits it, too */
+    }
     return SX_OK;
 }

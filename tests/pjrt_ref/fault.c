@@ -30,6 +30,7 @@ static const struct {
     {"put", SX_UNAVAILABLE, "the transfer to the device failed"},
     {"get", SX_UNAVAILABLE, "the transfer from the device failed"},
     {"memory", SX_UNAVAILABLE, "the statistics are not to be had"},
+    {"profiler", SX_UNAVAILABLE, "another profiler runs"},
     {"oom", SX_RESOURCE_EXHAUSTED, "Out of memory allocating 17 bytes"},
     {"lost", SX_UNAVAILABLE, "device lost"},
     {"later", SX_UNAVAILABLE, "device lost"},

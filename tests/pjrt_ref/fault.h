@@ -4,7 +4,9 @@
  * many devices, 4; bytes of memory of each, no limit; microseconds before each piece of work, 20;
  * what it says that it is, "cpu"); "compile=1500": milliseconds that a compile takes, 0;
  * "step=20000,mib=5000": microseconds that each iteration of a program's own loop takes at least,
- * or the program if it has none, and each copy to a device per MiB, 0
+ * or the program if it has none, and each copy to a device per MiB, 0; "profiler=1": it has a
+ * profiler (profiler.h), which hands out a copy; 2: its own memory; "within=1": programs are run
+ * within the call that asks for it, as XLA's CPU does
  *
  * SX_PJRT_REF_FAULT, how it misbehaves: "POINT[:N[:WORDS]]", several divided by ";". N is which
  * call of that kind since the client was made: the seventh for 7, every one for 0 or nothing. WORDS
@@ -13,8 +15,8 @@
  *   while it is loaded    abort, exit, null, hang, noise (words on stderr, and nothing else),
  *                         version (WORDS are "1.0"), short (a table of few slots), missing (WORDS
  *                         are a slot's name)
- *   in a call             initialize, client, compile, serialize, deserialize, put, get, memory:
- *                         an error
+ *   in a call             initialize, client, compile, serialize, deserialize, put, get, memory,
+ *                         profiler (its start): an error
  *                         oom, lost: Execute refuses (out of memory; device lost)
  *                         later: Execute accepts, and the execution fails
  *                         stuck: it never ends

@@ -13,7 +13,9 @@
 struct ref_meeting {
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    int replicas;
+    int replicas; /* here */
+    int in_all;
+    ref_peers *peers;
     int came, left; /* of this round */
     bool is_open, is_off;
     int64_t channel;
@@ -21,16 +23,16 @@ struct ref_meeting {
     ref_array *sum;      /* somebody's result array, which the others copy */
 };
 
-sx_status ref_meeting_create(int replicas, ref_meeting **out)
+sx_status ref_meeting_create(int here, int replicas, ref_peers *peers, ref_meeting **out)
 {
     ref_meeting *m = sx_alloc(1, sizeof(*m));
-    ref_array **brought = sx_alloc((size_t)replicas, sizeof(*brought));
+    ref_array **brought = sx_alloc((size_t)here, sizeof(*brought));
     if (m == NULL || brought == NULL) {
         sx_free(m);
         sx_free(brought);
         return sx_error(SX_RESOURCE_EXHAUSTED, "out of memory for a collective");
     }
-    *m = (ref_meeting){.replicas = replicas, .brought = brought};
+    *m = (ref_meeting){.replicas = here, .in_all = replicas, .peers = peers, .brought = brought};
     pthread_mutex_init(&m->lock, NULL);
     pthread_cond_init(&m->changed, NULL);
     *out = m;
@@ -53,6 +55,7 @@ void ref_meeting_call_off(ref_meeting *m)
     m->is_off = true;
     pthread_cond_broadcast(&m->changed);
     pthread_mutex_unlock(&m->lock);
+    ref_peers_break(m->peers);
 }
 
 /* With the lock: has this replica come to the same collective as the others? */
@@ -102,16 +105,31 @@ static void leave(ref_meeting *m)
     pthread_cond_broadcast(&m->changed);
 }
 
+/* All that are here have come; of an error the others learn that it is called off. */
+static sx_status conclude(ref_meeting *m, int64_t channel, ref_meet_fn *fn, void *user,
+                          ref_array *result)
+{
+    sx_status status = SX_OK;
+    if (m->peers == NULL) {
+        fn(user, m->brought, m->replicas, result);
+    } else {
+        status =
+            ref_peers_meet(m->peers, channel, m->brought, m->replicas, m->in_all, fn, user, result);
+    }
+    m->sum = result;
+    m->is_open = status == SX_OK;
+    m->is_off = status != SX_OK;
+    pthread_cond_broadcast(&m->changed);
+    return status;
+}
+
 sx_status ref_meet(ref_meeting *m, int replica, int64_t channel, ref_array *mine, ref_meet_fn *fn,
                    void *user, ref_array *result)
 {
     pthread_mutex_lock(&m->lock);
     sx_status status = come(m, replica, channel, mine);
     if (status == SX_OK && m->came == m->replicas && !m->is_off) {
-        fn(user, m->brought, m->replicas, result);
-        m->sum = result;
-        m->is_open = true;
-        pthread_cond_broadcast(&m->changed);
+        status = conclude(m, channel, fn, user, result);
     }
     while (status == SX_OK && !m->is_open && !m->is_off) {
         pthread_cond_wait(&m->changed, &m->lock);

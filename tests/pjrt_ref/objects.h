@@ -17,6 +17,7 @@
 
 #include "backends/pjrt/abi.h"
 #include "pjrt_ref/array.h"
+#include "pjrt_ref/peers.h"
 #include "pjrt_ref/program.h"
 
 enum { REF_MAX_DEVICES = 256, REF_TEXT = 128, REF_ATTRIBUTES = 2, REF_MAX_PINNED = 64 };
@@ -70,7 +71,8 @@ typedef struct ref_engine {
 
 typedef struct ref_device {
     struct ref_client *client;
-    int index;
+    int index; /* in its process */
+    int id, process;
     char kind[REF_TEXT], text[REF_TEXT];
     int64_t coords[3];
     sx_pjrt_named attributes[REF_ATTRIBUTES];
@@ -80,9 +82,11 @@ typedef struct ref_device {
 } ref_device;
 
 typedef struct ref_client {
-    ref_device *devices;
-    ref_device **list; /* [n_devices] */
-    int n_devices;
+    ref_device *devices; /* [n_all], of which those of other processes have no engines */
+    ref_device **list;   /* [n_all], by id */
+    int n_all, n_devices;
+    int process, first; /* its devices are list[first], … */
+    ref_peers *peers;   /* NULL = it is of one process */
     char platform[REF_TEXT], version[REF_TEXT];
     long delay_us;                   /* before each piece of work */
     long step_us, mib_us;            /* that a step takes, and a copy to the device per MiB */
@@ -95,7 +99,9 @@ typedef struct ref_client {
     } pinned[REF_MAX_PINNED];
 } ref_client;
 
-SX_MUST_USE sx_status ref_client_create(int n_devices, ref_client **out);
+/* Of counts[processes] devices in each process; takes `peers` over. */
+SX_MUST_USE sx_status ref_client_create(const int *counts, int process, int processes,
+                                        ref_peers *peers, ref_client **out);
 void ref_client_destroy(ref_client *c); /* does what is queued first */
 /* Pins memory that is not, or unpins what was pinned. */
 SX_MUST_USE sx_status ref_client_pin(ref_client *c, const void *data, size_t size);
@@ -160,7 +166,8 @@ void ref_code_release(ref_code *c); /* NULL is fine */
 typedef struct ref_loaded {
     ref_client *client;
     ref_code *code;
-    ref_device **devices; /* [code->replicas] */
+    ref_device **devices; /* [n]: of this process */
+    int n, first;         /* its replicas are `first` and those after it */
 } ref_loaded;
 
 SX_MUST_USE sx_status ref_loaded_create(ref_client *client, ref_code *code, ref_loaded **out);

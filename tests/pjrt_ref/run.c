@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "pjrt_ref/ops.h"
+#include "pjrt_ref/profiler.h"
 
 const ref_array *ref_in(const ref_run *r, const ref_op *op, int i)
 {
@@ -45,9 +46,15 @@ static sx_status spend(ref_run *r)
 
 static sx_status run_ops(ref_run *r, const ref_block *block)
 {
+    /* What an operation computes with, such as the sum of a reduction, is part of it. */
+    const bool is_part = block->owner != NULL && strcmp(block->owner->row->name, "while") != 0;
     for (const ref_op *op = block->first; op != NULL; op = op->next) {
         SX_TRY(spend(r));
+        const int64_t start_ns = is_part ? 0 : ref_profiler_begin();
         SX_TRY(op->row->run(r, op), "loc(\"%s\"): 'stablehlo.%s'", op->loc, op->row->name);
+        if (start_ns != 0) {
+            ref_profiler_end(op, start_ns);
+        }
         let_go(r, op->dies, op->n_dies);
     }
     return SX_OK;

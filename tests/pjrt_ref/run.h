@@ -12,7 +12,7 @@ typedef struct ref_run {
     const ref_program *program;
     ref_memory *memory;   /* of the device */
     ref_meeting *meeting; /* NULL with one replica */
-    int replica;
+    int replica, here;    /* its number, and that among those of this process */
     long step_us; /* that each iteration of a loop of the function itself takes, or the function */
     uint64_t budget; /* operations left; 0 = no bound (fuzzing has one) */
     bool is_bounded;
@@ -20,7 +20,7 @@ typedef struct ref_run {
 } ref_run;
 
 /* Runs the function: takes args over (also on failure), hands out results, each with a reference
- * for the caller. `options` gives program, memory, meeting, replica, budget. */
+ * for the caller. `options` gives program, memory, meeting, replica, here, budget. */
 SX_MUST_USE sx_status ref_execute(const ref_run *options, ref_array *const *args,
                                   ref_array **out_results);
 

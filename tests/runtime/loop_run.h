@@ -40,6 +40,8 @@ typedef struct run {
     int n_fed, n_shown,
         end_at; /* end_at: feed says OUT_OF_RANGE there; fail_at likewise an error */
     int fail_at, stop_at;
+    int64_t plans[STEPS]; /* of launches, by plan(); n_planned of them were asked for */
+    int n_planned;
     int fed_when_shown[STEPS];
     double losses[STEPS];
     float read[STEPS]; /* the loss again, by sx_program_read_output() */

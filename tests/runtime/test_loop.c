@@ -116,6 +116,51 @@ static void test_runtime_loop__the_lengths_of_launches_change_no_bit(void **stat
     close_run(b);
 }
 
+static sx_status plan(void *user, int64_t *steps)
+{
+    run *r = user;
+    const int64_t planned = r->plans[r->n_planned++];
+    assert_true(*steps > 0);
+    *steps = planned < 0 ? *steps + 1 : planned;
+    return SX_OK;
+}
+
+/* Who plans decides how many steps a launch has, and ends the loop with 0. */
+static void test_runtime_loop__launches_as_planned(void **state)
+{
+    (void)state;
+    SKIP_WITHOUT_PJRT();
+    static const int fed[9] = {3, 3, 7, 9, 9, 9, 9, 9, 9};
+    run *r = open_pjrt(4, 1, false);
+    int64_t done;
+    const sx_loop_args args = {.steps = STEPS,
+                               .feed = feed,
+                               .step = show,
+                               .plan = plan,
+                               .user = r,
+                               .ok_output = sx_program_find_output(r->program, SX_OK_OUTPUT)};
+    memcpy(r->plans, (const int64_t[]){2, 1, 4, 2, 0}, 5 * sizeof(int64_t));
+    assert_ok(sx_program_prepare_loop(r->program, BATCH, args.ok_output, NULL));
+    assert_ok(sx_program_loop(r->program, &args, &done));
+    assert_int_equal(done, 9);
+    assert_int_equal(r->n_planned, 5);
+    for (int k = 0; k < 9; k++) {
+        assert_int_equal(r->fed_when_shown[k], fed[k]);
+    }
+    r->plans[5] = -1;
+    assert_error(sx_program_loop(r->program, &args, &done), SX_INTERNAL, "it has room for");
+    close_run(r);
+
+    r = open_run(&(sx_session_options){.device = "host", .seed = 3}); /* one step at a time */
+    memcpy(r->plans, (const int64_t[]){1, 1, 0}, 3 * sizeof(int64_t));
+    const sx_loop_args single = {
+        .steps = STEPS, .feed = feed, .step = show, .plan = plan, .user = r, .ok_output = -1};
+    assert_ok(sx_program_loop(r->program, &single, &done));
+    assert_int_equal(done, 2);
+    assert_int_equal(r->n_fed, 2);
+    close_run(r);
+}
+
 static void test_runtime_loop__another_size_ends_a_launch(void **state)
 {
     (void)state;
@@ -458,11 +503,63 @@ static void test_runtime_loop__a_launch_stages_so_many_bytes(void **state)
     }
 }
 
+/* The lengths of launches, by the clock, on a device that computes within the call: each is about
+ * as long as it was asked for, whatever those before it were. */
+typedef struct lengths {
+    run *r;
+    int fed;
+    int64_t steps[64]; /* by launch */
+} lengths;
+
+static sx_status feed_again(void *user, sx_step_input *out)
+{
+    lengths *l = user;
+    const int k = l->fed++ % STEPS;
+    out->batch = BATCH;
+    out->inputs[0] = l->r->x[k];
+    out->inputs[1] = l->r->y[k];
+    return SX_OK;
+}
+
+static bool count_steps(void *user, const sx_step_scalars *s)
+{
+    lengths *l = user;
+    assert_in_range(s->launch, 1, 63);
+    l->steps[s->launch]++;
+    return s->launch >= 12;
+}
+
+static void test_runtime_loop__launches_within_a_call_are_as_long_as_others(void **state)
+{
+    (void)state;
+    enum { STEP_US = 5000, EXPECTED = 16 };
+    int64_t done;
+    char settings[64];
+    snprintf(settings, sizeof(settings), "delay=0,within=1,step=%d", STEP_US);
+    setenv("SX_PJRT_REF", settings, 1);
+    lengths l = {.r = open_run(&(sx_session_options){.device = "pjrt",
+                                                     .platform.pjrt.plugin_path = ref_plugin(),
+                                                     .launch_seconds = STEP_US * 1e-6 * EXPECTED})};
+    const int ok = sx_program_find_output(l.r->program, SX_OK_OUTPUT);
+    const sx_loop_args args = {
+        .steps = 1000, .feed = feed_again, .step = count_steps, .user = &l, .ok_output = ok};
+    assert_ok(sx_program_prepare_loop(l.r->program, BATCH, ok, NULL));
+    assert_ok(sx_program_loop(l.r->program, &args, &done));
+    unsetenv("SX_PJRT_REF");
+    int good = 0; /* a step takes longer than it sleeps; on a busy machine much longer */
+    for (int k = 4; k <= 12; k++) {
+        good += l.steps[k] >= EXPECTED / 8 && l.steps[k] <= EXPECTED;
+    }
+    assert_true(good >= 7);
+    close_run(l.r);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_runtime_loop__one_step_at_a_time_where_the_device_cannot),
     cmocka_unit_test(test_runtime_loop__ends_where_step_says_so),
     cmocka_unit_test(test_runtime_loop__launches_show_every_step),
     cmocka_unit_test(test_runtime_loop__the_lengths_of_launches_change_no_bit),
+    cmocka_unit_test(test_runtime_loop__launches_as_planned),
     cmocka_unit_test(test_runtime_loop__another_size_ends_a_launch),
     cmocka_unit_test(test_runtime_loop__a_launch_is_run_whole_when_step_ends_the_loop),
     cmocka_unit_test(test_runtime_loop__what_was_fed_before_an_end_is_run),
@@ -479,5 +576,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_runtime_loop__full_batches_divide_by_the_replicas),
     cmocka_unit_test(test_runtime_loop__batch_norm_of_each_replica),
     cmocka_unit_test(test_runtime_loop__a_launch_stages_so_many_bytes),
+    cmocka_unit_test(test_runtime_loop__launches_within_a_call_are_as_long_as_others),
 };
 SX_TEST_MAIN(tests)

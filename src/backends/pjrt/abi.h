@@ -44,7 +44,9 @@ enum {
     X(10, CLIENT_CREATE, "Client_Create", client_create)                         \
     X(11, CLIENT_DESTROY, "Client_Destroy", object)                              \
     X(12, CLIENT_PLATFORM, "Client_PlatformName", text)                          \
+    X(13, CLIENT_PROCESS, "Client_ProcessIndex", int)                            \
     X(14, CLIENT_VERSION, "Client_PlatformVersion", text)                        \
+    X(15, CLIENT_ALL_DEVICES, "Client_Devices", list)                            \
     X(16, CLIENT_DEVICES, "Client_AddressableDevices", list)                     \
     X(20, CLIENT_COMPILE, "Client_Compile", compile_args)                        \
     X(22, BUFFER_FROM_HOST, "Client_BufferFromHostBuffer", from_host)            \
@@ -73,6 +75,7 @@ enum {
     X(68, BUFFER_IS_DELETED, "Buffer_IsDeleted", flag)                           \
     X(69, BUFFER_COPY, "Buffer_CopyToDevice", copy)                              \
     X(70, BUFFER_TO_HOST, "Buffer_ToHostBuffer", to_host)                        \
+    X(72, BUFFER_READY, "Buffer_ReadyEvent", pointer)                            \
     X(82, TOPOLOGY_CREATE, "TopologyDescription_Create", topology_create)        \
     X(83, TOPOLOGY_DESTROY, "TopologyDescription_Destroy", object)               \
     X(86, TOPOLOGY_DEVICES, "TopologyDescription_GetDeviceDescriptions", list)   \
@@ -92,7 +95,7 @@ typedef void *(*sx_pjrt_function)(void *args);
 
 typedef struct sx_pjrt_api {
     size_t struct_size;
-    void *extensions;
+    const void *extensions;
     size_t version_size;
     void *version_extensions;
     int major, minor;
@@ -169,9 +172,49 @@ typedef struct sx_pjrt_named {
 } sx_pjrt_named;
 _Static_assert(sizeof(sx_pjrt_named) == 56, "must be exact: passed in arrays");
 
-SX_PJRT_STRUCT(client_create, const sx_pjrt_named *options; size_t n_options; void *kv_get;
-               void *kv_get_user; void *kv_put; void *kv_put_user; void *client; void *kv_try_get;
-               void *kv_try_get_user;);
+/* The key-value store that the caller of Client_Create offers: functions of ours, which the plugin
+ * calls on any thread. An error is made by `*error`, of the plugin. */
+typedef void *sx_pjrt_make_error(int code, const char *message, size_t size);
+
+/* Waits for a value. */
+typedef struct sx_pjrt_kv_get {
+    sx_pjrt_head head;
+    const char *key;
+    size_t key_size;
+    int timeout_ms;
+    sx_pjrt_make_error **error;
+    void *user;
+    char *value; /* the result; freed by release(value) */
+    size_t value_size;
+    void (*release)(char *value);
+} sx_pjrt_kv_get;
+
+/* The same without waiting: NOT_FOUND. */
+typedef struct sx_pjrt_kv_try_get {
+    sx_pjrt_head head;
+    const char *key;
+    size_t key_size;
+    sx_pjrt_make_error **error;
+    void *user;
+    char *value;
+    size_t value_size;
+    void (*release)(char *value);
+} sx_pjrt_kv_try_get;
+
+typedef struct sx_pjrt_kv_put {
+    sx_pjrt_head head;
+    const char *key;
+    size_t key_size;
+    const char *value;
+    size_t value_size;
+    sx_pjrt_make_error **error;
+    void *user;
+} sx_pjrt_kv_put;
+
+SX_PJRT_STRUCT(client_create, const sx_pjrt_named *options; size_t n_options;
+               void *(*kv_get)(sx_pjrt_kv_get *args); void *kv_get_user;
+               void *(*kv_put)(sx_pjrt_kv_put *args); void *kv_put_user; void *client;
+               void *(*kv_try_get)(sx_pjrt_kv_try_get *args); void *kv_try_get_user;);
 
 typedef struct sx_pjrt_program_text {
     size_t struct_size;
@@ -278,6 +321,63 @@ SX_PJRT_STRUCT(deserialize, void *client; const char *bytes; size_t size; void *
 SX_PJRT_STRUCT(compiled_memory, void *executable; int64_t code; int64_t arguments; int64_t outputs;
                int64_t aliases; int64_t temporaries; int64_t host[5]; int64_t peak;);
 
+/* ---- Extensions: a list that begins at sx_pjrt_api.extensions ---- */
+
+typedef struct sx_pjrt_extension {
+    size_t struct_size;
+    int type;
+    const struct sx_pjrt_extension *next;
+} sx_pjrt_extension;
+_Static_assert(sizeof(sx_pjrt_extension) == 24, "layout differs from the ABI");
+
+enum { SX_PJRT_PROFILER = 1 };
+/* Its functions take structs without spare bytes, and return errors of their own. */
+typedef struct sx_pjrt_profiler_api {
+    size_t struct_size;
+    void *private;
+    sx_pjrt_function error_destroy, error_message, error_code;
+    sx_pjrt_function create, destroy, start, stop, collect;
+} sx_pjrt_profiler_api;
+typedef struct sx_pjrt_profiler_extension {
+    sx_pjrt_extension head;
+    const sx_pjrt_profiler_api *api; /* NULL: the plugin has none */
+} sx_pjrt_profiler_extension;
+typedef struct sx_pjrt_profiler_error {
+    size_t struct_size;
+    void *private;
+    void *error;
+    const char *message; /* of error_message */
+    size_t size;
+} sx_pjrt_profiler_error;
+typedef struct sx_pjrt_profiler_code {
+    size_t struct_size;
+    void *private;
+    void *error;
+    int code;
+} sx_pjrt_profiler_code;
+typedef struct sx_pjrt_profiler_create {
+    size_t struct_size;
+    const char *options; /* a serialized ProfileOptions */
+    size_t options_size;
+    void *profiler;
+} sx_pjrt_profiler_create;
+/* destroy, start, stop */
+typedef struct sx_pjrt_profiler_object {
+    size_t struct_size;
+    void *profiler;
+} sx_pjrt_profiler_object;
+/* With `data` NULL, the plugin may set it to memory of its own, or only the size. */
+typedef struct sx_pjrt_profiler_data {
+    size_t struct_size;
+    void *profiler;
+    uint8_t *data;
+    size_t size;
+} sx_pjrt_profiler_data;
+_Static_assert(sizeof(sx_pjrt_profiler_api) == 80 && sizeof(sx_pjrt_profiler_error) == 40 &&
+                   offsetof(sx_pjrt_profiler_code, code) == 24 &&
+                   sizeof(sx_pjrt_profiler_create) == 32 && sizeof(sx_pjrt_profiler_data) == 32,
+               "layout differs from the ABI");
+
 /* The sizes in version 0.81. Later versions only append fields. */
 _Static_assert(SX_PJRT_SIZE(client_create) == 88 && SX_PJRT_SIZE(compile_args) == 56 &&
                    SX_PJRT_SIZE(from_host) == 120 && SX_PJRT_SIZE(copy) == 40 &&
@@ -289,7 +389,9 @@ _Static_assert(SX_PJRT_SIZE(client_create) == 88 && SX_PJRT_SIZE(compile_args) =
                    SX_PJRT_SIZE(object) == 24 && SX_PJRT_SIZE(int) == 28 &&
                    SX_PJRT_SIZE(flag) == 25 && SX_PJRT_SIZE(device_memory) == 185 &&
                    SX_PJRT_SIZE(compiled_memory) == 112 && SX_PJRT_SIZE(program_text) == 48 &&
-                   SX_PJRT_SIZE(layout) == 76 && SX_PJRT_SIZE(execute_options) == 112,
+                   sizeof(sx_pjrt_kv_get) == 80 && sizeof(sx_pjrt_kv_try_get) == 72 &&
+                   sizeof(sx_pjrt_kv_put) == 64 && SX_PJRT_SIZE(layout) == 76 &&
+                   SX_PJRT_SIZE(execute_options) == 112,
                "field order or sizes differ from the ABI");
 
 #endif

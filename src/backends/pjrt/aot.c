@@ -28,6 +28,8 @@ typedef struct aot {
     int n; /* devices */
     int *ids;
     sx_pjrt_module program;
+    sx_arena arena; /* of: */
+    sx_pjrt_settings xla;
     sx_buf options;
     sx_pjrt_cache_key key;
     sx_aot_result result;
@@ -152,8 +154,8 @@ static int64_t limit_here(const aot *a)
 static sx_status open_cpu(aot *a)
 {
     a->n = a->result.devices = a->r->target->devices;
-    SX_TRY(sx_pjrt_client_open(a->plugin, &(sx_pjrt_wanted){.devices = a->n}, &a->client), "%s",
-           a->plugin->path);
+    const sx_pjrt_wanted wanted = {.devices = a->n, .xla_options = a->r->xla_options};
+    SX_TRY(sx_pjrt_client_open(a->plugin, &wanted, &a->client), "%s", a->plugin->path);
     if (strcmp(a->client->platform, "cpu") != 0) {
         return sx_error(SX_INVALID_ARGUMENT,
                         "%s is a plugin for %s; pjrt-cpu requires XLA's CPU plugin",
@@ -196,7 +198,8 @@ static sx_status write_program(aot *a)
                                         .ok_output = a->r->ok_output,
                                         .hlo = a->r->hlo};
     SX_TRY(sx_pjrt_module_create(a->r->graph, &how, &a->program));
-    sx_pjrt_put_compile_options(&a->options, a->n, a->ids, NULL, false);
+    SX_TRY(sx_pjrt_read_xla_settings(a->r->xla_options, &a->arena, &a->xla));
+    sx_pjrt_put_compile_options(&a->options, a->n, a->ids, &a->xla, false);
     SX_TRY(sx_buf_status(&a->options));
     if (a->r->dump_dir == NULL) {
         return SX_OK;
@@ -343,6 +346,7 @@ static sx_status compile(aot *a, sx_buf *answer)
 static sx_status work(void *user, sx_buf *answer)
 {
     aot a = {.r = user};
+    sx_arena_init(&a.arena, 0);
     sx_buf_init(&a.options, 1 << 20);
     return compile(&a, answer);
 }

@@ -22,6 +22,7 @@ typedef struct sx_aot_request {
     int64_t steps;     /* > 1: the step loop (module.h) over this many staged batches */
     const char *ok_output;
     sx_hlo_options hlo;
+    const char *xla_options; /* of XLA for the program, as settings.h reads them; NULL = none */
     const char *dump_dir, *cache_dir; /* NULL = none */
     bool keep;                        /* return the executable; the cache is not used */
 } sx_aot_request;

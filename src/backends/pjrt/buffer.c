@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "backends/pjrt/trace.h"
 #include "base/clock.h"
 #include "base/memory.h"
 
@@ -22,7 +23,7 @@ sx_status sx_pjrt_buffer_settle(sx_pjrt_buffer *b)
 {
     const sx_pjrt_platform *p = platform_of(&b->head);
     sx_status first = SX_OK;
-    for (int r = 0; r < p->replicas; r++) {
+    for (int r = 0; r < p->local; r++) {
         sx_pjrt_keep_first(&first, sx_pjrt_await(p->client, b->transfers[r]));
         b->transfers[r] = NULL;
     }
@@ -32,7 +33,7 @@ sx_status sx_pjrt_buffer_settle(sx_pjrt_buffer *b)
 static void drop_arrays(sx_pjrt_buffer *b)
 {
     const sx_pjrt_platform *p = platform_of(&b->head);
-    for (int r = 0; r < p->replicas; r++) {
+    for (int r = 0; r < p->local; r++) {
         sx_pjrt_array_destroy(p->client, b->arrays[r]);
         b->arrays[r] = NULL;
     }
@@ -65,8 +66,8 @@ sx_status sx_pjrt_buffer_create(sx_device *device, int memory, const sx_type *ty
     b->head.type = *type;
     atomic_init(&b->head.refs, 1);
     pthread_mutex_init(&b->lock, NULL);
-    b->arrays = sx_alloc((size_t)p->replicas, sizeof(*b->arrays));
-    b->transfers = sx_alloc((size_t)p->replicas, sizeof(*b->transfers));
+    b->arrays = sx_alloc((size_t)p->local, sizeof(*b->arrays));
+    b->transfers = sx_alloc((size_t)p->local, sizeof(*b->transfers));
     if (b->arrays == NULL || b->transfers == NULL) {
         sx_pjrt_buffer_destroy(&b->head);
         return sx_no_memory("for a buffer");
@@ -101,7 +102,8 @@ static void *memory_of(const sx_device *device, int memory)
     return memory > 0 ? device->memories[memory].handle : NULL;
 }
 
-/* Copies host data to the devices. With `lent`, the data must remain unchanged until
+/* Copies host data to the devices of this process: of data that are split, it reads their parts
+ * alone. With `lent`, the data must remain unchanged until
  * sx_pjrt_buffer_settle(). */
 static sx_status put(sx_pjrt_buffer *b, const void *data, int axis, bool lent)
 {
@@ -116,11 +118,12 @@ static sx_status put(sx_pjrt_buffer *b, const void *data, int axis, bool lent)
     }
     drop_arrays(b);
     b->state = SX_PJRT_EMPTY;
+    const int64_t start = sx_timeline_now(p->head.timeline);
     sx_status status = SX_OK;
-    for (int r = 0; r < p->replicas && status == SX_OK; r++) {
+    for (int r = 0; r < p->local && status == SX_OK; r++) {
         status = sx_pjrt_put(p->client, sx_pjrt_number(p, b->head.device->index + r),
                              memory_of(b->head.device, b->head.memory), &part,
-                             (const char *)data + r * step, axis > 0 ? strides : NULL,
+                             (const char *)data + (p->first + r) * step, axis > 0 ? strides : NULL,
                              lent ? &b->transfers[r] : NULL, &b->arrays[r]);
     }
     if (status !=
@@ -131,6 +134,10 @@ static sx_status put(sx_pjrt_buffer *b, const void *data, int axis, bool lent)
     }
     b->state = axis == SX_PJRT_WHOLE ? SX_PJRT_COPIED : SX_PJRT_CUT;
     b->axis = axis;
+    if (lent) { /* what is fed, not a number beside it */
+        sx_pjrt_trace(p->client, p->head.timeline, SX_SPAN_TRANSFER, start,
+                      sx_type_bytes(&b->head.type), b->arrays[p->replicas - 1]);
+    }
     return SX_OK;
 }
 
@@ -278,6 +285,11 @@ static sx_status read_parts(sx_pjrt_buffer *b, char *data, int64_t deadline_ns)
     const sx_pjrt_platform *p = platform_of(&b->head);
     sx_type part = part_of(b, b->axis);
     int64_t outer = 1, whole = stride_of(&b->head.type, b->axis);
+    if (p->processes > 1) {
+        return sx_error(SX_FAILED_PRECONDITION,
+                        "the buffer is split over %d processes; this one has a part of it",
+                        p->processes);
+    }
     for (int i = 0; i < b->axis; i++) {
         outer *= part.dims[i];
     }
@@ -424,7 +436,7 @@ sx_status sx_pjrt_buffer_place(sx_pjrt_buffer *b, int axis)
 void sx_pjrt_buffer_take(sx_pjrt_buffer *b, void *const *arrays, int stride, int axis)
 {
     drop_arrays(b);
-    for (int r = 0; r < platform_of(&b->head)->replicas; r++) {
+    for (int r = 0; r < platform_of(&b->head)->local; r++) {
         b->arrays[r] = arrays[r * stride];
     }
     b->axis = axis;

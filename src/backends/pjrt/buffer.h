@@ -1,5 +1,5 @@
-/* A value on the devices: an array on each replica, either copies or the equal parts of a batch,
- * split along the dimension of the batch; a superbatch has one more in front.
+/* A value on the devices of this process: an array on each replica, either copies or the equal
+ * parts of a batch, split along the dimension of the batch; a superbatch has one more in front.
  *
  *       write                     place                       execute
  *   EMPTY ---> HELD (host data) --------> COPIED or CUT -------------> COPIED or CUT
@@ -7,8 +7,9 @@
  *                                                       \-- taken ---> GIVEN
  *
  * With several replicas, the first program that uses the buffer determines whether it is split;
- * until then the buffer holds the host's data. Donated arrays become invalid when the execution is
- * submitted; its results replace them. */
+ * until then the buffer holds the host's data. With several processes, data that are split are
+ * written from the whole batch, of which a process needs its own part, and cannot be read. Donated
+ * arrays become invalid when the execution is submitted; its results replace them. */
 #ifndef SX_BACKENDS_PJRT_BUFFER_H
 #define SX_BACKENDS_PJRT_BUFFER_H
 
@@ -27,8 +28,8 @@ typedef struct sx_pjrt_buffer {
     sx_device_buffer head;
     pthread_mutex_t lock; /* for the fields below but `reading`, which the platform's is for */
     sx_pjrt_buffer_state state;
-    void **arrays;    /* [replicas] */
-    void **transfers; /* [replicas]: events of copies that still read `held`; NULL = done */
+    void **arrays;    /* [local] */
+    void **transfers; /* [local]: events of copies that still read `held`; NULL = done */
     void *reading;    /* event of a copy to the host; NULL outside sx_pjrt_buffers_read() */
     const void *held; /* SX_PJRT_HELD: `owned`, or borrowed */
     void *owned;

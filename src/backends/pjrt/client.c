@@ -16,6 +16,7 @@
 static struct {
     pthread_mutex_t lock;
     sx_pjrt_client *clients;
+    int shared; /* clients of several processes that have been opened */
 } open_ones = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* ---- Opening ---- */
@@ -57,18 +58,22 @@ static bool memory_grows(void)
 /* The options for this plugin, and of its programs. */
 static sx_status read_options(sx_pjrt_client *c, sx_pjrt_settings *options)
 {
-    static const char of_device[] = "device_options", of_xla[] = "xla_options";
-    SX_TRY(sx_pjrt_read_settings(of_xla, c->wanted.xla_options, &c->arena, &c->xla));
-    for (size_t i = 0; i < c->xla.n; i++) {
-        if (c->xla.rows[i].type == SX_PJRT_INT64_LIST) {
-            return sx_error(SX_INVALID_ARGUMENT, "%s: %s is a list, which XLA's options cannot be",
-                            of_xla, c->xla.rows[i].name);
-        }
-    }
+    static const char of_device[] = "device_options";
+    SX_TRY(sx_pjrt_read_xla_settings(c->wanted.xla_options, &c->arena, &c->xla));
     SX_TRY(sx_pjrt_read_settings(of_device, c->wanted.device_options, &c->arena, options));
     SX_TRY(sx_pjrt_check_settings(c->plugin->kind, of_device, options));
     if (c->wanted.memory_limit > 0) {
         SX_TRY(limit_memory(c, options));
+    }
+    /* A TPU's plugin finds the hosts of its slice by itself. XLA's for the CPU reads one option,
+     * the first. */
+    if (c->wanted.processes != NULL && c->plugin->kind != SX_PJRT_TPU) {
+        sx_pjrt_named node = sx_pjrt_setting("node_id", SX_PJRT_INT64),
+                      nodes = sx_pjrt_setting("num_nodes", SX_PJRT_INT64);
+        node.int64 = c->wanted.processes->index;
+        nodes.int64 = c->wanted.processes->count;
+        sx_pjrt_default_setting(options, node);
+        sx_pjrt_default_setting(options, nodes);
     }
     if (c->plugin->kind == SX_PJRT_CPU && c->wanted.devices > 0) {
         sx_pjrt_named count = sx_pjrt_setting("cpu_device_count", SX_PJRT_INT64);
@@ -96,6 +101,12 @@ static sx_status describe(sx_pjrt_client *c)
     }
     c->devices = devices.items;
     c->n_devices = (int)devices.count;
+    if (c->wanted.processes != NULL) {
+        sx_pjrt_list all = SX_PJRT_ARGS(list, .object = c->handle);
+        SX_TRY(sx_pjrt_call(c->plugin, SX_PJRT_CLIENT_ALL_DEVICES, &all));
+        c->all = all.items;
+        c->n_all = all.count > INT_MAX ? INT_MAX : (int)all.count;
+    }
     return SX_OK;
 }
 
@@ -124,6 +135,10 @@ static sx_status create(sx_pjrt_client *c, const sx_pjrt_wanted *wanted)
     SX_TRY(read_options(c, options));
     sx_pjrt_client_create args =
         SX_PJRT_ARGS(client_create, .options = options->rows, .n_options = options->n);
+    if (wanted->processes != NULL) {
+        c->key_values = (sx_pjrt_key_values){wanted->processes, open_ones.shared++};
+        sx_pjrt_offer_key_values(&args, &c->key_values);
+    }
     SX_TRY(sx_pjrt_blame_companions(c->plugin->path,
                                     sx_pjrt_call(c->plugin, SX_PJRT_CLIENT_CREATE, &args)));
     c->handle = args.client;
@@ -163,6 +178,7 @@ sx_status sx_pjrt_client_open(const sx_pjrt_plugin *plugin, const sx_pjrt_wanted
     sx_pjrt_client *c = open_ones.clients;
     while (c != NULL && !(c->plugin == plugin && c->wanted.devices == wanted->devices &&
                           c->wanted.memory_limit == wanted->memory_limit &&
+                          c->wanted.processes == wanted->processes &&
                           is_same_text(c->wanted.device_options, wanted->device_options) &&
                           is_same_text(c->wanted.xla_options, wanted->xla_options))) {
         c = c->next;
@@ -195,28 +211,82 @@ void sx_pjrt_client_close(sx_pjrt_client *c)
 
 /* ---- Devices, events ---- */
 
-static sx_status description_of(const sx_pjrt_client *c, int index, void **out)
+static sx_status description_of(const sx_pjrt_client *c, const void *device, void **out)
 {
-    sx_pjrt_pointer args = SX_PJRT_ARGS(pointer, .object = c->devices[index]);
+    sx_pjrt_pointer args = SX_PJRT_ARGS(pointer, .object = device);
     SX_TRY(sx_pjrt_call(c->plugin, SX_PJRT_DEVICE_DESCRIPTION, &args));
+    *out = args.value;
+    return SX_OK;
+}
+
+/* A number in a device's description. */
+static sx_status describe_number(const sx_pjrt_client *c, const void *device, sx_pjrt_slot slot,
+                                 int *out)
+{
+    void *description = NULL;
+    SX_TRY(description_of(c, device, &description));
+    sx_pjrt_int args = SX_PJRT_ARGS(int, .object = description);
+    SX_TRY(sx_pjrt_call(c->plugin, slot, &args));
     *out = args.value;
     return SX_OK;
 }
 
 sx_status sx_pjrt_device_id(const sx_pjrt_client *c, int index, int *out)
 {
-    void *description = NULL;
-    SX_TRY(description_of(c, index, &description));
-    sx_pjrt_int args = SX_PJRT_ARGS(int, .object = description);
-    SX_TRY(sx_pjrt_call(c->plugin, SX_PJRT_DESCRIPTION_ID, &args));
-    *out = args.value;
+    return describe_number(c, c->devices[index], SX_PJRT_DESCRIPTION_ID, out);
+}
+
+/* Takes the ids of one process's devices, in the order of the plugin's list. */
+static sx_status process_ids(const sx_pjrt_client *c, int process, int each, int *out_ids)
+{
+    int found = 0;
+    for (int i = 0; i < c->n_all && found < each; i++) {
+        int of = 0;
+        SX_TRY(describe_number(c, c->all[i], SX_PJRT_DESCRIPTION_PROCESS, &of));
+        if (of == process) {
+            SX_TRY(describe_number(c, c->all[i], SX_PJRT_DESCRIPTION_ID, &out_ids[found++]));
+        }
+    }
+    if (found == 0) {
+        return sx_error(SX_UNIMPLEMENTED,
+                        "%s does not join the devices of several processes: it shows %d device%s, "
+                        "none of them of process %d",
+                        c->plugin->path, c->n_all, c->n_all == 1 ? "" : "s", process);
+    }
+    return found == each ? SX_OK
+                         : sx_error(SX_INVALID_ARGUMENT,
+                                    "process %d has %d device%s, but each process is to give %d",
+                                    process, found, found == 1 ? "" : "s", each);
+}
+
+sx_status sx_pjrt_global_ids(const sx_pjrt_client *c, int each, int *out_ids)
+{
+    const sx_pjrt_processes *p = c->wanted.processes;
+    sx_pjrt_int own = SX_PJRT_ARGS(int, .object = c->handle);
+    for (int process = 0; process < p->count; process++) {
+        SX_TRY(process_ids(c, process, each, out_ids + process * each));
+    }
+    SX_TRY(sx_pjrt_call(c->plugin, SX_PJRT_CLIENT_PROCESS, &own));
+    if (own.value != p->index) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "%s takes this for process %d of its devices, but it was started as "
+                        "process %d",
+                        c->plugin->path, own.value, p->index);
+    }
+    for (int i = 0; i < each; i++) {
+        int id = 0;
+        SX_TRY(sx_pjrt_device_id(c, i, &id));
+        if (id != out_ids[p->index * each + i]) {
+            return sx_error(SX_INTERNAL, "%s lists its devices in two orders", c->plugin->path);
+        }
+    }
     return SX_OK;
 }
 
 sx_status sx_pjrt_device_kind(const sx_pjrt_client *c, int index, char *buffer, size_t capacity)
 {
     void *description = NULL;
-    SX_TRY(description_of(c, index, &description));
+    SX_TRY(description_of(c, c->devices[index], &description));
     return sx_pjrt_text_of(c->plugin, SX_PJRT_DESCRIPTION_KIND, description, buffer, capacity);
 }
 
@@ -224,7 +294,7 @@ void sx_pjrt_device_place(const sx_pjrt_client *c, int index, int *process, int6
                           int capacity, int *n_coords, int *core_on_chip)
 {
     void *description = NULL;
-    sx_status status = description_of(c, index, &description);
+    sx_status status = description_of(c, c->devices[index], &description);
     sx_pjrt_int number = SX_PJRT_ARGS(int, .object = description);
     sx_pjrt_properties rows = SX_PJRT_ARGS(properties, .object = description);
     if (status == SX_OK) {

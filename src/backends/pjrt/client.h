@@ -9,16 +9,18 @@
 #include <sextant/types.h>
 
 #include "backends/backend.h"
+#include "backends/pjrt/key_values.h"
 #include "backends/pjrt/plugin.h"
 #include "backends/pjrt/settings.h"
 #include "base/arena.h"
 
 /* What a client is opened with. */
 typedef struct sx_pjrt_wanted {
-    int devices;                /* virtual ones of a CPU plugin; 0 = the plugin's default */
-    const char *device_options; /* of the client, as settings.h reads them; NULL = none */
-    const char *xla_options;    /* of every program; NULL = none */
-    int64_t memory_limit;       /* bytes of each GPU; 0 = the plugin's default */
+    int devices;                        /* virtual ones of a CPU plugin; 0 = the plugin's default */
+    const char *device_options;         /* of the client, as settings.h reads them; NULL = none */
+    const char *xla_options;            /* of every program; NULL = none */
+    int64_t memory_limit;               /* bytes of each GPU; 0 = the plugin's default */
+    const sx_pjrt_processes *processes; /* whose devices it shares; NULL = none */
 } sx_pjrt_wanted;
 
 typedef struct sx_pjrt_client {
@@ -26,8 +28,11 @@ typedef struct sx_pjrt_client {
     void *handle;
     void *const *devices; /* the addressable ones; owned by the plugin */
     int n_devices;
-    char platform[32]; /* "cpu", "tpu", "cuda" */
-    char version[128]; /* of the platform, for numerics and cache keys */
+    void *const *all; /* with those of other processes; likewise */
+    int n_all;
+    sx_pjrt_key_values key_values; /* of several processes */
+    char platform[32];             /* "cpu", "tpu", "cuda" */
+    char version[128];             /* of the platform, for numerics and cache keys */
     sx_arena arena;
     sx_pjrt_wanted wanted; /* its texts lie in the arena, as do the values of `xla` */
     sx_pjrt_settings xla;  /* options of every program */
@@ -45,6 +50,11 @@ void sx_pjrt_client_close(sx_pjrt_client *client);
 SX_MUST_USE sx_status sx_pjrt_device_id(const sx_pjrt_client *c, int index, int *out);
 SX_MUST_USE sx_status sx_pjrt_device_kind(const sx_pjrt_client *c, int index, char *buffer,
                                           size_t capacity);
+
+/* The ids of the replicas' devices, `each` of every process, in the order of the processes. Errors:
+ * UNIMPLEMENTED: the plugin does not join the devices of processes; INVALID_ARGUMENT: a process has
+ * fewer (names it). */
+SX_MUST_USE sx_status sx_pjrt_global_ids(const sx_pjrt_client *c, int each, int *out_ids);
 
 /* The device's place in a slice. Leaves unchanged what the plugin does not tell. Stores at most
  * `capacity` coordinates. */

@@ -8,6 +8,8 @@
 #include "backends/pjrt/compile_within.h"
 #include "backends/pjrt/pjrt.h"
 #include "backends/pjrt/module.h"
+#include "backends/pjrt/record.h"
+#include "backends/pjrt/trace.h"
 #include "base/checked.h"
 #include "base/cpus.h"
 #include "base/memory.h"
@@ -27,17 +29,16 @@ typedef struct pjrt_executable {
 typedef struct pjrt_run pjrt_run;
 struct pjrt_run {
     sx_run head;
-    /* for Execute: [replicas][args], [replicas][results], [replicas] */
-    void **arg_arrays, **result_arrays, **events; /* events: [2 replicas] with bounds */
+    /* for Execute, of this process's replicas: [local][args], [local][results], [local] */
+    void **arg_arrays, **result_arrays, **events; /* events: [2 local] with bounds */
     void *const **arg_lists;
     void ***result_lists;
     /* watched: what each event's callback is given; replicas that have not answered, and one more
      * while they are being asked; the first error */
-    struct watched *watched; /* [2 replicas] */
+    struct watched *watched; /* [2 local] */
     atomic_int waiting;
     const char *device; /* its name, of the last execution */
-    int32_t
-        *reached; /* [replicas]: of which loop the bound is reached; copied by the later events */
+    int32_t *reached; /* [local]: of which loop the bound is reached; copied by the later events */
     _Atomic(sx_status) fault;
 };
 
@@ -92,7 +93,8 @@ static void describe(pjrt_executable *e, const sx_graph *g, const sx_pjrt_module
         e->head.result_types[i] = sx_pjrt_module_result_type(g, o, i);
         e->head.result_args[i] = own ? g->results[i].arg : SX_RESULT_IS_OUTPUT;
         e->cuts[e->head.n_args + i] =
-            own ? cut_of(g, g->results[i].value, parts, loop && e->head.result_args[i] < 0)
+            own && !o->whole_results
+                ? cut_of(g, g->results[i].value, parts, loop && e->head.result_args[i] < 0)
                 : SX_PJRT_WHOLE;
     }
 }
@@ -138,8 +140,7 @@ static bool is_cpu(const sx_pjrt_platform *p)
     return strcmp(p->client->platform, "cpu") == 0;
 }
 
-static sx_status inspect(const sx_pjrt_platform *p, pjrt_executable *e,
-                         const sx_pjrt_module_options *o)
+static sx_status inspect(sx_pjrt_platform *p, pjrt_executable *e, const sx_pjrt_module_options *o)
 {
     void *executable = NULL;
     SX_TRY(sx_pjrt_executable_of(p->client, e->loaded, &executable));
@@ -149,13 +150,21 @@ static sx_status inspect(const sx_pjrt_platform *p, pjrt_executable *e,
         status = sx_error(SX_INTERNAL, "the compiled program has %zu results, expected %zu",
                           (size_t)outputs.value, result_count(e));
     }
+    if (p->head.timeline != NULL) { /* what is timed is to be named */
+        sx_pjrt_note_names(p, executable);
+    }
     sx_pjrt_end(p->client->plugin, SX_PJRT_EXECUTABLE_DESTROY, executable);
     char division[64]; /* with shards, the replicas change no bit */
     char threads[48] = "";
-    snprintf(division, sizeof(division), "%d %s", o->shards > 0 ? o->shards : p->replicas,
-             o->shards > 0      ? "shards"
-             : !p->ordered_sums ? "replicas"
-                                : "replicas, sums in order");
+    if (o->shards > 0) {
+        snprintf(division, sizeof(division), "%d shards", o->shards);
+    } else if (p->processes > 1) { /* which may add up in another order than one would */
+        snprintf(division, sizeof(division), "%d replicas in %d processes%s", p->replicas,
+                 p->processes, p->ordered_sums ? ", sums in order" : "");
+    } else {
+        snprintf(division, sizeof(division), "%d replicas%s", p->replicas,
+                 p->ordered_sums ? ", sums in order" : "");
+    }
     if (is_cpu(p)) { /* one for each processor or device */
         snprintf(threads, sizeof(threads), ", %d threads",
                  SX_MAX(sx_cpu_affinity(NULL, 0), p->client->n_devices));
@@ -211,6 +220,7 @@ static sx_status compile_into(sx_pjrt_platform *p, const sx_graph *g,
     const sx_pjrt_module_options how = {
         .batch = options->batch,
         .replicas = p->replicas,
+        .whole_results = p->processes > 1,
         .shards = options->shards > 1 ? options->shards : 0,
         .ordered_sums = p->ordered_sums,
         .steps = options->steps,
@@ -271,7 +281,7 @@ static void drop_reached(pjrt_run *run)
         return;
     }
     const sx_pjrt_platform *p = (const sx_pjrt_platform *)e->head.platform;
-    for (int r = 0; r < p->replicas; r++) {
+    for (int r = 0; r < p->local; r++) {
         void **array = &run->result_arrays[(size_t)r * result_count(e) + (size_t)e->head.n_results];
         sx_pjrt_array_destroy(p->client, *array);
         *array = NULL;
@@ -297,7 +307,7 @@ sx_status sx_pjrt_run_create(sx_executable *executable, sx_run **out)
 {
     const pjrt_executable *e = (const pjrt_executable *)executable;
     const size_t n_args = (size_t)executable->n_args, n_results = result_count(e),
-                 n = (size_t)((const sx_pjrt_platform *)executable->platform)->replicas;
+                 n = (size_t)((const sx_pjrt_platform *)executable->platform)->local;
     pjrt_run *run = sx_alloc(1, sizeof(*run));
     if (run == NULL) {
         return sx_no_memory("for a run");
@@ -380,6 +390,22 @@ static void take_results(const pjrt_run *run, sx_device_buffer *const *args,
     }
 }
 
+/* Tells the timeline when the execution ends: with its outputs, of which one that the next
+ * execution does not take is asked. */
+static void trace(const pjrt_run *run, int64_t start_ns)
+{
+    const pjrt_executable *e = (const pjrt_executable *)run->head.executable;
+    const sx_pjrt_platform *p = (const sx_pjrt_platform *)e->head.platform;
+    int i = 0;
+    while (i + 1 < e->head.n_results && e->head.result_args[i] >= 0) {
+        i++;
+    }
+    if (e->head.n_results > 0) {
+        sx_pjrt_trace(p->client, p->head.timeline, SX_SPAN_COMPUTE, start_ns, 0,
+                      run->result_arrays[i]);
+    }
+}
+
 /* After a rejected execution: donated arrays may be lost anyway. */
 static void find_lost(const pjrt_executable *e, sx_device_buffer *const *args,
                       const sx_pjrt_platform *p)
@@ -410,23 +436,25 @@ static sx_status submit(pjrt_run *run, sx_device_buffer *const *args,
     drop_reached(run);
     sx_pjrt_execute_options options = {.struct_size =
                                            SX_PJRT_INNER_SIZE(p->client->plugin, execute_options)};
-    sx_pjrt_execute call = SX_PJRT_ARGS(
-        execute, .executable = e->loaded, .options = &options, .arguments = run->arg_lists,
-        .n_devices = (size_t)p->replicas, .n_args = (size_t)e->head.n_args,
-        .outputs = run->result_lists, .events = run->events);
+    sx_pjrt_execute call = SX_PJRT_ARGS(execute, .executable = e->loaded, .options = &options,
+                                        .arguments = run->arg_lists, .n_devices = (size_t)p->local,
+                                        .n_args = (size_t)e->head.n_args,
+                                        .outputs = run->result_lists, .events = run->events);
     const int on = any == NULL ? 0 : any->device->index;
     run->device = p->devices[on]->name;
     if (p->replicas == 1) { /* a portable program runs on the device of its arguments */
         call.device = p->client->devices[sx_pjrt_number(p, on)];
     }
+    const int64_t start = sx_timeline_now(p->head.timeline);
     sx_status status = sx_pjrt_call(p->client->plugin, SX_PJRT_EXECUTE, &call);
     give_up(e, args);
     if (status != SX_OK) {
         find_lost(e, args, p);
         return status;
     }
+    trace(run, start);
     take_results(run, args, outputs);
-    for (int r = 0; r < p->replicas && e->has_bounds; r++) {
+    for (int r = 0; r < p->local && e->has_bounds; r++) {
         const sx_type type = sx_scalar_type(SX_I32);
         run->reached[r] = 0;
         sx_pjrt_keep_first(
@@ -434,9 +462,9 @@ static sx_status submit(pjrt_run *run, sx_device_buffer *const *args,
             sx_pjrt_begin_get(
                 p->client,
                 run->result_arrays[(size_t)r * result_count(e) + (size_t)e->head.n_results], &type,
-                &run->reached[r], &run->events[p->replicas + r]));
+                &run->reached[r], &run->events[p->local + r]));
     }
-    for (int k = 0; k < 2 * p->replicas && status != SX_OK; k++) { /* it has started all the same */
+    for (int k = 0; k < 2 * p->local && status != SX_OK; k++) { /* it has started all the same */
         sx_status_free(sx_pjrt_await(p->client, run->events[k]));
         run->events[k] = NULL;
     }
@@ -463,7 +491,7 @@ sx_status sx_pjrt_run_submit(sx_run *head, sx_device_buffer *const *args,
     if (p->replicas > 1) {
         pthread_mutex_lock(&p->lock);
     }
-    sx_status status = place_args(run, args, p->replicas);
+    sx_status status = place_args(run, args, p->local);
     status = status != SX_OK ? status : submit(run, args, outputs);
     if (status != SX_OK) {
         settle_args((const pjrt_executable *)head->executable, args);
@@ -479,7 +507,7 @@ static void end_run(pjrt_run *run, sx_status status)
 {
     const pjrt_executable *e = (const pjrt_executable *)run->head.executable;
     const sx_pjrt_platform *p = (const sx_pjrt_platform *)e->head.platform;
-    for (int r = 0; r < p->replicas && e->has_bounds && status == SX_OK; r++) {
+    for (int r = 0; r < p->local && e->has_bounds && status == SX_OK; r++) {
         if (run->reached[r] > 0 && run->reached[r] <= e->n_bounds) {
             const sx_hlo_bound *bound = &e->bounds[run->reached[r] - 1];
             sx_run_lose(&run->head);
@@ -502,7 +530,7 @@ void sx_pjrt_run_await(sx_run *head)
     pjrt_run *run = (pjrt_run *)head;
     const sx_pjrt_platform *p = (const sx_pjrt_platform *)head->executable->platform;
     sx_status first = SX_OK;
-    for (int k = 0; k < 2 * p->replicas; k++) {
+    for (int k = 0; k < 2 * p->local; k++) {
         sx_pjrt_keep_first(&first, sx_pjrt_await(p->client, run->events[k]));
         run->events[k] = NULL;
     }
@@ -535,8 +563,8 @@ void sx_pjrt_run_watch(sx_run *head)
 {
     pjrt_run *run = (pjrt_run *)head;
     const sx_pjrt_platform *p = (const sx_pjrt_platform *)head->executable->platform;
-    atomic_store(&run->waiting, 2 * p->replicas + 1);
-    for (int r = 0; r < 2 * p->replicas; r++) {
+    atomic_store(&run->waiting, 2 * p->local + 1);
+    for (int r = 0; r < 2 * p->local; r++) {
         run->watched[r] = (struct watched){run, run->events[r]};
         run->events[r] = NULL;
         if (run->watched[r].event == NULL) {

@@ -15,6 +15,7 @@ typedef struct lowering {
     sx_spmd program;   /* of each replica */
     sx_hlo_writer *w;
     int64_t local; /* examples of each replica */
+    int64_t given; /* and in each of its results */
     int64_t steps; /* more than 1: a loop */
     bool bounds;   /* the program's loops have bounds */
     int ok;        /* the result that lets the loop continue, or -1 */
@@ -129,7 +130,7 @@ static sx_status loop_begin(lowering *l, const sx_hlo *args, loop *p)
         bool is_ring = g->results[i].arg < 0;
         p->rings[i] = is_ring ? p->n++ : -1;
         if (is_ring) {
-            p->state[p->rings[i]] = sx_hlo_splat(l->w, result_type(g, i, l->local, l->steps), 0);
+            p->state[p->rings[i]] = sx_hlo_splat(l->w, result_type(g, i, l->given, l->steps), 0);
         }
     }
     if (l->bounds) {
@@ -273,10 +274,12 @@ sx_status sx_pjrt_module_create(const sx_graph *g, const sx_pjrt_module_options 
         .parts = whole ? 0 : options->shards,
         .ordered = options->ordered_sums,
         .copies = whole ? replicas : 1,
+        .whole_results = options->whole_results,
         .exchange_in_regions = true,
     };
     lowering l = {.g = g,
                   .local = options->batch / parts,
+                  .given = options->whole_results ? options->batch : options->batch / parts,
                   .steps = options->steps,
                   .ok = options->ok_output == NULL ? -1
                                                    : sx_graph_find_output(g, options->ok_output)};

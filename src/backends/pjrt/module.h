@@ -40,6 +40,8 @@ typedef struct sx_pjrt_module_options {
     int64_t steps;         /* maximum steps of the loop; 0 and 1 = no loop */
     const char *ok_output; /* bool scalar output that ends the loop if false; NULL = none */
     bool any_batch; /* if the batch is not a multiple of these, each replica computes all of it */
+    bool whole_results; /* those with a batch dimension are whole on every replica: for processes,
+                           each of which reads its own replicas alone */
     bool donate_inputs; /* those with a batch dimension are not needed after the execution */
     sx_hlo_options hlo;
 } sx_pjrt_module_options;

@@ -7,6 +7,8 @@
 #include "backends/pjrt/buffer.h"
 #include "backends/pjrt/compile_within.h"
 #include "backends/pjrt/executable.h"
+#include "backends/pjrt/profiler.h"
+#include "backends/pjrt/record.h"
 #include "base/memory.h"
 
 enum { NAME_BYTES = 64, KIND_BYTES = 128 };
@@ -28,10 +30,15 @@ void sx_pjrt_keep_first(sx_status *first, sx_status status)
 static void pjrt_close(sx_platform *head)
 {
     sx_pjrt_platform *p = (sx_pjrt_platform *)head;
+    sx_buf unread;
+    sx_buf_init(&unread, 0);
+    sx_status_free(sx_pjrt_profiler_stop(p->profiler, &unread));
+    sx_buf_deinit(&unread);
     if (p->client != NULL) {
         sx_pjrt_forget_compiling(p);
         sx_pjrt_client_close(p->client);
     }
+    sx_pjrt_forget_names(p);
     pthread_mutex_destroy(&p->lock);
     pthread_mutex_destroy(&p->compile_lock);
     sx_free(p->device_rows);
@@ -70,8 +77,11 @@ static sx_status list_devices(sx_pjrt_platform *p)
     if (p->device_rows == NULL || p->devices == NULL) {
         return sx_no_memory("for the devices");
     }
-    for (int i = 0; i < p->replicas; i++) {
+    for (int i = 0; i < p->replicas && p->processes == 1; i++) {
         SX_TRY(sx_pjrt_device_id(p->client, sx_pjrt_number(p, i), &p->ids[i]));
+    }
+    if (p->processes > 1) {
+        SX_TRY(sx_pjrt_global_ids(p->client, p->local, p->ids));
     }
     for (int i = 0; i < n; i++) {
         sx_pjrt_device *d = &p->device_rows[i];
@@ -105,11 +115,12 @@ static sx_status open_client(sx_pjrt_platform *p, const sx_pjrt_options *options
     const sx_pjrt_wanted wanted = {.devices = options->virtual_devices,
                                    .device_options = options->device_options,
                                    .xla_options = options->xla_options,
-                                   .memory_limit = options->gpu_memory_limit};
+                                   .memory_limit = options->gpu_memory_limit,
+                                   .processes = options->processes};
     SX_TRY(sx_pjrt_client_open(plugin, &wanted, &p->client), "%s", path);
-    if (p->replicas > p->client->n_devices) {
+    if (p->local > p->client->n_devices) {
         return sx_error(SX_INVALID_ARGUMENT, "%d replicas requested, but %s has %d devices",
-                        p->replicas, path, p->client->n_devices);
+                        p->local, path, p->client->n_devices);
     }
     for (int i = 0; i < p->n_chosen; i++) {
         if (p->chosen[i] < 0 || p->chosen[i] >= p->client->n_devices) {
@@ -149,6 +160,14 @@ static sx_status pjrt_open(const sx_platform_options *all, sx_platform **out)
         return sx_error(SX_INVALID_ARGUMENT, "%d replicas on %d virtual devices; the maximum is %d",
                         options->replicas, options->virtual_devices, SX_PJRT_MAX_REPLICAS);
     }
+    if (options->processes != NULL && options->replicas % options->processes->count != 0) {
+        return sx_error(SX_INVALID_ARGUMENT, "%d processes cannot have equal parts of %d replicas",
+                        options->processes->count, options->replicas);
+    }
+    if (options->n_chosen > 0 && options->processes != NULL) {
+        return sx_error(SX_INVALID_ARGUMENT, "the devices of %d processes cannot be chosen",
+                        options->processes->count);
+    }
     if (options->n_chosen > 0 && replicas > 1 && options->n_chosen != replicas) {
         return sx_error(SX_INVALID_ARGUMENT, "%d devices chosen for %d replicas", options->n_chosen,
                         replicas);
@@ -159,9 +178,17 @@ static sx_status pjrt_open(const sx_platform_options *all, sx_platform **out)
     }
     pthread_mutex_init(&p->lock, NULL);
     pthread_mutex_init(&p->compile_lock, NULL);
+    sx_map_init(&p->names);
+    sx_arena_init(&p->names_arena, 0);
     p->head.backend = &sx_backend_pjrt;
-    p->replicas = replicas;
+    p->replicas = p->local = replicas;
     p->ordered_sums = options->ordered_sums;
+    p->processes = 1;
+    if (options->processes != NULL && options->replicas > 0) {
+        p->processes = options->processes->count;
+        p->local = p->replicas / p->processes;
+        p->first = p->local * options->processes->index;
+    }
     sx_status status = copy_numbers(options, p);
     status = status != SX_OK ? status : copy_path(options->dump_dir, &p->dump_dir);
     status = status != SX_OK ? status : copy_path(options->cache_dir, &p->cache_dir);
@@ -175,12 +202,13 @@ static sx_status pjrt_open(const sx_platform_options *all, sx_platform **out)
     return SX_OK;
 }
 
-/* The sum over all replicas; zeros if the plugin has no statistics. */
+/* The sum over all replicas, of which those of other processes are taken to be as these; zeros if
+ * the plugin has no statistics. */
 static sx_status pjrt_memory(sx_device *device, sx_memory_stats *out)
 {
     const sx_pjrt_platform *p = (const sx_pjrt_platform *)device->platform;
     sx_memory_stats sum = {0};
-    for (int r = 0; r < p->replicas; r++) {
+    for (int r = 0; r < p->local; r++) {
         sx_pjrt_device_memory args = SX_PJRT_ARGS(
             device_memory, .device = p->client->devices[sx_pjrt_number(p, device->index + r)]);
         sx_status status = sx_pjrt_call(p->client->plugin, SX_PJRT_DEVICE_MEMORY, &args);
@@ -193,6 +221,9 @@ static sx_status pjrt_memory(sx_device *device, sx_memory_stats *out)
         sum.peak_bytes += args.has_peak ? args.peak : 0;
         sum.limit_bytes += args.has_limit ? args.limit : 0;
     }
+    sum.bytes_in_use *= p->processes;
+    sum.peak_bytes *= p->processes;
+    sum.limit_bytes *= p->processes;
     *out = sum;
     return SX_OK;
 }
@@ -230,4 +261,6 @@ const sx_backend sx_backend_pjrt = {
     .await = sx_pjrt_run_await,
     .watch = sx_pjrt_run_watch,
     .info = sx_pjrt_executable_info,
+    .record = sx_pjrt_record,
+    .recorded = sx_pjrt_recorded,
 };

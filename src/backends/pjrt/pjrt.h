@@ -7,6 +7,7 @@
 
 #include "backends/backend.h"
 #include "backends/pjrt/client.h"
+#include "base/map.h"
 
 enum { SX_PJRT_MAX_REPLICAS = 1024 };
 
@@ -16,6 +17,8 @@ typedef struct sx_pjrt_platform {
     sx_platform head;
     sx_pjrt_client *client;
     int replicas;
+    int processes;    /* that the replicas are in, `local` of them in each; mostly 1 */
+    int local, first; /* replicas of this process: replica `first` and those after it */
     int *chosen; /* [n_chosen]: of our device or replica, the client's number; n_chosen is 0 if they
                     are the same */
     int n_chosen;
@@ -29,6 +32,10 @@ typedef struct sx_pjrt_platform {
     pthread_mutex_t lock;
     pthread_mutex_t compile_lock;        /* guards: */
     struct sx_pjrt_compiling *compiling; /* programs whose callers did not wait for them */
+    struct sx_pjrt_profiler *profiler;   /* while the devices are recorded; else NULL */
+    int64_t recorded_ns;                 /* since when */
+    sx_map names; /* with a timeline: of a program's instruction -> our node (record.h) */
+    sx_arena names_arena;
 } sx_pjrt_platform;
 
 /* The client's number of our device i, or of the device of replica i. */

@@ -188,6 +188,19 @@ sx_status sx_pjrt_read_settings(const char *what, const char *text, sx_arena *ar
     return SX_OK;
 }
 
+sx_status sx_pjrt_read_xla_settings(const char *text, sx_arena *arena, sx_pjrt_settings *out)
+{
+    static const char what[] = "xla_options";
+    SX_TRY(sx_pjrt_read_settings(what, text, arena, out));
+    for (size_t i = 0; i < out->n; i++) {
+        if (out->rows[i].type == SX_PJRT_INT64_LIST) {
+            return sx_error(SX_INVALID_ARGUMENT, "%s: %s is a list, which XLA's options cannot be",
+                            what, out->rows[i].name);
+        }
+    }
+    return SX_OK;
+}
+
 /* ---- Checking ---- */
 
 sx_status sx_pjrt_check_settings(sx_pjrt_kind kind, const char *what, sx_pjrt_settings *settings)

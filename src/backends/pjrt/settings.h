@@ -11,7 +11,7 @@
 #include "backends/pjrt/plugin.h"
 #include "base/arena.h"
 
-enum { SX_PJRT_MAX_SETTINGS = 64, SX_PJRT_OUR_SETTINGS = 4 };
+enum { SX_PJRT_MAX_SETTINGS = 64, SX_PJRT_OUR_SETTINGS = 6 };
 
 typedef struct sx_pjrt_settings {
     /* names and values in the arena; some of the rows are for what we add */
@@ -23,6 +23,10 @@ typedef struct sx_pjrt_settings {
  * name, no value, a name twice, too many, a number out of range; the text and the place. */
 SX_MUST_USE sx_status sx_pjrt_read_settings(const char *what, const char *text, sx_arena *arena,
                                             sx_pjrt_settings *out);
+
+/* The same of options of XLA, which also cannot be lists. */
+SX_MUST_USE sx_status sx_pjrt_read_xla_settings(const char *text, sx_arena *arena,
+                                                sx_pjrt_settings *out);
 
 /* Checks the options of a client against those that plugins of this kind are known to take, and
  * gives a whole number the type float where the option has it. INVALID_ARGUMENT: another name, or

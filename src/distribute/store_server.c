@@ -1,0 +1,141 @@
+/* See store_server.h. */
+#include "distribute/store_server.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/buffer.h"
+#include "base/checked.h"
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/thread.h"
+#include "net/http_server.h"
+
+enum { TICK_MS = 100, DRAIN_MS = 500 };
+
+struct sx_store_server {
+    sx_store *store;
+    sx_http_server *http;
+    sx_budget memory;
+    pthread_t ticker;
+    bool ticks;
+    atomic_bool ends;
+};
+
+static void answer(void *call, sx_code code, sx_bytes body)
+{
+    sx_buf text;
+    sx_http_response response = {.status = 200, .content_type = "application/octet-stream"};
+    sx_buf_init(&text, body.size + 32);
+    sx_buf_printf(&text, "%d\n", (int)code);
+    sx_buf_append(&text, body.data, body.size);
+    response.body = sx_buf_take(&text, &response.body_size);
+    response.status = response.body != NULL ? 200 : 503;
+    sx_buf_deinit(&text);
+    sx_http_respond(call, &response);
+}
+
+static bool is_gone(void *call)
+{
+    return sx_cancel_requested(sx_http_request_cancel(call));
+}
+
+static void handle(void *user, sx_http_exchange *exchange)
+{
+    sx_store_server *server = user;
+    const sx_http_head *head = sx_http_request_head(exchange);
+    if (!sx_http_text_is(head->method, "POST") || !sx_http_text_is(head->path, "/")) {
+        sx_http_respond(exchange, &(sx_http_response){.status = 404});
+        return;
+    }
+    sx_http_request_set_deadline(exchange, INT64_MAX);
+    sx_store_take(server->store, exchange, sx_http_request_body(exchange));
+}
+
+static void nap(int ms)
+{
+    nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L}, NULL);
+}
+
+static void *tick(void *user)
+{
+    sx_store_server *server = user;
+    while (!atomic_load(&server->ends)) {
+        sx_store_tick(server->store);
+        nap(TICK_MS);
+    }
+    return NULL;
+}
+
+static sx_status start(sx_store_server *s, const char *host, int port,
+                       const sx_store_options *options)
+{
+    sx_store_options o = *options;
+    o.answer = answer;
+    o.gone = is_gone;
+    SX_TRY(sx_store_create(&o, &s->store));
+    sx_budget_init(&s->memory, "the key-value store", 2 * (size_t)SX_STORE_BYTES, NULL);
+    const sx_http_address address = {.host = host, .port = port};
+    const sx_http_config config = {.addresses = &address,
+                                   .address_count = 1,
+                                   .max_connections = 8 * SX_MAX_PROCESSES,
+                                   .max_body_bytes =
+                                       SX_STORE_VALUE_BYTES + SX_STORE_KEY_BYTES + 256,
+                                   .memory = &s->memory,
+                                   .handler = handle,
+                                   .user = s};
+    SX_TRY(sx_http_server_create(&config, &s->http));
+    SX_TRY(sx_http_server_start(s->http));
+    s->ticks = sx_thread_create(&s->ticker, NULL, tick, s) == 0;
+    return s->ticks ? SX_OK : sx_error(SX_RESOURCE_EXHAUSTED, "no thread for a key-value store");
+}
+
+sx_status sx_store_server_start(const char *host, int port, const sx_store_options *options,
+                                sx_store_server **out)
+{
+    sx_store_server *s = sx_alloc(1, sizeof(*s));
+    if (s == NULL) {
+        return sx_no_memory("for a key-value store");
+    }
+    sx_status status = start(s, host, port, options);
+    if (status != SX_OK) {
+        sx_store_server_stop(s, 0);
+        return status;
+    }
+    *out = s;
+    return SX_OK;
+}
+
+int sx_store_server_port(const sx_store_server *server)
+{
+    return sx_http_server_port(server->http, 0);
+}
+
+sx_store *sx_store_server_store(sx_store_server *server)
+{
+    return server->store;
+}
+
+void sx_store_server_stop(sx_store_server *s, int grace_ms)
+{
+    if (s == NULL) {
+        return;
+    }
+    for (int ms = 0; ms < grace_ms && !sx_store_is_done(s->store); ms += TICK_MS / 4) {
+        nap(TICK_MS / 4);
+    }
+    atomic_store(&s->ends, true);
+    if (s->ticks) {
+        pthread_join(s->ticker, NULL);
+    }
+    if (s->http != NULL) {
+        sx_store_end(s->store);
+        (void)sx_http_server_drain(s->http, DRAIN_MS);
+        sx_http_server_destroy(s->http);
+    }
+    sx_store_destroy(s->store);
+    sx_free(s);
+}

@@ -1,0 +1,217 @@
+/* Processes over the store's server: here, threads that join as such. */
+#include "harness.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "distribute/processes.h"
+#include "distribute/store_server.h"
+
+enum { MOST = 4 };
+
+/* A port that is free a moment before. */
+static int free_port(void)
+{
+    sx_store_server *s;
+    const sx_store_options options = {.processes = 1, .join_ms = 1000, .lost_ms = 1000};
+    assert_ok(sx_store_server_start("127.0.0.1", 0, &options, &s));
+    const int port = sx_store_server_port(s);
+    sx_store_server_stop(s, 0);
+    return port;
+}
+
+typedef struct member {
+    sx_process_plan plan;
+    char coordinator[32];
+    void (*work)(struct member *m);
+    sx_processes *p;
+    sx_status joined;
+    int64_t values[2];
+    sx_status status;
+} member;
+
+static void *run(void *user)
+{
+    member *m = user;
+    m->joined = sx_processes_join(
+        &(sx_processes_options){.plan = &m->plan, .join_secs = 20, .lost_secs = 5}, &m->p);
+    if (m->joined == SX_OK) {
+        m->work(m);
+        sx_processes_release(m->p);
+    }
+    return NULL;
+}
+
+/* Runs `work` in n processes. */
+static void run_all(member *members, int n, void (*work)(member *m))
+{
+    pthread_t threads[MOST];
+    const int port = free_port();
+    for (int i = 0; i < n; i++) {
+        members[i] = (member){.work = work};
+        snprintf(members[i].coordinator, sizeof(members[i].coordinator), "127.0.0.1:%d", port);
+        members[i].plan =
+            (sx_process_plan){.count = n, .index = i, .coordinator = members[i].coordinator};
+        assert_int_equal(pthread_create(&threads[i], NULL, run, &members[i]), 0);
+    }
+    for (int i = 0; i < n; i++) {
+        pthread_join(threads[i], NULL);
+    }
+}
+
+static void agree(member *m)
+{
+    const int index = sx_processes_index(m->p);
+    for (int k = 0; k < 20 && m->status == SX_OK; k++) {
+        m->values[0] = index == 0 ? 100 + k : -1;
+        m->values[1] = index == 0 ? INT64_MIN : 7;
+        m->status = sx_processes_agree(m->p, m->values, 2);
+    }
+    if (m->status == SX_OK) {
+        m->status = sx_processes_meet(m->p);
+    }
+    if (m->status == SX_OK) {
+        m->status = sx_processes_compare(m->p, "a thing", "alike");
+    }
+}
+
+static void test_distribute_processes__agree_in_step(void **state)
+{
+    (void)state;
+    member all[MOST];
+    run_all(all, MOST, agree);
+    for (int i = 0; i < MOST; i++) {
+        assert_ok(all[i].joined);
+        assert_ok(all[i].status);
+        assert_true(all[i].values[0] == 119 && all[i].values[1] == INT64_MIN);
+    }
+}
+
+static void compare(member *m)
+{
+    m->status =
+        sx_processes_compare(m->p, "its colour", sx_processes_index(m->p) == 2 ? "red" : "blue");
+    if (m->status == SX_OK) {
+        m->status = sx_processes_meet(m->p);
+    }
+}
+
+static void test_distribute_processes__name_what_differs(void **state)
+{
+    (void)state;
+    member all[3];
+    run_all(all, 3, compare);
+    for (int i = 0; i < 3; i++) {
+        assert_ok(all[i].joined);
+        assert_error(all[i].status, i == 2 ? SX_FAILED_PRECONDITION : SX_UNAVAILABLE,
+                     "process 2 differs from process 0 in its colour (red, not blue)");
+    }
+}
+
+static void fail_one(member *m)
+{
+    if (sx_processes_index(m->p) == 1) {
+        m->status = sx_processes_blame(m->p, sx_error(SX_DATA_LOSS, "record 7 is broken"));
+        return;
+    }
+    m->status = sx_processes_meet(m->p);
+    sx_status known = sx_processes_check(m->p), given_up = sx_processes_give_up(m->p);
+    assert_error(known, SX_UNAVAILABLE, "record 7");
+    assert_ok(given_up); /* not yet */
+    m->status = sx_processes_end(m->p, m->status);
+}
+
+static void test_distribute_processes__one_failure_is_that_of_all(void **state)
+{
+    (void)state;
+    member all[3];
+    run_all(all, 3, fail_one);
+    assert_error(all[1].status, SX_DATA_LOSS, "record 7 is broken");
+    assert_error(all[0].status, SX_UNAVAILABLE, "process 1 of 3 (");
+    assert_error(all[2].status, SX_UNAVAILABLE, ") failed: record 7 is broken");
+}
+
+static void want_stop(member *m)
+{
+    if (sx_processes_index(m->p) > 0) {
+        sx_processes_want_stop(m->p);
+    }
+    const int64_t until_ns = sx_now_ns() + (int64_t)10 * 1000000000;
+    while (sx_processes_index(m->p) == 0 && !sx_processes_stop_wanted(m->p) &&
+           sx_now_ns() < until_ns) {
+        usleep(10000);
+    }
+    m->values[0] = sx_processes_stop_wanted(m->p);
+    m->status = sx_processes_meet(m->p);
+}
+
+static void test_distribute_processes__a_stop_reaches_the_chief(void **state)
+{
+    (void)state;
+    member all[2];
+    run_all(all, 2, want_stop);
+    assert_ok(all[0].status);
+    assert_ok(all[1].status);
+    assert_int_equal(all[0].values[0], 1);
+}
+
+/* What the pjrt backend is given. */
+static void use_keys(member *m)
+{
+    const sx_pjrt_processes *p = sx_processes_of_pjrt(m->p);
+    sx_buf value;
+    sx_buf_init(&value, 100);
+    assert_int_equal(p->count, 2);
+    sx_status missing = p->get(p->store, (sx_bytes){"none", 4}, 0, &value);
+    assert_error(missing, SX_NOT_FOUND, "");
+    missing = p->get(p->store, (sx_bytes){"none", 4}, 30, &value);
+    assert_error(missing, SX_DEADLINE_EXCEEDED, "");
+    const char key[] = {'k', 0, '\n', 'x'}, bytes[] = {1, 0, 2, '\n'};
+    m->status = p->index == 1 ? p->put(p->store, (sx_bytes){key, 4}, (sx_bytes){bytes, 4})
+                              : p->get(p->store, (sx_bytes){key, 4}, 10000, &value);
+    if (m->status == SX_OK && p->index == 0) {
+        assert_int_equal(value.size, 4);
+        assert_memory_equal(value.data, bytes, 4);
+    }
+    sx_buf_deinit(&value);
+    sx_status met = sx_processes_meet(m->p);
+    assert_ok(met);
+}
+
+static void test_distribute_processes__keys_for_a_plugin(void **state)
+{
+    (void)state;
+    member all[2];
+    run_all(all, 2, use_keys);
+    assert_ok(all[0].status);
+    assert_ok(all[1].status);
+}
+
+static void test_distribute_processes__the_port_must_be_free(void **state)
+{
+    (void)state;
+    sx_store_server *s;
+    sx_processes *p;
+    char coordinator[32];
+    const sx_store_options options = {.processes = 2, .join_ms = 1000, .lost_ms = 1000};
+    assert_ok(sx_store_server_start("127.0.0.1", 0, &options, &s));
+    snprintf(coordinator, sizeof(coordinator), "127.0.0.1:%d", sx_store_server_port(s));
+    const sx_process_plan plan = {.count = 2, .coordinator = coordinator};
+    assert_error(sx_processes_join(&(sx_processes_options){.plan = &plan}, &p), SX_ALREADY_EXISTS,
+                 "process 0 cannot serve the others at 127.0.0.1:");
+    sx_store_server_stop(s, 0);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_distribute_processes__agree_in_step),
+    cmocka_unit_test(test_distribute_processes__name_what_differs),
+    cmocka_unit_test(test_distribute_processes__one_failure_is_that_of_all),
+    cmocka_unit_test(test_distribute_processes__a_stop_reaches_the_chief),
+    cmocka_unit_test(test_distribute_processes__keys_for_a_plugin),
+    cmocka_unit_test(test_distribute_processes__the_port_must_be_free),
+};
+
+SX_TEST_MAIN(tests)

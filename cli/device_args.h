@@ -14,25 +14,27 @@ typedef struct sx_device_args {
     const char *coordinator;
     int64_t threads, replicas, virtual_devices;
     int64_t num_processes, process_id, join_timeout, lost_timeout;
-    bool compile_cache, explain;
+    int64_t inter_op, intra_op, micro_batches;
+    bool compile_cache, explain, soft_placement, log_placement;
     bool in_processes; /* the command runs in several processes */
 } sx_device_args;
 
-#define SX_DEVICE_ARGS_DEFAULTS \
-    {                           \
-        .compile_cache = true   \
+#define SX_DEVICE_ARGS_DEFAULTS                        \
+    {                                                  \
+        .compile_cache = true, .soft_placement = true, \
     }
 /* Of commands with SX_PROCESS_ROWS. */
-#define SX_PROCESS_ARGS_DEFAULTS                    \
-    {                                               \
-        .compile_cache = true, .in_processes = true \
+#define SX_PROCESS_ARGS_DEFAULTS                                               \
+    {                                                                          \
+        .compile_cache = true, .soft_placement = true, .in_processes = true \
     }
 
 /* clang-format off */
 /* Which device. */
 #define SX_DEVICE_ROWS(type)                                                                   \
     {"device", SX_OPTION_STRING, SX_OPT(type, device_args.device),                             \
-     "device to compute on: cpu, host, tpu, cuda or pjrt:NAME[:N] (see `sextant devices`); default: the first", \
+     "device to compute on: cpu, host, tpu, cuda or pjrt:NAME[:N] (see `sextant devices`), or several, " \
+     "such as cpu:0,cpu:1, for the device scopes of a model; default: the first",              \
      "NAME", .group = "Device"},                                                               \
     {"pjrt-plugin", SX_OPTION_STRING, SX_OPT(type, device_args.pjrt_plugin),                   \
      "PJRT plugin library; default: searched for", "PATH"},                                    \
@@ -45,6 +47,22 @@ typedef struct sx_device_args {
      "options of XLA for every program that a PJRT plugin compiles", "NAME=VALUE,..."},        \
     {"gpu-memory-limit", SX_OPTION_SIZE, SX_OPT(type, device_args.gpu_memory_limit),           \
      "maximum memory of each GPU, such as 4G; allocated as needed", "BYTES", .min = 1}
+
+/* How a program is placed on several devices. */
+#define SX_PLACEMENT_ROWS(type)                                                                \
+    {"soft-device-placement", SX_OPTION_FLAG, SX_OPT(type, device_args.soft_placement),        \
+     "let what a device scope puts on a device that is not there, or lacks an operator, run elsewhere"}, \
+    {"log-device-placement", SX_OPTION_FLAG, SX_OPT(type, device_args.log_placement),          \
+     "print to stderr on which device each node of a program runs"},                           \
+    {"inter-op", SX_OPTION_INT, SX_OPT(type, device_args.inter_op),                            \
+     "parts of a program that run at the same time on different devices; default: all that can", \
+     "N", .min = 1, .max = 4096},                                                              \
+    {"intra-op", SX_OPTION_INT, SX_OPT(type, device_args.intra_op),                            \
+     "threads of each CPU device; default: those of --threads, divided among them", "N",       \
+     .min = 1, .max = 4096},                                                                   \
+    {"micro-batches", SX_OPTION_INT, SX_OPT(type, device_args.micro_batches),                  \
+     "in training, parts of each batch that follow one another through the devices; results are " \
+     "those of as many shards", "N", .min = 1, .max = 1024}
 
 #define SX_THREADS_ROW(type)                                                                   \
     {"threads", SX_OPTION_INT, SX_OPT(type, device_args.threads),                              \
@@ -98,6 +116,7 @@ typedef struct sx_device_args {
      "write the StableHLO of every compiled program to this directory", "DIR"},                \
     {"compile-cache", SX_OPTION_FLAG, SX_OPT(type, device_args.compile_cache),                 \
      "cache compiled programs"},                                                               \
+    SX_PLACEMENT_ROWS(type),                                                                   \
     SX_THREADS_ROW(type)
 /* Several processes. */
 #define SX_PROCESS_ROWS(type)                                                                  \

@@ -29,7 +29,8 @@ extern "C" {
  *   cuda  cuda:N         NVIDIA GPUs through XLA: one, or N
  *   pjrt:NAME[:N]        N devices (default 1) of a PJRT plugin: "cpu", "tpu", "cuda", or a name
  *                        from $PJRT_NAMES_AND_LIBRARY_PATHS
- *   /device:TPU:0        TensorFlow's name of the first device of a type */
+ *   /device:TPU:0        TensorFlow's name of the first device of a type
+ *   cpu:0,cpu:1          a list: the program is placed on these (sx_placed_strategy()) */
 
 typedef struct sx_device_info {
     const char *name;                          /* TensorFlow's: "/device:TPU:0" */
@@ -141,6 +142,8 @@ SX_API void sx_tpu_cluster_free(sx_tpu_cluster *cluster); /* NULL is fine */
  *   tpu               mirrored over the cores of a TPU
  *   central storage   the same, but there is one copy of the variables, on the parameter device,
  *                     where gradients are added and the update is made
+ *   placed            the nodes of a program on several devices, as the device scopes of its model
+ *                     say (sx_device_scope_begin()), with copies between them
  *
  * Virtual devices of `cpu` are fixed parts of the batch. They share one copy of the variables, and
  * sums over the parts are added in a fixed tree, so that neither the number of threads nor a
@@ -187,6 +190,18 @@ typedef struct sx_strategy_args {
     const char *coordinator;
     int num_processes, process_id;
     int join_timeout_secs, lost_timeout_secs;
+    /* Of a placed program. By default a node whose device is not there, or lacks its operator, runs
+     * on the first that can (TensorFlow's soft placement); true: that is an error. */
+    bool strict_placement;
+    /* Says in the log (sextant/log.h), at SX_LOG_INFO, where each node runs: "dense/matmul:
+     * (MatMul): /job:localhost/replica:0/task:0/device:CPU:0". */
+    bool log_device_placement;
+    int inter_op; /* parts of programs that run at the same time; 0 = one on each device */
+    int intra_op; /* threads of each cpu; 0 = the processors, divided among the cpus */
+    /* In training, so many parts of each batch follow one another through the devices, so that one
+     * device computes a part while the next one computes the part before it. They are shards: the
+     * bits are those of as many (sx_run_config.shards). 0 = the batch goes through whole. */
+    int micro_batches;
     /* The devices that are the replicas, by TensorFlow's names: "/gpu:0,/gpu:2", "cpu:0,cpu:1";
      * replica r is on the r-th of them. Of cpu they are virtual devices. NULL = the first. */
     const char *devices;
@@ -219,6 +234,15 @@ SX_API SX_MUST_USE sx_status sx_one_device_strategy_at(const sx_strategy_args *a
     sx_mirrored_strategy_at(SX_ARGS_(sx_strategy_args, __VA_ARGS__), (out_strategy))
 SX_API SX_MUST_USE sx_status sx_mirrored_strategy_at(const sx_strategy_args *args,
                                                      sx_strategy **out_strategy);
+
+/* On the devices of a list: .device = "cpu:0,cpu:1", "cpu,cuda", "pjrt:cpu:2,cpu"; at most one
+ * plugin. They are named in the list's order, the first of each type 0: CPU:0, CPU:1, GPU:0. On
+ * cpus, training computes the bits that one cpu computes with as many shards, or as many threads.
+ * Errors: as above. */
+#define sx_placed_strategy(out_strategy, ...) \
+    sx_placed_strategy_at(SX_ARGS_(sx_strategy_args, __VA_ARGS__), (out_strategy))
+SX_API SX_MUST_USE sx_status sx_placed_strategy_at(const sx_strategy_args *args,
+                                                   sx_strategy **out_strategy);
 
 /* TensorFlow's experimental.CentralStorageStrategy: `devices`, `virtual_devices` or `replicas` say
  * what computes. Virtual devices of cpu share the variables of cpu:0: training computes the bits of
@@ -257,7 +281,7 @@ SX_API int sx_strategy_num_replicas_in_sync(const sx_strategy *strategy);
  * Process 0 is the chief: it alone may export and save as. */
 SX_API int sx_strategy_num_processes(const sx_strategy *strategy);
 SX_API int sx_strategy_process_id(const sx_strategy *strategy);
-/* "one-device", "mirrored", "tpu", "central-storage"; static. */
+/* "one-device", "mirrored", "tpu", "central-storage", "placed"; static. */
 SX_API const char *sx_strategy_name(const sx_strategy *strategy);
 /* One line: "mirrored: 4 replicas on pjrt:cpu". Borrowed. */
 SX_API const char *sx_strategy_text(const sx_strategy *strategy);

@@ -93,6 +93,14 @@ SX_API void sx_scope_end(sx_builder *b);
 /* "scope/leaf", owned by the builder. */
 SX_API const char *sx_scoped_name(sx_builder *b, const char *leaf);
 
+/* Opens a device scope: what is added until its end runs on that device, if the program has several
+ * (sextant/distribute.h), and variables created in it lie there; gradients are computed where their
+ * nodes are, a variable is updated where it lies. TensorFlow's names, long or short, whole or in
+ * part: "/cpu:1", "cpu:1", "/device:GPU:0", "/job:localhost/replica:0/task:0/device:CPU:0". What an
+ * inner scope does not say, the outer one does; NULL: any device, whatever outer scopes say. */
+SX_API void sx_device_scope_begin(sx_builder *b, const char *device);
+SX_API void sx_device_scope_end(sx_builder *b);
+
 /* Sets the line of user code for the nodes added from here on; layers call it, errors quote it. */
 SX_API void sx_builder_at(sx_builder *b, const char *file, int line);
 

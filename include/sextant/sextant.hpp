@@ -44,14 +44,15 @@
     X(experimental_distribute) X(experimental_max_worker_delay_secs) X(export_to_tpu) X(features) \
     X(file) X(filters) X(fingerprint) X(first_id) X(fn) X(fresh) X(gamma_initializer) \
     X(global_batch_size) X(gpu_memory_limit) X(groups) X(half_up) X(host) X(image) X(image_key) \
-    X(in_epochs) X(initial_accumulator_value) X(input) X(inputs) X(int8) X(iterations_per_loop) \
-    X(iterations_per_loop_secs) X(join_timeout_secs) X(keep_checkpoint_every_n_hours) \
-    X(keep_checkpoint_max) X(keep_dims) X(kernel) X(kernel_initializer) X(kernel_width) X(key) \
-    X(key_file) X(kind) X(l2) X(label_base) X(label_base_set) X(label_dtype) X(label_key) \
-    X(labels) X(lazy) X(learning_rate) X(length) X(log_step_count_steps) X(lost_timeout_secs) \
-    X(master) X(max_answer_bytes) X(max_calls) X(max_executables) X(max_length) X(max_nodes) \
-    X(max_programs) X(max_steps) X(max_trips) X(max_unpacked_bytes) X(mean) X(memory_budget) \
-    X(memory_limit_bytes) X(memory_limit_name) X(mode) X(model_dir) X(momentum) X(n_boundaries) \
+    X(in_epochs) X(initial_accumulator_value) X(input) X(inputs) X(int8) X(inter_op) X(intra_op) \
+    X(iterations_per_loop) X(iterations_per_loop_secs) X(join_timeout_secs) \
+    X(keep_checkpoint_every_n_hours) X(keep_checkpoint_max) X(keep_dims) X(kernel) \
+    X(kernel_initializer) X(kernel_width) X(key) X(key_file) X(kind) X(l2) X(label_base) \
+    X(label_base_set) X(label_dtype) X(label_key) X(labels) X(lazy) X(learning_rate) X(length) \
+    X(log_device_placement) X(log_step_count_steps) X(lost_timeout_secs) X(master) \
+    X(max_answer_bytes) X(max_calls) X(max_executables) X(max_length) X(max_nodes) X(max_programs) \
+    X(max_steps) X(max_trips) X(max_unpacked_bytes) X(mean) X(memory_budget) X(memory_limit_bytes) \
+    X(memory_limit_name) X(micro_batches) X(mode) X(model_dir) X(momentum) X(n_boundaries) \
     X(n_callbacks) X(n_features) X(n_words) X(name) X(narrow_range) X(nesterov) X(no_bias) \
     X(no_center) X(no_compile_cache) X(no_eval_on_tpu) X(no_scale) X(no_shuffle) X(num_bits) \
     X(num_classes) X(num_processes) X(observer) X(observer_user) X(off) X(on) X(on_profile) \
@@ -65,12 +66,13 @@
     X(separator) X(serving_input_fn) X(serving_user) X(session_config) \
     X(session_creation_timeout_secs) X(shards) X(size) X(skip_corrupt) X(staircase) X(std) \
     X(steps) X(steps_per_eval) X(steps_per_execution) X(stop) X(straight_through) X(strategy) \
-    X(strides) X(symmetric) X(tags) X(tf_random_seed) X(threads) X(timeout_ms) X(top_k) X(tpu) \
-    X(tpu_config) X(train_batch_size) X(train_distribute) X(train_step) X(training) X(transpose_a) \
-    X(transpose_b) X(transpose_input) X(truncate) X(type) X(units) X(unparsed) X(unsigned_input) \
-    X(use_tpu) X(user) X(validation_data) X(value) X(values) X(vars_to_warm_start) X(version) \
-    X(views) X(virtual_devices) X(warm_start_from) X(warmup_epochs) X(warmup_steps) X(window) \
-    X(words) X(worker_create) X(worker_destroy) X(workers) X(xla_options) X(zone)
+    X(strict_placement) X(strides) X(symmetric) X(tags) X(tf_random_seed) X(threads) X(timeout_ms) \
+    X(top_k) X(tpu) X(tpu_config) X(train_batch_size) X(train_distribute) X(train_step) \
+    X(training) X(transpose_a) X(transpose_b) X(transpose_input) X(truncate) X(type) X(units) \
+    X(unparsed) X(unsigned_input) X(use_tpu) X(user) X(validation_data) X(value) X(values) \
+    X(vars_to_warm_start) X(version) X(views) X(virtual_devices) X(warm_start_from) \
+    X(warmup_epochs) X(warmup_steps) X(window) X(words) X(worker_create) X(worker_destroy) \
+    X(workers) X(xla_options) X(zone)
 
 namespace sx {
 
@@ -583,6 +585,7 @@ SX_WITH_OPTIONS_([[nodiscard]] sx_status, sx_iterator_create, sx_iterator_args,
 #undef sx_tpu_cluster_resolve
 #undef sx_one_device_strategy
 #undef sx_mirrored_strategy
+#undef sx_placed_strategy
 #undef sx_central_storage_strategy
 #undef sx_tpu_strategy
 SX_WITH_OPTIONS_([[nodiscard]] sx_status, sx_list_devices, sx_list_devices_args,
@@ -593,6 +596,7 @@ SX_WITH_OPTIONS_([[nodiscard]] sx_status, sx_one_device_strategy, sx_strategy_ar
                  (sx_strategy **out_strategy), &args, out_strategy)
 SX_WITH_OPTIONS_([[nodiscard]] sx_status, sx_mirrored_strategy, sx_strategy_args,
                  (sx_strategy **out_strategy), &args, out_strategy)
+SX_WITH_OPTIONS_([[nodiscard]] sx_status, sx_placed_strategy, sx_strategy_args,
 SX_WITH_OPTIONS_([[nodiscard]] sx_status, sx_central_storage_strategy, sx_strategy_args,
                  (sx_strategy **out_strategy), &args, out_strategy)
 SX_WITH_OPTIONS_([[nodiscard]] sx_status, sx_tpu_strategy, sx_tpu_strategy_args,
@@ -746,6 +750,22 @@ template <class T> class unique
 
   private:
     T *pointer = nullptr;
+};
+
+/* A device scope that ends with its block: { sx::device_scope on(b, "/cpu:1"); … }. */
+class device_scope
+{
+  public:
+    device_scope(sx_builder *b, const char *device) : builder(b)
+    {
+        sx_device_scope_begin(b, device);
+    }
+    device_scope(const device_scope &) = delete;
+    device_scope &operator=(const device_scope &) = delete;
+    ~device_scope() { sx_device_scope_end(builder); }
+
+  private:
+    sx_builder *builder;
 };
 
 /* An sx_status that is not OK, as an exception. */

@@ -204,6 +204,10 @@ typedef struct sx_run_config {
      * names several workers, else this one alone. */
     const char *coordinator;
     int num_processes, process_id;
+    /* Of a program that is placed on several devices (.device = "cpu:0,cpu:1"), as in
+     * sx_strategy_args. */
+    bool strict_placement, log_device_placement;
+    int inter_op, intra_op, micro_batches;
     /* TPUEstimator's batch_axis, and the transpose_input of TensorFlow's models for TPUs; ignored:
      * data sets put examples along the first axis, and the device's compiler chooses the layout of
      * inputs, which no transposition on the host improves. */

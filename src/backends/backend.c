@@ -518,6 +518,9 @@ void sx_run_destroy(sx_run *run)
         const sx_executable *e = run->executable;
         atomic_fetch_add(&e->platform->abandoned, 1);
         run->abandoned = true;
+        if (e->platform->backend->leave != NULL) {
+            e->platform->backend->leave(run);
+        }
         run->cancel = NULL;
         for (int i = 0; i < e->n_args + e->n_results; i++) {
             if (run->checked[i] != NULL) {

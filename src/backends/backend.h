@@ -31,6 +31,7 @@
 
 #include "backends/cpu/options.h"
 #include "backends/pjrt/options.h"
+#include "backends/placed/options.h"
 #include "base/budget.h"
 #include "base/cancel.h"
 #include "graph/ir.h"
@@ -48,6 +49,7 @@ typedef struct sx_run sx_run;
 typedef struct sx_platform_options {
     sx_cpu_options cpu;
     sx_pjrt_options pjrt;
+    sx_placed_options placed;
     struct sx_timeline *timeline; /* gets what the devices do, and when (timeline.h); NULL: none */
 } sx_platform_options;
 
@@ -78,6 +80,10 @@ typedef struct sx_compile_options {
      * that cannot be stopped (pjrt), which counts in the program; the others look at the run's
      * sx_cancel instead. 0 = any number, which costs nothing. */
     int64_t max_trips;
+    /* The graph is a segment of one that assigns variables (backends/placed): it computes as that
+     * would, where this makes a difference. */
+    bool of_training;
+    bool settled; /* the graph is a segment of one that settle() made */
     /* Compiling ends with DEADLINE_EXCEEDED or CANCELLED when it says so, where the backend can
      * (pjrt, with a deadline); NULL = none. Used for the call only. */
     const sx_cancel *cancel;
@@ -264,6 +270,12 @@ struct sx_backend {
     void (*prepare_products)(sx_platform *platform);
     sx_status (*compile)(sx_platform *platform, const sx_graph *graph,
                          const sx_compile_options *options, sx_executable **out);
+    /* Optional: what compile() does to the graph as a whole, and the shards that it would choose
+     * with that many threads, for one that is to be cut into segments for several devices of this
+     * kind: they compute then what one device would. */
+    sx_status (*settle)(sx_platform *platform, const sx_graph *graph,
+                        const sx_compile_options *options, int threads, sx_graph **out,
+                        int *out_shards);
     void (*executable_destroy)(sx_executable *executable);
     /* Optional: fills in more than the bytes of arguments and outputs, which are already set. */
     sx_status (*info)(const sx_executable *executable, sx_executable_info *out);
@@ -283,6 +295,9 @@ struct sx_backend {
      * once per submission, and instead of await. */
     void (*await)(sx_run *run);
     void (*watch)(sx_run *run);
+    /* Optional, of a run that its owner leaves before the end: from then on nothing looks at the
+     * run's sx_cancel; waits for what does. */
+    void (*leave)(sx_run *run);
     sx_status (*profile)(sx_run *run, const sx_kernel_time **out_rows,
                          int *out_count); /* optional */
     /* Optional: the devices record what they compute, operation by operation, until recorded(),
@@ -405,8 +420,8 @@ SX_MUST_USE sx_status sx_run_submit(sx_run *run, sx_device_buffer *const *args,
  * execution continues and can be awaited again. */
 #define SX_NO_DEADLINE INT64_MAX
 SX_MUST_USE sx_status sx_run_await(sx_run *run, int64_t deadline_ns);
-/* After that, if the deadline was not SX_NO_DEADLINE: waits until the backend's thread has let go of
- * the run, for a moment, so that its platform can be closed. Not while it has an on_done. */
+/* After that, if the deadline was not SX_NO_DEADLINE: waits until the backend's thread has let go
+ * of the run, for a moment, so that its platform can be closed. Not while it has an on_done. */
 void sx_run_settle(sx_run *run);
 /* Calls `on_done` once the pending execution has ended: on a thread of the backend, which it must
  * not block, or immediately if it already has. The execution must still be awaited; that may return

@@ -18,7 +18,7 @@ static sx_status take_name(const char *name, int *numbers, sx_device_choice *out
                         "devices \"%.200s\": \"%.100s\" is not of this process, %s", out->text,
                         name, here);
     }
-    SX_TRY(sx_device_name_parse(name, &spec, &type, &number), "devices \"%.200s\"", out->text);
+    SX_TRY(sx_device_spec_parse_one(name, &spec, &type, &number), "devices \"%.200s\"", out->text);
     if (out->n > 0 && type != out->type) {
         return sx_error(SX_INVALID_ARGUMENT,
                         "devices \"%.200s\": the replicas of a strategy are devices of one type, "

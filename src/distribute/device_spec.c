@@ -80,8 +80,8 @@ static sx_status bad_count(const char *text, const char *count)
 }
 
 /* cpu:0, /cpu:0, /device:CPU:0, /job:localhost/replica:0/task:0/device:CPU:0 */
-sx_status sx_device_name_parse(const char *text, sx_device_spec *out, const char **out_type,
-                               int *out_number)
+sx_status sx_device_spec_parse_one(const char *text, sx_device_spec *out, const char **out_type,
+                                   int *out_number)
 {
     const char *slash = strrchr(text, '/'), *last = slash != NULL ? slash + 1 : text;
     last += strncmp(last, "device:", 7) == 0 ? 7 : 0;
@@ -113,7 +113,7 @@ static sx_status parse_first(const char *text, sx_device_spec *out)
 {
     const char *type;
     int number;
-    SX_TRY(sx_device_name_parse(text, out, &type, &number));
+    SX_TRY(sx_device_spec_parse_one(text, out, &type, &number));
     return number == 0
                ? SX_OK
                : sx_error(SX_INVALID_ARGUMENT,
@@ -146,6 +146,12 @@ static sx_status parse_plugin(const char *text, const char *rest, sx_arena *aren
 sx_status sx_device_spec_parse(const char *text, sx_arena *arena, sx_device_spec *out)
 {
     sx_device_spec spec = {0};
+    if (strchr(text, ',') != NULL) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "device \"%s\" is a list, for models whose layers are on several devices "
+                        "(train, evaluate and predict of a run); expected one",
+                        text);
+    }
     if (text[0] == '/') {
         return parse_first(text, out);
     }

@@ -27,8 +27,8 @@ SX_MUST_USE sx_status sx_device_spec_parse(const char *text, sx_arena *arena, sx
 
 /* TensorFlow's name of one device, "/gpu:2", "CPU:0", "/device:TPU:1": its kind, of one device, its
  * type ("GPU", static), its number. Errors: as above. */
-SX_MUST_USE sx_status sx_device_name_parse(const char *text, sx_device_spec *out,
-                                           const char **out_type, int *out_number);
+SX_MUST_USE sx_status sx_device_spec_parse_one(const char *text, sx_device_spec *out,
+                                               const char **out_type, int *out_number);
 
 /* Whether a device's name, "/device:GPU:0", is of a type, "GPU". */
 bool sx_device_is_of_type(const char *device_name, const char *type);

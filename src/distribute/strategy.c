@@ -8,6 +8,7 @@
 #include "base/args.h"
 #include "base/checked.h"
 #include "base/memory.h"
+#include "distribute/device_list.h"
 #include "distribute/device_choice.h"
 #include "distribute/device_spec.h"
 #include "distribute/resolver.h"
@@ -25,6 +26,7 @@ struct sx_strategy {
     sx_platform *held;          /* keeps the plugin's client open; NULL = no plugin */
     sx_process_plan plan;       /* which process this is */
     sx_processes *processes;    /* NULL = it is alone */
+    bool has_plugin;            /* PJRT devices are among those that a program is placed on */
     const char *device, *text, *explanation;
 };
 
@@ -40,6 +42,45 @@ static bool is_plugin(const sx_strategy *s)
     return strcmp(s->spec.backend, "pjrt") == 0;
 }
 
+/* Whether the program is placed: on several devices, or with a wish about how. */
+static bool is_placed(const char *text, const sx_strategy_wish *wish)
+{
+    const sx_strategy_args *args = &wish->args;
+    return wish->kind == SX_STRATEGY_PLACED || sx_is_device_list(text) || args->strict_placement ||
+           args->log_device_placement || args->inter_op > 0 || args->micro_batches > 0;
+}
+
+/* Takes the list of devices, and how programs are placed on them. */
+static sx_status place(sx_strategy *s, const char *text, const sx_strategy_wish *wish)
+{
+    const sx_strategy_args *args = &wish->args;
+    sx_device_list_spec list;
+    SX_TRY(sx_device_list_parse(text, &s->arena, &list));
+    if (wish->kind == SX_STRATEGY_MIRRORED || wish->kind == SX_STRATEGY_TPU ||
+        wish->kind == SX_STRATEGY_CENTRAL_STORAGE || args->replicas > 1 ||
+        args->virtual_devices > 0 || s->plan.count > 1) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "device \"%s\": a program is placed on devices by the scopes of its model, "
+                        "or shared by replicas, virtual devices or processes, not both",
+                        text);
+    }
+    s->kind = SX_STRATEGY_PLACED;
+    s->replicas = 1;
+    s->spec = (sx_device_spec){.backend = "placed", .plugin_name = list.plugin_name};
+    s->has_plugin = list.plugin_devices > 0;
+    s->session.platform.placed = (sx_placed_options){.devices = list.devices,
+                                                     .n_devices = list.n_devices,
+                                                     .threads = args->intra_op,
+                                                     .at_once = args->inter_op,
+                                                     .micro_batches = args->micro_batches,
+                                                     .strict = args->strict_placement,
+                                                     .logs = args->log_device_placement};
+    if (list.plugin_name != NULL && strcmp(list.plugin_name, "cpu") == 0) {
+        s->session.platform.pjrt.virtual_devices = list.plugin_devices;
+    }
+    return SX_OK;
+}
+
 /* Chooses the device and the kind of strategy. */
 static sx_status choose_device(sx_strategy *s, const sx_strategy_wish *wish)
 {
@@ -52,7 +93,17 @@ static sx_status choose_device(sx_strategy *s, const sx_strategy_wish *wish)
     if (is_given(wish->args.devices)) {
         SX_TRY(sx_device_choice_parse(wish->args.devices, &s->arena, &s->chosen));
     }
-    SX_TRY(sx_device_spec_parse(text, &s->arena, &s->spec));
+    if (is_placed(text, wish)) {
+        if (s->chosen.n > 0) {
+            return sx_error(SX_INVALID_ARGUMENT,
+                            "device \"%.200s\" is a list, on which a program is placed; devices "
+                            "\"%.200s\" are replicas",
+                            text, s->chosen.text);
+        }
+        SX_TRY(place(s, text, wish));
+    } else {
+        SX_TRY(sx_device_spec_parse(text, &s->arena, &s->spec));
+    }
     if (s->chosen.n > 0 && !is_given(wish->args.device) && wish->args.pjrt_plugin == NULL && !tpu) {
         s->spec = s->chosen.spec;
         s->spec.devices = 0;
@@ -63,9 +114,13 @@ static sx_status choose_device(sx_strategy *s, const sx_strategy_wish *wish)
                         "--project, --master)",
                         text);
     }
-    s->device = sx_device_spec_text(&s->spec, &s->arena);
+    s->device = s->kind == SX_STRATEGY_PLACED ? sx_arena_strdup(&s->arena, text)
+                                              : sx_device_spec_text(&s->spec, &s->arena);
     if (s->device == NULL) {
         return sx_no_memory("for a strategy");
+    }
+    if (s->kind == SX_STRATEGY_PLACED) {
+        return SX_OK;
     }
     bool several = s->plan.count > 1 || wish->args.replicas > 1 || wish->args.virtual_devices > 0 ||
                    s->spec.devices > 1 || s->chosen.n > 1;
@@ -84,6 +139,16 @@ static sx_status check_range(const char *name, int value)
                ? SX_OK
                : sx_error(SX_INVALID_ARGUMENT, "%s is %d, expected 1 to %d", name, value,
                           SX_MAX_REPLICAS);
+}
+
+static sx_status check_threads(const char *name, int value)
+{
+    enum { MOST = 4096 };
+    return value >= 0 && value <= MOST ? SX_OK
+                                       : sx_error(SX_INVALID_ARGUMENT,
+                                                  "%s is %d, expected 1 to %d, or 0: as many as "
+                                                  "there are",
+                                                  name, value, MOST);
 }
 
 static sx_status disagree(const char *a, int x, const char *b, int y)
@@ -196,7 +261,7 @@ static sx_status keep_text(sx_strategy *s, const char *text, const char **out)
 
 static sx_status check_plugin_option(const sx_strategy *s, const char *name, const char *value)
 {
-    return value == NULL || is_plugin(s)
+    return value == NULL || is_plugin(s) || s->has_plugin
                ? SX_OK
                : sx_error(SX_INVALID_ARGUMENT,
                           "%s \"%.200s\" is only for PJRT devices (tpu, cuda, pjrt:NAME), not "
@@ -222,6 +287,7 @@ static sx_status take_options(sx_strategy *s, const sx_strategy_args *args)
     s->session.device = s->spec.backend;
     p->plugin_name = s->spec.plugin_name;
     s->session.own_moments = replica;
+    s->session.platform.cpu.threads = args->intra_op;
     SX_TRY(keep_text(s, args->pjrt_plugin, &p->plugin_path));
     SX_TRY(keep_text(s, args->python, &p->python));
     SX_TRY(keep_text(s, args->dump_stablehlo, &p->dump_dir));
@@ -351,7 +417,7 @@ static sx_status take_parameter_device(sx_strategy *s, const char *name)
     const char *type = NULL;
     int number = 0;
     if (is_given(name)) {
-        SX_TRY(sx_device_name_parse(name, &spec, &type, &number), "parameter_device");
+        SX_TRY(sx_device_spec_parse_one(name, &spec, &type, &number), "parameter_device");
     }
     if (s->kind != SX_STRATEGY_CENTRAL_STORAGE) {
         return !is_given(name)
@@ -394,8 +460,9 @@ static const char *describe(sx_strategy *s)
                                            s->kind == SX_STRATEGY_CENTRAL_STORAGE);
     const bool ordered = s->session.platform.pjrt.ordered_sums && is_plugin(s);
     const char *processes = text_of_processes(s);
-    return processes == NULL
-               ? NULL
+    return processes == NULL ? NULL
+           : s->kind == SX_STRATEGY_PLACED
+               ? sx_arena_printf(&s->arena, "placed: on %s", s->device)
                : sx_arena_printf(
                      &s->arena, "%s: %d %s%s on %s%s%s%s%s%s", sx_strategy_name(s), s->replicas,
                      virtual ? "virtual device" : "replica", s->replicas == 1 ? "" : "s", s->device,
@@ -418,13 +485,19 @@ static sx_status create(sx_strategy *s, const sx_strategy_wish *wish)
     SX_TRY(check_plugin_option(s, "dump_stablehlo", wish->args.dump_stablehlo));
     SX_TRY(check_plugin_option(s, "device_options", wish->args.device_options));
     SX_TRY(check_plugin_option(s, "xla_options", wish->args.xla_options));
-    if (wish->args.gpu_memory_limit < 0 || (wish->args.gpu_memory_limit > 0 && !is_plugin(s))) {
+    if (wish->args.gpu_memory_limit < 0 ||
+        (wish->args.gpu_memory_limit > 0 && !is_plugin(s) && !s->has_plugin)) {
         return sx_error(SX_INVALID_ARGUMENT,
                         "gpu_memory_limit is %lld; expected a number of bytes, and a device whose "
                         "plugin can limit its memory (cuda), not %s",
                         (long long)wish->args.gpu_memory_limit, s->device);
     }
-    SX_TRY(count_replicas(s, &wish->args));
+    SX_TRY(check_threads("inter_op", wish->args.inter_op));
+    SX_TRY(check_threads("intra_op", wish->args.intra_op));
+    SX_TRY(check_threads("micro_batches", wish->args.micro_batches));
+    if (s->kind != SX_STRATEGY_PLACED) {
+        SX_TRY(count_replicas(s, &wish->args));
+    }
     SX_TRY(find_tpu(s, wish));
     SX_TRY(take_options(s, &wish->args));
     SX_TRY(join_processes(s, &wish->args));
@@ -476,6 +549,13 @@ sx_status sx_mirrored_strategy_at(const sx_strategy_args *args, sx_strategy **ou
 {
     SX_TAKE_ARGS(sx_strategy_args, args);
     const sx_strategy_wish wish = {.kind = SX_STRATEGY_MIRRORED, .args = *args};
+    return sx_strategy_create(&wish, out_strategy);
+}
+
+sx_status sx_placed_strategy_at(const sx_strategy_args *args, sx_strategy **out_strategy)
+{
+    SX_TAKE_ARGS(sx_strategy_args, args);
+    const sx_strategy_wish wish = {.kind = SX_STRATEGY_PLACED, .args = *args};
     return sx_strategy_create(&wish, out_strategy);
 }
 
@@ -560,6 +640,20 @@ sx_status sx_strategy_apply(const sx_strategy *strategy, sx_session_options *opt
     const sx_pjrt_options *from = &strategy->session.platform.pjrt;
     sx_pjrt_options *to = &options->platform.pjrt;
     SX_TRY(sx_strategy_check_shards(strategy, options->shards));
+    if (strategy->kind == SX_STRATEGY_PLACED && options->platform.cpu.memory_limit_bytes > 0) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "a memory limit is for one device; the program is placed on %s",
+                        strategy->device);
+    }
+    const int micro_batches = strategy->session.platform.placed.micro_batches;
+    if (micro_batches > 0 && options->shards > 0 && options->shards != micro_batches) {
+        return disagree("shards", options->shards, "micro_batches", micro_batches);
+    }
+    options->shards = micro_batches > 0 ? micro_batches : options->shards;
+    if (strategy->session.platform.cpu.threads > 0 && strategy->kind != SX_STRATEGY_PLACED) {
+        options->platform.cpu.threads = strategy->session.platform.cpu.threads;
+    }
+    options->platform.placed = strategy->session.platform.placed;
     options->device = strategy->session.device;
     options->shards = options->shards > 0 ? options->shards : strategy->session.shards;
     to->plugin_path = from->plugin_path;
@@ -632,8 +726,8 @@ int sx_strategy_process_id(const sx_strategy *strategy)
 }
 
 /* By sx_strategy_kind. */
-static const char *const kind_names[] = {"as said", "one-device", "mirrored", "tpu",
-                                         "central-storage"};
+static const char *const kind_names[] = {"as said", "one-device",      "mirrored",
+                                         "tpu",     "central-storage", "placed"};
 
 const char *sx_strategy_name(const sx_strategy *strategy)
 {
@@ -651,8 +745,8 @@ sx_status sx_strategy_kind_of(const char *name, sx_strategy_kind *out)
     }
     return name == NULL ? SX_OK
                         : sx_error(SX_INVALID_ARGUMENT,
-                                   "strategy is \"%.100s\", expected one-device, mirrored, tpu or "
-                                   "central-storage",
+                                   "strategy is \"%.100s\", expected one-device, mirrored, tpu, "
+                                   "central-storage or placed",
                                    name);
 }
 

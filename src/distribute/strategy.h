@@ -20,6 +20,7 @@ typedef enum sx_strategy_kind {
     SX_STRATEGY_MIRRORED,
     SX_STRATEGY_TPU,
     SX_STRATEGY_CENTRAL_STORAGE,
+    SX_STRATEGY_PLACED,
 } sx_strategy_kind;
 
 typedef struct sx_strategy_wish {

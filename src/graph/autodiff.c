@@ -129,6 +129,7 @@ static void differentiate(walk *w, const sx_node *node)
         return;
     }
     sx_builder_at(w->b, node->file, node->line);
+    w->b->device = node->device;
     if ((node->op->flags & SX_OP_REFUSES_GRAD) != 0) {
         sx_builder_fail(w->b, refuse(node));
     }
@@ -176,7 +177,7 @@ static bool check_arguments(sx_builder *b, sx_value y, const sx_value *xs, int n
 static void walk_back(walk *w, int from)
 {
     sx_builder *b = w->b;
-    const char *file = b->file;
+    const char *file = b->file, *device = b->device;
     int line = b->line;
     sx_scope_begin(b, "gradients", NULL);
     for (int k = from; k >= 0 && !sx_builder_failed(b); k--) {
@@ -185,6 +186,7 @@ static void walk_back(walk *w, int from)
     }
     sx_scope_end(b);
     sx_builder_at(b, file, line);
+    b->device = device;
 }
 
 static void run_walk(walk *w, sx_value y, const sx_value *xs, int n)

@@ -10,6 +10,7 @@
 #include "base/checked.h"
 #include "base/memory.h"
 #include "graph/attr_rows.h"
+#include "graph/device_name.h"
 #include "graph/library.h"
 #include "graph/node_label.h"
 #include "graph/ops/attrs.h"
@@ -214,6 +215,50 @@ void sx_scope_end(sx_builder *b)
 {
     if (b->depth > 0) {
         b->depth--;
+    }
+}
+
+/* The name of a device scope inside the current one; NULL after an error. */
+static const char *device_within(sx_builder *b, const char *device)
+{
+    sx_device_name name = SX_ANY_DEVICE, inner = SX_ANY_DEVICE;
+    char text[SX_DEVICE_NAME_BYTES];
+    sx_status status = sx_device_name_parse(b->device, &name);
+    status = status == SX_OK ? sx_device_name_parse(device, &inner) : status;
+    if (status != SX_OK) {
+        fail_at(b, b->file, b->line, "device scope", device, status);
+        return NULL;
+    }
+    sx_device_name_merge(&name, &inner);
+    const char *kept = sx_arena_strdup(&b->graph->arena, sx_device_name_print(&name, text));
+    if (kept == NULL) {
+        fail_memory(b);
+    }
+    return kept;
+}
+
+void sx_device_scope_begin(sx_builder *b, const char *device)
+{
+    if (sx_builder_failed(b)) {
+        return;
+    }
+    if (b->n_devices == SX_SCOPE_MAX_DEPTH) {
+        sx_builder_fail(b, sx_error(SX_INVALID_ARGUMENT,
+                                    "device scopes nest deeper than %d at \"%.100s\"",
+                                    SX_SCOPE_MAX_DEPTH, device != NULL ? device : ""));
+        return;
+    }
+    const char *inner = device != NULL ? device_within(b, device) : "";
+    if (inner != NULL) {
+        b->devices[b->n_devices++] = b->device;
+        b->device = inner;
+    }
+}
+
+void sx_device_scope_end(sx_builder *b)
+{
+    if (!sx_builder_failed(b) && b->n_devices > 0) {
+        b->device = b->devices[--b->n_devices];
     }
 }
 
@@ -559,6 +604,11 @@ static int find_arg(const sx_builder *b, const char *name)
 
 sx_value sx_build_arg(sx_builder *b, const sx_arg *arg, sx_type type)
 {
+    return sx_builder_failed(b) ? SX_NO_VALUE : sx_build_arg_on(b, arg, type, b->device);
+}
+
+sx_value sx_build_arg_on(sx_builder *b, const sx_arg *arg, sx_type type, const char *device)
+{
     if (sx_builder_failed(b)) {
         return SX_NO_VALUE;
     }
@@ -590,7 +640,7 @@ sx_value sx_build_arg(sx_builder *b, const sx_arg *arg, sx_type type)
                                                   .types = b->graph->general ? &type : NULL,
                                                   .n_types = 1,
                                                   .name = arg->name,
-                                                  .device = b->device,
+                                                  .device = device,
                                                   .file = b->file,
                                                   .line = b->line});
     sx_arg kept = *arg;
@@ -847,6 +897,12 @@ sx_status sx_builder_finish(sx_builder *b, sx_graph **out_graph)
         sx_builder_fail(b, sx_error(SX_INVALID_ARGUMENT,
                                     "scope \"%s\" is still open; end it with sx_scope_end()",
                                     b->scopes[b->depth]));
+    }
+    if (b->error == SX_OK && b->n_devices > 0) {
+        sx_builder_fail(b, sx_error(SX_INVALID_ARGUMENT,
+                                    "device scope \"%s\" is still open; end it with "
+                                    "sx_device_scope_end()",
+                                    b->device));
     }
     if (b->error == SX_OK) {
         sx_builder_fail(b, sx_status_annotate(sx_graph_validate(b->graph), __FILE__, __LINE__,

@@ -25,7 +25,9 @@ struct sx_builder {
     sx_map node_names, scope_names;         /* name -> number of requests for it */
     const char *scopes[SX_SCOPE_MAX_DEPTH]; /* full names, innermost last; [0] = "" */
     int depth;
-    const char *device, *file;
+    const char *devices[SX_SCOPE_MAX_DEPTH]; /* the device outside of each open device scope */
+    int n_devices;
+    const char *device, *file; /* of the nodes that are added: "" = anywhere */
     int line;
     /* Not used by the graph itself: */
     int mode;                                 /* sx_mode of nn.h: train, eval, predict */
@@ -55,6 +57,8 @@ sx_value sx_build_node(sx_builder *b, const sx_node_spec *spec);
 /* A `parameter` node and its argument; the kind and the variable's fields from `arg` (value
  * ignored). */
 sx_value sx_build_arg(sx_builder *b, const sx_arg *arg, sx_type type);
+/* The same on that device instead of the current scope's: a copy of another graph's. */
+sx_value sx_build_arg_on(sx_builder *b, const sx_arg *arg, sx_type type, const char *device);
 
 /* Declares the variables of a function's region as those of the function, too. */
 void sx_builder_take_variables(sx_builder *b, const sx_builder *region);

@@ -87,7 +87,11 @@ static sx_status parse_arg(parsed_graph *p, sx_arg_kind kind)
         SX_TRY(sx_type_parse(l, &type));
         SX_TRY(sx_lexer_take_string(l, "the argument's name", &arg.name));
     }
-    return check_id(p, id, sx_build_arg(p->b, &arg, type));
+    const char *device = "";
+    if (p->version >= 3 && p->parser->depth == 0 && sx_lexer_accept_word(l, "on")) {
+        SX_TRY(sx_lexer_take_string(l, "a device", &device));
+    }
+    return check_id(p, id, sx_build_arg_on(p->b, &arg, type, device));
 }
 
 /* "%1, %2": consecutive values; returns the first and their number. */
@@ -359,7 +363,8 @@ sx_status sx_graph_parse(const char *text, size_t size, sx_graph **out_graph)
         size >= sizeof(function) - 1 && memcmp(text, function, sizeof(function) - 1) == 0;
     sx_arena_init(&arena, 0);
     sx_lexer_init(&p.lexer, text, size, &arena);
-    sx_status status = sx_parse_first_line(&p, general ? "function" : "graph", 2, &version);
+    sx_status status =
+        sx_parse_first_line(&p, general ? "function" : "graph", general ? 2 : 3, &version);
     if (status == SX_OK) {
         status = sx_parse_graph_lines(&p, general, version, &g);
     }

@@ -26,6 +26,10 @@
  *     end
  *   output "y" %3
  *
+ * Devices of arguments require version 3:
+ *
+ *   variable %1 float32[3] "w" weight zeros on "/device:CPU:1"
+ *
  * A function body's first line is "sextant-function 2". Its types may be unknown ("float32[?,3]",
  * "float32[*]"), and "{shape=%4}" is an attribute that is an operand. Libraries: library.c. */
 #include <string.h>
@@ -68,7 +72,13 @@ static void print_value(uint32_t id, sx_buf *out)
     sx_buf_append(out, text, (size_t)(sx_print_u64(text + 1, id) - text));
 }
 
-static void print_arg(const sx_graph *g, const sx_arg *arg, bool names, sx_buf *out)
+/* The arguments of functions and regions are where those of their node are. */
+static bool has_place(const sx_graph *g, const sx_arg *arg)
+{
+    return !g->general && sx_graph_maker(g, arg->value)->device[0] != '\0';
+}
+
+static void print_arg(const sx_graph *g, const sx_arg *arg, int depth, bool names, sx_buf *out)
 {
     sx_buf_puts(out, arg->kind == SX_ARG_VARIABLE ? "variable " : "input ");
     print_value(arg->value.id, out);
@@ -80,6 +90,10 @@ static void print_arg(const sx_graph *g, const sx_arg *arg, bool names, sx_buf *
     }
     if (arg->kind == SX_ARG_VARIABLE) {
         sx_print_variable(arg, out);
+    }
+    if (depth == 0 && has_place(g, arg)) {
+        sx_buf_puts(out, " on ");
+        sx_quoted_print(sx_graph_maker(g, arg->value)->device, out);
     }
     sx_buf_putc(out, '\n');
 }
@@ -159,7 +173,7 @@ static void print_lines(const sx_graph *g, int depth, bool names, sx_buf *out)
         bool is_arg = arg < g->n_args && g->args[arg].value.id == g->nodes[k].first_output.id;
         indent(depth, out);
         if (is_arg) {
-            print_arg(g, &g->args[arg++], names, out);
+            print_arg(g, &g->args[arg++], depth, names, out);
         } else {
             print_node(g, &g->nodes[k], depth, names, out);
         }
@@ -172,13 +186,21 @@ void sx_graph_print_lines(const sx_graph *g, int depth, sx_buf *out)
     print_lines(g, depth, true, out);
 }
 
+/* What the text needs at least. */
+static int version_of(const sx_graph *g)
+{
+    int version = g->general || sx_graph_nesting(g) > 0 ? 2 : 1;
+    for (int i = 0; i < g->n_args; i++) {
+        version = has_place(g, &g->args[i]) ? 3 : version;
+    }
+    return version;
+}
+
 static sx_status print_graph(const sx_graph *g, bool names, char **out_text)
 {
     sx_buf out;
     sx_buf_init(&out, SX_GRAPH_MAX_TEXT_BYTES);
-    sx_buf_puts(&out, g->general                 ? "sextant-function 2\n"
-                      : sx_graph_nesting(g) == 0 ? "sextant-graph 1\n"
-                                                 : "sextant-graph 2\n");
+    sx_buf_printf(&out, "sextant-%s %d\n", g->general ? "function" : "graph", version_of(g));
     print_lines(g, 0, names, &out);
     size_t size;
     char *text = sx_buf_take(&out, &size);

@@ -168,8 +168,10 @@ static bool divide(sx_spmd_pass *s, const sx_node *n)
             if (n_in > n->n_inputs) {
                 in[n->n_inputs] = sx_spmd_first_row(s, n, c);
             }
+            s->making = c + 1;
             const sx_value first = sx_spmd_emit(s, n, s->n_parts > 1 ? "part" : NULL, c + 1, n->op,
                                                 regions ? copy : attrs, in, n_in, true);
+            s->making = 0;
             for (int i = 0; i < n->n_outputs; i++) {
                 const sx_value v = sx_node_output(n, i);
                 const bool whole =
@@ -254,9 +256,11 @@ static void copy_arg(sx_spmd_pass *s, const sx_arg *arg)
     const int axis = sx_batch_axis(&type);
     const int64_t size = -type.dims[axis] * s->part;
     for (int c = 0; c < s->n_parts; c++) {
+        s->making = c + 1;
         *sx_spmd_part_at(s, c, arg->value) =
             s->n_parts == 1 ? v : sx_spmd_slice(s, n, "part", c + 1, v, axis, c * size, size, true);
     }
+    s->making = 0;
 }
 
 /* The first replica's value, on all replicas. */
@@ -443,11 +447,13 @@ sx_status sx_pass_spmd(const sx_graph *g, const sx_spmd_options *options, sx_spm
     if (status == SX_OK) {
         const sx_graph *made = out->graph;
         out->own = sx_alloc((size_t)made->n_values, sizeof(bool));
-        if (out->own == NULL) {
+        out->part = sx_alloc((size_t)made->n_values, sizeof(int));
+        if (out->own == NULL || out->part == NULL) {
             status = sx_no_memory("dividing a graph");
         }
         for (int i = 1; i < made->n_values && status == SX_OK; i++) {
             out->own[i] = s.own[made->values[i].node];
+            out->part[i] = s.part_of[made->values[i].node];
         }
     }
     if (status != SX_OK) {
@@ -461,5 +467,6 @@ void sx_spmd_deinit(sx_spmd *p)
 {
     sx_graph_destroy(p->graph);
     sx_free(p->own);
+    sx_free(p->part);
     *p = (sx_spmd){.graph = NULL};
 }

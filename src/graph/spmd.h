@@ -53,6 +53,9 @@ typedef struct sx_spmd {
     /* [n_values] of it: replicas differ in it, as it holds their part of the batch or a partial
      * result. NULL if there is one part. */
     bool *own;
+    /* [n_values] of it, where `parts` are given: the part, from 1, that a value belongs to; 0: to
+     * all. NULL if there is one part. */
+    int *part;
 } sx_spmd;
 
 /* Whether a value has the batch, and its parts are ranges of its bytes. */

@@ -42,8 +42,10 @@ typedef struct sx_spmd_pass {
     sx_value *first_examples; /* [n_parts]: the place of the part's first example in the batch */
     sx_spmd_waiter *waiting;  /* [n_values] */
     int n_waiting;
-    bool *own; /* [max_own], by node of the new graph */
+    bool *own;    /* [max_own], by node of the new graph */
+    int *part_of; /* the same: the part, from 1, that the node computes; 0: all have it */
     int max_own;
+    int making; /* the part of the nodes that are added now */
 } sx_spmd_pass;
 
 /* ---- spmd_values.c ---- */

@@ -20,17 +20,21 @@ bool sx_spmd_note_own(sx_spmd_pass *s, bool own)
     if (at >= s->max_own) {
         const int max = 2 * at + 64;
         bool *grown = sx_arena_array(s->arena, max, bool);
-        if (grown == NULL) {
+        int *part_of = sx_arena_array(s->arena, max, int);
+        if (grown == NULL || part_of == NULL) {
             sx_builder_fail(s->b, sx_no_memory("dividing a graph"));
             return false;
         }
         if (at > 0) {
             memcpy(grown, s->own, (size_t)at * sizeof(*grown));
+            memcpy(part_of, s->part_of, (size_t)at * sizeof(*part_of));
         }
         s->own = grown;
+        s->part_of = part_of;
         s->max_own = max;
     }
     s->own[at] = own;
+    s->part_of[at] = s->making;
     return true;
 }
 
@@ -155,12 +159,15 @@ sx_value sx_spmd_part_of(sx_spmd_pass *s, int part, sx_value v)
         s->exchanges = true;
         x = sx_spmd_emit(s, maker, "all_slice", output, &sx_op_all_slice, &attrs, &x, 1, true);
     }
+    const int making = s->making;
     for (int i = 0; i < s->n_parts; i++) {
+        s->making = i + 1;
         *sx_spmd_part_at(s, i, v) =
             s->n_parts == 1 ? x
                             : sx_spmd_slice(s, maker, "part", output * s->n_parts + i, x, axis,
                                             i * c * s->part, c * s->part, true);
     }
+    s->making = making;
     return *sx_spmd_part_at(s, part, v);
 }
 

@@ -294,6 +294,10 @@ sx_status sx_optimizer_resolve(sx_optimizer *o)
 void sx_build_update(sx_builder *b, const sx_optimizer *optimizer, const char *name, sx_value var,
                      sx_value gradient, sx_value learning_rate, sx_value step, sx_value ok)
 {
+    const sx_node *maker = sx_builder_maker(b, var);
+    const char *device = b->device;
+    b->device = maker != NULL ? maker->device : device; /* where the variable lies */
     rows[optimizer->kind].update(
         &(update){b, optimizer, name, var, gradient, learning_rate, step, ok});
+    b->device = device;
 }

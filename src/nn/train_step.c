@@ -47,6 +47,29 @@ static sx_value batch_mean(sx_builder *b, const weighting *w, sx_value per_examp
 
 /* ---- Updates ---- */
 
+/* Whether all values are finite, checked where they are made; reorders them by device. */
+static sx_value all_finite(sx_builder *b, sx_value *values, int n)
+{
+    sx_value ok = SX_NO_VALUE;
+    const char *before = b->device;
+    for (int first = 0, end; first < n && !sx_builder_failed(b); first = end) {
+        const char *device = sx_builder_maker(b, values[first])->device;
+        end = first + 1;
+        for (int i = end; i < n; i++) {
+            if (strcmp(sx_builder_maker(b, values[i])->device, device) == 0) {
+                const sx_value next = values[i];
+                memmove(&values[end + 1], &values[end], (size_t)(i - end) * sizeof(*values));
+                values[end++] = next;
+            }
+        }
+        b->device = device;
+        const sx_value here = sx_build(b, &sx_op_all_finite, NULL, values + first, end - first);
+        b->device = before;
+        ok = first == 0 ? here : sx_build_op(b, logical_and, NULL, ok, here);
+    }
+    return ok;
+}
+
 /* ok: the loss and every gradient are finite. Rows are checked as they are, each shard's by itself.
  */
 static sx_value build_ok(sx_builder *b, const sx_optimizer *o, sx_value loss,
@@ -68,10 +91,8 @@ static sx_value build_ok(sx_builder *b, const sx_optimizer *o, sx_value loss,
             all[count++] = gradients[i];
         }
     }
-    sx_value ok = sx_build(b, &sx_op_all_finite, NULL, all, count);
-    return n_rows == 0 ? ok
-                       : sx_build_op(b, logical_and, NULL, ok,
-                                     sx_build(b, &sx_op_all_finite, NULL, rows, n_rows));
+    const sx_value ok = all_finite(b, all, count);
+    return n_rows == 0 ? ok : sx_build_op(b, logical_and, NULL, ok, all_finite(b, rows, n_rows));
 }
 
 /* Moving averages and the step change only together with the weights: makes each assignment so far

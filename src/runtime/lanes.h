@@ -15,8 +15,8 @@ enum { SX_LANES = 2 };
 
 typedef struct sx_lanes sx_lanes;
 
-/* *out is NULL where runs end when they are begun: on devices without memory of their own. The
- * program must outlive it. Errors: those of sx_program_prepare(). */
+/* *out is NULL where runs end when they are begun. The program must outlive it. Errors: those of
+ * sx_program_prepare(). */
 SX_MUST_USE sx_status sx_lanes_create(sx_program *program, int64_t batch, sx_lanes **out);
 /* Waits for the runs that have not ended; NULL is fine. */
 void sx_lanes_destroy(sx_lanes *lanes);

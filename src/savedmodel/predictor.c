@@ -361,6 +361,12 @@ static sx_status open_device(sx_predictor *p, const sx_predictor_options *option
     } else {
         p->strategy = sx_strategy_retain(options->strategy);
     }
+    if (strcmp(sx_strategy_name(p->strategy), "placed") == 0) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "%s: a SavedModel is not placed on several devices; name those that are to "
+                        "have it whole as its replicas (devices)",
+                        sx_strategy_text(p->strategy));
+    }
     SX_TRY(sx_strategy_apply_apart(p->strategy, &session));
     return sx_session_create(&session, &p->session);
 }

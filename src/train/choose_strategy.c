@@ -10,7 +10,9 @@ static bool names_devices(const sx_run_config *c)
 {
     return c->device != NULL || c->replicas > 0 || c->virtual_devices > 0 ||
            c->batch_norm != NULL || c->pjrt_plugin != NULL || c->python != NULL ||
-           c->dump_stablehlo != NULL || c->coordinator != NULL || c->num_processes > 0;
+           c->dump_stablehlo != NULL || c->coordinator != NULL || c->num_processes > 0 ||
+           c->strict_placement || c->log_device_placement || c->inter_op > 0 || c->intra_op > 0 ||
+           c->micro_batches > 0;
 }
 
 /* After sx_settle_strategy() the device fields describe the strategy. */
@@ -40,7 +42,12 @@ sx_status sx_choose_strategy(const sx_run_config *c, sx_strategy **out_strategy)
                                                 .batch_norm = c->batch_norm,
                                                 .coordinator = c->coordinator,
                                                 .num_processes = c->num_processes,
-                                                .process_id = c->process_id},
+                                                .process_id = c->process_id,
+                                                .strict_placement = c->strict_placement,
+                                                .log_device_placement = c->log_device_placement,
+                                                .inter_op = c->inter_op,
+                                                .intra_op = c->intra_op,
+                                                .micro_batches = c->micro_batches},
                                        .from_environment = true};
         return sx_strategy_create(&wish, out_strategy);
     }
@@ -48,7 +55,7 @@ sx_status sx_choose_strategy(const sx_run_config *c, sx_strategy **out_strategy)
         return sx_error(SX_INVALID_ARGUMENT,
                         "train_distribute cannot be combined with device, replicas, "
                         "virtual_devices, batch_norm, pjrt_plugin, python, dump_stablehlo, "
-                        "coordinator or num_processes");
+                        "coordinator, num_processes or the fields of placement");
     }
     *out_strategy = sx_strategy_retain(c->train_distribute);
     return SX_OK;

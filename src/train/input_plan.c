@@ -101,10 +101,11 @@ sx_status sx_check_batch_divides(const sx_run_config *c, int64_t batch)
 sx_status sx_tpu_config_check(const sx_tpu_config *c)
 {
     if (c->num_cores_per_replica != 1) {
-        return sx_error(SX_INVALID_ARGUMENT,
-                        "tpu_config.num_cores_per_replica is %d, expected 1: model parallelism is "
-                        "not supported",
-                        c->num_cores_per_replica);
+        return sx_error(
+            SX_INVALID_ARGUMENT,
+            "tpu_config.num_cores_per_replica is %d, expected 1: model parallelism is by "
+            "the device scopes of a model and a list of devices, not over a TPU's cores",
+            c->num_cores_per_replica);
     }
     SX_TRY(check_mode(&rows[c->per_host_input_for_training], SX_TRAIN));
     return check_mode(&rows[c->eval_training_input_configuration], SX_EVAL);

@@ -70,6 +70,7 @@ static void test_distribute_device_spec__names_the_nearest(void **state)
         {"cud", "\"cuda\""},
         {"quantum", "unknown device \"quantum\"; expected cpu, host, tpu, cuda or pjrt:NAME[:N]"},
         {"gpu", "unknown device \"gpu\"; use --device cuda for GPUs"},
+        {"cpu,cpu", "device \"cpu,cpu\" is a list, for models whose layers are on several devices"},
         {"GPU:2", "unknown device \"GPU:2\"; use --device cuda for GPUs"},
         {"", "unknown device \"\"; expected cpu"},
         {":", "unknown device \":\"; expected cpu"},

@@ -117,8 +117,8 @@ static void test_graph_text__errors_name_the_line(void **state)
         sx_code code;
         const char *message;
     } cases[] = {
-        {"", SX_INVALID_ARGUMENT, "line 1: expected \"sextant-graph 2\", got the end"},
-        {"sextant-graph 3\n", SX_UNIMPLEMENTED, "version 3"},
+        {"", SX_INVALID_ARGUMENT, "line 1: expected \"sextant-graph 3\", got the end"},
+        {"sextant-graph 4\n", SX_UNIMPLEMENTED, "version 4"},
         {"sextant-graph 1\ninput %1 float32[2] \"x\"\n%2 = fly(%1) float32[2] \"y\"\n",
          SX_NOT_FOUND, "line 3: no operator \"fly\""},
         {"sextant-graph 1\ninput %2 float32[2] \"x\"\n", SX_INVALID_ARGUMENT, "%2 is out of order"},

@@ -126,6 +126,7 @@ static sx_status await_args(const replica_run *run, ref_array **arrays, int n)
 static void bury(replica_run *run, int n_args)
 {
     for (int i = 0; i < n_args; i++) {
+        sx_status_free(ref_event_await(run->args[i]->ready)); /* it may have failed before them */
         ref_array *a = run->args[i]->array;
         if (run->donates[i] && a != NULL && atomic_load(&a->refs) == 1) {
             memset(a->data, POISON, (size_t)a->bytes);

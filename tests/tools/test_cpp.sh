@@ -53,6 +53,7 @@ static sx_spec build(sx_builder *b, const sx_batch *in, const sx_params *)
 {
     sx_value city = sx_one_hot(b, sx_feature(b, in, "city"), 3);
     sx_value x = sx_concat(b, 1, sx_reshape(b, sx_feature(b, in, "age"), SX_BATCH, 1), city);
+    sx::device_scope on(b, "/cpu:0");
     return sx_classifier_spec(b, sx_dense(b, x, 2), sx_label(b, in, "y"));
 }
 static void prepare(sx_builder *b, const sx_batch *in, const sx_params *)

@@ -262,6 +262,29 @@ static void cpu_prepare_products(sx_platform *platform)
     sx_dnn_leave(before);
 }
 
+static sx_cpu_plan_options plan_options(const cpu_platform *p, const sx_compile_options *options)
+{
+    return (sx_cpu_plan_options){.batch = options->batch,
+                                 .shards = options->shards,
+                                 .eval_shards = p->eval_shards,
+                                 .frozen = options->frozen,
+                                 .integers = p->integers,
+                                 .bfloat16 = p->bfloat16,
+                                 .of_training = options->of_training,
+                                 .settled = options->settled,
+                                 .memory_limit_bytes = p->memory_limit_bytes,
+                                 .workers = p->workers};
+}
+
+static sx_status cpu_settle(sx_platform *platform, const sx_graph *graph,
+                            const sx_compile_options *options, int threads, sx_graph **out,
+                            int *out_shards)
+{
+    sx_cpu_plan_options o = plan_options((const cpu_platform *)platform, options);
+    o.workers = threads;
+    return sx_cpu_plan_settle(graph, &o, out, out_shards);
+}
+
 static sx_status cpu_compile(sx_platform *platform, const sx_graph *graph,
                              const sx_compile_options *options, sx_executable **out)
 {
@@ -275,16 +298,9 @@ static sx_status cpu_compile(sx_platform *platform, const sx_graph *graph,
     atomic_init(&e->head.refs, 1);
     atomic_init(&e->kept_is_made, false);
     pthread_mutex_init(&e->making, NULL);
-    sx_cpu_plan_options o = {.batch = options->batch,
-                             .shards = options->shards,
-                             .eval_shards = platform_of(&e->head)->eval_shards,
-                             .frozen = options->frozen,
-                             .integers = platform_of(&e->head)->integers,
-                             .bfloat16 = platform_of(&e->head)->bfloat16,
-                             .memory_limit_bytes = platform_of(&e->head)->memory_limit_bytes,
-                             .workers = platform_of(&e->head)->workers,
-                             .executable = &e->head,
-                             .shares_large = true};
+    sx_cpu_plan_options o = plan_options(platform_of(&e->head), options);
+    o.executable = &e->head;
+    o.shares_large = true;
     sx_status status = sx_cpu_plan_create(graph, &o, &e->plan);
     if (status == SX_OK) {
         status = sx_executable_describe(&e->head, e->plan->graph, e->plan->batch);
@@ -1153,6 +1169,7 @@ const sx_backend sx_backend_cpu = {
     .buffer_set_source = cpu_buffer_set_source,
     .prepare_products = cpu_prepare_products,
     .compile = cpu_compile,
+    .settle = cpu_settle,
     .executable_destroy = cpu_destroy,
     .info = cpu_info,
     .run_create = cpu_run_create,

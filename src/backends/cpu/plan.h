@@ -198,6 +198,8 @@ typedef struct sx_cpu_plan_options {
     bool frozen;                /* sx_compile_options.frozen */
     bool integers;              /* sx_cpu_options.integers */
     bool bfloat16;              /* sx_cpu_options.bfloat16 */
+    bool of_training;           /* sx_compile_options.of_training */
+    bool settled;               /* sx_compile_options.settled */
     int64_t memory_limit_bytes; /* sx_cpu_options.memory_limit_bytes */
     sx_executable *executable;  /* charged for the plan's memory before it is allocated */
     bool shares_large;          /* large blocks are of their own, and shared (shared.h) */
@@ -206,6 +208,9 @@ typedef struct sx_cpu_plan_options {
 
 SX_MUST_USE sx_status sx_cpu_plan_create(const sx_graph *graph, const sx_cpu_plan_options *options,
                                          sx_cpu_plan **out);
+/* The graph after the passes that see all of it, and the shards of its plan. */
+SX_MUST_USE sx_status sx_cpu_plan_settle(const sx_graph *graph, const sx_cpu_plan_options *options,
+                                         sx_graph **out, int *out_shards);
 void sx_cpu_plan_destroy(sx_cpu_plan *plan); /* NULL is fine */
 
 static inline int64_t sx_cpu_shard_first(const sx_cpu_plan *p, int shard)

@@ -88,6 +88,9 @@ static sx_status run_passes(const sx_graph *graph, const sx_cpu_plan_options *o,
         hoist_products, drop_dead, drop_state, drop_dead,      repeat_norms, split_checks};
     const bool rounds = frozen && o->bfloat16 && sx_cpu_has_bf16();
     sx_graph *g = NULL;
+    if (o->settled) { /* they have seen the whole */
+        return sx_pass_drop_dead(graph, out);
+    }
     for (size_t i = 0; i < sizeof(passes) / sizeof(passes[0]); i++) {
         if ((passes[i] == freeze && !frozen) || (passes[i] == round_products && !rounds) ||
             (passes[i] == split_checks && o->workers < 2)) {
@@ -145,7 +148,7 @@ static sx_status divide(sx_cpu_planner *p, const sx_cpu_plan_options *o)
     plan->larger = (int)(plan->batch - (plan->shard_max - 1) * plan->shards);
     plan->parallel = plan->shards > 1 && o->workers > 1 && flops >= parallel_flops;
     plan->team = plan->shards == 1 && o->shards <= 0 && o->workers > 1 && plan->flops >= team_flops;
-    plan->flushes = assigns(plan->graph) && !plan->team;
+    plan->flushes = (assigns(plan->graph) || o->of_training) && !plan->team;
     plan->n_variants = plan->shards > 1 && plan->larger < plan->shards ? 2 : 1;
     for (int i = 0; i < plan->n_variants && plan->shards > 1; i++) {
         sx_spmd program;
@@ -776,6 +779,23 @@ sx_status sx_cpu_plan_create(const sx_graph *graph, const sx_cpu_plan_options *o
     while (*out == NULL) { /* a few times */
         SX_TRY(try_plan(graph, options, &way, out));
     }
+    return SX_OK;
+}
+
+sx_status sx_cpu_plan_settle(const sx_graph *graph, const sx_cpu_plan_options *options,
+                             sx_graph **out, int *out_shards)
+{
+    sx_graph *settled = NULL, *whole = NULL;
+    SX_TRY(run_passes(graph, options, options->frozen, &settled));
+    sx_status status = sx_pass_fix_batch(settled, SX_MAX(options->batch, 1), &whole);
+    if (status != SX_OK) {
+        sx_graph_destroy(settled);
+        return status;
+    }
+    *out_shards =
+        choose_shards(options, settled, sx_cpu_graph_flops(whole) + sx_cpu_region_flops(whole));
+    sx_graph_destroy(whole);
+    *out = settled;
     return SX_OK;
 }
 

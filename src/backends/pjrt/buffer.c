@@ -136,7 +136,7 @@ static sx_status put(sx_pjrt_buffer *b, const void *data, int axis, bool lent)
     b->axis = axis;
     if (lent) { /* what is fed, not a number beside it */
         sx_pjrt_trace(p->client, p->head.timeline, SX_SPAN_TRANSFER, start,
-                      sx_type_bytes(&b->head.type), b->arrays[p->replicas - 1]);
+                      sx_type_bytes(&b->head.type), b->arrays[p->local - 1]);
     }
     return SX_OK;
 }

@@ -35,8 +35,8 @@ sx_status sx_pass_keep_outputs(const sx_graph *g, const bool *keep, sx_graph **o
         if (arg < g->n_args && g->args[arg].value.id == n->first_output.id) {
             sx_builder_at(rw.to, n->file, n->line);
             if (any) {
-                rw.map[n->first_output.id] =
-                    sx_build_arg(rw.to, &g->args[arg], *sx_graph_type(g, n->first_output));
+                rw.map[n->first_output.id] = sx_build_arg_on(
+                    rw.to, &g->args[arg], *sx_graph_type(g, n->first_output), n->device);
             }
             arg++;
         } else if (any) {

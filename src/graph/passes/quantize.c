@@ -395,8 +395,8 @@ static sx_status write_graph(const sx_graph *g, const sx_quantize_points *points
         const sx_node *n = &g->nodes[k];
         if (arg < g->n_args && g->args[arg].value.id == n->first_output.id) {
             sx_builder_at(rw.to, n->file, n->line);
-            rw.map[n->first_output.id] =
-                sx_build_arg(rw.to, &g->args[arg++], *sx_graph_type(g, n->first_output));
+            rw.map[n->first_output.id] = sx_build_arg_on(
+                rw.to, &g->args[arg++], *sx_graph_type(g, n->first_output), n->device);
         } else {
             sx_rewrite_keep(&rw, n, made == ROUNDED ? marked_attrs(&rw, n, plain) : NULL);
         }

@@ -96,8 +96,8 @@ static void copy_arg(sx_rewrite *rw, const sx_arg *arg, int64_t batch)
     const sx_node *node = sx_graph_maker(rw->from, arg->value);
     sx_builder_at(rw->to, node->file, node->line);
     if (rw->hooks.arg == NULL || !rw->hooks.arg(rw, arg)) {
-        rw->map[arg->value.id] =
-            sx_build_arg(rw->to, arg, batch > 0 ? sx_type_with_batch(type, batch) : type);
+        rw->map[arg->value.id] = sx_build_arg_on(
+            rw->to, arg, batch > 0 ? sx_type_with_batch(type, batch) : type, node->device);
     }
 }
 

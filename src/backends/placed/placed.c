@@ -1,0 +1,238 @@
+/* The placed backend: several devices as one, and the nodes of programs placed on them. */
+#include "backends/placed/placed.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/memory.h"
+#include "base/pool.h"
+#include "base/thread.h"
+
+/* ---- Threads ---- */
+
+static void *serve(void *user)
+{
+    sx_placed_worker *w = user;
+    sx_placed_platform *p = w->platform;
+    pthread_mutex_lock(&p->lock);
+    while (!p->ends) {
+        if (w->first == NULL || p->running == p->at_once) {
+            pthread_cond_wait(&w->wake, &p->lock);
+            continue;
+        }
+        const sx_placed_task task = *w->first;
+        w->first = task.next;
+        w->last = w->first != NULL ? w->last : &w->first;
+        p->running++;
+        pthread_mutex_unlock(&p->lock);
+        sx_placed_run_segment(task.run, task.segment);
+        pthread_mutex_lock(&p->lock);
+        const bool was_full = p->running-- == p->at_once;
+        for (int i = 0; i < p->n_workers && was_full; i++) {
+            pthread_cond_signal(&p->workers[i].wake);
+        }
+    }
+    pthread_mutex_unlock(&p->lock);
+    return NULL;
+}
+
+void sx_placed_enqueue(sx_placed_platform *p, int device, sx_placed_task *task)
+{
+    sx_placed_worker *w = &p->workers[device];
+    task->next = NULL;
+    pthread_mutex_lock(&p->lock);
+    *w->last = task;
+    w->last = &task->next;
+    pthread_cond_signal(&w->wake);
+    pthread_mutex_unlock(&p->lock);
+}
+
+static sx_status start_threads(sx_placed_platform *p)
+{
+    p->workers = sx_arena_array(&p->arena, p->n_subs, sx_placed_worker);
+    if (p->workers == NULL) {
+        return sx_no_memory("for the devices' threads");
+    }
+    for (int i = 0; i < p->n_subs; i++) {
+        sx_placed_worker *w = &p->workers[i];
+        *w = (sx_placed_worker){.platform = p, .last = &w->first};
+        pthread_cond_init(&w->wake, NULL);
+        if (sx_thread_create(&w->thread, NULL, serve, w) != 0) {
+            pthread_cond_destroy(&w->wake);
+            return sx_error(SX_RESOURCE_EXHAUSTED, "cannot start a thread for %s", p->names[i]);
+        }
+        pthread_mutex_lock(&p->lock); /* threads look at the number */
+        p->n_workers++;
+        pthread_mutex_unlock(&p->lock);
+    }
+    return SX_OK;
+}
+
+static void placed_close(sx_platform *head)
+{
+    sx_placed_platform *p = (sx_placed_platform *)head;
+    pthread_mutex_lock(&p->lock);
+    p->ends = true;
+    for (int i = 0; i < p->n_workers; i++) {
+        pthread_cond_signal(&p->workers[i].wake);
+    }
+    pthread_mutex_unlock(&p->lock);
+    for (int i = 0; i < p->n_workers; i++) {
+        pthread_join(p->workers[i].thread, NULL);
+        pthread_cond_destroy(&p->workers[i].wake);
+    }
+    for (int i = 0; i < p->n_platforms; i++) {
+        (void)sx_platform_close(p->platforms[i]);
+    }
+    pthread_mutex_destroy(&p->lock);
+    sx_arena_deinit(&p->arena);
+    sx_free(p);
+}
+
+/* ---- Devices ---- */
+
+static const sx_placed_device one_cpu = {.backend = "cpu"};
+
+/* The processors' threads are divided among the cpus. */
+static int threads_of_each(const sx_placed_platform *p, const sx_placed_options *o,
+                           const sx_placed_device *devices, int n)
+{
+    int cpus = 0;
+    for (int i = 0; i < n; i++) {
+        cpus += strcmp(devices[i].backend, "cpu") == 0;
+    }
+    return o->threads > 0 ? o->threads : SX_MAX(1, p->threads / SX_MAX(cpus, 1));
+}
+
+/* A device's name in the list: the first of its type is 0. */
+static sx_status add_sub(sx_placed_platform *p, sx_device *device)
+{
+    const char *type = strrchr(device->name, '/');
+    type = type != NULL && strncmp(type, "/device:", 8) == 0 ? type + 8 : "CPU:0";
+    const size_t size = strcspn(type, ":");
+    int number = 0;
+    for (int i = 0; i < p->n_subs; i++) {
+        const char *other = strrchr(p->names[i], '/') + 8;
+        number += strncmp(other, type, size) == 0 && other[size] == ':';
+    }
+    p->subs[p->n_subs] = device;
+    p->names[p->n_subs] = sx_arena_printf(
+        &p->arena, "/job:localhost/replica:0/task:0/device:%.*s:%d", (int)size, type, number);
+    p->placing[p->n_subs] = (sx_placement_device){.name = p->names[p->n_subs]};
+    p->alike = p->alike && strcmp(device->platform->backend->name, "cpu") == 0;
+    return p->names[p->n_subs++] != NULL ? SX_OK : sx_no_memory("for the devices' names");
+}
+
+static sx_status open_devices(sx_placed_platform *p, const sx_platform_options *options)
+{
+    enum { MOST = 1024 };
+    const sx_placed_options *o = &options->placed;
+    const sx_placed_device *devices = o->n_devices > 0 ? o->devices : &one_cpu;
+    const int n = SX_MAX(o->n_devices, 1);
+    sx_platform_options own = *options;
+    p->threads = options->cpu.threads > 0 ? options->cpu.threads : sx_cpu_count();
+    own.cpu.threads = threads_of_each(p, o, devices, n);
+    own.placed = (sx_placed_options){.n_devices = 0};
+    own.pjrt.replicas = 1;
+    p->alike = true;
+    p->platforms = sx_arena_array(&p->arena, n, sx_platform *);
+    p->subs = sx_arena_array(&p->arena, n + MOST, sx_device *);
+    p->names = sx_arena_array(&p->arena, n + MOST, const char *);
+    p->placing = sx_arena_array(&p->arena, n + MOST, sx_placement_device);
+    if (n > MOST || p->platforms == NULL || p->subs == NULL || p->names == NULL ||
+        p->placing == NULL) {
+        return n > MOST ? sx_error(SX_INVALID_ARGUMENT, "%d devices; the maximum is %d", n, MOST)
+                        : sx_no_memory("for the devices");
+    }
+    for (int i = 0; i < n; i++) {
+        sx_platform **opened = &p->platforms[p->n_platforms];
+        SX_TRY(sx_platform_open(devices[i].backend, &own, opened), "device %d of %d", i + 1, n);
+        p->n_platforms++;
+        const int has = (*opened)->n_devices;
+        const int wanted = devices[i].devices > 0 ? devices[i].devices : has;
+        if (wanted > has || p->n_subs + wanted > n + MOST) {
+            return sx_error(SX_INVALID_ARGUMENT, "%d devices requested, but %s has %d", wanted,
+                            (*opened)->devices[0]->name, has);
+        }
+        for (int k = 0; k < wanted; k++) {
+            SX_TRY(add_sub(p, (*opened)->devices[k]));
+        }
+    }
+    return SX_OK;
+}
+
+static sx_status name_all(sx_placed_platform *p)
+{
+    sx_buf names;
+    sx_buf_init(&names, 1 << 16);
+    for (int i = 0; i < p->n_subs; i++) {
+        sx_buf_printf(&names, "%s%s", i > 0 ? ", " : "", strstr(p->names[i], "/device:"));
+    }
+    p->name = sx_arena_strdup(&p->arena, sx_buf_text(&names));
+    sx_buf_deinit(&names);
+    snprintf(p->kind, sizeof(p->kind), "%d device%s", p->n_subs, p->n_subs == 1 ? "" : "s");
+    p->device = (sx_device){.platform = &p->head,
+                            .name = p->name,
+                            .kind = p->kind,
+                            .n_memories = 1,
+                            .memories = {{.kind = "device"}}};
+    p->devices[0] = &p->device;
+    p->head.devices = p->devices;
+    p->head.n_devices = 1;
+    return p->name != NULL ? SX_OK : sx_no_memory("for the devices' names");
+}
+
+static sx_status placed_open(const sx_platform_options *options, sx_platform **out)
+{
+    sx_placed_platform *p = sx_alloc(1, sizeof(*p));
+    if (p == NULL) {
+        return sx_no_memory("for the platform");
+    }
+    p->head.backend = &sx_backend_placed;
+    p->micro_batches = options->placed.micro_batches;
+    p->strict = options->placed.strict;
+    p->logs = options->placed.logs;
+    p->at_once = options->placed.at_once > 0 ? options->placed.at_once : -1;
+    sx_arena_init(&p->arena, 0);
+    pthread_mutex_init(&p->lock, NULL);
+    sx_status status = open_devices(p, options);
+    status = status == SX_OK ? name_all(p) : status;
+    status = status == SX_OK ? start_threads(p) : status;
+    if (status != SX_OK) {
+        placed_close(&p->head);
+        return status;
+    }
+    *out = &p->head;
+    return SX_OK;
+}
+
+static void prepare_products(sx_platform *platform)
+{
+    const sx_placed_platform *p = (const sx_placed_platform *)platform;
+    sx_platform_prepare_products(p->platforms[0]);
+}
+
+const sx_backend sx_backend_placed = {
+    .name = "placed",
+    .about = "several devices: nodes run on those that device scopes name",
+    .capabilities = SX_CAN_TRAIN | SX_CAN_SHARD | SX_CAN_BF16,
+    .open = placed_open,
+    .close = placed_close,
+    .buffer_create = sx_placed_buffer_create,
+    .buffer_destroy = sx_placed_buffer_destroy,
+    .buffer_write = sx_placed_buffer_write,
+    .buffer_read = sx_placed_buffer_read,
+    .prepare_products = prepare_products,
+    .compile = sx_placed_compile,
+    .executable_destroy = sx_placed_executable_destroy,
+    .info = sx_placed_info,
+    .run_create = sx_placed_run_create,
+    .run_destroy = sx_placed_run_destroy,
+    .prepare = sx_placed_prepare,
+    .submit = sx_placed_submit,
+    .await = sx_placed_await,
+    .watch = sx_placed_watch,
+    .leave = sx_placed_leave,
+    .profile = sx_placed_profile,
+};

@@ -1,0 +1,115 @@
+#!/usr/bin/env bash
+# A model whose layers are on several devices: the same weights as on one, micro-batches, soft placement
+# and its errors, the log of placement, threads.
+. "$SEXTANT_SRC/tests/cli/lib.sh"
+. "$SEXTANT_SRC/tests/cli/runs.sh"
+unset VIRTUAL_ENV PJRT_NAMES_AND_LIBRARY_PATHS TPU_LIBRARY_PATH
+model=$SEXTANT_SRC/examples/lstm_stack.c
+python3 - <<'PY'
+import struct
+
+def save(name, descr, shape, data):
+    head = repr({"descr": descr, "fortran_order": False, "shape": shape})
+    head += " " * (63 - (len(head) + 10) % 64) + "\n"
+    open(name, "wb").write(b"\x93NUMPY\x01\0" + struct.pack("<H", len(head)) + head.encode() + data)
+
+rows = 96
+kind = [i % 3 for i in range(rows)]
+x = [((i * 13 + k * 7) % 11) / 11 + (k // 8 == kind[i]) for i in range(rows) for k in range(32)]
+save("sequence.npy", "<f4", (rows, 8, 4), struct.pack(f"<{len(x)}f", *x))
+save("kind.npy", "<i4", (rows,), struct.pack(f"<{rows}i", *kind))
+PY
+files=(--data sequence.npy,kind.npy)
+data=("${files[@]}" --batch-size 16 --seed 3)
+
+# One device and two, with one number of shards and with that of the threads.
+ok train "$model" "${data[@]}" --model-dir one --epochs 8 --shards 2
+ok train "$model" "${data[@]}" --model-dir two --epochs 8 --shards 2 --device cpu:0,cpu:1 --explain
+warns 'placed: on cpu:0,cpu:1'
+same_variables one two 48
+ok train "$model" "${data[@]}" --model-dir free --epochs 2 --threads 2
+ok train "$model" "${data[@]}" --model-dir split --epochs 2 --threads 2 --device cpu,cpu
+same_variables free split 12
+
+# Micro-batches are shards; of the last batch, which they do not divide, too.
+ok train "$model" "${data[@]}" --model-dir piped --epochs 8 --micro-batches 2 --device cpu,cpu
+same_variables one piped 48
+ok train "$model" "${files[@]}" --batch-size 20 --seed 3 --model-dir rest --epochs 2 --shards 5
+ok train "$model" "${files[@]}" --batch-size 20 --seed 3 --model-dir rest2 --epochs 2 --micro-batches 5 --device cpu,cpu
+same_variables rest rest2 10
+
+# A run goes on under other devices, is evaluated and makes predictions on them.
+ok train "$model" "${data[@]}" --model-dir moved --max-steps 20 --shards 2 --device cpu,cpu --intra-op 1
+ok train "$model" "${data[@]}" --model-dir moved --epochs 8 --shards 2
+says 'Resuming'
+same_variables one moved 48
+ok evaluate one "${files[@]}" --json
+cp out alone
+ok evaluate two "${files[@]}" --json --device cpu,cpu --inter-op 1
+python3 - <<'PY' || fail 'devices change the evaluation'
+import json, sys
+
+one, two = json.load(open("alone")), json.load(open("out"))
+sys.exit(any(one[k] != two[k] for k in ("loss", "accuracy")) or one["accuracy"] < 0.9)
+PY
+ok predict one "${files[@]}"
+cp out alone
+ok predict one "${files[@]}" --device cpu,cpu
+cmp alone out || fail 'devices change predictions'
+
+# An ensemble: its members predict on three devices, and on one.
+cat >ensemble.c <<'C'
+#include <sextant/sextant.h>
+#include <stdio.h>
+
+static sx_spec ensemble(sx_builder *b, const sx_batch *in, const sx_params *p)
+{
+    sx_value flat = sx_flatten(b, in->features), sum = SX_NO_VALUE;
+    (void)p;
+    for (int i = 0; i < 3; i++) {
+        char device[16];
+        snprintf(device, sizeof(device), "/device:CPU:%d", i);
+        sx_device_scope_begin(b, device);
+        sx_value member = sx_dense(b, sx_dense(b, flat, 16, .activation = SX_TANH), 3);
+        sx_device_scope_end(b);
+        sum = i == 0 ? member : sx_add(b, sum, member);
+    }
+    return sx_classifier_spec(b, sum, in->labels, .optimizer = sx_adam(.learning_rate = 1e-2));
+}
+SX_MODEL(ensemble, .build = ensemble, .num_classes = 3, .inputs = {{"sequence", .dims = {8, 4}}},
+         .labels = {{.name = "kind"}})
+C
+ok train ./ensemble.c "${data[@]}" --model-dir members --epochs 4 --shards 2
+ok train ./ensemble.c "${data[@]}" --model-dir members3 --epochs 4 --shards 2 --device cpu:0,cpu:1,cpu:2
+same_variables members members3 24
+ok predict members "${files[@]}"
+cp out alone
+ok predict members "${files[@]}" --device cpu:0,cpu:1,cpu:2
+cmp alone out || fail 'devices change the predictions of an ensemble'
+# No scope, no use of a second device.
+ok train mlp --data 'generated:digits?n=64' --model-dir plain --max-steps 1 --device cpu,cpu
+warns 'the program has no device scope (sx_device_scope_begin): all of it runs on /job:localhost/replica:0/task:0/device:CPU:0'
+
+# Where each node runs, in TensorFlow's words.
+ok train "$model" "${data[@]}" --model-dir logged --max-steps 1 --device cpu,cpu --log-device-placement
+warns 'lstm_1/kernel: (parameter): /job:localhost/replica:0/task:0/device:CPU:1'
+grep -q ': (MatMul): /job:localhost/replica:0/task:0/device:CPU:0' err || fail 'no node on the first device'
+
+# The scopes ask for a device that is not there.
+ok train "$model" "${data[@]}" --model-dir soft --max-steps 1 --device cpu
+fails 1 train "$model" "${data[@]}" --model-dir hard --max-steps 1 --no-soft-device-placement
+warns 'is to run on /device:CPU:1, which is not there'
+warns 'the devices are /job:localhost/replica:0/task:0/device:CPU:0'
+ok train "$model" "${data[@]}" --model-dir hard2 --max-steps 1 --soft-device-placement=false --device cpu:0,cpu:1
+
+refuses() {
+    local code=$1 words=$2
+    shift 2
+    fails "$code" train "$model" "${data[@]}" --model-dir x "$@"
+    warns "$words"
+}
+refuses 2 '"cpu:2" is number 1 of its kind; write cpu:1 or cpu' --device cpu:0,cpu:2
+refuses 2 'unknown device "gqu"' --device cpu,gqu
+refuses 2 'not both' --device cpu,cpu --virtual-devices 2
+refuses 1 'shards is 4, but micro_batches is 2' --device cpu,cpu --micro-batches 2 --shards 4
+refuses 1 'a memory limit is for one device' --device cpu,cpu --memory-limit 1G

@@ -1,0 +1,101 @@
+/* Lists of devices that programs are placed on, and the strategy made of one. */
+#include "harness.h"
+
+#include "base/buffer.h"
+#include "distribute/device_list.h"
+#include "distribute/strategy.h"
+
+static void test_distribute_device_list__names(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *backends, *plugin;
+        int plugin_devices;
+        const char *says;
+    } rows[] = {
+        {"cpu:0,cpu:1", "cpu cpu ", NULL, 0, NULL},
+        {"cpu,CPU,host", "cpu cpu host ", NULL, 0, NULL},
+        {"cpu", "cpu ", NULL, 0, NULL},
+        {"/cpu:0,/job:localhost/device:CPU:1", "cpu cpu ", NULL, 0, NULL},
+        {"/cpu:0,/cpu:2", NULL, NULL, 0, "\"cpu:2\" is number 1 of its kind"},
+        {"pjrt:cpu:2,cpu", "pjrt cpu ", "cpu", 2, NULL},
+        {"cpu,cuda", "cpu pjrt ", "cuda", 1, NULL},
+        {"cpu:1,cpu:0", NULL, NULL, 0, "\"cpu:1\" is number 0 of its kind; write cpu:0 or cpu"},
+        {"cpu,host:1", NULL, NULL, 0, "\"host:1\" is number 0 of its kind"},
+        {"cpu,", NULL, NULL, 0, "devices \"cpu,\": unknown device \"\""},
+        {"cpu,cup", NULL, NULL, 0, "did you mean \"cpu\"?"},
+        {"pjrt:cpu,cuda", NULL, NULL, 0, "\"cuda\" is the second plugin of the list"},
+        {"cpu,pjrt:cpu:0", NULL, NULL, 0, "invalid number of devices"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        sx_arena arena;
+        sx_device_list_spec list;
+        sx_buf backends;
+        sx_buf_init(&backends, 64);
+        sx_arena_init(&arena, 0);
+        if (rows[i].says != NULL) {
+            assert_error(sx_device_list_parse(rows[i].text, &arena, &list), SX_INVALID_ARGUMENT,
+                         rows[i].says);
+        } else {
+            assert_ok(sx_device_list_parse(rows[i].text, &arena, &list));
+            for (int k = 0; k < list.n_devices; k++) {
+                sx_buf_printf(&backends, "%s ", list.devices[k].backend);
+            }
+            assert_string_equal(sx_buf_text(&backends), rows[i].backends);
+            assert_int_equal(list.plugin_devices, rows[i].plugin_devices);
+            assert_string_equal(list.plugin_name != NULL ? list.plugin_name : "",
+                                rows[i].plugin != NULL ? rows[i].plugin : "");
+        }
+        sx_buf_deinit(&backends);
+        sx_arena_deinit(&arena);
+    }
+}
+
+static void test_distribute_device_list__strategy(void **state)
+{
+    (void)state;
+    sx_strategy *s = NULL;
+    sx_session_options options = {.platform.cpu.threads = 4, .seed = 9};
+    assert_ok(sx_placed_strategy(&s, .device = "cpu:0,cpu:1,cpu:2", .inter_op = 2, .intra_op = 3,
+                                 .micro_batches = 4, .strict_placement = true));
+    assert_string_equal(sx_strategy_name(s), "placed");
+    assert_string_equal(sx_strategy_text(s), "placed: on cpu:0,cpu:1,cpu:2");
+    assert_int_equal(sx_strategy_num_replicas_in_sync(s), 1);
+    assert_ok(sx_strategy_apply(s, &options));
+    assert_string_equal(options.device, "placed");
+    assert_int_equal(options.shards, 4); /* as many as micro-batches */
+    assert_int_equal(options.seed, 9);
+    assert_int_equal(options.platform.cpu.threads, 4);
+    assert_int_equal(options.platform.placed.n_devices, 3);
+    assert_int_equal(options.platform.placed.at_once, 2);
+    assert_int_equal(options.platform.placed.threads, 3);
+    assert_true(options.platform.placed.strict);
+    options.shards = 3;
+    assert_error(sx_strategy_apply(s, &options), SX_INVALID_ARGUMENT,
+                 "shards is 3, but micro_batches is 4");
+    options.platform.cpu.memory_limit_bytes = 1 << 20;
+    options.shards = 0;
+    assert_error(sx_strategy_apply(s, &options), SX_INVALID_ARGUMENT,
+                 "a memory limit is for one device");
+    sx_strategy_release(s);
+
+    options = (sx_session_options){.seed = 9};
+    assert_ok(sx_one_device_strategy(&s, .device = "cpu", .intra_op = 2)); /* as `threads` */
+    assert_ok(sx_strategy_apply(s, &options));
+    assert_string_equal(options.device, "cpu");
+    assert_int_equal(options.platform.cpu.threads, 2);
+    sx_strategy_release(s);
+    assert_error(sx_mirrored_strategy(&s, .device = "cpu,cpu"), SX_INVALID_ARGUMENT, "not both");
+    assert_error(sx_placed_strategy(&s, .device = "cpu,cpu", .replicas = 2), SX_INVALID_ARGUMENT,
+                 "not both");
+    assert_error(sx_placed_strategy(&s, .device = "cpu,cpu", .inter_op = -1), SX_INVALID_ARGUMENT,
+                 "inter_op is -1");
+    assert_error(sx_placed_strategy(&s, .device = "cpu,cpu", .pjrt_plugin = "x"),
+                 SX_INVALID_ARGUMENT, "only for PJRT devices");
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_distribute_device_list__names),
+    cmocka_unit_test(test_distribute_device_list__strategy),
+};
+SX_TEST_MAIN(tests)

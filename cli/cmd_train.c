@@ -407,7 +407,11 @@ const sx_command sx_command_train = {
         "  sextant train mnist_cnn --data 'generated:digits?n=6000' --virtual-devices 4\n"
         "  sextant train resnet50 --data 'imagenet/train-*' --model-dir /shared/run4 --device "
         "cuda:8 "
-        "--coordinator host0:8470 --num-processes 4 --process-id 0",
+        "--coordinator host0:8470 --num-processes 4 --process-id 0\n"
+        "  sextant train mnist_cnn --data 'generated:digits?n=6000' --devices /gpu:0,/gpu:2 "
+        "--all-reduce reduction-to-one-device\n"
+        "  sextant train mnist_cnn --data 'generated:digits?n=6000' --strategy central-storage "
+        "--devices cpu:0,cpu:1 --parameter-device cpu:0",
     .min_words = 1,
     .max_words = 1,
     .rest = "model parameters",

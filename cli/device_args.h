@@ -9,6 +9,7 @@ typedef struct sx_device_args {
     const char *device, *batch_norm, *pjrt_plugin, *python, *dump_stablehlo;
     const char *tpu, *tpu_zone, *project, *master;
     const char *device_options, *xla_options;
+    const char *strategy, *devices, *parameter_device, *all_reduce;
     int64_t gpu_memory_limit;
     const char *coordinator;
     int64_t threads, replicas, virtual_devices;
@@ -67,12 +68,15 @@ typedef struct sx_device_args {
     {"threads", SX_OPTION_INT, SX_OPT(type, device_args.threads),                              \
      "CPU threads; default: all CPUs available to the process", "N", .min = 1, .max = 4096}
 
+#define SX_VIRTUAL_DEVICES_ROW(type)                                                           \
+    {"virtual-devices", SX_OPTION_INT, SX_OPT(type, device_args.virtual_devices),              \
+     "split cpu or pjrt:cpu into N devices that share each batch", "N", .min = 1,              \
+     .max = 1024}
+
 /* Which device, and how it is found; also used by `devices`. */
 #define SX_DEVICE_NAME_ROWS(type)                                                              \
     SX_DEVICE_ROWS(type),                                                                      \
-    {"virtual-devices", SX_OPTION_INT, SX_OPT(type, device_args.virtual_devices),              \
-     "split cpu or pjrt:cpu into N devices that share each batch", "N", .min = 1,              \
-     .max = 1024},                                                                             \
+    SX_VIRTUAL_DEVICES_ROW(type),                                                              \
     {"tpu", SX_OPTION_STRING, SX_OPT(type, device_args.tpu),                                   \
      "TPU: local, grpc://HOST:PORT or a Cloud TPU name; default: searched for",                \
      "NAME"},                                                                                  \
@@ -91,6 +95,19 @@ typedef struct sx_device_args {
     {"replicas", SX_OPTION_INT, SX_OPT(type, device_args.replicas),                            \
      "devices that share each batch; default: all cores of a TPU, else one", "N",              \
      .min = 1, .max = 1024},                                                                   \
+    {"devices", SX_OPTION_STRING, SX_OPT(type, device_args.devices),                           \
+     "the devices that share each batch, by TensorFlow's names, such as /gpu:0,/gpu:2", "NAME,..."}, \
+    {"strategy", SX_OPTION_CHOICE, SX_OPT(type, device_args.strategy),                         \
+     "how the devices share a model: a copy of the variables on each (mirrored), or one that all share (central-storage); " \
+     "default: one-device, or mirrored if there are several",                                  \
+     .choices = "one-device|mirrored|central-storage|tpu"},                                    \
+    {"parameter-device", SX_OPTION_STRING, SX_OPT(type, device_args.parameter_device),         \
+     "device that has the variables with --strategy central-storage; default: cpu:0, or the only one that computes", \
+     "NAME"},                                                                                  \
+    {"all-reduce", SX_OPTION_CHOICE, SX_OPT(type, device_args.all_reduce),                     \
+     "how the devices' gradients are added: as the device does it (auto), or gathered and added in a " \
+     "fixed order on each (reduction-to-one-device); default: auto",                           \
+     .choices = "auto|reduction-to-one-device|nccl|ring|hierarchical-copy"},                   \
     {"batch-norm", SX_OPTION_CHOICE, SX_OPT(type, device_args.batch_norm),                     \
      "batch statistics in training: of the global batch (sync) or of each replica's part, as in " \
      "TensorFlow (replica); default: sync",                                                    \

@@ -12,7 +12,10 @@ sx_status sx_device_args_strategy(sx_invocation *inv, const sx_device_args *args
                                   sx_strategy **out_strategy)
 {
     sx_buf explanation;
-    const sx_strategy_wish wish = {.args = {.device = args->device,
+    sx_strategy_kind kind;
+    SX_TRY(sx_strategy_kind_of(args->strategy, &kind));
+    const sx_strategy_wish wish = {.kind = kind,
+                                   .args = {.device = args->device,
                                             .replicas = (int)args->replicas,
                                             .virtual_devices = (int)args->virtual_devices,
                                             .pjrt_plugin = args->pjrt_plugin,
@@ -31,7 +34,10 @@ sx_status sx_device_args_strategy(sx_invocation *inv, const sx_device_args *args
                                             .log_device_placement = args->log_placement,
                                             .inter_op = (int)args->inter_op,
                                             .intra_op = (int)args->intra_op,
-                                            .micro_batches = (int)args->micro_batches},
+                                            .micro_batches = (int)args->micro_batches,
+                                            .devices = args->devices,
+                                            .cross_device_ops = args->all_reduce,
+                                            .parameter_device = args->parameter_device},
                                    .from_environment = args->in_processes,
                                    .tpu = args->tpu,
                                    .zone = args->tpu_zone,

@@ -10,6 +10,12 @@
  * `model_memory_limit`. */
 #define SX_SERVABLE_ARGS_ROWS(type)                                                              \
     SX_DEVICE_ROWS(type),                                                                        \
+    SX_VIRTUAL_DEVICES_ROW(type),                                                                \
+    {"replicas", SX_OPTION_INT, SX_OPT(type, device_args.replicas),                              \
+     "devices among which batches and requests are divided; default: one", "N", .min = 1,        \
+     .max = 1024},                                                                               \
+    {"devices", SX_OPTION_STRING, SX_OPT(type, device_args.devices),                             \
+     "the same, by TensorFlow's names, such as /gpu:0,/gpu:2", "NAME,..."},                      \
     SX_THREADS_ROW(type),                                                                        \
     SX_MODEL_MEMORY_ROW(type)
 

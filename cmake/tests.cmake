@@ -65,7 +65,7 @@ function(sx_add_test name)
 endfunction()
 
 # The C tests that run over XLA's plugin and over ours.
-set(on_pjrt "^test_(backends_(pjrt|cache)|runtime_loop|train_(replicas|devices))__|_on_pjrt")
+set(on_pjrt "^test_(backends_(pjrt|cache|exchange)|runtime_loop|train_(replicas|devices))__|_on_pjrt")
 set(on_avx2 "^test_backends_(onednn|int8|random_graphs|convolutions|frozen|kernels|matmul_add|few_rows|norm|dense)__")
 file(GLOB_RECURSE c_tests CONFIGURE_DEPENDS
     ${CMAKE_SOURCE_DIR}/tests/test_*.c ${CMAKE_SOURCE_DIR}/tests/long_*.c)

@@ -136,11 +136,14 @@ SX_API void sx_tpu_cluster_free(sx_tpu_cluster *cluster); /* NULL is fine */
 
 /* ---- Strategies ----
  *
- *   one device   everything on one device
- *   mirrored     each of n replicas computes its part of every batch; variables are equal on all
- *   tpu          mirrored over the cores of a TPU
- *   placed       the nodes of a program on several devices, as the device scopes of its model say
- *                (sx_device_scope_begin()), with copies between them
+ *   one device        everything on one device
+ *   mirrored          each of n replicas computes its part of every batch, and holds a copy of the
+ *                     variables; the copies are equal
+ *   tpu               mirrored over the cores of a TPU
+ *   central storage   the same, but there is one copy of the variables, on the parameter device,
+ *                     where gradients are added and the update is made
+ *   placed            the nodes of a program on several devices, as the device scopes of its model
+ *                     say (sx_device_scope_begin()), with copies between them
  *
  * Virtual devices of `cpu` are fixed parts of the batch. They share one copy of the variables, and
  * sums over the parts are added in a fixed tree, so that neither the number of threads nor a
@@ -199,6 +202,23 @@ typedef struct sx_strategy_args {
      * device computes a part while the next one computes the part before it. They are shards: the
      * bits are those of as many (sx_run_config.shards). 0 = the batch goes through whole. */
     int micro_batches;
+    /* The devices that are the replicas, by TensorFlow's names: "/gpu:0,/gpu:2", "cpu:0,cpu:1";
+     * replica r is on the r-th of them. Of cpu they are virtual devices. NULL = the first. */
+    const char *devices;
+    /* How gradients and other sums of the replicas are added, by the names of TensorFlow's classes:
+     *
+     *   auto                      as the device does it: with PJRT, XLA chooses the algorithm
+     *   reduction-to-one-device   gathered, and added in a fixed tree over the replicas: the order
+     *                             does not depend on XLA, or on which devices they are; needs room
+     *                             for every replica's gradients on each
+     *   nccl                      of cuda, where XLA's all-reduce is NCCL's: as auto
+     *   ring, hierarchical-copy   refused: they cannot be chosen through PJRT (NCCL's ring can,
+     * with the environment variable NCCL_ALGO=Ring)
+     *
+     * cpu always adds in a fixed tree, and takes the first two. NULL = auto. */
+    const char *cross_device_ops;
+    const char *parameter_device; /* of central storage: has the variables; NULL = cpu:0, or the
+                                     one device that computes */
 } sx_strategy_args;
 
 /* Strategies are refcounted: the caller calls sx_strategy_release(); an estimator or model that
@@ -208,7 +228,8 @@ typedef struct sx_strategy_args {
     sx_one_device_strategy_at(SX_ARGS_(sx_strategy_args, __VA_ARGS__), (out_strategy))
 SX_API SX_MUST_USE sx_status sx_one_device_strategy_at(const sx_strategy_args *args,
                                                        sx_strategy **out_strategy);
-/* Over virtual_devices, replicas, or all devices that the plugin offers. Errors: as above. */
+/* Over devices, virtual_devices, replicas, or all devices that the plugin offers. Errors: as above.
+ */
 #define sx_mirrored_strategy(out_strategy, ...) \
     sx_mirrored_strategy_at(SX_ARGS_(sx_strategy_args, __VA_ARGS__), (out_strategy))
 SX_API SX_MUST_USE sx_status sx_mirrored_strategy_at(const sx_strategy_args *args,
@@ -222,6 +243,16 @@ SX_API SX_MUST_USE sx_status sx_mirrored_strategy_at(const sx_strategy_args *arg
     sx_placed_strategy_at(SX_ARGS_(sx_strategy_args, __VA_ARGS__), (out_strategy))
 SX_API SX_MUST_USE sx_status sx_placed_strategy_at(const sx_strategy_args *args,
                                                    sx_strategy **out_strategy);
+
+/* TensorFlow's experimental.CentralStorageStrategy: `devices`, `virtual_devices` or `replicas` say
+ * what computes. Virtual devices of cpu share the variables of cpu:0: training computes the bits of
+ * a mirrored strategy over them, and with a fixed number of shards those of one device. Errors: as
+ * above; UNIMPLEMENTED: several devices of a plugin, each of which needs variables of its own, or a
+ * parameter device that does not compute. */
+#define sx_central_storage_strategy(out_strategy, ...) \
+    sx_central_storage_strategy_at(SX_ARGS_(sx_strategy_args, __VA_ARGS__), (out_strategy))
+SX_API SX_MUST_USE sx_status sx_central_storage_strategy_at(const sx_strategy_args *args,
+                                                            sx_strategy **out_strategy);
 
 typedef struct sx_tpu_strategy_args {
     size_t struct_size;
@@ -250,7 +281,7 @@ SX_API int sx_strategy_num_replicas_in_sync(const sx_strategy *strategy);
  * Process 0 is the chief: it alone may export and save as. */
 SX_API int sx_strategy_num_processes(const sx_strategy *strategy);
 SX_API int sx_strategy_process_id(const sx_strategy *strategy);
-/* "one-device", "mirrored", "tpu", "placed"; static. */
+/* "one-device", "mirrored", "tpu", "central-storage", "placed"; static. */
 SX_API const char *sx_strategy_name(const sx_strategy *strategy);
 /* One line: "mirrored: 4 replicas on pjrt:cpu". Borrowed. */
 SX_API const char *sx_strategy_text(const sx_strategy *strategy);

@@ -14,6 +14,7 @@
 #define SEXTANT_INFER_H
 
 #include <sextant/complex.h>
+#include <sextant/distribute.h>
 #include <sextant/types.h>
 
 #ifdef __cplusplus
@@ -61,8 +62,9 @@ typedef struct sx_int8_calibration {
 
 typedef struct sx_servable_options {
     size_t struct_size;
-    /* "cpu", "tpu", "pjrt:cpu": the name of one device (sextant/distribute.h); NULL = the default.
-     * Errors: INVALID_ARGUMENT: no such device; UNAVAILABLE: no plugin (says what to install). */
+    /* "cpu", "tpu", "pjrt:cpu", "pjrt:cpu:4" (sextant/distribute.h), of a TPU one core; NULL = the
+     * default. Errors: INVALID_ARGUMENT: no such device; UNAVAILABLE: no plugin (says what to
+     * install). */
     const char *device;
     int threads; /* of cpu; 0 = all processors available to the process */
     /* Limit of the memory for variables, graphs and programs together. The needs of a program are
@@ -109,6 +111,16 @@ typedef struct sx_servable_options {
     /* As in sx_strategy_args. */
     const char *device_options, *xla_options;
     int64_t gpu_memory_limit;
+    /* Several devices, as in sx_strategy_args, each with a copy of the variables: the parts of a
+     * batch, of up to 64 examples, and the calls of several threads are divided among them. Each
+     * part is computed as on one device, with the same bits, and answers stay in order. A model
+     * that assigns variables, and a signature that does not run in parts, runs on the first.
+     * Virtual devices of cpu are its threads. */
+    const char *devices;
+    int replicas, virtual_devices;
+    sx_strategy
+        *strategy; /* instead of these and `device`; the model keeps a reference. NULL = none
+                    */
 } sx_servable_options;
 
 /* An input or output of a signature. */

@@ -36,17 +36,18 @@
     X(beta1) X(beta2) X(beta_1) X(beta_2) X(bfloat16) X(bfloat16_products) X(bias_initializer) \
     X(boundaries) X(buffer) X(build) X(ca_file) X(callbacks) X(centered) X(certificate_file) \
     X(checkpoint) X(checkpoint_save_graph_def) X(cluster) X(components) X(compression) X(config) \
-    X(coordinator) X(count) X(credentials_file) X(data) X(default_text) X(default_value) X(depth) \
-    X(device) X(device_fn) X(device_options) X(dilation) X(dilations) X(dims) X(drop_remainder) \
-    X(dtype) X(dump_stablehlo) X(eeta) X(embedding_config_spec) X(epochs) X(epsilon) \
-    X(eval_batch_size) X(eval_distribute) X(evaluation_master) X(every_steps) X(example_weight) \
-    X(examples) X(exclusive) X(experimental_distribute) X(experimental_max_worker_delay_secs) \
-    X(export_to_tpu) X(features) X(file) X(filters) X(fingerprint) X(first_id) X(fn) X(fresh) \
-    X(gamma_initializer) X(global_batch_size) X(gpu_memory_limit) X(groups) X(half_up) X(host) \
-    X(image) X(image_key) X(in_epochs) X(initial_accumulator_value) X(input) X(inputs) X(int8) \
-    X(inter_op) X(intra_op) X(iterations_per_loop) X(iterations_per_loop_secs) \
-    X(join_timeout_secs) X(keep_checkpoint_every_n_hours) X(keep_checkpoint_max) X(keep_dims) \
-    X(kernel) X(kernel_initializer) X(kernel_width) X(key) X(key_file) X(kind) X(l2) X(label_base) \
+    X(coordinator) X(count) X(credentials_file) X(cross_device_ops) X(data) X(default_text) \
+    X(default_value) X(depth) X(device) X(device_fn) X(device_options) X(devices) X(dilation) \
+    X(dilations) X(dims) X(drop_remainder) X(dtype) X(dump_stablehlo) X(eeta) \
+    X(embedding_config_spec) X(epochs) X(epsilon) X(eval_batch_size) X(eval_distribute) \
+    X(evaluation_master) X(every_steps) X(example_weight) X(examples) X(exclusive) \
+    X(experimental_distribute) X(experimental_max_worker_delay_secs) X(export_to_tpu) X(features) \
+    X(file) X(filters) X(fingerprint) X(first_id) X(fn) X(fresh) X(gamma_initializer) \
+    X(global_batch_size) X(gpu_memory_limit) X(groups) X(half_up) X(host) X(image) X(image_key) \
+    X(in_epochs) X(initial_accumulator_value) X(input) X(inputs) X(int8) X(inter_op) X(intra_op) \
+    X(iterations_per_loop) X(iterations_per_loop_secs) X(join_timeout_secs) \
+    X(keep_checkpoint_every_n_hours) X(keep_checkpoint_max) X(keep_dims) X(kernel) \
+    X(kernel_initializer) X(kernel_width) X(key) X(key_file) X(kind) X(l2) X(label_base) \
     X(label_base_set) X(label_dtype) X(label_key) X(labels) X(lazy) X(learning_rate) X(length) \
     X(log_device_placement) X(log_step_count_steps) X(lost_timeout_secs) X(master) \
     X(max_answer_bytes) X(max_calls) X(max_executables) X(max_length) X(max_nodes) X(max_programs) \
@@ -55,8 +56,8 @@
     X(n_callbacks) X(n_features) X(n_words) X(name) X(narrow_range) X(nesterov) X(no_bias) \
     X(no_center) X(no_compile_cache) X(no_eval_on_tpu) X(no_scale) X(no_shuffle) X(num_bits) \
     X(num_classes) X(num_processes) X(observer) X(observer_user) X(off) X(on) X(on_profile) \
-    X(optimizer) X(optional) X(outputs) X(padding) X(padding_value) X(pads) X(params) \
-    X(per_channel) X(pjrt_plugin) X(pool) X(precision) X(predict_batch_size) X(prefetch) \
+    X(optimizer) X(optional) X(outputs) X(padding) X(padding_value) X(pads) X(parameter_device) \
+    X(params) X(per_channel) X(pjrt_plugin) X(pool) X(precision) X(predict_batch_size) X(prefetch) \
     X(preprocess) X(process_id) X(profile_user) X(project) X(protocol) X(python) \
     X(random_brightness) X(random_contrast) X(random_crop) X(random_shear) X(random_zoom) X(rate) \
     X(recipe) X(recursive) X(reduction) X(release) X(replicas) X(require_exact) X(retries) \
@@ -67,8 +68,8 @@
     X(steps) X(steps_per_eval) X(steps_per_execution) X(stop) X(straight_through) X(strategy) \
     X(strict_placement) X(strides) X(symmetric) X(tags) X(tf_random_seed) X(threads) X(timeout_ms) \
     X(top_k) X(tpu) X(tpu_config) X(train_batch_size) X(train_distribute) X(train_step) \
-    X(training) X(transpose_a) X(transpose_b) X(truncate) X(type) X(units) X(unparsed) \
-    X(unsigned_input) X(use_tpu) X(user) X(validation_data) X(value) X(values) \
+    X(training) X(transpose_a) X(transpose_b) X(transpose_input) X(truncate) X(type) X(units) \
+    X(unparsed) X(unsigned_input) X(use_tpu) X(user) X(validation_data) X(value) X(values) \
     X(vars_to_warm_start) X(version) X(views) X(virtual_devices) X(warm_start_from) \
     X(warmup_epochs) X(warmup_steps) X(window) X(words) X(worker_create) X(worker_destroy) \
     X(workers) X(xla_options) X(zone)
@@ -585,6 +586,7 @@ SX_WITH_OPTIONS_([[nodiscard]] sx_status, sx_iterator_create, sx_iterator_args,
 #undef sx_one_device_strategy
 #undef sx_mirrored_strategy
 #undef sx_placed_strategy
+#undef sx_central_storage_strategy
 #undef sx_tpu_strategy
 SX_WITH_OPTIONS_([[nodiscard]] sx_status, sx_list_devices, sx_list_devices_args,
                  (sx_device_list **out_list), &args, out_list)
@@ -595,6 +597,7 @@ SX_WITH_OPTIONS_([[nodiscard]] sx_status, sx_one_device_strategy, sx_strategy_ar
 SX_WITH_OPTIONS_([[nodiscard]] sx_status, sx_mirrored_strategy, sx_strategy_args,
                  (sx_strategy **out_strategy), &args, out_strategy)
 SX_WITH_OPTIONS_([[nodiscard]] sx_status, sx_placed_strategy, sx_strategy_args,
+SX_WITH_OPTIONS_([[nodiscard]] sx_status, sx_central_storage_strategy, sx_strategy_args,
                  (sx_strategy **out_strategy), &args, out_strategy)
 SX_WITH_OPTIONS_([[nodiscard]] sx_status, sx_tpu_strategy, sx_tpu_strategy_args,
                  (sx_strategy **out_strategy), &args, out_strategy)

@@ -208,6 +208,11 @@ typedef struct sx_run_config {
      * sx_strategy_args. */
     bool strict_placement, log_device_placement;
     int inter_op, intra_op, micro_batches;
+    /* TPUEstimator's batch_axis, and the transpose_input of TensorFlow's models for TPUs; ignored:
+     * data sets put examples along the first axis, and the device's compiler chooses the layout of
+     * inputs, which no transposition on the host improves. */
+    int batch_axis;
+    bool transpose_input;
 } sx_run_config;
 
 #define sx_run_config_of(...) SX_ARGS_(sx_run_config, __VA_ARGS__)
@@ -322,9 +327,10 @@ typedef struct sx_tpu_estimator_args {
                      set (TensorFlow's default: true) */
     int64_t train_batch_size, eval_batch_size, predict_batch_size; /* global; 0 = the config's */
     bool no_eval_on_tpu; /* TensorFlow's eval_on_tpu=False: evaluate on the CPU */
-    int batch_axis;      /* must be 0 */
+    int batch_axis;      /* ignored, as in sx_run_config */
     bool export_to_tpu;  /* rejected: exports have the graph `serve` only (export_to_cpu) */
     const void *embedding_config_spec; /* rejected: no embeddings sharded over cores */
+    bool transpose_input;              /* ignored, as in sx_run_config */
 } sx_tpu_estimator_args;
 /* TensorFlow's TPUEstimator: an estimator whose batch sizes are global. It runs on config.device;
  * if that is NULL, on "tpu" with use_tpu, otherwise on the CPU. The training batch size must be a

@@ -79,25 +79,47 @@ static sx_status bad_count(const char *text, const char *count)
                     count, SX_MAX_REPLICAS);
 }
 
-/* /cpu:0, /device:CPU:0, /job:localhost/replica:0/task:0/device:CPU:0 */
-static sx_status parse_tensorflow(const char *text, sx_device_spec *out)
+/* cpu:0, /cpu:0, /device:CPU:0, /job:localhost/replica:0/task:0/device:CPU:0 */
+sx_status sx_device_spec_parse_one(const char *text, sx_device_spec *out, const char **out_type,
+                                   int *out_number)
 {
-    const char *last = strrchr(text, '/') + 1;
+    const char *slash = strrchr(text, '/'), *last = slash != NULL ? slash + 1 : text;
     last += strncmp(last, "device:", 7) == 0 ? 7 : 0;
     size_t size = strcspn(last, ":");
     const kind *k = find(last, size, offsetof(kind, type));
-    if (k == NULL || last[size] != ':') {
+    if (k == NULL) {
         return unknown(text, last);
     }
-    if (strcmp(last + size, ":0") != 0) {
+    if (last[size] != ':') {
+        return sx_error(SX_INVALID_ARGUMENT, "unknown device \"%s\"; expected its number, %s:0",
+                        text, k->type);
+    }
+    const char *digits = last + size + 1;
+    char *end = NULL;
+    const long number = strtol(digits, &end, 10);
+    if (digits[0] < '0' || digits[0] > '9' || *end != '\0' || number >= SX_MAX_REPLICAS) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "device \"%s\": only the first device can be named, %.*s:0; for several "
-                        "devices give their number, as in pjrt:NAME:N",
-                        text, (int)size, last);
+                        "device \"%s\": invalid number \"%s\", expected 0 to %d", text, digits,
+                        SX_MAX_REPLICAS - 1);
     }
     take_kind(k, out);
     out->devices = k->plugin != NULL ? 1 : 0;
+    *out_type = k->type;
+    *out_number = (int)number;
     return SX_OK;
+}
+
+static sx_status parse_first(const char *text, sx_device_spec *out)
+{
+    const char *type;
+    int number;
+    SX_TRY(sx_device_spec_parse_one(text, out, &type, &number));
+    return number == 0
+               ? SX_OK
+               : sx_error(SX_INVALID_ARGUMENT,
+                          "device \"%s\": only the first device can be named so, %s:0; name others "
+                          "with --devices (devices), or give their number, as in pjrt:NAME:N",
+                          text, type);
 }
 
 /* The part of pjrt:NAME[:N] after the first colon. */
@@ -131,7 +153,7 @@ sx_status sx_device_spec_parse(const char *text, sx_arena *arena, sx_device_spec
                         text);
     }
     if (text[0] == '/') {
-        return parse_tensorflow(text, out);
+        return parse_first(text, out);
     }
     size_t size = strcspn(text, ":");
     const kind *k = find(text, size, offsetof(kind, name));
@@ -169,17 +191,19 @@ const char *sx_device_spec_text(const sx_device_spec *spec, sx_arena *arena)
                                      : sx_arena_printf(arena, "pjrt:%s", spec->plugin_name);
 }
 
-static sx_status check_type(const sx_device_spec *spec, const char *device_name)
+bool sx_device_is_of_type(const char *device_name, const char *type)
 {
     static const char prefix[] = "/device:";
+    const size_t size = strlen(type), at = sizeof(prefix) - 1;
+    return strncmp(device_name, prefix, at) == 0 && strncmp(device_name + at, type, size) == 0 &&
+           device_name[at + size] == ':';
+}
+
+static sx_status check_type(const sx_device_spec *spec, const char *device_name)
+{
     const char *name = spec->plugin_name;
     const kind *k = name == NULL ? NULL : find(name, strlen(name), offsetof(kind, name));
-    if (k == NULL || k->type == NULL) {
-        return SX_OK;
-    }
-    size_t size = strlen(k->type), at = sizeof(prefix) - 1;
-    if (strncmp(device_name, prefix, at) == 0 && strncmp(device_name + at, k->type, size) == 0 &&
-        device_name[at + size] == ':') {
+    if (k == NULL || k->type == NULL || sx_device_is_of_type(device_name, k->type)) {
         return SX_OK;
     }
     return sx_error(SX_FAILED_PRECONDITION,

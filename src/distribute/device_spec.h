@@ -25,6 +25,14 @@ typedef struct sx_device_spec {
 /* Errors: INVALID_ARGUMENT, with suggestions. */
 SX_MUST_USE sx_status sx_device_spec_parse(const char *text, sx_arena *arena, sx_device_spec *out);
 
+/* TensorFlow's name of one device, "/gpu:2", "CPU:0", "/device:TPU:1": its kind, of one device, its
+ * type ("GPU", static), its number. Errors: as above. */
+SX_MUST_USE sx_status sx_device_spec_parse_one(const char *text, sx_device_spec *out,
+                                               const char **out_type, int *out_number);
+
+/* Whether a device's name, "/device:GPU:0", is of a type, "GPU". */
+bool sx_device_is_of_type(const char *device_name, const char *type);
+
 /* Opens the platform. Errors: the backend's; FAILED_PRECONDITION: the plugin offers another type of
  * device than requested (`tpu` must not silently run elsewhere because of the library given). */
 SX_MUST_USE sx_status sx_device_open(const sx_device_spec *spec, const sx_platform_options *options,

@@ -9,6 +9,7 @@
 #include "base/checked.h"
 #include "base/memory.h"
 #include "distribute/device_list.h"
+#include "distribute/device_choice.h"
 #include "distribute/device_spec.h"
 #include "distribute/resolver.h"
 #include "io/path.h"
@@ -18,8 +19,10 @@ struct sx_strategy {
     sx_arena arena; /* for strings */
     sx_strategy_kind kind;
     sx_device_spec spec;
+    sx_device_choice chosen;    /* devices given by name; n is 0 if there are none */
     sx_session_options session; /* device, platform, shards */
     int replicas;               /* 0 = not known yet: all devices */
+    const int *numbers;         /* [replicas] of a plugin: of its devices */
     sx_platform *held;          /* keeps the plugin's client open; NULL = no plugin */
     sx_process_plan plan;       /* which process this is */
     sx_processes *processes;    /* NULL = it is alone */
@@ -53,7 +56,8 @@ static sx_status place(sx_strategy *s, const char *text, const sx_strategy_wish 
     const sx_strategy_args *args = &wish->args;
     sx_device_list_spec list;
     SX_TRY(sx_device_list_parse(text, &s->arena, &list));
-    if (wish->kind == SX_STRATEGY_MIRRORED || wish->kind == SX_STRATEGY_TPU || args->replicas > 1 ||
+    if (wish->kind == SX_STRATEGY_MIRRORED || wish->kind == SX_STRATEGY_TPU ||
+        wish->kind == SX_STRATEGY_CENTRAL_STORAGE || args->replicas > 1 ||
         args->virtual_devices > 0 || s->plan.count > 1) {
         return sx_error(SX_INVALID_ARGUMENT,
                         "device \"%s\": a program is placed on devices by the scopes of its model, "
@@ -86,10 +90,23 @@ static sx_status choose_device(sx_strategy *s, const sx_strategy_wish *wish)
                        : tpu                            ? "tpu"
                        : wish->args.pjrt_plugin != NULL ? "pjrt"
                                                         : sx_default_backend();
+    if (is_given(wish->args.devices)) {
+        SX_TRY(sx_device_choice_parse(wish->args.devices, &s->arena, &s->chosen));
+    }
     if (is_placed(text, wish)) {
+        if (s->chosen.n > 0) {
+            return sx_error(SX_INVALID_ARGUMENT,
+                            "device \"%.200s\" is a list, on which a program is placed; devices "
+                            "\"%.200s\" are replicas",
+                            text, s->chosen.text);
+        }
         SX_TRY(place(s, text, wish));
     } else {
         SX_TRY(sx_device_spec_parse(text, &s->arena, &s->spec));
+    }
+    if (s->chosen.n > 0 && !is_given(wish->args.device) && wish->args.pjrt_plugin == NULL && !tpu) {
+        s->spec = s->chosen.spec;
+        s->spec.devices = 0;
     }
     if (tpu && !s->spec.is_tpu) {
         return sx_error(SX_INVALID_ARGUMENT,
@@ -106,11 +123,11 @@ static sx_status choose_device(sx_strategy *s, const sx_strategy_wish *wish)
         return SX_OK;
     }
     bool several = s->plan.count > 1 || wish->args.replicas > 1 || wish->args.virtual_devices > 0 ||
-                   s->spec.devices > 1;
-    s->kind = wish->kind != SX_STRATEGY_AS_SAID ? wish->kind
-              : s->spec.is_tpu                  ? SX_STRATEGY_TPU
-              : several                         ? SX_STRATEGY_MIRRORED
-                                                : SX_STRATEGY_ONE_DEVICE;
+                   s->spec.devices > 1 || s->chosen.n > 1;
+    s->kind = wish->kind != SX_STRATEGY_AS_SAID                ? wish->kind
+              : s->spec.is_tpu && (several || !wish->one_core) ? SX_STRATEGY_TPU
+              : several                                        ? SX_STRATEGY_MIRRORED
+                                                               : SX_STRATEGY_ONE_DEVICE;
     return SX_OK;
 }
 
@@ -141,7 +158,9 @@ static sx_status disagree(const char *a, int x, const char *b, int y)
 
 static sx_status count_replicas(sx_strategy *s, const sx_strategy_args *args)
 {
-    const int wanted = args->replicas > 0 ? args->replicas : s->spec.devices;
+    const int wanted = args->replicas > 0    ? args->replicas
+                       : s->spec.devices > 0 ? s->spec.devices
+                                             : s->chosen.n;
     const int n_virtual = args->virtual_devices;
     const char *plugin = s->spec.plugin_name; /* NULL: given by its path, or not a plugin */
     SX_TRY(check_range("replicas", args->replicas));
@@ -149,6 +168,13 @@ static sx_status count_replicas(sx_strategy *s, const sx_strategy_args *args)
     if (s->spec.devices > 0 && args->replicas > 0 && args->replicas != s->spec.devices) {
         return disagree("replicas", args->replicas, "the number of devices in its name",
                         s->spec.devices);
+    }
+    if (s->chosen.n > 0 && wanted != s->chosen.n) {
+        return disagree("the number of replicas", wanted, "the number of devices that are named",
+                        s->chosen.n);
+    }
+    if (s->chosen.n > 0 && n_virtual > 0) {
+        SX_TRY(sx_device_choice_check(&s->chosen, "virtual_devices", n_virtual));
     }
     if (n_virtual > 0 && is_plugin(s) && plugin != NULL &&
         (strcmp(plugin, "tpu") == 0 || strcmp(plugin, "cuda") == 0)) {
@@ -167,10 +193,15 @@ static sx_status count_replicas(sx_strategy *s, const sx_strategy_args *args)
             s->kind == SX_STRATEGY_MIRRORED || s->kind == SX_STRATEGY_TPU || n_virtual > 0;
         const bool is_cpu = plugin != NULL && strcmp(plugin, "cpu") == 0;
         s->replicas = wanted > 0 ? wanted : all ? 0 : 1;
-        s->session.platform.pjrt.virtual_devices = n_virtual > 0               ? n_virtual
-                                                   : is_cpu && s->replicas > 1 ? s->replicas
-                                                                               : 0;
+        const int most = s->chosen.n > 0 ? s->chosen.greatest + 1 : s->replicas;
+        s->session.platform.pjrt.virtual_devices = n_virtual > 0        ? n_virtual
+                                                   : is_cpu && most > 1 ? most
+                                                                        : 0;
         return SX_OK;
+    }
+    if (s->chosen.n > 0 && strcmp(s->chosen.type, "CPU") != 0) {
+        return sx_error(SX_INVALID_ARGUMENT, "devices \"%.200s\" are not of %s", s->chosen.text,
+                        s->device);
     }
     if (wanted > n_virtual && n_virtual > 0) {
         return disagree("replicas", wanted, "virtual_devices", n_virtual);
@@ -266,6 +297,12 @@ static sx_status take_options(sx_strategy *s, const sx_strategy_args *args)
     return p->dump_dir != NULL ? sx_dir_create(p->dump_dir) : SX_OK;
 }
 
+/* Whether the opened plugin's devices are of a type, "GPU". */
+static bool is_of_type(const sx_strategy *s, const char *type)
+{
+    return s->held != NULL && sx_device_is_of_type(s->held->devices[0]->name, type);
+}
+
 /* Joins the other processes, whose devices the plugin joins. */
 static sx_status join_processes(sx_strategy *s, const sx_strategy_args *args)
 {
@@ -279,6 +316,12 @@ static sx_status join_processes(sx_strategy *s, const sx_strategy_args *args)
                         s->plan.count, s->device,
                         args->coordinator == NULL ? "; unset TF_CONFIG to use this process alone"
                                                   : "");
+    }
+    if (s->chosen.n > 0) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "devices \"%.200s\": each of %d processes uses the first of its own; give "
+                        "their number, replicas",
+                        s->chosen.text, s->plan.count);
     }
     const sx_processes_options options = {.plan = &s->plan,
                                           .join_secs = args->join_timeout_secs,
@@ -313,6 +356,91 @@ static sx_status open_plugin(sx_strategy *s)
         SX_TRY(count_all(s));
     }
     s->session.platform.pjrt.replicas = s->replicas;
+    if (s->chosen.n == 0) {
+        int *first = sx_arena_array(&s->arena, s->replicas, int);
+        for (int i = 0; first != NULL && i < s->replicas; i++) {
+            first[i] = i;
+        }
+        s->numbers = first;
+        return first != NULL ? SX_OK : sx_no_memory("for a strategy");
+    }
+    s->numbers = s->chosen.numbers;
+    if (!is_of_type(s, s->chosen.type)) {
+        return sx_error(SX_INVALID_ARGUMENT, "devices \"%.200s\" are not of %s, which has %s",
+                        s->chosen.text, s->device, s->held->devices[0]->name);
+    }
+    s->session.platform.pjrt.chosen = s->chosen.numbers;
+    s->session.platform.pjrt.n_chosen = s->chosen.n;
+    return sx_device_choice_check(&s->chosen, s->device, n);
+}
+
+/* How replicas add their sums; s is opened. */
+static sx_status take_cross_device_ops(sx_strategy *s, const char *name)
+{
+    static const struct {
+        const char *name;
+        bool on_host, on_gpu, on_others;
+    } ways[] = {{"auto", true, true, true},
+                {"reduction-to-one-device", true, true, true},
+                {"nccl", false, true, false},
+                {"ring", false, false, false},
+                {"hierarchical-copy", false, false, false}};
+    for (size_t i = 0; name != NULL && i < SX_COUNT(ways); i++) {
+        if (strcmp(name, ways[i].name) == 0) {
+            const bool can = !is_plugin(s)          ? ways[i].on_host
+                             : is_of_type(s, "GPU") ? ways[i].on_gpu
+                                                    : ways[i].on_others;
+            s->session.platform.pjrt.ordered_sums = i == 1;
+            return can ? SX_OK
+                       : sx_error(SX_INVALID_ARGUMENT,
+                                  "cross_device_ops %s: %s; use auto, or "
+                                  "reduction-to-one-device for sums in a fixed order",
+                                  name,
+                                  !is_plugin(s) ? "virtual devices share one memory, where their "
+                                                  "sums are added in a fixed tree"
+                                                : "XLA chooses the algorithm of the device's "
+                                                  "all-reduce (where it is NCCL's, the environment "
+                                                  "variable NCCL_ALGO can)");
+        }
+    }
+    return name == NULL ? SX_OK
+                        : sx_error(SX_INVALID_ARGUMENT,
+                                   "cross_device_ops is \"%.100s\", expected auto, "
+                                   "reduction-to-one-device, nccl, ring or hierarchical-copy",
+                                   name);
+}
+
+/* The device of the variables; s is opened. */
+static sx_status take_parameter_device(sx_strategy *s, const char *name)
+{
+    sx_device_spec spec;
+    const char *type = NULL;
+    int number = 0;
+    if (is_given(name)) {
+        SX_TRY(sx_device_spec_parse_one(name, &spec, &type, &number), "parameter_device");
+    }
+    if (s->kind != SX_STRATEGY_CENTRAL_STORAGE) {
+        return !is_given(name)
+                   ? SX_OK
+                   : sx_error(SX_INVALID_ARGUMENT,
+                              "parameter_device \"%.100s\" is only for central storage", name);
+    }
+    if (is_plugin(s) && s->replicas > 1) {
+        return sx_error(SX_UNIMPLEMENTED,
+                        "central storage over %d devices of %s: a program of several PJRT devices "
+                        "needs its variables on each; use mirrored, which computes the same",
+                        s->replicas, s->device);
+    }
+    const int own = s->chosen.n > 0 && is_plugin(s) ? s->chosen.numbers[0] : 0;
+    const bool computes =
+        !is_given(name) ||
+        (number == own && (is_plugin(s) ? is_of_type(s, type) : strcmp(type, "CPU") == 0));
+    if (!computes) {
+        return sx_error(SX_UNIMPLEMENTED,
+                        "parameter_device \"%.100s\": the variables of programs on %s are on its "
+                        "device %d",
+                        name, s->device, own);
+    }
     return SX_OK;
 }
 
@@ -323,6 +451,25 @@ static const char *text_of_processes(sx_strategy *s)
                ? ""
                : sx_arena_printf(&s->arena, ", %d in each of %d processes, of which this is %d",
                                  s->replicas / s->plan.count, s->plan.count, s->plan.index);
+}
+
+/* "mirrored: 2 replicas on pjrt:cpu", and what was chosen. */
+static const char *describe(sx_strategy *s)
+{
+    const bool virtual = !is_plugin(s) && (s->kind == SX_STRATEGY_MIRRORED ||
+                                           s->kind == SX_STRATEGY_CENTRAL_STORAGE);
+    const bool ordered = s->session.platform.pjrt.ordered_sums && is_plugin(s);
+    const char *processes = text_of_processes(s);
+    return processes == NULL ? NULL
+           : s->kind == SX_STRATEGY_PLACED
+               ? sx_arena_printf(&s->arena, "placed: on %s", s->device)
+               : sx_arena_printf(
+                     &s->arena, "%s: %d %s%s on %s%s%s%s%s%s", sx_strategy_name(s), s->replicas,
+                     virtual ? "virtual device" : "replica", s->replicas == 1 ? "" : "s", s->device,
+                     processes, s->chosen.n > 0 ? ": " : "", s->chosen.n > 0 ? s->chosen.text : "",
+                     ordered ? "; sums in a fixed order" : "",
+                     s->kind == SX_STRATEGY_CENTRAL_STORAGE && virtual ? "; variables on cpu:0"
+                                                                       : "");
 }
 
 static sx_status create(sx_strategy *s, const sx_strategy_wish *wish)
@@ -358,14 +505,9 @@ static sx_status create(sx_strategy *s, const sx_strategy_wish *wish)
         sx_status status = open_plugin(s);
         SX_TRY(s->processes == NULL ? status : sx_processes_blame(s->processes, status));
     }
-    const bool virtual = !is_plugin(s) && s->kind == SX_STRATEGY_MIRRORED;
-    const char *processes_text = text_of_processes(s);
-    s->text = processes_text == NULL ? NULL
-              : s->kind == SX_STRATEGY_PLACED
-                  ? sx_arena_printf(&s->arena, "placed: on %s", s->device)
-                  : sx_arena_printf(&s->arena, "%s: %d %s%s on %s%s", sx_strategy_name(s),
-                                    s->replicas, virtual ? "virtual device" : "replica",
-                                    s->replicas == 1 ? "" : "s", s->device, processes_text);
+    SX_TRY(take_cross_device_ops(s, wish->args.cross_device_ops));
+    SX_TRY(take_parameter_device(s, wish->args.parameter_device));
+    s->text = describe(s);
     if (s->text != NULL) {
         s->explanation = sx_arena_printf(&s->arena, "%s%s%s\n", s->plan.explanation,
                                          s->explanation != NULL ? s->explanation : "", s->text);
@@ -414,6 +556,13 @@ sx_status sx_placed_strategy_at(const sx_strategy_args *args, sx_strategy **out_
 {
     SX_TAKE_ARGS(sx_strategy_args, args);
     const sx_strategy_wish wish = {.kind = SX_STRATEGY_PLACED, .args = *args};
+    return sx_strategy_create(&wish, out_strategy);
+}
+
+sx_status sx_central_storage_strategy_at(const sx_strategy_args *args, sx_strategy **out_strategy)
+{
+    SX_TAKE_ARGS(sx_strategy_args, args);
+    const sx_strategy_wish wish = {.kind = SX_STRATEGY_CENTRAL_STORAGE, .args = *args};
     return sx_strategy_create(&wish, out_strategy);
 }
 
@@ -467,12 +616,6 @@ sx_status sx_strategy_check_shards(const sx_strategy *strategy, int shards)
                     (shards / n + 1) * n);
 }
 
-/* Whether the plugin is XLA's for the CPU. */
-static bool is_xla_cpu(const sx_strategy *s)
-{
-    return s->held != NULL && strncmp(s->held->devices[0]->name, "/device:CPU:", 12) == 0;
-}
-
 sx_status sx_strategy_of_one(const sx_strategy_args *args, const char *what,
                              sx_strategy **out_strategy)
 {
@@ -522,8 +665,9 @@ sx_status sx_strategy_apply(const sx_strategy *strategy, sx_session_options *opt
     to->gpu_memory_limit = from->gpu_memory_limit;
     /* XLA's CPU has as many threads as devices, if these are more than the processors, and the bits
      * of its products depend on them: with shards, they do not depend on the replicas. */
-    to->virtual_devices = options->shards > 0 && is_xla_cpu(strategy)
-                              ? SX_MIN(options->shards, SX_MAX_REPLICAS)
+    const int named = strategy->chosen.n > 0 ? strategy->chosen.greatest + 1 : 0;
+    to->virtual_devices = options->shards > 0 && is_of_type(strategy, "CPU")
+                              ? SX_MAX(named, SX_MIN(options->shards, SX_MAX_REPLICAS))
                               : from->virtual_devices;
     to->replicas = from->replicas;
     to->processes = from->processes;
@@ -531,7 +675,23 @@ sx_status sx_strategy_apply(const sx_strategy *strategy, sx_session_options *opt
         options->give_up = sx_processes_give_up;
         options->give_up_user = strategy->processes;
     }
+    to->chosen = from->chosen;
+    to->n_chosen = from->n_chosen;
+    to->ordered_sums = from->ordered_sums;
     options->own_moments = strategy->session.own_moments;
+    return SX_OK;
+}
+
+sx_status sx_strategy_apply_apart(const sx_strategy *strategy, sx_session_options *options)
+{
+    SX_TRY(sx_strategy_apply(strategy, options));
+    options->shards = 0;
+    if (options->platform.pjrt.replicas > 1) {
+        options->devices = strategy->replicas;
+        options->platform.pjrt.replicas = 1;
+        options->platform.pjrt.chosen = strategy->numbers;
+        options->platform.pjrt.n_chosen = strategy->replicas;
+    }
     return SX_OK;
 }
 
@@ -565,10 +725,29 @@ int sx_strategy_process_id(const sx_strategy *strategy)
     return strategy->plan.index;
 }
 
+/* By sx_strategy_kind. */
+static const char *const kind_names[] = {"as said", "one-device",      "mirrored",
+                                         "tpu",     "central-storage", "placed"};
+
 const char *sx_strategy_name(const sx_strategy *strategy)
 {
-    static const char *const names[] = {"as said", "one-device", "mirrored", "tpu", "placed"};
-    return names[strategy->kind];
+    return kind_names[strategy->kind];
+}
+
+sx_status sx_strategy_kind_of(const char *name, sx_strategy_kind *out)
+{
+    *out = SX_STRATEGY_AS_SAID;
+    for (size_t i = 1; name != NULL && i < SX_COUNT(kind_names); i++) {
+        if (strcmp(name, kind_names[i]) == 0) {
+            *out = (sx_strategy_kind)i;
+            return SX_OK;
+        }
+    }
+    return name == NULL ? SX_OK
+                        : sx_error(SX_INVALID_ARGUMENT,
+                                   "strategy is \"%.100s\", expected one-device, mirrored, tpu, "
+                                   "central-storage or placed",
+                                   name);
 }
 
 const char *sx_strategy_text(const sx_strategy *strategy)

@@ -19,6 +19,7 @@ typedef enum sx_strategy_kind {
     SX_STRATEGY_ONE_DEVICE,
     SX_STRATEGY_MIRRORED,
     SX_STRATEGY_TPU,
+    SX_STRATEGY_CENTRAL_STORAGE,
     SX_STRATEGY_PLACED,
 } sx_strategy_kind;
 
@@ -29,9 +30,12 @@ typedef struct sx_strategy_wish {
     const char *tpu, *zone, *project, *master;
     /* TF_CONFIG may name several processes, if `args` name none. */
     bool from_environment;
+    bool one_core;       /* AS_SAID: of a TPU one core, not all, unless the options ask for more */
     sx_buf *explanation; /* receives the explanation, also on failure; may be NULL */
 } sx_strategy_wish;
 
+/* The kind of a name, as sx_strategy_name() gives it; NULL is AS_SAID. INVALID_ARGUMENT: none. */
+SX_MUST_USE sx_status sx_strategy_kind_of(const char *name, sx_strategy_kind *out);
 /* See sx_one_device_strategy(). Does not keep references to `wish`. */
 SX_MUST_USE sx_status sx_strategy_create(const sx_strategy_wish *wish, sx_strategy **out_strategy);
 /* One device, for `what` ("a SavedModel"). INVALID_ARGUMENT: the name is of several. */
@@ -48,6 +52,12 @@ SX_MUST_USE sx_status sx_strategy_apply(const sx_strategy *strategy, sx_session_
 
 /* The processes that share its batches; NULL: this one alone. Borrowed. */
 sx_processes *sx_strategy_processes(const sx_strategy *strategy);
+/* The same for a session whose programs run in slots (session.h): each replica is a device of its
+ * own, which computes whole pieces, so that they do not change a bit. So are virtual devices of
+ * cpu, where threads take what there is. */
+SX_MUST_USE sx_status sx_strategy_apply_apart(const sx_strategy *strategy,
+                                              sx_session_options *options);
+
 /* The device name, "cpu", "pjrt:cpu"; borrowed. */
 const char *sx_strategy_device(const sx_strategy *strategy);
 /* "sync" or "replica"; static. */

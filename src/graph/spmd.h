@@ -35,6 +35,9 @@ typedef struct sx_spmd_options {
      * in a fixed, balanced tree over them. A replica has parts / replicas of them, which follow one
      * another in its program. 0 = one for each replica, combined in the device's order. */
     int parts;
+    /* Partial results are gathered, and combined in a fixed tree over the replicas; without
+     * `parts`, too. */
+    bool ordered;
     /* Each of `copies` replicas computes the whole batch, and takes the variables of the first: on
      * devices whose arithmetic is not deterministic they must not drift apart. `replicas` is 1. */
     int copies;

@@ -1,5 +1,4 @@
-/* Combining partial results (spmd_pass.h): by the device's all_reduce, or in the fixed tree of
- * strict mode. */
+/* Combining partial results (spmd_pass.h): by the device's all_reduce, or in a fixed tree. */
 #include "graph/spmd_pass.h"
 
 #include "base/checked.h"
@@ -70,16 +69,22 @@ static void combine_strictly(sx_spmd_pass *s, const sx_spmd_waiter *list, int n)
     if ((subtrees && s->replicas == 1) || sx_builder_failed(s->b)) {
         return;
     }
-    const bool together = how != SX_COMBINE_MOMENTS;
-    if (together) {
-        stacks[0] = sx_spmd_concat(s, first, "bucket", 0, stacks, pieces, 1, true);
-    }
-    const int n_stacks = together ? 1 : pieces;
-    for (int i = 0; i < n_stacks && s->replicas > 1; i++) {
-        const sx_all_gather_attrs gather = {.replicas = s->replicas,
-                                            .size = (int64_t)rows * s->replicas};
-        stacks[i] = sx_spmd_emit(s, first, "all_gather", i, &sx_op_all_gather, &gather, &stacks[i],
-                                 1, false);
+    const bool moments = how == SX_COMBINE_MOMENTS; /* joined together, the others one by one */
+    const int n_stacks = moments ? pieces : 1;
+    if (s->replicas > 1 || !moments) {
+        sx_value all = sx_spmd_concat(s, first, "bucket", 0, stacks, pieces, 1, true);
+        if (s->replicas > 1) {
+            const sx_all_gather_attrs gather = {.replicas = s->replicas,
+                                                .size = (int64_t)rows * s->replicas};
+            all =
+                sx_spmd_emit(s, first, "all_gather", 0, &sx_op_all_gather, &gather, &all, 1, false);
+        }
+        const int64_t size = sx_type_elems(&types[0]);
+        for (int i = 0; i < n_stacks; i++) {
+            stacks[i] =
+                moments ? sx_spmd_slice(s, first, "of_moments", i, all, 1, i * size, size, false)
+                        : all;
+        }
     }
     sx_value joined = sx_spmd_emit(s, first, "reduce_tree", 0, &sx_op_reduce_tree,
                                    &(sx_reduce_tree_attrs){.how = how}, stacks, n_stacks, false);
@@ -88,8 +93,8 @@ static void combine_strictly(sx_spmd_pass *s, const sx_spmd_waiter *list, int n)
         const sx_node *maker = sx_graph_maker(s->g, at[i]);
         const int output = s->g->values[at[i].id].output;
         const int64_t size = sx_type_elems(&types[i]);
-        sx_value y = sx_output_of(joined, together ? 0 : i);
-        if (together && pieces > 1) {
+        sx_value y = sx_output_of(joined, moments ? i : 0);
+        if (!moments && pieces > 1) {
             y = sx_spmd_slice(s, maker, "of_bucket", output, y, 0, offset, size, false);
             offset += size;
         }
@@ -104,7 +109,7 @@ static void combine(sx_spmd_pass *s, const sx_spmd_waiter *list, int n)
     if (s->is_region) {
         s->exchanges = true;
     }
-    if (s->strict || s->n_parts > 1) {
+    if (s->strict || s->n_parts > 1 || s->o->ordered) {
         combine_strictly(s, list, n);
         return;
     }

@@ -18,7 +18,7 @@ static sx_status fill(sx_lanes *l, int64_t batch)
     SX_TRY(l->outputs != NULL ? SX_OK : sx_no_memory("for runs of a program"));
     SX_TRY(sx_program_compiled(l->program, SX_ONE_STEP(batch), &c));
     for (int i = 0; i < SX_LANES; i++) {
-        SX_TRY(sx_program_bind(l->program, c->executable, batch, 1, &l->runs[i]));
+        SX_TRY(sx_program_bind(l->program, c->executable, batch, 1, 0, &l->runs[i]));
     }
     return SX_OK;
 }

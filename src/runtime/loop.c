@@ -201,7 +201,7 @@ static sx_status fill_launches(sx_program *p, sx_launches *l, sx_compiled *c)
         return sx_no_memory("for the step loop");
     }
     l->all[0].c = c;
-    SX_TRY(sx_program_bind(p, c->executable, c->batch, c->steps, &l->all[1].c));
+    SX_TRY(sx_program_bind(p, c->executable, c->batch, c->steps, 0, &l->all[1].c));
     for (int k = 0; k < LAUNCHES; k++) {
         SX_TRY(fill_launch(p, l, &l->all[k]));
     }

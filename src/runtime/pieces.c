@@ -265,20 +265,30 @@ typedef struct watch {
     float *data; /* room for any of those outputs */
 } watch;
 
+/* A piece that is being computed, and the memory of its values. */
+typedef struct lane {
+    sx_slot *slot; /* of the execution that was begun; NULL = none */
+    sx_cancel cancel;
+    int64_t first, rows;
+    sx_arena arena;      /* of host steps before the device step */
+    uint8_t **data;      /* [slots]: of the whole batch where kept; else of the largest piece, NULL
+                            until needed */
+    sx_tensor *now;      /* [slots]: of the piece */
+    const void **inputs; /* [inputs of the program] of the execution */
+} lane;
+
 typedef struct run {
     sx_pieces *p;
     const sx_tensor *args;
     const sx_cancel *cancel;
     sx_arena *arena;
-    sx_arena piece_arena; /* of host steps before the device step */
+    lane *lanes; /* [n_lanes]: pieces that are computed at once, on as many devices */
+    int n_lanes;
+    lane *at; /* of the piece at hand */
     int64_t batch;
     const int64_t *sizes; /* [n_sizes] of pieces: of `p`, those that fit in memory */
     int n_sizes;
-    uint8_t **data;       /* [slots]: of the whole batch where kept; else of the largest piece, NULL
-                             until needed */
-    sx_tensor *now;       /* [slots]: of the current piece */
     sx_tensor *operands;  /* of one step */
-    const void **inputs;  /* [inputs of the program] of one execution */
     size_t checked_bytes; /* charged for what host_check says */
     bool *checked;        /* [steps]: for the whole batch */
     bool once;            /* the batch has no rows, but there are results without it */
@@ -291,6 +301,26 @@ static int64_t piece_for(const run *r, int64_t rows)
     return r->sizes[size_for(r->sizes, r->n_sizes, rows)];
 }
 
+static sx_status allocate_lane(run *r, lane *at)
+{
+    const sx_specialized *s = r->p->spec;
+    at->data = sx_arena_array(r->arena, s->n_slots + 1, uint8_t *);
+    at->now = sx_arena_array(r->arena, s->n_slots + 1, sx_tensor);
+    at->inputs = sx_arena_array(
+        r->arena, (r->p->program != NULL ? s->steps[r->p->device].n_in : 0) + 1, const void *);
+    if (at->data == NULL || at->now == NULL || at->inputs == NULL) {
+        return sx_no_memory("running a function");
+    }
+    for (int i = 0; i < s->n_slots; i++) {
+        if (s->slots[i].constant != NULL) {
+            at->now[i] = *s->slots[i].constant;
+        } else if (i < s->n_args) {
+            at->now[i] = r->args[i];
+        }
+    }
+    return SX_OK;
+}
+
 static sx_status allocate(run *r)
 {
     const sx_specialized *s = r->p->spec;
@@ -298,23 +328,15 @@ static sx_status allocate(run *r)
     for (int k = 0; k < s->n_steps; k++) {
         operands = SX_MAX(operands, s->steps[k].n_in + s->steps[k].n_out);
     }
-    r->data = sx_arena_array(r->arena, s->n_slots + 1, uint8_t *);
-    r->now = sx_arena_array(r->arena, s->n_slots + 1, sx_tensor);
     r->operands = sx_arena_array(r->arena, operands + 1, sx_tensor);
-    r->inputs = sx_arena_array(
-        r->arena, (r->p->program != NULL ? s->steps[r->p->device].n_in : 0) + 1, const void *);
     r->checked = sx_arena_array(r->arena, s->n_steps + 1, bool);
-    if (r->data == NULL || r->now == NULL || r->operands == NULL || r->inputs == NULL ||
-        r->checked == NULL) {
+    if (r->operands == NULL || r->checked == NULL) {
         return sx_no_memory("running a function");
     }
-    for (int i = 0; i < s->n_slots; i++) {
-        if (s->slots[i].constant != NULL) {
-            r->now[i] = *s->slots[i].constant;
-        } else if (i < s->n_args) {
-            r->now[i] = r->args[i];
-        }
+    for (int i = 0; i < r->n_lanes; i++) {
+        SX_TRY(allocate_lane(r, &r->lanes[i]));
     }
+    r->at = &r->lanes[0];
     return SX_OK;
 }
 
@@ -332,7 +354,7 @@ static sx_status check_whole_batch(run *r)
         for (int i = 0; i < step->n_in && r->checked[k]; i++) {
             const source from = r->p->places[step->in[i]].from;
             r->checked[k] = from == ARGUMENT || from == CONSTANT;
-            r->operands[i] = r->now[step->in[i]];
+            r->operands[i] = r->at->now[step->in[i]];
         }
         if (!r->checked[k]) {
             continue;
@@ -369,12 +391,15 @@ static sx_status allocate_kept(run *r)
         if (!x->kept) {
             continue;
         }
-        r->data[i] = sx_arena_alloc(r->arena, count, x->row_bytes);
-        if (r->data[i] == NULL) {
+        r->at->data[i] = sx_arena_alloc(r->arena, count, x->row_bytes);
+        if (r->at->data[i] == NULL) {
             return sx_error(SX_RESOURCE_EXHAUSTED,
                             "output \"%s\" needs %zu x %zu bytes: more than the memory limit "
                             "leaves for outputs",
                             result_name(r->p, i), count, x->row_bytes);
+        }
+        for (int k = 0; k < r->n_lanes; k++) {
+            r->lanes[k].data[i] = r->at->data[i];
         }
     }
     return SX_OK;
@@ -385,10 +410,10 @@ static sx_status make_piece(run *r, int slot)
 {
     const place *x = &r->p->places[slot];
     const int64_t rows = x->batched ? piece_for(r, r->batch) : 1; /* no later piece is larger */
-    if (r->data[slot] == NULL) {
-        r->data[slot] = sx_arena_alloc(r->arena, (size_t)rows, x->row_bytes);
+    if (r->at->data[slot] == NULL) {
+        r->at->data[slot] = sx_arena_alloc(r->arena, (size_t)rows, x->row_bytes);
     }
-    return r->data[slot] != NULL
+    return r->at->data[slot] != NULL
                ? SX_OK
                : sx_no_memory("for %lld rows of %zu bytes", (long long)rows, x->row_bytes);
 }
@@ -397,7 +422,7 @@ static sx_status make_piece(run *r, int slot)
 static void *rows_of(const run *r, int slot, int64_t first)
 {
     const place *x = &r->p->places[slot];
-    return r->data[slot] + (x->kept && x->batched ? (size_t)first * x->row_bytes : 0);
+    return r->at->data[slot] + (x->kept && x->batched ? (size_t)first * x->row_bytes : 0);
 }
 
 static sx_status run_host_step(run *r, int k, int64_t first, int64_t rows)
@@ -406,7 +431,7 @@ static sx_status run_host_step(run *r, int k, int64_t first, int64_t rows)
     sx_tensor *out = r->operands + step->n_in;
     bool kept = false;
     for (int i = 0; i < step->n_in; i++) {
-        r->operands[i] = r->now[step->in[i]];
+        r->operands[i] = r->at->now[step->in[i]];
     }
     for (int i = 0; i < step->n_out; i++) {
         const int slot = step->out[i];
@@ -416,7 +441,7 @@ static sx_status run_host_step(run *r, int k, int64_t first, int64_t rows)
         out[i] =
             (sx_tensor){sx_type_with_batch(r->p->places[slot].type, rows), rows_of(r, slot, first)};
     }
-    const sx_host_context context = {.arena = kept ? r->arena : &r->piece_arena,
+    const sx_host_context context = {.arena = kept ? r->arena : &r->at->arena,
                                      .cancel = r->cancel,
                                      .images = r->p->images,
                                      .tables = r->p->tables,
@@ -424,7 +449,7 @@ static sx_status run_host_step(run *r, int k, int64_t first, int64_t rows)
     SX_TRY(r->checked[k] ? sx_host_step_run(step, rows, r->operands, out, &context)
                          : sx_host_step_run_checked(step, rows, r->operands, out, &context));
     for (int i = 0; i < step->n_out; i++) {
-        r->now[step->out[i]] = out[i];
+        r->at->now[step->out[i]] = out[i];
     }
     return SX_OK;
 }
@@ -436,19 +461,19 @@ static sx_status take_inputs(run *r, int64_t rows, int64_t piece)
     for (int i = 0; i < step->n_in; i++) {
         const int slot = step->in[i];
         const place *x = &r->p->places[slot];
-        r->inputs[i] = r->now[slot].data;
+        r->at->inputs[i] = r->at->now[slot].data;
         if (!x->batched || rows == piece) {
             continue;
         }
         const size_t filled = (size_t)rows * x->row_bytes;
-        uint8_t *padded = r->now[slot].data;
+        uint8_t *padded = r->at->now[slot].data;
         if (x->from == ARGUMENT) {
             SX_TRY(make_piece(r, slot));
-            padded = r->data[slot];
-            memcpy(padded, r->now[slot].data, filled);
+            padded = r->at->data[slot];
+            memcpy(padded, r->at->now[slot].data, filled);
         }
         memset(padded + filled, 0, (size_t)(piece - rows) * x->row_bytes);
-        r->inputs[i] = padded;
+        r->at->inputs[i] = padded;
     }
     return SX_OK;
 }
@@ -510,47 +535,51 @@ static sx_status watch_run(const run *r, sx_slot *slot, int64_t rows, int64_t de
     return SX_OK;
 }
 
-static sx_status run_program(run *r, int64_t first, int64_t rows, int64_t piece)
+/* Begins the execution of the piece at hand, unless another slot would have to be waited for, by a
+ * thread that has some already. */
+static sx_status begin_program(run *r, int64_t piece, bool may_wait)
 {
+    lane *at = r->at;
+    sx_program *program = r->watch != NULL ? r->watch->program : r->p->program;
+    if (at->slot == NULL) {
+        SX_TRY(may_wait ? acquire(r, piece, &at->slot)
+                        : sx_program_try_acquire(program, piece, &at->slot));
+    }
+    if (at->slot == NULL) {
+        return SX_OK;
+    }
+    SX_TRY(sx_cancel_check(r->cancel)); /* the wait for a slot may have been long */
+    sx_cancel_init(&at->cancel, r->cancel != NULL ? r->cancel->deadline_ns : SX_NO_DEADLINE);
+    at->cancel.outer = r->cancel;
+    at->cancel.max_trips = SX_MAX_TRIPS;
+    return sx_slot_begin(at->slot, at->inputs, &at->cancel);
+}
+
+static sx_status end_program(run *r)
+{
+    lane *at = r->at;
     const sx_step *step = &r->p->spec->steps[r->p->device];
-    sx_slot *slot = NULL;
-    SX_TRY(take_inputs(r, rows, piece));
-    SX_TRY(acquire(r, piece, &slot));
-    sx_status status = sx_cancel_check(r->cancel); /* the wait for a slot may have been long */
-    sx_cancel cancel;
-    sx_cancel_init(&cancel, r->cancel != NULL ? r->cancel->deadline_ns : SX_NO_DEADLINE);
-    cancel.outer = r->cancel;
-    cancel.max_trips = SX_MAX_TRIPS;
-    status = status == SX_OK ? sx_slot_run(slot, r->inputs, &cancel) : status;
+    sx_status status = sx_slot_end(at->slot, &at->cancel);
     for (int i = 0; i < step->n_out && status == SX_OK; i++) {
         const int out = step->out[i];
-        r->now[out] =
-            (sx_tensor){sx_type_with_batch(r->p->places[out].type, rows), rows_of(r, out, first)};
-        status = sx_slot_read_output(slot, i, r->now[out].data, cancel.deadline_ns);
+        at->now[out] = (sx_tensor){sx_type_with_batch(r->p->places[out].type, at->rows),
+                                   rows_of(r, out, at->first)};
+        status = sx_slot_read_output(at->slot, i, at->now[out].data, at->cancel.deadline_ns);
     }
     if (status == SX_OK && r->watch != NULL) {
-        status = watch_run(r, slot, rows, cancel.deadline_ns);
+        status = watch_run(r, at->slot, at->rows, at->cancel.deadline_ns);
     }
-    sx_slot_release(slot);
+    sx_slot_release(at->slot);
+    at->slot = NULL;
     return status;
 }
 
-static sx_status run_piece(run *r, int64_t first, int64_t rows, int64_t piece)
+/* Host steps [begin, end) of the piece at hand. */
+static sx_status run_host_steps(run *r, int begin, int end)
 {
     const sx_specialized *s = r->p->spec;
-    for (int i = 0; i < s->n_args; i++) {
-        const place *x = &r->p->places[i];
-        if (x->batched) {
-            r->now[i] = (sx_tensor){sx_type_with_batch(x->type, rows),
-                                    (uint8_t *)r->args[i].data + (size_t)first * x->row_bytes};
-        }
-    }
-    for (int k = 0; k < s->n_steps; k++) {
-        if (k == r->p->device) {
-            SX_TRY(run_program(r, first, rows, piece));
-            continue;
-        }
-        sx_status status = run_host_step(r, k, first, rows);
+    for (int k = begin; k < end; k++) {
+        sx_status status = run_host_step(r, k, r->at->first, r->at->rows);
         const sx_node *n = s->steps[k].node;
         char label[SX_NODE_LABEL];
         /* whose inputs may be wrong one by one, names the row: the node is not the caller's affair
@@ -560,7 +589,61 @@ static sx_status run_piece(run *r, int64_t first, int64_t rows, int64_t piece)
                    : sx_status_annotate(status, __FILE__, __LINE__, "%s \"%s\"", n->op->name,
                                         sx_node_label(n->name, label)));
     }
-    sx_arena_reset(&r->piece_arena);
+    return SX_OK;
+}
+
+/* Ends the piece of a lane: what comes after the device step. */
+static sx_status end_piece(run *r, lane *at)
+{
+    r->at = at;
+    if (r->p->program != NULL) {
+        SX_TRY(end_program(r));
+    }
+    SX_TRY(run_host_steps(r, r->p->device + 1, r->p->spec->n_steps));
+    sx_arena_reset(&at->arena);
+    return SX_OK;
+}
+
+/* Computes all pieces in order, as many at once as there are lanes: piece i in lane i % n_lanes,
+ * which must have ended its last one. */
+static sx_status run_each_piece(run *r)
+{
+    const sx_specialized *s = r->p->spec;
+    int64_t begun = 0, ended = 0; /* pieces */
+    for (int64_t first = 0, rows = 1; first < r->batch || (r->once && rows > 0); first += rows) {
+        const int64_t piece = piece_for(r, r->batch - first);
+        rows = SX_MIN(piece, r->batch - first);
+        SX_TRY(sx_cancel_check(r->cancel));
+        if (begun - ended == r->n_lanes) {
+            SX_TRY(end_piece(r, &r->lanes[ended++ % r->n_lanes]));
+        }
+        r->at = &r->lanes[begun % r->n_lanes];
+        r->at->first = first;
+        r->at->rows = rows;
+        for (int i = 0; i < s->n_args; i++) {
+            const place *x = &r->p->places[i];
+            if (x->batched) {
+                r->at->now[i] =
+                    (sx_tensor){sx_type_with_batch(x->type, rows),
+                                (uint8_t *)r->args[i].data + (size_t)first * x->row_bytes};
+            }
+        }
+        SX_TRY(run_host_steps(r, 0, r->p->device));
+        if (r->p->program != NULL) {
+            lane *at = r->at;
+            SX_TRY(take_inputs(r, rows, piece));
+            SX_TRY(begin_program(r, piece, begun == ended));
+            while (at->slot == NULL) { /* others give theirs back first */
+                SX_TRY(end_piece(r, &r->lanes[ended++ % r->n_lanes]));
+                r->at = at;
+                SX_TRY(begin_program(r, piece, begun == ended));
+            }
+        }
+        begun++;
+    }
+    while (ended < begun) {
+        SX_TRY(end_piece(r, &r->lanes[ended++ % r->n_lanes]));
+    }
     return SX_OK;
 }
 
@@ -569,10 +652,10 @@ static sx_status give_result(run *r, int i, sx_tensor *out)
     const int slot = r->p->spec->results[i];
     const place *x = &r->p->places[slot];
     if (x->kept) {
-        *out = (sx_tensor){sx_type_with_batch(x->type, r->batch), r->data[slot]};
+        *out = (sx_tensor){sx_type_with_batch(x->type, r->batch), r->at->data[slot]};
         return SX_OK;
     }
-    *out = x->from == ARGUMENT ? r->args[slot] : r->now[slot];
+    *out = x->from == ARGUMENT ? r->args[slot] : r->at->now[slot];
     if (x->from != ARGUMENT) {
         return SX_OK; /* a constant of the library */
     }
@@ -596,24 +679,40 @@ static sx_status run_all(run *r, sx_tensor *results)
     }
     SX_TRY(r->batch > 0 || r->once ? fit_pieces(r) : SX_OK);
     SX_TRY(allocate_kept(r));
-    for (int64_t first = 0, rows = 1; first < r->batch || (r->once && rows > 0); first += rows) {
-        SX_TRY(sx_cancel_check(r->cancel));
-        const int64_t piece = piece_for(r, r->batch - first);
-        rows = SX_MIN(piece, r->batch - first);
-        SX_TRY(run_piece(r, first, rows, piece));
-    }
+    SX_TRY(run_each_piece(r));
     for (int i = 0; i < r->p->spec->n_results; i++) {
         SX_TRY(give_result(r, i, &results[i]));
     }
     return SX_OK;
 }
 
+/* Ends what an error left: an execution reads the run's memory. */
+static void leave(lane *at)
+{
+    if (at->slot != NULL) {
+        sx_status_free(sx_slot_end(at->slot, &at->cancel));
+        sx_slot_release(at->slot);
+    }
+    sx_arena_deinit(&at->arena);
+}
+
 static sx_status run_pieces(run *r, sx_tensor *results)
 {
-    sx_arena_init(&r->piece_arena, 0);
-    r->piece_arena.budget = r->arena->budget;
+    r->n_lanes = r->watch == NULL && r->p->program != NULL && r->batch > r->sizes[r->n_sizes - 1]
+                     ? sx_session_slot_devices(r->p->session)
+                     : 1;
+    r->lanes = sx_arena_array(r->arena, r->n_lanes, lane);
+    if (r->lanes == NULL) {
+        return sx_no_memory("running a function");
+    }
+    for (int i = 0; i < r->n_lanes; i++) {
+        sx_arena_init(&r->lanes[i].arena, 0);
+        r->lanes[i].arena.budget = r->arena->budget;
+    }
     sx_status status = run_all(r, results);
-    sx_arena_deinit(&r->piece_arena);
+    for (int i = 0; i < r->n_lanes; i++) {
+        leave(&r->lanes[i]);
+    }
     sx_budget_release(r->arena->budget, r->checked_bytes);
     return status;
 }

@@ -9,6 +9,9 @@
  *   device step   a program of the session, at the piece's size, in a slot (session.h)
  *   host steps    the piece's rows: names of classes
  *
+ * Where several devices have slots, as many pieces are computed at once: host steps before the
+ * device step, and the submission, of one piece follow those of another, on the caller's thread.
+ *
  * A function of host steps only is run in pieces too: memory and the time between looks at `cancel`
  * do not grow with the batch.
  *

@@ -186,7 +186,7 @@ const sx_type *sx_program_output_type(const sx_program *p, int i)
 /* ---- Compiling for a batch size ---- */
 
 /* Argument i: a variable's buffer, or a new one of that type. */
-static sx_status bind_arg(sx_program *p, sx_compiled *c, int i, const sx_type *type)
+static sx_status bind_arg(sx_program *p, sx_compiled *c, int device, int i, const sx_type *type)
 {
     const sx_arg *arg = &p->graph->args[i];
     if (i == p->latch) {
@@ -195,10 +195,12 @@ static sx_status bind_arg(sx_program *p, sx_compiled *c, int i, const sx_type *t
     }
     if (arg->kind == SX_ARG_VARIABLE) {
         int v = sx_session_find_variable(p->session, arg->name);
-        c->args[i] = sx_device_buffer_retain(sx_session_variable_buffer(p->session, v));
+        sx_device_buffer *buffer;
+        SX_TRY(sx_session_variable_on(p->session, v, device, &buffer));
+        c->args[i] = sx_device_buffer_retain(buffer);
         return SX_OK;
     }
-    SX_TRY(sx_device_buffer_create(sx_session_device(p->session), type, &c->args[i]));
+    SX_TRY(sx_device_buffer_create(sx_session_device_at(p->session, device), type, &c->args[i]));
     if (is_fed(arg)) {
         return SX_OK;
     }
@@ -207,14 +209,14 @@ static sx_status bind_arg(sx_program *p, sx_compiled *c, int i, const sx_type *t
     return sx_device_buffer_write(c->args[i], words, false);
 }
 
-static sx_status bind_args(sx_program *p, sx_compiled *c)
+static sx_status bind_args(sx_program *p, sx_compiled *c, int device)
 {
     for (int i = 0; i < p->graph->n_args; i++) {
-        SX_TRY(bind_arg(p, c, i, &c->executable->arg_types[i]));
+        SX_TRY(bind_arg(p, c, device, i, &c->executable->arg_types[i]));
     }
-    sx_device *device = sx_session_device(p->session);
+    sx_device *on = sx_session_device_at(p->session, device);
     for (int i = p->graph->n_args; i < c->executable->n_args; i++) {
-        SX_TRY(sx_device_buffer_create(device, &c->executable->arg_types[i], &c->args[i]));
+        SX_TRY(sx_device_buffer_create(on, &c->executable->arg_types[i], &c->args[i]));
     }
     return SX_OK;
 }
@@ -241,13 +243,13 @@ static sx_status charge_ports(const sx_program *p, sx_compiled *c)
     return sx_budget_over(memory, "inputs and outputs", sum);
 }
 
-static sx_status bind_outputs(sx_program *p, sx_compiled *c)
+static sx_status bind_outputs(sx_program *p, sx_compiled *c, int device)
 {
     const sx_executable *e = c->executable;
-    sx_device *device = sx_session_device(p->session);
+    sx_device *on = sx_session_device_at(p->session, device);
     for (int i = 0; i < e->n_results; i++) {
         if (e->result_args[i] < 0) {
-            SX_TRY(sx_device_buffer_create(device, &e->result_types[i], &c->outputs[i]));
+            SX_TRY(sx_device_buffer_create(on, &e->result_types[i], &c->outputs[i]));
         }
     }
     return SX_OK;
@@ -273,7 +275,7 @@ static sx_status create_compiled(const sx_program *p, int64_t batch, int64_t ste
 }
 
 sx_status sx_program_bind(sx_program *p, sx_executable *executable, int64_t batch, int64_t steps,
-                          sx_compiled **out)
+                          int device, sx_compiled **out)
 {
     sx_compiled *c = NULL;
     SX_TRY(create_compiled(p, batch, steps, &c));
@@ -283,10 +285,10 @@ sx_status sx_program_bind(sx_program *p, sx_executable *executable, int64_t batc
         status = sx_run_create(c->executable, &c->run);
     }
     if (status == SX_OK) {
-        status = bind_args(p, c);
+        status = bind_args(p, c, device);
     }
     if (status == SX_OK) {
-        status = bind_outputs(p, c);
+        status = bind_outputs(p, c, device);
     }
     if (status != SX_OK) {
         sx_compiled_destroy(p, c);
@@ -321,7 +323,7 @@ static sx_status compile_for(sx_program *p, const sx_program_shape *shape, sx_co
     sx_executable *executable = NULL;
     sx_status status = sx_program_compile(p, shape, NULL, &executable);
     if (status == SX_OK) {
-        status = sx_program_bind(p, executable, shape->batch, shape->steps, out);
+        status = sx_program_bind(p, executable, shape->batch, shape->steps, 0, out);
     }
     sx_executable_release(executable);
     return sx_status_annotate(status, __FILE__, __LINE__, "compiling for batch size %" PRId64,
@@ -361,7 +363,7 @@ sx_status sx_program_bind_step(sx_program *p, int64_t batch, const void *const *
     for (int i = 0; i < p->graph->n_args && status == SX_OK; i++) {
         const sx_type *symbolic = sx_graph_type(p->graph, p->graph->args[i].value);
         const sx_type type = sx_type_with_batch(*symbolic, batch);
-        status = bind_arg(p, c, i, &type);
+        status = bind_arg(p, c, 0, i, &type);
     }
     for (int i = 0; i < p->n_inputs && status == SX_OK; i++) {
         status = sx_device_buffer_write(c->args[p->inputs[i]], inputs[i], false);

@@ -67,9 +67,10 @@ SX_MUST_USE sx_status sx_program_compile(const sx_program *p, const sx_program_s
 /* Waits for an execution; sx_session_options.give_up may end the wait, and the run then stays as it
  * is until it is destroyed. */
 SX_MUST_USE sx_status sx_session_await(const sx_session *s, sx_run *run);
-/* A run of an executable of the program, and buffers of its inputs and outputs. */
+/* A run of an executable of the program, and buffers of its inputs and outputs, on device 0 or
+ * another that has slots; its variables have their values then. */
 SX_MUST_USE sx_status sx_program_bind(sx_program *p, sx_executable *executable, int64_t batch,
-                                      int64_t steps, sx_compiled **out);
+                                      int64_t steps, int device, sx_compiled **out);
 /* Buffers for one step at `batch`, without an executable, to replay a step. */
 SX_MUST_USE sx_status sx_program_bind_step(sx_program *p, int64_t batch, const void *const *inputs,
                                            sx_compiled **out);
@@ -83,6 +84,11 @@ bool sx_session_release_compiled(sx_session *s);
 
 const sx_session_options *sx_session_get_options(const sx_session *s);
 sx_platform *sx_session_platform(const sx_session *s);
+sx_device *sx_session_device_at(const sx_session *s, int device);
+/* The buffer of variable i on one of the devices that have slots; borrowed. One thread at a time.
+ */
+SX_MUST_USE sx_status sx_session_variable_on(sx_session *s, int i, int device,
+                                             sx_device_buffer **out);
 
 /* Lets threads that share the session's programs wait (slots.c). */
 typedef struct sx_slot_gate {

@@ -10,6 +10,7 @@
 typedef struct variable {
     sx_session_variable info;
     sx_device_buffer *buffer;
+    sx_device_buffer **copies; /* [options.devices]: on other devices; NULL = none is made */
 } variable;
 
 struct sx_session {
@@ -59,6 +60,10 @@ bool sx_session_destroy(sx_session *s)
     }
     for (int i = 0; i < s->n_variables; i++) {
         sx_device_buffer_release(s->variables[i].buffer);
+        for (int d = 0; s->variables[i].copies != NULL && d < s->options.devices; d++) {
+            sx_device_buffer_release(s->variables[i].copies[d]);
+        }
+        sx_free(s->variables[i].copies);
         sx_free((char *)(uintptr_t)s->variables[i].info.name);
     }
     sx_budget_release(s->options.memory, s->variable_bytes);
@@ -90,6 +95,38 @@ sx_status sx_session_await(const sx_session *s, sx_run *run)
 sx_device *sx_session_device(const sx_session *s)
 {
     return s->device;
+}
+
+int sx_session_slot_devices(const sx_session *s)
+{
+    return s->frozen ? SX_MAX(1, SX_MIN(s->options.devices, s->platform->n_devices)) : 1;
+}
+
+sx_device *sx_session_device_at(const sx_session *s, int device)
+{
+    return s->platform->devices[device];
+}
+
+sx_status sx_session_variable_on(sx_session *s, int i, int device, sx_device_buffer **out)
+{
+    variable *v = &s->variables[i];
+    if (device == 0) {
+        *out = v->buffer;
+        return SX_OK;
+    }
+    if (v->copies == NULL) {
+        v->copies = sx_alloc((size_t)s->options.devices, sizeof(sx_device_buffer *));
+        if (v->copies == NULL) {
+            return sx_no_memory("for variables");
+        }
+    }
+    if (v->copies[device] == NULL) {
+        SX_TRY(sx_device_buffer_copy(v->buffer, sx_session_device_at(s, device), 0,
+                                     &v->copies[device]),
+               "variable \"%s\"", v->info.name);
+    }
+    *out = v->copies[device];
+    return SX_OK;
 }
 
 int sx_session_replicas(const sx_session *s)

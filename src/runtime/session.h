@@ -46,6 +46,9 @@ typedef struct sx_session_options {
      */
     sx_status (*give_up)(void *user);
     void *give_up_user;
+    /* The first so many devices of the platform have slots, once the session is frozen, each with a
+     * copy of the variables; 0 = 1. */
+    int devices;
 } sx_session_options;
 
 SX_MUST_USE sx_status sx_session_create(const sx_session_options *options,
@@ -164,12 +167,19 @@ bool sx_slot_is_wide(const sx_slot *slot);
 SX_MUST_USE sx_status sx_program_compile_slots(sx_program *program, int64_t batch, bool *out_wide);
 /* Does what else only the first run does, once the variables have their values (sx_run_prepare). */
 SX_MUST_USE sx_status sx_slot_warm_up(sx_slot *slot);
-/* As sx_program_run() and sx_program_read_output(), until a deadline; `cancel` as in
- * sx_run_set_cancel(). */
-SX_MUST_USE sx_status sx_slot_run(sx_slot *slot, const void *const *inputs,
-                                  const sx_cancel *cancel);
+/* As sx_program_run() and sx_program_read_output(), until the deadline of `cancel`, which is as in
+ * sx_run_set_cancel(). What is begun is ended; inputs are borrowed until then. */
+SX_MUST_USE sx_status sx_slot_begin(sx_slot *slot, const void *const *inputs,
+                                    const sx_cancel *cancel);
+SX_MUST_USE sx_status sx_slot_end(sx_slot *slot, const sx_cancel *cancel);
 SX_MUST_USE sx_status sx_slot_read_output(sx_slot *slot, int i, void *data, int64_t deadline_ns);
 void sx_slot_release(sx_slot *slot);
+/* As sx_program_acquire(), for a thread that has slots already and must not wait for another: NULL
+ * if none is idle and none can be made of what is compiled. */
+SX_MUST_USE sx_status sx_program_try_acquire(sx_program *program, int64_t batch,
+                                             sx_slot **out_slot);
+/* How many devices have slots. */
+int sx_session_slot_devices(const sx_session *session);
 
 /* The result of sx_executable_get_info / sx_run_get_profile for the program at that (prepared)
  * batch size. */

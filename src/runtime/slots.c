@@ -10,6 +10,7 @@
  * no wake-up is lost. */
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdalign.h>
 #include <string.h>
 
@@ -27,6 +28,7 @@ struct sx_slot {
     sx_program *program;
     sx_slots *slots;       /* that it is one of */
     sx_compiled *compiled; /* NULL while EMPTY */
+    int device;            /* of the session */
 };
 
 struct sx_slots {
@@ -104,7 +106,8 @@ static sx_status add_slots(sx_program *p, int64_t batch, sx_slots **out)
         return sx_no_memory("for the slots of a program");
     }
     z->batch = batch;
-    z->most = SX_MIN(wish > 0 ? wish : sx_cpu_count(), (int)MAX_SLOTS);
+    z->most = SX_MAX(wish > 0 ? wish : sx_cpu_count(), sx_session_slot_devices(p->session));
+    z->most = SX_MIN(z->most, (int)MAX_SLOTS);
     z->slot = sx_alloc_aligned((size_t)z->most * sizeof(sx_slot), CACHE_LINE);
     if (z->slot == NULL) {
         sx_free(z);
@@ -147,6 +150,22 @@ static sx_status compile_slots(sx_program *p, sx_slots *z, int64_t deadline_ns)
                : sx_program_compile(p, SX_ONE_STEP(z->batch), &cancel, &z->executable);
 }
 
+/* The device with the fewest slots, the first of several. */
+static int choose_device(const sx_program *p, const sx_slots *z)
+{
+    const int devices = sx_session_slot_devices(p->session);
+    int best = 0, fewest = INT_MAX;
+    for (int d = 0; d < devices; d++) {
+        int count = 0;
+        for (int i = 0; i < z->most; i++) {
+            count += z->slot[i].compiled != NULL && z->slot[i].device == d;
+        }
+        best = count < fewest ? d : best;
+        fewest = SX_MIN(fewest, count);
+    }
+    return best;
+}
+
 /* Creates a slot and takes it; *out is NULL if no more slots may be created. */
 static sx_status make_slot(sx_program *p, sx_slots *z, int64_t deadline_ns, sx_slot **out)
 {
@@ -157,8 +176,9 @@ static sx_status make_slot(sx_program *p, sx_slots *z, int64_t deadline_ns, sx_s
         (z->made == z->most || z->made == z->executable->max_runs)) {
         return SX_OK;
     }
+    const int device = choose_device(p, z);
     if (status == SX_OK) {
-        status = sx_program_bind(p, z->executable, z->batch, 1, &c);
+        status = sx_program_bind(p, z->executable, z->batch, 1, device, &c);
     }
     if (sx_status_code(status) == SX_RESOURCE_EXHAUSTED && z->made > 0) {
         sx_status_free(status);
@@ -175,6 +195,7 @@ static sx_status make_slot(sx_program *p, sx_slots *z, int64_t deadline_ns, sx_s
         slot++;
     }
     slot->compiled = c;
+    slot->device = device;
     atomic_store(&slot->state, BUSY);
     z->made++;
     *out = slot;
@@ -265,6 +286,23 @@ sx_status sx_program_acquire(sx_program *p, int64_t batch, int64_t deadline_ns, 
     return status;
 }
 
+sx_status sx_program_try_acquire(sx_program *p, int64_t batch, sx_slot **out_slot)
+{
+    sx_slots *z = find_slots(p, batch);
+    *out_slot = z != NULL ? take_idle(z) : NULL;
+    if (*out_slot != NULL || z == NULL) {
+        return SX_OK;
+    }
+    sx_slot_gate *gate = sx_session_gate(p->session);
+    pthread_mutex_lock(&gate->lock);
+    sx_status status = SX_OK;
+    if (!gate->emptying && z->executable != NULL && z->made > 0) {
+        status = make_slot(p, z, SX_NO_DEADLINE, out_slot);
+    }
+    pthread_mutex_unlock(&gate->lock);
+    return status;
+}
+
 /* Leaves the slot's execution, which has not ended, to the device: the slot is made again when it
  * is needed. */
 static void abandon(sx_slot *slot)
@@ -316,7 +354,7 @@ sx_status sx_slot_warm_up(sx_slot *slot)
     return sx_run_prepare(slot->compiled->run, slot->compiled->args);
 }
 
-sx_status sx_slot_run(sx_slot *slot, const void *const *inputs, const sx_cancel *cancel)
+sx_status sx_slot_begin(sx_slot *slot, const void *const *inputs, const sx_cancel *cancel)
 {
     const sx_program *p = slot->program;
     const sx_compiled *c = slot->compiled;
@@ -325,7 +363,22 @@ sx_status sx_slot_run(sx_slot *slot, const void *const *inputs, const sx_cancel 
     for (int i = 0; i < p->n_inputs; i++) {
         SX_TRY(sx_device_buffer_write(c->args[p->inputs[i]], inputs[i], borrow));
     }
-    return sx_run_execute_within(c->run, c->args, c->outputs, cancel);
+    sx_run_set_cancel(c->run, cancel);
+    sx_status status = sx_run_submit(c->run, c->args, c->outputs);
+    if (status != SX_OK) {
+        sx_run_set_cancel(c->run, NULL);
+    }
+    return status;
+}
+
+sx_status sx_slot_end(sx_slot *slot, const sx_cancel *cancel)
+{
+    sx_run *run = slot->compiled->run;
+    sx_status status = sx_run_await(run, cancel != NULL ? cancel->deadline_ns : SX_NO_DEADLINE);
+    if (atomic_load(&run->state) != SX_RUN_PENDING) {
+        sx_run_set_cancel(run, NULL);
+    }
+    return status;
 }
 
 sx_status sx_slot_read_output(sx_slot *slot, int i, void *data, int64_t deadline_ns)

@@ -332,7 +332,7 @@ size_t sx_predictor_memory_used(const sx_predictor *p)
     return sx_budget_used(&p->memory);
 }
 
-/* Opens the device, which is one: programs that run whole have no replicas. */
+/* Opens the device, or those among which pieces of batches are divided. */
 static sx_status open_device(sx_predictor *p, const sx_predictor_options *options)
 {
     sx_session_options session = {.platform = {.cpu = {.threads = options->threads,
@@ -341,14 +341,33 @@ static sx_status open_device(sx_predictor *p, const sx_predictor_options *option
                                                        .bfloat16 = options->bfloat16},
                                                .timeline = options->timeline},
                                   .memory = &p->memory};
-    const sx_strategy_args args = {.device = options->device,
-                                   .pjrt_plugin = options->pjrt_plugin,
-                                   .python = options->python,
-                                   .device_options = options->device_options,
-                                   .xla_options = options->xla_options,
-                                   .gpu_memory_limit = options->gpu_memory_limit};
-    SX_TRY(sx_strategy_of_one(&args, "a SavedModel", &p->strategy));
-    SX_TRY(sx_strategy_apply(p->strategy, &session));
+    const sx_strategy_wish wish = {.args = {.device = options->device,
+                                            .replicas = options->replicas,
+                                            .virtual_devices = options->virtual_devices,
+                                            .devices = options->devices,
+                                            .pjrt_plugin = options->pjrt_plugin,
+                                            .python = options->python,
+                                            .device_options = options->device_options,
+                                            .xla_options = options->xla_options,
+                                            .gpu_memory_limit = options->gpu_memory_limit},
+                                   .one_core = true};
+    if (options->strategy == NULL) {
+        SX_TRY(sx_strategy_create(&wish, &p->strategy));
+    } else if (options->device != NULL || options->devices != NULL || options->replicas != 0 ||
+               options->virtual_devices != 0 || options->pjrt_plugin != NULL) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "strategy cannot be combined with device, devices, replicas, "
+                        "virtual_devices or pjrt_plugin");
+    } else {
+        p->strategy = sx_strategy_retain(options->strategy);
+    }
+    if (strcmp(sx_strategy_name(p->strategy), "placed") == 0) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "%s: a SavedModel is not placed on several devices; name those that are to "
+                        "have it whole as its replicas (devices)",
+                        sx_strategy_text(p->strategy));
+    }
+    SX_TRY(sx_strategy_apply_apart(p->strategy, &session));
     return sx_session_create(&session, &p->session);
 }
 

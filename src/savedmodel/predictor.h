@@ -10,7 +10,8 @@
  *
  * Thread-safe: any number of threads may run at once, and as many execute as there are processors,
  * each in a slot of the program (session.h); with more than one thread for the device, large
- * programs take turns on it. */
+ * programs take turns on it. With several devices, slots lie on each of them; a model that assigns
+ * variables, and what runs over the whole batch at once, runs on the first. */
 #ifndef SX_SAVEDMODEL_PREDICTOR_H
 #define SX_SAVEDMODEL_PREDICTOR_H
 
@@ -24,12 +25,15 @@ typedef struct sx_predictor sx_predictor;
 
 typedef struct sx_predictor_options {
     const char *tags;        /* of the graph, comma-separated; NULL = "serve" */
-    const char *device;      /* a name of one device (distribute.h); NULL = the default */
+    const char *device;      /* as in sx_strategy_args; NULL = the default */
     const char *pjrt_plugin; /* path of the device's plugin library; NULL = search */
     const char *python;      /* a Python whose packages are searched; NULL = $VIRTUAL_ENV's */
     const char *device_options, *xla_options; /* as in sx_strategy_args */
     int64_t gpu_memory_limit;                 /* the same */
-    int threads;                              /* of cpu; 0 = all */
+    const char *devices;                      /* the same */
+    int replicas, virtual_devices;            /* the same */
+    sx_strategy *strategy; /* instead of all these; the predictor keeps a reference. NULL = none */
+    int threads;           /* of cpu; 0 = all */
     const sx_image_limits *limits; /* of encoded images; NULL = those for untrusted requests */
     /* Maximum memory of graphs, variables, programs and their runs together; checked before it is
      * allocated. 0 = a quarter of the memory of the device, or of the machine (or cgroup) if the

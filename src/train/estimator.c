@@ -80,11 +80,6 @@ static sx_status check_tpu_args(const sx_tpu_estimator_args *args)
     if (args->predict_batch_size < 0) {
         return sx_error(SX_INVALID_ARGUMENT, "predict_batch_size must not be negative");
     }
-    if (args->batch_axis != 0) {
-        return sx_error(SX_INVALID_ARGUMENT,
-                        "batch_axis is %d, expected 0: examples are batched along the first axis",
-                        args->batch_axis);
-    }
     if (args->export_to_tpu) {
         return sx_error(SX_INVALID_ARGUMENT,
                         "export_to_tpu: graphs with TPU operators (`serve,tpu`) are not supported; "
@@ -121,6 +116,8 @@ sx_status sx_tpu_estimator_create_at(const sx_model_def *model, const sx_tpu_est
     SX_TRY(sx_take_args("sx_run_config", args->config, sizeof(config), &config));
     config.train_batch_size = first_given(args->train_batch_size, config.train_batch_size);
     config.eval_batch_size = first_given(args->eval_batch_size, config.eval_batch_size);
+    config.batch_axis = args->batch_axis != 0 ? args->batch_axis : config.batch_axis;
+    config.transpose_input = args->transpose_input || config.transpose_input;
     bool free_to_choose = config.train_distribute == NULL;
     if (args->use_tpu && free_to_choose && config.device == NULL && config.pjrt_plugin == NULL) {
         config.device = "tpu";

@@ -25,6 +25,8 @@ PY
 cat p/*results* >all
 ok predict --model models/m/1 --data photos --out one --shards 1 --batch-size 1
 cmp one/*results* all || fail 'the batch size changes the rows'
+ok predict --model models/m --data photos --out virtual --virtual-devices 3
+cat virtual/*results* | cmp - all || fail 'devices that share a batch change the rows'
 
 # More shards than examples: some are empty.
 ok predict --model models/m --data photos --out empty --shards 25

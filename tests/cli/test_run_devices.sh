@@ -29,13 +29,34 @@ done
     ok run models/m/1 --signature tensors --input x.npy --json --device pjrt --pjrt-plugin "$SEXTANT_PJRT_PLUGIN"
 )
 close out
+# Pieces of a batch, of 64 examples, are divided among several devices, with the bits of one and in
+# order; XLA's CPU has as many threads as devices, four. Virtual devices of cpu are its threads.
+ok data take 'generated:digits?n=200' --size 28 --channels 1 --count 200 --out many.npy
+ok run models/m/1 --signature tensors --input many.npy --json --device pjrt:cpu
+mv out one
+for words in '--devices cpu:3,cpu:1,cpu:0' '--replicas 4'; do
+    ok run models/m/1 --signature tensors --input many.npy --json --device pjrt:cpu $words
+    cmp out one || fail "$words changes answers"
+done
+ok run models/m/1 --signature tensors --input many.npy --json --device cpu
+mv out one
+for words in '--virtual-devices 4' '--devices cpu:0,cpu:1,cpu:2'; do
+    ok run models/m/1 --signature tensors --input many.npy --json --device cpu $words
+    cmp out one || fail "$words changes answers"
+done
+start m --model_name=m --model_base_path="$PWD/models/m" --device pjrt:cpu:4
+for n in 1 2; do
+    ok query "$url" --signature tensors --input x.npy --json
+    close out
+done
+stop
 start m --model_name=m --model_base_path="$PWD/models/m" --device pjrt:cpu
 ok query "$url" --signature tensors --input x.npy --json
 close out
 stop
 
-fails 1 run models/m/1 --input x.npy --device pjrt:cpu:2
-warns 'device "pjrt:cpu:2" is 2 devices; a SavedModel runs on one'
+fails 1 run models/m/1 --input x.npy --device pjrt:cpu:2 --replicas 3
+warns 'but the number of devices in its name is 2'
 fails 2 run models/m/1 --input x.npy --device pjrtcpu
 warns 'unknown device "pjrtcpu"'
 fails 2 serve --model_name=m --model_base_path="$PWD/models/m" --device cup

@@ -23,6 +23,27 @@ cp out two
 ok evaluate a --data "$data"
 cmp out two || fail 'virtual devices change the evaluation'
 
+# Central storage, mirrored and one device compute the same bits with a fixed number of shards.
+train --model-dir f --strategy central-storage --devices cpu:0,cpu:1 --parameter-device cpu:0 \
+    --shards 4 --explain
+warns 'central-storage: 2 virtual devices on cpu: cpu:0,cpu:1; variables on cpu:0'
+train --model-dir g --strategy central-storage --virtual-devices 4 --shards 4 --threads 1
+train --model-dir h --strategy mirrored --devices /device:CPU:0,/device:CPU:1 --shards 4 \
+    --all-reduce reduction-to-one-device
+train --model-dir i --strategy one-device --shards 4
+for n in e f g h i; do same_variables a $n 3; done
+ok evaluate f --data "$data" --devices cpu:0,cpu:1,cpu:2
+cmp out two || fail 'named devices change the evaluation'
+
+fails 2 train mnist_cnn --data "$data" --strategy one-device --virtual-devices 2
+warns 'use a mirrored strategy'
+fails 2 train mnist_cnn --data "$data" --devices cpu:0,cpu:0
+warns 'CPU:0 is there twice'
+fails 2 train mnist_cnn --data "$data" --devices cpu:0,cpu:1 --all-reduce ring
+warns 'virtual devices share one memory'
+fails 2 train mnist_cnn --data "$data" --parameter-device cpu:0
+warns 'only for central storage'
+fails 2 train mnist_cnn --data "$data" --strategy central
 fails 2 train mnist_cnn --data "$data" --device cpu:4
 warns '--virtual-devices N'
 fails 2 train mnist_cnn --data "$data" --virtual-devices 4 --shards 3

@@ -88,7 +88,7 @@ static void test_distribute_device_spec__names_the_nearest(void **state)
         {"pjrt:4", "expected pjrt:NAME[:N]"},
         {"pjrt:cpu:-1", "invalid number of devices \"-1\""},
         {"pjrt:cpu:99999999999999999999", "invalid number of devices"},
-        {"/device:TPU:3", "only the first device can be named, TPU:0"},
+        {"/device:TPU:3", "only the first device can be named so, TPU:0"},
         {"/device:XPU:0", "unknown device \"/device:XPU:0\""},
         {"/", "unknown device \"/\""},
         {"/cpu", "unknown device \"/cpu\""},

@@ -95,6 +95,26 @@ static void test_distribute_strategy__what_does_not_go_together(void **state)
         {{.device = "cpu", .batch_norm = "replica"}, "uses the moments of the whole batch"},
         {{.device = "cpu", .batch_norm = "both"}, "expected sync or replica"},
         {{.device = "cpo"}, "did you mean \"cpu\"?"},
+        {{.devices = ","}, "expected names such as /gpu:0,/gpu:2"},
+        {{.devices = "cpu:0,gpu:0"}, "devices of one type, not CPU and GPU"},
+        {{.devices = "cpu:1,/device:CPU:1"}, "CPU:1 is there twice"},
+        {{.devices = "/job:worker/replica:0/task:1/cpu:0"}, "is not of this process"},
+        {{.devices = "cpu:x"}, "invalid number \"x\""},
+        {{.devices = "cpu:1024"}, "expected 0 to 1023"},
+        {{.devices = "xpu:0"}, "unknown device \"xpu:0\""},
+        {{.devices = "cpu"}, "unknown device \"cpu\""},
+        {{.devices = "cpu:0,cpu:1", .replicas = 3}, "the number of devices that are named is 2"},
+        {{.devices = "cpu:0,cpu:4", .virtual_devices = 4},
+         "there is no CPU:4; virtual_devices has"},
+        {{.device = "pjrt:cpu",
+          .devices = "cpu:0,cpu:1",
+          .coordinator = "127.0.0.1:8470",
+          .num_processes = 2},
+         "each of 2 processes uses the first of its own"},
+        {{.devices = "gpu:0", .device = "cpu"}, "\"gpu:0\" are not of cpu"},
+        {{.device = "cpu", .cross_device_ops = "ring"}, "virtual devices share one memory"},
+        {{.device = "cpu", .cross_device_ops = "nccl"}, "cross_device_ops nccl"},
+        {{.device = "cpu", .cross_device_ops = "fast"}, "expected auto, reduction-to-one-device"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         assert_error(mirrored(rows[i].args, &s), SX_INVALID_ARGUMENT, rows[i].says);
@@ -173,6 +193,105 @@ static void test_distribute_strategy__over_a_plugin(void **state)
     assert_ok(MIRRORED(&s, .device = "pjrt:cpu:5"));
     assert_int_equal(sx_strategy_num_replicas_in_sync(s), 5);
     sx_strategy_release(s);
+}
+
+static void test_distribute_strategy__devices_by_name(void **state)
+{
+    (void)state;
+    sx_strategy *s = NULL;
+    sx_session_options options = {0};
+    const char *path = ref_plugin();
+    assert_ok(sx_mirrored_strategy(&s, .devices = "cpu:0, /device:CPU:3",
+                                   .cross_device_ops = "reduction-to-one-device"));
+    assert_string_equal(sx_strategy_text(s),
+                        "mirrored: 2 virtual devices on cpu: cpu:0, /device:CPU:3");
+    assert_ok(sx_strategy_apply(s, &options));
+    assert_string_equal(options.device, "cpu");
+    assert_int_equal(options.shards, 2);
+    sx_strategy_release(s);
+
+    setenv("SX_PJRT_REF", "devices=4", 1);
+    assert_ok(sx_mirrored_strategy(&s, .pjrt_plugin = path, .devices = "cpu:3,cpu:1",
+                                   .cross_device_ops = "reduction-to-one-device"));
+    assert_string_equal(sx_strategy_text(s), "mirrored: 2 replicas on pjrt: cpu:3,cpu:1; sums in a "
+                                             "fixed order");
+    options = (sx_session_options){0};
+    assert_ok(sx_strategy_apply(s, &options));
+    assert_int_equal(options.platform.pjrt.replicas, 2);
+    assert_int_equal(options.platform.pjrt.n_chosen, 2);
+    assert_int_equal(options.platform.pjrt.chosen[0], 3);
+    assert_int_equal(options.platform.pjrt.chosen[1], 1);
+    assert_true(options.platform.pjrt.ordered_sums);
+    sx_strategy_release(s);
+    assert_ok(sx_one_device_strategy(&s, .pjrt_plugin = path, .devices = "cpu:2"));
+    options = (sx_session_options){0};
+    assert_ok(sx_strategy_apply(s, &options));
+    assert_int_equal(options.platform.pjrt.replicas, 1);
+    assert_int_equal(options.platform.pjrt.chosen[0], 2);
+    assert_false(options.platform.pjrt.ordered_sums);
+    sx_strategy_release(s);
+    assert_error(sx_one_device_strategy(&s, .pjrt_plugin = path, .devices = "cpu:2,cpu:0"),
+                 SX_INVALID_ARGUMENT, "use a mirrored strategy");
+    assert_error(MIRRORED(&s, .pjrt_plugin = path, .devices = "cpu:1,cpu:4"), SX_INVALID_ARGUMENT,
+                 "there is no CPU:4; pjrt has 4 devices, from CPU:0");
+    assert_error(MIRRORED(&s, .pjrt_plugin = path, .devices = "gpu:1"), SX_INVALID_ARGUMENT,
+                 "\"gpu:1\" are not of pjrt, which has /device:CPU:0");
+    assert_error(MIRRORED(&s, .pjrt_plugin = path, .cross_device_ops = "hierarchical-copy"),
+                 SX_INVALID_ARGUMENT, "XLA chooses the algorithm");
+    assert_error(MIRRORED(&s, .pjrt_plugin = path, .cross_device_ops = "nccl"), SX_INVALID_ARGUMENT,
+                 "XLA chooses the algorithm");
+    setenv("SX_PJRT_REF", "devices=2,platform=cuda", 1);
+    assert_ok(
+        MIRRORED(&s, .pjrt_plugin = path, .devices = "/gpu:1,/gpu:0", .cross_device_ops = "nccl"));
+    sx_strategy_release(s);
+    unsetenv("SX_PJRT_REF");
+}
+
+static sx_status central(sx_strategy_args args, sx_strategy **out)
+{
+    args.struct_size = sizeof(args);
+    return sx_central_storage_strategy_at(&args, out);
+}
+
+static void test_distribute_strategy__central_storage(void **state)
+{
+    (void)state;
+    sx_strategy *s = NULL;
+    sx_session_options options = {0};
+    setenv("SX_PJRT_REF", "devices=4", 1);
+    assert_ok(
+        sx_central_storage_strategy(&s, .devices = "cpu:0,cpu:1", .parameter_device = "/cpu:0"));
+    assert_string_equal(sx_strategy_name(s), "central-storage");
+    assert_string_equal(sx_strategy_text(s), "central-storage: 2 virtual devices on cpu: "
+                                             "cpu:0,cpu:1; variables on cpu:0");
+    assert_int_equal(sx_strategy_num_replicas_in_sync(s), 2);
+    assert_ok(sx_strategy_apply(s, &options));
+    assert_int_equal(options.shards, 2);
+    sx_strategy_release(s);
+    assert_ok(sx_central_storage_strategy(&s, .pjrt_plugin = ref_plugin(), .devices = "cpu:2",
+                                          .parameter_device = "cpu:2"));
+    assert_string_equal(sx_strategy_text(s), "central-storage: 1 replica on pjrt: cpu:2");
+    sx_strategy_release(s);
+    static const struct {
+        sx_strategy_args args;
+        sx_code code;
+        const char *says;
+    } rows[] = {
+        {{.devices = "cpu:0,cpu:1", .parameter_device = "cpu:1"}, SX_UNIMPLEMENTED, "device 0"},
+        {{.device = "cpu", .parameter_device = "gpu:0"}, SX_UNIMPLEMENTED, "on cpu are on its"},
+        {{.device = "cpu", .parameter_device = "here"}, SX_INVALID_ARGUMENT, "parameter_device"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        assert_error(central(rows[i].args, &s), rows[i].code, rows[i].says);
+    }
+    assert_error(sx_central_storage_strategy(&s, .pjrt_plugin = ref_plugin(), .replicas = 2),
+                 SX_UNIMPLEMENTED, "use mirrored, which computes the same");
+    assert_error(sx_central_storage_strategy(&s, .pjrt_plugin = ref_plugin(), .devices = "cpu:2",
+                                             .parameter_device = "cpu:1"),
+                 SX_UNIMPLEMENTED, "on its device 2");
+    assert_error(MIRRORED(&s, .device = "cpu", .parameter_device = "cpu:0"), SX_INVALID_ARGUMENT,
+                 "only for central storage");
+    unsetenv("SX_PJRT_REF");
 }
 
 /* ---- Training under one ---- */
@@ -315,6 +434,8 @@ static const struct CMUnitTest tests[] = {
     TEST(test_distribute_strategy__no_plugin_says_what_to_install),
     TEST(test_distribute_strategy__a_tpu_of_another_machine),
     TEST(test_distribute_strategy__over_a_plugin),
+    TEST(test_distribute_strategy__devices_by_name),
+    TEST(test_distribute_strategy__central_storage),
     TEST(test_distribute_strategy__virtual_devices_train),
     TEST(test_distribute_strategy__estimator_and_model_hold_it),
     TEST(test_distribute_strategy__the_configuration_says_it_once),

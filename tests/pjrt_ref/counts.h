@@ -11,6 +11,7 @@ typedef struct ref_counts {
     atomic_long gets;            /* copies to the host */
     atomic_long executions;
     atomic_long donations; /* of arguments that no result overwrites */
+    atomic_ulong devices;  /* that have executed: bit k is device k */
 } ref_counts;
 
 extern ref_counts sx_pjrt_ref_counts;

@@ -311,6 +311,9 @@ sx_status ref_submit(ref_loaded *l, ref_device *const *devices, int n,
         }
     }
     atomic_fetch_add(&sx_pjrt_ref_counts.executions, 1);
+    for (int r = 0; r < n; r++) {
+        atomic_fetch_or(&sx_pjrt_ref_counts.devices, 1ul << devices[r]->index);
+    }
     queue(x, l->client);
     for (int r = 0; r < n && events != NULL && ref_setting("within", 0) > 0; r++) {
         sx_status_free(ref_event_await(events[r])); /* its caller awaits it, too */

@@ -68,9 +68,15 @@ static int logits(const fixture *f)
     return -1;
 }
 
+static sx_status run_slot(sx_slot *slot, const void *const *inputs, const sx_cancel *cancel)
+{
+    SX_TRY(sx_slot_begin(slot, inputs, cancel));
+    return sx_slot_end(slot, cancel);
+}
+
 static void run(const fixture *f, sx_slot *slot, float y[8 * CLASSES])
 {
-    assert_ok(sx_slot_run(slot, f->inputs, NULL));
+    assert_ok(run_slot(slot, f->inputs, NULL));
     assert_ok(sx_slot_read_output(slot, logits(f), y, SX_NO_DEADLINE));
 }
 
@@ -111,6 +117,30 @@ static void test_runtime_slots__are_used_at_once_up_to_the_bound(void **state)
     }
 }
 
+/* Who has slots already waits for no other: NULL if there is none, or it would take a compilation.
+ */
+static void test_runtime_slots__can_be_asked_for_without_waiting(void **state)
+{
+    (void)state;
+    fixture f;
+    sx_slot *a, *b, *c;
+    begin(&f, SX_PREDICT, &(sx_session_options){.device = "cpu", .seed = 7, .slots = 2});
+    assert_ok(sx_program_try_acquire(f.program, 8, &a));
+    assert_null(a); /* it is not compiled */
+    assert_ok(sx_program_acquire(f.program, 8, SX_NO_DEADLINE, &a));
+    assert_ok(sx_program_try_acquire(f.program, 8, &b));
+    assert_true(b != NULL && b != a);
+    assert_ok(sx_program_try_acquire(f.program, 8, &c));
+    assert_null(c); /* two are all */
+    sx_slot_release(a);
+    assert_ok(sx_program_try_acquire(f.program, 8, &c));
+    assert_ptr_equal(c, a);
+    run(&f, c, f.y);
+    sx_slot_release(b);
+    sx_slot_release(c);
+    end(&f);
+}
+
 static void test_runtime_slots__allocate_nothing_in_a_run(void **state)
 {
     (void)state;
@@ -121,7 +151,7 @@ static void test_runtime_slots__allocate_nothing_in_a_run(void **state)
         const long before = sx_alloc_count();
         for (int k = 0; k < 3; k++) {
             assert_ok(sx_program_acquire(f.program, 8, SX_NO_DEADLINE, &slot));
-            assert_ok(sx_slot_run(slot, f.inputs, NULL));
+            assert_ok(run_slot(slot, f.inputs, NULL));
             assert_ok(sx_slot_read_output(slot, y, f.y, SX_NO_DEADLINE));
             sx_slot_release(slot);
             assert_ok(sx_program_run(f.program, 4, f.inputs));
@@ -174,14 +204,14 @@ static void test_runtime_slots__a_device_that_is_busy_is_left_at_the_deadline(vo
             assert_ok(sx_program_acquire(program, 1, SX_NO_DEADLINE, &slot));
             *n = 2;
             if (i == 0) { /* later, the device is busy */
-                assert_ok(sx_slot_run(slot, inputs, NULL));
+                assert_ok(run_slot(slot, inputs, NULL));
                 assert_ok(sx_slot_read_output(slot, 0, &y, SX_NO_DEADLINE));
                 assert_true(y == 12);
             }
             const int64_t start = sx_now_ns();
             *n = (int64_t)1 << 40;
             sx_cancel_init(&cancel, start + 200000000);
-            assert_error(sx_slot_run(slot, inputs, &cancel), SX_DEADLINE_EXCEEDED, "in time");
+            assert_error(run_slot(slot, inputs, &cancel), SX_DEADLINE_EXCEEDED, "in time");
             assert_true(sx_now_ns() - start < 10000000000);
             sx_slot_release(slot); /* another run is made for the next one */
         }
@@ -259,7 +289,7 @@ static void test_runtime_slots__of_equal_programs_share_the_executable(void **st
     }
     assert_true(charged[1] + PIXELS * sizeof(float) <= charged[0]);
     for (int k = 0; k < 2; k++) {
-        assert_ok(sx_slot_run(slots[k], inputs, NULL));
+        assert_ok(run_slot(slots[k], inputs, NULL));
         assert_ok(sx_slot_read_output(slots[k], 0, y, SX_NO_DEADLINE));
         assert_true(y[0] == 3 && y[1] == 0);
         sx_slot_release(slots[k]);
@@ -351,6 +381,7 @@ static void test_runtime_slots__sizes_take_turns_in_little_memory(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_runtime_slots__are_used_at_once_up_to_the_bound),
+    cmocka_unit_test(test_runtime_slots__can_be_asked_for_without_waiting),
     cmocka_unit_test(test_runtime_slots__allocate_nothing_in_a_run),
     cmocka_unit_test(test_runtime_slots__a_device_that_is_busy_is_left_at_the_deadline),
     cmocka_unit_test(test_runtime_slots__are_bounded_by_memory),

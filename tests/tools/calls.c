@@ -263,6 +263,8 @@ static void train_everything(const char *dir)
     sx_tpu_cluster_free(cluster);
     CHECK(sx_mirrored_strategy(&strategy, O(device) = "cpu", O(virtual_devices) = 2));
     sx_strategy_release(strategy);
+    CHECK(sx_central_storage_strategy(&strategy, O(device) = "cpu", O(virtual_devices) = 2));
+    sx_strategy_release(strategy);
     CHECK(sx_one_device_strategy(&strategy, O(device) = "cpu"));
     sx_status no_tpu = sx_tpu_strategy(&no_strategy, O(tpu) = "local", O(zone) = "a");
     printf("a TPU: %s\n", sx_code_name(sx_status_code(no_tpu)));

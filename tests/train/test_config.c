@@ -27,7 +27,8 @@ typedef struct tf_field {
 #define IGNORING(name, otherwise, value) TF_FIELD(name, otherwise, IGNORED, .name = (value))
 #define REFUSING(name)                   TF_FIELD(name, "null", REFUSED, .name = (const void *)"any")
 
-/* estimator/run_config.py and estimator/tpu/tpu_config.py, whole, with their defaults. */
+/* estimator/run_config.py and estimator/tpu/tpu_config.py, whole, with their defaults; and what
+ * TPUEstimator and TensorFlow's models for TPUs take beside them. */
 static const tf_field tf_fields[] = {
     WORKING(model_dir, "null"),
     WORKING(tf_random_seed, NULL),
@@ -61,6 +62,8 @@ static const tf_field tf_fields[] = {
     WORKING(tpu_config.experimental_host_call_every_n_steps, "1"),
     IGNORING(tpu_config.experimental_allow_per_host_v2_parallel_get_next, "false", true),
     REFUSING(tpu_config.experimental_feed_hook),
+    IGNORING(batch_axis, "0", 3),
+    IGNORING(transpose_input, "false", true),
 };
 enum { N_FIELDS = sizeof(tf_fields) / sizeof(tf_fields[0]) };
 

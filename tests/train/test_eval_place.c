@@ -140,8 +140,16 @@ static void test_train_eval_place__tpu_estimators_other_arguments(void **state)
     sx_estimator *e = NULL;
     sx_strategy *cpu = NULL;
     sx_run_config config = config_on("host", NULL);
-    assert_error(sx_tpu_estimator_create(&tiny, &e, .config = &config, .batch_axis = 3),
-                 SX_INVALID_ARGUMENT, "batch_axis is 3, expected 0");
+    seen s = {0};
+    sx_run_config told = config;
+    told.observer = see;
+    told.observer_user = &s;
+    assert_ok(sx_tpu_estimator_create(&tiny, &e, .config = &told, .batch_axis = 3,
+                                      .transpose_input = true));
+    assert_ok(sx_estimator_train(e, some_input, NULL, .max_steps = 2));
+    assert_int_equal(s.count[SX_EVENT_WARNING], 2);
+    assert_non_null(strstr(s.warning, "transpose_input is ignored: "));
+    sx_estimator_destroy(e);
     assert_error(sx_tpu_estimator_create(&tiny, &e, .config = &config, .export_to_tpu = true),
                  SX_INVALID_ARGUMENT, "`serve,tpu`");
     assert_error(

@@ -121,7 +121,7 @@ static sx_status put(sx_pjrt_buffer *b, const void *data, int axis, bool lent)
     const int64_t start = sx_timeline_now(p->head.timeline);
     sx_status status = SX_OK;
     for (int r = 0; r < p->local && status == SX_OK; r++) {
-        status = sx_pjrt_put(p->client, b->head.device->index + r,
+        status = sx_pjrt_put(p->client, sx_pjrt_number(p, b->head.device->index + r),
                              memory_of(b->head.device, b->head.memory), &part,
                              (const char *)data + (p->first + r) * step, axis > 0 ? strides : NULL,
                              lent ? &b->transfers[r] : NULL, &b->arrays[r]);
@@ -391,9 +391,10 @@ sx_status sx_pjrt_buffer_copy(sx_device_buffer *from, sx_device *to, int memory,
     sx_status status = SX_OK;
     if (b->state == SX_PJRT_COPIED) {
         const bool by_device = memory == 0 && from->device != to;
-        sx_pjrt_copy args = SX_PJRT_ARGS(copy, .buffer = b->arrays[0],
-                                         .to = by_device ? p->client->devices[to->index]
-                                                         : to->memories[memory].handle);
+        sx_pjrt_copy args =
+            SX_PJRT_ARGS(copy, .buffer = b->arrays[0],
+                         .to = by_device ? p->client->devices[sx_pjrt_number(p, to->index)]
+                                         : to->memories[memory].handle);
         status = sx_pjrt_buffer_create(to, memory, &from->type, &made);
         if (status == SX_OK) {
             status = sx_pjrt_call(p->client->plugin,

@@ -37,6 +37,7 @@ struct pjrt_run {
      * while they are being asked; the first error */
     struct watched *watched; /* [2 local] */
     atomic_int waiting;
+    const char *device; /* its name, of the last execution */
     int32_t *reached; /* [local]: of which loop the bound is reached; copied by the later events */
     _Atomic(sx_status) fault;
 };
@@ -153,15 +154,16 @@ static sx_status inspect(sx_pjrt_platform *p, pjrt_executable *e, const sx_pjrt_
         sx_pjrt_note_names(p, executable);
     }
     sx_pjrt_end(p->client->plugin, SX_PJRT_EXECUTABLE_DESTROY, executable);
-    char division[48]; /* with shards, the replicas change no bit */
+    char division[64]; /* with shards, the replicas change no bit */
     char threads[48] = "";
     if (o->shards > 0) {
         snprintf(division, sizeof(division), "%d shards", o->shards);
     } else if (p->processes > 1) { /* which may add up in another order than one would */
-        snprintf(division, sizeof(division), "%d replicas in %d processes", p->replicas,
-                 p->processes);
+        snprintf(division, sizeof(division), "%d replicas in %d processes%s", p->replicas,
+                 p->processes, p->ordered_sums ? ", sums in order" : "");
     } else {
-        snprintf(division, sizeof(division), "%d replicas", p->replicas);
+        snprintf(division, sizeof(division), "%d replicas%s", p->replicas,
+                 p->ordered_sums ? ", sums in order" : "");
     }
     if (is_cpu(p)) { /* one for each processor or device */
         snprintf(threads, sizeof(threads), ", %d threads",
@@ -220,6 +222,7 @@ static sx_status compile_into(sx_pjrt_platform *p, const sx_graph *g,
         .replicas = p->replicas,
         .whole_results = p->processes > 1,
         .shards = options->shards > 1 ? options->shards : 0,
+        .ordered_sums = p->ordered_sums,
         .steps = options->steps,
         .ok_output = options->ok_output,
         .any_batch = options->any_batch,
@@ -309,6 +312,7 @@ sx_status sx_pjrt_run_create(sx_executable *executable, sx_run **out)
     if (run == NULL) {
         return sx_no_memory("for a run");
     }
+    run->device = executable->platform->devices[0]->name;
     run->arg_arrays = sx_alloc(n_args * n + 1, sizeof(*run->arg_arrays));
     run->result_arrays = sx_alloc(n_results * n + 1, sizeof(*run->result_arrays));
     run->events = sx_alloc(2 * n, sizeof(*run->events));
@@ -436,8 +440,10 @@ static sx_status submit(pjrt_run *run, sx_device_buffer *const *args,
                                         .arguments = run->arg_lists, .n_devices = (size_t)p->local,
                                         .n_args = (size_t)e->head.n_args,
                                         .outputs = run->result_lists, .events = run->events);
+    const int on = any == NULL ? 0 : any->device->index;
+    run->device = p->devices[on]->name;
     if (p->replicas == 1) { /* a portable program runs on the device of its arguments */
-        call.device = p->client->devices[any == NULL ? 0 : any->device->index];
+        call.device = p->client->devices[sx_pjrt_number(p, on)];
     }
     const int64_t start = sx_timeline_now(p->head.timeline);
     sx_status status = sx_pjrt_call(p->client->plugin, SX_PJRT_EXECUTE, &call);
@@ -493,7 +499,7 @@ sx_status sx_pjrt_run_submit(sx_run *head, sx_device_buffer *const *args,
     if (p->replicas > 1) {
         pthread_mutex_unlock(&p->lock);
     }
-    SX_TRY(status, "executing on %s", p->devices[0]->name);
+    SX_TRY(status, "executing on %s", run->device);
     return SX_OK;
 }
 
@@ -514,8 +520,7 @@ static void end_run(pjrt_run *run, sx_status status)
         }
     }
     if (status != SX_OK) {
-        status =
-            sx_status_annotate(status, __FILE__, __LINE__, "executing on %s", p->devices[0]->name);
+        status = sx_status_annotate(status, __FILE__, __LINE__, "executing on %s", run->device);
     }
     sx_run_end(&run->head, status);
 }

@@ -272,6 +272,7 @@ sx_status sx_pjrt_module_create(const sx_graph *g, const sx_pjrt_module_options 
         .batch = options->batch,
         .replicas = parts,
         .parts = whole ? 0 : options->shards,
+        .ordered = options->ordered_sums,
         .copies = whole ? replicas : 1,
         .whole_results = options->whole_results,
         .exchange_in_regions = true,

@@ -36,6 +36,7 @@ typedef struct sx_pjrt_module_options {
     int64_t batch;         /* global; ignored if the graph has no batch dimension */
     int replicas;          /* 0 = 1 */
     int shards;            /* parts of the batch, a multiple of the replicas; 0 = the replicas */
+    bool ordered_sums;     /* partial results are gathered, and added in a fixed tree */
     int64_t steps;         /* maximum steps of the loop; 0 and 1 = no loop */
     const char *ok_output; /* bool scalar output that ends the loop if false; NULL = none */
     bool any_batch; /* if the batch is not a multiple of these, each replica computes all of it */

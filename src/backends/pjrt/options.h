@@ -2,6 +2,7 @@
 #ifndef SX_BACKENDS_PJRT_OPTIONS_H
 #define SX_BACKENDS_PJRT_OPTIONS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/buffer.h"
@@ -31,6 +32,9 @@ typedef struct sx_pjrt_options {
     /* The replicas are those of several processes, equally many of each; it outlives the platform.
      * NULL: those of this one alone. */
     const sx_pjrt_processes *processes;
+    const int *chosen; /* [n_chosen]: numbers of the plugin's devices that are used, those of */
+    int n_chosen;      /* the replicas if there are several; 0 = the first of all */
+    bool ordered_sums; /* replicas add partial results in a fixed tree, not in XLA's order */
 } sx_pjrt_options;
 
 #endif

@@ -19,6 +19,10 @@ typedef struct sx_pjrt_platform {
     int replicas;
     int processes;    /* that the replicas are in, `local` of them in each; mostly 1 */
     int local, first; /* replicas of this process: replica `first` and those after it */
+    int *chosen; /* [n_chosen]: of our device or replica, the client's number; n_chosen is 0 if they
+                    are the same */
+    int n_chosen;
+    bool ordered_sums;
     int ids[SX_PJRT_MAX_REPLICAS];      /* of the replicas' devices, for assignments */
     struct sx_pjrt_device *device_rows; /* [head.n_devices] */
     sx_device **devices;
@@ -33,6 +37,12 @@ typedef struct sx_pjrt_platform {
     sx_map names; /* with a timeline: of a program's instruction -> our node (record.h) */
     sx_arena names_arena;
 } sx_pjrt_platform;
+
+/* The client's number of our device i, or of the device of replica i. */
+static inline int sx_pjrt_number(const sx_pjrt_platform *p, int i)
+{
+    return p->n_chosen > 0 ? p->chosen[i] : i;
+}
 
 /* How a program expects a value: the dimension along which replicas split it, or whole. */
 enum { SX_PJRT_WHOLE = -1 };

@@ -11,7 +11,8 @@
  *   mean = mean_a + d b / (a + b),  M2 = M2_a + M2_b + d² a b / (a + b)
  *
  * Errors   INVALID_ARGUMENT  not a float type, an axis is out of range
- * Numbers  two passes, or one with compensation: no cancellation
+ * Numbers  two passes, or one with compensation or of distances from a value near the mean: no
+ *          cancellation
  * Source   TensorFlow tf.nn.moments; Chan, Golub, LeVeque 1979 */
 #ifdef SX_PUBLIC
 /* The mean (output 0) and population variance (output 1) over the axes, which are dropped. */

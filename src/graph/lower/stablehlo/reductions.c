@@ -24,20 +24,53 @@ void sx_hlo_lower_size(sx_hlo_writer *w, const sx_hlo_op *op)
     op->out[0] = sx_hlo_splat(w, op->out_types[0], count);
 }
 
+/* The mean of x's first slice along the first of the axes, kept; SX_HLO_NONE: the axis is empty or
+ * long. Of n slices, its distance from the whole mean is at most sqrt(n - 1) deviations. */
+static sx_hlo mean_of_first_slice(sx_hlo_writer *w, sx_hlo x, const sx_ints *axes)
+{
+    enum { MOST_SLICES = 1024 };
+    const sx_type type = sx_hlo_type(w, x);
+    const int64_t n = axes->n > 0 ? type.dims[axes->v[0]] : 0;
+    const int64_t begin[SX_MAX_RANK] = {0};
+    if (n < 1 || n > MOST_SLICES) {
+        return SX_HLO_NONE;
+    }
+    sx_type slice = type;
+    slice.dims[axes->v[0]] = 1;
+    sx_hlo sum =
+        sx_hlo_reduce(w, "add", sx_hlo_slice(w, x, begin, slice.dims), axes->n, axes->v, true);
+    return sx_hlo_with(w, "divide", sum, sx_count_along(&slice, axes));
+}
+
+/* Sums of x's distances from a value near the mean, and of their squares: one reading of x is
+ * enough for both. Else in two: the mean, then the distances from it. */
 void sx_hlo_lower_moments(sx_hlo_writer *w, const sx_hlo_op *op)
 {
     const sx_axes_attrs *attrs = op->attrs;
     const sx_ints *axes = &attrs->axes;
     sx_hlo x = sx_hlo_widen(w, op->in[0]);
-    sx_type type = sx_hlo_type(w, x), kept = sx_reduced_type(&type, axes, true);
-    double count = (double)sx_type_elems(&type) / (double)sx_type_elems(&kept);
-    sx_hlo sum = sx_hlo_reduce(w, "add", x, axes->n, axes->v, true);
-    sx_hlo mean = sx_hlo_with(w, "divide", sum, count);
-    sx_hlo centred = sx_hlo_binary(w, "subtract", x, sx_hlo_broadcast_to(w, mean, &type));
-    sx_hlo squares = sx_hlo_binary(w, "multiply", centred, centred);
-    sx_hlo spread = sx_hlo_reduce(w, "add", squares, axes->n, axes->v, false);
-    op->out[0] = sx_hlo_reshape(w, mean, &op->out_types[0]);
-    op->out[1] = sx_hlo_with(w, "divide", spread, count);
+    const sx_type type = sx_hlo_type(w, x);
+    const double count = sx_count_along(&type, axes);
+    sx_hlo near = mean_of_first_slice(w, x, axes);
+    const bool once = sx_hlo_is(near);
+    if (!once) {
+        near = sx_hlo_reduce(w, "add", x, axes->n, axes->v, true);
+        near = sx_hlo_with(w, "divide", near, count);
+    }
+    sx_hlo off = sx_hlo_binary(w, "subtract", x, sx_hlo_broadcast_to(w, near, &type));
+    sx_hlo square = sx_hlo_binary(w, "multiply", off, off);
+    square = sx_hlo_reduce(w, "add", square, axes->n, axes->v, false);
+    square = sx_hlo_with(w, "divide", square, count);
+    near = sx_hlo_reshape(w, near, &op->out_types[0]);
+    if (once) {
+        sx_hlo rest = sx_hlo_reduce(w, "add", off, axes->n, axes->v, false);
+        rest = sx_hlo_with(w, "divide", rest, count);
+        near = sx_hlo_binary(w, "add", near, rest);
+        square = sx_hlo_binary(w, "subtract", square, sx_hlo_binary(w, "multiply", rest, rest));
+        square = sx_hlo_with(w, "maximum", square, 0);
+    }
+    op->out[0] = near;
+    op->out[1] = square;
 }
 
 /* Reduces (element, index) pairs to the larger ("GT") or smaller ("LT"); of equal ones, to the

@@ -24,8 +24,8 @@ typedef struct sx_device_args {
         .compile_cache = true, .soft_placement = true, \
     }
 /* Of commands with SX_PROCESS_ROWS. */
-#define SX_PROCESS_ARGS_DEFAULTS                                               \
-    {                                                                          \
+#define SX_PROCESS_ARGS_DEFAULTS                                            \
+    {                                                                       \
         .compile_cache = true, .soft_placement = true, .in_processes = true \
     }
 

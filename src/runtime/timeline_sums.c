@@ -122,8 +122,7 @@ sx_status sx_timeline_sum(sx_timeline *timeline, int64_t first, int64_t last, sx
     }
     make_rows(out, launches, first, SX_MIN(last, n_launches));
     if (out->n == 0) {
-        return sx_error(SX_FAILED_PRECONDITION,
-                        "the device did not tell when its launches ended");
+        return sx_error(SX_FAILED_PRECONDITION, "the device did not tell when its launches ended");
     }
     begin_first(out);
     add_spans(out);

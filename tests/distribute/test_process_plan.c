@@ -93,8 +93,7 @@ static void test_distribute_process_plan__one_process_is_alone(void **state)
         "{\"cluster\": {\"worker\": [\"a:1\"]}, \"task\": {\"type\": \"worker\", \"index\": 0}}",
         "{\"cluster\": {\"chief\": [\"a:1\"], \"ps\": [\"b:1\"]}, \"task\": {\"type\": \"chief\"}}",
         "{\"cluster\": {\"tpu_worker\": [\"a:1\", \"b:1\"]}}",
-        "{\"cluster\": {\"chief\": [\"a:1\"], \"worker\": [\"b:1\"]}, \"task\": {\"type\": "
-        "\"evaluator\", \"index\": 0}}",
+        "{\"cluster\": {\"worker\": [\"b:1\"]}, \"task\": {\"type\": \"evaluator\", \"index\": 0}}",
     };
     for (size_t i = 0; i < sizeof(alone) / sizeof(alone[0]); i++) {
         assert_ok(plan_of(alone[i], &p));

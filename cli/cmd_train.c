@@ -132,7 +132,6 @@ static const sx_option rows[] = {
     {"json-log", SX_OPTION_FLAG, SX_OPT(options, json_log), "log one JSON object per event"},
 
     SX_DEVICE_ARGS_ROWS(options),
-    SX_PROCESS_ROWS(options),
     {"memory-limit", SX_OPTION_SIZE, SX_OPT(options, memory_limit),
      "maximum memory of a training step on cpu: its variables, batch and temporaries; what would "
      "take more is computed again, which takes time and changes no bit; see `sextant compile "
@@ -148,6 +147,7 @@ static const sx_option rows[] = {
      "N", .min = 1, .max = 4096},
     {"require-exact", SX_OPTION_FLAG, SX_OPT(options, require_exact),
      "refuse to resume if results could differ in any bit or settings differ from the run's"},
+    SX_PROCESS_ROWS(options),
     SX_DATA_ARGS_ROWS(options),
 };
 

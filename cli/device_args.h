@@ -33,8 +33,8 @@ typedef struct sx_device_args {
 /* Which device. */
 #define SX_DEVICE_ROWS(type)                                                                   \
     {"device", SX_OPTION_STRING, SX_OPT(type, device_args.device),                             \
-     "device to compute on: cpu, host, tpu, cuda or pjrt:NAME[:N] (see `sextant devices`), or several, " \
-     "such as cpu:0,cpu:1, for the device scopes of a model; default: the first",              \
+     "device to compute on: cpu, host, tpu, cuda or pjrt:NAME[:N] (see `sextant devices`); of several, " \
+     "such as cpu:0,cpu:1, each layer runs on the one that its device scope names; default: the first", \
      "NAME", .group = "Device"},                                                               \
     {"pjrt-plugin", SX_OPTION_STRING, SX_OPT(type, device_args.pjrt_plugin),                   \
      "PJRT plugin library; default: searched for", "PATH"},                                    \
@@ -96,7 +96,7 @@ typedef struct sx_device_args {
      "devices that share each batch; default: all cores of a TPU, else one", "N",              \
      .min = 1, .max = 1024},                                                                   \
     {"devices", SX_OPTION_STRING, SX_OPT(type, device_args.devices),                           \
-     "the devices that share each batch, by TensorFlow's names, such as /gpu:0,/gpu:2", "NAME,..."}, \
+     "the replicas, which share each batch, by TensorFlow's names, such as /gpu:0,/gpu:2", "NAME,..."}, \
     {"strategy", SX_OPTION_CHOICE, SX_OPT(type, device_args.strategy),                         \
      "how the devices share a model: a copy of the variables on each (mirrored), or one that all share (central-storage); " \
      "default: one-device, or mirrored if there are several",                                  \

@@ -31,16 +31,15 @@ static sx_hlo join_rows(sx_hlo_writer *w, const char *op, sx_hlo x, int64_t firs
     return sx_hlo_binary(w, op, a, join_rows(w, op, x, first + half, count - half, out));
 }
 
-/* Moments of parts of one size, a row for each: the mean of the means; the mean of the variances
- * and the means' squared distances from it. */
-static void join_moments(sx_hlo_writer *w, sx_hlo means, sx_hlo variances, const sx_type *out,
-                         sx_hlo *joined)
+/* Moments of parts of one size, a row of `rows` for each: the mean of the means; the mean of the
+ * variances and the means' squared distances from it. */
+static void join_moments(sx_hlo_writer *w, sx_hlo means, sx_hlo variances, const sx_type *rows,
+                         const sx_type *out, sx_hlo *joined)
 {
-    const sx_type rows = sx_hlo_type(w, means);
-    const int64_t parts = rows.dims[0];
+    const int64_t parts = rows->dims[0];
     sx_hlo mean = join_rows(w, "add", means, 0, parts, out);
     joined[0] = mean = sx_hlo_with(w, "divide", mean, (double)parts);
-    sx_hlo off = sx_hlo_binary(w, "subtract", means, sx_hlo_repeat(w, mean, &rows, 0));
+    sx_hlo off = sx_hlo_binary(w, "subtract", means, sx_hlo_repeat(w, mean, rows, 0));
     sx_hlo spread = sx_hlo_binary(w, "add", variances, sx_hlo_binary(w, "multiply", off, off));
     spread = join_rows(w, "add", spread, 0, parts, out);
     joined[1] = sx_hlo_with(w, "divide", spread, (double)parts);
@@ -63,7 +62,7 @@ static void gather_moments(sx_hlo_writer *w, const sx_hlo_op *op, int replicas)
     for (int i = 0; i < 2; i++) {
         of_all[i] = sx_hlo_slice(w, all, (const int64_t[]){0, begin[i]}, rows.dims);
     }
-    join_moments(w, of_all[0], of_all[1], &vector, joined);
+    join_moments(w, of_all[0], of_all[1], &rows, &vector, joined);
     for (int i = 0; i < 2; i++) {
         op->out[i] = sx_hlo_reshape(w, joined[i], &op->out_types[i]);
     }
@@ -177,7 +176,7 @@ void sx_hlo_lower_reduce_tree(sx_hlo_writer *w, const sx_hlo_op *op)
                                                          : "add";
     const int64_t parts = op->in_types[0].dims[0];
     if (attrs->how == SX_COMBINE_MOMENTS) {
-        join_moments(w, op->in[0], op->in[1], &op->out_types[0], op->out);
+        join_moments(w, op->in[0], op->in[1], &op->in_types[0], &op->out_types[0], op->out);
         return;
     }
     for (int k = 0; k < op->n_in; k++) {

@@ -597,6 +597,7 @@ SX_WITH_OPTIONS_([[nodiscard]] sx_status, sx_one_device_strategy, sx_strategy_ar
 SX_WITH_OPTIONS_([[nodiscard]] sx_status, sx_mirrored_strategy, sx_strategy_args,
                  (sx_strategy **out_strategy), &args, out_strategy)
 SX_WITH_OPTIONS_([[nodiscard]] sx_status, sx_placed_strategy, sx_strategy_args,
+                 (sx_strategy **out_strategy), &args, out_strategy)
 SX_WITH_OPTIONS_([[nodiscard]] sx_status, sx_central_storage_strategy, sx_strategy_args,
                  (sx_strategy **out_strategy), &args, out_strategy)
 SX_WITH_OPTIONS_([[nodiscard]] sx_status, sx_tpu_strategy, sx_tpu_strategy_args,

@@ -259,9 +259,23 @@ static sx_status run_with(sx_invocation *inv, const sx_image_files *files)
 static sx_status run_saved_model(sx_invocation *inv)
 {
     const options *o = inv->options;
-    static const char *const of_runs[] = {
-        "checkpoint",     "image", "strategy", "parameter-device", "all-reduce", "batch-norm",
-        "dump-stablehlo", "tpu",   "master",   "tpu-zone",         "project",    "explain"};
+    static const char *const of_runs[] = {"checkpoint",
+                                          "image",
+                                          "strategy",
+                                          "parameter-device",
+                                          "all-reduce",
+                                          "batch-norm",
+                                          "dump-stablehlo",
+                                          "tpu",
+                                          "master",
+                                          "tpu-zone",
+                                          "project",
+                                          "explain",
+                                          "inter-op",
+                                          "intra-op",
+                                          "micro-batches",
+                                          "soft-device-placement",
+                                          "log-device-placement"};
     for (size_t i = 0; i < SX_COUNT(of_runs); i++) {
         SX_TRY(sx_usage(
             inv, sx_options_exclusive(inv, (const char *const[]){"model", of_runs[i], NULL})));

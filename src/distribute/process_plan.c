@@ -105,6 +105,11 @@ static sx_status take_tf_config(const char *text, sx_arena *arena, sx_process_pl
                         c.task_type != NULL ? c.task_type : "without a type", c.task_index,
                         tasks.n);
     }
+    if (tasks.n > SX_MAX_PROCESSES) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "TF_CONFIG: its cluster has %d tasks that train, expected at most %d",
+                        tasks.n, SX_MAX_PROCESSES);
+    }
     const char *first = tasks.jobs[0]->tasks[0].address;
     SX_TRY(sx_tpu_address(first, strlen(first), arena, &out->coordinator), "TF_CONFIG");
     out->count = tasks.n;

@@ -14,7 +14,7 @@
 #include "base/thread.h"
 #include "net/http_server.h"
 
-enum { TICK_MS = 100, DRAIN_MS = 500 };
+enum { TICK_MS = 100, DRAIN_MS = 500, CONNECTIONS = 8 /* of each process */ };
 
 struct sx_store_server {
     sx_store *store;
@@ -51,6 +51,12 @@ static void handle(void *user, sx_http_exchange *exchange)
         sx_http_respond(exchange, &(sx_http_response){.status = 404});
         return;
     }
+    /* A page in a browser of this machine cannot send that type without being asked first. */
+    if (!sx_http_text_is(sx_http_header_get(head, "content-type"), "application/octet-stream") ||
+        sx_http_header_get(head, "origin").size > 0) {
+        sx_http_respond(exchange, &(sx_http_response){.status = 403});
+        return;
+    }
     sx_http_request_set_deadline(exchange, INT64_MAX);
     sx_store_take(server->store, exchange, sx_http_request_body(exchange));
 }
@@ -79,14 +85,14 @@ static sx_status start(sx_store_server *s, const char *host, int port,
     SX_TRY(sx_store_create(&o, &s->store));
     sx_budget_init(&s->memory, "the key-value store", 2 * (size_t)SX_STORE_BYTES, NULL);
     const sx_http_address address = {.host = host, .port = port};
-    const sx_http_config config = {.addresses = &address,
-                                   .address_count = 1,
-                                   .max_connections = 8 * SX_MAX_PROCESSES,
-                                   .max_body_bytes =
-                                       SX_STORE_VALUE_BYTES + SX_STORE_KEY_BYTES + 256,
-                                   .memory = &s->memory,
-                                   .handler = handle,
-                                   .user = s};
+    const sx_http_config config = {
+        .addresses = &address,
+        .address_count = 1,
+        .max_connections = CONNECTIONS * options->processes + CONNECTIONS,
+        .max_body_bytes = SX_STORE_VALUE_BYTES + SX_STORE_KEY_BYTES + 256,
+        .memory = &s->memory,
+        .handler = handle,
+        .user = s};
     SX_TRY(sx_http_server_create(&config, &s->http));
     SX_TRY(sx_http_server_start(s->http));
     s->ticks = sx_thread_create(&s->ticker, NULL, tick, s) == 0;

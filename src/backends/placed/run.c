@@ -339,8 +339,11 @@ sx_status sx_placed_submit(sx_run *head, sx_device_buffer *const *args,
     sx_placed_run *r = (sx_placed_run *)head;
     const sx_placed_executable *e = executable_of(r);
     const size_t borders = (size_t)e->partition.n_borders * (size_t)platform_of(r)->n_subs;
-    r->args = args;
-    r->outputs = outputs;
+    /* Not the caller's arrays, which a run that is left may outlive. */
+    (void)args;
+    (void)outputs;
+    r->args = head->checked;
+    r->outputs = head->checked + head->executable->n_args;
     r->ended = r->wanted = r->left_alone = false;
     r->has_cancel = head->cancel != NULL;
     if (r->has_cancel) {

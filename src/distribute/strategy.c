@@ -64,17 +64,17 @@ static sx_status place(sx_strategy *s, const char *text, const sx_strategy_wish 
                         "or shared by replicas, virtual devices or processes, not both",
                         text);
     }
-    if (list.n_devices > 1 && wish->kind == SX_STRATEGY_ONE_DEVICE) {
-        return sx_error(SX_INVALID_ARGUMENT, "device \"%s\" names %d devices, expected one", text,
-                        list.n_devices);
+    if (wish->kind == SX_STRATEGY_ONE_DEVICE && (list.n_devices > 1 || list.plugin_devices > 1)) {
+        return sx_error(SX_INVALID_ARGUMENT, "device \"%s\" names several devices, expected one",
+                        text);
     }
-    if (list.n_devices > 1 && wish->kind != SX_STRATEGY_PLACED && !sx_is_device_list(text)) {
+    if (list.plugin_devices > 1 && wish->kind != SX_STRATEGY_PLACED && !sx_is_device_list(text)) {
         return sx_error(
             SX_INVALID_ARGUMENT,
             "device \"%s\": its %d devices share each batch; inter_op, micro_batches, "
             "log_device_placement and strict placement are for a program that is placed "
             "on one device or on a list, such as cpu:0,cpu:1",
-            text, list.n_devices);
+            text, list.plugin_devices);
     }
     s->kind = SX_STRATEGY_PLACED;
     s->replicas = 1;

@@ -89,9 +89,9 @@ static void test_distribute_device_list__strategy(void **state)
     assert_error(sx_placed_strategy(&s, .device = "cpu,cpu", .replicas = 2), SX_INVALID_ARGUMENT,
                  "not both");
     assert_error(sx_one_device_strategy(&s, .device = "cpu:0,cpu:1"), SX_INVALID_ARGUMENT,
-                 "names 2 devices, expected one");
-    assert_error(sx_mirrored_strategy(&s, .device = "pjrt:cpu:2", .log_device_placement = true),
-                 SX_INVALID_ARGUMENT, "");
+                 "names several devices, expected one");
+    assert_error(sx_one_device_strategy(&s, .device = "pjrt:cpu:2", .inter_op = 1),
+                 SX_INVALID_ARGUMENT, "names several devices, expected one");
     assert_error(sx_placed_strategy(&s, .device = "cpu,cpu", .inter_op = -1), SX_INVALID_ARGUMENT,
                  "inter_op is -1");
     assert_error(sx_placed_strategy(&s, .device = "cpu,cpu", .pjrt_plugin = "x"),

@@ -38,6 +38,14 @@ ok train "$model" "${files[@]}" --batch-size 20 --seed 3 --model-dir rest --epoc
 ok train "$model" "${files[@]}" --batch-size 20 --seed 3 --model-dir rest2 --epochs 2 --micro-batches 5 --device cpu,cpu
 same_variables rest rest2 10
 
+# What a checkpoint was computed with: micro-batches are shards, and each kind of device counts.
+ok train "$model" "${data[@]}" --model-dir micro --max-steps 2 --device cpu,cpu --micro-batches 4
+fails 1 train "$model" "${data[@]}" --model-dir micro --max-steps 3 --shards 1 --require-exact
+warns 'cannot resume exactly: the checkpoint was computed with'
+ok train "$model" "${data[@]}" --model-dir micro --max-steps 3 --shards 4 --require-exact
+fails 1 train "$model" "${data[@]}" --model-dir micro --max-steps 4 --device cpu,host --shards 4 --require-exact
+warns 'device:CPU:1'
+
 # A run goes on under other devices, is evaluated and makes predictions on them.
 ok train "$model" "${data[@]}" --model-dir moved --max-steps 20 --shards 2 --device cpu,cpu --intra-op 1
 ok train "$model" "${data[@]}" --model-dir moved --epochs 8 --shards 2

@@ -85,6 +85,7 @@ static sx_status cut(sx_placed_executable *e, const sx_graph *g, const sx_compil
         return sx_partition_create(g, &o, &e->partition);
     }
     sx_spmd divided;
+    e->parts = p->micro_batches;
     SX_TRY(sx_pass_spmd(
         g,
         &(sx_spmd_options){.batch = options->batch, .parts = p->micro_batches, .byte_ranges = true},
@@ -164,6 +165,56 @@ static sx_status compile_segments(sx_placed_executable *e, const sx_compile_opti
     return turn_around(e);
 }
 
+/* Of device `sub`, those of its segment with the most shards: one without the batch has none. NULL:
+ * it has no segment. */
+static sx_status numerics_of(const sx_placed_executable *e, int sub, const char **out)
+{
+    int most = -1;
+    *out = NULL;
+    for (int s = 0; s < e->n_segments; s++) {
+        sx_executable_info part;
+        SX_TRY(sx_executable_get_info(e->segments[s].executable, &part));
+        if ((e->segments[s].device == sub || sub < 0) && part.shards > most) {
+            most = part.shards;
+            *out = part.numerics;
+        }
+    }
+    return SX_OK;
+}
+
+/* What determines the bits. Cpus compute like one with as many shards, and parts of the batch are
+ * its shards; of other devices each computes in its own way. */
+static sx_status describe(sx_placed_executable *e)
+{
+    static const char shards[] = " shards:", team[] = " team";
+    const sx_placed_platform *p = platform_of(&e->head);
+    sx_arena *arena = &e->partition.arena;
+    e->numerics = "";
+    for (int sub = p->alike ? -1 : 0; sub < (p->alike ? 0 : p->n_subs); sub++) {
+        const char *own;
+        SX_TRY(numerics_of(e, sub, &own));
+        const char *at = own != NULL && e->parts > 0 ? strstr(own, shards) : NULL;
+        if (own == NULL) {
+            continue;
+        }
+        if (at != NULL) {
+            const char *after = at + strlen(shards);
+            after += strspn(after, "0123456789");
+            after += strncmp(after, team, strlen(team)) == 0 ? strlen(team) : 0;
+            own =
+                sx_arena_printf(arena, "%.*s%s%d%s", (int)(at - own), own, shards, e->parts, after);
+        }
+        e->numerics = p->alike ? own
+                               : sx_arena_printf(arena, "%s%s%s %s", e->numerics,
+                                                 e->numerics[0] != 0 ? "; " : "", p->names[sub],
+                                                 own != NULL ? own : "");
+        if (e->numerics == NULL) {
+            return sx_no_memory("for a program");
+        }
+    }
+    return SX_OK;
+}
+
 static int runs_at_once(const sx_placed_executable *e)
 {
     bool bounded = false;
@@ -191,6 +242,7 @@ sx_status sx_placed_compile(sx_platform *platform, const sx_graph *graph,
         const sx_compile_options o = options_of(e, options, shards);
         status = compile_segments(e, &o);
     }
+    status = status == SX_OK ? describe(e) : status;
     if (status != SX_OK) {
         sx_executable_release(&e->head);
         return status;
@@ -211,18 +263,14 @@ void sx_placed_executable_destroy(sx_executable *head)
     sx_free(e);
 }
 
-/* Its numerics are those of the segment with the most shards: cpus compute alike, and a segment
- * without the batch has none. */
 sx_status sx_placed_info(const sx_executable *head, sx_executable_info *out)
 {
     const sx_placed_executable *e = (const sx_placed_executable *)head;
+    out->numerics = e->numerics;
     for (int s = 0; s < e->n_segments; s++) {
         sx_executable_info part;
         SX_TRY(sx_executable_get_info(e->segments[s].executable, &part));
-        if (s == 0 || part.shards > out->shards) {
-            out->shards = part.shards;
-            out->numerics = part.numerics;
-        }
+        out->shards = SX_MAX(out->shards, SX_MAX(part.shards, e->parts));
         out->temporary_bytes += part.temporary_bytes;
         out->code_bytes += part.code_bytes;
         out->flops += part.flops;

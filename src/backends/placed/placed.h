@@ -95,6 +95,8 @@ typedef struct sx_placed_executable {
     sx_placed_segment *segments;
     int n_segments;
     bool assigns;
+    int parts;            /* of the batch, that have segments of their own; 0 = none */
+    const char *numerics; /* in the partition's arena */
 } sx_placed_executable;
 
 SX_MUST_USE sx_status sx_placed_compile(sx_platform *platform, const sx_graph *graph,

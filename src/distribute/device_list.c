@@ -4,19 +4,34 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/memory.h"
+#include "graph/device_name.h"
 
 bool sx_is_device_list(const char *text)
 {
     return strchr(text, ',') != NULL;
 }
 
-/* "/cpu:1", "/device:CPU:1" are "cpu:1". */
-static const char *without_slash(const char *name)
+/* "/cpu:1", "/device:CPU:1" and longer names of this process become "cpu:1"; other kinds stay. */
+static sx_status without_slash(const char *text, sx_arena *arena, const char **name)
 {
-    const char *last = name[0] == '/' ? strrchr(name, '/') + 1 : name;
-    last += name[0] == '/' && strncmp(last, "device:", 7) == 0 ? 7 : 0;
-    return strncasecmp(last, "cpu:", 4) == 0 ? last : name;
+    sx_device_name whole = SX_ANY_DEVICE;
+    if ((*name)[0] != '/') {
+        return SX_OK;
+    }
+    SX_TRY(sx_device_name_parse(*name, &whole), "devices \"%s\"", text);
+    if ((whole.job[0] != '\0' && strcmp(whole.job, "localhost") != 0) || whole.replica > 0 ||
+        whole.task > 0) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "devices \"%s\": \"%s\" is of another process; those of this one are "
+                        "/job:localhost/replica:0/task:0",
+                        text, *name);
+    }
+    if (strcmp(whole.type, "CPU") == 0 && whole.index >= 0) {
+        *name = sx_arena_printf(arena, "cpu:%d", whole.index);
+    }
+    return *name != NULL ? SX_OK : sx_no_memory("for a list of devices");
 }
 
 /* Takes the number from "cpu:1", which must be that of the devices of its kind before it. */
@@ -24,8 +39,7 @@ static sx_status take_number(const char *text, sx_arena *arena, int before, cons
 {
     const size_t head = strcspn(*name, ":");
     char number[16];
-    const bool numbered = (*name)[head] == ':' && (strncasecmp(*name, "cpu", head) == 0 ||
-                                                   strncasecmp(*name, "host", head) == 0);
+    const bool numbered = strncasecmp(*name, "cpu:", 4) == 0 || strncasecmp(*name, "host:", 5) == 0;
     if (!numbered) {
         return SX_OK;
     }
@@ -60,13 +74,21 @@ sx_status sx_device_list_parse(const char *text, sx_arena *arena, sx_device_list
         return sx_no_memory("for a list of devices");
     }
     for (const char *at = text;; at++) {
-        const size_t size = strcspn(at, ",");
-        const char *name = sx_arena_strndup(arena, at, size);
+        const size_t size = strcspn(at, ","), blanks = strspn(at, " ");
+        const size_t begin = SX_MIN(blanks, size);
+        size_t end = size;
+        while (end > begin && at[end - 1] == ' ') {
+            end--;
+        }
+        const char *name = sx_arena_strndup(arena, at + begin, end - begin);
         sx_device_spec spec;
         if (name == NULL) {
             return sx_no_memory("for a list of devices");
         }
-        name = without_slash(name);
+        if (name[0] == '\0') {
+            return sx_error(SX_INVALID_ARGUMENT, "devices \"%s\": a name is missing", text);
+        }
+        SX_TRY(without_slash(text, arena, &name));
         SX_TRY(take_number(text, arena, count_before(devices, out->n_devices, name), &name));
         SX_TRY(sx_device_spec_parse(name, arena, &spec), "devices \"%s\"", text);
         const bool plugin = strcmp(spec.backend, "pjrt") == 0;

@@ -3,16 +3,36 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "data/relabel.h"
 #include "dir_hint.h"
 #include "distribute/strategy.h"
 #include "train/misfit.h"
+
+/* What says that there are several processes, and which of them this one is, comes together. */
+static sx_status check_processes(const sx_invocation *inv)
+{
+    static const char *const names[] = {"coordinator", "num-processes", "process-id"};
+    int given = 0;
+    const char *missing = "";
+    for (size_t i = 0; i < SX_COUNT(names); i++) {
+        given += sx_option_given(inv, names[i]);
+        missing = sx_option_given(inv, names[i]) ? missing : names[i];
+    }
+    return given == 0 || given == (int)SX_COUNT(names)
+               ? SX_OK
+               : sx_error(SX_INVALID_ARGUMENT,
+                          "--%s is missing: --coordinator, --num-processes and --process-id belong "
+                          "together",
+                          missing);
+}
 
 sx_status sx_device_args_strategy(sx_invocation *inv, const sx_device_args *args,
                                   sx_strategy **out_strategy)
 {
     sx_buf explanation;
     sx_strategy_kind kind;
+    SX_TRY(sx_usage(inv, check_processes(inv)));
     SX_TRY(sx_strategy_kind_of(args->strategy, &kind));
     const sx_strategy_wish wish = {.kind = kind,
                                    .args = {.device = args->device,

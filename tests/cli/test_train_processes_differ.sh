@@ -61,7 +61,9 @@ for i in 0 1; do
     finish number $i
     told number $i 'was started as one of 3 processes, process 0 as one of 2'
 done
-fails 2 "${words[@]}" --num-processes 2
-warns 'need a coordinator'
+fails 2 "${words[@]}" --num-processes 2 --coordinator localhost:1
+warns '--process-id is missing'
+fails 2 "${words[@]}" --process-id 0
+warns '--coordinator, --num-processes and --process-id belong together'
 fails 2 "${words[@]}" --coordinator localhost:1 --num-processes 2 --process-id 2
 warns 'process_id is 2 of num_processes 2'

@@ -120,7 +120,7 @@ static sx_status explain(sx_invocation *inv, sx_profile_report *report, sx_cpu_l
     const sx_profiled *p = report->run;
     report->causes = causes;
     if (!sx_profiled_on_cpu(p)) {
-        *causes = (sx_profile_causes){.total = p->seconds};
+        *causes = (sx_profile_causes){.total = p->seconds, .whole = p->seconds};
         report->why_none = p->why_no_ops;
         if (strcmp(p->kind, "cpu") == 0) { /* XLA's, which is this processor */
             SX_TRY(sx_cpu_limits_get(sx_cpu_count(), o->measure, limits));

@@ -136,7 +136,8 @@ sx_status sx_profile_find_causes(sx_profile *profile, const sx_cpu_limits *limit
     int n = 0;
     int64_t in_executions_ns = 0;
     const sx_kernel_time *rows = sx_profile_rows(profile, &n);
-    *out = (sx_profile_causes){.total = seconds * limits->threads};
+    *out =
+        (sx_profile_causes){.total = seconds * limits->threads, .whole = seconds * limits->threads};
     out->kernels = sx_arena_array(arena, n + 1, sx_profile_kernel);
     if (out->kernels == NULL) {
         return sx_no_memory("for a profile");

@@ -60,7 +60,10 @@ typedef struct sx_profile_groups {
 
 typedef struct sx_profile_causes {
     double total, causes[SX_CAUSES]; /* seconds of threads, of all steps */
-    sx_profile_kernel *kernels;      /* those that took longest first */
+    /* Seconds that the shares of kernels are of: the total, or, if more, what the operations took
+     * of a device that recorded them in steps of their own, which are slower. */
+    double whole;
+    sx_profile_kernel *kernels; /* those that took longest first */
     int n;
     /* The same, together: by the name of the kernel, by operator, by layer; `kernel` is that name.
      */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/memory.h"
 
 enum { MAX_EVENTS = 200000 };
@@ -199,6 +200,11 @@ sx_status sx_profile_ops_group(const sx_profile_ops *ops, const sx_profile_nodes
     qsort(c->by_kernel.items, (size_t)c->by_kernel.n, sizeof(*c->kernels), by_time);
     qsort(c->by_op.items, (size_t)c->by_op.n, sizeof(*c->kernels), by_time);
     qsort(c->by_layer.items, (size_t)c->by_layer.n, sizeof(*c->kernels), by_time);
+    double recorded = 0;
+    for (int i = 0; i < c->n; i++) {
+        recorded += c->kernels[i].seconds;
+    }
+    c->whole = SX_MAX(c->whole, recorded);
     add_costs(c, nodes, (double)steps);
     add_cost_of_nodes(c, nodes, (double)steps);
     return SX_OK;

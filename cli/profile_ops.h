@@ -40,7 +40,7 @@ void sx_profile_ops_deinit(sx_profile_ops *ops);
 void sx_profile_ops_add(void *ops, const sx_device_op *op);
 
 /* The tables, as of so many steps; rates are by the counts of `nodes`, limits unknown. out->total
- * is set by the caller. Allocates in the ops' arena. */
+ * and out->whole are set by the caller. Allocates in the ops' arena. */
 SX_MUST_USE sx_status sx_profile_ops_group(const sx_profile_ops *ops, const sx_profile_nodes *nodes,
                                            int64_t steps, sx_profile_causes *out);
 

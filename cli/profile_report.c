@@ -112,7 +112,7 @@ static void put_rate(sx_buf *out, double amount, double seconds, double limit)
 static void put_row(sx_buf *out, const sx_profile_report *r, const sx_profile_kernel *k)
 {
     sx_buf_printf(out, "%10.3f %5.1f %% %7" PRId64, per_step(r, k->seconds),
-                  100 * k->seconds / r->causes->total, k->calls);
+                  100 * k->seconds / r->causes->whole, k->calls);
     put_rate(out, k->flops, k->seconds, k->flops_limit);
     put_rate(out, k->bytes, k->seconds, k->bytes_limit);
     sx_buf_puts(out, "  ");
@@ -134,7 +134,7 @@ static void put_rest(sx_buf *out, const sx_profile_report *r, const sx_profile_k
     }
     if (n > rows) {
         sx_buf_printf(out, "%10.3f %5.1f %%  in %d %ss more\n", per_step(r, seconds),
-                      100 * seconds / r->causes->total, n - rows, what);
+                      100 * seconds / r->causes->whole, n - rows, what);
     }
 }
 
@@ -339,7 +339,7 @@ static json_t *kernel_json(const sx_profile_report *r, const char *key, const sx
     json_t *object =
         json_pack("{s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:o}", key, k->kernel, "calls",
                   (json_int_t)k->calls, "ms_per_step", k->seconds * ms, "share",
-                  k->seconds / r->causes->total, "flops_per_second_and_thread", k->flops / seconds,
+                  k->seconds / r->causes->whole, "flops_per_second_and_thread", k->flops / seconds,
                   "flops_limit", k->flops_limit, "bytes_per_second_and_thread", k->bytes / seconds,
                   "bytes_limit", k->bytes_limit, "causes_ms_per_step",
                   causes_json(r, k->causes, SX_CAUSE_WAITING));

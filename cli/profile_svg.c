@@ -223,7 +223,7 @@ static void put_kernel(picture *p, const sx_profile_kernel *k, double most, bool
         at += wide;
     }
     snprintf(figures, sizeof(figures), "%.3f %s, %.0f %%; %.0f GFLOP/s, %.1f GB/s",
-             p->scale * k->seconds, p->unit, 100 * k->seconds / p->r->causes->total,
+             p->scale * k->seconds, p->unit, 100 * k->seconds / p->r->causes->whole,
              k->flops / SX_MAX(k->seconds, 1e-12) * 1e-9,
              k->bytes / SX_MAX(k->seconds, 1e-12) * 1e-9);
     sx_svg_text(p->out, at + 6, p->y + 14, SX_SVG_SMALL, "start", SX_SVG_INK, figures);

@@ -406,9 +406,8 @@ static sx_status supervise(supervisor *s, const sigset_t *unblocked)
     }
     sigprocmask(SIG_SETMASK, unblocked, NULL); /* a second signal kills the process */
     while (s->count > 0) {
-        const struct timespec turn = {.tv_nsec = 20000000};
         reap(s);
-        nanosleep(&turn, NULL);
+        sx_sleep_ns(20000000);
     }
     return s->usage;
 }

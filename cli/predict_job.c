@@ -4,10 +4,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/checked.h"
+#include "base/clock.h"
 #include "base/memory.h"
 #include "io/dir_lock.h"
 #include "io/file.h"
@@ -140,7 +140,7 @@ static sx_status lock_dir(const char *dir, int *out_lock)
             return status;
         }
         sx_status_free(status);
-        nanosleep(&(struct timespec){.tv_nsec = PAUSE_MS * 1000000}, NULL);
+        sx_sleep_ns(PAUSE_MS * 1000000);
     }
 }
 

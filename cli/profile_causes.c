@@ -58,6 +58,11 @@ static int by_time(const void *a, const void *b)
     return (y->seconds > x->seconds) - (y->seconds < x->seconds);
 }
 
+void sx_profile_sort(sx_profile_kernel *kernels, int n)
+{
+    qsort(kernels, (size_t)n, sizeof(*kernels), by_time);
+}
+
 /* The rate of two amounts, one after the other, each at its own rate. */
 static double joined_limit(double a, double a_limit, double b, double b_limit)
 {
@@ -124,7 +129,7 @@ static sx_status group(sx_profile_causes *c, const sx_profile_nodes *nodes, sx_a
         add_to_group(&c->by_layer, layer, k);
     }
     for (size_t g = 0; g < SX_COUNT(all); g++) {
-        qsort(all[g]->items, (size_t)all[g]->n, sizeof(sx_profile_kernel), by_time);
+        sx_profile_sort(all[g]->items, all[g]->n);
     }
     return SX_OK;
 }
@@ -158,7 +163,7 @@ sx_status sx_profile_find_causes(sx_profile *profile, const sx_cpu_limits *limit
     const double inside = (double)in_executions_ns * 1e-9 * limits->threads;
     out->causes[SX_CAUSE_WAITING] = SX_MAX(inside - known, 0);
     out->causes[SX_CAUSE_OUTSIDE] = SX_MAX(out->total - inside, 0);
-    qsort(out->kernels, (size_t)out->n, sizeof(*out->kernels), by_time);
+    sx_profile_sort(out->kernels, out->n);
     return group(out, nodes, arena);
 }
 

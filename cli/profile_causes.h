@@ -76,6 +76,9 @@ SX_MUST_USE sx_status sx_profile_find_causes(sx_profile *profile, const sx_cpu_l
                                              const sx_profile_nodes *nodes, double seconds,
                                              sx_arena *arena, sx_profile_causes *out);
 
+/* Those that took longest first. */
+void sx_profile_sort(sx_profile_kernel *kernels, int n);
+
 /* What takes most of the threads' time: "memory traffic, 31 % of the time; 12 % in …". */
 void sx_put_profile_cause(sx_buf *out, const sx_profile_causes *c, const sx_cpu_limits *limits);
 

@@ -1,7 +1,6 @@
 /* See profile_ops.h. */
 #include "profile_ops.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -99,12 +98,6 @@ void sx_profile_ops_add(void *user, const sx_device_op *op)
 
 /* ---- Tables ---- */
 
-static int by_time(const void *a, const void *b)
-{
-    const sx_profile_kernel *x = a, *y = b;
-    return (y->seconds > x->seconds) - (y->seconds < x->seconds);
-}
-
 static sx_profile_kernel *group_of(sx_profile_groups *groups, const char *name)
 {
     int i = 0;
@@ -196,10 +189,10 @@ sx_status sx_profile_ops_group(const sx_profile_ops *ops, const sx_profile_nodes
         add_time(group_of(&c->by_op, node != NULL ? node->op : kind), &k);
         add_time(group_of(&c->by_layer, layer), &k);
     }
-    qsort(c->kernels, (size_t)c->n, sizeof(*c->kernels), by_time);
-    qsort(c->by_kernel.items, (size_t)c->by_kernel.n, sizeof(*c->kernels), by_time);
-    qsort(c->by_op.items, (size_t)c->by_op.n, sizeof(*c->kernels), by_time);
-    qsort(c->by_layer.items, (size_t)c->by_layer.n, sizeof(*c->kernels), by_time);
+    sx_profile_sort(c->kernels, c->n);
+    sx_profile_sort(c->by_kernel.items, c->by_kernel.n);
+    sx_profile_sort(c->by_op.items, c->by_op.n);
+    sx_profile_sort(c->by_layer.items, c->by_layer.n);
     double recorded = 0;
     for (int i = 0; i < c->n; i++) {
         recorded += c->kernels[i].seconds;

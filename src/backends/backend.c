@@ -59,7 +59,6 @@ sx_status sx_platform_open(const char *name, const sx_platform_options *options,
 
 bool sx_platform_close(sx_platform *platform)
 {
-    const struct timespec nap = {.tv_nsec = 1000000};
     const int64_t deadline_ns = sx_now_ns() + SETTLE_NS;
     if (platform == NULL) {
         return true;
@@ -68,7 +67,7 @@ bool sx_platform_close(sx_platform *platform)
         if (sx_now_ns() >= deadline_ns) {
             return false;
         }
-        nanosleep(&nap, NULL);
+        sx_sleep_ns(1000000);
     }
     platform->backend->close(platform);
     return true;
@@ -722,9 +721,8 @@ sx_status sx_run_await(sx_run *run, int64_t deadline_ns)
 
 void sx_run_settle(sx_run *run)
 {
-    const struct timespec nap = {.tv_nsec = 20000};
     while (atomic_load(&run->refs) > 1) {
-        nanosleep(&nap, NULL);
+        sx_sleep_ns(20000);
     }
 }
 

@@ -84,6 +84,8 @@ typedef struct sx_compile_options {
      * would, where this makes a difference. */
     bool of_training;
     bool settled; /* the graph is a segment of one that settle() made */
+    int parts;    /* the graph computes one of so many parts of the batch, which are its shards; 0 =
+                     all of it. Of the numerics alone: they are those of the whole. */
     /* Compiling ends with DEADLINE_EXCEEDED or CANCELLED when it says so, where the backend can
      * (pjrt, with a deadline); NULL = none. Used for the call only. */
     const sx_cancel *cancel;

@@ -52,6 +52,11 @@ SX_MUST_USE sx_status sx_buf_status(const sx_buf *buf);
 
 /* ---- Bytes ---- */
 
+static inline bool sx_bytes_is(sx_bytes bytes, const char *text)
+{
+    return bytes.size == strlen(text) && memcmp(bytes.data, text, bytes.size) == 0;
+}
+
 /* <0, 0, >0 if a is less than, equal to, greater than b: compares unsigned bytes; a prefix is less.
  */
 static inline int sx_bytes_compare(sx_bytes a, sx_bytes b)

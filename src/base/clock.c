@@ -26,3 +26,9 @@ double sx_wall_seconds(void)
     clock_gettime(CLOCK_REALTIME, &now);
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
+
+void sx_sleep_ns(int64_t ns)
+{
+    const struct timespec time = sx_timespec_of(ns);
+    nanosleep(&time, NULL);
+}

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <time.h>
 
 #include "base/arena.h"
 #include "base/checked.h"
@@ -326,12 +325,6 @@ static int64_t wait_ns(int tries, const struct outcome *outcome)
                      (1 + 0.25 * (double)sx_uniform_f32(bits.a)));
 }
 
-static void pause_ns(int64_t ns)
-{
-    struct timespec left = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
-    nanosleep(&left, NULL);
-}
-
 static sx_status send(sx_caller *caller, struct request *request, sx_buf *out)
 {
     sx_buf body;
@@ -360,7 +353,7 @@ static sx_status send(sx_caller *caller, struct request *request, sx_buf *out)
             break;
         }
         sx_status_free(status);
-        pause_ns(ns);
+        sx_sleep_ns(ns);
     }
     if (status == SX_OK) {
         const sx_bytes whole = {sx_buf_text(&body), body.size};

@@ -7,6 +7,7 @@
 #include "base/checked.h"
 #include "base/memory.h"
 #include "base/nearest.h"
+#include "distribute/device_list.h"
 #include "distribute/tpu_chips.h"
 
 typedef struct kind {
@@ -146,7 +147,7 @@ static sx_status parse_plugin(const char *text, const char *rest, sx_arena *aren
 sx_status sx_device_spec_parse(const char *text, sx_arena *arena, sx_device_spec *out)
 {
     sx_device_spec spec = {0};
-    if (strchr(text, ',') != NULL) {
+    if (sx_is_device_list(text)) {
         return sx_error(SX_INVALID_ARGUMENT,
                         "device \"%s\" is a list, for models whose layers are on several devices "
                         "(train, evaluate and predict of a run); expected one",

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/checked.h"
@@ -48,11 +47,6 @@ struct sx_processes {
     char *failure;        /* of the run; NULL = none is known */
     int64_t failed_ns;    /* when it became known */
 };
-
-static void nap(int ms)
-{
-    nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L}, NULL);
-}
 
 /* ---- Failure ---- */
 
@@ -208,7 +202,7 @@ static void doubt_chief(sx_processes *p, sx_status why, int64_t answered_ns, int
     if (*refusals > 3 || sx_now_ns() - answered_ns > p->lost_ms * 1000000) {
         lose_chief(p, why);
     } else {
-        nap(RETRY_MS);
+        sx_sleep_ns((int64_t)RETRY_MS * 1000000);
     }
 }
 
@@ -235,7 +229,8 @@ static void *watch(void *user)
             doubt_chief(p, status, answered_ns, &refusals);
         }
         if (answered && status != SX_OK) {
-            nap(RETRY_MS); /* the run has failed: nothing is left to be watched */
+            sx_sleep_ns((int64_t)RETRY_MS *
+                        1000000); /* the run has failed: nothing is left to be watched */
         }
     }
     sx_status_free(status);
@@ -301,7 +296,7 @@ static sx_status introduce(sx_processes *p)
                                       (int)(p->join_ms / 1000), p->chief);
         }
         sx_status_free(status);
-        nap(RETRY_MS);
+        sx_sleep_ns((int64_t)RETRY_MS * 1000000);
     }
 }
 

@@ -5,7 +5,6 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/buffer.h"
 #include "base/checked.h"
@@ -61,17 +60,12 @@ static void handle(void *user, sx_http_exchange *exchange)
     sx_store_take(server->store, exchange, sx_http_request_body(exchange));
 }
 
-static void nap(int ms)
-{
-    nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L}, NULL);
-}
-
 static void *tick(void *user)
 {
     sx_store_server *server = user;
     while (!atomic_load(&server->ends)) {
         sx_store_tick(server->store);
-        nap(TICK_MS);
+        sx_sleep_ns((int64_t)TICK_MS * 1000000);
     }
     return NULL;
 }
@@ -131,7 +125,7 @@ void sx_store_server_stop(sx_store_server *s, int grace_ms)
         return;
     }
     for (int ms = 0; ms < grace_ms && !sx_store_is_done(s->store); ms += TICK_MS / 4) {
-        nap(TICK_MS / 4);
+        sx_sleep_ns((int64_t)TICK_MS / 4 * 1000000);
     }
     atomic_store(&s->ends, true);
     if (s->ticks) {

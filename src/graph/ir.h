@@ -91,6 +91,11 @@ static inline const sx_node *sx_graph_maker(const sx_graph *g, sx_value v)
 {
     return &g->nodes[g->values[v.id].node];
 }
+/* Arguments and constants. */
+static inline bool sx_node_is_source(const sx_node *n)
+{
+    return n->n_inputs == 0;
+}
 static inline sx_value sx_node_output(const sx_node *n, int i)
 {
     return (sx_value){n->first_output.id + (uint32_t)i};

@@ -32,12 +32,6 @@ static uint32_t maker_of(const cutting *c, sx_value v)
     return c->g->values[v.id].node;
 }
 
-/* Arguments and constants. */
-static bool is_source(const sx_node *n)
-{
-    return n->n_inputs == 0;
-}
-
 /* The variable or input that the value is, or NONE. */
 static int arg_of(const cutting *c, sx_value v)
 {
@@ -92,12 +86,12 @@ static void find_levels(cutting *c)
     for (int k = 0; k < c->g->n_nodes; k++) {
         const sx_node *n = &c->g->nodes[k];
         c->device[k] = find_device(c, n);
-        if (c->device[k] == NONE && !is_source(n)) {
+        if (c->device[k] == NONE && !sx_node_is_source(n)) {
             c->device[k] = nearest(c, n);
         }
         for (int i = 0; i < n->n_inputs; i++) {
             const uint32_t maker = maker_of(c, n->inputs[i]);
-            if (!is_source(&c->g->nodes[maker])) {
+            if (!sx_node_is_source(&c->g->nodes[maker])) {
                 const int step = c->device[maker] != c->device[k] ||
                                  part_of(c, &c->g->nodes[maker]) != part_of(c, n);
                 c->level[k] = SX_MAX(c->level[k], c->level[maker] + 2 * step);
@@ -157,8 +151,8 @@ static int segment_at(cutting *c, int device, int level, int part)
 static int segment_of_result(cutting *c, const sx_result *r)
 {
     const uint32_t maker = maker_of(c, r->value);
-    return is_source(&c->g->nodes[maker]) ? segment_at(c, SX_MAX(c->device[maker], 0), 0, 0)
-                                          : c->segment[maker];
+    return sx_node_is_source(&c->g->nodes[maker]) ? segment_at(c, SX_MAX(c->device[maker], 0), 0, 0)
+                                                  : c->segment[maker];
 }
 
 /* In order of levels, as a segment only waits for lower ones. */
@@ -172,13 +166,13 @@ static void number_segments(cutting *c)
     }
     for (int i = 0; i < g->n_results; i++) {
         const uint32_t maker = maker_of(c, g->results[i].value);
-        if (is_source(&g->nodes[maker])) {
+        if (sx_node_is_source(&g->nodes[maker])) {
             (void)segment_of_result(c, &g->results[i]);
         }
     }
     for (int level = 0; level <= highest; level++) {
         for (int k = 0; k < g->n_nodes; k++) {
-            if (!is_source(&g->nodes[k]) && c->level[k] == level) {
+            if (!sx_node_is_source(&g->nodes[k]) && c->level[k] == level) {
                 c->segment[k] = segment_at(c, c->device[k], level, part_of(c, &g->nodes[k]));
             }
         }
@@ -258,7 +252,7 @@ static void note_use(cutting *c, int segment, sx_value v)
     const int arg = arg_of(c, v);
     if (arg != NONE) {
         *read_at(c, segment, arg) = true;
-    } else if (!is_source(&c->g->nodes[maker]) && c->segment[maker] != segment) {
+    } else if (!sx_node_is_source(&c->g->nodes[maker]) && c->segment[maker] != segment) {
         if (c->border[v.id] == NONE) {
             c->border[v.id] = c->out->n_borders;
             c->out->borders[c->out->n_borders++] =
@@ -349,7 +343,7 @@ static void need(making *m, sx_value v)
     }
     if (arg != NONE) {
         need_arg(m, arg);
-    } else if (is_source(n)) {
+    } else if (sx_node_is_source(n)) {
         sx_rewrite_keep(&m->rw, n, NULL);
     } else {
         const int border = c->border[v.id];

@@ -88,11 +88,6 @@ static sx_status said_device(const placing *p, const sx_node *n, int *out)
 
 /* ---- The rules ---- */
 
-static bool is_source(const sx_node *n)
-{
-    return n->n_inputs == 0;
-}
-
 static bool is_of_types(const sx_node *n)
 {
     return n->op->batch_rule == SX_RULE_TYPES && n->n_inputs > 0;
@@ -116,7 +111,7 @@ static void place_sources(placing *p)
         const sx_node *n = &p->g->nodes[k];
         for (int i = 0; i < n->n_inputs && p->at[k] != OPEN; i++) {
             const uint32_t maker = p->g->values[n->inputs[i].id].node;
-            if (p->at[maker] == OPEN && is_source(&p->g->nodes[maker]) &&
+            if (p->at[maker] == OPEN && sx_node_is_source(&p->g->nodes[maker]) &&
                 can(p, p->at[k], &p->g->nodes[maker])) {
                 p->at[maker] = p->at[k];
             }
@@ -152,7 +147,7 @@ static sx_status choose(placing *p)
     for (int k = 0; k < g->n_nodes; k++) {
         const sx_node *n = &g->nodes[k];
         const int owner = p->owner[k];
-        if (p->at[k] == OPEN && !is_source(n) && !is_of_types(n)) {
+        if (p->at[k] == OPEN && !sx_node_is_source(n) && !is_of_types(n)) {
             if (owner >= 0 && p->at[owner] != OPEN && can(p, p->at[owner], n)) {
                 p->at[k] = p->at[owner];
             } else {

@@ -216,7 +216,7 @@ static int parsed_output(const Tensorflow__NodeDef *node, sx_bytes arg, int inde
         return -1;
     }
     for (size_t i = 0; i < SX_COUNT(args); i++) {
-        if (strlen(args[i]) == arg.size && memcmp(args[i], arg.data, arg.size) == 0) {
+        if (sx_bytes_is(arg, args[i])) {
             return index;
         }
         const Tensorflow__AttrValue *a = sx_tf_node_attr(node, counts[i]);
@@ -250,7 +250,7 @@ static int defined_output(const Tensorflow__OpDef *op, const Tensorflow__NodeDef
 {
     for (size_t i = 0; i < op->n_output_arg; i++) {
         const Tensorflow__OpDef__ArgDef *a = op->output_arg[i];
-        if (strlen(a->name) == arg.size && memcmp(a->name, arg.data, arg.size) == 0) {
+        if (sx_bytes_is(arg, a->name)) {
             return index;
         }
         const bool is_list = a->type_list_attr[0] != '\0', is_many = a->number_attr[0] != '\0';

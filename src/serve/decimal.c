@@ -27,6 +27,12 @@ struct format {
 static const struct format format_f32 = {23, -127, 0xFF, -64, 38, -17, 10};
 static const struct format format_f64 = {52, -1023, 0x7FF, -342, 308, -4, 23};
 
+static const double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                                1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+static const uint64_t powers_u64[] = {1,      10,      100,      1000,     10000,
+                                      100000, 1000000, 10000000, 100000000};
+
 static inline bool is_digit(char c)
 {
     return (unsigned char)(c - '0') < 10;
@@ -39,13 +45,6 @@ static inline uint64_t load8(const char *p)
     return word;
 }
 
-/* Whether all eight bytes of `word` are digits: the high nibble must be 3, also after adding 6. */
-static inline bool eight_digits(uint64_t word)
-{
-    return ((word & 0xF0F0F0F0F0F0F0F0u) |
-            (((word + 0x0606060606060606u) & 0xF0F0F0F0F0F0F0F0u) >> 4)) == 0x3333333333333333u;
-}
-
 /* The value of eight digits, each a byte of 0 to 9, the first one in the lowest byte: pairs, quads,
  * all. */
 static inline uint32_t digits_value(uint64_t word)
@@ -56,19 +55,30 @@ static inline uint32_t digits_value(uint64_t word)
     return (uint32_t)((low + high) >> 32);
 }
 
+/* How many of 8 characters are digits before the first that is none, and the value of these. */
+static inline int leading_digits(const char *p, uint64_t *value)
+{
+    const uint64_t digits = load8(p) ^ 0x3030303030303030u;
+    /* A byte above 9 gets its highest bit; a carry from it changes later ones alone. */
+    const uint64_t others = ((digits + 0x7676767676767676u) | digits) & 0x8080808080808080u;
+    const int count = others != 0 ? __builtin_ctzll(others) / 8 : 8;
+    const uint64_t aligned = count > 0 ? digits << (64 - 8 * count) : 0;
+    *value = digits_value(aligned);
+    return count;
+}
+
 /* Accumulates consecutive digits in `value`, which may wrap: the caller counts them. */
 static inline const char *scan_digits(const char *p, const char *end, uint64_t *value)
 {
     uint64_t v = *value;
-    while (end - p >= 8) {
-        const uint64_t word = load8(p);
-        if (!eight_digits(word)) {
-            break;
-        }
-        v = v * 100000000u + digits_value(word - 0x3030303030303030u);
-        p += 8;
+    int count = 8;
+    while (end - p >= 8 && count == 8) {
+        uint64_t more;
+        count = leading_digits(p, &more);
+        v = v * powers_u64[count] + more;
+        p += count;
     }
-    while (p < end && is_digit(*p)) {
+    while (count == 8 && p < end && is_digit(*p)) {
         v = v * 10 + (uint64_t)(*p - '0');
         p++;
     }
@@ -334,12 +344,6 @@ static inline bool divides_exactly(const sx_decimal *d)
     return !d->truncated && d->digits < (uint64_t)1 << 53 && d->exponent <= 0 && d->exponent >= -22;
 }
 
-static const double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
-                                1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
-                                1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
-static const uint64_t powers_u64[] = {1,      10,      100,      1000,     10000,
-                                      100000, 1000000, 10000000, 100000000};
-
 static inline double divide(const sx_decimal *d)
 {
     const double quotient = (double)(int64_t)d->digits / powers[-d->exponent];
@@ -407,18 +411,6 @@ static inline const char *skip_space(const char *p, const char *end)
 }
 
 /* ---- Lists ---- */
-
-/* How many of 8 characters are digits before the first that is none, and the value of these. */
-static inline int leading_digits(const char *p, uint64_t *value)
-{
-    const uint64_t digits = load8(p) ^ 0x3030303030303030u;
-    /* A byte above 9 gets its highest bit; a carry from it changes later ones alone. */
-    const uint64_t others = ((digits + 0x7676767676767676u) | digits) & 0x8080808080808080u;
-    const int count = others != 0 ? __builtin_ctzll(others) / 8 : 8;
-    const uint64_t aligned = count > 0 ? digits << (64 - 8 * count) : 0;
-    *value = digits_value(aligned);
-    return count;
-}
 
 enum { SHORT_BYTES = 32 }; /* that read_short() may read */
 

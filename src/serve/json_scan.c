@@ -22,11 +22,6 @@ sx_status sx_json_error(const sx_json *json, const char *what)
                     (size_t)(json->p - json->begin));
 }
 
-bool sx_bytes_is(sx_bytes bytes, const char *text)
-{
-    return bytes.size == strlen(text) && memcmp(bytes.data, text, bytes.size) == 0;
-}
-
 /* ---- Strings ---- */
 
 static inline uint64_t load8(const char *p)

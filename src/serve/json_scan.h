@@ -13,6 +13,7 @@
 #include <sextant/types.h>
 
 #include "base/arena.h"
+#include "base/buffer.h"
 
 enum { SX_JSON_MAX_DEPTH = 64 };
 
@@ -74,7 +75,5 @@ SX_MUST_USE sx_status sx_json_skip(sx_json *json);
 
 /* Checks that only white space follows. */
 SX_MUST_USE sx_status sx_json_finish(sx_json *json);
-
-bool sx_bytes_is(sx_bytes bytes, const char *text);
 
 #endif

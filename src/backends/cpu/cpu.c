@@ -327,7 +327,8 @@ static sx_status cpu_compile(sx_platform *platform, const sx_graph *graph,
     sx_dnn_numerics(dnn, sizeof(dnn));
     snprintf(e->numerics, sizeof(e->numerics), "cpu %s%s kernels:%d shards:%d%s %s",
              sx_cpu_vec_best()->name, e->plan->bf16 ? " bf16" : "", SX_CPU_KERNEL_TABLE_VERSION,
-             e->plan->shards, e->plan->team ? " team" : "", dnn);
+             options->parts > 0 ? options->parts : e->plan->shards,
+             e->plan->team && options->parts == 0 ? " team" : "", dnn);
     e->head.max_runs = e->plan->parallel || e->plan->team ? 1 : 0;
     *out = &e->head;
     return SX_OK;

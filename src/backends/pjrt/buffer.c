@@ -337,7 +337,6 @@ static sx_status read_locked(sx_pjrt_buffer *b, void *data, int64_t deadline_ns)
 
 sx_status sx_pjrt_buffer_read(sx_device_buffer *head, void *data, int64_t deadline_ns)
 {
-    const struct timespec nap = {.tv_nsec = 1000000};
     sx_pjrt_buffer *b = (sx_pjrt_buffer *)head;
     if (deadline_ns == SX_NO_DEADLINE) {
         pthread_mutex_lock(&b->lock);
@@ -347,7 +346,7 @@ sx_status sx_pjrt_buffer_read(sx_device_buffer *head, void *data, int64_t deadli
         if (sx_now_ns() >= deadline_ns) { /* another thread waits for the value */
             return too_late(b);
         }
-        nanosleep(&nap, NULL);
+        sx_sleep_ns(1000000);
     }
     sx_status status = read_locked(b, data, deadline_ns);
     pthread_mutex_unlock(&b->lock);

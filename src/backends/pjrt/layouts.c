@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/buffer.h"
 #include "base/checked.h"
 #include "proto/wire.h"
 
@@ -184,11 +185,6 @@ static bool read_shape(visiting *v, sx_bytes message, int depth)
     return complete_order(&s) && visit_shape(v, &s);
 }
 
-static bool is_text(sx_bytes value, const char *text)
-{
-    return value.size == strlen(text) && memcmp(value.data, text, value.size) == 0;
-}
-
 /* Whether the results are arrays of other instructions, or copies of them in faster memory. */
 static bool is_view(sx_bytes opcode)
 {
@@ -198,7 +194,7 @@ static bool is_view(sx_bytes opcode)
         "all-reduce-start",  "opt-barrier", "partition-id", "iota",
         "replica-id",        "while"};
     for (size_t i = 0; i < SX_COUNT(views); i++) {
-        if (is_text(opcode, views[i])) {
+        if (sx_bytes_is(opcode, views[i])) {
             return true;
         }
     }
@@ -257,9 +253,9 @@ static bool read_instruction(sx_bytes message, visiting *v)
             return false;
         }
     }
-    bool is_parameter = is_text(opcode, "parameter");
+    bool is_parameter = sx_bytes_is(opcode, "parameter");
     if (is_view(opcode) || (is_parameter && v->in_loop)) {
-        return !is_text(opcode, "while") || note_loop(v, &called);
+        return !sx_bytes_is(opcode, "while") || note_loop(v, &called);
     }
     v->array.parameter = is_parameter && parameter < INT32_MAX ? (int)parameter : -1;
     return read_shape(v, shape_message, 0);

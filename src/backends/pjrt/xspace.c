@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buffer.h"
 #include "base/memory.h"
 #include "proto/wire.h"
 
@@ -28,11 +29,6 @@ typedef struct reading {
     int64_t line_ns;
     sx_status status; /* out of memory; else a message is not valid */
 } reading;
-
-static bool is_text(sx_bytes bytes, const char *text)
-{
-    return bytes.size == strlen(text) && memcmp(bytes.data, text, bytes.size) == 0;
-}
 
 /* ---- Maps ---- */
 
@@ -118,10 +114,10 @@ static bool read_stat(reading *r, sx_bytes message)
     if (!name_of(find(&r->stats, id), &name)) {
         return false;
     }
-    sx_bytes *to = is_text(name, "hlo_op")                              ? &r->event.op
-                   : is_text(name, "tf_op") || is_text(name, "op_name") ? &r->event.op_name
-                   : is_text(name, "hlo_module")                        ? &r->event.module
-                                                                        : NULL;
+    sx_bytes *to = sx_bytes_is(name, "hlo_op")                                  ? &r->event.op
+                   : sx_bytes_is(name, "tf_op") || sx_bytes_is(name, "op_name") ? &r->event.op_name
+                   : sx_bytes_is(name, "hlo_module")                            ? &r->event.module
+                                                                                : NULL;
     if (to != NULL && text.size > 0) {
         *to = text;
     }

@@ -146,45 +146,48 @@ static sx_status bring(placed_buffer *b, int sub)
     return SX_OK;
 }
 
-sx_status sx_placed_value(sx_device_buffer *head, int sub, sx_device_buffer **out)
+/* The copy on device `sub` after `need`, which makes it. */
+static sx_status copy_at(sx_device_buffer *head, int sub, sx_status (*need)(placed_buffer *, int),
+                         sx_device_buffer **out)
 {
     placed_buffer *b = (placed_buffer *)head;
     pthread_mutex_lock(&b->lock);
-    sx_status status = bring(b, sub);
+    sx_status status = need(b, sub);
     *out = b->copies[sub].buffer;
     pthread_mutex_unlock(&b->lock);
     return status;
+}
+
+sx_status sx_placed_value(sx_device_buffer *head, int sub, sx_device_buffer **out)
+{
+    return copy_at(head, sub, bring, out);
 }
 
 sx_status sx_placed_room(sx_device_buffer *head, int sub, sx_device_buffer **out)
 {
-    placed_buffer *b = (placed_buffer *)head;
-    pthread_mutex_lock(&b->lock);
-    sx_status status = need_buffer(b, sub);
-    *out = b->copies[sub].buffer;
-    pthread_mutex_unlock(&b->lock);
-    return status;
+    return copy_at(head, sub, need_buffer, out);
 }
 
 void sx_placed_written(sx_device_buffer *head, int sub)
 {
+    sx_placed_take(head, sub, NULL);
+}
+
+void sx_placed_take(sx_device_buffer *head, int sub, sx_device_buffer **made)
+{
     placed_buffer *b = (placed_buffer *)head;
     pthread_mutex_lock(&b->lock);
+    if (made != NULL) {
+        sx_device_buffer *before = b->copies[sub].buffer;
+        b->copies[sub].buffer = *made;
+        *made = before;
+    }
     forget_copies(b);
     b->copies[sub].valid = true;
     b->host = NULL;
     sx_free_aligned(b->own); /* no copy that is valid refers to it */
     b->own = NULL;
     pthread_mutex_unlock(&b->lock);
-}
-
-void sx_placed_take(sx_device_buffer *head, int sub, sx_device_buffer **made)
-{
-    placed_buffer *b = (placed_buffer *)head;
-    sx_device_buffer *before = b->copies[sub].buffer;
-    b->copies[sub].buffer = *made;
-    *made = before;
-    sx_placed_written(head, sub);
 }
 
 sx_status sx_placed_copy(sx_device_buffer *from, const void *host, sx_device_buffer **to)

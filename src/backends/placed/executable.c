@@ -62,6 +62,7 @@ static sx_compile_options options_of(const sx_placed_executable *e, const sx_com
     o.donate_inputs = false;
     o.of_training = e->assigns;
     o.settled = shards > 0;
+    o.parts = e->parts;
     o.shards = from->shards > 0                     ? from->shards
                : p->micro_batches > 1 && e->assigns ? p->micro_batches
                : from->batch > 1                    ? shards
@@ -165,8 +166,9 @@ static sx_status compile_segments(sx_placed_executable *e, const sx_compile_opti
     return turn_around(e);
 }
 
-/* Of device `sub`, those of its segment with the most shards: one without the batch has none. NULL:
- * it has no segment. */
+/* The numerics of the segments of device `sub`, or ALL of them, are those of the one with the most
+ * shards: one without the batch has none. NULL: there is no segment. */
+enum { ALL = -1 };
 static sx_status numerics_of(const sx_placed_executable *e, int sub, const char **out)
 {
     int most = -1;
@@ -174,7 +176,7 @@ static sx_status numerics_of(const sx_placed_executable *e, int sub, const char 
     for (int s = 0; s < e->n_segments; s++) {
         sx_executable_info part;
         SX_TRY(sx_executable_get_info(e->segments[s].executable, &part));
-        if ((e->segments[s].device == sub || sub < 0) && part.shards > most) {
+        if ((sub == ALL || e->segments[s].device == sub) && part.shards > most) {
             most = part.shards;
             *out = part.numerics;
         }
@@ -182,34 +184,24 @@ static sx_status numerics_of(const sx_placed_executable *e, int sub, const char 
     return SX_OK;
 }
 
-/* What determines the bits. Cpus compute like one with as many shards, and parts of the batch are
- * its shards; of other devices each computes in its own way. */
-static sx_status describe(sx_placed_executable *e)
+/* What determines the bits: cpus compute like one with as many shards, other devices each in its
+ * own way. */
+static sx_status take_numerics(sx_placed_executable *e)
 {
-    static const char shards[] = " shards:", team[] = " team";
     const sx_placed_platform *p = platform_of(&e->head);
-    sx_arena *arena = &e->partition.arena;
-    e->numerics = "";
-    for (int sub = p->alike ? -1 : 0; sub < (p->alike ? 0 : p->n_subs); sub++) {
+    if (p->alike) {
+        return numerics_of(e, ALL, &e->numerics);
+    }
+    for (int sub = 0; sub < p->n_subs; sub++) {
         const char *own;
         SX_TRY(numerics_of(e, sub, &own));
-        const char *at = own != NULL && e->parts > 0 ? strstr(own, shards) : NULL;
-        if (own == NULL) {
-            continue;
-        }
-        if (at != NULL) {
-            const char *after = at + strlen(shards);
-            after += strspn(after, "0123456789");
-            after += strncmp(after, team, strlen(team)) == 0 ? strlen(team) : 0;
-            own =
-                sx_arena_printf(arena, "%.*s%s%d%s", (int)(at - own), own, shards, e->parts, after);
-        }
-        e->numerics = p->alike ? own
-                               : sx_arena_printf(arena, "%s%s%s %s", e->numerics,
-                                                 e->numerics[0] != 0 ? "; " : "", p->names[sub],
-                                                 own != NULL ? own : "");
-        if (e->numerics == NULL) {
-            return sx_no_memory("for a program");
+        if (own != NULL) {
+            e->numerics = sx_arena_printf(&e->partition.arena, "%s%s%s %s",
+                                          e->numerics != NULL ? e->numerics : "",
+                                          e->numerics != NULL ? "; " : "", p->names[sub], own);
+            if (e->numerics == NULL) {
+                return sx_no_memory("for a program");
+            }
         }
     }
     return SX_OK;
@@ -242,7 +234,7 @@ sx_status sx_placed_compile(sx_platform *platform, const sx_graph *graph,
         const sx_compile_options o = options_of(e, options, shards);
         status = compile_segments(e, &o);
     }
-    status = status == SX_OK ? describe(e) : status;
+    status = status == SX_OK ? take_numerics(e) : status;
     if (status != SX_OK) {
         sx_executable_release(&e->head);
         return status;

@@ -96,7 +96,7 @@ typedef struct sx_placed_executable {
     int n_segments;
     bool assigns;
     int parts;            /* of the batch, that have segments of their own; 0 = none */
-    const char *numerics; /* in the partition's arena */
+    const char *numerics; /* a segment's, or in the partition's arena; NULL = there is no segment */
 } sx_placed_executable;
 
 SX_MUST_USE sx_status sx_placed_compile(sx_platform *platform, const sx_graph *graph,

@@ -27,7 +27,6 @@ enum {
     LEAST_ROWS = 128,        /* of a block: fewer would read b too often */
     FEW_PIXELS = 64,
     MANY_ROWS = 8,           /* of a matmul, for each example */
-    LARGE_BYTES = 512 << 10, /* of b: it does not stay in the second-level cache */
     LEAST_COLUMNS = 8,       /* fewer leave most of a vector empty */
     GRAIN_FLOPS = 1 << 19,   /* for each worker */
     GRAIN_BYTES = 128 << 10, /* of b, for each worker, where that is less work */
@@ -56,7 +55,7 @@ bool sx_cpu_product_is_dense(int64_t m, int64_t k, int64_t n, int64_t examples)
 {
     const double bytes = (double)k * (double)n * sizeof(float);
     return k > 0 && (m >= MANY_ROWS * SX_MAX(examples, 1) ||
-                     (n >= LEAST_COLUMNS && (bytes > LARGE_BYTES || m > SX_VEC_ROWS)));
+                     (n >= LEAST_COLUMNS && (bytes > SX_VEC_CACHED_BYTES || m > SX_VEC_ROWS)));
 }
 
 bool sx_cpu_matmul_is_dense(const sx_cpu_site *site, int64_t m, int64_t k, int64_t n)

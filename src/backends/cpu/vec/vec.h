@@ -54,7 +54,8 @@ enum {
     SX_VEC_TEMPS = 8,
     SX_VEC_INPUTS = 14,
     SX_VEC_TAPE = 48,
-    SX_VEC_ROWS = 4
+    SX_VEC_ROWS = 4,
+    SX_VEC_CACHED_BYTES = 512 * 1024, /* of a matrix that stays in the second-level cache */
 };
 
 /* dst = code(a, b). Slots: [0, n_in) inputs, [n_in, n_in + SX_VEC_TEMPS) temporaries; the last

@@ -61,7 +61,12 @@ static const options defaults = {.rate = 100,
                                  .call_args.protocol = "rest",
                                  .client_args.timeout = 30};
 
-enum { MAX_REQUEST = 1 << 30, CODES = 17, LATE_MS = 2 };
+enum {
+    MAX_REQUEST = 1 << 30,
+    CODES = 17,
+    LATE_MS = 2,
+    KEEP_MS = 1000, /* or late calls would cost both sides a connection each */
+};
 
 /* What came of the requests. */
 typedef struct tally {
@@ -349,6 +354,7 @@ static sx_status run(sx_invocation *inv)
     l->call.protocol = strcmp(o->call_args.protocol, "grpc") == 0 ? SX_CLIENT_GRPC : SX_CLIENT_REST;
     l->call.timeout_ms = o->deadline > 0 ? o->deadline : l->call.timeout_ms;
     l->call.retries = -1;
+    l->call.keep_ms = KEEP_MS;
     l->deadline_ns = l->call.timeout_ms * 1000000;
     sx_buf_init(&l->request, MAX_REQUEST);
     pthread_mutex_init(&l->mutex, NULL);

@@ -53,6 +53,10 @@ typedef struct sx_client_options {
      * what Retry-After says. 2; negative: none */
     int retries;
     int64_t max_answer_bytes; /* as sent; tensors may take 16 times as much. 64 MiB */
+    /* Of gRPC: for how long after timeout_ms the answer of a late call, which fails with
+     * DEADLINE_EXCEEDED in any case, is waited for: a server that refuses it then has kept the
+     * connection. 0: the connection is closed at once, and the next call opens one */
+    int64_t keep_ms;
 } sx_client_options;
 
 /* `server`: "http://HOST:PORT", "https://HOST:PORT", "HOST:PORT" (http) or "unix:PATH"; a path

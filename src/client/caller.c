@@ -71,6 +71,7 @@ static sx_status keep_options(sx_caller *caller, const sx_client_options *option
     *o = *options;
     o->timeout_ms = o->timeout_ms > 0 ? SX_MIN(o->timeout_ms, (int64_t)MAX_TIMEOUT_MS) : TIMEOUT_MS;
     o->retries = o->retries == 0 ? RETRIES : SX_MAX(o->retries, 0);
+    o->keep_ms = SX_MAX(o->keep_ms, (int64_t)0);
     o->max_answer_bytes = o->max_answer_bytes > 0 ? o->max_answer_bytes : MAX_ANSWER;
     for (size_t i = 0; i < SX_COUNT(texts); i++) {
         if (*texts[i] != NULL && (*texts[i] = sx_arena_strdup(&caller->arena, *texts[i])) == NULL) {
@@ -252,6 +253,7 @@ static sx_status try_once(sx_caller *caller, const struct request *request, sx_b
     const char *headers[HEADERS] = {0};
     size_t count = 0;
     const int64_t left_ms = SX_MAX((request->deadline_ns - sx_now_ns()) / 1000000, (int64_t)1);
+    const int64_t wait_ms = left_ms + (request->grpc ? caller->options.keep_ms : 0);
     if (caller->identity != NULL) {
         headers[count++] = caller->identity;
     }
@@ -270,7 +272,7 @@ static sx_status try_once(sx_caller *caller, const struct request *request, sx_b
         .content_type = request->grpc ? "application/grpc" : NULL,
         .body = request->body,
         .headers = headers,
-        .timeout_ms = (int)SX_MIN(left_ms, (int64_t)INT32_MAX),
+        .timeout_ms = (int)SX_MIN(wait_ms, (int64_t)INT32_MAX),
         .session = caller->session,
         .http2 = request->grpc,
         .socket_path = caller->socket_path,
@@ -291,6 +293,10 @@ static sx_status try_once(sx_caller *caller, const struct request *request, sx_b
                    : rest_error(request->url, outcome->http_status, &outcome->headers, body);
     }
     SX_TRY(grpc_error(request->url, outcome->http_status, &outcome->headers));
+    if (sx_now_ns() >= request->deadline_ns) {
+        return sx_error(SX_DEADLINE_EXCEEDED, "%s: answered after %lld ms", request->url,
+                        (long long)caller->options.timeout_ms);
+    }
     status = sx_grpc_unframe((sx_bytes){sx_buf_text(body), body->size}, false, SIZE_MAX, NULL,
                              &outcome->message);
     return sx_status_code(status) == SX_INTERNAL

@@ -1,12 +1,15 @@
 /* See batch_queue.h. */
 #include "serve/batch_queue.h"
 
+#include <math.h>
+
 #include "base/checked.h"
 
 enum {
     DEFAULT_PATIENCE_S = 30, /* of a call without a deadline */
     ALL_CALLS = 1024,        /* of sx_batch_queue.short_of_time */
     RECENT_CALLS = 64,
+    RECENT_RUNS = 8,
     MAX_WAY_MS = 100, /* for which an answer is given time to reach the client */
 };
 
@@ -29,10 +32,16 @@ int64_t sx_batch_size_for(const sx_batch_rules *rules, int64_t rows)
 
 void sx_batch_queue_note_run(sx_batch_queue *queue, int64_t rows, int64_t run_ns)
 {
-    /* Runs that were disturbed by other processes count little. */
     int64_t *known = &queue->run_ns[size_index(&queue->rules, rows)];
-    *known = *known == 0 || run_ns < *known ? SX_MAX(run_ns, (int64_t)1)
-                                            : *known + (run_ns - *known) / 8;
+    if (*known == 0) {
+        *known = SX_MAX(run_ns, (int64_t)1);
+        queue->spread = SX_MAX(queue->spread, 1. / 6); /* until more is known of this size */
+        return;
+    }
+    /* A single run that was disturbed counts as twice what is known at most. */
+    const double off = SX_MIN((double)(run_ns - *known) / (double)*known, 1.);
+    queue->spread += (fabs(off) - queue->spread) / RECENT_RUNS;
+    *known = SX_MAX(*known + (int64_t)((double)*known * off / RECENT_RUNS), (int64_t)1);
 }
 
 void sx_batch_queue_note_stopped(sx_batch_queue *queue, int64_t rows, int64_t run_ns)
@@ -87,18 +96,20 @@ static void note_shortage(sx_batch_queue *queue, bool refused)
 }
 
 /* Whether enough is left of a call's time if a run that is expected to take `run_ns` begins then,
- * while others wait. It is a guess, so the run may take a quarter more. The answer has to reach the
- * client, who has sent the request before it arrived: for that a sixteenth of the call's time, and
- * more the more calls are refused: another one runs instead, and a server that is overloaded would
- * otherwise always run the one that is just too late. But a call may always wait for half of the
- * time that it does not need itself. */
+ * while others wait. It is a guess, so the run may take more, as recent ones did. The answer has to
+ * reach the client, who has sent the request before it arrived: for that a sixteenth of the call's
+ * time, and more the more calls are refused: another one runs instead, and a server that is
+ * overloaded would otherwise always run the one that is just too late. But a call may always wait
+ * for half of the time that it does not need itself. */
 static bool has_time(const sx_batch_queue *queue, const sx_batch_call *call, int64_t run_ns,
                      int64_t at_ns)
 {
     const int64_t time_ns = SX_MAX(deadline_of(call) - call->arrived_ns, (int64_t)0);
     const int64_t way_ns = time_ns / ALL_CALLS * (ALL_CALLS / 16 + queue->short_of_time / 8);
-    const int64_t spare_ns = SX_MIN(run_ns / 4 + SX_MIN(way_ns, (int64_t)MAX_WAY_MS * 1000000),
-                                    SX_MAX((time_ns - run_ns) / 2, (int64_t)0));
+    const int64_t spare_ns =
+        SX_MIN((int64_t)((double)run_ns * SX_MAX(queue->spread * 1.5, 1. / 16)) +
+                   SX_MIN(way_ns, (int64_t)MAX_WAY_MS * 1000000),
+               SX_MAX((time_ns - run_ns) / 2, (int64_t)0));
     return deadline_of(call) == INT64_MAX || deadline_of(call) - at_ns >= run_ns + spare_ns;
 }
 

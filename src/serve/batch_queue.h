@@ -54,6 +54,7 @@ typedef struct sx_batch_queue {
     int run_states;                     /* that may run its calls at once; 0: 1 */
     int64_t run_ns[SX_BATCH_SIZES + 1]; /* recent runs of each size; the last: of more rows than all
                                            of them. 0 = unknown */
+    double spread;                      /* how far runs are from run_ns, as a share of it */
     int64_t latest_rows;                /* of the batch that was taken last */
     int64_t free_ns;                    /* when a run state is expected to be free again */
     int short_of_time; /* how many of 1024 recent calls had too little time for an answer */

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <sys/socket.h>
 
+#include "net/client.h"
 #include "serve/fake_server.h"
 
 struct scene {
@@ -191,6 +192,47 @@ static void test_client_client__ends_in_time(void **state)
     }
 }
 
+static int connections_so_far(const struct scene *scene)
+{
+    static const char name[] = "\nsextant_http_connections_total ";
+    char request[300];
+    const struct answer answer =
+        client_exchange(sx_server_rest_port(scene->server), request,
+                        client_get(request, sizeof(request), "/monitoring/prometheus/metrics"));
+    const char *at = strstr(answer.body, name);
+    assert_non_null(at);
+    return (int)strtol(at + strlen(name), NULL, 10);
+}
+
+/* The server refuses a call at its deadline, which is an answer: the connection can be kept. */
+static void test_client_client__keeps_the_connection_of_a_late_call(void **state)
+{
+    (void)state;
+    float x[] = {1, 2, 3};
+    const sx_client_tensor input = {"x", {sx_type_of(SX_F32, 1, 3), x}};
+    for (int keeps = 0; keeps < 2; keeps++) {
+        struct scene scene;
+        sx_client_answer *answer = NULL;
+        int late = 0;
+        open_scene(&scene, (sx_client_options){.protocol = SX_CLIENT_GRPC,
+                                               .timeout_ms = 100,
+                                               .retries = -1,
+                                               .keep_ms = keeps * 60000});
+        fake_publish(scene.base, "9", 2, 0, 400, 0);
+        const sx_client_model slow = {.name = "m", .version = "9"};
+        const int before = connections_so_far(&scene);
+        while (late < 3) {
+            sx_status status = sx_client_predict(scene.client, &slow, &input, 1, &answer);
+            late += sx_status_code(status) == SX_DEADLINE_EXCEEDED;
+            assert_true(status != SX_OK);
+            sx_status_free(status);
+        }
+        assert_int_equal(connections_so_far(&scene) - before - 1, keeps ? 1 : 3);
+        fake_remove_version(scene.base, "9");
+        close_scene(&scene);
+    }
+}
+
 /* A peer that speaks plain HTTP/2: reads a request and answers the same frames to each. */
 struct peer {
     pthread_t thread;
@@ -312,6 +354,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_client_client__refuses),
     cmocka_unit_test(test_client_client__asks_in_json),
     cmocka_unit_test(test_client_client__ends_in_time),
+    cmocka_unit_test(test_client_client__keeps_the_connection_of_a_late_call),
     cmocka_unit_test(test_client_client__asks_once_what_may_have_run),
     cmocka_unit_test(test_client_client__limits_what_an_answer_becomes),
 };

@@ -36,7 +36,9 @@ def make(name, path):
     """A SavedModel at `path` and its ONNX form beside it."""
     import keras
     import networks
-    if name in APPLICATIONS:
+    if name in networks.FURTHER:
+        model = networks.FURTHER[name]()
+    elif hasattr(keras.applications, name):
         model = getattr(keras.applications, name)(weights=None)
     elif name == "transformer":
         model = networks.transformer(256, 8, 128)

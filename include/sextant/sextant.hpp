@@ -46,7 +46,7 @@
     X(global_batch_size) X(gpu_memory_limit) X(groups) X(half_up) X(host) X(image) X(image_key) \
     X(in_epochs) X(initial_accumulator_value) X(input) X(inputs) X(int8) X(inter_op) X(intra_op) \
     X(iterations_per_loop) X(iterations_per_loop_secs) X(join_timeout_secs) \
-    X(keep_checkpoint_every_n_hours) X(keep_checkpoint_max) X(keep_dims) X(kernel) \
+    X(keep_checkpoint_every_n_hours) X(keep_checkpoint_max) X(keep_dims) X(keep_ms) X(kernel) \
     X(kernel_initializer) X(kernel_width) X(key) X(key_file) X(kind) X(l2) X(label_base) \
     X(label_base_set) X(label_dtype) X(label_key) X(labels) X(lazy) X(learning_rate) X(length) \
     X(log_device_placement) X(log_step_count_steps) X(lost_timeout_secs) X(master) \

@@ -11,7 +11,7 @@
 #include "base/memory.h"
 #include "graph/ir.h"
 
-enum { FLOAT_RUN_MOST = 4 /* arguments, results */ };
+enum { FLOAT_RUN_MOST = 5 /* arguments, results */ };
 
 typedef struct float_run {
     float (*number)(void *user, int arg, int64_t k); /* called in the order of args and elements */

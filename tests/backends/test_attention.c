@@ -11,7 +11,9 @@
 typedef struct form {
     const char *name;
     int64_t heads, rows, keys, depth, width;
-    int64_t mask[4]; /* its shape; the first 0: none */
+    int64_t mask[4];      /* its shape; the first 0: none */
+    int64_t condition[4]; /* likewise: of one that keeps scores */
+    bool inverted;        /* one that leaves them out */
     bool scaled, keys_by_depth, reshaped, masked_first;
     int attention; /* kernels that are */
     bool moved;    /* operands and result are [n, tokens, heads, depth] */
@@ -46,6 +48,12 @@ static sx_graph *graph_of(const form *f)
     if (f->mask[0] != 0) {
         sx_value mask = sx_input(b, "mask", sx_type_make(SX_F32, 4, f->mask));
         s = f->masked_first ? sx_add(b, mask, s) : sx_add(b, s, mask);
+    }
+    if (f->condition[0] != 0) {
+        sx_value c = sx_input(b, "condition", sx_type_make(SX_F32, 4, f->condition));
+        c = sx_greater(b, c, sx_constant_f32(b, 0));
+        sx_value least = sx_constant_f32(b, -3e38);
+        s = f->inverted ? sx_select(b, c, least, s) : sx_select(b, c, s, least);
     }
     if (f->reshaped) {
         s = sx_reshape(b, s, -h, f->rows, f->keys);
@@ -97,18 +105,26 @@ static float *run(sx_platform *platform, const form *f, int64_t batch, int shard
 }
 
 static const form forms[] = {
-    {"plain", 2, 50, 60, 8, 12, {0}, false, false, false, false, 1, false},
-    {"keys by depth", 2, 64, 64, 16, 16, {0}, false, true, false, false, 1, false},
-    {"scaled", 3, 70, 45, 8, 8, {0}, true, false, false, false, 1, false},
-    {"causal", 2, 48, 48, 8, 8, {1, 1, 48, 48}, true, false, false, false, 1, false},
-    {"padded", 2, 48, 48, 8, 8, {SX_BATCH, 1, 1, 48}, false, false, false, true, 1, false},
-    {"by row", 2, 48, 48, 8, 8, {1, 2, 48, 1}, false, false, false, false, 1, false},
-    {"whole", 2, 48, 50, 8, 8, {SX_BATCH, 2, 48, 50}, true, true, false, true, 1, false},
-    {"reshaped", 2, 48, 50, 8, 8, {1, 1, 48, 50}, false, false, true, false, 1, false},
-    {"blocks", 1, 100, 700, 4, 4, {0}, true, false, false, false, 1, false},
-    {"moved", 3, 50, 60, 8, 12, {0}, true, false, false, false, 1, true},
-    {"moved, keys by depth", 3, 60, 50, 8, 12, {1, 1, 60, 50}, true, true, false, false, 1, true},
-    {"few", 2, 8, 9, 8, 8, {0}, false, false, false, false, 0, false},
+    {"plain", 2, 50, 60, 8, 12, .attention = 1},
+    {"keys by depth", 2, 64, 64, 16, 16, .keys_by_depth = true, .attention = 1},
+    {"scaled", 3, 70, 45, 8, 8, .scaled = true, .attention = 1},
+    {"causal", 2, 48, 48, 8, 8, .mask = {1, 1, 48, 48}, .scaled = true, .attention = 1},
+    {"padded", 2, 48, 48, 8, 8, .mask = {SX_BATCH, 1, 1, 48}, .masked_first = true, .attention = 1},
+    {"by row", 2, 48, 48, 8, 8, .mask = {1, 2, 48, 1}, .attention = 1},
+    {"whole", 2, 48, 50, 8, 8, .mask = {SX_BATCH, 2, 48, 50}, .scaled = true, .keys_by_depth = true,
+     .masked_first = true, .attention = 1},
+    {"kept", 2, 48, 48, 8, 8, .condition = {1, 1, 48, 48}, .scaled = true, .attention = 1},
+    {"kept by key", 2, 48, 50, 8, 8, .condition = {SX_BATCH, 1, 1, 50}, .attention = 1},
+    {"left out by row", 2, 48, 50, 8, 8, .condition = {1, 2, 48, 1}, .inverted = true,
+     .attention = 1},
+    {"kept and added to", 2, 48, 50, 8, 8, .mask = {1, 2, 48, 50}, .condition = {1, 1, 48, 50},
+     .reshaped = true, .attention = 1},
+    {"reshaped", 2, 48, 50, 8, 8, .mask = {1, 1, 48, 50}, .reshaped = true, .attention = 1},
+    {"blocks", 1, 100, 700, 4, 4, .scaled = true, .attention = 1},
+    {"moved", 3, 50, 60, 8, 12, .scaled = true, .attention = 1, .moved = true},
+    {"moved, keys by depth", 3, 60, 50, 8, 12, .mask = {1, 1, 60, 50}, .scaled = true,
+     .keys_by_depth = true, .attention = 1, .moved = true},
+    {"few", 2, 8, 9, 8, 8, .attention = 0},
 };
 
 static void test_backends_attention__equals_its_parts(void **state)
@@ -142,7 +158,8 @@ static void test_backends_attention__equals_its_parts(void **state)
 static void test_backends_attention__moves_nothing(void **state)
 {
     (void)state;
-    static const form f = {"moved", 3, 50, 60, 8, 12, {0}, true, false, false, false, 1, true};
+    static const form f = {"moved",      3, 50, 60, 8, 12, .scaled = true, .attention = 1,
+                           .moved = true};
     sx_graph *g = graph_of(&f);
     sx_platform *cpu;
     numbers n = {g, 11};
@@ -158,7 +175,7 @@ static void test_backends_attention__moves_nothing(void **state)
 static void test_backends_attention__does_not_store_the_scores(void **state)
 {
     (void)state;
-    static const form f = {"long", 4, 1024, 1024, 4, 4, {0}, false, false, false, false, 1, false};
+    static const form f = {"long", 4, 1024, 1024, 4, 4, .attention = 1};
     sx_platform *cpu;
     int kernels;
     int64_t bytes;
@@ -178,9 +195,14 @@ static void test_backends_attention__threads_change_no_bit(void **state)
         int64_t batch;
         int shards;
     } cases[] = {
-        {{"shards", 2, 64, 64, 8, 8, {1, 1, 64, 64}, true, false, false, false, 1, false}, 5, 2},
-        {{"team", 5, 300, 200, 32, 24, {0}, true, true, false, false, 1, false}, 1, 0},
-        {{"moved", 5, 300, 200, 32, 24, {0}, true, true, false, false, 1, true}, 1, 0},
+        {{"shards", 2, 64, 64, 8, 8, .mask = {1, 1, 64, 64}, .scaled = true, .attention = 1}, 5, 2},
+        {{"team", 5, 300, 200, 32, 24, .scaled = true, .keys_by_depth = true, .attention = 1},
+         1,
+         0},
+        {{"moved", 5, 300, 200, 32, 24, .scaled = true, .keys_by_depth = true, .attention = 1,
+          .moved = true},
+         1,
+         0},
     };
     enum { THREADS = 3 };
     for (size_t i = 0; i < SX_COUNT(cases); i++) {

@@ -29,11 +29,17 @@ static double swish(double x)
     return x / (1 + exp(-x));
 }
 
+static double gelu(double x)
+{
+    return x / 2 * erfc(-x * sqrt(0.5));
+}
+
 /* ---- Products ---- */
 
 typedef struct product {
     int64_t m, k, n, block;
-    bool adds, swish;
+    bool adds;
+    sx_vec_act act;
     float low, high;
     bool transposed;
 } product;
@@ -48,7 +54,7 @@ static void check_product(const sx_cpu_vec *vec, const product *p)
                       .transposed = p->transposed,
                       .low = p->low,
                       .high = p->high,
-                      .swish = p->swish};
+                      .act = p->act};
     const int64_t units = (p->m + p->block - 1) / p->block * d.panels, elems = p->m * p->n;
     float *x = numbers(p->m * p->k, 1), *b = numbers(p->k * p->n, 2), *bias = numbers(p->n, 3);
     float *added = numbers(elems, 4), *y = numbers(elems, 4), *whole = numbers(elems, 4);
@@ -78,7 +84,9 @@ static void check_product(const sx_cpu_vec *vec, const product *p)
             const int64_t at = p->transposed ? i % p->n * p->k + l : l * p->n + i % p->n;
             sum += (double)x[i / p->n * p->k + l] * b[at];
         }
-        const double right = p->swish ? swish(sum) : fmin(fmax(sum, p->low), p->high);
+        const double right = p->act == SX_VEC_SWISH  ? swish(sum)
+                             : p->act == SX_VEC_GELU ? gelu(sum)
+                                                     : fmin(fmax(sum, p->low), p->high);
         if (!(fabs(y[i] - right) <= 1e-6 * sqrt((double)(p->k + 1)))) {
             fail_msg("%s: %ld is %g, not %g", vec->name, (long)i, y[i], right);
         }
@@ -97,20 +105,23 @@ static void test_backends_dense__multiplies(void **state)
 {
     (void)state;
     static const product products[] = {
-        {1, 1, 1, 1, false, false, -INFINITY, INFINITY, false},
-        {7, 3, 15, 2, true, false, 0, INFINITY, false},
-        {13, 24, 16, 5, true, false, 0, 1, true},
-        {50, 17, 40, 11, false, true, 0, 0, false},
-        {23, 96, 24, 23, true, true, 0, 0, false},
-        {9, 33, 65, 4, true, false, -INFINITY, INFINITY, true},
-        {19, 40, 112, 7, false, true, 0, 0, false},
-        {31, 130, 144, 16, false, false, 0, 6, false},
-        {21, 1700, 100, 9, true, false, -INFINITY, INFINITY, false},
-        {10, 769, 33, 10, false, true, 0, 0, true},
-        {1, 300, 200, 1, false, false, -INFINITY, INFINITY, false},
-        {1, 900, 643, 1, true, false, 0, 6, true},
-        {2, 300, 205, 2, true, true, 0, 0, false},
-        {2, 1600, 400, 2, false, false, -INFINITY, INFINITY, false},
+        {1, 1, 1, 1, false, SX_VEC_CLIP, -INFINITY, INFINITY, false},
+        {7, 3, 15, 2, true, SX_VEC_CLIP, 0, INFINITY, false},
+        {13, 24, 16, 5, true, SX_VEC_CLIP, 0, 1, true},
+        {50, 17, 40, 11, false, SX_VEC_SWISH, 0, 0, false},
+        {23, 96, 24, 23, true, SX_VEC_SWISH, 0, 0, false},
+        {9, 33, 65, 4, true, SX_VEC_CLIP, -INFINITY, INFINITY, true},
+        {19, 40, 112, 7, false, SX_VEC_SWISH, 0, 0, false},
+        {31, 130, 144, 16, false, SX_VEC_CLIP, 0, 6, false},
+        {21, 1700, 100, 9, true, SX_VEC_CLIP, -INFINITY, INFINITY, false},
+        {10, 769, 33, 10, false, SX_VEC_SWISH, 0, 0, true},
+        {1, 300, 200, 1, false, SX_VEC_CLIP, -INFINITY, INFINITY, false},
+        {1, 900, 643, 1, true, SX_VEC_CLIP, 0, 6, true},
+        {2, 300, 205, 2, true, SX_VEC_SWISH, 0, 0, false},
+        {2, 1600, 400, 2, false, SX_VEC_CLIP, -INFINITY, INFINITY, false},
+        {23, 96, 24, 23, true, SX_VEC_GELU, -INFINITY, INFINITY, false},
+        {50, 17, 43, 11, false, SX_VEC_GELU, -INFINITY, INFINITY, true},
+        {2, 1600, 400, 2, false, SX_VEC_GELU, -INFINITY, INFINITY, false},
     };
     for (size_t i = 0; i < SX_COUNT(sets); i++) {
         for (size_t k = 0; k < SX_COUNT(products); k++) {
@@ -120,9 +131,10 @@ static void test_backends_dense__multiplies(void **state)
 }
 
 /* Every size of a number, from a sum of one product and a bias of 0. */
-static void test_backends_dense__swish_is_right_everywhere(void **state)
+/* Within `unit` of itself; `square`: and more by x^2, of e^(-x^2/2), whose exponent is rounded. */
+static void check_everywhere(sx_vec_act act, double (*exact)(double x), double step, double unit,
+                             double square)
 {
-    (void)state;
     enum { ROWS = 4001 };
     for (size_t i = 0; i < SX_COUNT(sets); i++) {
         const sx_cpu_vec *vec = vec_of(sets[i]);
@@ -133,12 +145,14 @@ static void test_backends_dense__swish_is_right_everywhere(void **state)
                                 .n = 1,
                                 .panels = vec->dense_panels(1),
                                 .block = ROWS,
-                                .swish = true};
+                                .low = -INFINITY,
+                                .high = INFINITY,
+                                .act = act};
         float packed[64] = {0};
         assert_true(vec->dense_packed(&d) <= (int64_t)SX_COUNT(packed));
         vec->dense_pack(&d, &one, packed);
         for (int k = 0; k < ROWS; k++) {
-            x[k] = (float)(k - ROWS / 2) * 0.06F;
+            x[k] = (float)((k - ROWS / 2) * step);
         }
         x[0] = NAN;
         x[1] = INFINITY;
@@ -146,13 +160,22 @@ static void test_backends_dense__swish_is_right_everywhere(void **state)
         assert_true(isnan(y[0]));
         assert_true(isinf(y[1]) && y[1] > 0);
         for (int k = 2; k < ROWS; k++) {
-            const double right = swish(x[k]);
-            const double most = (4e-7 + 4e-7 * fabs(x[k])) * fabs(right) + 1e-30;
+            const double right = exact(x[k]);
+            const double more = fabs(x[k]) + square * x[k] * x[k];
+            const double most = unit * (1 + more) * fabs(right) + 1e-30;
             if (!(fabs(y[k] - right) <= most)) {
-                fail_msg("%s: swish(%g) is %g, not %g", vec->name, x[k], y[k], right);
+                fail_msg("%s: activation %d of %g is %g, not %g", vec->name, (int)act, x[k], y[k],
+                         right);
             }
         }
     }
+}
+
+static void test_backends_dense__activations_are_right_everywhere(void **state)
+{
+    (void)state;
+    check_everywhere(SX_VEC_SWISH, swish, 0.06, 4e-7, 0);
+    check_everywhere(SX_VEC_GELU, gelu, 0.005, 1e-6, 1);
 }
 
 /* ---- Depthwise ---- */
@@ -347,6 +370,13 @@ static void test_backends_dense__multiplies_rows_of_frozen_matmuls(void **state)
 
 /* What follows a product: b a bias of heads, behind a view; r bias and relu; + bias and a sum; s
  * the same and swish. */
+/* As TensorFlow writes it. */
+static sx_value gelu_of(sx_builder *b, sx_value x)
+{
+    sx_value share = sx_mul(b, sx_neg(b, x), sx_constant_f32(b, sqrt(0.5)));
+    return sx_mul(b, sx_mul(b, sx_constant_f32(b, 0.5), x), sx_erfc(b, share));
+}
+
 static sx_graph *fused_of(char form)
 {
     enum { ROWS = 20, SIDE = 48, HEADS = 4 };
@@ -364,7 +394,10 @@ static sx_graph *fused_of(char form)
     y = form == 'b' ? sx_reshape(b, y, SX_BATCH, ROWS, HEADS, SIDE / HEADS) : y;
     y = sx_add(b, y, bias);
     y = form == '+' || form == 's' ? sx_add(b, x, y) : y;
-    y = form == 'r' ? sx_relu(b, y) : form == 's' ? sx_swish(b, y) : y;
+    y = form == 'r'   ? sx_relu(b, y)
+        : form == 's' ? sx_swish(b, y)
+        : form == 'g' ? gelu_of(b, y)
+                      : y;
     sx_output(b, "y", y);
     assert_ok(sx_builder_finish(b, &g));
     sx_builder_destroy(b);
@@ -374,7 +407,7 @@ static sx_graph *fused_of(char form)
 static void test_backends_dense__computes_what_follows_a_matmul(void **state)
 {
     (void)state;
-    for (const char *form = "br+s"; *form != 0; form++) {
+    for (const char *form = "br+sg"; *form != 0; form++) {
         sx_graph *g = fused_of(*form);
         equals_host(g, &(run_options){.backend = "cpu",
                                       .threads = 1,
@@ -488,7 +521,7 @@ static void test_backends_dense__bits_depend_on_the_example_alone(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_backends_dense__multiplies),
-    cmocka_unit_test(test_backends_dense__swish_is_right_everywhere),
+    cmocka_unit_test(test_backends_dense__activations_are_right_everywhere),
     cmocka_unit_test(test_backends_dense__depthwise_convolutions),
     cmocka_unit_test(test_backends_dense__multiplies_rows_of_frozen_matmuls),
     cmocka_unit_test(test_backends_dense__computes_what_follows_a_matmul),

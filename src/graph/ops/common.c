@@ -394,7 +394,7 @@ sx_status sx_host_copy(const sx_kernel_call *c)
     return SX_OK;
 }
 
-double sx_log_sum_exp(const double *x, int64_t n)
+double sx_log_sum_exp(const double *x, int64_t n, double *out_greatest)
 {
     double greatest = -INFINITY, sum = 0;
     for (int64_t i = 0; i < n; i++) {
@@ -403,7 +403,8 @@ double sx_log_sum_exp(const double *x, int64_t n)
     for (int64_t i = 0; i < n; i++) {
         sum += exp(x[i] - greatest);
     }
-    return greatest + log(sum);
+    *out_greatest = greatest;
+    return log(sum);
 }
 
 bool sx_host_withheld(const sx_kernel_call *c)

@@ -93,7 +93,8 @@ void sx_unravel(const sx_type *t, int64_t i, int64_t *at);
 int64_t sx_ravel(const sx_type *t, const int64_t *at);
 
 sx_status sx_host_copy(const sx_kernel_call *c); /* output 0 is input 0, in a shape of its own */
-double sx_log_sum_exp(const double *x, int64_t n);
+/* log sum exp(x - greatest), apart from the greatest, beside which it may have no digits. */
+double sx_log_sum_exp(const double *x, int64_t n, double *out_greatest);
 /* The optimizers': is the update withheld? Then every output is its old value, copied here. */
 bool sx_host_withheld(const sx_kernel_call *c);
 

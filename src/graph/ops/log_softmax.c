@@ -40,9 +40,9 @@ static sx_status log_softmax_host(const sx_kernel_call *c)
     int64_t classes = c->in[0].type.dims[c->in[0].type.rank - 1], n = sx_type_elems(&c->in[0].type);
     for (int64_t row = 0; row < n; row += classes) {
         const double *x = &c->in[0].f[row];
-        double log_sum = sx_log_sum_exp(x, classes);
+        double greatest, log_sum = sx_log_sum_exp(x, classes, &greatest);
         for (int64_t i = 0; i < classes; i++) {
-            c->out[0].f[row + i] = x[i] - log_sum;
+            c->out[0].f[row + i] = x[i] - greatest - log_sum;
         }
     }
     return SX_OK;

@@ -62,13 +62,13 @@ static sx_status softmax_cross_entropy_host(const sx_kernel_call *c)
     int64_t n = c->in[0].type.dims[0], classes = c->in[0].type.dims[1];
     for (int64_t i = 0; i < n; i++) {
         const double *x = &c->in[0].f[i * classes], *z = &c->in[1].f[i * classes];
-        double log_sum = sx_log_sum_exp(x, classes), loss = 0;
+        double greatest, log_sum = sx_log_sum_exp(x, classes, &greatest), loss = 0;
         for (int64_t j = 0; j < classes; j++) {
-            loss += z[j] * (log_sum - x[j]);
+            loss += z[j] * (log_sum - (x[j] - greatest));
         }
         c->out[0].f[i] = loss;
         for (int64_t j = 0; j < classes; j++) {
-            c->out[1].f[i * classes + j] = exp(x[j] - log_sum) - z[j];
+            c->out[1].f[i * classes + j] = exp(x[j] - greatest - log_sum) - z[j];
         }
     }
     return SX_OK;

@@ -45,10 +45,10 @@ static sx_status sparse_softmax_cross_entropy_host(const sx_kernel_call *c)
         double *backprop = &c->out[1].f[i * classes];
         int64_t label = c->in[1].i[i];
         bool known = label >= 0 && label < classes;
-        double log_sum = sx_log_sum_exp(x, classes);
-        c->out[0].f[i] = known ? log_sum - x[label] : NAN;
+        double greatest, log_sum = sx_log_sum_exp(x, classes, &greatest);
+        c->out[0].f[i] = known ? log_sum - (x[label] - greatest) : NAN;
         for (int64_t j = 0; j < classes; j++) {
-            backprop[j] = known ? exp(x[j] - log_sum) - (j == label) : NAN;
+            backprop[j] = known ? exp(x[j] - greatest - log_sum) - (j == label) : NAN;
         }
     }
     return SX_OK;

@@ -40,6 +40,8 @@ SX_MUST_USE sx_status sx_pass_fuse_norms(const sx_graph *g, sx_graph **out);
 SX_MUST_USE sx_status sx_pass_fuse_forms(const sx_graph *g, sx_graph **out);
 /* Makes swish of x sigmoid(x), and swish_grad of its gradient as TensorFlow writes it. */
 SX_MUST_USE sx_status sx_pass_fuse_swish(const sx_graph *g, sx_graph **out);
+/* Gelu in TensorFlow's nodes becomes one operator. */
+SX_MUST_USE sx_status sx_pass_fuse_gelu(const sx_graph *g, sx_graph **out);
 /* Computes a batch norm again for each of its readers, where these are elementwise, so that they
  * fuse; for a device that reads a result from memory once for each. */
 SX_MUST_USE sx_status sx_pass_repeat_norms(const sx_graph *g, sx_graph **out);

@@ -1,6 +1,7 @@
-/* Attention: softmax(q k * scale + mask) v, where scale and mask may be absent. A block of rows of
- * scores at a time, which stays in the second-level cache, so that the matrix of all scores, whose
- * size is quadratic in the length of the text, is never stored.
+/* Attention: softmax(q k * scale + mask) v, where scale and mask may be absent, and one number may
+ * stand in place of those scores that a condition leaves out. A block of rows of scores at a time,
+ * which stays in the second-level cache, so that the matrix of all scores, whose size is quadratic
+ * in the length of the text, is never stored.
  *
  * q, k, v and the result may lie there as projections make and read them, [n, tokens, heads,
  * depth], and be transposed for the products: then they are read and written there, and nothing is
@@ -21,9 +22,10 @@ enum { Q, K, V, Y, MATRICES };
 
 /* The parts of a match, from the result back. */
 typedef struct parts {
-    const sx_node *values, *softmax, *add, *scale, *scores; /* add, scale: or NULL */
-    const sx_node *moves[MATRICES];                         /* transpositions, or NULL */
+    const sx_node *values, *softmax, *select, *add, *scale, *scores; /* the middle ones: or NULL */
+    const sx_node *moves[MATRICES];                                  /* transpositions, or NULL */
     sx_value mask, factor;
+    int kept; /* the operand of select that is the scores */
 } parts;
 
 /* A stack of matrices. */
@@ -32,19 +34,27 @@ typedef struct stack {
     int64_t row;       /* elements from a row to the next */
 } stack;
 
+/* A matrix beside the scores, whose rows and columns may repeat. */
+typedef struct beside {
+    const int64_t *at; /* [products]: where it begins; NULL: there is none */
+    int64_t row, col;  /* strides; 0 = repeated */
+    int operand;
+} beside;
+
 /* scratch: scores and probabilities of a block, for each part of a call */
 typedef struct attention_data {
     const sx_cpu_vec *vec;
     bool tk, tv; /* k is [keys, depth]; v is [width, keys] */
     int64_t rows, keys, depth, width, block, products;
     stack stacks[MATRICES];
-    const int64_t *mask;        /* [products]: where it begins; NULL: none */
-    int64_t mask_row, mask_col; /* strides of the mask; 0 = repeated */
-    int scale;                  /* operand, 0 = none */
+    beside mask, condition; /* of numbers, of bools */
+    bool keeps;             /* scores for which the condition holds, else the others */
+    int scale, other;       /* operands, 0 = none */
 } attention_data;
 
 typedef struct operands {
-    const float *q, *k, *v, *mask, *scale; /* mask, scale: or NULL */
+    const float *q, *k, *v, *mask, *scale, *other; /* the last three: or NULL */
+    const uint8_t *condition;                      /* or NULL */
     float *y;
 } operands;
 
@@ -88,6 +98,12 @@ static int beside_scores(const sx_graph *g, const sx_node *n)
     return id == SX_OPID_matmul || (id == SX_OPID_mul && n->op->id == SX_OPID_add) ? 0 : 1;
 }
 
+/* Which operand of select may be the scores: the other is one number. */
+static int kept_by(const sx_graph *g, const sx_node *n)
+{
+    return sx_type_elems(sx_graph_type(g, n->inputs[1])) > 1 ? 1 : 2;
+}
+
 /* The parts among the nodes, which the match has claimed in this order: the products of values and
  * of scores, with what is between them, and transpositions. */
 static void parts_of(const sx_node *const *nodes, int n_nodes, const sx_graph *g, parts *out)
@@ -98,6 +114,9 @@ static void parts_of(const sx_node *const *nodes, int n_nodes, const sx_graph *g
         const sx_value y = n->first_output;
         if (n->op->id == SX_OPID_softmax) {
             out->softmax = n;
+        } else if (n->op->id == SX_OPID_select) {
+            out->select = n;
+            out->kept = kept_by(g, n);
         } else if (n->op->id == SX_OPID_add) {
             out->add = n;
             out->mask = n->inputs[beside_scores(g, n)];
@@ -170,12 +189,15 @@ static bool match_product(sx_cpu_match *m, const sx_node *values)
         (n = claim(m, sx_cpu_behind_views(m, values->inputs[0]), SX_OPID_softmax)) == NULL) {
         return false;
     }
-    static const int optional[] = {SX_OPID_add, SX_OPID_mul};
+    static const int optional[] = {SX_OPID_select, SX_OPID_add, SX_OPID_mul};
     sx_value v = sx_cpu_behind_views(m, n->inputs[0]);
-    for (int i = 0; i < 2; i++) {
-        if ((n = claim(m, v, optional[i])) != NULL) {
-            v = sx_cpu_behind_views(m, n->inputs[1 - beside_scores(g, n)]);
+    for (int i = 0; i < (int)SX_COUNT(optional); i++) {
+        if ((n = claim(m, v, optional[i])) == NULL) {
+            continue;
         }
+        const bool selects = n->op->id == SX_OPID_select;
+        v = n->inputs[selects ? kept_by(g, n) : 1 - beside_scores(g, n)];
+        v = sx_cpu_behind_views(m, v);
     }
     if (claim(m, v, SX_OPID_matmul) == NULL) {
         return false;
@@ -191,6 +213,12 @@ static bool match_product(sx_cpu_match *m, const sx_node *values)
                 same_matrices(s, sx_graph_type(g, x.softmax->first_output)) &&
                 sx_type_elems(y) > 0 && sx_type_elems(q) > 0 &&
                 s->dims[s->rank - 1] * s->dims[s->rank - 2] > FEW_SCORES;
+    if (x.select != NULL) {
+        fits = fits && same_matrices(s, sx_graph_type(g, x.select->first_output)) &&
+               same_matrices(s, sx_graph_type(g, x.select->inputs[x.kept])) &&
+               sx_type_elems(sx_graph_type(g, x.select->inputs[3 - x.kept])) == 1 &&
+               sx_graph_type(g, x.select->inputs[0])->rank >= 1;
+    }
     if (x.add != NULL) {
         const sx_type *mask = sx_graph_type(g, x.mask);
         fits = fits && same_matrices(s, sx_graph_type(g, x.add->first_output)) &&
@@ -209,6 +237,10 @@ static bool match_product(sx_cpu_match *m, const sx_node *values)
         claim_move(m, values, 1, &m->in[V]);
     }
     m->n_in = 3;
+    if (x.select != NULL) {
+        m->in[m->n_in++] = x.select->inputs[0];
+        m->in[m->n_in++] = x.select->inputs[3 - x.kept];
+    }
     if (x.add != NULL) {
         m->in[m->n_in++] = x.mask;
     }
@@ -261,13 +293,21 @@ static void attend(const attention_data *d, const operands *o, int64_t p, int64_
                                   .c_row = y->row};
     sx_dnn_gemm_part(&score, 0, rows, 0, d->keys);
     for (int64_t i = 0; i < rows && o->mask != NULL; i++) {
-        const float *from = o->mask + d->mask[p] + (first + i) * d->mask_row;
+        const float *from = o->mask + d->mask.at[p] + (first + i) * d->mask.row;
         float *to = scores + i * d->keys;
-        for (int64_t j = 0; j < d->keys && d->mask_col == 1; j++) {
+        for (int64_t j = 0; j < d->keys && d->mask.col == 1; j++) {
             to[j] += from[j];
         }
-        for (int64_t j = 0; j < d->keys && d->mask_col == 0; j++) {
+        for (int64_t j = 0; j < d->keys && d->mask.col == 0; j++) {
             to[j] += *from;
+        }
+    }
+    for (int64_t i = 0; i < rows && o->condition != NULL; i++) {
+        const uint8_t *from = o->condition + d->condition.at[p] + (first + i) * d->condition.row;
+        const float other = *o->other;
+        float *to = scores + i * d->keys;
+        for (int64_t j = 0; j < d->keys; j++) {
+            to[j] = (from[j * d->condition.col] != 0) == d->keeps ? to[j] : other;
         }
     }
     d->vec->softmax(scores, rows, d->keys, probabilities);
@@ -278,12 +318,15 @@ static void attend(const attention_data *d, const operands *o, int64_t p, int64_
 static void run_attention(const sx_cpu_step *step, const sx_cpu_call *call)
 {
     const attention_data *d = step->data;
-    const operands o = {.q = sx_cpu_in(step, call, 0),
-                        .k = sx_cpu_in(step, call, 1),
-                        .v = sx_cpu_in(step, call, 2),
-                        .mask = d->mask != NULL ? sx_cpu_in(step, call, 3) : NULL,
-                        .scale = d->scale > 0 ? sx_cpu_in(step, call, d->scale) : NULL,
-                        .y = sx_cpu_out(step, call, 0)};
+    const operands o = {
+        .q = sx_cpu_in(step, call, 0),
+        .k = sx_cpu_in(step, call, 1),
+        .v = sx_cpu_in(step, call, 2),
+        .mask = d->mask.at != NULL ? sx_cpu_in(step, call, d->mask.operand) : NULL,
+        .condition = d->condition.at != NULL ? sx_cpu_in(step, call, d->condition.operand) : NULL,
+        .other = d->other > 0 ? sx_cpu_in(step, call, d->other) : NULL,
+        .scale = d->scale > 0 ? sx_cpu_in(step, call, d->scale) : NULL,
+        .y = sx_cpu_out(step, call, 0)};
     float *scratch = sx_cpu_at(call, step->scratch);
     const int64_t blocks = blocks_of(d);
     for (int64_t u = call->begin / SX_CPU_SPLIT; u < call->end / SX_CPU_SPLIT; u++) {
@@ -329,6 +372,19 @@ static sx_status lay_out(const sx_cpu_site *site, const parts *x, int what, cons
     return at != NULL ? SX_OK : sx_cpu_no_memory();
 }
 
+/* Operand `i`, which is beside the scores of a node whose result has type `whole`. */
+static sx_status lay_beside(const sx_cpu_site *site, int i, const sx_type *whole, int64_t products,
+                            beside *out)
+{
+    const sx_type *type = &site->in[i];
+    *out = (beside){
+        .at = offsets_of(site, type, whole, products),
+        .row = type->rank > 1 && type->dims[type->rank - 2] > 1 ? type->dims[type->rank - 1] : 0,
+        .col = type->dims[type->rank - 1] > 1 ? 1 : 0,
+        .operand = i};
+    return out->at != NULL ? SX_OK : sx_cpu_no_memory();
+}
+
 static sx_status prepare_attention(const sx_cpu_site *site, sx_cpu_step *step)
 {
     const sx_graph *g = site->graph;
@@ -357,15 +413,15 @@ static sx_status prepare_attention(const sx_cpu_site *site, sx_cpu_step *step)
     SX_TRY(lay_out(site, &x, K, &site->in[K], s, d));
     SX_TRY(lay_out(site, &x, V, &site->in[V], y, d));
     SX_TRY(lay_out(site, &x, Y, &site->out[0], y, d));
+    if (x.select != NULL) {
+        SX_TRY(lay_beside(site, 3, sx_graph_type(g, x.select->first_output), d->products,
+                          &d->condition));
+        d->keeps = x.kept == 1;
+        d->other = 4;
+    }
     if (x.add != NULL) {
-        const sx_type *mask = &site->in[3];
-        d->mask = offsets_of(site, mask, sx_graph_type(g, x.add->first_output), d->products);
-        d->mask_col = mask->dims[mask->rank - 1] > 1 ? 1 : 0;
-        d->mask_row =
-            mask->rank > 1 && mask->dims[mask->rank - 2] > 1 ? mask->dims[mask->rank - 1] : 0;
-        if (d->mask == NULL) {
-            return sx_cpu_no_memory();
-        }
+        SX_TRY(lay_beside(site, x.select != NULL ? 5 : 3, sx_graph_type(g, x.add->first_output),
+                          d->products, &d->mask));
     }
     d->scale = x.scale != NULL ? site->n_in - 1 : 0;
     const int workers = site->plan->team ? site->plan->workers : 1;

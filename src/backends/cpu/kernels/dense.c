@@ -39,6 +39,22 @@ typedef struct dense_data {
     int64_t scratch;    /* floats, of each part of a call */
 } dense_data;
 
+const sx_cpu_dense_act *sx_cpu_dense_act_of(const sx_node *n)
+{
+    static const sx_cpu_dense_act rows[] = {
+        {SX_OPID_relu, SX_VEC_CLIP, 0, INFINITY},
+        {SX_OPID_relu6, SX_VEC_CLIP, 0, 6},
+        {SX_OPID_swish, SX_VEC_SWISH, -INFINITY, INFINITY},
+        {SX_OPID_gelu, SX_VEC_GELU, -INFINITY, INFINITY},
+    };
+    for (size_t i = 0; i < SX_COUNT(rows); i++) {
+        if (rows[i].op == n->op->id) {
+            return &rows[i];
+        }
+    }
+    return NULL;
+}
+
 bool sx_cpu_conv_is_dense(const sx_cpu_site *site, const sx_conv2d_attrs *attrs)
 {
     sx_conv_geometry g;
@@ -91,6 +107,8 @@ sx_status sx_cpu_prepare_dense(const sx_cpu_site *site, const sx_cpu_dense_spec 
 {
     const int workers = site->plan->team ? site->plan->workers : 1;
     const int64_t k = spec->k, n = spec->n, float_bytes = (int64_t)sizeof(float);
+    static const sx_cpu_dense_act none = {.act = SX_VEC_CLIP, .low = -INFINITY, .high = INFINITY};
+    const sx_cpu_dense_act *act = spec->act != NULL ? spec->act : &none;
     dense_data *d = sx_cpu_new(site, dense_data);
     if (d == NULL) {
         return sx_cpu_no_memory();
@@ -101,9 +119,9 @@ sx_status sx_cpu_prepare_dense(const sx_cpu_site *site, const sx_cpu_dense_spec 
                               .n = n,
                               .panels = d->vec->dense_panels(n),
                               .transposed = spec->transposed,
-                              .low = spec->act == SX_DNN_PLAIN ? -INFINITY : 0,
-                              .high = spec->act == SX_DNN_RELU6 ? 6 : INFINITY,
-                              .swish = spec->act == SX_DNN_SWISH};
+                              .act = act->act,
+                              .low = act->low,
+                              .high = act->high};
     const int64_t most = SX_MAX(BLOCK_BYTES / (k * float_bytes), (int64_t)LEAST_ROWS);
     const int64_t block = sx_cpu_block_rows(d->shape.m, most, d->shape.panels, workers);
     const int64_t blocks = block > 0 ? (d->shape.m + block - 1) / block : 0;
@@ -136,7 +154,7 @@ sx_status sx_cpu_prepare_dense_conv(const sx_cpu_site *site, sx_cpu_step *step)
     const sx_cpu_dense_spec spec = {.m = sx_type_elems(&site->in[0]) / filter->dims[2],
                                     .k = filter->dims[2],
                                     .n = filter->dims[3],
-                                    .act = sx_cpu_act_of(site->nodes[0])};
+                                    .act = sx_cpu_dense_act_of(site->nodes[0])};
     step->kernel = "conv2d dense";
     return sx_cpu_prepare_dense(site, &spec, step);
 }

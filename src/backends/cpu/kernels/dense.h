@@ -3,13 +3,23 @@
 #define SX_BACKENDS_CPU_KERNELS_DENSE_H
 
 #include "backends/cpu/kernel.h"
-#include "backends/cpu/onednn2.h"
+#include "backends/cpu/vec/vec.h"
+
+/* An operator behind the sums that is computed from them before they are written. */
+typedef struct sx_cpu_dense_act {
+    int op;
+    sx_vec_act act;
+    float low, high;
+} sx_cpu_dense_act;
+
+/* That of a node; NULL: it is another operator. */
+const sx_cpu_dense_act *sx_cpu_dense_act_of(const sx_node *n);
 
 /* y[m,n] = act(x[m,k] b[k,n] + bias + added) */
 typedef struct sx_cpu_dense_spec {
     int64_t m, k, n;
-    bool transposed; /* b is [n,k] */
-    sx_dnn_act act;
+    bool transposed;             /* b is [n,k] */
+    const sx_cpu_dense_act *act; /* NULL: none */
 } sx_cpu_dense_spec;
 
 /* The step. in: x, b, and bias[n] and what is added, if there are any. */

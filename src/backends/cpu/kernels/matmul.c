@@ -5,6 +5,7 @@
  * divided among workers. Products of doubles are our own (vec/product_f64.inc), rows or columns
  * divided among workers; those of integers are plain loops, whose rows are. */
 #include "backends/cpu/kernels/dense.h"
+#include "backends/cpu/onednn2.h"
 #include "graph/ops/common.h"
 
 typedef struct matmul_data {

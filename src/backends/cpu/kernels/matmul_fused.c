@@ -114,7 +114,7 @@ static bool match_matmul_fused(sx_cpu_match *m)
     if (!m->frozen) {
         return false;
     }
-    if (sx_cpu_act_of(n) != SX_DNN_PLAIN) {
+    if (sx_cpu_dense_act_of(n) != NULL) {
         const int k = sx_cpu_claimable(m, sx_cpu_behind_views(m, n->inputs[0]), -1);
         if (k < 0) {
             return false;
@@ -146,7 +146,7 @@ static sx_status prepare_matmul_fused(const sx_cpu_site *site, sx_cpu_step *step
 {
     const sx_node *product = site->nodes[site->n_nodes - 1];
     sx_cpu_dense_spec spec = spec_of(site->graph, product);
-    spec.act = sx_cpu_act_of(site->nodes[0]);
+    spec.act = sx_cpu_dense_act_of(site->nodes[0]);
     step->kernel = "matmul dense fused";
     return sx_cpu_prepare_dense(site, &spec, step);
 }
@@ -159,5 +159,6 @@ static sx_status prepare_matmul_fused(const sx_cpu_site *site, sx_cpu_step *step
 FUSED_ROW(relu);
 FUSED_ROW(relu6);
 FUSED_ROW(swish);
+FUSED_ROW(gelu);
 FUSED_ROW(add);
 FUSED_ROW(bias_add);

@@ -156,14 +156,17 @@ typedef struct sx_vec_winograd {
     float low, high;          /* results are clipped to them */
 } sx_vec_winograd;
 
+/* What is done to a sum before it is written. */
+typedef enum sx_vec_act { SX_VEC_CLIP, SX_VEC_SWISH, SX_VEC_GELU } sx_vec_act;
+
 /* y = act(x[m,k] b[k,n] + bias + added) of a packed matrix b (dense.inc). */
 typedef struct sx_vec_dense {
     int64_t m, k, n;
     int64_t panels;  /* dense_panels(n) */
     int64_t block;   /* rows that go through all panels together */
     bool transposed; /* b is [n,k] before it is packed */
-    float low, high; /* results are clipped to them, */
-    bool swish;      /* or are x / (1 + e^-x) */
+    sx_vec_act act;
+    float low, high; /* SX_VEC_CLIP: results are clipped to them; else infinite */
 } sx_vec_dense;
 
 typedef struct sx_vec_dense_args {

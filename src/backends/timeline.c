@@ -191,15 +191,73 @@ static int by_start(const void *a, const void *b)
     return (x->end_ns > y->end_ns) - (x->end_ns < y->end_ns);
 }
 
-/* Moves the start of what was handed over to when the device could begin; spans are sorted. */
-static void settle(sx_timeline_span *spans, int n)
+/* What a launch is on the device: when it was handed over, and its end; zeros: none is known. */
+typedef struct execution {
+    int64_t start_ns, end_ns;
+} execution;
+
+/* Of each launch, by its number. */
+static void find_executions(const sx_timeline_span *spans, int n, execution *by_launch)
 {
+    for (int i = 0; i < n; i++) {
+        execution *e = &by_launch[spans[i].launch];
+        if (spans[i].kind == SX_SPAN_COMPUTE) {
+            e->start_ns = e->end_ns == 0 ? spans[i].start_ns : e->start_ns;
+            e->end_ns = SX_MAX(e->end_ns, spans[i].end_ns);
+        }
+    }
+}
+
+/* A launch ends after the copies that it reads: one whose end was told later had ended long before,
+ * as when the thread that is to tell it computes first. */
+static bool is_late(const sx_timeline_span *s, const execution *by_launch)
+{
+    return s->kind == SX_SPAN_TRANSFER && by_launch[s->launch].end_ns > 0 &&
+           s->end_ns >= by_launch[s->launch].end_ns;
+}
+
+/* Bytes per nanosecond of the fastest copy whose end was told in time; 0: there is none. */
+static double fastest_copy(const sx_timeline_span *spans, int n, const execution *by_launch)
+{
+    double fastest = 0;
+    int64_t copied_ns = 0;
+    for (int i = 0; i < n; i++) {
+        const sx_timeline_span *s = &spans[i];
+        if (s->kind != SX_SPAN_TRANSFER || is_late(s, by_launch)) {
+            continue;
+        }
+        const int64_t ns = s->end_ns - SX_MAX(s->start_ns, copied_ns);
+        fastest = ns > 0 ? SX_MAX(fastest, (double)s->bytes / (double)ns) : fastest;
+        copied_ns = SX_MAX(copied_ns, s->end_ns);
+    }
+    return fastest;
+}
+
+/* The end of a late copy: as if it had been the fastest; of none that is known, when its launch was
+ * handed over. */
+static int64_t end_of_late(const sx_timeline_span *s, const execution *by_launch, double fastest)
+{
+    const execution *e = &by_launch[s->launch];
+    const double left = (double)SX_MAX(e->end_ns - s->start_ns, 0);
+    const double ns =
+        fastest > 0 ? (double)s->bytes / fastest : (double)(e->start_ns - s->start_ns);
+    return s->start_ns + (int64_t)SX_MIN(SX_MAX(ns, 0), left);
+}
+
+/* Moves the start of what was handed over to when the device could begin; spans are sorted.
+ * `by_launch` is zeros, with room for every launch. */
+static void settle(sx_timeline_span *spans, int n, execution *by_launch)
+{
+    find_executions(spans, n, by_launch);
+    const double fastest = fastest_copy(spans, n, by_launch);
     int64_t copied_ns = 0, computed_ns = 0;
     int copied = 0; /* the launch of the last copies */
     for (int i = 0; i < n; i++) {
         sx_timeline_span *s = &spans[i];
         if (s->kind == SX_SPAN_TRANSFER) {
+            const bool late = is_late(s, by_launch);
             s->start_ns = SX_MIN(SX_MAX(s->start_ns, copied_ns), s->end_ns);
+            s->end_ns = late ? end_of_late(s, by_launch, fastest) : s->end_ns;
             copied_ns = SX_MAX(copied_ns, s->end_ns);
             copied = s->launch;
         } else if (s->kind == SX_SPAN_COMPUTE) {
@@ -244,7 +302,8 @@ sx_status sx_timeline_read(sx_timeline *t, const sx_timeline_span **out_spans, i
     sx_timeline_launch *launches =
         sx_realloc(t->read_launches, (size_t)t->n_launches + 1, sizeof(*launches));
     t->read_launches = launches != NULL ? launches : t->read_launches;
-    const bool made = spans != NULL && launches != NULL;
+    execution *executions = sx_alloc((size_t)t->n_launches + 1, sizeof(*executions));
+    const bool made = spans != NULL && launches != NULL && executions != NULL;
     if (made) {
         *out_n = t->n;
         *out_launch_n = t->n_launches;
@@ -257,10 +316,12 @@ sx_status sx_timeline_read(sx_timeline *t, const sx_timeline_span **out_spans, i
     }
     pthread_mutex_unlock(&t->mutex);
     if (!made) {
+        sx_free(executions);
         return sx_no_memory("for a timeline");
     }
     qsort(spans, (size_t)*out_n, sizeof(*spans), by_start);
-    settle(spans, *out_n);
+    settle(spans, *out_n, executions);
+    sx_free(executions);
     qsort(spans, (size_t)*out_n, sizeof(*spans), by_start);
     *out_n = split_submits(spans, *out_n);
     qsort(spans, (size_t)*out_n, sizeof(*spans), by_start);

@@ -73,8 +73,9 @@ typedef struct sx_timeline_launch {
 /* The spans in the order of their start, and the launches, number 1 at index 0; valid until the
  * next call with this timeline. Waits, a few seconds at most, for what the device has not ended.
  * What was handed to the device begins when it can: a copy after the one before it, a launch after
- * the launch before it and after its own copies. A device that does it within the call is waited
- * for. */
+ * the launch before it and after its own copies. A copy whose end was told only after its launch
+ * had ended is taken to be as fast as the fastest of the others. A device that does it within the
+ * call is waited for. */
 SX_MUST_USE sx_status sx_timeline_read(sx_timeline *t, const sx_timeline_span **out_spans,
                                        int *out_n, const sx_timeline_launch **out_launches,
                                        int *out_launch_n);

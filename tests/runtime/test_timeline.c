@@ -183,9 +183,52 @@ static void test_runtime_timeline__device_work_begins_when_it_can(void **state)
     assert_null(sx_timeline_begin(NULL, SX_SPAN_COMPUTE, 0, 0));
 }
 
+/* The thread that tells the end of a copy may compute first: the launch's time is not the copy's.
+ */
+static void test_runtime_timeline__a_copy_told_late_takes_no_time_of_its_launch(void **state)
+{
+    enum { LATE_MS = 40 };
+    const sx_timeline_span *spans;
+    const sx_timeline_launch *launches;
+    int n, n_launches;
+    (void)state;
+    for (int told = 0; told < 2; told++) { /* told: there is a copy before, told in time */
+        sx_timeline *t;
+        assert_ok(sx_timeline_create(&t));
+        if (told) {
+            (void)sx_timeline_next_launch(t);
+            sx_timeline_work *copy =
+                sx_timeline_begin(t, SX_SPAN_TRANSFER, sx_timeline_now(t), 1 << 20);
+            sleep_ms(2);
+            sx_timeline_end(copy);
+            sx_timeline_end(sx_timeline_begin(t, SX_SPAN_COMPUTE, sx_timeline_now(t), 0));
+        }
+        const int late = sx_timeline_next_launch(t);
+        const int64_t start = sx_timeline_now(t), submitted = start + 1000;
+        sx_timeline_work *copy = sx_timeline_begin(t, SX_SPAN_TRANSFER, start, 1 << 19);
+        sx_timeline_work *launch = sx_timeline_begin(t, SX_SPAN_COMPUTE, submitted, 0);
+        sleep_ms(LATE_MS);
+        sx_timeline_end(launch);
+        sx_timeline_end(copy);
+        assert_ok(sx_timeline_read(t, &spans, &n, &launches, &n_launches));
+        assert_int_equal(n, told ? 4 : 2);
+        const sx_timeline_span *copied = &spans[n - 2], *computed = &spans[n - 1];
+        assert_int_equal(copied->launch, late);
+        assert_int_equal(copied->kind, SX_SPAN_TRANSFER);
+        assert_int_equal(copied->start_ns, start);
+        assert_int_equal(computed->kind, SX_SPAN_COMPUTE);
+        assert_int_equal(computed->start_ns, copied->end_ns);
+        const int64_t expected = told ? (spans[0].end_ns - spans[0].start_ns) / 2 : 1000;
+        assert_true(llabs(copied->end_ns - copied->start_ns - expected) <= 1);
+        assert_true(computed->end_ns - start >= LATE_MS * 1000000LL);
+        sx_timeline_destroy(t);
+    }
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_runtime_timeline__names_what_bounds_a_loop_on_a_device),
     cmocka_unit_test(test_runtime_timeline__times_of_cpu_add_up),
     cmocka_unit_test(test_runtime_timeline__device_work_begins_when_it_can),
+    cmocka_unit_test(test_runtime_timeline__a_copy_told_late_takes_no_time_of_its_launch),
 };
 SX_TEST_MAIN(tests)

@@ -249,7 +249,10 @@ void sx_put_profile_verdict(sx_buf *out, const sx_profile_report *r)
         }
         return;
     }
-    sx_put_bound(out, &p->loop, p->input_rate, p->unit);
+    sx_put_bound(out, &p->loop,
+                 &(sx_bound_about){.input_rate = p->input_rate,
+                                   .unit = p->unit,
+                                   .loops = p->train && !has_causes});
     if (has_causes && p->loop.bound == SX_BOUND_COMPUTE) {
         sx_buf_puts(out, "; most of its threads' time: ");
         sx_put_profile_cause(out, r->causes, r->limits);

@@ -30,7 +30,8 @@ const char *sx_bound_key(sx_bound bound)
     static const char *const keys[SX_BOUNDS] = {[SX_BOUND_INPUT] = "input",
                                                 [SX_BOUND_TRANSFER] = "transfer",
                                                 [SX_BOUND_COMPUTE] = "compute",
-                                                [SX_BOUND_HOST] = "host"};
+                                                [SX_BOUND_HOST] = "host",
+                                                [SX_BOUND_IDLE] = "idle"};
     return keys[bound];
 }
 
@@ -48,7 +49,7 @@ static void put_rate(sx_buf *out, double rate)
 static double rate_without(const sx_timeline_sums *s, sx_bound bound)
 {
     double longest = 0;
-    for (int i = 0; i < SX_BOUNDS; i++) {
+    for (int i = 0; i < SX_BOUND_IDLE; i++) {
         longest = i == (int)bound || i == SX_BOUND_INPUT ? longest
                                                          : SX_MAX(longest, busy(s, (sx_bound)i));
     }
@@ -64,12 +65,34 @@ static void put_input(sx_buf *out, double rate, const char *unit)
     }
 }
 
-void sx_put_bound(sx_buf *out, const sx_timeline_sums *s, double input_rate, const char *unit)
+/* Why the device is idle, and what to do about what makes it so for longest. */
+static void put_idle(sx_buf *out, const sx_timeline_sums *s, const sx_bound_about *about)
 {
+    const double percent = 100 / SX_MAX(s->total, 1e-12);
+    sx_buf_printf(out,
+                  " (computing takes %.0f %%): launches and waiting for them take %.0f %%, input "
+                  "%.0f %%, staging and showing results %.0f %%; ",
+                  percent * s->all.seconds[SX_SPAN_COMPUTE], percent * s->idle_launch,
+                  percent * s->idle_input, percent * s->idle_host);
+    if (s->idle_launch >= SX_MAX(s->idle_input, s->idle_host)) {
+        sx_buf_puts(out, "larger batches (--batch-size)");
+        sx_buf_puts(out, about->loops ? " or more steps per launch (--iterations-per-loop)" : "");
+        sx_buf_puts(out, " give each launch more to do");
+    } else if (s->idle_input >= s->idle_host) {
+        sx_buf_puts(out, "it waits for the input, which should be made faster first");
+    } else {
+        sx_buf_puts(out, "it waits for the loop's own work; longer steps, with larger batches "
+                         "(--batch-size), have less of it");
+    }
+}
+
+void sx_put_bound(sx_buf *out, const sx_timeline_sums *s, const sx_bound_about *about)
+{
+    const char *const unit = about->unit;
     const double total = SX_MAX(s->total, 1e-12), share = 100 * busy(s, s->bound) / total;
     const double rate = (double)s->all.examples / total;
-    sx_buf_printf(out, "what bounds this run: %s, %.0f %% of the time", sx_bound_key(s->bound),
-                  SX_MIN(share, 100));
+    sx_buf_printf(out, "what bounds this run: %s%s, %.0f %% of the time", sx_bound_key(s->bound),
+                  s->bound == SX_BOUND_IDLE ? " device" : "", SX_MIN(share, 100));
     switch (s->bound) {
     case SX_BOUND_INPUT:
         sx_buf_puts(out, " (the pipeline gives ");
@@ -84,15 +107,18 @@ void sx_put_bound(sx_buf *out, const sx_timeline_sums *s, double input_rate, con
         sx_buf_printf(out, " a step at %.3g GB/s; computing takes %.0f %%",
                       s->all.bytes / SX_MAX(s->all.seconds[SX_SPAN_TRANSFER], 1e-12) * 1e-9,
                       100 * s->all.seconds[SX_SPAN_COMPUTE] / total);
-        put_input(out, input_rate, unit);
+        put_input(out, about->input_rate, unit);
         sx_buf_putc(out, ')');
         break;
     case SX_BOUND_COMPUTE:
         sx_buf_puts(out, " (");
         put_rate(out, rate);
         sx_buf_printf(out, " %s/s", unit);
-        put_input(out, input_rate, unit);
+        put_input(out, about->input_rate, unit);
         sx_buf_putc(out, ')');
+        break;
+    case SX_BOUND_IDLE:
+        put_idle(out, s, about);
         break;
     default:
         sx_buf_printf(out,

@@ -13,11 +13,15 @@ extern const struct sx_span_name {
     const char *color;
 } sx_span_names[SX_SPANS];
 
-/* "input", "transfer", "compute", "host" */
+/* "input", "transfer", "compute", "host", "idle" */
 const char *sx_bound_key(sx_bound bound);
-/* One line without its newline: "what bounds this run: …". `input_rate`: examples per second that
- * the pipeline gives alone, 0 = unknown; `unit`: "images". */
-void sx_put_bound(sx_buf *out, const sx_timeline_sums *s, double input_rate, const char *unit);
+typedef struct sx_bound_about {
+    double input_rate; /* examples per second that the pipeline gives alone; 0 = unknown */
+    const char *unit;  /* what examples are: "images" */
+    bool loops;        /* the device can run several steps per launch */
+} sx_bound_about;
+/* One line without its newline: "what bounds this run: …". */
+void sx_put_bound(sx_buf *out, const sx_timeline_sums *s, const sx_bound_about *about);
 /* The tables, and bars of letters for each of the last launches. */
 void sx_put_timeline(sx_buf *out, const sx_timeline_sums *s);
 

@@ -87,18 +87,56 @@ static void add_spans(sx_timeline_sums *s)
     s->all.end_ns = s->rows[s->n - 1].end_ns;
 }
 
-/* Of the recorded time; spans are in the order of their start. */
-static double idle_seconds(const sx_timeline_sums *s)
+/* ---- The idle device ---- */
+
+typedef struct gap {
+    int64_t start_ns, end_ns;
+} gap;
+
+/* When the device is idle, of the recorded time; room for one more than there are spans, which are
+ * in the order of their start. Returns their number. */
+static int find_gaps(const sx_timeline_sums *s, gap *gaps)
 {
-    int64_t idle = 0, busy_ns = s->all.start_ns;
+    int n = 0;
+    int64_t busy_ns = s->all.start_ns;
     for (int i = 0; i < s->n_spans; i++) {
         const sx_timeline_span *span = &s->spans[i];
-        if (span->kind >= SX_SPAN_TRANSFER && span->end_ns > s->all.start_ns) {
-            idle += SX_MAX(SX_MIN(span->start_ns, s->all.end_ns) - busy_ns, 0);
-            busy_ns = SX_MIN(SX_MAX(busy_ns, span->end_ns), s->all.end_ns);
+        const int64_t start_ns = SX_MIN(span->start_ns, s->all.end_ns);
+        if (span->kind < SX_SPAN_TRANSFER || span->end_ns <= s->all.start_ns) {
+            continue;
+        }
+        if (start_ns > busy_ns) {
+            gaps[n++] = (gap){busy_ns, start_ns};
+        }
+        busy_ns = SX_MIN(SX_MAX(busy_ns, span->end_ns), s->all.end_ns);
+    }
+    if (s->all.end_ns > busy_ns) {
+        gaps[n++] = (gap){busy_ns, s->all.end_ns};
+    }
+    return n;
+}
+
+/* Divides the time of the gaps by what the loop does meanwhile. */
+static void add_gaps(sx_timeline_sums *s, const gap *gaps, int n)
+{
+    int from = 0;
+    for (int i = 0; i < n; i++) {
+        s->idle += (double)(gaps[i].end_ns - gaps[i].start_ns) * 1e-9;
+    }
+    for (int i = 0; i < s->n_spans; i++) {
+        const sx_timeline_span *span = &s->spans[i];
+        double *part = span->kind == SX_SPAN_INPUT                                 ? &s->idle_input
+                       : span->kind == SX_SPAN_STAGE || span->kind == SX_SPAN_SHOW ? &s->idle_host
+                                                                                   : NULL;
+        while (from < n && gaps[from].end_ns <= span->start_ns) {
+            from++;
+        }
+        for (int g = from; part != NULL && g < n && gaps[g].start_ns < span->end_ns; g++) {
+            const sx_timeline_span time = {.start_ns = gaps[g].start_ns, .end_ns = gaps[g].end_ns};
+            *part += sx_span_overlap(&time, span);
         }
     }
-    return (double)(idle + s->all.end_ns - busy_ns) * 1e-9;
+    s->idle_launch = SX_MAX(s->idle - s->idle_input - s->idle_host, 0);
 }
 
 double sx_timeline_busy(const sx_timeline_sums *s, sx_bound part)
@@ -106,7 +144,21 @@ double sx_timeline_busy(const sx_timeline_sums *s, sx_bound part)
     return part == SX_BOUND_INPUT      ? s->all.seconds[SX_SPAN_INPUT]
            : part == SX_BOUND_TRANSFER ? s->all.seconds[SX_SPAN_TRANSFER]
            : part == SX_BOUND_COMPUTE  ? s->all.seconds[SX_SPAN_COMPUTE]
-                                       : s->host;
+           : part == SX_BOUND_HOST     ? s->host
+                                       : s->idle;
+}
+
+/* What is busy longest; but the idle device, if it is idle for longer than it is busy with that, or
+ * waits for launches for longer. */
+static sx_bound find_bound(const sx_timeline_sums *s)
+{
+    sx_bound bound = SX_BOUND_COMPUTE;
+    for (int i = 0; i < SX_BOUND_IDLE; i++) {
+        bound = sx_timeline_busy(s, (sx_bound)i) > sx_timeline_busy(s, bound) ? (sx_bound)i : bound;
+    }
+    const bool is_of_device = bound == SX_BOUND_COMPUTE || bound == SX_BOUND_TRANSFER;
+    return (is_of_device ? s->idle : s->idle_launch) > sx_timeline_busy(s, bound) ? SX_BOUND_IDLE
+                                                                                  : bound;
 }
 
 sx_status sx_timeline_sum(sx_timeline *timeline, int64_t first, int64_t last, sx_arena *arena,
@@ -117,7 +169,8 @@ sx_status sx_timeline_sum(sx_timeline *timeline, int64_t first, int64_t last, sx
     *out = (sx_timeline_sums){.n = 0};
     SX_TRY(sx_timeline_read(timeline, &out->spans, &out->n_spans, &launches, &n_launches));
     out->rows = sx_arena_array(arena, n_launches + 1, sx_timeline_row);
-    if (out->rows == NULL) {
+    gap *gaps = sx_arena_array(arena, out->n_spans + 1, gap);
+    if (out->rows == NULL || gaps == NULL) {
         return sx_no_memory("for a timeline");
     }
     make_rows(out, launches, first, SX_MIN(last, n_launches));
@@ -129,11 +182,7 @@ sx_status sx_timeline_sum(sx_timeline *timeline, int64_t first, int64_t last, sx
     out->total = (double)(out->all.end_ns - out->all.start_ns) * 1e-9;
     out->host = out->all.seconds[SX_SPAN_STAGE] + out->all.seconds[SX_SPAN_SUBMIT] +
                 out->all.seconds[SX_SPAN_SHOW];
-    out->idle = idle_seconds(out);
-    out->bound = SX_BOUND_COMPUTE;
-    for (int i = 0; i < SX_BOUNDS; i++) {
-        const bool more = sx_timeline_busy(out, (sx_bound)i) > sx_timeline_busy(out, out->bound);
-        out->bound = more ? (sx_bound)i : out->bound;
-    }
+    add_gaps(out, gaps, find_gaps(out, gaps));
+    out->bound = find_bound(out);
     return SX_OK;
 }

@@ -4,7 +4,11 @@
  * In a steady state, what takes longest hides the rest: while the device computes one launch, the
  * next is read, copied together and copied to the device. So of input, transfer, computing and the
  * loop's own work, the one that is busy for the largest share of the time is what bounds the run;
- * making another faster changes nothing. */
+ * making another faster changes nothing.
+ *
+ * Where nothing is busy for most of the time, parts wait for each other: launches that compute less
+ * than it takes to hand them over and to learn that they have ended, or a loop that the device
+ * waits for because nothing overlaps. Then what bounds the run is that the device is idle. */
 #ifndef SX_RUNTIME_TIMELINE_SUMS_H
 #define SX_RUNTIME_TIMELINE_SUMS_H
 
@@ -16,6 +20,7 @@ typedef enum sx_bound {
     SX_BOUND_TRANSFER,
     SX_BOUND_COMPUTE,
     SX_BOUND_HOST,
+    SX_BOUND_IDLE, /* the device does nothing for longer than any of these is busy */
     SX_BOUNDS
 } sx_bound;
 
@@ -37,6 +42,9 @@ typedef struct sx_timeline_sums {
     double total;        /* seconds, of these launches */
     double host;         /* of the loop's own work: staging, submitting, showing */
     double idle;         /* while the device neither computes nor is copied to */
+    double idle_input;   /* of that, while the loop takes input, */
+    double idle_host;    /* stages, or shows results; */
+    double idle_launch;  /* else: it hands over, waits, or learns of the end */
     bool copies;         /* there are copies to the device */
     sx_bound bound;
 } sx_timeline_sums;

@@ -43,6 +43,13 @@ C
 SX_PJRT_REF=delay=0 bound input ./tiny.c --data 'generated:flowers?n=64&size=1024' --batch-size 4 \
     --steps 60 --iterations-per-loop 2 "${ref[@]}"
 
+# Each step ends the data, and is waited for: the device has nothing to do until it is known.
+short=(linear --data 'generated:digits?n=16' --batch-size 16 --steps 8 "${ref[@]}")
+SX_PJRT_REF=delay=0,step=2000,out=20000 bound idle "${short[@]}"
+SX_PJRT_REF=delay=0,step=2000,out=20000 ok profile "${short[@]}"
+says 'what bounds this run: idle device, '
+says 'larger batches (--batch-size) or more steps per launch (--iterations-per-loop) give each launch more to do'
+
 # As text, as a picture, as a trace; nothing of the run changes.
 ok train linear "${digits[@]}" --model-dir run1 --steps 2 --batch-size 32 --device cpu
 find run1 -type f -exec sha256sum {} + | sort >before

@@ -240,6 +240,7 @@ sx_status ref_client_create(const int *counts, int process, int processes, ref_p
     c->delay_us = ref_setting("delay", 20);
     c->step_us = ref_setting("step", 0);
     c->mib_us = ref_setting("mib", 0);
+    c->out_us = ref_setting("out", 0);
     snprintf(c->platform, sizeof(c->platform), "%s", ref_setting_text("platform", "cpu", text));
     snprintf(c->version, sizeof(c->version), "pjrt_ref %s", SX_VERSION);
     for (int of = 0, id = 0; of < processes; of++) {

@@ -4,9 +4,10 @@
  * many devices, 4; bytes of memory of each, no limit; microseconds before each piece of work, 20;
  * what it says that it is, "cpu"); "compile=1500": milliseconds that a compile takes, 0;
  * "step=20000,mib=5000": microseconds that each iteration of a program's own loop takes at least,
- * or the program if it has none, and each copy to a device per MiB, 0; "profiler=1": it has a
- * profiler (profiler.h), which hands out a copy; 2: its own memory; "within=1": programs are run
- * within the call that asks for it, as XLA's CPU does
+ * or the program if it has none, and each copy to a device per MiB, 0; "out=9000": microseconds
+ * that each copy from a device takes, 0; "profiler=1": it has a profiler (profiler.h), which hands
+ * out a copy; 2: its own memory; "within=1": programs are run within the call that asks for it, as
+ * XLA's CPU does
  *
  * SX_PJRT_REF_FAULT, how it misbehaves: "POINT[:N[:WORDS]]", several divided by ";". N is which
  * call of that kind since the client was made: the seventh for 7, every one for 0 or nothing. WORDS

@@ -88,8 +88,8 @@ typedef struct ref_client {
     int process, first; /* its devices are list[first], … */
     ref_peers *peers;   /* NULL = it is of one process */
     char platform[REF_TEXT], version[REF_TEXT];
-    long delay_us;                   /* before each piece of work */
-    long step_us, mib_us;            /* that a step takes, and a copy to the device per MiB */
+    long delay_us;                /* before each piece of work */
+    long step_us, mib_us, out_us; /* that a step takes, a copy to the device per MiB, one from it */
     atomic_int buffers, executables; /* alive */
     pthread_mutex_t submitting;      /* executions of several devices are queued whole */
     pthread_mutex_t pinning;         /* for the host's memory that devices may read */

@@ -63,6 +63,7 @@ static sx_status copy_in(transfer *t)
 static sx_status copy_out(transfer *t)
 {
     SX_TRY(ref_event_await(t->from->ready));
+    ref_take_time((double)t->device->client->out_us);
     copy_strided(t, t->from->array->data, true);
     return SX_OK;
 }

@@ -142,6 +142,56 @@ static void test_runtime_timeline__times_of_cpu_add_up(void **state)
     sx_arena_deinit(&arena);
 }
 
+/* Launches one after the other, on a loop that does so many ms of each; `late`: until it learns
+ * that a launch has ended. */
+static void sum_sequence(double input, double compute, double late, double show, sx_arena *arena,
+                         sx_timeline_sums *out)
+{
+    sx_timeline *t;
+    assert_ok(sx_timeline_create(&t));
+    for (int k = 0; k < 4; k++) {
+        const int launch = sx_timeline_next_launch(t);
+        int64_t start = sx_timeline_now(t);
+        sx_timeline_set_steps(t, launch, 1, 8);
+        sleep_ms(input);
+        sx_timeline_add(t, SX_SPAN_INPUT, launch, start);
+        start = sx_timeline_now(t);
+        sx_timeline_work *work = sx_timeline_begin(t, SX_SPAN_COMPUTE, start, 0);
+        sleep_ms(compute);
+        sx_timeline_end(work);
+        sleep_ms(late);
+        sx_timeline_add(t, SX_SPAN_WAIT, launch, start);
+        start = sx_timeline_now(t);
+        sleep_ms(show);
+        sx_timeline_add(t, SX_SPAN_SHOW, launch, start);
+    }
+    assert_ok(sx_timeline_sum(t, 2, INT64_MAX, arena, out));
+    assert_float_equal(out->idle, out->idle_input + out->idle_host + out->idle_launch, 1e-6);
+    assert_float_equal(out->idle, out->total - out->all.seconds[SX_SPAN_COMPUTE], 1e-6);
+    sx_timeline_destroy(t);
+}
+
+static void test_runtime_timeline__tells_why_a_device_is_idle(void **state)
+{
+    sx_arena arena;
+    sx_timeline_sums sums;
+    (void)state;
+    sx_arena_init(&arena, 0);
+    sum_sequence(2, 6, 30, 2, &arena, &sums); /* short launches */
+    assert_int_equal(sums.bound, SX_BOUND_IDLE);
+    assert_true(sums.idle_launch >= 3 * 30e-3);
+    assert_true(sums.idle_launch > sums.idle_input + sums.idle_host);
+    sum_sequence(20, 24, 0, 12, &arena, &sums); /* nothing overlaps */
+    assert_int_equal(sums.bound, SX_BOUND_IDLE);
+    assert_true(sums.idle_input >= 3 * 20e-3 && sums.idle_host >= 2 * 12e-3);
+    assert_true(sums.idle_input > sums.idle_host && sums.idle_host > sums.idle_launch);
+    sum_sequence(5, 40, 0, 5, &arena, &sums); /* mostly computing */
+    assert_int_equal(sums.bound, SX_BOUND_COMPUTE);
+    sum_sequence(40, 5, 5, 5, &arena, &sums); /* idle, but by the input alone */
+    assert_int_equal(sums.bound, SX_BOUND_INPUT);
+    sx_arena_deinit(&arena);
+}
+
 /* What is handed to a device while it is busy begins when that ends. */
 static void test_runtime_timeline__device_work_begins_when_it_can(void **state)
 {
@@ -228,6 +278,7 @@ static void test_runtime_timeline__a_copy_told_late_takes_no_time_of_its_launch(
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_runtime_timeline__names_what_bounds_a_loop_on_a_device),
     cmocka_unit_test(test_runtime_timeline__times_of_cpu_add_up),
+    cmocka_unit_test(test_runtime_timeline__tells_why_a_device_is_idle),
     cmocka_unit_test(test_runtime_timeline__device_work_begins_when_it_can),
     cmocka_unit_test(test_runtime_timeline__a_copy_told_late_takes_no_time_of_its_launch),
 };

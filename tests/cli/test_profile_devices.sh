@@ -21,6 +21,7 @@ launches = t['launches']
 assert launches and all(l['steps'] > 0 and l['ms'] > 0 for l in launches), launches
 assert sum(l['steps'] for l in launches) >= r['steps'] > 0, (r['steps'], launches)
 assert t['ms_per_step'] > 0 and 0 <= t['idle_share'] <= 1, t
+assert abs(r['ms_per_step'] - t['ms_per_step']) < 1e-9 and r['steps'] == sum(l['steps'] for l in launches), r
 assert abs(sum(l['ms'] for l in launches) / sum(l['steps'] for l in launches) - t['ms_per_step']) < 1e-6
 assert set(t['ms_per_step_of']) == {'input', 'stage', 'submit', 'wait', 'show', 'transfer', 'compute'}
 P

@@ -116,7 +116,6 @@ static bool read_stat(reading *r, sx_bytes message)
     }
     sx_bytes *to = sx_bytes_is(name, "hlo_op")                                  ? &r->event.op
                    : sx_bytes_is(name, "tf_op") || sx_bytes_is(name, "op_name") ? &r->event.op_name
-                   : sx_bytes_is(name, "hlo_module")                            ? &r->event.module
                                                                                 : NULL;
     if (to != NULL && text.size > 0) {
         *to = text;
@@ -143,7 +142,7 @@ static bool read_event(reading *r, sx_bytes message)
     sx_wire at = sx_wire_over(message);
     sx_wire_field f;
     uint64_t id = 0, offset_ps = 0, duration_ps = 0;
-    r->event.op = r->event.op_name = r->event.module = (sx_bytes){"", 0};
+    r->event.op = r->event.op_name = (sx_bytes){"", 0};
     while (sx_wire_more(&at)) {
         if (!sx_wire_next(&at, &f) || (f.number == 1 && !sx_wire_number(&f, &id)) ||
             (f.number == 2 && !sx_wire_number(&f, &offset_ps)) ||

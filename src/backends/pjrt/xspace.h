@@ -24,8 +24,8 @@
 /* Texts are not NUL-terminated, and valid during the call; empty where there is none. */
 typedef struct sx_xspace_event {
     sx_bytes plane, line, name;
-    sx_bytes op, op_name, module; /* stats "hlo_op", "tf_op" or "op_name", "hlo_module" */
-    int64_t start_ns;             /* of the plugin's clock */
+    sx_bytes op, op_name; /* stats "hlo_op", "tf_op" or "op_name" */
+    int64_t start_ns;     /* of the plugin's clock */
     double seconds;
 } sx_xspace_event;
 

@@ -118,6 +118,40 @@ static void test_runtime_timeline__names_what_bounds_a_loop_on_a_device(void **s
     assert_bound((slow){.step = 3, .copies = 10, .show = 15}, SX_BOUND_HOST, 60);
 }
 
+/* A batch that replicas do not divide is copied to each of them. */
+static void test_runtime_timeline__bytes_are_of_all_replicas(void **state)
+{
+    sx_arena arena;
+    sx_timeline *timeline;
+    sx_timeline_sums sums;
+    (void)state;
+    sx_arena_init(&arena, 0);
+    for (int replicas = 1; replicas <= 2; replicas++) {
+        const int batch = 7;
+        const double bytes = batch * (FEATURES + 1) * 4.0;
+        int64_t done;
+        assert_ok(sx_timeline_create(&timeline));
+        run *r = open_run(&(sx_session_options){.device = "pjrt",
+                                                .platform = {.pjrt.plugin_path = ref_plugin(),
+                                                             .pjrt.replicas = replicas,
+                                                             .timeline = timeline},
+                                                .launch_steps = LAUNCH});
+        for (int k = 0; k < STEPS; k++) {
+            r->sizes[k] = batch;
+        }
+        assert_ok(loop(r, 4, &done));
+        assert_ok(sx_timeline_sum(timeline, 1, INT64_MAX, &arena, &sums));
+        double copied = 0;
+        for (int i = 0; i < sums.n_spans; i++) {
+            copied += (double)sums.spans[i].bytes;
+        }
+        assert_float_equal(copied, 4 * bytes * replicas, 0.5);
+        close_run(r);
+        sx_timeline_destroy(timeline);
+    }
+    sx_arena_deinit(&arena);
+}
+
 /* Without memory of its own, a device computes on the loop's thread: nothing overlaps. */
 static void test_runtime_timeline__times_of_cpu_add_up(void **state)
 {
@@ -277,6 +311,7 @@ static void test_runtime_timeline__a_copy_told_late_takes_no_time_of_its_launch(
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_runtime_timeline__names_what_bounds_a_loop_on_a_device),
+    cmocka_unit_test(test_runtime_timeline__bytes_are_of_all_replicas),
     cmocka_unit_test(test_runtime_timeline__times_of_cpu_add_up),
     cmocka_unit_test(test_runtime_timeline__tells_why_a_device_is_idle),
     cmocka_unit_test(test_runtime_timeline__device_work_begins_when_it_can),

@@ -134,9 +134,9 @@ static sx_status put(sx_pjrt_buffer *b, const void *data, int axis, bool lent)
     }
     b->state = axis == SX_PJRT_WHOLE ? SX_PJRT_COPIED : SX_PJRT_CUT;
     b->axis = axis;
-    if (lent) { /* what is fed, not a number beside it */
+    if (lent) { /* what is fed, not a number beside it; of replicas of the whole, to each */
         sx_pjrt_trace(p->client, p->head.timeline, SX_SPAN_TRANSFER, start,
-                      sx_type_bytes(&b->head.type), b->arrays[p->local - 1]);
+                      sx_type_bytes(&part) * p->local, b->arrays[p->local - 1]);
     }
     return SX_OK;
 }

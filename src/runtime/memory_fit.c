@@ -30,13 +30,12 @@ static int64_t loop_bytes(const sx_executable_info *info, const sx_program *prog
     return bytes_of(info) + sx_program_ahead_bytes(program, batch);
 }
 
-/* Of one replica; 0 = unknown. A backend that splits the batch into shards itself does not report
- * memory. */
-static sx_status limit_of(sx_session *s, const sx_executable_info *info, int64_t *out)
+/* Of one replica, of which the device's memory is the sum; 0 = unknown. */
+static sx_status limit_of(sx_session *s, int64_t *out)
 {
     sx_memory_stats stats;
     SX_TRY(sx_device_get_memory_stats(sx_session_device(s), &stats));
-    *out = stats.limit_bytes / SX_MAX(info->shards, 1);
+    *out = stats.limit_bytes / SX_MAX(sx_session_replicas(s), 1);
     return SX_OK;
 }
 
@@ -50,7 +49,7 @@ int64_t sx_program_suggest_batch(sx_session *session, sx_program *program, int64
         return 0;
     }
     sx_status status = sx_program_loop_info(program, half, ok_output, &a);
-    status = status != SX_OK ? status : limit_of(session, &a, &limit);
+    status = status != SX_OK ? status : limit_of(session, &limit);
     if (status == SX_OK && limit > 0) {
         status = sx_program_loop_info(program, quarter, ok_output, &b);
     }
@@ -71,7 +70,7 @@ static sx_status measure(sx_session *s, sx_program *program, int64_t batch, need
     sx_executable_info info;
     SX_TRY(sx_program_info(program, batch, &info));
     *out = (need){.bytes = bytes_of(&info)};
-    return limit_of(s, &info, &out->limit);
+    return limit_of(s, &out->limit);
 }
 
 static bool fits(const need *n)

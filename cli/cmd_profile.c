@@ -1,12 +1,15 @@
 /* sextant profile */
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "base/memory.h"
 #include "base/pool.h"
 #include "command.h"
 #include "data_args.h"
 #include "device_args.h"
 #include "io/commit.h"
+#include "io/path.h"
 #include "profile_report.h"
 #include "profile_svg.h"
 #include "profile_trace.h"
@@ -86,6 +89,25 @@ static sx_status write_file(const char *path, put_fn *put, const sx_profile_repo
     return status;
 }
 
+static bool stat_dir(const char *path, struct stat *out)
+{
+    char *dir = NULL;
+    sx_status status = sx_path_dirname(path, &dir);
+    const bool known = status == SX_OK && stat(dir, out) == 0;
+    sx_status_free(status);
+    sx_free(dir);
+    return known;
+}
+
+/* Whether both would be written to one file: by one name in one directory. */
+static bool is_one_file(const char *a, const char *b)
+{
+    struct stat of_a, of_b;
+    return a != NULL && b != NULL && strcmp(sx_path_basename(a), sx_path_basename(b)) == 0 &&
+           stat_dir(a, &of_a) && stat_dir(b, &of_b) && of_a.st_dev == of_b.st_dev &&
+           of_a.st_ino == of_b.st_ino;
+}
+
 static unsigned tables_of(const char *by)
 {
     return by == NULL                 ? 0
@@ -157,6 +179,12 @@ static sx_status run(sx_invocation *inv)
     sx_cpu_limits limits;
     sx_profile_causes causes;
     sx_profile_report report = {.model = wanted.name, .cpu = cpu, .run = &profiled};
+    if (is_one_file(o->svg, o->trace)) {
+        return sx_usage(inv, sx_error(SX_INVALID_ARGUMENT,
+                                      "--svg and --trace name the same file, %s; give each a file "
+                                      "of its own",
+                                      o->svg));
+    }
     sx_cpu_kind(cpu, sizeof(cpu));
     sx_status status = sx_profile_model(inv, &wanted, &profiled);
     if (status == SX_OK) {

@@ -98,11 +98,18 @@ static void put_cell(sx_buf *out, const char *text, int columns)
     }
 }
 
+static bool exceeds(double amount, double seconds, double limit)
+{
+    return limit > 0 && amount > 1.005 * limit * seconds;
+}
+
 /* A rate, and its share of the limit: "182.4  78 %". */
 static void put_rate(sx_buf *out, double amount, double seconds, double limit)
 {
     const double rate = seconds > 0 ? amount / seconds : 0;
-    if (limit > 0) {
+    if (seconds > 0 && exceeds(amount, seconds, limit)) {
+        sx_buf_printf(out, " %8.1f %6s", rate * 1e-9, ">100 %");
+    } else if (limit > 0) {
         sx_buf_printf(out, " %8.1f %4.0f %%", rate * 1e-9, 100 * rate / limit);
     } else {
         sx_buf_printf(out, " %8.1f %6s", rate * 1e-9, "");
@@ -183,6 +190,28 @@ static void put_kernels(sx_buf *out, const sx_profile_report *r, int rows)
         sx_buf_putc(out, '\n');
     }
     put_rest(out, r, c->kernels, c->n, rows, row_name(r));
+}
+
+/* What it means that a kernel is above a limit. */
+static void put_excess(sx_buf *out, const sx_profile_report *r)
+{
+    const sx_profile_causes *c = r->causes;
+    bool computes = false, moves = false;
+    for (int i = 0; i < c->n; i++) {
+        const sx_profile_kernel *k = &c->kernels[i];
+        computes = computes || exceeds(k->flops, k->seconds, k->flops_limit);
+        moves = moves || exceeds(k->bytes, k->seconds, k->bytes_limit);
+    }
+    if (moves) {
+        sx_buf_puts(out, "GB/s >100 %: a nearer cache had the data, or other threads left more of "
+                         "the memory to this one\n");
+    }
+    if (computes) {
+        sx_buf_puts(
+            out,
+            "GFLOP/s >100 %: max was measured while the processor was slower; measure it again "
+            "with --measure-limits\n");
+    }
 }
 
 /* Bytes that kernels read and write for an example: those of convolutions and products of matrices,
@@ -311,6 +340,7 @@ void sx_put_profile_report(sx_buf *out, const sx_profile_report *r, int rows, un
         put_groups(out, r, &c->by_kernel, sx_profiled_on_cpu(p) ? INT32_MAX : rows, row_name(r));
         put_kernels(out, r, rows);
     }
+    put_excess(out, r);
     if (sx_profiled_on_cpu(p)) {
         put_causes(out, r);
         put_bytes(out, r);

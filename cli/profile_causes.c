@@ -70,19 +70,28 @@ static double joined_limit(double a, double a_limit, double b, double b_limit)
     return seconds > 0 ? (a + b) / seconds : SX_MAX(a_limit, b_limit);
 }
 
-static void add_to_group(sx_profile_groups *groups, const char *name, const sx_profile_kernel *k)
+sx_status sx_profile_group(sx_profile_groups *groups, sx_map *index, const char *name,
+                           sx_profile_kernel **out)
 {
-    int i = 0;
-    while (i < groups->n && strcmp(groups->items[i].kernel, name) != 0) {
-        i++;
+    const uintptr_t at = (uintptr_t)sx_map_get(index, name);
+    if (at == 0) {
+        SX_TRY(sx_map_put(index, name, (void *)(uintptr_t)(groups->n + 1)));
+        groups->items[groups->n++] = (sx_profile_kernel){.kernel = name};
     }
-    sx_profile_kernel *g = &groups->items[i];
-    if (i == groups->n) {
+    *out = &groups->items[at == 0 ? groups->n - 1 : (int)at - 1];
+    return SX_OK;
+}
+
+static sx_status add_to_group(sx_profile_groups *groups, sx_map *index, const char *name,
+                              const sx_profile_kernel *k)
+{
+    sx_profile_kernel *g;
+    SX_TRY(sx_profile_group(groups, index, name, &g));
+    if (g->count == 0) {
         *g = *k;
         g->kernel = name;
         g->ops = g->node = NULL;
-        groups->n++;
-        return;
+        return SX_OK;
     }
     g->flops_limit = joined_limit(g->flops, g->flops_limit, k->flops, k->flops_limit);
     g->bytes_limit = joined_limit(g->bytes, g->bytes_limit, k->bytes, k->bytes_limit);
@@ -94,6 +103,7 @@ static void add_to_group(sx_profile_groups *groups, const char *name, const sx_p
     for (int cause = 0; cause < SX_CAUSES; cause++) {
         g->causes[cause] += k->causes[cause];
     }
+    return SX_OK;
 }
 
 /* The operator with the most arithmetic of those that the kernel computes; of what the planner does
@@ -108,15 +118,11 @@ static const char *operator_of(const sx_profile_kernel *k, const sx_profile_node
                : sx_arena_printf(arena, "%.*s", (int)strcspn(text, "+ /"), text);
 }
 
-static sx_status group(sx_profile_causes *c, const sx_profile_nodes *nodes, sx_arena *arena)
+enum { GROUPS = 3 };
+
+static sx_status group_all(sx_profile_causes *c, const sx_profile_nodes *nodes, sx_arena *arena,
+                           sx_map index[GROUPS])
 {
-    sx_profile_groups *const all[] = {&c->by_kernel, &c->by_op, &c->by_layer};
-    for (size_t g = 0; g < SX_COUNT(all); g++) {
-        all[g]->items = sx_arena_array(arena, c->n + 1, sx_profile_kernel);
-        if (all[g]->items == NULL) {
-            return sx_no_memory("for a profile");
-        }
-    }
     for (int i = 0; i < c->n; i++) {
         const sx_profile_kernel *k = &c->kernels[i];
         const char *op = operator_of(k, nodes, arena);
@@ -124,14 +130,32 @@ static sx_status group(sx_profile_causes *c, const sx_profile_nodes *nodes, sx_a
         if (op == NULL || layer == NULL) {
             return sx_no_memory("for a profile");
         }
-        add_to_group(&c->by_kernel, k->kernel, k);
-        add_to_group(&c->by_op, op, k);
-        add_to_group(&c->by_layer, layer, k);
-    }
-    for (size_t g = 0; g < SX_COUNT(all); g++) {
-        sx_profile_sort(all[g]->items, all[g]->n);
+        SX_TRY(add_to_group(&c->by_kernel, &index[0], k->kernel, k));
+        SX_TRY(add_to_group(&c->by_op, &index[1], op, k));
+        SX_TRY(add_to_group(&c->by_layer, &index[2], layer, k));
     }
     return SX_OK;
+}
+
+static sx_status group(sx_profile_causes *c, const sx_profile_nodes *nodes, sx_arena *arena)
+{
+    sx_profile_groups *const all[GROUPS] = {&c->by_kernel, &c->by_op, &c->by_layer};
+    sx_map index[GROUPS];
+    for (int g = 0; g < GROUPS; g++) {
+        all[g]->items = sx_arena_array(arena, c->n + 1, sx_profile_kernel);
+        if (all[g]->items == NULL) {
+            return sx_no_memory("for a profile");
+        }
+    }
+    for (int g = 0; g < GROUPS; g++) {
+        sx_map_init_borrowed(&index[g]);
+    }
+    sx_status status = group_all(c, nodes, arena, index);
+    for (int g = 0; g < GROUPS; g++) {
+        sx_map_deinit(&index[g]);
+        sx_profile_sort(all[g]->items, all[g]->n);
+    }
+    return status;
 }
 
 sx_status sx_profile_find_causes(sx_profile *profile, const sx_cpu_limits *limits,

@@ -21,6 +21,7 @@
 #include "backends/profile.h"
 #include "base/arena.h"
 #include "base/buffer.h"
+#include "base/map.h"
 #include "profile_layers.h"
 
 typedef enum sx_cause {
@@ -75,6 +76,11 @@ typedef struct sx_profile_causes {
 SX_MUST_USE sx_status sx_profile_find_causes(sx_profile *profile, const sx_cpu_limits *limits,
                                              const sx_profile_nodes *nodes, double seconds,
                                              sx_arena *arena, sx_profile_causes *out);
+
+/* The group of that name, which must outlive both; added, with nothing but the name, if it is new.
+ * There is room for it. `index`: of these groups, with borrowed keys, until they are sorted. */
+SX_MUST_USE sx_status sx_profile_group(sx_profile_groups *groups, sx_map *index, const char *name,
+                                       sx_profile_kernel **out);
 
 /* Those that took longest first. */
 void sx_profile_sort(sx_profile_kernel *kernels, int n);

@@ -122,19 +122,19 @@ sx_status sx_profile_loop_run(const sx_profile_loop *l, sx_profile_looped *out)
 }
 
 sx_status sx_profile_loop_record(const sx_profile_loop *l, sx_platform *platform,
-                                 sx_device_op_visit *visit, void *user, int64_t *out_steps)
+                                 sx_device_op_visit *visit, void *user, int64_t *out_steps,
+                                 sx_status *out_refused)
 {
     looping g = {.l = l};
     const sx_loop_args args = {.steps = RECORDED,
                                .feed = feed,
                                .user = &g,
                                .ok_output = sx_program_find_output(l->program, SX_OK_OUTPUT)};
-    SX_TRY(sx_platform_record(platform));
-    sx_status status = sx_program_loop(l->program, &args, out_steps);
-    sx_status recorded = sx_platform_recorded(platform, visit, user);
-    if (status != SX_OK) {
-        sx_status_free(recorded);
-        return status;
+    *out_refused = sx_platform_record(platform);
+    if (*out_refused != SX_OK) {
+        return SX_OK;
     }
-    return recorded;
+    sx_status status = sx_program_loop(l->program, &args, out_steps);
+    *out_refused = sx_platform_recorded(platform, visit, user);
+    return status;
 }

@@ -32,9 +32,10 @@ typedef struct sx_profile_looped {
 SX_MUST_USE sx_status sx_profile_loop_run(const sx_profile_loop *loop, sx_profile_looped *out);
 
 /* Runs a few steps more while the device records what it computes (sx_platform_record()), and
- * visits that. *out_steps: of how many steps it is. UNIMPLEMENTED: it cannot. */
+ * visits that. *out_steps: of how many steps it is. *out_refused: why nothing was recorded, or not
+ * all of it; the caller's. Errors: those of the steps. */
 SX_MUST_USE sx_status sx_profile_loop_record(const sx_profile_loop *loop, sx_platform *platform,
                                              sx_device_op_visit *visit, void *user,
-                                             int64_t *out_steps);
+                                             int64_t *out_steps, sx_status *out_refused);
 
 #endif

@@ -382,16 +382,15 @@ sx_status sx_profile_record_ops(const sx_profile_loop *loop, sx_session *session
     if (sx_session_replicas(session) > 0) {
         out->ops.devices = sx_session_replicas(session);
     }
-    sx_status status =
-        sx_profile_loop_record(loop, platform, sx_profile_ops_add, &out->ops, &out->ops.steps);
-    if (status == SX_OK && out->ops.n == 0) {
-        out->why_no_ops = "the plugin's profiler recorded none";
-    } else if (sx_status_code(status) == SX_UNIMPLEMENTED ||
-               sx_status_code(status) == SX_DATA_LOSS) {
-        out->why_no_ops = sx_arena_strdup(out->ops.arena, sx_status_message(status));
+    sx_status refused = SX_OK;
+    sx_status status = sx_profile_loop_record(loop, platform, sx_profile_ops_add, &out->ops,
+                                              &out->ops.steps, &refused);
+    if (refused != SX_OK) {
+        out->why_no_ops = sx_arena_strdup(out->ops.arena, sx_status_message(refused));
         out->ops.n = 0;
-        sx_status_free(status);
-        status = SX_OK;
+        sx_status_free(refused);
+    } else if (out->ops.n == 0) {
+        out->why_no_ops = "the plugin's profiler recorded none";
     }
     return status;
 }

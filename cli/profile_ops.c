@@ -1,12 +1,13 @@
 /* See profile_ops.h. */
 #include "profile_ops.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/checked.h"
 #include "base/memory.h"
 
-enum { MAX_EVENTS = 200000 };
+enum { MAX_EVENTS = 200000, MAX_KEY = 1 << 14 };
 
 void sx_profile_ops_init(sx_profile_ops *ops, sx_arena *arena)
 {
@@ -26,7 +27,9 @@ void sx_profile_ops_deinit(sx_profile_ops *ops)
 /* The index of the operation, added if it is new; -1: out of memory. */
 static int find_op(sx_profile_ops *ops, const sx_device_op *op)
 {
-    const int at = (int)(uintptr_t)sx_map_get(&ops->by_name, op->name) - 1;
+    char key[MAX_KEY];
+    snprintf(key, sizeof(key), "%s\n%s", op->name, op->node);
+    const int at = (int)(uintptr_t)sx_map_get(&ops->by_name, key) - 1;
     if (at >= 0) {
         return at;
     }
@@ -44,7 +47,7 @@ static int find_op(sx_profile_ops *ops, const sx_device_op *op)
     if (name == NULL || node == NULL) {
         return -1;
     }
-    sx_status status = sx_map_put(&ops->by_name, name, (void *)(uintptr_t)(ops->n + 1));
+    sx_status status = sx_map_put(&ops->by_name, key, (void *)(uintptr_t)(ops->n + 1));
     if (status != SX_OK) {
         sx_status_free(status);
         return -1;
@@ -98,23 +101,15 @@ void sx_profile_ops_add(void *user, const sx_device_op *op)
 
 /* ---- Tables ---- */
 
-static sx_profile_kernel *group_of(sx_profile_groups *groups, const char *name)
+static sx_status add_time(sx_profile_groups *groups, sx_map *index, const char *name,
+                          const sx_profile_kernel *k)
 {
-    int i = 0;
-    while (i < groups->n && strcmp(groups->items[i].kernel, name) != 0) {
-        i++;
-    }
-    if (i == groups->n) {
-        groups->items[groups->n++] = (sx_profile_kernel){.kernel = name};
-    }
-    return &groups->items[i];
-}
-
-static void add_time(sx_profile_kernel *group, const sx_profile_kernel *k)
-{
+    sx_profile_kernel *group;
+    SX_TRY(sx_profile_group(groups, index, name, &group));
     group->count++;
     group->calls += k->calls;
     group->seconds += k->seconds;
+    return SX_OK;
 }
 
 /* The operation's name without its number: "fusion" of "fusion.3". */
@@ -123,37 +118,78 @@ static const char *kind_of(const char *name, sx_arena *arena)
     return sx_arena_printf(arena, "%.*s", (int)strcspn(name, ".0123456789"), name);
 }
 
-/* What the program computes, by operator and by layer: each node once, whatever the device made of
- * it. */
-static void add_costs(sx_profile_causes *c, const sx_profile_nodes *nodes, double steps)
+static void add_cost(sx_profile_groups *groups, const sx_map *index, const char *name,
+                     const sx_profile_node *node, double steps)
 {
-    for (int i = 0; i < nodes->n; i++) {
-        const sx_profile_node *node = &nodes->items[i];
-        for (int g = 0; g < c->by_op.n + c->by_layer.n; g++) {
-            const bool is_op = g < c->by_op.n;
-            sx_profile_kernel *k = is_op ? &c->by_op.items[g] : &c->by_layer.items[g - c->by_op.n];
-            if (strcmp(k->kernel, is_op ? node->op : node->layer) == 0) {
-                k->flops += node->flops * steps;
-                k->bytes += node->bytes * steps;
-            }
-        }
+    const uintptr_t at = (uintptr_t)sx_map_get(index, name);
+    if (at > 0) {
+        groups->items[at - 1].flops += node->flops * steps;
+        groups->items[at - 1].bytes += node->bytes * steps;
     }
 }
 
-/* A node that one operation was made from costs what it costs; of several, the longest has it. */
-static void add_cost_of_nodes(sx_profile_causes *c, const sx_profile_nodes *nodes, double steps)
+/* A node that operations were made from costs what it costs: the longest of them has it, whatever
+ * parts of the node's they are called by. */
+static sx_status add_cost_of_nodes(sx_profile_causes *c, const sx_profile_nodes *nodes,
+                                   double steps, sx_arena *arena)
 {
+    bool *seen = sx_arena_array(arena, nodes->n + 1, bool);
+    if (seen == NULL) {
+        return sx_no_memory("for a profile");
+    }
     for (int i = 0; i < c->n; i++) { /* the longest first */
         sx_profile_kernel *k = &c->kernels[i];
         const sx_profile_node *node = sx_profile_nodes_find(nodes, k->node);
-        bool is_first = node != NULL;
-        for (int before = 0; before < i && is_first; before++) {
-            is_first = strcmp(c->kernels[before].node, k->node) != 0;
-        }
-        if (is_first) {
+        if (node != NULL && !seen[node - nodes->items]) {
+            seen[node - nodes->items] = true;
             k->flops = node->flops * steps;
             k->bytes = node->bytes * steps;
         }
+    }
+    return SX_OK;
+}
+
+/* The tables' rows, whose names `index` finds until they are sorted. */
+typedef struct grouping {
+    const sx_profile_ops *ops;
+    const sx_profile_nodes *nodes;
+    sx_profile_causes *c;
+    sx_map by_kernel, by_op, by_layer;
+} grouping;
+
+static sx_status group_times(grouping *g, double scale)
+{
+    sx_profile_causes *c = g->c;
+    for (int i = 0; i < g->ops->n; i++) {
+        const sx_profile_op *op = &g->ops->items[i];
+        const sx_profile_node *node = sx_profile_nodes_find(g->nodes, op->node);
+        const char *kind = kind_of(op->name, g->ops->arena);
+        const char *layer = sx_profile_layer_of(g->nodes, op->node, g->ops->arena);
+        if (kind == NULL || layer == NULL) {
+            return sx_no_memory("for a profile");
+        }
+        const sx_profile_kernel k = {.kernel = op->name,
+                                     .ops = node != NULL ? node->op : "",
+                                     .node = op->node,
+                                     .count = 1,
+                                     .calls = op->calls,
+                                     .seconds = op->seconds * scale};
+        c->kernels[c->n++] = k;
+        SX_TRY(add_time(&c->by_kernel, &g->by_kernel, kind, &k));
+        SX_TRY(add_time(&c->by_op, &g->by_op, node != NULL ? node->op : kind, &k));
+        SX_TRY(add_time(&c->by_layer, &g->by_layer, layer, &k));
+    }
+    return SX_OK;
+}
+
+/* What the program computes, by operator and by layer: each node once, whatever the device made of
+ * it. */
+static void group_costs(grouping *g, double steps)
+{
+    for (int i = 0; i < g->nodes->n; i++) {
+        const sx_profile_node *node = &g->nodes->items[i];
+        add_cost(&g->c->by_op, &g->by_op, node->op, node, steps);
+        add_cost(&g->c->by_layer, &g->by_layer, node->layer, node, steps);
     }
 }
 
@@ -170,25 +206,16 @@ sx_status sx_profile_ops_group(const sx_profile_ops *ops, const sx_profile_nodes
         c->by_layer.items == NULL || ops->is_short_of_memory) {
         return sx_no_memory("for a profile");
     }
-    for (int i = 0; i < ops->n; i++) {
-        const sx_profile_op *op = &ops->items[i];
-        const sx_profile_node *node = sx_profile_nodes_find(nodes, op->node);
-        const char *kind = kind_of(op->name, arena);
-        const char *layer = sx_profile_layer_of(nodes, op->node, arena);
-        if (kind == NULL || layer == NULL) {
-            return sx_no_memory("for a profile");
-        }
-        const sx_profile_kernel k = {.kernel = op->name,
-                                     .ops = node != NULL ? node->op : "",
-                                     .node = op->node,
-                                     .count = 1,
-                                     .calls = op->calls,
-                                     .seconds = op->seconds * scale};
-        c->kernels[c->n++] = k;
-        add_time(group_of(&c->by_kernel, kind), &k);
-        add_time(group_of(&c->by_op, node != NULL ? node->op : kind), &k);
-        add_time(group_of(&c->by_layer, layer), &k);
-    }
+    grouping g = {.ops = ops, .nodes = nodes, .c = c};
+    sx_map_init_borrowed(&g.by_kernel);
+    sx_map_init_borrowed(&g.by_op);
+    sx_map_init_borrowed(&g.by_layer);
+    sx_status status = group_times(&g, scale);
+    group_costs(&g, (double)steps);
+    sx_map_deinit(&g.by_kernel);
+    sx_map_deinit(&g.by_op);
+    sx_map_deinit(&g.by_layer);
+    SX_TRY(status);
     sx_profile_sort(c->kernels, c->n);
     sx_profile_sort(c->by_kernel.items, c->by_kernel.n);
     sx_profile_sort(c->by_op.items, c->by_op.n);
@@ -198,7 +225,5 @@ sx_status sx_profile_ops_group(const sx_profile_ops *ops, const sx_profile_nodes
         recorded += c->kernels[i].seconds;
     }
     c->whole = SX_MAX(c->whole, recorded);
-    add_costs(c, nodes, (double)steps);
-    add_cost_of_nodes(c, nodes, (double)steps);
-    return SX_OK;
+    return add_cost_of_nodes(c, nodes, (double)steps, arena);
 }

@@ -28,7 +28,7 @@ P
 }
 slow=(linear "${digits[@]}" --batch-size 16 --steps 8 --iterations-per-loop 4 "${ref[@]}")
 SX_PJRT_REF=delay=0,step=15000 bound compute "${slow[@]}"
-SX_PJRT_REF=delay=0,mib=1200000 bound transfer "${slow[@]}" # 12.5 KB a step: 14 ms
+SX_PJRT_REF=delay=0,mib=4800000 bound transfer "${slow[@]}" # 12.5 KB a step: 57 ms
 cat >tiny.c <<'C'
 #include <sextant/model.h>
 
@@ -45,7 +45,7 @@ SX_PJRT_REF=delay=0 bound input ./tiny.c --data 'generated:flowers?n=64&size=102
     --steps 60 --iterations-per-loop 2 "${ref[@]}"
 
 # Each step ends the data, and is waited for: the device has nothing to do until it is known.
-short=(linear --data 'generated:digits?n=16' --batch-size 16 --steps 8 "${ref[@]}")
+short=(linear --data 'generated:digits?n=16' --batch-size 16 --steps 8 --iterations-per-loop 2 "${ref[@]}")
 SX_PJRT_REF=delay=0,step=2000,out=20000 bound idle "${short[@]}"
 SX_PJRT_REF=delay=0,step=2000,out=20000 ok profile "${short[@]}"
 says 'what bounds this run: idle device, '
@@ -114,8 +114,34 @@ ops = [e for e in events if e['ph'] == 'X' and e['tid'] == row]
 assert ops and any(e['args']['layer'] == 'dense/matmul' for e in ops), ops[:3]
 P
 done
-SX_PJRT_REF=profiler=1 SX_PJRT_REF_FAULT=profiler fails 6 profile run1 "${ref[@]}" --iterations-per-loop 4 --steps 4
-warns "the plugin's profiler, start: another profiler runs"
+# A compiler that gives operations equal names, and names parts of nodes: what the nodes compute is
+# counted once.
+SX_PJRT_REF=profiler=3 ok profile run1 "${ref[@]}" --iterations-per-loop 4 --steps 4 --json
+python3 - out <<'P' || fail 'operations with equal names'
+import json, sys
+r = json.load(open(sys.argv[1]))
+dots = [k for k in r['kernels'] if k['kernel'] == 'dot_general']
+assert len(dots) == 2 and len({k['layer'] for k in dots}) == 2, dots
+assert all(k['calls'] == 8 for k in dots), dots
+# a node without operations, such as a constant, may be missing
+flops = sum(k['flops_per_second_and_thread'] * k['ms_per_step'] * 1e-3 for k in r['kernels'])
+assert 0.9 * r['flops_per_step'] < flops < 1.0001 * r['flops_per_step'], (flops, r['flops_per_step'])
+for key in 'operators', 'layers':
+    flops = sum(k['flops_per_second_and_thread'] * k['ms_per_step'] * 1e-3 for k in r[key])
+    assert 0.9 * r['flops_per_step'] < flops < 1.0001 * r['flops_per_step'], (key, flops)
+P
+
+# A profiler that refuses: what else is known.
+for fault in 'profiler start: another profiler runs' 'collect collect: the trace is broken'; do
+    SX_PJRT_REF=profiler=1 SX_PJRT_REF_FAULT=${fault%% *} ok profile run1 "${ref[@]}" --iterations-per-loop 4 --steps 4
+    says_line "no times of operators: the plugin's profiler, ${fault#* }"
+    says '  the step loop'
+    says 'what bounds this run: '
+    says_not '  operator'
+done
+# Errors of the steps that it records are errors. The 6th execution is one.
+SX_PJRT_REF=profiler=1 SX_PJRT_REF_FAULT=later:6 fails 6 profile run1 "${ref[@]}" --iterations-per-loop 4 --steps 4
+warns 'device lost'
 
 # One that does not say when an array has its value: what else is known.
 SX_PJRT_REF=profiler=1 SX_PJRT_REF_FAULT=missing:0:Buffer_ReadyEvent ok profile run1 "${ref[@]}" --iterations-per-loop 4 --steps 4

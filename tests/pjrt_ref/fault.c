@@ -31,6 +31,7 @@ static const struct {
     {"get", SX_UNAVAILABLE, "the transfer from the device failed"},
     {"memory", SX_UNAVAILABLE, "the statistics are not to be had"},
     {"profiler", SX_UNAVAILABLE, "another profiler runs"},
+    {"collect", SX_INTERNAL, "the trace is broken"},
     {"oom", SX_RESOURCE_EXHAUSTED, "Out of memory allocating 17 bytes"},
     {"lost", SX_UNAVAILABLE, "device lost"},
     {"later", SX_UNAVAILABLE, "device lost"},

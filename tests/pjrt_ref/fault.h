@@ -6,7 +6,8 @@
  * "step=20000,mib=5000": microseconds that each iteration of a program's own loop takes at least,
  * or the program if it has none, and each copy to a device per MiB, 0; "out=9000": microseconds
  * that each copy from a device takes, 0; "profiler=1": it has a profiler (profiler.h), which hands
- * out a copy; 2: its own memory; "within=1": programs are run within the call that asks for it, as
+ * out a copy; 2: its own memory; 3: which names operations by their kind alone, and each of a node
+ * as a part of it; "within=1": programs are run within the call that asks for it, as
  * XLA's CPU does
  *
  * SX_PJRT_REF_FAULT, how it misbehaves: "POINT[:N[:WORDS]]", several divided by ";". N is which
@@ -17,7 +18,7 @@
  *                         version (WORDS are "1.0"), short (a table of few slots), missing (WORDS
  *                         are a slot's name)
  *   in a call             initialize, client, compile, serialize, deserialize, put, get, memory,
- *                         profiler (its start): an error
+ *                         profiler (its start), collect (its answer): an error
  *                         oom, lost: Execute refuses (out of memory; device lost)
  *                         later: Execute accepts, and the execution fails
  *                         stuck: it never ends

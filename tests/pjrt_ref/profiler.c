@@ -49,9 +49,14 @@ void ref_profiler_end(const ref_op *op, int64_t start_ns)
     }
     if (recorder.n < recorder.max) {
         event *e = &recorder.events[recorder.n++];
-        snprintf(e->name, sizeof(e->name), "%%%s.%d = %s()", op->row->name, op->line,
-                 op->row->name);
-        snprintf(e->loc, sizeof(e->loc), "%s:", op->loc);
+        if (ref_setting("profiler", 0) == 3) { /* no numbers, but parts */
+            snprintf(e->name, sizeof(e->name), "%%%s = %s()", op->row->name, op->row->name);
+            snprintf(e->loc, sizeof(e->loc), "%s/%s:", op->loc, op->row->name);
+        } else {
+            snprintf(e->name, sizeof(e->name), "%%%s.%d = %s()", op->row->name, op->line,
+                     op->row->name);
+            snprintf(e->loc, sizeof(e->loc), "%s:", op->loc);
+        }
         e->start_ns = start_ns;
         e->end_ns = sx_now_ns();
     }
@@ -162,6 +167,10 @@ static void *stop(void *args)
 static void *collect(void *args)
 {
     sx_pjrt_profiler_data *a = args;
+    sx_status status = ref_fault("collect");
+    if (status != SX_OK) {
+        return ref_error_of(status);
+    }
     pthread_mutex_lock(&recorder.lock);
     if (recorder.space.size == 0) {
         put_space(&recorder.space);

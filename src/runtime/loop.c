@@ -22,6 +22,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "graph/host.h"
+#include "runtime/launch_pace.h"
 #include "runtime/program.h"
 
 enum { MOST_STEPS = 1024, LAUNCHES = 2 };
@@ -55,8 +56,8 @@ struct sx_launches {
     sx_launch all[LAUNCHES];
     size_t *input_rows;  /* [n_inputs]: bytes of one step */
     size_t *ring_rows;   /* [n_outputs] */
-    int64_t step_ns;     /* of the last launch; 0 = none yet */
-    int64_t ended_ns;    /* its end */
+    sx_launch_pace pace; /* what launches took */
+    int64_t ended_ns;    /* the end of the last; 0 = none yet */
     sx_compiled *failed; /* bound to the withheld step; NULL = none */
 };
 
@@ -331,14 +332,10 @@ static bool feed(turn *t)
 static int64_t launch_steps(const sx_program *p, int64_t left)
 {
     const sx_session_options *o = sx_session_get_options(p->session);
-    const sx_launches *l = p->launches;
-    int64_t most = SX_MIN(l->all[0].c->steps, left);
-    if (o->launch_steps > 0) {
-        return most;
-    }
-    double ns = 1e9 * (o->launch_seconds > 0 ? o->launch_seconds : LAUNCH_SECONDS);
-    double steps = l->step_ns > 0 ? ns / (double)l->step_ns : 1;
-    return steps < 1 ? 1 : steps > (double)most ? most : (int64_t)steps;
+    sx_launches *l = p->launches;
+    const int64_t most = SX_MIN(l->all[0].c->steps, left);
+    const double seconds = o->launch_seconds > 0 ? o->launch_seconds : LAUNCH_SECONDS;
+    return o->launch_steps > 0 ? most : sx_launch_pace_next(&l->pace, 1e9 * seconds, most);
 }
 
 /* The number of steps that come next, at most *steps; ends the loop if it is 0. */
@@ -577,7 +574,7 @@ static sx_status read_scalars(const sx_program *p, sx_launch *l, int64_t awaited
                         "the device reported that it ran %" PRId64 " of %" PRId64 " steps", l->ran,
                         l->rows);
     }
-    all->step_ns = duration_of(all, l, awaited_ns) / l->rows + 1;
+    sx_launch_pace_add(&all->pace, l->rows, duration_of(all, l, awaited_ns));
     all->ended_ns = l->ended_ns;
     return SX_OK;
 }

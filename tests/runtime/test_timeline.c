@@ -118,6 +118,38 @@ static void test_runtime_timeline__names_what_bounds_a_loop_on_a_device(void **s
     assert_bound((slow){.step = 3, .copies = 10, .show = 15}, SX_BOUND_HOST, 60);
 }
 
+/* Where a launch costs more than the time wished for, however short it is, launches get longer
+ * nevertheless. */
+static void test_runtime_timeline__costly_launches_get_longer(void **state)
+{
+    enum { FED = 150 };
+    const sx_timeline_span *spans;
+    const sx_timeline_launch *launches;
+    int n, n_launches;
+    int64_t done, most = 0;
+    sx_timeline *timeline;
+    (void)state;
+    setenv("SX_PJRT_REF", "delay=0,out=30000", 1); /* each launch's results take 30 ms to fetch */
+    assert_ok(sx_timeline_create(&timeline));
+    slow_run s = {.r = open_run(&(sx_session_options){
+                      .device = "pjrt",
+                      .platform = {.pjrt.plugin_path = ref_plugin(), .timeline = timeline},
+                      .launch_seconds = 0.01})};
+    unsetenv("SX_PJRT_REF");
+    const int ok = sx_program_find_output(s.r->program, SX_OK_OUTPUT);
+    const sx_loop_args args = {.steps = FED, .feed = feed_slowly, .user = &s, .ok_output = ok};
+    assert_ok(sx_program_prepare_loop(s.r->program, BATCH, ok, NULL));
+    assert_ok(sx_program_loop(s.r->program, &args, &done));
+    assert_int_equal(done, FED);
+    assert_ok(sx_timeline_read(timeline, &spans, &n, &launches, &n_launches));
+    for (int i = 0; i < n_launches; i++) {
+        most = launches[i].steps > most ? launches[i].steps : most;
+    }
+    assert_true(most >= 16);
+    close_run(s.r);
+    sx_timeline_destroy(timeline);
+}
+
 /* A batch that replicas do not divide is copied to each of them. */
 static void test_runtime_timeline__bytes_are_of_all_replicas(void **state)
 {
@@ -311,6 +343,7 @@ static void test_runtime_timeline__a_copy_told_late_takes_no_time_of_its_launch(
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_runtime_timeline__names_what_bounds_a_loop_on_a_device),
+    cmocka_unit_test(test_runtime_timeline__costly_launches_get_longer),
     cmocka_unit_test(test_runtime_timeline__bytes_are_of_all_replicas),
     cmocka_unit_test(test_runtime_timeline__times_of_cpu_add_up),
     cmocka_unit_test(test_runtime_timeline__tells_why_a_device_is_idle),

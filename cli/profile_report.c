@@ -128,7 +128,9 @@ static void put_row(sx_buf *out, const sx_profile_report *r, const sx_profile_ke
 static void put_heading(sx_buf *out, const sx_profile_report *r)
 {
     put_step_heading(out, r);
-    sx_buf_printf(out, " %7s %15s %15s  ", "calls", "GFLOP/s of max", "GB/s of max");
+    const bool has_limits = sx_profiled_on_cpu(r->run);
+    sx_buf_printf(out, " %7s %-15s %-15s  ", "calls", has_limits ? " GFLOP/s of max" : "  GFLOP/s",
+                  has_limits ? "    GB/s of max" : "     GB/s");
 }
 
 /* The sum of what a table leaves out. */
@@ -140,8 +142,8 @@ static void put_rest(sx_buf *out, const sx_profile_report *r, const sx_profile_k
         seconds += items[i].seconds;
     }
     if (n > rows) {
-        sx_buf_printf(out, "%10.3f %5.1f %%  in %d %ss more\n", per_step(r, seconds),
-                      100 * seconds / r->causes->whole, n - rows, what);
+        sx_buf_printf(out, "%10.3f %5.1f %%  in %d %s%s more\n", per_step(r, seconds),
+                      100 * seconds / r->causes->whole, n - rows, what, n - rows == 1 ? "" : "s");
     }
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/utf8.h"
 #include "profile_timeline_svg.h"
 #include "svg.h"
 
@@ -58,16 +59,20 @@ static void heading(picture *p, const char *text)
 
 /* ---- Title ---- */
 
-/* The verdict from y on, in two lines if it is long; p->y is the next line. */
+/* The verdict from y on, in lines that fit; p->y is the next line. */
 static void put_lines(picture *p, double y, const char *text)
 {
-    enum { LONG = 140 };
-    const char *cut = strlen(text) > LONG ? strstr(text, "; most of ") : NULL;
-    char first[LONG * 4];
-    if (cut != NULL) {
-        snprintf(first, sizeof(first), "%.*s", (int)(cut - text), text);
-        sx_svg_text(p->out, MARGIN, y, SX_SVG_NORMAL, "start", SX_SVG_INK, first);
-        text = cut + 2;
+    enum { LONG = 150 };
+    while (strlen(text) > LONG) {
+        char line[LONG + 1];
+        size_t cut = LONG;
+        while (cut > 0 && text[cut] != ' ') {
+            cut--;
+        }
+        cut = cut > 0 ? cut : sx_utf8_prefix(text, LONG);
+        snprintf(line, sizeof(line), "%.*s", (int)cut, text);
+        sx_svg_text(p->out, MARGIN, y, SX_SVG_NORMAL, "start", SX_SVG_INK, line);
+        text += cut + (text[cut] == ' ');
         y += 20;
     }
     sx_svg_text(p->out, MARGIN, y, SX_SVG_NORMAL, "start", SX_SVG_INK, text);
@@ -89,10 +94,13 @@ static void put_title(picture *p)
     if (l == NULL) {
         sx_buf_printf(&text, "%s", p->r->run->kind);
     } else {
-        sx_buf_printf(&text,
-                      "%s; at most, per thread: %.0f GFLOP/s float32, %.0f bfloat16, %.1f GB/s of "
-                      "second-level cache; %.1f GB/s of memory in all",
-                      p->r->cpu, l->f32 * 1e-9, l->bf16 * 1e-9, l->cache * 1e-9, l->memory * 1e-9);
+        sx_buf_printf(&text, "%s; at most, per thread: %.0f GFLOP/s float32, ", p->r->cpu,
+                      l->f32 * 1e-9);
+        if (l->bf16 > 0) {
+            sx_buf_printf(&text, "%.0f bfloat16, ", l->bf16 * 1e-9);
+        }
+        sx_buf_printf(&text, "%.1f GB/s of second-level cache; %.1f GB/s of memory in all",
+                      l->cache * 1e-9, l->memory * 1e-9);
     }
     sx_svg_text(p->out, MARGIN, p->y, SX_SVG_SMALL, "start", SX_SVG_FAINT, sx_buf_text(&text));
     sx_buf_deinit(&text);
@@ -222,7 +230,7 @@ static void put_kernel(picture *p, const sx_profile_kernel *k, double most, bool
         sx_svg_rect(p->out, at, p->y + 2, wide, ROW - 6, sx_cause_names[i].color, about);
         at += wide;
     }
-    snprintf(figures, sizeof(figures), "%.3f %s, %.0f %%; %.0f GFLOP/s, %.1f GB/s",
+    snprintf(figures, sizeof(figures), "%.3f %s, %.0f %%; %.1f GFLOP/s, %.1f GB/s",
              p->scale * k->seconds, p->unit, 100 * k->seconds / p->r->causes->whole,
              k->flops / SX_MAX(k->seconds, 1e-12) * 1e-9,
              k->bytes / SX_MAX(k->seconds, 1e-12) * 1e-9);

@@ -107,7 +107,7 @@ static double put_legend(const frame *f, double left, double width, double y)
         const double at = left + shown % LEGEND_COLUMNS * (width / LEGEND_COLUMNS);
         const double row = y + shown / LEGEND_COLUMNS * LEGEND_ROW;
         snprintf(text, sizeof(text), "%s%s: %.3f ms a step, %.1f %%",
-                 kind >= SX_SPAN_TRANSFER ? "the device " : "", sx_span_names[kind].name,
+                 kind == SX_SPAN_COMPUTE ? "the device " : "", sx_span_names[kind].name,
                  1e3 * s->all.seconds[kind] / (double)SX_MAX(s->all.steps, 1),
                  100 * s->all.seconds[kind] / SX_MAX(s->total, 1e-12));
         sx_svg_rect(f->out, at, row + 3, 12, 12, sx_span_names[kind].color, NULL);

@@ -47,9 +47,16 @@ SX_PJRT_REF=delay=0 bound input ./tiny.c --data 'generated:flowers?n=64&size=102
 # Each step ends the data, and is waited for: the device has nothing to do until it is known.
 short=(linear --data 'generated:digits?n=16' --batch-size 16 --steps 8 --iterations-per-loop 2 "${ref[@]}")
 SX_PJRT_REF=delay=0,step=2000,out=20000 bound idle "${short[@]}"
-SX_PJRT_REF=delay=0,step=2000,out=20000 ok profile "${short[@]}"
+SX_PJRT_REF=delay=0,step=2000,out=20000 ok profile "${short[@]}" --svg idle.svg
 says 'what bounds this run: idle device, '
 says 'larger batches (--batch-size) or more steps per launch (--iterations-per-loop) give each launch more to do'
+python3 - idle.svg <<'P' || fail 'a line of the picture is too long'
+import sys
+import xml.etree.ElementTree as xml
+texts = [t.text for t in xml.parse(sys.argv[1]).iter('{http://www.w3.org/2000/svg}text')]
+at = next(i for i, t in enumerate(texts) if t.startswith('what bounds this run: idle device, '))
+assert texts[at + 1].endswith('more to do') and max(map(len, texts)) <= 150, texts[:at + 3]
+P
 
 # As text, as a picture, as a trace; nothing of the run changes.
 ok train linear "${digits[@]}" --model-dir run1 --steps 2 --batch-size 32 --device cpu

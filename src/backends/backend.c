@@ -174,6 +174,17 @@ sx_status sx_device_buffer_write(sx_device_buffer *buffer, const void *data, boo
     return SX_OK;
 }
 
+sx_status sx_device_buffer_write_first(sx_device_buffer *buffer, const void *data, int64_t bytes)
+{
+    const sx_backend *backend = buffer->device->platform->backend;
+    if (backend->buffer_write_first == NULL || bytes > sx_type_bytes(&buffer->type) / 2) {
+        return sx_device_buffer_write(buffer, data, true);
+    }
+    SX_TRY(backend->buffer_write_first(buffer, data, bytes));
+    atomic_store_explicit(&buffer->lost, false, memory_order_relaxed);
+    return SX_OK;
+}
+
 void *sx_device_buffer_data(sx_device_buffer *buffer)
 {
     const sx_backend *backend = buffer->device->platform->backend;

@@ -245,6 +245,9 @@ struct sx_backend {
     /* Copies in from row-major host memory, or borrows `data` until the next write to this buffer
      * or its release (borrow = true; a backend may copy anyway). */
     sx_status (*buffer_write)(sx_device_buffer *buffer, const void *data, bool borrow);
+    /* Optional: the same of the first bytes of `data` alone, which are lent; what is behind them
+     * has any value. */
+    sx_status (*buffer_write_first)(sx_device_buffer *buffer, const void *data, int64_t bytes);
     /* Optional: the buffer's own row-major memory, where the host may write its value instead,
      * while no execution uses it. */
     void *(*buffer_data)(sx_device_buffer *buffer);
@@ -335,6 +338,10 @@ SX_MUST_USE sx_status sx_device_buffer_create_within(sx_device *device, const sx
                                                      sx_budget *budget, sx_device_buffer **out);
 SX_MUST_USE sx_status sx_device_buffer_write(sx_device_buffer *buffer, const void *data,
                                              bool borrow);
+/* The same of data that are lent, of which the first bytes alone are needed: the rest is not copied
+ * where the device need not have it, and this is much. */
+SX_MUST_USE sx_status sx_device_buffer_write_first(sx_device_buffer *buffer, const void *data,
+                                                   int64_t bytes);
 /* The buffer's memory, row-major, where the host may write its value while no execution uses it;
  * NULL: the device has memory of its own. */
 void *sx_device_buffer_data(sx_device_buffer *buffer);

@@ -26,8 +26,8 @@
 #include "runtime/program.h"
 
 enum { MOST_STEPS = 1024, LAUNCHES = 2 };
-/* A launch transfers the whole superbatch, even if only a few rows are used; half a second of small
- * steps must justify the cost. */
+/* Some devices take the whole superbatch, even if only a few rows are used (those that replicas
+ * share, TPUs); half a second of small steps must justify the cost. */
 static const int64_t STAGED_BYTES = (int64_t)16 << 20, STAGED_BYTES_ASKED = (int64_t)1 << 30;
 static const double LAUNCH_SECONDS = 0.5;
 static const int64_t WITHIN_NS = 1000000; /* a call that takes less only submits */
@@ -384,12 +384,13 @@ static sx_status stage(turn *t, sx_launch *l)
     return SX_OK;
 }
 
-/* Starts to copy it to the device. */
+/* Starts to copy its rows to the device. */
 static sx_status send(const turn *t, const sx_launch *l)
 {
     const sx_program *p = t->p;
     for (int i = 0; i < p->n_inputs; i++) {
-        SX_TRY(sx_device_buffer_write(l->c->args[p->inputs[i]], l->staged[i], true));
+        SX_TRY(sx_device_buffer_write_first(l->c->args[p->inputs[i]], l->staged[i],
+                                            l->rows * (int64_t)p->launches->input_rows[i]));
     }
     return l->c->steps > 1 ? sx_device_buffer_write(l->c->args[p->graph->n_args], &l->rows, false)
                            : SX_OK;

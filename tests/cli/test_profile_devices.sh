@@ -47,6 +47,13 @@ SX_PJRT_REF=delay=0 bound input ./tiny.c --data 'generated:flowers?n=64&size=102
 # Each step ends the data, and is waited for: the device has nothing to do until it is known.
 short=(linear --data 'generated:digits?n=16' --batch-size 16 --steps 8 --iterations-per-loop 2 "${ref[@]}")
 SX_PJRT_REF=delay=0,step=2000,out=20000 bound idle "${short[@]}"
+# Launches of a step in a superbatch of 10: its bytes alone are copied, where the plugin can.
+few=(linear --data 'generated:digits?n=16' --batch-size 16 --steps 3 --iterations-per-loop 10 "${ref[@]}")
+copied() { python3 -c 'import json; t = json.load(open("out"))["timeline"]; print(round(t["transfer_bytes"] / 1024 / sum(l["steps"] for l in t["launches"])))'; }
+ok profile "${few[@]}" --json
+[ "$(copied)" -le 14 ] || fail "$(copied) KiB a step"
+SX_PJRT_REF_FAULT=missing:0:Client_CreateBuffersForAsyncHostToDevice ok profile "${few[@]}" --json
+[ "$(copied)" -ge 100 ] || fail "$(copied) KiB a step, without the function"
 SX_PJRT_REF=delay=0,step=2000,out=20000 ok profile "${short[@]}" --svg idle.svg
 says 'what bounds this run: idle device, '
 says 'larger batches (--batch-size) or more steps per launch (--iterations-per-loop) give each launch more to do'

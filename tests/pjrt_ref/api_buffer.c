@@ -22,19 +22,18 @@ static sx_status check_alive(const ref_buffer *b)
 
 /* ---- To and from the host ---- */
 
-static sx_status read_type(const sx_pjrt_from_host *a, sx_type *out)
+static sx_status read_type(int code, const int64_t *dims, size_t n_dims, sx_type *out)
 {
-    sx_type type = {.dtype = ref_dtype_of(a->type), .rank = (int)SX_MIN(a->n_dims, SX_MAX_RANK)};
+    sx_type type = {.dtype = ref_dtype_of(code), .rank = (int)SX_MIN(n_dims, SX_MAX_RANK)};
     int64_t elems = 1;
-    if (type.dtype == SX_DTYPE_NONE || a->n_dims > SX_MAX_RANK) {
-        return sx_error(SX_UNIMPLEMENTED, "an array of type %d and %zu dimensions", a->type,
-                        a->n_dims);
+    if (type.dtype == SX_DTYPE_NONE || n_dims > SX_MAX_RANK) {
+        return sx_error(SX_UNIMPLEMENTED, "an array of type %d and %zu dimensions", code, n_dims);
     }
     for (int i = 0; i < type.rank; i++) {
-        type.dims[i] = a->dims[i];
-        if (a->dims[i] < 0 || !sx_mul_i64(elems, SX_MAX(a->dims[i], 1), &elems) ||
+        type.dims[i] = dims[i];
+        if (dims[i] < 0 || !sx_mul_i64(elems, SX_MAX(dims[i], 1), &elems) ||
             elems > REF_MAX_ELEMS) {
-            return sx_error(SX_INVALID_ARGUMENT, "dimension %d is %lld", i, (long long)a->dims[i]);
+            return sx_error(SX_INVALID_ARGUMENT, "dimension %d is %lld", i, (long long)dims[i]);
         }
     }
     *out = type;
@@ -61,7 +60,7 @@ sx_status ref_api_client_from_host(void *args)
     ref_event *done = NULL;
     ref_buffer *b = NULL;
     sx_type type;
-    SX_TRY(read_type(a, &type));
+    SX_TRY(read_type(a->type, a->dims, a->n_dims, &type));
     if (device == NULL || a->data == NULL || a->layout != NULL ||
         (a->n_strides != 0 && a->n_strides != a->n_dims)) {
         return sx_error(SX_INVALID_ARGUMENT,
@@ -78,6 +77,48 @@ sx_status ref_api_client_from_host(void *args)
         return status;
     }
     a->buffer = b;
+    a->done = done;
+    return SX_OK;
+}
+
+sx_status ref_api_filling_create(void *args)
+{
+    sx_pjrt_fill_create *a = args;
+    ref_filling *filling = NULL;
+    sx_type type;
+    if (a->n_shapes != 1 || a->shapes == NULL || a->memory == NULL || a->n_layouts > 0) {
+        return sx_error(SX_INVALID_ARGUMENT, "an array to fill takes a shape, a memory, no layout");
+    }
+    SX_TRY(ref_check_size("ShapeSpec", 36, a->shapes->struct_size));
+    SX_TRY(read_type(a->shapes->type, a->shapes->dims, a->shapes->n_dims, &type));
+    SX_TRY(ref_filling_create(a->memory, &type, &filling));
+    a->filling = filling;
+    return SX_OK;
+}
+
+sx_status ref_api_filling_destroy(void *args)
+{
+    ref_filling_destroy(((sx_pjrt_object *)args)->object);
+    return SX_OK;
+}
+
+sx_status ref_api_filling_buffer(void *args)
+{
+    sx_pjrt_fill_buffer *a = args;
+    a->buffer = a->index == 0 ? ref_filling_take(a->filling) : NULL;
+    return a->buffer != NULL
+               ? SX_OK
+               : sx_error(SX_INVALID_ARGUMENT, "the array has been taken, or is none");
+}
+
+sx_status ref_api_filling_data(void *args)
+{
+    sx_pjrt_fill_data *a = args;
+    ref_event *done = NULL;
+    if (a->index != 0 || a->data == NULL) {
+        return sx_error(SX_INVALID_ARGUMENT, "a piece of an array takes data, and index 0");
+    }
+    SX_TRY(ref_filling_put(a->filling, a->data, a->offset, a->size, a->is_last, &done));
     a->done = done;
     return SX_OK;
 }

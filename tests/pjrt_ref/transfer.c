@@ -8,6 +8,15 @@
 #include "pjrt_ref/fault.h"
 #include "pjrt_ref/run.h"
 
+struct ref_filling {
+    atomic_int refs; /* of the caller, and of each copy that waits */
+    ref_device *device;
+    ref_buffer *buffer; /* NULL = taken */
+    ref_cell *cell;
+    ref_array *array;
+    bool has_last;
+};
+
 /* A copy that waits for its turn on a device's thread. */
 typedef struct transfer {
     ref_device *device;
@@ -16,8 +25,27 @@ typedef struct transfer {
     void *host;
     void *owned; /* the host's data, copied in the call */
     int64_t strides[SX_MAX_RANK];
+    ref_filling *filling; /* of a piece of an array: */
+    int64_t offset, bytes;
+    bool is_last;
     ref_event *done;
 } transfer;
+
+static void filling_release(ref_filling *f)
+{
+    if (f == NULL || atomic_fetch_sub(&f->refs, 1) > 1) {
+        return;
+    }
+    if (!f->has_last) {
+        ref_event_end(f->cell->ready, sx_error(SX_CANCELLED, "the array was not filled"));
+    }
+    if (f->buffer != NULL) {
+        ref_buffer_destroy(f->buffer);
+    }
+    ref_cell_release(f->cell);
+    ref_array_release(f->array);
+    sx_free(f);
+}
 
 static sx_status no_memory(void)
 {
@@ -30,6 +58,7 @@ static void transfer_free(transfer *t)
         ref_cell_release(t->from);
         ref_cell_release(t->to);
         ref_event_release(t->done);
+        filling_release(t->filling);
         sx_free(t->owned);
         sx_free(t);
     }
@@ -60,6 +89,17 @@ static sx_status copy_in(transfer *t)
     return SX_OK;
 }
 
+static sx_status copy_piece(transfer *t)
+{
+    ref_filling *f = t->filling;
+    ref_take_time((double)t->device->client->mib_us * (double)t->bytes / (1 << 20));
+    memcpy((char *)f->array->data + t->offset, t->host, (size_t)t->bytes);
+    if (t->is_last) {
+        ref_cell_fill(f->cell, ref_array_retain(f->array));
+    }
+    return SX_OK;
+}
+
 static sx_status copy_out(transfer *t)
 {
     SX_TRY(ref_event_await(t->from->ready));
@@ -81,7 +121,10 @@ static sx_status copy_across(transfer *t)
 static void transfer_job(void *user)
 {
     transfer *t = user;
-    sx_status status = t->from == NULL ? copy_in(t) : t->to == NULL ? copy_out(t) : copy_across(t);
+    sx_status status = t->filling != NULL ? copy_piece(t)
+                       : t->from == NULL  ? copy_in(t)
+                       : t->to == NULL    ? copy_out(t)
+                                          : copy_across(t);
     if (status != SX_OK && t->to != NULL) {
         ref_event_end(t->to->ready, ref_status_copy(status));
     }
@@ -175,6 +218,66 @@ sx_status ref_put_data(ref_device *d, const sx_type *type, const void *data, con
         atomic_fetch_add(&sx_pjrt_ref_counts.pinned_bytes, bytes);
     }
     *out = b;
+    return SX_OK;
+}
+
+sx_status ref_filling_create(ref_device *d, const sx_type *type, ref_filling **out)
+{
+    ref_filling *f = sx_alloc(1, sizeof(*f));
+    if (f == NULL) {
+        return no_memory();
+    }
+    *f = (ref_filling){.device = d, .has_last = true};
+    atomic_init(&f->refs, 1);
+    sx_status status = ref_array_create(&d->memory, type, &f->array);
+    status = status != SX_OK ? status : ref_buffer_create(d, type, &f->buffer);
+    if (status != SX_OK) {
+        filling_release(f);
+        return status;
+    }
+    memset(f->array->data, 0xFF, (size_t)f->array->bytes);
+    f->cell = ref_cell_retain(f->buffer->cell);
+    f->has_last = false;
+    *out = f;
+    return SX_OK;
+}
+
+void ref_filling_destroy(ref_filling *f)
+{
+    filling_release(f);
+}
+
+ref_buffer *ref_filling_take(ref_filling *f)
+{
+    ref_buffer *b = f->buffer;
+    f->buffer = NULL;
+    return b;
+}
+
+sx_status ref_filling_put(ref_filling *f, const void *data, int64_t offset, int64_t bytes,
+                          bool is_last, ref_event **out_done)
+{
+    transfer *t = NULL;
+    SX_TRY(ref_fault("put"));
+    if (offset < 0 || bytes < 0 || bytes > f->array->bytes - offset || f->has_last) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "%lld bytes at %lld of an array of %lld, or after its last piece",
+                        (long long)bytes, (long long)offset, (long long)f->array->bytes);
+    }
+    SX_TRY(transfer_create(f->device, &f->array->type, &t));
+    atomic_fetch_add(&f->refs, 1);
+    t->filling = f;
+    t->host = (void *)(uintptr_t)data;
+    t->offset = offset;
+    t->bytes = bytes;
+    t->is_last = is_last;
+    f->has_last = is_last;
+    SX_TRY(start(t, out_done));
+    atomic_fetch_add(&sx_pjrt_ref_counts.puts, 1);
+    atomic_fetch_add(&sx_pjrt_ref_counts.put_bytes, (long)bytes);
+    if (ref_client_has_pinned(f->device->client, data)) {
+        atomic_fetch_add(&sx_pjrt_ref_counts.pinned_bytes, (long)bytes);
+    }
     return SX_OK;
 }
 

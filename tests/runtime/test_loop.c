@@ -2,6 +2,8 @@
  * and over ref, where a launch is one step. */
 #include "loop_run.h"
 
+#include "backends/timeline.h"
+
 static void loop_all(run *r)
 {
     int64_t done, step;
@@ -225,6 +227,49 @@ static void test_runtime_loop__launches_last_about_as_long_as_asked(void **state
         assert_int_equal(r->fed_when_shown[k], k + 2 < STEPS ? k + 2 : STEPS);
     }
     close_run(r);
+}
+
+/* Runs STEPS launches of one step each, with room for 1024; the bytes copied to the device. */
+static int64_t bytes_of_short_launches(const char *plugin, double losses[STEPS])
+{
+    const sx_timeline_span *spans;
+    const sx_timeline_launch *launches;
+    int n, n_launches;
+    int64_t done, bytes = 0;
+    sx_timeline *timeline;
+    assert_ok(sx_timeline_create(&timeline));
+    run *r = open_run(
+        &(sx_session_options){.device = "pjrt",
+                              .platform = {.pjrt.plugin_path = plugin, .timeline = timeline},
+                              .seed = 3,
+                              .launch_seconds = 1e-9});
+    assert_ok(loop(r, STEPS, &done));
+    assert_ok(sx_timeline_read(timeline, &spans, &n, &launches, &n_launches));
+    for (int i = 0; i < n; i++) {
+        bytes += spans[i].bytes;
+    }
+    memcpy(losses, r->losses, sizeof(r->losses));
+    close_run(r);
+    sx_timeline_destroy(timeline);
+    return bytes;
+}
+
+/* Of a superbatch, the rows that a launch has are copied, where the device lays them out as the
+ * host. */
+static void test_runtime_loop__short_launches_copy_their_rows_alone(void **state)
+{
+    enum { STEP_BYTES = BATCH * (FEATURES + 1) * 4 };
+    double losses[STEPS], whole[STEPS];
+    (void)state;
+    SKIP_WITHOUT_PJRT();
+    assert_int_equal(bytes_of_short_launches(pjrt_plugin(), losses), STEPS * STEP_BYTES);
+    setenv("SX_PJRT_REF", "platform=tpu", 1); /* which may tile its arrays */
+    const int64_t bytes = bytes_of_short_launches(ref_plugin(), whole);
+    unsetenv("SX_PJRT_REF");
+    assert_int_equal(bytes, STEPS * 1024 * STEP_BYTES);
+    for (int k = 0; k < STEPS; k++) { /* of ours, or of XLA's */
+        assert_float_equal(losses[k], whole[k], 1e-5);
+    }
 }
 
 /* After a loop an output is that of its last step: after a launch of one step or several, one that
@@ -563,6 +608,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_runtime_loop__another_size_ends_a_launch),
     cmocka_unit_test(test_runtime_loop__a_launch_is_run_whole_when_step_ends_the_loop),
     cmocka_unit_test(test_runtime_loop__what_was_fed_before_an_end_is_run),
+    cmocka_unit_test(test_runtime_loop__short_launches_copy_their_rows_alone),
     cmocka_unit_test(test_runtime_loop__outputs_stay_readable_afterwards),
     cmocka_unit_test(test_runtime_loop__launches_last_about_as_long_as_asked),
     cmocka_unit_test(test_runtime_loop__the_next_launch_computes_while_steps_are_shown),

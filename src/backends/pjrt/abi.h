@@ -32,57 +32,61 @@ enum {
 };
 
 /* The slots that we call, with their names for messages and their argument structs. */
-#define SX_PJRT_SLOTS(X)                                                         \
-    X(0, ERROR_DESTROY, "Error_Destroy", object)                                 \
-    X(1, ERROR_MESSAGE, "Error_Message", text)                                   \
-    X(2, ERROR_CODE, "Error_GetCode", int)                                       \
-    X(3, PLUGIN_INITIALIZE, "Plugin_Initialize", nothing)                        \
-    X(4, PLUGIN_ATTRIBUTES, "Plugin_Attributes", attributes)                     \
-    X(5, EVENT_DESTROY, "Event_Destroy", object)                                 \
-    X(8, EVENT_AWAIT, "Event_Await", object)                                     \
-    X(9, EVENT_ON_READY, "Event_OnReady", on_ready)                              \
-    X(10, CLIENT_CREATE, "Client_Create", client_create)                         \
-    X(11, CLIENT_DESTROY, "Client_Destroy", object)                              \
-    X(12, CLIENT_PLATFORM, "Client_PlatformName", text)                          \
-    X(13, CLIENT_PROCESS, "Client_ProcessIndex", int)                            \
-    X(14, CLIENT_VERSION, "Client_PlatformVersion", text)                        \
-    X(15, CLIENT_ALL_DEVICES, "Client_Devices", list)                            \
-    X(16, CLIENT_DEVICES, "Client_AddressableDevices", list)                     \
-    X(20, CLIENT_COMPILE, "Client_Compile", compile_args)                        \
-    X(22, BUFFER_FROM_HOST, "Client_BufferFromHostBuffer", from_host)            \
-    X(23, DESCRIPTION_ID, "DeviceDescription_Id", int)                           \
-    X(24, DESCRIPTION_PROCESS, "DeviceDescription_ProcessIndex", int)            \
-    X(25, DESCRIPTION_ATTRIBUTES, "DeviceDescription_Attributes", properties)    \
-    X(26, DESCRIPTION_KIND, "DeviceDescription_Kind", text)                      \
-    X(29, DEVICE_DESCRIPTION, "Device_GetDescription", pointer)                  \
-    X(32, DEVICE_MEMORIES, "Device_AddressableMemories", list)                   \
-    X(33, DEFAULT_MEMORY, "Device_DefaultMemory", pointer)                       \
-    X(34, DEVICE_MEMORY, "Device_MemoryStats", device_memory)                    \
-    X(36, MEMORY_KIND, "Memory_Kind", text)                                      \
-    X(40, EXECUTABLE_DESTROY, "Executable_Destroy", object)                      \
-    X(44, NUM_OUTPUTS, "Executable_NumOutputs", pointer)                         \
-    X(45, CODE_SIZE, "Executable_SizeOfGeneratedCodeInBytes", int64)             \
-    X(46, COST_ANALYSIS, "Executable_GetCostAnalysis", properties)               \
-    X(48, OPTIMIZED_PROGRAM, "Executable_OptimizedProgram", optimized)           \
-    X(49, EXECUTABLE_SERIALIZE, "Executable_Serialize", serialized)              \
-    X(50, LOADED_DESTROY, "LoadedExecutable_Destroy", object)                    \
-    X(51, LOADED_EXECUTABLE, "LoadedExecutable_GetExecutable", pointer)          \
-    X(52, LOADED_DEVICES, "LoadedExecutable_AddressableDevices", list)           \
-    X(55, EXECUTE, "LoadedExecutable_Execute", execute)                          \
-    X(56, DESERIALIZE_AND_LOAD, "Executable_DeserializeAndLoad", deserialize)    \
-    X(58, BUFFER_DESTROY, "Buffer_Destroy", object)                              \
-    X(64, BUFFER_SIZE, "Buffer_OnDeviceSizeInBytes", int64)                      \
-    X(68, BUFFER_IS_DELETED, "Buffer_IsDeleted", flag)                           \
-    X(69, BUFFER_COPY, "Buffer_CopyToDevice", copy)                              \
-    X(70, BUFFER_TO_HOST, "Buffer_ToHostBuffer", to_host)                        \
-    X(72, BUFFER_READY, "Buffer_ReadyEvent", pointer)                            \
-    X(82, TOPOLOGY_CREATE, "TopologyDescription_Create", topology_create)        \
-    X(83, TOPOLOGY_DESTROY, "TopologyDescription_Destroy", object)               \
-    X(86, TOPOLOGY_DEVICES, "TopologyDescription_GetDeviceDescriptions", list)   \
-    X(89, COMPILE, "Compile", compile_ahead)                                     \
-    X(92, BUFFER_COPY_TO_MEMORY, "Buffer_CopyToMemory", copy)                    \
-    X(96, COMPILED_MEMORY, "Executable_GetCompiledMemoryStats", compiled_memory) \
-    X(110, DMA_MAP, "Client_DmaMap", dma_map)                                    \
+#define SX_PJRT_SLOTS(X)                                                                \
+    X(0, ERROR_DESTROY, "Error_Destroy", object)                                        \
+    X(1, ERROR_MESSAGE, "Error_Message", text)                                          \
+    X(2, ERROR_CODE, "Error_GetCode", int)                                              \
+    X(3, PLUGIN_INITIALIZE, "Plugin_Initialize", nothing)                               \
+    X(4, PLUGIN_ATTRIBUTES, "Plugin_Attributes", attributes)                            \
+    X(5, EVENT_DESTROY, "Event_Destroy", object)                                        \
+    X(8, EVENT_AWAIT, "Event_Await", object)                                            \
+    X(9, EVENT_ON_READY, "Event_OnReady", on_ready)                                     \
+    X(10, CLIENT_CREATE, "Client_Create", client_create)                                \
+    X(11, CLIENT_DESTROY, "Client_Destroy", object)                                     \
+    X(12, CLIENT_PLATFORM, "Client_PlatformName", text)                                 \
+    X(13, CLIENT_PROCESS, "Client_ProcessIndex", int)                                   \
+    X(14, CLIENT_VERSION, "Client_PlatformVersion", text)                               \
+    X(15, CLIENT_ALL_DEVICES, "Client_Devices", list)                                   \
+    X(16, CLIENT_DEVICES, "Client_AddressableDevices", list)                            \
+    X(20, CLIENT_COMPILE, "Client_Compile", compile_args)                               \
+    X(22, BUFFER_FROM_HOST, "Client_BufferFromHostBuffer", from_host)                   \
+    X(23, DESCRIPTION_ID, "DeviceDescription_Id", int)                                  \
+    X(24, DESCRIPTION_PROCESS, "DeviceDescription_ProcessIndex", int)                   \
+    X(25, DESCRIPTION_ATTRIBUTES, "DeviceDescription_Attributes", properties)           \
+    X(26, DESCRIPTION_KIND, "DeviceDescription_Kind", text)                             \
+    X(29, DEVICE_DESCRIPTION, "Device_GetDescription", pointer)                         \
+    X(32, DEVICE_MEMORIES, "Device_AddressableMemories", list)                          \
+    X(33, DEFAULT_MEMORY, "Device_DefaultMemory", pointer)                              \
+    X(34, DEVICE_MEMORY, "Device_MemoryStats", device_memory)                           \
+    X(36, MEMORY_KIND, "Memory_Kind", text)                                             \
+    X(40, EXECUTABLE_DESTROY, "Executable_Destroy", object)                             \
+    X(44, NUM_OUTPUTS, "Executable_NumOutputs", pointer)                                \
+    X(45, CODE_SIZE, "Executable_SizeOfGeneratedCodeInBytes", int64)                    \
+    X(46, COST_ANALYSIS, "Executable_GetCostAnalysis", properties)                      \
+    X(48, OPTIMIZED_PROGRAM, "Executable_OptimizedProgram", optimized)                  \
+    X(49, EXECUTABLE_SERIALIZE, "Executable_Serialize", serialized)                     \
+    X(50, LOADED_DESTROY, "LoadedExecutable_Destroy", object)                           \
+    X(51, LOADED_EXECUTABLE, "LoadedExecutable_GetExecutable", pointer)                 \
+    X(52, LOADED_DEVICES, "LoadedExecutable_AddressableDevices", list)                  \
+    X(55, EXECUTE, "LoadedExecutable_Execute", execute)                                 \
+    X(56, DESERIALIZE_AND_LOAD, "Executable_DeserializeAndLoad", deserialize)           \
+    X(58, BUFFER_DESTROY, "Buffer_Destroy", object)                                     \
+    X(64, BUFFER_SIZE, "Buffer_OnDeviceSizeInBytes", int64)                             \
+    X(68, BUFFER_IS_DELETED, "Buffer_IsDeleted", flag)                                  \
+    X(69, BUFFER_COPY, "Buffer_CopyToDevice", copy)                                     \
+    X(70, BUFFER_TO_HOST, "Buffer_ToHostBuffer", to_host)                               \
+    X(72, BUFFER_READY, "Buffer_ReadyEvent", pointer)                                   \
+    X(82, TOPOLOGY_CREATE, "TopologyDescription_Create", topology_create)               \
+    X(83, TOPOLOGY_DESTROY, "TopologyDescription_Destroy", object)                      \
+    X(86, TOPOLOGY_DEVICES, "TopologyDescription_GetDeviceDescriptions", list)          \
+    X(89, COMPILE, "Compile", compile_ahead)                                            \
+    X(92, BUFFER_COPY_TO_MEMORY, "Buffer_CopyToMemory", copy)                           \
+    X(96, COMPILED_MEMORY, "Executable_GetCompiledMemoryStats", compiled_memory)        \
+    X(101, FILL_DESTROY, "AsyncHostToDeviceTransferManager_Destroy", object)            \
+    X(102, FILL_DATA, "AsyncHostToDeviceTransferManager_TransferData", fill_data)       \
+    X(103, FILL_CREATE, "Client_CreateBuffersForAsyncHostToDevice", fill_create)        \
+    X(104, FILL_BUFFER, "AsyncHostToDeviceTransferManager_RetrieveBuffer", fill_buffer) \
+    X(110, DMA_MAP, "Client_DmaMap", dma_map)                                           \
     X(111, DMA_UNMAP, "Client_DmaUnmap", dma_unmap)
 
 typedef enum sx_pjrt_slot {
@@ -262,6 +266,21 @@ SX_PJRT_STRUCT(from_host, void *client; const void *data; int type; const int64_
                size_t n_dims; const int64_t *strides; size_t n_strides; int semantics; void *device;
                void *memory; void *layout; void *done; void *buffer;);
 
+/* Arrays that are filled piece by piece, in the layout of the device. */
+typedef struct sx_pjrt_shape {
+    size_t struct_size;
+    void *extension;
+    const int64_t *dims;
+    size_t n_dims;
+    int type;
+} sx_pjrt_shape;
+enum { SX_PJRT_SHAPE_BYTES = 36 }; /* without padding */
+SX_PJRT_STRUCT(fill_create, void *client; const sx_pjrt_shape *shapes; size_t n_shapes;
+               void *layouts; size_t n_layouts; void *memory; void *filling;);
+SX_PJRT_STRUCT(fill_data, void *filling; int index; const void *data; int64_t offset; int64_t size;
+               bool is_last; void *done;);
+SX_PJRT_STRUCT(fill_buffer, void *filling; int index; void *buffer;);
+
 /* Memory of the host that devices read by themselves. */
 SX_PJRT_STRUCT(dma_map, void *client; void *data; size_t size;);
 SX_PJRT_STRUCT(dma_unmap, void *client; void *data;);
@@ -382,6 +401,8 @@ _Static_assert(sizeof(sx_pjrt_profiler_api) == 80 && sizeof(sx_pjrt_profiler_err
 _Static_assert(SX_PJRT_SIZE(client_create) == 88 && SX_PJRT_SIZE(compile_args) == 56 &&
                    SX_PJRT_SIZE(from_host) == 120 && SX_PJRT_SIZE(copy) == 40 &&
                    SX_PJRT_SIZE(dma_map) == 40 && SX_PJRT_SIZE(dma_unmap) == 32 &&
+                   SX_PJRT_SIZE(fill_create) == 72 && SX_PJRT_SIZE(fill_data) == 72 &&
+                   SX_PJRT_SIZE(fill_buffer) == 40 && sizeof(sx_pjrt_shape) == 40 &&
                    SX_PJRT_SIZE(to_host) == 56 && SX_PJRT_SIZE(execute) == 80 &&
                    SX_PJRT_SIZE(serialized) == 56 && SX_PJRT_SIZE(deserialize) == 64 &&
                    SX_PJRT_SIZE(topology_create) == 56 && SX_PJRT_SIZE(compile_ahead) == 64 &&

@@ -27,6 +27,10 @@ sx_status sx_pjrt_buffer_settle(sx_pjrt_buffer *b)
         sx_pjrt_keep_first(&first, sx_pjrt_await(p->client, b->transfers[r]));
         b->transfers[r] = NULL;
     }
+    if (b->filling != NULL) {
+        sx_pjrt_end(p->client->plugin, SX_PJRT_FILL_DESTROY, b->filling);
+        b->filling = NULL;
+    }
     return first;
 }
 
@@ -173,6 +177,48 @@ sx_status sx_pjrt_buffer_write(sx_device_buffer *head, const void *data, bool bo
     sx_pjrt_buffer *b = (sx_pjrt_buffer *)head;
     pthread_mutex_lock(&b->lock);
     sx_status status = write_locked(b, data, borrow);
+    pthread_mutex_unlock(&b->lock);
+    return status;
+}
+
+/* Not of several replicas, which get parts; nor of a device that may tile its arrays. */
+static bool takes_beginnings(const sx_pjrt_buffer *b)
+{
+    const sx_pjrt_platform *p = platform_of(&b->head);
+    const char *platform = p->client->platform;
+    return p->replicas == 1 && b->head.device->memories[b->head.memory].handle != NULL &&
+           (strcmp(platform, "cpu") == 0 || strcmp(platform, "cuda") == 0) &&
+           !atomic_load(&p->whole_only);
+}
+
+/* UNIMPLEMENTED, INVALID_ARGUMENT: the plugin cannot. */
+static sx_status put_first(sx_pjrt_buffer *b, const void *data, int64_t bytes)
+{
+    const sx_pjrt_platform *p = platform_of(&b->head);
+    SX_TRY(sx_pjrt_buffer_settle(b));
+    drop_arrays(b);
+    b->state = SX_PJRT_EMPTY;
+    const int64_t start = sx_timeline_now(p->head.timeline);
+    SX_TRY(sx_pjrt_put_first(p->client, b->head.device->memories[b->head.memory].handle,
+                             &b->head.type, data, bytes, &b->transfers[0], &b->filling,
+                             &b->arrays[0]));
+    b->state = SX_PJRT_COPIED;
+    sx_pjrt_trace(p->client, p->head.timeline, SX_SPAN_TRANSFER, start, bytes, b->arrays[0]);
+    return SX_OK;
+}
+
+sx_status sx_pjrt_buffer_write_first(sx_device_buffer *head, const void *data, int64_t bytes)
+{
+    sx_pjrt_buffer *b = (sx_pjrt_buffer *)head;
+    pthread_mutex_lock(&b->lock);
+    const bool tried = takes_beginnings(b);
+    sx_status status = tried ? put_first(b, data, bytes) : write_locked(b, data, true);
+    const sx_code code = sx_status_code(status);
+    if (tried && (code == SX_UNIMPLEMENTED || code == SX_INVALID_ARGUMENT)) {
+        sx_status_free(status);
+        atomic_store(&platform_of(head)->whole_only, true);
+        status = write_locked(b, data, true);
+    }
     pthread_mutex_unlock(&b->lock);
     return status;
 }

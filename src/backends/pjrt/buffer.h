@@ -30,6 +30,7 @@ typedef struct sx_pjrt_buffer {
     sx_pjrt_buffer_state state;
     void **arrays;    /* [local] */
     void **transfers; /* [local]: events of copies that still read `held`; NULL = done */
+    void *filling;    /* ended after `transfers`; NULL: there is none */
     void *reading;    /* event of a copy to the host; NULL outside sx_pjrt_buffers_read() */
     const void *held; /* SX_PJRT_HELD: `owned`, or borrowed */
     void *owned;
@@ -41,6 +42,8 @@ SX_MUST_USE sx_status sx_pjrt_buffer_create(sx_device *device, int memory, const
                                             sx_device_buffer **out);
 void sx_pjrt_buffer_destroy(sx_device_buffer *head);
 SX_MUST_USE sx_status sx_pjrt_buffer_write(sx_device_buffer *head, const void *data, bool borrow);
+SX_MUST_USE sx_status sx_pjrt_buffer_write_first(sx_device_buffer *head, const void *data,
+                                                 int64_t bytes);
 SX_MUST_USE sx_status sx_pjrt_buffer_read(sx_device_buffer *head, void *data, int64_t deadline_ns);
 SX_MUST_USE sx_status sx_pjrt_buffers_read(int n, sx_device_buffer *const *heads,
                                            void *const *data);

@@ -388,6 +388,44 @@ sx_status sx_pjrt_put(const sx_pjrt_client *c, int device, void *memory, const s
     return SX_OK;
 }
 
+/* Hands the bytes over, and takes the array, which gets its value with them. */
+static sx_status fill(const sx_pjrt_client *c, void *filling, const void *data, int64_t bytes,
+                      void **out_done, void **out_array)
+{
+    sx_pjrt_fill_buffer take = SX_PJRT_ARGS(fill_buffer, .filling = filling);
+    SX_TRY(sx_pjrt_call(c->plugin, SX_PJRT_FILL_BUFFER, &take));
+    sx_pjrt_fill_data put =
+        SX_PJRT_ARGS(fill_data, .filling = filling, .data = data, .size = bytes, .is_last = true);
+    sx_status status = sx_pjrt_call(c->plugin, SX_PJRT_FILL_DATA, &put);
+    if (status != SX_OK) {
+        sx_pjrt_array_destroy(c, take.buffer);
+        return status;
+    }
+    *out_done = put.done;
+    *out_array = take.buffer;
+    return SX_OK;
+}
+
+sx_status sx_pjrt_put_first(const sx_pjrt_client *c, void *memory, const sx_type *type,
+                            const void *data, int64_t bytes, void **out_done, void **out_filling,
+                            void **out_array)
+{
+    const sx_pjrt_shape shape = {.struct_size = SX_PJRT_SHAPE_BYTES,
+                                 .dims = type->dims,
+                                 .n_dims = (size_t)type->rank,
+                                 .type = element_type(type->dtype)};
+    sx_pjrt_fill_create make = SX_PJRT_ARGS(fill_create, .client = c->handle, .shapes = &shape,
+                                            .n_shapes = 1, .memory = memory);
+    SX_TRY(sx_pjrt_call(c->plugin, SX_PJRT_FILL_CREATE, &make));
+    sx_status status = fill(c, make.filling, data, bytes, out_done, out_array);
+    if (status != SX_OK) {
+        sx_pjrt_end(c->plugin, SX_PJRT_FILL_DESTROY, make.filling);
+        return status;
+    }
+    *out_filling = make.filling;
+    return SX_OK;
+}
+
 sx_status sx_pjrt_begin_get(const sx_pjrt_client *c, void *array, const sx_type *type, void *data,
                             void **out_event)
 {

@@ -75,6 +75,12 @@ void sx_pjrt_device_memories(const sx_pjrt_client *c, int index, sx_memory *memo
 SX_MUST_USE sx_status sx_pjrt_put(const sx_pjrt_client *c, int device, void *memory,
                                   const sx_type *type, const void *data, const int64_t *strides,
                                   void **out_done, void **out_array);
+/* Creates an array in this memory, of which the first `bytes` get a value from `data`, in row-major
+ * order; the rest is undefined. They must remain unchanged until *out_done; after it, *out_filling
+ * is to be destroyed (SX_PJRT_FILL_DESTROY). For devices that lay arrays out as the host does. */
+SX_MUST_USE sx_status sx_pjrt_put_first(const sx_pjrt_client *c, void *memory, const sx_type *type,
+                                        const void *data, int64_t bytes, void **out_done,
+                                        void **out_filling, void **out_array);
 /* Starts copying an array to the host, in row-major order; await the event. */
 SX_MUST_USE sx_status sx_pjrt_begin_get(const sx_pjrt_client *c, void *array, const sx_type *type,
                                         void *data, void **out_event);

@@ -248,6 +248,7 @@ const sx_backend sx_backend_pjrt = {
     .buffer_create = sx_pjrt_buffer_create,
     .buffer_destroy = sx_pjrt_buffer_destroy,
     .buffer_write = sx_pjrt_buffer_write,
+    .buffer_write_first = sx_pjrt_buffer_write_first,
     .buffer_read = sx_pjrt_buffer_read,
     .buffers_read = sx_pjrt_buffers_read,
     .buffer_copy = sx_pjrt_buffer_copy,

@@ -23,6 +23,7 @@ typedef struct sx_pjrt_platform {
                     are the same */
     int n_chosen;
     bool ordered_sums;
+    atomic_bool whole_only;             /* the plugin takes no beginnings of values */
     int ids[SX_PJRT_MAX_REPLICAS];      /* of the replicas' devices, for assignments */
     struct sx_pjrt_device *device_rows; /* [head.n_devices] */
     sx_device **devices;

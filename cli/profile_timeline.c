@@ -182,34 +182,35 @@ static int first_span(const sx_timeline_sums *s, int launch)
     return i;
 }
 
-/* The part of a letter's time that spans of a kind take, whatever their launch. */
-static double part_of(const sx_timeline_sums *s, sx_span_kind kind, const sx_timeline_span *letter)
+/* The part of a letter's time that spans of a kind take, from the first on, whatever their launch.
+ */
+static double part_of(const sx_timeline_sums *s, int first, sx_span_kind kind,
+                      const sx_timeline_span *letter)
 {
     double seconds = 0;
-    for (int i = first_span(s, letter->launch);
-         i < s->n_spans && s->spans[i].start_ns < letter->end_ns; i++) {
+    for (int i = first; i < s->n_spans && s->spans[i].start_ns < letter->end_ns; i++) {
         seconds += s->spans[i].kind == kind ? sx_span_overlap(letter, &s->spans[i]) : 0;
     }
     return seconds / SX_MAX((double)(letter->end_ns - letter->start_ns) * 1e-9, 1e-12);
 }
 
 /* What the loop's thread does most in that time; a space: nothing that is known. */
-static char letter_of_loop(const sx_timeline_sums *s, const sx_timeline_span *letter)
+static char letter_of_loop(const sx_timeline_sums *s, int first, const sx_timeline_span *letter)
 {
     double most = 0.25;
     char c = ' ';
     for (int kind = 0; kind < SX_SPAN_TRANSFER; kind++) {
-        const double part = part_of(s, (sx_span_kind)kind, letter);
+        const double part = part_of(s, first, (sx_span_kind)kind, letter);
         c = part > most ? sx_span_names[kind].letter : c;
         most = SX_MAX(part, most);
     }
     return c;
 }
 
-static char letter_of_device(const sx_timeline_sums *s, const sx_timeline_span *letter)
+static char letter_of_device(const sx_timeline_sums *s, int first, const sx_timeline_span *letter)
 {
-    const bool copies = part_of(s, SX_SPAN_TRANSFER, letter) >= 0.5,
-               computes = part_of(s, SX_SPAN_COMPUTE, letter) >= 0.5;
+    const bool copies = part_of(s, first, SX_SPAN_TRANSFER, letter) >= 0.5,
+               computes = part_of(s, first, SX_SPAN_COMPUTE, letter) >= 0.5;
     return copies && computes ? 'b' : copies ? 't' : computes ? 'c' : '.';
 }
 
@@ -217,12 +218,12 @@ static void put_bars(sx_buf *out, const sx_timeline_sums *s, const sx_timeline_r
 {
     char loop[BAR + 1] = "", device[BAR + 1] = "";
     const int64_t ns = row->end_ns - row->start_ns;
+    const int first = first_span(s, row->launch);
     for (int i = 0; i < BAR; i++) {
-        const sx_timeline_span letter = {.launch = row->launch,
-                                         .start_ns = row->start_ns + ns * i / BAR,
+        const sx_timeline_span letter = {.start_ns = row->start_ns + ns * i / BAR,
                                          .end_ns = row->start_ns + ns * (i + 1) / BAR};
-        loop[i] = letter_of_loop(s, &letter);
-        device[i] = letter_of_device(s, &letter);
+        loop[i] = letter_of_loop(s, first, &letter);
+        device[i] = letter_of_device(s, first, &letter);
     }
     sx_buf_printf(out, "        loop   |%s|\n        device |%s|\n", loop, device);
 }

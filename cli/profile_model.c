@@ -351,7 +351,7 @@ sx_status sx_profile_model(sx_invocation *inv, const sx_profile_request *request
     sx_waiting_end(&j.waiting);
     sx_strategy_release(j.strategy);
     sx_arena_deinit(&j.arena);
-    const bool is_timed = out->loop.n > 0; /* then all tables are of the timeline's steps */
+    const bool is_timed = out->loop.all.steps > 0; /* then all tables are of the timeline's steps */
     out->steps = is_timed ? out->loop.all.steps : j.looped.steps;
     out->seconds = is_timed ? out->loop.total : j.looped.seconds;
     out->input_rate = j.looped.input_rate;

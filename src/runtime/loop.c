@@ -27,7 +27,7 @@
 
 enum { MOST_STEPS = 1024, LAUNCHES = 2 };
 /* Some devices take the whole superbatch, even if only a few rows are used (those that replicas
- * share, TPUs); half a second of small steps must justify the cost. */
+ * share, TPUs, GPUs); half a second of small steps must justify the cost. */
 static const int64_t STAGED_BYTES = (int64_t)16 << 20, STAGED_BYTES_ASKED = (int64_t)1 << 30;
 static const double LAUNCH_SECONDS = 0.5;
 static const int64_t WITHIN_NS = 1000000; /* a call that takes less only submits */

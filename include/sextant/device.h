@@ -173,7 +173,10 @@ SX_API SX_MUST_USE sx_status sx_event_await(sx_event *event, int64_t timeout_ms,
                                             sx_buffer **out_results, int n_results);
 /* Calls `on_done` once, when the run has ended or failed: in a thread of the device's, which it
  * must not block, or in this call if it has ended already. It is also called if the event is freed
- * before. The run must still be awaited; that may return before the call.
+ * before. The run must still be awaited; that may return before the call. `on_done` may await and
+ * free the event, free the graph and buffers, and close the devices, unless another thread uses
+ * them: the devices' memory is then released by a thread of its own, soon after `on_done` has
+ * returned.
  * FAILED_PRECONDITION: the event has an on_done, or was awaited. */
 typedef void sx_event_fn(void *user);
 SX_API SX_MUST_USE sx_status sx_event_on_done(sx_event *event, sx_event_fn *on_done, void *user);

@@ -13,6 +13,13 @@
 
 enum { SETTLE_NS = 1000000000 }; /* that a platform waits for what still executes */
 
+/* A call of on_done on this thread, and the one that it is made in. */
+typedef struct calling {
+    const sx_platform *platform;
+    const struct calling *outer;
+} calling;
+static _Thread_local const calling *innermost;
+
 const sx_backend *const sx_backends[] = {
 #define SX_BACKEND(name) &sx_backend_##name,
 #include "backends/backends.def"
@@ -69,8 +76,20 @@ bool sx_platform_close(sx_platform *platform)
         }
         sx_sleep_ns(1000000);
     }
+    while (atomic_load(&platform->ending) > 0) {
+        sx_sleep_ns(20000);
+    }
     platform->backend->close(platform);
     return true;
+}
+
+bool sx_platform_calls_here(const sx_platform *platform)
+{
+    const calling *c = innermost;
+    while (c != NULL && c->platform != platform) {
+        c = c->outer;
+    }
+    return c != NULL;
 }
 
 sx_status sx_platform_record(sx_platform *platform)
@@ -678,6 +697,9 @@ void sx_run_end(sx_run *run, sx_status status)
         atomic_store(&run->state, SX_RUN_ENDED);
         return;
     }
+    sx_platform *platform = run->executable->platform;
+    atomic_fetch_add(&platform->ending,
+                     1); /* the owner may close it as soon as the run has ended */
     pthread_mutex_lock(&run->mutex);
     void (*on_done)(sx_run *, void *) = run->on_done;
     void *user = run->user;
@@ -687,9 +709,13 @@ void sx_run_end(sx_run *run, sx_status status)
     pthread_cond_broadcast(&run->ended);
     pthread_mutex_unlock(&run->mutex);
     if (on_done != NULL) {
+        const calling call = {platform, innermost};
+        innermost = &call;
         on_done(run, user);
+        innermost = call.outer;
     }
     release_run(run);
+    atomic_fetch_sub(&platform->ending, 1);
 }
 
 /* False when the deadline comes first. */

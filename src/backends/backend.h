@@ -186,6 +186,7 @@ struct sx_platform {
     struct sx_timeline *timeline; /* the options' */
     atomic_int abandoned; /* runs that were destroyed while pending, and reads and compilations
                              that were left at their deadline, which have not ended */
+    atomic_int ending;    /* threads of the backend that end a run, and call its on_done */
 };
 struct sx_device_buffer {
     sx_device *device;
@@ -323,11 +324,14 @@ const char *sx_default_backend(void);
 /* By name; UNAVAILABLE lists those available. */
 SX_MUST_USE sx_status sx_platform_open(const char *name, const sx_platform_options *options,
                                        sx_platform **out_platform);
-/* NULL is allowed; its buffers and executables must have been released. False: an execution whose
- * run was destroyed, or a read or a compilation that was left, has not ended within a second. The
- * platform is left open for it, and what it uses, the executable's budget included, must not be
- * freed. */
+/* NULL is allowed; its buffers and executables must have been released. Waits for threads of the
+ * backend that are in an on_done; not to be called in one (sx_platform_calls_here()). False: an
+ * execution whose run was destroyed, or a read or a compilation that was left, has not ended within
+ * a second. The platform is left open for it, and what it uses, the executable's budget included,
+ * must not be freed. */
 bool sx_platform_close(sx_platform *platform);
+/* Whether this thread is in an on_done of the platform's runs: another one must close it. */
+bool sx_platform_calls_here(const sx_platform *platform);
 
 SX_MUST_USE sx_status sx_device_buffer_create(sx_device *device, const sx_type *type,
                                               sx_device_buffer **out);

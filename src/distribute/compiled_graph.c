@@ -10,6 +10,7 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/thread.h"
 #include "distribute/strategy.h"
 #include "runtime/initialize.h"
 
@@ -53,12 +54,27 @@ static sx_devices *retain(sx_devices *devices)
     return devices;
 }
 
+static void *close_all(void *user)
+{
+    sx_devices *devices = user;
+    sx_platform_close(devices->platform);
+    sx_strategy_release(devices->strategy);
+    sx_free(devices);
+    return NULL;
+}
+
+/* In an on_done, on a thread of the devices', another thread closes them when that has returned.
+ * Without a thread for it they are left open. */
 static void release(sx_devices *devices)
 {
-    if (atomic_fetch_sub(&devices->refs, 1) == 1) {
-        sx_platform_close(devices->platform);
-        sx_strategy_release(devices->strategy);
-        sx_free(devices);
+    pthread_t closer;
+    if (atomic_fetch_sub(&devices->refs, 1) > 1) {
+        return;
+    }
+    if (devices->platform == NULL || !sx_platform_calls_here(devices->platform)) {
+        close_all(devices);
+    } else if (sx_thread_create(&closer, NULL, close_all, devices) == 0) {
+        pthread_detach(closer);
     }
 }
 

@@ -2,6 +2,11 @@
  * wrong hands. */
 #include "harness.h"
 
+#include <dirent.h>
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
+#include <pthread.h>
 #include <stdatomic.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -377,6 +382,70 @@ static void test_distribute_device__events(void **state)
     unsetenv("SX_PJRT_REF");
 }
 
+/* What a callback frees, and the thread that waits for it. */
+typedef struct closing {
+    fixture f;
+    sx_event *event;
+    pthread_t owner;
+    bool elsewhere;  /* it was called on a thread of the devices' */
+    atomic_int done; /* the last that it does */
+} closing;
+
+static void close_everything(void *user)
+{
+    closing *c = user;
+    c->elsewhere = !pthread_equal(c->owner, pthread_self());
+    assert_ok(sx_event_await(c->event, 0, c->f.results, 3));
+    assert_true(read_scalar(c->f.results[c->f.total]) == 14);
+    sx_event_free(c->event);
+    tear_down(&c->f);
+    atomic_fetch_add(&c->done, 1);
+}
+
+static int count_threads(void)
+{
+    int n = 0;
+    DIR *tasks = opendir("/proc/self/task");
+    assert_non_null(tasks);
+    while (readdir(tasks) != NULL) {
+        n++;
+    }
+    closedir(tasks);
+    return n;
+}
+
+static void check_closing(const sx_devices_args *args)
+{
+    bool elsewhere = false;
+    const int threads = count_threads();
+    for (int i = 0; i < 200 && !elsewhere; i++) {
+        closing c = {.owner = pthread_self()};
+        set_up(&c.f, args);
+        assert_ok(sx_compiled_graph_submit(c.f.program, c.f.args, 2, &c.event));
+        assert_ok(sx_event_on_done(c.event, close_everything, &c));
+        await_count(&c.done, 1);
+        elsewhere = c.elsewhere;
+    }
+    assert_true(elsewhere);
+    for (int i = 0; i < 5000 && count_threads() > threads; i++) { /* the devices' end */
+        usleep(1000);
+    }
+    assert_true(count_threads() <= threads);
+}
+
+static void test_distribute_device__a_callback_closes_the_devices(void **state)
+{
+    (void)state;
+#if defined(__GLIBC__)
+    mallopt(M_PERTURB, 0xa5); /* what is freed is not to be read */
+#endif
+    check_closing(&(sx_devices_args){.struct_size = sizeof(sx_devices_args), .device = "cpu,cpu"});
+    setenv("SX_PJRT_REF", "delay=3000", 1);
+    check_closing(&(sx_devices_args){
+        .struct_size = sizeof(sx_devices_args), .device = "pjrt", .pjrt_plugin = ref_plugin()});
+    unsetenv("SX_PJRT_REF");
+}
+
 static void test_distribute_device__events_on_a_plugin(void **state)
 {
     (void)state;
@@ -457,6 +526,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_distribute_device__one_buffer_twice),
     cmocka_unit_test(test_distribute_device__closed),
     cmocka_unit_test(test_distribute_device__events),
+    cmocka_unit_test(test_distribute_device__a_callback_closes_the_devices),
     cmocka_unit_test(test_distribute_device__events_on_a_plugin),
     cmocka_unit_test(test_distribute_device__a_run_that_does_not_end_loses_what_was_donated),
     cmocka_unit_test(test_distribute_device__wrong_arguments),

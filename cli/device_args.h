@@ -55,10 +55,11 @@ typedef struct sx_device_args {
     {"log-device-placement", SX_OPTION_FLAG, SX_OPT(type, device_args.log_placement),          \
      "print to stderr on which device each node of a program runs"},                           \
     {"inter-op", SX_OPTION_INT, SX_OPT(type, device_args.inter_op),                            \
-     "parts of a program that run at the same time on different devices; default: all that can", \
-     "N", .min = 1, .max = 4096},                                                              \
+     "parts of a program that run at the same time on different devices, which changes no result; " \
+     "default: all that can", "N", .min = 1, .max = 4096},                                     \
     {"intra-op", SX_OPTION_INT, SX_OPT(type, device_args.intra_op),                            \
-     "threads of each CPU device; default: those of --threads, divided among them", "N",       \
+     "threads of each CPU device; default: those of --threads, divided among them. Without --shards, " \
+     "a training batch has as many shards as all of them have threads", "N",                   \
      .min = 1, .max = 4096},                                                                   \
     {"micro-batches", SX_OPTION_INT, SX_OPT(type, device_args.micro_batches),                  \
      "in training, parts of each batch that follow one another through the devices; results are " \

@@ -196,8 +196,12 @@ typedef struct sx_strategy_args {
     /* Says in the log (sextant/log.h), at SX_LOG_INFO, where each node runs: "dense/matmul:
      * (MatMul): /job:localhost/replica:0/task:0/device:CPU:0". */
     bool log_device_placement;
-    int inter_op; /* parts of programs that run at the same time; 0 = one on each device */
-    int intra_op; /* threads of each cpu; 0 = the processors, divided among the cpus */
+    int inter_op; /* parts of programs that run at the same time, which changes no bits; 0 = one on
+                     each device */
+    /* Threads of each cpu; 0 = the processors, divided among the cpus. Where nothing else says how
+     * many shards a training step has, these are as many as all its cpus have threads, with
+     * inter_op and without. */
+    int intra_op;
     /* In training, so many parts of each batch follow one another through the devices, so that one
      * device computes a part while the next one computes the part before it. They are shards: the
      * bits are those of as many (sx_run_config.shards). 0 = the batch goes through whole. */
@@ -235,10 +239,11 @@ SX_API SX_MUST_USE sx_status sx_one_device_strategy_at(const sx_strategy_args *a
 SX_API SX_MUST_USE sx_status sx_mirrored_strategy_at(const sx_strategy_args *args,
                                                      sx_strategy **out_strategy);
 
-/* On the devices of a list: .device = "cpu:0,cpu:1", "cpu,cuda", "pjrt:cpu:2,cpu"; at most one
- * plugin. They are named in the list's order, the first of each type 0: CPU:0, CPU:1, GPU:0. On
- * cpus, training computes the bits that one cpu computes with as many shards, or as many threads.
- * Errors: as above. */
+/* On the devices of a list: .device = "cpu:0,cpu:1", "cpu,cuda", "/cpu:0,/gpu:0,/gpu:1",
+ * "pjrt:cpu:2,cpu"; at most one plugin. They are named in the list's order, the first of each type
+ * 0: CPU:0, CPU:1, GPU:0; `host` is HOST:0. A number that is given must be this one. On cpus,
+ * training computes the bits that one cpu computes with as many shards, or as many threads. Errors:
+ * as above. */
 #define sx_placed_strategy(out_strategy, ...) \
     sx_placed_strategy_at(SX_ARGS_(sx_strategy_args, __VA_ARGS__), (out_strategy))
 SX_API SX_MUST_USE sx_status sx_placed_strategy_at(const sx_strategy_args *args,

@@ -5,19 +5,14 @@
 
 #include "base/checked.h"
 #include "base/memory.h"
+#include "distribute/device_list.h"
 
 /* Appends one name. */
 static sx_status take_name(const char *name, int *numbers, sx_device_choice *out)
 {
-    static const char here[] = "/job:localhost/replica:0/task:0/";
     sx_device_spec spec;
     const char *type;
     int number;
-    if (strncmp(name, "/job:", 5) == 0 && strncmp(name, here, sizeof(here) - 1) != 0) {
-        return sx_error(SX_INVALID_ARGUMENT,
-                        "devices \"%.200s\": \"%.100s\" is not of this process, %s", out->text,
-                        name, here);
-    }
     SX_TRY(sx_device_spec_parse_one(name, &spec, &type, &number), "devices \"%.200s\"", out->text);
     if (out->n > 0 && type != out->type) {
         return sx_error(SX_INVALID_ARGUMENT,
@@ -43,25 +38,18 @@ static sx_status take_name(const char *name, int *numbers, sx_device_choice *out
 
 sx_status sx_device_choice_parse(const char *text, sx_arena *arena, sx_device_choice *out)
 {
-    static const char between[] = ", ";
+    const char *const *names = NULL;
+    int n = 0;
     int *numbers = sx_arena_array(arena, SX_MAX_REPLICAS, int);
     *out = (sx_device_choice){.text = sx_arena_strdup(arena, text), .numbers = numbers};
     if (numbers == NULL || out->text == NULL) {
         return sx_no_memory("for the names of devices");
     }
-    for (const char *at = text + strspn(text, between); *at != '\0'; at += strspn(at, between)) {
-        const size_t size = strcspn(at, between);
-        const char *name = sx_arena_strndup(arena, at, size);
-        if (name == NULL) {
-            return sx_no_memory("for the names of devices");
-        }
-        SX_TRY(take_name(name, numbers, out));
-        at += size;
+    SX_TRY(sx_device_list_split(text, arena, &names, &n));
+    for (int i = 0; i < n; i++) {
+        SX_TRY(take_name(names[i], numbers, out));
     }
-    return out->n > 0
-               ? SX_OK
-               : sx_error(SX_INVALID_ARGUMENT,
-                          "devices is \"%.100s\", expected names such as /gpu:0,/gpu:2", text);
+    return SX_OK;
 }
 
 sx_status sx_device_choice_check(const sx_device_choice *choice, const char *owner, int count)

@@ -1,110 +1,140 @@
 /* See device_list.h. */
 #include "distribute/device_list.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/checked.h"
 #include "base/memory.h"
-#include "graph/device_name.h"
 
 bool sx_is_device_list(const char *text)
 {
     return strchr(text, ',') != NULL;
 }
 
-/* "/cpu:1", "/device:CPU:1" and longer names of this process become "cpu:1"; other kinds stay. */
-static sx_status without_slash(const char *text, sx_arena *arena, const char **name)
+sx_status sx_device_list_split(const char *text, sx_arena *arena, const char *const **out_names,
+                               int *out_n)
 {
-    sx_device_name whole = SX_ANY_DEVICE;
-    if ((*name)[0] != '/') {
-        return SX_OK;
+    int n = 1;
+    for (const char *at = text; *at != '\0'; at++) {
+        n += *at == ',';
     }
-    SX_TRY(sx_device_name_parse(*name, &whole), "devices \"%s\"", text);
-    if ((whole.job[0] != '\0' && strcmp(whole.job, "localhost") != 0) || whole.replica > 0 ||
-        whole.task > 0) {
-        return sx_error(SX_INVALID_ARGUMENT,
-                        "devices \"%s\": \"%s\" is of another process; those of this one are "
-                        "/job:localhost/replica:0/task:0",
-                        text, *name);
+    const char **names = sx_arena_array(arena, n, const char *);
+    if (names == NULL) {
+        return sx_no_memory("for a list of devices");
     }
-    if (strcmp(whole.type, "CPU") == 0 && whole.index >= 0) {
-        *name = sx_arena_printf(arena, "cpu:%d", whole.index);
-    }
-    return *name != NULL ? SX_OK : sx_no_memory("for a list of devices");
-}
-
-/* Takes the number from "cpu:1", which must be that of the devices of its kind before it. */
-static sx_status take_number(const char *text, sx_arena *arena, int before, const char **name)
-{
-    const size_t head = strcspn(*name, ":");
-    char number[16];
-    const bool numbered = strncasecmp(*name, "cpu:", 4) == 0 || strncasecmp(*name, "host:", 5) == 0;
-    if (!numbered) {
-        return SX_OK;
-    }
-    snprintf(number, sizeof(number), "%d", before);
-    if (strcmp(*name + head + 1, number) != 0) {
-        return sx_error(SX_INVALID_ARGUMENT,
-                        "devices \"%s\": \"%s\" is number %d of its kind; write %.*s:%d or %.*s",
-                        text, *name, before, (int)head, *name, before, (int)head, *name);
-    }
-    *name = sx_arena_strndup(arena, *name, head);
-    return *name != NULL ? SX_OK : sx_no_memory("for a list of devices");
-}
-
-static int count_before(const sx_placed_device *devices, int n, const char *name)
-{
-    int before = 0;
+    const char *at = text;
     for (int i = 0; i < n; i++) {
-        before += strncasecmp(devices[i].backend, name, strlen(devices[i].backend)) == 0;
+        at += strspn(at, " ");
+        const size_t size = strcspn(at, ",");
+        size_t end = size;
+        while (end > 0 && at[end - 1] == ' ') {
+            end--;
+        }
+        if (end == 0) {
+            return sx_error(SX_INVALID_ARGUMENT,
+                            "devices \"%.200s\": a name is missing; expected names such as "
+                            "/gpu:0,/gpu:2",
+                            text);
+        }
+        names[i] = sx_arena_strndup(arena, at, end);
+        if (names[i] == NULL) {
+            return sx_no_memory("for a list of devices");
+        }
+        at += size + 1;
     }
-    return before;
+    *out_names = names;
+    *out_n = n;
+    return SX_OK;
+}
+
+/* Devices of the list's plugin that have a name each, one after another, are opened together. */
+static bool follows(const sx_device_list_spec *list, const sx_device_spec *spec, int number)
+{
+    const sx_placed_device *last = list->n_devices > 0 ? &list->devices[list->n_devices - 1] : NULL;
+    return last != NULL && strcmp(last->backend, "pjrt") == 0 && number == list->plugin.devices &&
+           list->plugin.plugin_name != NULL && spec->plugin_name != NULL &&
+           strcmp(list->plugin.plugin_name, spec->plugin_name) == 0;
+}
+
+static sx_status take(const char *name, sx_arena *arena, sx_placed_device *devices,
+                      sx_listed_device *names, sx_device_list_spec *out)
+{
+    sx_device_spec spec;
+    const char *type;
+    int number = -1;
+    if (sx_device_spec_is_name(name)) {
+        SX_TRY(sx_device_spec_parse_one(name, &spec, &type, &number), "devices \"%.200s\"",
+               out->text);
+    } else {
+        SX_TRY(sx_device_spec_parse(name, arena, &spec), "devices \"%.200s\"", out->text);
+    }
+    const bool is_plugin = strcmp(spec.backend, "pjrt") == 0;
+    const bool joins = is_plugin && follows(out, &spec, number);
+    spec.devices = SX_MAX(spec.devices, 1);
+    names[out->n_names++] = (sx_listed_device){.text = name,
+                                               .type = sx_device_spec_type(&spec),
+                                               .devices = spec.devices,
+                                               .number = number};
+    if (joins) {
+        out->plugin.devices += spec.devices;
+        devices[out->n_devices - 1].devices = out->plugin.devices;
+        return SX_OK;
+    }
+    if (is_plugin && out->plugin.backend != NULL) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "devices \"%.200s\": \"%s\" is the second plugin of the list, which may "
+                        "have one; give the number of its devices, as in pjrt:NAME:2",
+                        out->text, name);
+    }
+    devices[out->n_devices++] =
+        (sx_placed_device){.backend = spec.backend, .devices = is_plugin ? spec.devices : 0};
+    out->plugin = is_plugin ? spec : out->plugin;
+    return SX_OK;
 }
 
 sx_status sx_device_list_parse(const char *text, sx_arena *arena, sx_device_list_spec *out)
 {
-    int most = 1;
-    for (const char *at = text; *at != '\0'; at++) {
-        most += *at == ',';
-    }
-    sx_placed_device *devices = sx_arena_array(arena, most, sx_placed_device);
-    *out = (sx_device_list_spec){.devices = devices};
-    if (devices == NULL) {
+    const char *const *names = NULL;
+    int n = 0;
+    *out = (sx_device_list_spec){.text = sx_arena_strdup(arena, text)};
+    if (out->text == NULL) {
         return sx_no_memory("for a list of devices");
     }
-    for (const char *at = text;; at++) {
-        const size_t size = strcspn(at, ","), blanks = strspn(at, " ");
-        const size_t begin = SX_MIN(blanks, size);
-        size_t end = size;
-        while (end > begin && at[end - 1] == ' ') {
-            end--;
+    SX_TRY(sx_device_list_split(text, arena, &names, &n));
+    sx_placed_device *devices = sx_arena_array(arena, n, sx_placed_device);
+    sx_listed_device *listed = sx_arena_array(arena, n, sx_listed_device);
+    if (devices == NULL || listed == NULL) {
+        return sx_no_memory("for a list of devices");
+    }
+    out->devices = devices;
+    out->names = listed;
+    for (int i = 0; i < n; i++) {
+        SX_TRY(take(names[i], arena, devices, listed, out));
+    }
+    return SX_OK;
+}
+
+static const char *type_of(const sx_listed_device *d, const char *plugin_type)
+{
+    return d->type != NULL ? d->type : plugin_type;
+}
+
+sx_status sx_device_list_check(const sx_device_list_spec *list, const char *plugin_type)
+{
+    for (int i = 0; i < list->n_names; i++) {
+        const sx_listed_device *d = &list->names[i];
+        const char *type = type_of(d, plugin_type);
+        int before = 0;
+        for (int k = 0; k < i; k++) {
+            const sx_listed_device *other = &list->names[k];
+            before += strcmp(type_of(other, plugin_type), type) == 0 ? other->devices : 0;
         }
-        const char *name = sx_arena_strndup(arena, at + begin, end - begin);
-        sx_device_spec spec;
-        if (name == NULL) {
-            return sx_no_memory("for a list of devices");
-        }
-        if (name[0] == '\0') {
-            return sx_error(SX_INVALID_ARGUMENT, "devices \"%s\": a name is missing", text);
-        }
-        SX_TRY(without_slash(text, arena, &name));
-        SX_TRY(take_number(text, arena, count_before(devices, out->n_devices, name), &name));
-        SX_TRY(sx_device_spec_parse(name, arena, &spec), "devices \"%s\"", text);
-        const bool plugin = strcmp(spec.backend, "pjrt") == 0;
-        if (plugin && out->plugin_devices > 0) {
+        if (d->number >= 0 && d->number != before) {
             return sx_error(SX_INVALID_ARGUMENT,
-                            "devices \"%s\": \"%s\" is the second plugin of the list, which may "
-                            "have one; give the number of its devices, as in pjrt:NAME:2",
-                            text, name);
-        }
-        const int n = plugin && spec.devices == 0 ? 1 : spec.devices;
-        devices[out->n_devices++] = (sx_placed_device){.backend = spec.backend, .devices = n};
-        out->plugin_name = plugin ? spec.plugin_name : out->plugin_name;
-        out->plugin_devices = plugin ? n : out->plugin_devices;
-        at += size;
-        if (*at == '\0') {
-            return SX_OK;
+                            "devices \"%.200s\": \"%s\" is %s:%d, as devices of a type are "
+                            "numbered in the list's order; write %s:%d",
+                            list->text, d->text, type, before, type, before);
         }
     }
+    return SX_OK;
 }

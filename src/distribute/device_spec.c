@@ -9,15 +9,16 @@
 #include "base/nearest.h"
 #include "distribute/device_list.h"
 #include "distribute/tpu_chips.h"
+#include "graph/device_name.h"
 
 typedef struct kind {
     const char *name, *type, *backend, *plugin;
     bool counts; /* name:n is allowed */
 } kind;
 
-/* `type` is TensorFlow's. */
+/* `type` is TensorFlow's, which has no name for `host`. */
 static const kind kinds[] = {
-    {"cpu", "CPU", "cpu", NULL, false},  {"host", NULL, "host", NULL, false},
+    {"cpu", "CPU", "cpu", NULL, false},  {"host", "HOST", "host", NULL, false},
     {"tpu", "TPU", "pjrt", "tpu", true}, {"cuda", "GPU", "pjrt", "cuda", true},
     {"pjrt", NULL, "pjrt", NULL, false},
 };
@@ -80,33 +81,39 @@ static sx_status bad_count(const char *text, const char *count)
                     count, SX_MAX_REPLICAS);
 }
 
-/* cpu:0, /cpu:0, /device:CPU:0, /job:localhost/replica:0/task:0/device:CPU:0 */
+static sx_status check_process(const char *text, const sx_device_name *name)
+{
+    return (name->job[0] == '\0' || strcmp(name->job, "localhost") == 0) && name->replica <= 0 &&
+                   name->task <= 0
+               ? SX_OK
+               : sx_error(SX_INVALID_ARGUMENT,
+                          "device \"%s\" is of another process; those of this one are "
+                          "/job:localhost/replica:0/task:0",
+                          text);
+}
+
 sx_status sx_device_spec_parse_one(const char *text, sx_device_spec *out, const char **out_type,
                                    int *out_number)
 {
-    const char *slash = strrchr(text, '/'), *last = slash != NULL ? slash + 1 : text;
-    last += strncmp(last, "device:", 7) == 0 ? 7 : 0;
-    size_t size = strcspn(last, ":");
-    const kind *k = find(last, size, offsetof(kind, type));
+    sx_device_name name;
+    SX_TRY(sx_device_name_parse(text, &name));
+    SX_TRY(check_process(text, &name));
+    const kind *k = find(name.type, strlen(name.type), offsetof(kind, type));
     if (k == NULL) {
-        return unknown(text, last);
+        return unknown(text, name.type);
     }
-    if (last[size] != ':') {
+    if (name.index < 0) {
         return sx_error(SX_INVALID_ARGUMENT, "unknown device \"%s\"; expected its number, %s:0",
                         text, k->type);
     }
-    const char *digits = last + size + 1;
-    char *end = NULL;
-    const long number = strtol(digits, &end, 10);
-    if (digits[0] < '0' || digits[0] > '9' || *end != '\0' || number >= SX_MAX_REPLICAS) {
-        return sx_error(SX_INVALID_ARGUMENT,
-                        "device \"%s\": invalid number \"%s\", expected 0 to %d", text, digits,
-                        SX_MAX_REPLICAS - 1);
+    if (name.index >= SX_MAX_REPLICAS) {
+        return sx_error(SX_INVALID_ARGUMENT, "device \"%s\": invalid number %d, expected 0 to %d",
+                        text, name.index, SX_MAX_REPLICAS - 1);
     }
     take_kind(k, out);
     out->devices = k->plugin != NULL ? 1 : 0;
     *out_type = k->type;
-    *out_number = (int)number;
+    *out_number = name.index;
     return SX_OK;
 }
 
@@ -192,19 +199,35 @@ const char *sx_device_spec_text(const sx_device_spec *spec, sx_arena *arena)
                                      : sx_arena_printf(arena, "pjrt:%s", spec->plugin_name);
 }
 
+const char *sx_device_spec_type(const sx_device_spec *spec)
+{
+    const char *name = spec->plugin_name != NULL ? spec->plugin_name : spec->backend;
+    const kind *k = find(name, strlen(name), offsetof(kind, name));
+    return k != NULL ? k->type : NULL;
+}
+
+bool sx_device_spec_is_name(const char *text)
+{
+    const size_t size = strcspn(text, ":");
+    const kind *k = find(text, size, offsetof(kind, name));
+    const bool is_type = find(text, size, offsetof(kind, type)) != NULL;
+    return text[0] == '/' || (text[size] == ':' && is_type && (k == NULL || !k->counts));
+}
+
 bool sx_device_is_of_type(const char *device_name, const char *type)
 {
-    static const char prefix[] = "/device:";
-    const size_t size = strlen(type), at = sizeof(prefix) - 1;
-    return strncmp(device_name, prefix, at) == 0 && strncmp(device_name + at, type, size) == 0 &&
-           device_name[at + size] == ':';
+    sx_device_name name;
+    sx_status status = sx_device_name_parse(device_name, &name);
+    const bool is = status == SX_OK && strcmp(name.type, type) == 0;
+    sx_status_free(status);
+    return is;
 }
 
 static sx_status check_type(const sx_device_spec *spec, const char *device_name)
 {
     const char *name = spec->plugin_name;
-    const kind *k = name == NULL ? NULL : find(name, strlen(name), offsetof(kind, name));
-    if (k == NULL || k->type == NULL || sx_device_is_of_type(device_name, k->type)) {
+    const char *type = name != NULL ? sx_device_spec_type(spec) : NULL;
+    if (type == NULL || sx_device_is_of_type(device_name, type)) {
         return SX_OK;
     }
     return sx_error(SX_FAILED_PRECONDITION,

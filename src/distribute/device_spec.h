@@ -25,10 +25,17 @@ typedef struct sx_device_spec {
 /* Errors: INVALID_ARGUMENT, with suggestions. */
 SX_MUST_USE sx_status sx_device_spec_parse(const char *text, sx_arena *arena, sx_device_spec *out);
 
-/* TensorFlow's name of one device, "/gpu:2", "CPU:0", "/device:TPU:1": its kind, of one device, its
- * type ("GPU", static), its number. Errors: as above. */
+/* TensorFlow's name of one device of this process (graph/device_name.h), "/gpu:2", "CPU:0",
+ * "/device:TPU:1": its kind, of one device, its type ("GPU", static), its number. Errors: as above.
+ */
 SX_MUST_USE sx_status sx_device_spec_parse_one(const char *text, sx_device_spec *out,
                                                const char **out_type, int *out_number);
+/* Whether the text is such a name, where `tpu:2` and `cuda:2` are two devices. */
+bool sx_device_spec_is_name(const char *text);
+
+/* The type of its devices, static: "CPU" of cpu and pjrt:cpu, "HOST" of host, "TPU", "GPU". NULL:
+ * known when the plugin is open. */
+const char *sx_device_spec_type(const sx_device_spec *spec);
 
 /* Whether a device's name, "/device:GPU:0", is of a type, "GPU". */
 bool sx_device_is_of_type(const char *device_name, const char *type);

@@ -12,6 +12,7 @@
 #include "distribute/device_choice.h"
 #include "distribute/device_spec.h"
 #include "distribute/resolver.h"
+#include "graph/device_name.h"
 #include "io/path.h"
 
 struct sx_strategy {
@@ -20,13 +21,13 @@ struct sx_strategy {
     sx_strategy_kind kind;
     sx_device_spec spec;
     sx_device_choice chosen;    /* devices given by name; n is 0 if there are none */
+    sx_device_list_spec list;   /* those that a program is placed on */
     sx_session_options session; /* device, platform, shards */
     int replicas;               /* 0 = not known yet: all devices */
     const int *numbers;         /* [replicas] of a plugin: of its devices */
     sx_platform *held;          /* keeps the plugin's client open; NULL = no plugin */
     sx_process_plan plan;       /* which process this is */
     sx_processes *processes;    /* NULL = it is alone */
-    bool has_plugin;            /* PJRT devices are among those that a program is placed on */
     const char *device, *text, *explanation;
 };
 
@@ -42,53 +43,84 @@ static bool is_plugin(const sx_strategy *s)
     return strcmp(s->spec.backend, "pjrt") == 0;
 }
 
-/* Whether the program is placed: on several devices, or with a wish about how. */
-static bool is_placed(const char *text, const sx_strategy_wish *wish)
+/* Whether PJRT devices are among those that a program runs on. */
+static bool has_plugin(const sx_strategy *s)
 {
-    const sx_strategy_args *args = &wish->args;
-    return wish->kind == SX_STRATEGY_PLACED || sx_is_device_list(text) || args->strict_placement ||
-           args->log_device_placement || args->inter_op > 0 || args->micro_batches > 0;
+    return is_plugin(s) || s->list.plugin.backend != NULL;
 }
 
-/* Takes the list of devices, and how programs are placed on them. */
-static sx_status place(sx_strategy *s, const char *text, const sx_strategy_wish *wish)
+/* By sx_strategy_kind. */
+static const char *const kind_names[] = {"as said", "one-device",      "mirrored",
+                                         "tpu",     "central-storage", "placed"};
+
+/* What says that the program is placed, on several devices, or with a wish about how; NULL: nothing
+ * does. Without memory it is "device". */
+static const char *placed_by(sx_strategy *s, const char *text, const sx_strategy_wish *wish)
 {
     const sx_strategy_args *args = &wish->args;
-    sx_device_list_spec list;
-    SX_TRY(sx_device_list_parse(text, &s->arena, &list));
-    if (wish->kind == SX_STRATEGY_MIRRORED || wish->kind == SX_STRATEGY_TPU ||
-        wish->kind == SX_STRATEGY_CENTRAL_STORAGE || args->replicas > 1 ||
-        args->virtual_devices > 0 || s->plan.count > 1) {
-        return sx_error(SX_INVALID_ARGUMENT,
-                        "device \"%s\": a program is placed on devices by the scopes of its model, "
-                        "or shared by replicas, virtual devices or processes, not both",
-                        text);
+    if (sx_is_device_list(text)) {
+        const char *why = sx_arena_printf(&s->arena, "the list of devices \"%.200s\"", text);
+        return why != NULL ? why : "device";
     }
-    if (wish->kind == SX_STRATEGY_ONE_DEVICE && (list.n_devices > 1 || list.plugin_devices > 1)) {
+    return args->inter_op > 0                 ? "inter_op"
+           : args->micro_batches > 0          ? "micro_batches"
+           : args->log_device_placement       ? "log_device_placement"
+           : args->strict_placement           ? "placement without soft placement"
+           : wish->kind == SX_STRATEGY_PLACED ? "the strategy placed"
+                                              : NULL;
+}
+
+/* What shares batches, which a program that is placed does not; NULL: nothing. */
+static const char *sharing(const sx_strategy *s, const sx_strategy_wish *wish)
+{
+    return s->plan.count > 1                ? "several processes"
+           : wish->args.replicas > 1        ? "replicas"
+           : wish->args.virtual_devices > 0 ? "virtual_devices"
+           : s->chosen.n > 0                ? "devices"
+           : wish->kind == SX_STRATEGY_MIRRORED || wish->kind == SX_STRATEGY_TPU ||
+                   wish->kind == SX_STRATEGY_CENTRAL_STORAGE
+               ? kind_names[wish->kind]
+               : NULL;
+}
+
+/* Takes the list of devices, and how programs are placed on them. `why`: what asks for it. */
+static sx_status place(sx_strategy *s, const char *text, const char *why,
+                       const sx_strategy_wish *wish)
+{
+    const sx_strategy_args *args = &wish->args;
+    sx_device_list_spec *list = &s->list;
+    SX_TRY(sx_device_list_parse(text, &s->arena, list));
+    const int n_plugin = list->plugin.devices;
+    if (sharing(s, wish) != NULL) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "%s places a program on devices by the scopes of its model, and %s shares "
+                        "batches among them: give one or the other",
+                        why, sharing(s, wish));
+    }
+    if (wish->kind == SX_STRATEGY_ONE_DEVICE && (list->n_devices > 1 || n_plugin > 1)) {
         return sx_error(SX_INVALID_ARGUMENT, "device \"%s\" names several devices, expected one",
                         text);
     }
-    if (list.plugin_devices > 1 && wish->kind != SX_STRATEGY_PLACED && !sx_is_device_list(text)) {
-        return sx_error(
-            SX_INVALID_ARGUMENT,
-            "device \"%s\": its %d devices share each batch; inter_op, micro_batches, "
-            "log_device_placement and strict placement are for a program that is placed "
-            "on one device or on a list, such as cpu:0,cpu:1",
-            text, list.plugin_devices);
+    if (n_plugin > 1 && wish->kind != SX_STRATEGY_PLACED && !sx_is_device_list(text)) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "%s is for a program that is placed on one device or on a list, such as "
+                        "cpu:0,cpu:1; the %d devices of \"%s\" share each batch",
+                        why, n_plugin, text);
     }
     s->kind = SX_STRATEGY_PLACED;
     s->replicas = 1;
-    s->spec = (sx_device_spec){.backend = "placed", .plugin_name = list.plugin_name};
-    s->has_plugin = list.plugin_devices > 0;
-    s->session.platform.placed = (sx_placed_options){.devices = list.devices,
-                                                     .n_devices = list.n_devices,
+    s->spec = (sx_device_spec){.backend = "placed",
+                               .plugin_name = list->plugin.plugin_name,
+                               .is_tpu = list->plugin.is_tpu};
+    s->session.platform.placed = (sx_placed_options){.devices = list->devices,
+                                                     .n_devices = list->n_devices,
                                                      .threads = args->intra_op,
                                                      .at_once = args->inter_op,
                                                      .micro_batches = args->micro_batches,
                                                      .strict = args->strict_placement,
                                                      .logs = args->log_device_placement};
-    if (list.plugin_name != NULL && strcmp(list.plugin_name, "cpu") == 0) {
-        s->session.platform.pjrt.virtual_devices = list.plugin_devices;
+    if (list->plugin.plugin_name != NULL && strcmp(list->plugin.plugin_name, "cpu") == 0) {
+        s->session.platform.pjrt.virtual_devices = n_plugin;
     }
     return SX_OK;
 }
@@ -105,14 +137,9 @@ static sx_status choose_device(sx_strategy *s, const sx_strategy_wish *wish)
     if (is_given(wish->args.devices)) {
         SX_TRY(sx_device_choice_parse(wish->args.devices, &s->arena, &s->chosen));
     }
-    if (is_placed(text, wish)) {
-        if (s->chosen.n > 0) {
-            return sx_error(SX_INVALID_ARGUMENT,
-                            "device \"%.200s\" is a list, on which a program is placed; devices "
-                            "\"%.200s\" are replicas",
-                            text, s->chosen.text);
-        }
-        SX_TRY(place(s, text, wish));
+    const char *why = placed_by(s, text, wish);
+    if (why != NULL) {
+        SX_TRY(place(s, text, why, wish));
     } else {
         SX_TRY(sx_device_spec_parse(text, &s->arena, &s->spec));
     }
@@ -273,7 +300,7 @@ static sx_status keep_text(sx_strategy *s, const char *text, const char **out)
 
 static sx_status check_plugin_option(const sx_strategy *s, const char *name, const char *value)
 {
-    return value == NULL || is_plugin(s) || s->has_plugin
+    return value == NULL || has_plugin(s)
                ? SX_OK
                : sx_error(SX_INVALID_ARGUMENT,
                           "%s \"%.200s\" is only for PJRT devices (tpu, cuda, pjrt:NAME), not "
@@ -384,6 +411,27 @@ static sx_status open_plugin(sx_strategy *s)
     s->session.platform.pjrt.chosen = s->chosen.numbers;
     s->session.platform.pjrt.n_chosen = s->chosen.n;
     return sx_device_choice_check(&s->chosen, s->device, n);
+}
+
+/* Opens the plugin of a list, and keeps it open: whether it has the devices, under the numbers that
+ * they are given. */
+static sx_status open_listed(sx_strategy *s)
+{
+    const sx_device_spec *plugin = &s->list.plugin;
+    sx_device_name name = SX_ANY_DEVICE;
+    if (plugin->backend != NULL) {
+        SX_TRY(sx_device_open(plugin, &s->session.platform, &s->held), "device \"%.200s\"",
+               s->list.text);
+        if (plugin->devices > s->held->n_devices) {
+            return sx_error(SX_INVALID_ARGUMENT,
+                            "device \"%.200s\": %d devices of %s requested, "
+                            "but the plugin has %d",
+                            s->list.text, plugin->devices, s->held->devices[0]->name,
+                            s->held->n_devices);
+        }
+        SX_TRY(sx_device_name_parse(s->held->devices[0]->name, &name));
+    }
+    return sx_device_list_check(&s->list, name.type);
 }
 
 /* How replicas add their sums; s is opened. */
@@ -497,8 +545,7 @@ static sx_status create(sx_strategy *s, const sx_strategy_wish *wish)
     SX_TRY(check_plugin_option(s, "dump_stablehlo", wish->args.dump_stablehlo));
     SX_TRY(check_plugin_option(s, "device_options", wish->args.device_options));
     SX_TRY(check_plugin_option(s, "xla_options", wish->args.xla_options));
-    if (wish->args.gpu_memory_limit < 0 ||
-        (wish->args.gpu_memory_limit > 0 && !is_plugin(s) && !s->has_plugin)) {
+    if (wish->args.gpu_memory_limit < 0 || (wish->args.gpu_memory_limit > 0 && !has_plugin(s))) {
         return sx_error(SX_INVALID_ARGUMENT,
                         "gpu_memory_limit is %lld; expected a number of bytes, and a device whose "
                         "plugin can limit its memory (cuda), not %s",
@@ -516,6 +563,9 @@ static sx_status create(sx_strategy *s, const sx_strategy_wish *wish)
     if (is_plugin(s)) {
         sx_status status = open_plugin(s);
         SX_TRY(s->processes == NULL ? status : sx_processes_blame(s->processes, status));
+    }
+    if (s->kind == SX_STRATEGY_PLACED) {
+        SX_TRY(open_listed(s));
     }
     SX_TRY(take_cross_device_ops(s, wish->args.cross_device_ops));
     SX_TRY(take_parameter_device(s, wish->args.parameter_device));
@@ -678,7 +728,7 @@ sx_status sx_strategy_apply(const sx_strategy *strategy, sx_session_options *opt
     /* XLA's CPU has as many threads as devices, if these are more than the processors, and the bits
      * of its products depend on them: with shards, they do not depend on the replicas. */
     const int named = strategy->chosen.n > 0 ? strategy->chosen.greatest + 1 : 0;
-    to->virtual_devices = options->shards > 0 && is_of_type(strategy, "CPU")
+    to->virtual_devices = options->shards > 0 && is_plugin(strategy) && is_of_type(strategy, "CPU")
                               ? SX_MAX(named, SX_MIN(options->shards, SX_MAX_REPLICAS))
                               : from->virtual_devices;
     to->replicas = from->replicas;
@@ -736,10 +786,6 @@ int sx_strategy_process_id(const sx_strategy *strategy)
 {
     return strategy->plan.index;
 }
-
-/* By sx_strategy_kind. */
-static const char *const kind_names[] = {"as said", "one-device",      "mirrored",
-                                         "tpu",     "central-storage", "placed"};
 
 const char *sx_strategy_name(const sx_strategy *strategy)
 {

@@ -88,10 +88,13 @@ static bool parse_part(const char *part, size_t size, sx_device_name *out)
     if ((value = after(part, size, "task", &n)) != NULL) {
         return parse_number(value, n, &out->task);
     }
+    if (out->type[0] != '\0') {
+        return false;
+    }
     if ((value = after(part, size, "device", &n)) != NULL) {
         return parse_type(value, n, out);
     }
-    return parse_type(part, size, out);
+    return part[size + strspn(part + size, "/")] == '\0' && parse_type(part, size, out);
 }
 
 sx_status sx_device_name_parse(const char *text, sx_device_name *out)

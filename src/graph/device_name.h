@@ -2,7 +2,8 @@
  *
  *   /job:localhost/replica:0/task:0/device:CPU:1      /device:CPU:1   /cpu:1   cpu:1   /job:worker
  *
- * "*" as a number, and what is missing, is any. Types are compared without case. */
+ * "*" as a number, and what is missing, is any. Types are compared without case. A type without
+ * "device:" is the last part. */
 #ifndef SX_GRAPH_DEVICE_NAME_H
 #define SX_GRAPH_DEVICE_NAME_H
 

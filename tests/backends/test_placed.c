@@ -203,6 +203,50 @@ static void test_backends_placed__computes_the_bits_of_one_device(void **state)
     sx_graph_destroy(g);
 }
 
+/* Where nothing else says how many, there are as many shards as all cpus together have threads; how
+ * many segments run at the same time does not matter. */
+static void test_backends_placed__shards_are_those_of_the_threads(void **state)
+{
+    (void)state;
+    static const struct {
+        int n_cpus, all, each, at_once, shards; /* `all`, `each`: threads */
+    } rows[] = {{1, 2, 0, 0, 2}, {1, 2, 0, 1, 2}, {1, 2, 3, 0, 3}, {1, 2, 3, 2, 3},
+                {2, 4, 0, 0, 4}, {2, 4, 0, 1, 4}, {2, 2, 3, 0, 6}, {2, 2, 3, 1, 6}};
+    sx_graph *g = step_graph();
+    for (size_t r = 0; r < SX_COUNT(rows); r++) {
+        program one, several;
+        sx_executable_info info;
+        const sx_platform_options single = {.cpu.threads = rows[r].shards};
+        sx_platform_options options = options_of(two_cpus, rows[r].n_cpus);
+        options.cpu.threads = rows[r].all;
+        options.placed.threads = rows[r].each;
+        options.placed.at_once = rows[r].at_once;
+        begin(&one, "cpu", &single, g, 0);
+        begin(&several, "placed", &options, g, 0);
+        assert_ok(sx_executable_get_info(several.executable, &info));
+        assert_int_equal(info.shards, rows[r].shards);
+        assert_ok(sx_run_execute(one.run, one.args, one.outputs));
+        assert_ok(sx_run_execute(several.run, several.args, several.outputs));
+        assert_same_values(&one, &several);
+        end(&one);
+        end(&several);
+    }
+    sx_graph_destroy(g);
+}
+
+/* Scopes say the number of a cpu: `host`, which TensorFlow does not have, has numbers of its own.
+ */
+static void test_backends_placed__host_is_of_its_own_type(void **state)
+{
+    (void)state;
+    static const sx_placed_device devices[] = {{.backend = "host"}, {.backend = "cpu"}};
+    const sx_platform_options options = options_of(devices, 2);
+    sx_platform *p;
+    assert_ok(sx_platform_open("placed", &options, &p));
+    assert_string_equal(p->devices[0]->name, "/device:HOST:0, /device:CPU:0");
+    sx_platform_close(p);
+}
+
 /* Micro-batches are shards: a batch that they divide, and one that they do not. */
 static void test_backends_placed__micro_batches_have_the_bits_of_shards(void **state)
 {
@@ -562,7 +606,8 @@ static void test_backends_placed__a_device_fails(void **state)
     begin(&p, "placed", &options, g, 0);
     assert_ok(sx_run_execute(p.run, p.args, p.outputs));
     sx_status status = sx_run_execute(p.run, p.args, p.outputs);
-    assert_true(status != SX_OK);
+    assert_true(status != SX_OK); /* in the list it is not the plugin's first, but CPU:1 */
+    assert_non_null(strstr(sx_status_message(status), "task:0/device:CPU:1"));
     sx_status_free(status);
     assert_error(sx_run_submit(p.run, p.args, p.outputs), SX_FAILED_PRECONDITION, "lost");
     unsetenv("SX_PJRT_REF_FAULT");
@@ -635,6 +680,8 @@ static void test_backends_placed__any_allocation_may_fail(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_backends_placed__computes_the_bits_of_one_device),
+    cmocka_unit_test(test_backends_placed__shards_are_those_of_the_threads),
+    cmocka_unit_test(test_backends_placed__host_is_of_its_own_type),
     cmocka_unit_test(test_backends_placed__micro_batches_have_the_bits_of_shards),
     cmocka_unit_test(test_backends_placed__kinds_of_devices),
     cmocka_unit_test(test_backends_placed__towers_overlap),

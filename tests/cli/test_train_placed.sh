@@ -30,6 +30,13 @@ same_variables one two 48
 ok train "$model" "${data[@]}" --model-dir free --epochs 2 --threads 2
 ok train "$model" "${data[@]}" --model-dir split --epochs 2 --threads 2 --device cpu,cpu
 same_variables free split 12
+# --inter-op says when parts run, not how the batch is cut: as many shards as threads of all cpus.
+ok train "$model" "${data[@]}" --model-dir intra --epochs 2 --intra-op 3
+ok train "$model" "${data[@]}" --model-dir inter --epochs 2 --intra-op 3 --inter-op 1
+same_variables intra inter 12
+ok train "$model" "${data[@]}" --model-dir intra6 --epochs 2 --intra-op 6
+ok train "$model" "${data[@]}" --model-dir inter6 --epochs 2 --intra-op 3 --inter-op 2 --device cpu,cpu
+same_variables intra6 inter6 12
 
 # Micro-batches are shards; of the last batch, which they do not divide, too.
 ok train "$model" "${data[@]}" --model-dir piped --epochs 8 --micro-batches 2 --device cpu,cpu
@@ -43,8 +50,8 @@ ok train "$model" "${data[@]}" --model-dir micro --max-steps 2 --device cpu,cpu 
 fails 1 train "$model" "${data[@]}" --model-dir micro --max-steps 3 --shards 1 --require-exact
 warns 'cannot resume exactly: the checkpoint was computed with'
 ok train "$model" "${data[@]}" --model-dir micro --max-steps 3 --shards 4 --require-exact
-fails 1 train "$model" "${data[@]}" --model-dir micro --max-steps 4 --device cpu,host --shards 4 --require-exact
-warns 'device:CPU:1'
+fails 1 train "$model" "${data[@]}" --model-dir micro --max-steps 4 --device host,cpu --shards 4 --require-exact
+warns 'device:HOST:0'
 
 # A run goes on under other devices, is evaluated and makes predictions on them.
 ok train "$model" "${data[@]}" --model-dir moved --max-steps 20 --shards 2 --device cpu,cpu --intra-op 1
@@ -116,8 +123,10 @@ refuses() {
     fails "$code" train "$model" "${data[@]}" --model-dir x "$@"
     warns "$words"
 }
-refuses 2 '"cpu:2" is number 1 of its kind; write cpu:1 or cpu' --device cpu:0,cpu:2
+refuses 2 '"cpu:2" is CPU:1, as devices of a type are numbered in the list'"'"'s order; write CPU:1' --device cpu:0,cpu:2
+refuses 2 '"foo" in the device "/foo/cpu:0" is not a part of a device'"'"'s name' --device /foo/cpu:0
 refuses 2 'unknown device "gqu"' --device cpu,gqu
-refuses 2 'not both' --device cpu,cpu --virtual-devices 2
+refuses 2 'the list of devices "cpu,cpu" places a program on devices' --device cpu,cpu --virtual-devices 2
+refuses 2 'inter_op places a program on devices by the scopes of its model, and replicas shares batches' --inter-op 2 --replicas 2
 refuses 1 'shards is 4, but micro_batches is 2' --device cpu,cpu --micro-batches 2 --shards 4
 refuses 1 'a memory limit is for one device' --device cpu,cpu --memory-limit 1G

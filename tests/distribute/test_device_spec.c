@@ -92,6 +92,10 @@ static void test_distribute_device_spec__names_the_nearest(void **state)
         {"/device:XPU:0", "unknown device \"/device:XPU:0\""},
         {"/", "unknown device \"/\""},
         {"/cpu", "unknown device \"/cpu\""},
+        {"/foo/cpu:0", "\"foo\" in the device \"/foo/cpu:0\" is not a part of a device's name; "
+                       "expected names such "
+                       "as /cpu:1"},
+        {"/job:worker/cpu:0", "device \"/job:worker/cpu:0\" is of another process"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         sx_device_spec spec;

@@ -30,14 +30,28 @@ static void test_graph_device_name__forms(void **state)
         assert_ok(sx_device_name_parse(rows[i].text, &name));
         assert_string_equal(sx_device_name_print(&name, text), rows[i].printed);
     }
-    static const char *const wrong[] = {"/cpu:",    "/cpu:x",     "/device:", "/9:1",
-                                        "/cpu:1:2", "/replica:a", "/job:",    "/cpu:999999999999",
-                                        "/task:-1"};
+    static const char *const wrong[] = {
+        "/cpu:",     "/cpu:x",     "/device:", "/9:1",
+        "/cpu:1:2",  "/replica:a", "/job:",    "/cpu:999999999999",
+        "/task:-1",  "/foo/cpu:0", "/cpu:0/x", "/cpu:0/device:CPU:1",
+        "/cpu/job:a"};
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         sx_device_name name;
         assert_error(sx_device_name_parse(wrong[i], &name), SX_INVALID_ARGUMENT,
                      "is not a part of a device's name");
     }
+}
+
+/* The part that does not belong there is named, not the one after it. */
+static void test_graph_device_name__a_part_too_many(void **state)
+{
+    (void)state;
+    sx_device_name name;
+    assert_error(sx_device_name_parse("/foo/cpu:0", &name), SX_INVALID_ARGUMENT,
+                 "\"foo\" in the device \"/foo/cpu:0\" is not a part of a device's name; expected "
+                 "names such as /cpu:1");
+    assert_error(sx_device_name_parse("/device:GPU:0/device:CPU:0", &name), SX_INVALID_ARGUMENT,
+                 "\"device:CPU:0\" in the device");
 }
 
 static void test_graph_device_name__scopes_merge(void **state)
@@ -97,6 +111,7 @@ static void test_graph_device_name__misuse_is_named(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_graph_device_name__forms),
+    cmocka_unit_test(test_graph_device_name__a_part_too_many),
     cmocka_unit_test(test_graph_device_name__scopes_merge),
     cmocka_unit_test(test_graph_device_name__misuse_is_named),
 };

@@ -14,7 +14,9 @@ typedef struct sx_placed_device {
 typedef struct sx_placed_options {
     const sx_placed_device *devices; /* [n_devices]; borrowed for the call; 0 = one cpu */
     int n_devices;
-    int threads;       /* of each cpu; 0 = an equal part of sx_cpu_options.threads, at least 1 */
+    int threads;       /* of each cpu; 0 = an equal part of sx_cpu_options.threads, at least 1.
+                          Those of all cpus together decide about shards, where nothing else does,
+                          as the threads of one would. */
     int at_once;       /* segments of programs that run at the same time; 0 = one on each device */
     int micro_batches; /* that follow one another through the devices, where they divide the batch;
                           0 = 1 */

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/pool.h"
 #include "base/thread.h"
+#include "graph/device_name.h"
 
 /* ---- Threads ---- */
 
@@ -94,34 +95,47 @@ static void placed_close(sx_platform *head)
 
 static const sx_placed_device one_cpu = {.backend = "cpu"};
 
-/* The processors' threads are divided among the cpus. */
-static int threads_of_each(const sx_placed_platform *p, const sx_placed_options *o,
-                           const sx_placed_device *devices, int n)
+/* The threads of all cpus together, which decide about shards as those of one cpu would, are
+ * divided among them, unless those of each are given. Returns the threads of each. */
+static int divide_threads(sx_placed_platform *p, const sx_platform_options *options,
+                          const sx_placed_device *devices, int n)
 {
     int cpus = 0;
     for (int i = 0; i < n; i++) {
         cpus += strcmp(devices[i].backend, "cpu") == 0;
     }
-    return o->threads > 0 ? o->threads : SX_MAX(1, p->threads / SX_MAX(cpus, 1));
+    cpus = SX_MAX(cpus, 1);
+    const int each = options->placed.threads;
+    p->threads = each > 0                   ? each * cpus
+                 : options->cpu.threads > 0 ? options->cpu.threads
+                                            : sx_cpu_count();
+    return each > 0 ? each : SX_MAX(1, p->threads / cpus);
 }
 
-/* A device's name in the list: the first of its type is 0. */
+/* A device's name in the list: the first of its type is 0. Those of `host`, which TensorFlow does
+ * not have, are not counted among the cpus, whose numbers a model's scopes say. */
 static sx_status add_sub(sx_placed_platform *p, sx_device *device)
 {
-    const char *type = strrchr(device->name, '/');
-    type = type != NULL && strncmp(type, "/device:", 8) == 0 ? type + 8 : "CPU:0";
-    const size_t size = strcspn(type, ":");
-    int number = 0;
+    sx_device_name name;
+    char text[SX_DEVICE_NAME_BYTES];
+    const char *backend = device->platform->backend->name;
+    SX_TRY(sx_device_name_parse(device->name, &name));
+    if (strcmp(backend, "host") == 0) {
+        snprintf(name.type, sizeof(name.type), "HOST");
+    }
+    snprintf(name.job, sizeof(name.job), "localhost");
+    name.replica = name.task = name.index = 0;
     for (int i = 0; i < p->n_subs; i++) {
-        const char *other = strrchr(p->names[i], '/') + 8;
-        number += strncmp(other, type, size) == 0 && other[size] == ':';
+        name.index += strcmp(p->types[i], name.type) == 0;
     }
     p->subs[p->n_subs] = device;
-    p->names[p->n_subs] = sx_arena_printf(
-        &p->arena, "/job:localhost/replica:0/task:0/device:%.*s:%d", (int)size, type, number);
+    p->types[p->n_subs] = sx_arena_strdup(&p->arena, name.type);
+    p->names[p->n_subs] = sx_arena_strdup(&p->arena, sx_device_name_print(&name, text));
     p->placing[p->n_subs] = (sx_placement_device){.name = p->names[p->n_subs]};
-    p->alike = p->alike && strcmp(device->platform->backend->name, "cpu") == 0;
-    return p->names[p->n_subs++] != NULL ? SX_OK : sx_no_memory("for the devices' names");
+    p->alike = p->alike && strcmp(backend, "cpu") == 0;
+    return p->types[p->n_subs] != NULL && p->names[p->n_subs++] != NULL
+               ? SX_OK
+               : sx_no_memory("for the devices' names");
 }
 
 static sx_status open_devices(sx_placed_platform *p, const sx_platform_options *options)
@@ -131,17 +145,17 @@ static sx_status open_devices(sx_placed_platform *p, const sx_platform_options *
     const sx_placed_device *devices = o->n_devices > 0 ? o->devices : &one_cpu;
     const int n = SX_MAX(o->n_devices, 1);
     sx_platform_options own = *options;
-    p->threads = options->cpu.threads > 0 ? options->cpu.threads : sx_cpu_count();
-    own.cpu.threads = threads_of_each(p, o, devices, n);
+    own.cpu.threads = divide_threads(p, options, devices, n);
     own.placed = (sx_placed_options){.n_devices = 0};
     own.pjrt.replicas = 1;
     p->alike = true;
     p->platforms = sx_arena_array(&p->arena, n, sx_platform *);
     p->subs = sx_arena_array(&p->arena, n + MOST, sx_device *);
     p->names = sx_arena_array(&p->arena, n + MOST, const char *);
+    p->types = sx_arena_array(&p->arena, n + MOST, const char *);
     p->placing = sx_arena_array(&p->arena, n + MOST, sx_placement_device);
     if (n > MOST || p->platforms == NULL || p->subs == NULL || p->names == NULL ||
-        p->placing == NULL) {
+        p->types == NULL || p->placing == NULL) {
         return n > MOST ? sx_error(SX_INVALID_ARGUMENT, "%d devices; the maximum is %d", n, MOST)
                         : sx_no_memory("for the devices");
     }

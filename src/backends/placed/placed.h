@@ -40,7 +40,7 @@ struct sx_placed_platform {
     int n_platforms;
     sx_device **subs;             /* [n_subs] */
     sx_placement_device *placing; /* [n_subs] */
-    const char **names;           /* [n_subs]: whole names */
+    const char **names, **types;  /* [n_subs]: whole names; "CPU" */
     int n_subs;
     bool alike;  /* all are cpus: programs are settled as a whole */
     int threads; /* of all cpus together */

@@ -318,6 +318,8 @@ void sx_placed_run_segment(sx_placed_run *r, int s)
     const sx_placed_segment *segment = &executable_of(r)->segments[s];
     if (atomic_load(&r->fault) == SX_OK) {
         sx_status none = SX_OK, status = execute(r, s);
+        status = sx_status_annotate(status, __FILE__, __LINE__, "on %s",
+                                    platform_of(r)->names[segment->device]);
         if (status != SX_OK && !atomic_compare_exchange_strong(&r->fault, &none, status)) {
             sx_status_free(status);
         }

@@ -62,8 +62,8 @@ typedef struct sx_device_args {
      "a training batch has as many shards as all of them have threads", "N",                   \
      .min = 1, .max = 4096},                                                                   \
     {"micro-batches", SX_OPTION_INT, SX_OPT(type, device_args.micro_batches),                  \
-     "in training, parts of each batch that follow one another through the devices; results are " \
-     "those of as many shards", "N", .min = 1, .max = 1024}
+     "in training, parts of each batch that follow one another through the devices; a divisor of the " \
+     "batch size. Results are those of as many shards", "N", .min = 1, .max = 1024}
 
 #define SX_THREADS_ROW(type)                                                                   \
     {"threads", SX_OPTION_INT, SX_OPT(type, device_args.threads),                              \

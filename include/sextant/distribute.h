@@ -204,7 +204,9 @@ typedef struct sx_strategy_args {
     int intra_op;
     /* In training, so many parts of each batch follow one another through the devices, so that one
      * device computes a part while the next one computes the part before it. They are shards: the
-     * bits are those of as many (sx_run_config.shards). 0 = the batch goes through whole. */
+     * bits are those of as many (sx_run_config.shards). Their number divides the training batch;
+     * the last batch of an epoch, which may be smaller, goes through whole if it does not divide
+     * that, in as many shards. 0 = each batch goes through whole. */
     int micro_batches;
     /* The devices that are the replicas, by TensorFlow's names: "/gpu:0,/gpu:2", "cpu:0,cpu:1";
      * replica r is on the r-th of them. Of cpu they are virtual devices. NULL = the first. */

@@ -762,6 +762,11 @@ sx_processes *sx_strategy_processes(const sx_strategy *strategy)
     return strategy->processes;
 }
 
+int sx_strategy_micro_batches(const sx_strategy *strategy)
+{
+    return strategy->session.platform.placed.micro_batches;
+}
+
 const char *sx_strategy_device(const sx_strategy *strategy)
 {
     return strategy->device;

@@ -58,6 +58,8 @@ sx_processes *sx_strategy_processes(const sx_strategy *strategy);
 SX_MUST_USE sx_status sx_strategy_apply_apart(const sx_strategy *strategy,
                                               sx_session_options *options);
 
+/* The parts of a training batch that follow one another through the devices; 0 = none. */
+int sx_strategy_micro_batches(const sx_strategy *strategy);
 /* The device name, "cpu", "pjrt:cpu"; borrowed. */
 const char *sx_strategy_device(const sx_strategy *strategy);
 /* "sync" or "replica"; static. */

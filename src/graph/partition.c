@@ -2,6 +2,7 @@
 #include "graph/partition.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -10,16 +11,33 @@
 
 enum { NONE = -1 };
 
+/* Things by their keys: those of key k are items[start[k]] to items[start[k + 1] - 1]. */
+typedef struct grouped {
+    int *start, *items;
+} grouped;
+
+/* A list of segments. */
+typedef struct link {
+    int segment;
+    struct link *next;
+} link;
+
+/* With many parts there are many segments: nothing here takes time or memory by pairs of them. */
 typedef struct cutting {
     const sx_graph *g;
     const sx_partition_options *o;
     sx_partition *out;
     sx_arena scratch;
     int *device, *level,
-        *segment; /* [n_nodes]; of sources: NONE, in each segment that reads them */
-    int *border;  /* [n_values]: its number, or NONE */
-    bool *reads;  /* [n_segments * n_args] */
-    bool *waits;  /* [n_segments * n_segments]: [a, b]: a after b */
+        *segment;        /* [n_nodes]; of sources: NONE, in each segment that reads them */
+    int *result_segment; /* [n_results]: that gives it */
+    int *border;         /* [n_values]: its number, or NONE */
+    grouped nodes, results, borders; /* by segment; borders are values */
+    int *n_ends;                     /* [n_segments]: arguments at most */
+    link **readers;                  /* [n_args]: the segments that read it, the last one first */
+    link **waits;                    /* [n_segments]: those that must have ended */
+    int *noted, turn;                /* [n_segments]: the last turn in which it was noted */
+    sx_value *map;                   /* [n_values]: of the rewriting; zeros between segments */
 } cutting;
 
 static sx_status no_memory(void)
@@ -45,6 +63,29 @@ static int arg_of(const cutting *c, sx_value v)
         *(id < v.id ? &low : &high) = id < v.id ? mid + 1 : mid - 1;
     }
     return NONE;
+}
+
+static sx_status group(cutting *c, const int *keys, int n, int n_keys, grouped *out)
+{
+    out->start = sx_arena_array(&c->scratch, n_keys + 2, int);
+    out->items = sx_arena_array(&c->scratch, n + 1, int);
+    if (out->start == NULL || out->items == NULL) {
+        return no_memory();
+    }
+    for (int i = 0; i < n; i++) { /* two further on: what fills the groups moves it by one */
+        if (keys[i] != NONE) {
+            out->start[keys[i] + 2]++;
+        }
+    }
+    for (int k = 2; k <= n_keys + 1; k++) {
+        out->start[k] += out->start[k - 1];
+    }
+    for (int i = 0; i < n; i++) {
+        if (keys[i] != NONE) {
+            out->items[out->start[keys[i] + 1]++] = i;
+        }
+    }
+    return SX_OK;
 }
 
 /* ---- Devices and levels ---- */
@@ -132,51 +173,62 @@ static sx_status raise_constants(cutting *c)
     return SX_OK;
 }
 
-/* The segment of that device, level and part, which is added the first time. */
-static int segment_at(cutting *c, int device, int level, int part)
+/* The segment of that device, level and part, which is added the first time. `latest`: of each
+ * device and part; levels do not fall. */
+static int segment_at(cutting *c, int *latest, int device, int level, int part)
 {
     sx_partition *p = c->out;
-    int i = 0;
-    while (i < p->n_segments && (p->segments[i].device != device || p->segments[i].level != level ||
-                                 p->segments[i].part != part)) {
-        i++;
-    }
-    if (i == p->n_segments) {
+    int *last = &latest[part * c->o->n_devices + device];
+    if (*last == NONE || p->segments[*last].level != level) {
+        *last = p->n_segments;
         p->segments[p->n_segments++] = (sx_segment){.device = device, .level = level, .part = part};
     }
-    return i;
+    return *last;
 }
 
-/* The segment that gives a result: a source's is the first of its device. */
-static int segment_of_result(cutting *c, const sx_result *r)
-{
-    const uint32_t maker = maker_of(c, r->value);
-    return sx_node_is_source(&c->g->nodes[maker]) ? segment_at(c, SX_MAX(c->device[maker], 0), 0, 0)
-                                                  : c->segment[maker];
-}
-
-/* In order of levels, as a segment only waits for lower ones. */
-static void number_segments(cutting *c)
+/* In order of levels, as a segment only waits for lower ones. A result that is a source is in the
+ * first segment of its device. */
+static sx_status number_segments(cutting *c)
 {
     const sx_graph *g = c->g;
-    int highest = 0;
-    c->out->n_segments = 0;
-    for (int k = 0; k < g->n_nodes; k++) {
-        highest = SX_MAX(highest, c->level[k]);
+    grouped levels;
+    int highest = 0, n_parts = 0;
+    int *keys = sx_arena_array(&c->scratch, g->n_nodes + 1, int);
+    if (keys == NULL) {
+        return no_memory();
     }
+    for (int k = 0; k < g->n_nodes; k++) {
+        keys[k] = sx_node_is_source(&g->nodes[k]) ? NONE : c->level[k];
+        highest = SX_MAX(highest, c->level[k]);
+        n_parts = SX_MAX(n_parts, part_of(c, &g->nodes[k]));
+    }
+    int *latest = sx_arena_alloc(&c->scratch, ((size_t)n_parts + 1) * (size_t)c->o->n_devices + 1,
+                                 sizeof(int));
+    if (latest == NULL) {
+        return no_memory();
+    }
+    for (size_t i = 0; i < ((size_t)n_parts + 1) * (size_t)c->o->n_devices; i++) {
+        latest[i] = NONE;
+    }
+    SX_TRY(group(c, keys, g->n_nodes, highest + 1, &levels));
+    c->out->n_segments = 0;
     for (int i = 0; i < g->n_results; i++) {
         const uint32_t maker = maker_of(c, g->results[i].value);
         if (sx_node_is_source(&g->nodes[maker])) {
-            (void)segment_of_result(c, &g->results[i]);
+            c->result_segment[i] = segment_at(c, latest, SX_MAX(c->device[maker], 0), 0, 0);
         }
     }
-    for (int level = 0; level <= highest; level++) {
-        for (int k = 0; k < g->n_nodes; k++) {
-            if (!sx_node_is_source(&g->nodes[k]) && c->level[k] == level) {
-                c->segment[k] = segment_at(c, c->device[k], level, part_of(c, &g->nodes[k]));
-            }
+    for (int i = levels.start[0]; i < levels.start[highest + 1]; i++) {
+        const int k = levels.items[i];
+        c->segment[k] = segment_at(c, latest, c->device[k], c->level[k], part_of(c, &g->nodes[k]));
+    }
+    for (int i = 0; i < g->n_results; i++) {
+        const uint32_t maker = maker_of(c, g->results[i].value);
+        if (!sx_node_is_source(&g->nodes[maker])) {
+            c->result_segment[i] = c->segment[maker];
         }
     }
+    return SX_OK;
 }
 
 /* Sets goes[n_nodes]: what other devices or parts need of a node's segment. */
@@ -217,92 +269,131 @@ static sx_status put_off_products(cutting *c)
         const int s = c->segment[k];
         c->level[k] += s != NONE && !goes[k] && urgent[s] && products[s];
     }
-    number_segments(c);
-    return SX_OK;
+    return number_segments(c);
 }
 
 static sx_status make_segments(cutting *c)
 {
     c->out->segments = sx_arena_array(&c->out->arena, c->g->n_nodes + 1, sx_segment);
-    if (c->out->segments == NULL) {
+    c->result_segment = sx_arena_array(&c->scratch, c->g->n_results + 1, int);
+    if (c->out->segments == NULL || c->result_segment == NULL) {
         return no_memory();
     }
-    number_segments(c);
+    SX_TRY(number_segments(c));
     return put_off_products(c);
 }
 
 /* ---- Borders and order ---- */
 
-static void wait_for(cutting *c, int segment, int before)
+static sx_status add_link(cutting *c, link **list, int segment)
 {
-    if (segment != before) {
-        c->waits[(size_t)segment * (size_t)c->out->n_segments + (size_t)before] = true;
+    link *l = sx_arena_new(&c->scratch, link);
+    if (l == NULL) {
+        return no_memory();
+    }
+    *l = (link){segment, *list};
+    *list = l;
+    return SX_OK;
+}
+
+/* A turn, in which it is noted once what segment `s` waits for. */
+static void begin_turn(cutting *c, int s)
+{
+    c->turn++;
+    c->noted[s] = c->turn;
+    for (const link *l = c->waits[s]; l != NULL; l = l->next) {
+        c->noted[l->segment] = c->turn;
     }
 }
 
-static bool *read_at(const cutting *c, int segment, int arg)
+static sx_status wait_for(cutting *c, int segment, int before)
 {
-    return &c->reads[(size_t)segment * (size_t)c->g->n_args + (size_t)arg];
+    if (c->noted[before] == c->turn) {
+        return SX_OK;
+    }
+    c->noted[before] = c->turn;
+    return add_link(c, &c->waits[segment], before);
 }
 
 /* Segment `segment` reads `v`. */
-static void note_use(cutting *c, int segment, sx_value v)
+static sx_status note_use(cutting *c, int segment, sx_value v)
 {
     const uint32_t maker = maker_of(c, v);
     const int arg = arg_of(c, v);
     if (arg != NONE) {
-        *read_at(c, segment, arg) = true;
-    } else if (!sx_node_is_source(&c->g->nodes[maker]) && c->segment[maker] != segment) {
-        if (c->border[v.id] == NONE) {
-            c->border[v.id] = c->out->n_borders;
-            c->out->borders[c->out->n_borders++] =
-                (sx_border){.type = *sx_graph_type(c->g, v), .segment = c->segment[maker]};
-        }
-        wait_for(c, segment, c->segment[maker]);
+        link **readers = &c->readers[arg];
+        const bool noted = *readers != NULL && (*readers)->segment == segment;
+        return noted ? SX_OK : add_link(c, readers, segment);
     }
+    if (sx_node_is_source(&c->g->nodes[maker]) || c->segment[maker] == segment) {
+        return SX_OK;
+    }
+    if (c->border[v.id] == NONE) {
+        c->border[v.id] = c->out->n_borders;
+        c->out->borders[c->out->n_borders++] =
+            (sx_border){.type = *sx_graph_type(c->g, v), .segment = c->segment[maker]};
+    }
+    return wait_for(c, segment, c->segment[maker]);
+}
+
+static sx_status note_uses(cutting *c, int s)
+{
+    const sx_graph *g = c->g;
+    begin_turn(c, s);
+    for (int i = c->nodes.start[s]; i < c->nodes.start[s + 1]; i++) {
+        const sx_node *n = &g->nodes[c->nodes.items[i]];
+        for (int k = 0; k < n->n_inputs; k++) {
+            SX_TRY(note_use(c, s, n->inputs[k]));
+        }
+        c->n_ends[s] += n->n_inputs;
+    }
+    for (int i = c->results.start[s]; i < c->results.start[s + 1]; i++) {
+        SX_TRY(note_use(c, s, g->results[c->results.items[i]].value));
+        c->n_ends[s] += 2; /* its value, and the variable that it is assigned to */
+    }
+    return SX_OK;
 }
 
 static sx_status find_uses(cutting *c)
 {
     const sx_graph *g = c->g;
-    const size_t n = (size_t)c->out->n_segments;
-    size_t reads, waits;
-    if (!sx_mul_size(n, (size_t)g->n_args, &reads) || !sx_mul_size(n, n, &waits)) {
-        return no_memory();
-    }
-    c->reads = sx_arena_alloc(&c->scratch, reads + 1, sizeof(bool));
-    c->waits = sx_arena_alloc(&c->scratch, waits + 1, sizeof(bool));
+    const int n = c->out->n_segments;
+    c->n_ends = sx_arena_array(&c->scratch, n + 1, int);
+    c->readers = sx_arena_array(&c->scratch, g->n_args + 1, link *);
+    c->waits = sx_arena_array(&c->scratch, n + 1, link *);
+    c->noted = sx_arena_array(&c->scratch, n + 1, int);
     c->out->borders = sx_arena_array(&c->out->arena, g->n_values, sx_border);
-    if (c->reads == NULL || c->waits == NULL || c->out->borders == NULL) {
+    int *keys = sx_arena_array(&c->scratch, g->n_values, int);
+    if (c->n_ends == NULL || c->readers == NULL || c->waits == NULL || c->noted == NULL ||
+        c->out->borders == NULL || keys == NULL) {
         return no_memory();
     }
-    for (int k = 0; k < g->n_nodes; k++) {
-        for (int i = 0; i < g->nodes[k].n_inputs; i++) {
-            note_use(c, c->segment[k], g->nodes[k].inputs[i]);
-        }
+    SX_TRY(group(c, c->segment, g->n_nodes, n, &c->nodes));
+    SX_TRY(group(c, c->result_segment, g->n_results, n, &c->results));
+    for (int s = 0; s < n; s++) {
+        SX_TRY(note_uses(c, s));
     }
-    for (int i = 0; i < g->n_results; i++) {
-        note_use(c, segment_of_result(c, &g->results[i]), g->results[i].value);
+    for (int v = 0; v < g->n_values; v++) {
+        const int border = c->border[v];
+        keys[v] = border != NONE ? c->out->borders[border].segment : NONE;
     }
-    return SX_OK;
+    return group(c, keys, g->n_values, n, &c->borders);
 }
 
 /* Whether segment s may assign the variable in its own buffer: it lies on that device, and all
  * others that read it do so before. These are waited for then. */
-static bool updates_here(cutting *c, int s, int arg)
+static sx_status updates_here(cutting *c, int s, int arg, bool *out)
 {
     const sx_segment *segments = c->out->segments;
     const int home = c->device[maker_of(c, c->g->args[arg].value)];
-    bool here = home == segments[s].device;
-    for (int r = 0; r < c->out->n_segments && here; r++) {
-        here = r == s || !*read_at(c, r, arg) || segments[r].level < segments[s].level;
+    *out = home == segments[s].device;
+    for (const link *r = c->readers[arg]; r != NULL && *out; r = r->next) {
+        *out = r->segment == s || segments[r->segment].level < segments[s].level;
     }
-    for (int r = 0; r < c->out->n_segments && here; r++) {
-        if (*read_at(c, r, arg)) {
-            wait_for(c, s, r);
-        }
+    for (const link *r = c->readers[arg]; r != NULL && *out; r = r->next) {
+        SX_TRY(wait_for(c, s, r->segment));
     }
-    return here;
+    return SX_OK;
 }
 
 /* ---- Graphs ---- */
@@ -372,9 +463,15 @@ static void add_result(making *m, int i)
 {
     cutting *c = m->c;
     const sx_result *r = &c->g->results[i];
+    bool here = false;
     if (r->arg == SX_RESULT_IS_OUTPUT) {
         add_output(m, SX_END_OUTPUT, i, r->value);
-    } else if (updates_here(c, m->s, r->arg)) {
+        return;
+    }
+    sx_status status = updates_here(c, m->s, r->arg, &here);
+    if (status != SX_OK) {
+        sx_builder_fail(m->rw.to, status);
+    } else if (here) {
         need_arg(m, r->arg);
         need(m, r->value);
         sx_assign(m->rw.to, r->name, m->rw.map[r->value.id]);
@@ -387,63 +484,96 @@ static void add_result(making *m, int i)
 static void add_nodes(making *m)
 {
     cutting *c = m->c;
+    const int s = m->s;
+    begin_turn(c, s);
+    for (int i = c->nodes.start[s]; i < c->nodes.start[s + 1] && !sx_builder_failed(m->rw.to);
+         i++) {
+        const sx_node *n = &c->g->nodes[c->nodes.items[i]];
+        for (int k = 0; k < n->n_inputs; k++) {
+            need(m, n->inputs[k]);
+        }
+        sx_rewrite_keep(&m->rw, n, NULL);
+    }
+    for (int i = c->borders.start[s]; i < c->borders.start[s + 1]; i++) {
+        const int v = c->borders.items[i];
+        add_output(m, SX_END_BORDER, c->border[v], (sx_value){(uint32_t)v});
+    }
+    for (int i = c->results.start[s]; i < c->results.start[s + 1] && !sx_builder_failed(m->rw.to);
+         i++) {
+        add_result(m, c->results.items[i]);
+    }
+}
+
+static void forget(cutting *c, sx_value v)
+{
+    const sx_node *n = sx_graph_maker(c->g, v);
+    for (int i = 0; i < n->n_outputs; i++) {
+        c->map[sx_node_output(n, i).id] = SX_NO_VALUE;
+    }
+}
+
+/* Clears what the segment has set in the map. */
+static void forget_all(cutting *c, int s)
+{
     const sx_graph *g = c->g;
-    for (int k = 0; k < g->n_nodes && !sx_builder_failed(m->rw.to); k++) {
-        const sx_node *n = &g->nodes[k];
-        if (c->segment[k] == m->s) {
-            for (int i = 0; i < n->n_inputs; i++) {
-                need(m, n->inputs[i]);
-            }
-            sx_rewrite_keep(&m->rw, n, NULL);
+    for (int i = c->nodes.start[s]; i < c->nodes.start[s + 1]; i++) {
+        const sx_node *n = &g->nodes[c->nodes.items[i]];
+        for (int k = 0; k < n->n_inputs; k++) {
+            forget(c, n->inputs[k]);
+        }
+        for (int k = 0; k < n->n_outputs; k++) {
+            c->map[sx_node_output(n, k).id] = SX_NO_VALUE;
         }
     }
-    for (uint32_t v = 1; v < (uint32_t)g->n_values; v++) {
-        if (c->border[v] != NONE && c->out->borders[c->border[v]].segment == m->s) {
-            add_output(m, SX_END_BORDER, c->border[v], (sx_value){v});
-        }
-    }
-    for (int i = 0; i < g->n_results && !sx_builder_failed(m->rw.to); i++) {
-        if (segment_of_result(c, &g->results[i]) == m->s) {
-            add_result(m, i);
+    for (int i = c->results.start[s]; i < c->results.start[s + 1]; i++) {
+        const sx_result *r = &g->results[c->results.items[i]];
+        forget(c, r->value);
+        if (r->arg != SX_RESULT_IS_OUTPUT) {
+            forget(c, g->args[r->arg].value);
         }
     }
 }
 
 static sx_status make_graph(cutting *c, int s)
 {
-    const sx_graph *g = c->g;
     sx_segment *segment = &c->out->segments[s];
-    making m = {.c = c, .s = s, .rw = {.from = g}, .arena = &c->scratch};
-    segment->in = sx_arena_array(&c->out->arena, g->n_args + c->out->n_borders + 1, sx_segment_end);
-    segment->out =
-        sx_arena_array(&c->out->arena, g->n_results + c->out->n_borders + 1, sx_segment_end);
-    m.rw.map = sx_alloc((size_t)g->n_values, sizeof(sx_value));
-    sx_status status =
-        segment->in == NULL || segment->out == NULL || m.rw.map == NULL ? no_memory() : SX_OK;
-    status = status == SX_OK ? sx_builder_create_like(g, &m.rw.to) : status;
-    if (status == SX_OK) {
-        add_nodes(&m);
-        status = sx_builder_finish(m.rw.to, &segment->graph);
-        sx_builder_destroy(m.rw.to);
+    making m = {.c = c, .s = s, .rw = {.from = c->g, .map = c->map}, .arena = &c->scratch};
+    const int n_out = c->results.start[s + 1] - c->results.start[s] + c->borders.start[s + 1] -
+                      c->borders.start[s];
+    segment->in = sx_arena_array(&c->out->arena, c->n_ends[s] + 1, sx_segment_end);
+    segment->out = sx_arena_array(&c->out->arena, n_out + 1, sx_segment_end);
+    if (segment->in == NULL || segment->out == NULL) {
+        return no_memory();
     }
-    sx_free(m.rw.map);
+    SX_TRY(sx_builder_create_like(c->g, &m.rw.to));
+    add_nodes(&m);
+    sx_status status = sx_builder_finish(m.rw.to, &segment->graph);
+    sx_builder_destroy(m.rw.to);
+    forget_all(c, s);
     return status;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    return *(const int *)a - *(const int *)b;
 }
 
 static sx_status list_waits(cutting *c)
 {
-    const int n = c->out->n_segments;
-    for (int s = 0; s < n; s++) {
+    for (int s = 0; s < c->out->n_segments; s++) {
         sx_segment *segment = &c->out->segments[s];
-        segment->after = sx_arena_array(&c->out->arena, n, int);
+        int n = 0;
+        for (const link *l = c->waits[s]; l != NULL; l = l->next) {
+            n++;
+        }
+        segment->after = sx_arena_array(&c->out->arena, n + 1, int);
         if (segment->after == NULL) {
             return no_memory();
         }
-        for (int b = 0; b < n; b++) {
-            if (c->waits[(size_t)s * (size_t)n + (size_t)b]) {
-                segment->after[segment->n_after++] = b;
-            }
+        for (const link *l = c->waits[s]; l != NULL; l = l->next) {
+            segment->after[segment->n_after++] = l->segment;
         }
+        qsort(segment->after, (size_t)n, sizeof(int), by_number);
     }
     return SX_OK;
 }
@@ -457,7 +587,9 @@ static sx_status cut(cutting *c)
     c->level = sx_arena_alloc(&c->scratch, nodes, sizeof(int));
     c->segment = sx_arena_alloc(&c->scratch, nodes, sizeof(int));
     c->border = sx_arena_array(&c->scratch, c->g->n_values, int);
-    if (c->device == NULL || c->level == NULL || c->segment == NULL || c->border == NULL) {
+    c->map = sx_arena_array(&c->scratch, c->g->n_values, sx_value);
+    if (c->device == NULL || c->level == NULL || c->segment == NULL || c->border == NULL ||
+        c->map == NULL) {
         return no_memory();
     }
     for (size_t k = 0; k < nodes; k++) {

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "base/checked.h"
+#include "distribute/strategy.h"
 #include "train/choose_strategy.h"
 
 typedef enum share { ALL, BY_HOST, BY_REPLICA } share;
@@ -91,9 +92,37 @@ sx_input_config sx_input_config_of(const sx_tpu_config *c, sx_mode mode)
     return train == SX_PER_SHARD_V1 ? SX_PER_HOST_V1 : train;
 }
 
+/* The divisors of `batch` that are nearest to n: below, at least 1, and above, at most the batch.
+ */
+static void nearest_divisors(int64_t batch, int n, int64_t *below, int64_t *above)
+{
+    for (*below = SX_MIN(n, batch); batch % *below != 0;) {
+        (*below)--;
+    }
+    for (*above = SX_MIN(n, batch); batch % *above != 0;) {
+        (*above)++;
+    }
+}
+
+static sx_status check_micro_batches(int64_t batch, int n)
+{
+    int64_t below = 0, above = 0;
+    if (n <= 1 || batch % n == 0) {
+        return SX_OK;
+    }
+    nearest_divisors(batch, n, &below, &above);
+    return sx_error(SX_INVALID_ARGUMENT,
+                    "micro_batches (--micro-batches) is %d, which does not divide a training batch "
+                    "of %" PRId64 " examples: the nearest that do are %" PRId64 " and %" PRId64,
+                    n, batch, below, above);
+}
+
 sx_status sx_check_batch_divides(const sx_run_config *c, int64_t batch)
 {
     int replicas = sx_run_config_replicas(c);
+    SX_TRY(check_micro_batches(batch, c->train_distribute != NULL
+                                          ? sx_strategy_micro_batches(c->train_distribute)
+                                          : c->micro_batches));
     bool whole = c->tpu_config.per_host_input_for_training == SX_BROADCAST;
     return whole || batch % replicas == 0 ? SX_OK : refuse_batch(batch, replicas);
 }

@@ -24,7 +24,8 @@ SX_MUST_USE sx_status sx_input_plan_make(sx_mode mode, sx_input_config config, i
  * and PER_HOST_V1 if training uses PER_SHARD_V1. */
 sx_input_config sx_input_config_of(const sx_tpu_config *config, sx_mode mode);
 
-/* INVALID_ARGUMENT unless the training batch is divisible by the number of replicas. */
+/* INVALID_ARGUMENT unless the training batch is divisible by the number of replicas and by that of
+ * micro-batches. The last batch of an epoch need not be. */
 SX_MUST_USE sx_status sx_check_batch_divides(const sx_run_config *config, int64_t batch);
 
 /* INVALID_ARGUMENT: model parallelism, or an input mode that training or evaluation lacks. */

@@ -128,5 +128,7 @@ refuses 2 '"foo" in the device "/foo/cpu:0" is not a part of a device'"'"'s name
 refuses 2 'unknown device "gqu"' --device cpu,gqu
 refuses 2 'the list of devices "cpu,cpu" places a program on devices' --device cpu,cpu --virtual-devices 2
 refuses 2 'inter_op places a program on devices by the scopes of its model, and replicas shares batches' --inter-op 2 --replicas 2
+refuses 1 'micro_batches (--micro-batches) is 6, which does not divide a training batch of 16 examples: the nearest that do are 4 and 8' --micro-batches 6 --device cpu,cpu
+refuses 1 'the nearest that do are 16 and 16' --micro-batches 64 --device cpu,cpu
 refuses 1 'shards is 4, but micro_batches is 2' --device cpu,cpu --micro-batches 2 --shards 4
 refuses 1 'a memory limit is for one device' --device cpu,cpu --memory-limit 1G

@@ -71,11 +71,23 @@ static sx_compile_options options_of(const sx_placed_executable *e, const sx_com
 }
 
 /* Whether a training step's batch is divided into micro-batches; one that they do not divide has as
- * many shards. */
+ * many shards, which is said unless it is the last of an epoch, smaller than the others. */
 static bool has_parts(const sx_placed_executable *e, const sx_compile_options *options)
 {
-    const int n = platform_of(&e->head)->micro_batches;
-    return n > 1 && e->assigns && options->batch > 0 && options->batch % n == 0;
+    sx_placed_platform *p = platform_of(&e->head);
+    const int n = p->micro_batches;
+    if (n <= 1 || !e->assigns || options->batch <= 0) {
+        return false;
+    }
+    if (options->batch % n == 0) {
+        p->divided = SX_MAX(p->divided, options->batch);
+    } else if (options->batch >= p->divided) {
+        sx_log(SX_LOG_WARN,
+               "%d micro-batches do not divide a batch of %lld: it goes through the devices whole, "
+               "in as many shards",
+               n, (long long)options->batch);
+    }
+    return options->batch % n == 0;
 }
 
 static sx_status cut(sx_placed_executable *e, const sx_graph *g, const sx_compile_options *options)
@@ -129,10 +141,18 @@ static sx_status divide(sx_placed_executable *e, const sx_graph *graph,
 static sx_status turn_around(sx_placed_executable *e)
 {
     for (int s = 0; s < e->n_segments; s++) {
-        e->segments[s].next = sx_arena_array(&e->partition.arena, e->n_segments, int);
-        if (e->segments[s].next == NULL) {
+        const sx_segment *from = &e->partition.segments[s];
+        for (int i = 0; i < from->n_after; i++) {
+            e->segments[from->after[i]].n_next++;
+        }
+    }
+    for (int s = 0; s < e->n_segments; s++) {
+        sx_placed_segment *segment = &e->segments[s];
+        segment->next = sx_arena_array(&e->partition.arena, segment->n_next + 1, int);
+        if (segment->next == NULL) {
             return sx_no_memory("for a program");
         }
+        segment->n_next = 0;
     }
     for (int s = 0; s < e->n_segments; s++) {
         const sx_segment *from = &e->partition.segments[s];

@@ -46,7 +46,8 @@ struct sx_placed_platform {
     int threads; /* of all cpus together */
     int micro_batches;
     bool strict, logs;
-    atomic_bool warned; /* of a program that names no device */
+    atomic_bool warned;      /* of a program that names no device */
+    _Atomic int64_t divided; /* the largest batch that micro-batches divide */
     sx_arena arena;
     pthread_mutex_t lock;      /* guards the workers and what follows */
     sx_placed_worker *workers; /* [n_workers] */

@@ -1,0 +1,103 @@
+/* Cutting a placed graph into segments: of many parts of a batch, too. */
+#include "harness.h"
+
+#include <stdlib.h>
+
+#include <sextant/ops.h>
+
+#include "base/memory.h"
+#include "graph/partition.h"
+
+static const char *const devices[] = {"/job:localhost/replica:0/task:0/device:CPU:0",
+                                      "/job:localhost/replica:0/task:0/device:CPU:1"};
+
+/* In each of `n` parts -x on the first device and its negative on the second; then their sum, which
+ * is assigned to w, on the first. part[v] becomes the part of value v. */
+static sx_graph *graph_of(int n, int **part)
+{
+    sx_builder *b;
+    sx_graph *g;
+    const sx_type type = sx_type_of(SX_F32, 2);
+    sx_value *z = sx_alloc((size_t)n, sizeof(*z));
+    assert_ok(sx_builder_create(&b));
+    sx_device_scope_begin(b, devices[0]);
+    sx_value x = sx_input(b, "x", type);
+    sx_value w = sx_variable(b, &(sx_variable_spec){.name = "w", .type = type});
+    for (int i = 0; i < n; i++) {
+        const sx_value y = sx_mul(b, sx_neg(b, x), w);
+        sx_device_scope_begin(b, devices[1]);
+        z[i] = sx_neg(b, y);
+        sx_device_scope_end(b);
+    }
+    sx_value sum = z[0];
+    for (int i = 1; i < n; i++) {
+        sum = sx_add(b, sum, z[i]);
+    }
+    sx_assign(b, "w", sum);
+    sx_device_scope_end(b);
+    assert_ok(sx_builder_finish(b, &g));
+    sx_builder_destroy(b);
+    *part = sx_alloc((size_t)g->n_values, sizeof(int));
+    for (int i = 0, k = 0; i < n; i++) { /* the parts' nodes are three each, in order */
+        for (; g->values[z[i].id].node >= (uint32_t)k; k++) {
+            if (g->nodes[k].n_outputs > 0 && !sx_node_is_source(&g->nodes[k])) {
+                (*part)[g->nodes[k].first_output.id] = i + 1;
+            }
+        }
+    }
+    sx_free(z);
+    return g;
+}
+
+static void cut(int n, sx_partition *out)
+{
+    int *part;
+    sx_graph *g = graph_of(n, &part);
+    const sx_partition_options o = {.devices = devices, .n_devices = 2, .part = part};
+    assert_ok(sx_partition_create(g, &o, out));
+    sx_free(part);
+    sx_graph_destroy(g);
+}
+
+static void test_graph_partition__parts_have_segments(void **state)
+{
+    (void)state;
+    enum { N = 3 };
+    sx_partition p;
+    cut(N, &p);
+    assert_int_equal(p.n_segments, 2 * N + 1);
+    assert_int_equal(p.n_borders, 2 * N);
+    for (int s = 0; s < p.n_segments; s++) {
+        const sx_segment *segment = &p.segments[s];
+        const bool last = s == 2 * N;
+        assert_int_equal(segment->device, s >= N && !last);
+        assert_int_equal(segment->part, last ? 0 : s % N + 1);
+        assert_int_equal(segment->graph->n_args, last ? N + 1 : s < N ? 2 : 1);
+        /* The sum is assigned when all that read the variable have ended. */
+        assert_int_equal(segment->n_after, last ? 2 * N : s < N ? 0 : 1);
+        for (int i = 0; i < segment->n_after; i++) {
+            assert_int_equal(segment->after[i], last ? i : s - N);
+        }
+    }
+    assert_int_equal(p.segments[2 * N].out[0].kind, SX_END_UPDATE);
+    sx_partition_deinit(&p);
+}
+
+/* Not with the square of their number. */
+static void test_graph_partition__memory_grows_with_the_parts(void **state)
+{
+    (void)state;
+    sx_partition few, many;
+    cut(250, &few);
+    cut(2000, &many);
+    assert_int_equal(many.n_segments, 4001);
+    assert_true(sx_arena_capacity(&many.arena) < 16 * sx_arena_capacity(&few.arena));
+    sx_partition_deinit(&few);
+    sx_partition_deinit(&many);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_graph_partition__parts_have_segments),
+    cmocka_unit_test(test_graph_partition__memory_grows_with_the_parts),
+};
+SX_TEST_MAIN(tests)

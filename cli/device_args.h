@@ -99,9 +99,10 @@ typedef struct sx_device_args {
     {"devices", SX_OPTION_STRING, SX_OPT(type, device_args.devices),                           \
      "the replicas, which share each batch, by TensorFlow's names, such as /gpu:0,/gpu:2", "NAME,..."}, \
     {"strategy", SX_OPTION_CHOICE, SX_OPT(type, device_args.strategy),                         \
-     "how the devices share a model: a copy of the variables on each (mirrored), or one that all share (central-storage); " \
-     "default: one-device, or mirrored if there are several",                                  \
-     .choices = "one-device|mirrored|central-storage|tpu"},                                    \
+     "how the devices share a model: a copy of the variables on each (mirrored), one that all share (central-storage), " \
+     "or each layer on the device of its scope (placed); default: one-device, mirrored if there are several, " \
+     "placed on a list",                                                                       \
+     .choices = "one-device|mirrored|central-storage|tpu|placed"},                             \
     {"parameter-device", SX_OPTION_STRING, SX_OPT(type, device_args.parameter_device),         \
      "device that has the variables with --strategy central-storage; default: cpu:0, or the only one that computes", \
      "NAME"},                                                                                  \

@@ -180,14 +180,21 @@ static sx_status check_range(const char *name, int value)
                           SX_MAX_REPLICAS);
 }
 
-static sx_status check_threads(const char *name, int value)
+static sx_status check_placement(const sx_strategy_args *args)
 {
-    enum { MOST = 4096 };
-    return value >= 0 && value <= MOST ? SX_OK
-                                       : sx_error(SX_INVALID_ARGUMENT,
-                                                  "%s is %d, expected 1 to %d, or 0: as many as "
-                                                  "there are",
-                                                  name, value, MOST);
+    const struct {
+        const char *name, *zero;
+        int value, most;
+    } rows[] = {{"inter_op", "one on each device", args->inter_op, 4096},
+                {"intra_op", "the processors, divided among the cpus", args->intra_op, 4096},
+                {"micro_batches", "batches are not divided", args->micro_batches, SX_MAX_REPLICAS}};
+    for (size_t i = 0; i < SX_COUNT(rows); i++) {
+        if (rows[i].value < 0 || rows[i].value > rows[i].most) {
+            return sx_error(SX_INVALID_ARGUMENT, "%s is %d, expected 1 to %d, or 0: %s",
+                            rows[i].name, rows[i].value, rows[i].most, rows[i].zero);
+        }
+    }
+    return SX_OK;
 }
 
 static sx_status disagree(const char *a, int x, const char *b, int y)
@@ -450,6 +457,12 @@ static sx_status take_cross_device_ops(sx_strategy *s, const char *name)
             const bool can = !is_plugin(s)          ? ways[i].on_host
                              : is_of_type(s, "GPU") ? ways[i].on_gpu
                                                     : ways[i].on_others;
+            if (i > 0 && s->kind == SX_STRATEGY_PLACED) {
+                return sx_error(SX_INVALID_ARGUMENT,
+                                "cross_device_ops %s is how replicas add their gradients; a "
+                                "program that is placed on %s has none, and adds in its own order",
+                                name, s->device);
+            }
             s->session.platform.pjrt.ordered_sums = i == 1;
             return can ? SX_OK
                        : sx_error(SX_INVALID_ARGUMENT,
@@ -551,9 +564,7 @@ static sx_status create(sx_strategy *s, const sx_strategy_wish *wish)
                         "plugin can limit its memory (cuda), not %s",
                         (long long)wish->args.gpu_memory_limit, s->device);
     }
-    SX_TRY(check_threads("inter_op", wish->args.inter_op));
-    SX_TRY(check_threads("intra_op", wish->args.intra_op));
-    SX_TRY(check_threads("micro_batches", wish->args.micro_batches));
+    SX_TRY(check_placement(&wish->args));
     if (s->kind != SX_STRATEGY_PLACED) {
         SX_TRY(count_replicas(s, &wish->args));
     }

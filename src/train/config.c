@@ -59,7 +59,7 @@ static const field fields[] = {
     FIELD(log_device_placement, FLAG, 0, 1, 0),
     FIELD(inter_op, COUNT, 0, MAX_WORKERS, 0),
     FIELD(intra_op, COUNT, 0, MAX_WORKERS, 0),
-    FIELD(micro_batches, COUNT, 0, MAX_WORKERS, 0),
+    FIELD(micro_batches, COUNT, 0, MAX_REPLICAS, 0),
     IGNORED(tpu_config.num_shards, COUNT, 0, MAX_WORKERS, 0,
             "the number of replicas is determined by the device"),
     FIELD(tpu_config.num_cores_per_replica, COUNT, 1, 128, 1),

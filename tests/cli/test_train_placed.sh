@@ -101,6 +101,12 @@ ok predict members "${files[@]}"
 cp out alone
 ok predict members "${files[@]}" --device cpu:0,cpu:1,cpu:2
 cmp alone out || fail 'devices change the predictions of an ensemble'
+# The strategy by its name.
+ok train "$model" "${data[@]}" --model-dir named --epochs 2 --threads 2 --device cpu,cpu --strategy placed
+same_variables free named 12
+# What is not recorded is said.
+ok profile "$model" "${files[@]}" --batch-size 16 --device cpu,cpu --steps 3
+says 'no times of operators: several devices (/device:CPU:0, /device:CPU:1) do not record operations; profile the program on one of them'
 # No scope, no use of a second device.
 ok train mlp --data 'generated:digits?n=64' --model-dir plain --max-steps 1 --device cpu,cpu
 warns 'the program has no device scope (sx_device_scope_begin): all of it runs on /job:localhost/replica:0/task:0/device:CPU:0'
@@ -130,5 +136,6 @@ refuses 2 'the list of devices "cpu,cpu" places a program on devices' --device c
 refuses 2 'inter_op places a program on devices by the scopes of its model, and replicas shares batches' --inter-op 2 --replicas 2
 refuses 1 'micro_batches (--micro-batches) is 6, which does not divide a training batch of 16 examples: the nearest that do are 4 and 8' --micro-batches 6 --device cpu,cpu
 refuses 1 'the nearest that do are 16 and 16' --micro-batches 64 --device cpu,cpu
+refuses 2 'cross_device_ops reduction-to-one-device is how replicas add their gradients' --device cpu,cpu --all-reduce reduction-to-one-device
 refuses 1 'shards is 4, but micro_batches is 2' --device cpu,cpu --micro-batches 2 --shards 4
 refuses 1 'a memory limit is for one device' --device cpu,cpu --memory-limit 1G

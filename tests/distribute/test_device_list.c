@@ -138,7 +138,13 @@ static void test_distribute_device_list__strategy(void **state)
     assert_error(sx_one_device_strategy(&s, .device = "pjrt:cpu:2", .inter_op = 1),
                  SX_INVALID_ARGUMENT, "names several devices, expected one");
     assert_error(sx_placed_strategy(&s, .device = "cpu,cpu", .inter_op = -1), SX_INVALID_ARGUMENT,
-                 "inter_op is -1");
+                 "inter_op is -1, expected 1 to 4096, or 0: one on each device");
+    assert_error(sx_placed_strategy(&s, .device = "cpu,cpu", .micro_batches = -3),
+                 SX_INVALID_ARGUMENT,
+                 "micro_batches is -3, expected 1 to 1024, or 0: batches are not divided");
+    assert_error(
+        sx_placed_strategy(&s, .device = "cpu,cpu", .cross_device_ops = "reduction-to-one-device"),
+        SX_INVALID_ARGUMENT, "a program that is placed on cpu,cpu has none");
     assert_error(sx_placed_strategy(&s, .device = "cpu,cpu", .pjrt_plugin = "x"),
                  SX_INVALID_ARGUMENT, "only for PJRT devices");
 }

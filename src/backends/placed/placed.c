@@ -227,6 +227,15 @@ static void prepare_products(sx_platform *platform)
     sx_platform_prepare_products(p->platforms[0]);
 }
 
+static sx_status record(sx_platform *platform)
+{
+    const sx_placed_platform *p = (const sx_placed_platform *)platform;
+    return sx_error(SX_UNIMPLEMENTED,
+                    "several devices (%s) do not record operations; profile the program on one of "
+                    "them",
+                    p->name);
+}
+
 const sx_backend sx_backend_placed = {
     .name = "placed",
     .about = "several devices: nodes run on those that device scopes name",
@@ -249,4 +258,5 @@ const sx_backend sx_backend_placed = {
     .watch = sx_placed_watch,
     .leave = sx_placed_leave,
     .profile = sx_placed_profile,
+    .record = record,
 };

@@ -135,7 +135,8 @@ static const sx_option rows[] = {
     {"memory-limit", SX_OPTION_SIZE, SX_OPT(options, memory_limit),
      "maximum memory of a training step on cpu: its variables, batch and temporaries; what would "
      "take more is computed again, which takes time and changes no bit; see `sextant compile "
-     "--memory`; default: no limit",
+     "--memory`; of a list of devices, of each cpu, and all that programs keep there; default: no "
+     "limit",
      "SIZE", .min = 1},
     {"iterations-per-loop", SX_OPTION_STRING, SX_OPT(options, iterations_per_loop),
      "steps per launch on a device that can loop: a number, or a time (30s, 5m, 1h); "

@@ -197,7 +197,8 @@ typedef struct sx_run_config {
 
     /* Of cpu: a training step's variables, batch and temporaries take at most so many bytes: what
      * would take more is computed again in the backward pass, with the same bits. A step that needs
-     * more is RESOURCE_EXHAUSTED. 0 = no limit. */
+     * more is RESOURCE_EXHAUSTED. Of a list of devices, each cpu has so many bytes, as a virtual
+     * device of limited memory: for all that programs keep there. 0 = no limit. */
     int64_t memory_limit_bytes;
 
     /* Several processes that train in step, as in sx_strategy_args; NULL: those of TF_CONFIG, if it

@@ -49,6 +49,16 @@ static bool has_plugin(const sx_strategy *s)
     return is_plugin(s) || s->list.plugin.backend != NULL;
 }
 
+/* Whether `cpu` is among them. */
+static bool has_cpu(const sx_strategy *s)
+{
+    bool any = strcmp(s->spec.backend, "cpu") == 0;
+    for (int i = 0; i < s->list.n_devices; i++) {
+        any = any || strcmp(s->list.devices[i].backend, "cpu") == 0;
+    }
+    return any;
+}
+
 /* By sx_strategy_kind. */
 static const char *const kind_names[] = {"as said", "one-device",      "mirrored",
                                          "tpu",     "central-storage", "placed"};
@@ -713,10 +723,12 @@ sx_status sx_strategy_apply(const sx_strategy *strategy, sx_session_options *opt
     const sx_pjrt_options *from = &strategy->session.platform.pjrt;
     sx_pjrt_options *to = &options->platform.pjrt;
     SX_TRY(sx_strategy_check_shards(strategy, options->shards));
-    if (strategy->kind == SX_STRATEGY_PLACED && options->platform.cpu.memory_limit_bytes > 0) {
-        return sx_error(SX_INVALID_ARGUMENT,
-                        "a memory limit is for one device; the program is placed on %s",
-                        strategy->device);
+    if (options->platform.cpu.memory_limit_bytes > 0 && !has_cpu(strategy)) {
+        return sx_error(
+            SX_INVALID_ARGUMENT,
+            "memory_limit_bytes (--memory-limit) is of cpu; %s has no limit of memory%s",
+            strategy->device,
+            has_plugin(strategy) ? ", but a GPU: gpu_memory_limit (--gpu-memory-limit)" : "");
     }
     const int micro_batches = strategy->session.platform.placed.micro_batches;
     if (micro_batches > 0 && options->shards > 0 && options->shards != micro_batches) {

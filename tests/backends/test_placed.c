@@ -621,6 +621,45 @@ static void test_backends_placed__a_device_fails(void **state)
     sx_graph_destroy(g);
 }
 
+/* The limit is each device's: of variables, of what programs keep there, of values between them. */
+static void test_backends_placed__memory_of_each_device_is_limited(void **state)
+{
+    (void)state;
+    sx_graph *g = step_graph();
+    sx_platform_options options = options_of(two_cpus, 2);
+    sx_memory_stats stats;
+    program p;
+    options.cpu.memory_limit_bytes = 64 << 20;
+    begin(&p, "placed", &options, g, 2);
+    assert_ok(sx_run_execute(p.run, p.args, p.outputs));
+    assert_ok(sx_device_get_memory_stats(p.platform->devices[0], &stats));
+    assert_int_equal(stats.limit_bytes, 2 * options.cpu.memory_limit_bytes);
+    assert_true(stats.bytes_in_use > 0 && stats.bytes_in_use < stats.limit_bytes);
+    sx_run_destroy(p.run);
+    p.run = NULL;
+    for (int i = 0; i < MAX_ARGS; i++) {
+        sx_device_buffer_release(p.args[i]);
+        sx_device_buffer_release(p.outputs[i]);
+        p.args[i] = p.outputs[i] = NULL;
+    }
+    sx_executable_release(p.executable);
+    p.executable = NULL;
+    assert_ok(sx_device_get_memory_stats(p.platform->devices[0], &stats));
+    assert_int_equal(stats.bytes_in_use, 0); /* all was given back */
+    sx_platform_close(p.platform);
+
+    options.cpu.memory_limit_bytes = 16 << 10;
+    assert_ok(sx_platform_open("placed", &options, &p.platform));
+    sx_status status = sx_compile(p.platform, g, &(sx_compile_options){.batch = BATCH, .shards = 2},
+                                  &p.executable);
+    assert_int_equal(sx_status_code(status), SX_RESOURCE_EXHAUSTED);
+    assert_non_null(strstr(sx_status_message(status), "/device:CPU:"));
+    assert_non_null(strstr(sx_status_message(status), "limit"));
+    sx_status_free(status);
+    sx_platform_close(p.platform);
+    sx_graph_destroy(g);
+}
+
 static void test_backends_placed__misuse_is_named(void **state)
 {
     (void)state;
@@ -691,6 +730,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_backends_placed__runs_are_left),
     cmocka_unit_test(test_backends_placed__a_run_that_is_left_looks_at_nothing),
     cmocka_unit_test(test_backends_placed__a_device_fails),
+    cmocka_unit_test(test_backends_placed__memory_of_each_device_is_limited),
     cmocka_unit_test(test_backends_placed__misuse_is_named),
     cmocka_unit_test(test_backends_placed__any_allocation_may_fail),
 };

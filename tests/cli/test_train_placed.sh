@@ -138,4 +138,9 @@ refuses 1 'micro_batches (--micro-batches) is 6, which does not divide a trainin
 refuses 1 'the nearest that do are 16 and 16' --micro-batches 64 --device cpu,cpu
 refuses 2 'cross_device_ops reduction-to-one-device is how replicas add their gradients' --device cpu,cpu --all-reduce reduction-to-one-device
 refuses 1 'shards is 4, but micro_batches is 2' --device cpu,cpu --micro-batches 2 --shards 4
-refuses 1 'a memory limit is for one device' --device cpu,cpu --memory-limit 1G
+refuses 1 'memory_limit_bytes (--memory-limit) is of cpu; host,host has no limit of memory' --device host,host --memory-limit 1G
+refuses 5 'would exceed the memory limit of /job:localhost/replica:0/task:0/device:CPU:' --device cpu,cpu --memory-limit 100K
+warns 'for /job:localhost/replica:0/task:0/device:CPU:'
+# Each cpu has so much memory.
+ok train "$model" "${data[@]}" --model-dir limited --epochs 2 --threads 2 --device cpu,cpu --memory-limit 64M
+same_variables free limited 12

@@ -114,8 +114,12 @@ static void test_distribute_device_list__strategy(void **state)
                  "shards is 3, but micro_batches is 4");
     options.platform.cpu.memory_limit_bytes = 1 << 20;
     options.shards = 0;
+    assert_ok(sx_strategy_apply(s, &options)); /* of each */
+    sx_strategy_release(s);
+    assert_ok(sx_placed_strategy(&s, .device = "host,host"));
+    options.shards = 0;
     assert_error(sx_strategy_apply(s, &options), SX_INVALID_ARGUMENT,
-                 "a memory limit is for one device");
+                 "memory_limit_bytes (--memory-limit) is of cpu; host,host has no limit of memory");
     sx_strategy_release(s);
 
     options = (sx_session_options){.seed = 9};

@@ -119,10 +119,11 @@ sx_status sx_placed_buffer_read(sx_device_buffer *head, void *data, int64_t dead
 
 static sx_status need_buffer(placed_buffer *b, int sub)
 {
+    const sx_placed_platform *p = platform_of(&b->head);
     sx_device_buffer **buffer = &b->copies[sub].buffer;
-    return *buffer != NULL
-               ? SX_OK
-               : sx_device_buffer_create(platform_of(&b->head)->subs[sub], &b->head.type, buffer);
+    return *buffer != NULL ? SX_OK
+                           : sx_device_buffer_create_within(p->subs[sub], &b->head.type,
+                                                            sx_placed_budget(p, sub, NULL), buffer);
 }
 
 static sx_status bring(placed_buffer *b, int sub)

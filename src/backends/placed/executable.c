@@ -178,7 +178,9 @@ static sx_status compile_segments(sx_placed_executable *e, const sx_compile_opti
         sx_segment *from = &e->partition.segments[s];
         sx_placed_segment *to = &e->segments[s];
         *to = (sx_placed_segment){.device = from->device, .in = from->in, .out = from->out};
-        SX_TRY(sx_compile(p->subs[to->device]->platform, from->graph, options, &to->executable),
+        sx_compile_options own = *options;
+        own.memory = sx_placed_budget(p, to->device, options->memory);
+        SX_TRY(sx_compile(p->subs[to->device]->platform, from->graph, &own, &to->executable),
                "for %s", p->names[to->device]);
         sx_graph_destroy(from->graph);
         from->graph = NULL;

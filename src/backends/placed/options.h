@@ -11,6 +11,7 @@ typedef struct sx_placed_device {
     int devices;         /* of a plugin: how many; 0 = all */
 } sx_placed_device;
 
+/* sx_cpu_options.memory_limit_bytes is of each cpu, and of all that programs keep there. */
 typedef struct sx_placed_options {
     const sx_placed_device *devices; /* [n_devices]; borrowed for the call; 0 = one cpu */
     int n_devices;

@@ -176,6 +176,23 @@ static sx_status open_devices(sx_placed_platform *p, const sx_platform_options *
     return SX_OK;
 }
 
+/* A limit of memory is each cpu's. */
+static sx_status limit_memory(sx_placed_platform *p, int64_t limit_bytes)
+{
+    if (limit_bytes <= 0) {
+        return SX_OK;
+    }
+    p->budgets = sx_arena_array(&p->arena, p->n_subs, sx_budget);
+    if (p->budgets == NULL) {
+        return sx_no_memory("for the devices");
+    }
+    for (int i = 0; i < p->n_subs; i++) {
+        const bool is_cpu = strcmp(p->subs[i]->platform->backend->name, "cpu") == 0;
+        sx_budget_init(&p->budgets[i], p->names[i], is_cpu ? (size_t)limit_bytes : 0, NULL);
+    }
+    return SX_OK;
+}
+
 static sx_status name_all(sx_placed_platform *p)
 {
     sx_buf names;
@@ -211,6 +228,7 @@ static sx_status placed_open(const sx_platform_options *options, sx_platform **o
     sx_arena_init(&p->arena, 0);
     pthread_mutex_init(&p->lock, NULL);
     sx_status status = open_devices(p, options);
+    status = status == SX_OK ? limit_memory(p, options->cpu.memory_limit_bytes) : status;
     status = status == SX_OK ? name_all(p) : status;
     status = status == SX_OK ? start_threads(p) : status;
     if (status != SX_OK) {
@@ -225,6 +243,17 @@ static void prepare_products(sx_platform *platform)
 {
     const sx_placed_platform *p = (const sx_placed_platform *)platform;
     sx_platform_prepare_products(p->platforms[0]);
+}
+
+/* Of all cpus together; zeros without a limit. */
+static sx_status memory(sx_device *device, sx_memory_stats *out)
+{
+    const sx_placed_platform *p = (const sx_placed_platform *)device->platform;
+    for (int i = 0; p->budgets != NULL && i < p->n_subs; i++) {
+        out->bytes_in_use += (int64_t)sx_budget_used(&p->budgets[i]);
+        out->limit_bytes += (int64_t)p->budgets[i].limit_bytes;
+    }
+    return SX_OK;
 }
 
 static sx_status record(sx_platform *platform)
@@ -242,6 +271,7 @@ const sx_backend sx_backend_placed = {
     .capabilities = SX_CAN_TRAIN | SX_CAN_SHARD | SX_CAN_BF16,
     .open = placed_open,
     .close = placed_close,
+    .memory = memory,
     .buffer_create = sx_placed_buffer_create,
     .buffer_destroy = sx_placed_buffer_destroy,
     .buffer_write = sx_placed_buffer_write,

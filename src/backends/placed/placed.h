@@ -41,6 +41,7 @@ struct sx_placed_platform {
     sx_device **subs;             /* [n_subs] */
     sx_placement_device *placing; /* [n_subs] */
     const char **names, **types;  /* [n_subs]: whole names; "CPU" */
+    sx_budget *budgets; /* [n_subs]: of cpus of limited memory; NULL = there is no limit */
     int n_subs;
     bool alike;  /* all are cpus: programs are settled as a whole */
     int threads; /* of all cpus together */
@@ -55,6 +56,14 @@ struct sx_placed_platform {
     int running, at_once;
     bool ends;
 };
+
+/* What device `sub` is charged for: all that programs keep there; NULL = it has no limit, or what
+ * it has is charged to `own`. */
+static inline sx_budget *sx_placed_budget(const sx_placed_platform *p, int sub, sx_budget *own)
+{
+    return own != NULL || p->budgets == NULL || p->budgets[sub].limit_bytes == 0 ? own
+                                                                                 : &p->budgets[sub];
+}
 
 /* ---- buffer.c: values ---- */
 

@@ -86,6 +86,7 @@ static sx_status make_buffers(sx_placed_run *r, int s)
     const sx_placed_segment *segment = &e->segments[s];
     const sx_executable *own = segment->executable;
     sx_device *device = platform_of(r)->subs[segment->device];
+    sx_budget *memory = sx_placed_budget(platform_of(r), segment->device, e->head.memory);
     for (int i = 0; i < own->n_results; i++) {
         sx_device_buffer **buffer = segment->out[i].kind == SX_END_BORDER
                                         ? border_at(r, segment->out[i].index, segment->device)
@@ -93,8 +94,7 @@ static sx_status make_buffers(sx_placed_run *r, int s)
                                         ? &r->later[segment->out[i].index]
                                         : NULL;
         if (buffer != NULL) {
-            SX_TRY(sx_device_buffer_create_within(device, &own->result_types[i], e->head.memory,
-                                                  buffer));
+            SX_TRY(sx_device_buffer_create_within(device, &own->result_types[i], memory, buffer));
         }
         if (segment->out[i].kind == SX_END_BORDER) {
             r->hosts[segment->out[i].index] = sx_device_buffer_data(*buffer);
@@ -105,8 +105,7 @@ static sx_status make_buffers(sx_placed_run *r, int s)
                                         ? border_at(r, segment->in[i].index, segment->device)
                                         : NULL;
         if (buffer != NULL && *buffer == NULL) {
-            SX_TRY(
-                sx_device_buffer_create_within(device, &own->arg_types[i], e->head.memory, buffer));
+            SX_TRY(sx_device_buffer_create_within(device, &own->arg_types[i], memory, buffer));
         }
     }
     return SX_OK;
@@ -203,9 +202,10 @@ static sx_status bind(sx_placed_run *r, int s, bool values)
         } else if (end->kind == SX_END_LATER) {
             sx_device_buffer **later = &r->later[end->index];
             if (*later == NULL) { /* the variable took it, and had none on this device */
-                SX_TRY(sx_device_buffer_create_within(platform_of(r)->subs[sub],
-                                                      &segment->executable->result_types[i],
-                                                      r->head.executable->memory, later));
+                sx_placed_platform *all = platform_of(r);
+                SX_TRY(sx_device_buffer_create_within(
+                    all->subs[sub], &segment->executable->result_types[i],
+                    sx_placed_budget(all, sub, r->head.executable->memory), later));
             }
             p->outputs[i] = *later;
         } else {

@@ -81,7 +81,7 @@ static void load(model *m, const char *dir, int64_t batch, sx_profile *profile)
 {
     const char *threads = getenv("THREADS"); /* of the device; default: all */
     const char *precision = getenv("PRECISION") != NULL ? getenv("PRECISION") : "float32";
-    const sx_predictor_options options = {.device = "cpu",
+    const sx_predictor_options options = {.on.device = "cpu",
                                           .threads = threads != NULL ? atoi(threads) : 0,
                                           .compile_at_load = true,
                                           .bfloat16 = strcmp(precision, "bfloat16") == 0,

@@ -272,6 +272,7 @@ static const sx_option rows[] = {
     NO_EFFECT("num-tflite-interpreters-per-pool", no_tflite),
 };
 static const options defaults = {
+    .device_args = SX_DEVICE_ARGS_DEFAULTS,
     .model_name = "default",
     .port = 8500,
     .rest_api_port = 8501,
@@ -594,15 +595,7 @@ static sx_status run(sx_invocation *inv)
     SX_TRY(sx_activation_read(&activation));
     warn_of_no_effect(inv, &activation);
     sx_predictor_options runtime = {
-        .device = o->device_args.device,
-        .pjrt_plugin = o->device_args.pjrt_plugin,
-        .python = o->device_args.python,
-        .device_options = o->device_args.device_options,
-        .xla_options = o->device_args.xla_options,
-        .gpu_memory_limit = o->device_args.gpu_memory_limit,
-        .devices = o->device_args.devices,
-        .replicas = (int)o->device_args.replicas,
-        .virtual_devices = (int)o->device_args.virtual_devices,
+        .on = sx_device_args_read(&o->device_args),
         .threads = (int)o->device_args.threads,
         .memory_limit_bytes = o->model_memory_limit,
         .tags = o->saved_model_tags,

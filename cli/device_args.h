@@ -3,6 +3,8 @@
 #ifndef SX_CLI_DEVICE_ARGS_H
 #define SX_CLI_DEVICE_ARGS_H
 
+#include <sextant/distribute.h>
+
 #include "option.h"
 
 typedef struct sx_device_args {
@@ -18,6 +20,9 @@ typedef struct sx_device_args {
     bool compile_cache, explain, soft_placement, log_placement;
     bool in_processes; /* the command runs in several processes */
 } sx_device_args;
+
+/* As a strategy takes them; texts are borrowed. */
+sx_strategy_args sx_device_args_read(const sx_device_args *args);
 
 #define SX_DEVICE_ARGS_DEFAULTS                        \
     {                                                  \

@@ -41,15 +41,7 @@ static sx_status load(sx_invocation *inv, const sx_predict_model_args *args, con
     if (limit == NULL) {
         return sx_no_memory("for the options of a model");
     }
-    sx_predictor_options options = {.device = args->device_args->device,
-                                    .pjrt_plugin = args->device_args->pjrt_plugin,
-                                    .python = args->device_args->python,
-                                    .device_options = args->device_args->device_options,
-                                    .xla_options = args->device_args->xla_options,
-                                    .gpu_memory_limit = args->device_args->gpu_memory_limit,
-                                    .devices = args->device_args->devices,
-                                    .replicas = (int)args->device_args->replicas,
-                                    .virtual_devices = (int)args->device_args->virtual_devices,
+    sx_predictor_options options = {.on = sx_device_args_read(args->device_args),
                                     .threads = (int)args->device_args->threads,
                                     .memory_limit_bytes = args->model_memory_limit,
                                     .memory_limit_of = limit,

@@ -259,19 +259,14 @@ static sx_status profile_saved(job *j, const char *dir)
 {
     const sx_profile_request *r = j->r;
     const bool bfloat16 = r->precision != NULL && strcmp(r->precision, "bfloat16") == 0;
-    const sx_device_args *args = r->device_args;
-    const sx_predictor_options options = {.device = j->out->device,
-                                          .pjrt_plugin = args->pjrt_plugin,
-                                          .python = args->python,
-                                          .device_options = args->device_options,
-                                          .xla_options = args->xla_options,
-                                          .gpu_memory_limit = args->gpu_memory_limit,
-                                          .threads = j->out->threads,
-                                          .memory_limit_bytes = -1,
-                                          .compile_at_load = true,
-                                          .bfloat16 = bfloat16,
-                                          .profile = j->out->profile,
-                                          .timeline = j->out->timeline};
+    sx_predictor_options options = {.on = sx_device_args_read(r->device_args),
+                                    .threads = j->out->threads,
+                                    .memory_limit_bytes = -1,
+                                    .compile_at_load = true,
+                                    .bfloat16 = bfloat16,
+                                    .profile = j->out->profile,
+                                    .timeline = j->out->timeline};
+    options.on.device = j->out->device;
     SX_TRY(check_saved(j->inv, r));
     j->out->train = false;
     j->out->kind = j->out->device;

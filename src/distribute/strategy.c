@@ -741,28 +741,19 @@ sx_status sx_strategy_apply(const sx_strategy *strategy, sx_session_options *opt
     options->platform.placed = strategy->session.platform.placed;
     options->device = strategy->session.device;
     options->shards = options->shards > 0 ? options->shards : strategy->session.shards;
-    to->plugin_path = from->plugin_path;
-    to->plugin_name = from->plugin_name;
-    to->python = from->python;
-    to->dump_dir = from->dump_dir;
-    to->device_options = from->device_options;
-    to->xla_options = from->xla_options;
-    to->gpu_memory_limit = from->gpu_memory_limit;
+    const char *cache_dir = to->cache_dir; /* the session's */
+    *to = *from;
+    to->cache_dir = cache_dir;
     /* XLA's CPU has as many threads as devices, if these are more than the processors, and the bits
      * of its products depend on them: with shards, they do not depend on the replicas. */
     const int named = strategy->chosen.n > 0 ? strategy->chosen.greatest + 1 : 0;
-    to->virtual_devices = options->shards > 0 && is_plugin(strategy) && is_of_type(strategy, "CPU")
-                              ? SX_MAX(named, SX_MIN(options->shards, SX_MAX_REPLICAS))
-                              : from->virtual_devices;
-    to->replicas = from->replicas;
-    to->processes = from->processes;
+    if (options->shards > 0 && is_plugin(strategy) && is_of_type(strategy, "CPU")) {
+        to->virtual_devices = SX_MAX(named, SX_MIN(options->shards, SX_MAX_REPLICAS));
+    }
     if (strategy->processes != NULL) {
         options->give_up = sx_processes_give_up;
         options->give_up_user = strategy->processes;
     }
-    to->chosen = from->chosen;
-    to->n_chosen = from->n_chosen;
-    to->ordered_sums = from->ordered_sums;
     options->own_moments = strategy->session.own_moments;
     return SX_OK;
 }

@@ -341,20 +341,12 @@ static sx_status open_device(sx_predictor *p, const sx_predictor_options *option
                                                        .bfloat16 = options->bfloat16},
                                                .timeline = options->timeline},
                                   .memory = &p->memory};
-    const sx_strategy_wish wish = {.args = {.device = options->device,
-                                            .replicas = options->replicas,
-                                            .virtual_devices = options->virtual_devices,
-                                            .devices = options->devices,
-                                            .pjrt_plugin = options->pjrt_plugin,
-                                            .python = options->python,
-                                            .device_options = options->device_options,
-                                            .xla_options = options->xla_options,
-                                            .gpu_memory_limit = options->gpu_memory_limit},
-                                   .one_core = true};
+    const sx_strategy_args *on = &options->on;
+    const sx_strategy_wish wish = {.args = *on, .one_core = true};
     if (options->strategy == NULL) {
         SX_TRY(sx_strategy_create(&wish, &p->strategy));
-    } else if (options->device != NULL || options->devices != NULL || options->replicas != 0 ||
-               options->virtual_devices != 0 || options->pjrt_plugin != NULL) {
+    } else if (on->device != NULL || on->devices != NULL || on->replicas != 0 ||
+               on->virtual_devices != 0 || on->pjrt_plugin != NULL) {
         return sx_error(SX_INVALID_ARGUMENT,
                         "strategy cannot be combined with device, devices, replicas, "
                         "virtual_devices or pjrt_plugin");

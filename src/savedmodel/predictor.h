@@ -24,15 +24,9 @@
 typedef struct sx_predictor sx_predictor;
 
 typedef struct sx_predictor_options {
-    const char *tags;        /* of the graph, comma-separated; NULL = "serve" */
-    const char *device;      /* as in sx_strategy_args; NULL = the default */
-    const char *pjrt_plugin; /* path of the device's plugin library; NULL = search */
-    const char *python;      /* a Python whose packages are searched; NULL = $VIRTUAL_ENV's */
-    const char *device_options, *xla_options; /* as in sx_strategy_args */
-    int64_t gpu_memory_limit;                 /* the same */
-    const char *devices;                      /* the same */
-    int replicas, virtual_devices;            /* the same */
-    sx_strategy *strategy; /* instead of all these; the predictor keeps a reference. NULL = none */
+    const char *tags;      /* of the graph, comma-separated; NULL = "serve" */
+    sx_strategy_args on;   /* the device, or those among which batches are divided */
+    sx_strategy *strategy; /* instead of these; the predictor keeps a reference. NULL = none */
     int threads;           /* of cpu; 0 = all */
     const sx_image_limits *limits; /* of encoded images; NULL = those for untrusted requests */
     /* Maximum memory of graphs, variables, programs and their runs together; checked before it is

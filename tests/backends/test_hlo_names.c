@@ -123,7 +123,7 @@ static void test_backends_hlo_names__xla_keeps_names_of_nodes_on_pjrt(void **sta
     (void)state;
     SKIP_WITHOUT_PJRT();
     assert_ok(sx_pjrt_load(pjrt_plugin(), &plugin));
-    assert_ok(sx_pjrt_client_open(plugin, &(sx_pjrt_wanted){.devices = 1}, &client));
+    assert_ok(sx_pjrt_client_open(plugin, &(sx_pjrt_options){.virtual_devices = 1}, &client));
     assert_ok(sx_pjrt_device_id(client, 0, &id));
     assert_ok(sx_pjrt_compile(client, text, strlen(text), 1, &id, false, &loaded));
     assert_ok(sx_pjrt_executable_of(client, loaded, &executable));

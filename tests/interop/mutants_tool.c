@@ -172,7 +172,7 @@ int main(int argc, char **argv)
         sx_status status = sx_predictor_load(
             scratch,
             &(sx_predictor_options){.tags = tags,
-                                    .device = "cpu",
+                                    .on.device = "cpu",
                                     .threads = 1,
                                     .memory_limit_bytes = RUN_BYTES + 2 * model_bytes},
             &p);

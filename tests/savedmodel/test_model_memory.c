@@ -113,7 +113,7 @@ static void refuses_a_product(const char *device, int64_t limit_bytes, const cha
     float y;
     sx_predictor *p = NULL;
     sx_predictor_options options = {
-        .device = device, .threads = 1, .memory_limit_bytes = limit_bytes};
+        .on.device = device, .threads = 1, .memory_limit_bytes = limit_bytes};
     const int64_t before = sx_peak_bytes();
     assert_ok(sx_predictor_load(scratch("m/1"), &options, &p));
     sx_status status = run_rows(p, 1, &x, &y);
@@ -167,7 +167,7 @@ static void test_savedmodel_model_memory__refuses_rows_that_double(void **state)
     float y;
     sx_predictor *p = NULL;
     const sx_predictor_options options = {
-        .device = "cpu", .threads = 1, .memory_limit_bytes = 2048LL * MIB};
+        .on.device = "cpu", .threads = 1, .memory_limit_bytes = 2048LL * MIB};
     write_doubled_rows();
     const int64_t before = sx_peak_bytes();
     assert_ok(sx_predictor_load(scratch("m/1"), &options, &p));
@@ -195,7 +195,7 @@ static void keeps_constants_twice(int64_t bytes, float expected)
     sx_predictor *p = NULL;
     const int64_t before = resident_bytes();
     assert_ok(sx_predictor_load(scratch("m/1"),
-                                &(sx_predictor_options){.device = "cpu", .threads = 1}, &p));
+                                &(sx_predictor_options){.on.device = "cpu", .threads = 1}, &p));
     for (int k = 0; k < 4; k++) {
         float y[8] = {0};
         assert_ok(run_rows(p, batches[k], x, y));
@@ -286,7 +286,7 @@ static void test_savedmodel_model_memory__sizes_do_not_wrap(void **state)
             float out;
             sx_predictor *p = NULL;
             const sx_predictor_options options = {
-                .device = devices[i], .threads = 1, .memory_limit_bytes = 64 * MIB};
+                .on.device = devices[i], .threads = 1, .memory_limit_bytes = 64 * MIB};
             assert_ok(sx_predictor_load(scratch("m/1"), &options, &p));
             assert_error(run_rows(p, 1, &x, &out), SX_RESOURCE_EXHAUSTED,
                          "more memory than can be addressed");
@@ -305,7 +305,7 @@ static void test_savedmodel_model_memory__runs_what_fits(void **state)
         const float x = 1;
         float y = 0;
         sx_predictor *p = NULL;
-        const sx_predictor_options options = {.device = devices[i],
+        const sx_predictor_options options = {.on.device = devices[i],
                                               .threads = 1,
                                               .memory_limit_bytes = 8 * MIB,
                                               .compile_at_load = true};

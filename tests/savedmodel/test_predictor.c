@@ -405,7 +405,7 @@ static void test_savedmodel_predictor__the_first_run_is_like_a_later_one(void **
         float image[16 * 16 * 3] = {0};
         const sx_tensor input = {sx_type_of(SX_F32, 1, 16, 16, 3), image};
         assert_ok(sx_predictor_load(
-            dir, &(sx_predictor_options){.device = "cpu", .compile_at_load = at_load == 1}, &p));
+            dir, &(sx_predictor_options){.on.device = "cpu", .compile_at_load = at_load == 1}, &p));
         assert_ok(sx_saved_model_find_signature(sx_predictor_model(p), "tensors", &s));
         for (int i = 0; i < 2; i++) {
             sx_tensor output;
@@ -486,8 +486,8 @@ static void test_savedmodel_predictor__packed_variables_are_read_again(void **st
     snprintf(path, sizeof(path), "%s/variables/variables.data-00000-of-00001", dir);
     for (int threads = 1; threads <= 2; threads++) {
         const sx_predictor_options options = {
-            .device = "cpu", .threads = threads, .compile_at_load = true};
-        const sx_predictor_options lazy = {.device = "cpu", .threads = threads};
+            .on.device = "cpu", .threads = threads, .compile_at_load = true};
+        const sx_predictor_options lazy = {.on.device = "cpu", .threads = threads};
         sx_predictor *p;
         float first[64], y[64];
         flip(path);
@@ -558,7 +558,8 @@ static void test_savedmodel_predictor__equal_weights_are_packed_once(void **stat
     (void)state;
     enum { CHANNELS = 1024, VERSIONS = 3 };
     const int64_t bytes = (int64_t)9 * CHANNELS * CHANNELS * (int64_t)sizeof(float);
-    const sx_predictor_options options = {.device = "cpu", .threads = 1, .compile_at_load = true};
+    const sx_predictor_options options = {
+        .on.device = "cpu", .threads = 1, .compile_at_load = true};
     if (harness_sanitizes()) {
         SX_SKIP("a sanitizer keeps freed memory");
     }

@@ -58,7 +58,7 @@ static char *export_model(bool images)
 static sx_predictor *load(const char *dir, sx_predictor_options options)
 {
     sx_predictor *p;
-    options.pjrt_plugin = options.strategy == NULL ? ref_plugin() : NULL;
+    options.on.pjrt_plugin = options.strategy == NULL ? ref_plugin() : NULL;
     options.compile_at_load = true;
     assert_ok(sx_predictor_load(dir, &options, &p));
     return p;
@@ -101,8 +101,8 @@ static void test_savedmodel_several_devices__pieces_are_divided(void **state)
     static const int rows[] = {1, 5, 64, 65, 200, MOST_ROWS};
     static float one[MOST_ROWS * OUT], several[MOST_ROWS * OUT];
     char *dir = export_model(false);
-    sx_predictor *p = load(dir, (sx_predictor_options){.device = "pjrt"});
-    sx_predictor *q = load(dir, (sx_predictor_options){.devices = "cpu:3,cpu:1,cpu:0"});
+    sx_predictor *p = load(dir, (sx_predictor_options){.on.device = "pjrt"});
+    sx_predictor *q = load(dir, (sx_predictor_options){.on.devices = "cpu:3,cpu:1,cpu:0"});
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         assert_ok(run_rows(p, rows[i], one));
         atomic_store(executed_on(), 0);
@@ -145,8 +145,8 @@ static void test_savedmodel_several_devices__threads_share_them(void **state)
     static const int64_t rows[THREADS] = {1, MOST_ROWS, 200, 3, MOST_ROWS, 130};
     caller callers[THREADS];
     char *dir = export_model(false);
-    sx_predictor *one = load(dir, (sx_predictor_options){.device = "pjrt"});
-    sx_predictor *p = load(dir, (sx_predictor_options){.replicas = 4});
+    sx_predictor *one = load(dir, (sx_predictor_options){.on.device = "pjrt"});
+    sx_predictor *p = load(dir, (sx_predictor_options){.on.replicas = 4});
     for (int i = 0; i < THREADS; i++) { /* fewer rows can be another program */
         assert_ok(run_rows(one, rows[i], expected[i]));
     }
@@ -189,7 +189,7 @@ static void test_savedmodel_several_devices__images_stay_in_order(void **state)
         sx_arena arena;
         sx_tensor out;
         const sx_tensor in = {sx_type_of(SX_STRING, IMAGES), images};
-        sx_predictor *p = load(dir, (sx_predictor_options){.replicas = k == 0 ? 1 : 4});
+        sx_predictor *p = load(dir, (sx_predictor_options){.on.replicas = k == 0 ? 1 : 4});
         assert_ok(
             sx_saved_model_find_signature(sx_predictor_model(p), "serving_default", &signature));
         sx_arena_init(&arena, 0);
@@ -213,11 +213,11 @@ static void test_savedmodel_several_devices__a_failed_piece_ends_the_run(void **
     (void)state;
     static float one[MOST_ROWS * OUT], y[MOST_ROWS * OUT];
     char *dir = export_model(false);
-    sx_predictor *p = load(dir, (sx_predictor_options){.device = "pjrt"});
+    sx_predictor *p = load(dir, (sx_predictor_options){.on.device = "pjrt"});
     assert_ok(run_rows(p, MOST_ROWS, one));
     sx_predictor_unload(p);
     setenv("SX_PJRT_REF_FAULT", "later:3:the core has stopped", 1);
-    p = load(dir, (sx_predictor_options){.replicas = 3});
+    p = load(dir, (sx_predictor_options){.on.replicas = 3});
     assert_error(run_rows(p, MOST_ROWS, y), SX_UNAVAILABLE,
                  "executing on /device:CPU:2: PJRT Event_Await: the core has stopped");
     assert_ok(run_rows(p, MOST_ROWS, y));
@@ -237,7 +237,7 @@ static void test_savedmodel_several_devices__compute_at_once(void **state)
     char *dir = export_model(false);
     setenv("SX_PJRT_REF", "step=50000", 1);
     for (int k = 0; k < 2; k++) {
-        sx_predictor *p = load(dir, (sx_predictor_options){.replicas = k == 0 ? 1 : 4});
+        sx_predictor *p = load(dir, (sx_predictor_options){.on.replicas = k == 0 ? 1 : 4});
         assert_ok(run_rows(p, ROWS, y)); /* compiles, and makes slots */
         const int64_t start = sx_now_ns();
         assert_ok(run_rows(p, ROWS, y));
@@ -263,11 +263,11 @@ static void test_savedmodel_several_devices__are_left_at_the_deadline(void **sta
     if (child == 0) {
         static float one[MOST_ROWS * OUT], y[MOST_ROWS * OUT];
         sx_cancel cancel;
-        sx_predictor *p = load(dir, (sx_predictor_options){.device = "pjrt"});
+        sx_predictor *p = load(dir, (sx_predictor_options){.on.device = "pjrt"});
         assert_ok(run_rows(p, MOST_ROWS, one));
         sx_predictor_unload(p);
         setenv("SX_PJRT_REF_FAULT", "stuck:3", 1);
-        p = load(dir, (sx_predictor_options){.replicas = 3});
+        p = load(dir, (sx_predictor_options){.on.replicas = 3});
         sx_cancel_init(&cancel, sx_now_ns() + 200000000);
         assert_error(run_rows_within(p, MOST_ROWS, &cancel, y), SX_DEADLINE_EXCEEDED, "in time");
         assert_ok(run_rows(p, 1, y));
@@ -296,7 +296,7 @@ static void test_savedmodel_several_devices__under_a_strategy(void **state)
     sx_predictor_unload(p);
 
     assert_ok(sx_mirrored_strategy(&virtual, .device = "cpu", .virtual_devices = 3));
-    assert_ok(sx_predictor_load(dir, &(sx_predictor_options){.device = "cpu"}, &p));
+    assert_ok(sx_predictor_load(dir, &(sx_predictor_options){.on.device = "cpu"}, &p));
     assert_ok(run_rows(p, MOST_ROWS, one));
     sx_predictor_unload(p);
     assert_ok(sx_predictor_load(dir, &(sx_predictor_options){.strategy = virtual}, &p));
@@ -304,7 +304,7 @@ static void test_savedmodel_several_devices__under_a_strategy(void **state)
     assert_memory_equal(one, y, sizeof(y));
     sx_predictor_unload(p);
     assert_error(
-        sx_predictor_load(dir, &(sx_predictor_options){.strategy = virtual, .replicas = 2}, &p),
+        sx_predictor_load(dir, &(sx_predictor_options){.strategy = virtual, .on.replicas = 2}, &p),
         SX_INVALID_ARGUMENT, "strategy cannot be combined with");
     sx_strategy_release(virtual);
     sx_free(dir);

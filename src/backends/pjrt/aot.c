@@ -154,8 +154,8 @@ static int64_t limit_here(const aot *a)
 static sx_status open_cpu(aot *a)
 {
     a->n = a->result.devices = a->r->target->devices;
-    const sx_pjrt_wanted wanted = {.devices = a->n, .xla_options = a->r->xla_options};
-    SX_TRY(sx_pjrt_client_open(a->plugin, &wanted, &a->client), "%s", a->plugin->path);
+    const sx_pjrt_options options = {.virtual_devices = a->n, .xla_options = a->r->xla_options};
+    SX_TRY(sx_pjrt_client_open(a->plugin, &options, &a->client), "%s", a->plugin->path);
     if (strcmp(a->client->platform, "cpu") != 0) {
         return sx_error(SX_INVALID_ARGUMENT,
                         "%s is a plugin for %s; pjrt-cpu requires XLA's CPU plugin",

@@ -25,7 +25,7 @@ static struct {
  * decides, so that none uses more. */
 static sx_status limit_memory(const sx_pjrt_client *c, sx_pjrt_settings *settings)
 {
-    const int64_t limit = c->wanted.memory_limit;
+    const int64_t limit = c->options.gpu_memory_limit;
     int64_t total = 0;
     sx_pjrt_named fraction = sx_pjrt_setting("memory_fraction", SX_PJRT_FLOAT);
     if (c->plugin->kind != SX_PJRT_CUDA) {
@@ -59,25 +59,25 @@ static bool memory_grows(void)
 static sx_status read_options(sx_pjrt_client *c, sx_pjrt_settings *options)
 {
     static const char of_device[] = "device_options";
-    SX_TRY(sx_pjrt_read_xla_settings(c->wanted.xla_options, &c->arena, &c->xla));
-    SX_TRY(sx_pjrt_read_settings(of_device, c->wanted.device_options, &c->arena, options));
+    SX_TRY(sx_pjrt_read_xla_settings(c->options.xla_options, &c->arena, &c->xla));
+    SX_TRY(sx_pjrt_read_settings(of_device, c->options.device_options, &c->arena, options));
     SX_TRY(sx_pjrt_check_settings(c->plugin->kind, of_device, options));
-    if (c->wanted.memory_limit > 0) {
+    if (c->options.gpu_memory_limit > 0) {
         SX_TRY(limit_memory(c, options));
     }
     /* A TPU's plugin finds the hosts of its slice by itself. XLA's for the CPU reads one option,
      * the first. */
-    if (c->wanted.processes != NULL && c->plugin->kind != SX_PJRT_TPU) {
+    if (c->options.processes != NULL && c->plugin->kind != SX_PJRT_TPU) {
         sx_pjrt_named node = sx_pjrt_setting("node_id", SX_PJRT_INT64),
                       nodes = sx_pjrt_setting("num_nodes", SX_PJRT_INT64);
-        node.int64 = c->wanted.processes->index;
-        nodes.int64 = c->wanted.processes->count;
+        node.int64 = c->options.processes->index;
+        nodes.int64 = c->options.processes->count;
         sx_pjrt_default_setting(options, node);
         sx_pjrt_default_setting(options, nodes);
     }
-    if (c->plugin->kind == SX_PJRT_CPU && c->wanted.devices > 0) {
+    if (c->plugin->kind == SX_PJRT_CPU && c->options.virtual_devices > 0) {
         sx_pjrt_named count = sx_pjrt_setting("cpu_device_count", SX_PJRT_INT64);
-        count.int64 = c->wanted.devices;
+        count.int64 = c->options.virtual_devices;
         sx_pjrt_default_setting(options, count);
     }
     if (c->plugin->kind == SX_PJRT_CUDA) {
@@ -101,7 +101,7 @@ static sx_status describe(sx_pjrt_client *c)
     }
     c->devices = devices.items;
     c->n_devices = (int)devices.count;
-    if (c->wanted.processes != NULL) {
+    if (c->options.processes != NULL) {
         sx_pjrt_list all = SX_PJRT_ARGS(list, .object = c->handle);
         SX_TRY(sx_pjrt_call(c->plugin, SX_PJRT_CLIENT_ALL_DEVICES, &all));
         c->all = all.items;
@@ -119,24 +119,26 @@ static void client_free(sx_pjrt_client *c)
     sx_free(c);
 }
 
-static sx_status create(sx_pjrt_client *c, const sx_pjrt_wanted *wanted)
+static sx_status create(sx_pjrt_client *c, const sx_pjrt_options *options)
 {
-    sx_pjrt_settings *options = sx_arena_array(&c->arena, 1, sx_pjrt_settings);
-    const char *texts[2] = {wanted->device_options, wanted->xla_options};
+    sx_pjrt_settings *settings = sx_arena_array(&c->arena, 1, sx_pjrt_settings);
+    const char *texts[2] = {options->device_options, options->xla_options};
     for (int i = 0; i < 2; i++) {
         texts[i] = sx_arena_strdup(&c->arena, texts[i] != NULL ? texts[i] : "");
     }
-    if (options == NULL || texts[0] == NULL || texts[1] == NULL) {
+    if (settings == NULL || texts[0] == NULL || texts[1] == NULL) {
         return sx_no_memory("for a PJRT client");
     }
-    c->wanted = *wanted;
-    c->wanted.device_options = texts[0];
-    c->wanted.xla_options = texts[1];
-    SX_TRY(read_options(c, options));
+    c->options = (sx_pjrt_options){.virtual_devices = options->virtual_devices,
+                                   .device_options = texts[0],
+                                   .xla_options = texts[1],
+                                   .gpu_memory_limit = options->gpu_memory_limit,
+                                   .processes = options->processes};
+    SX_TRY(read_options(c, settings));
     sx_pjrt_client_create args =
-        SX_PJRT_ARGS(client_create, .options = options->rows, .n_options = options->n);
-    if (wanted->processes != NULL) {
-        c->key_values = (sx_pjrt_key_values){wanted->processes, open_ones.shared++};
+        SX_PJRT_ARGS(client_create, .options = settings->rows, .n_options = settings->n);
+    if (options->processes != NULL) {
+        c->key_values = (sx_pjrt_key_values){options->processes, open_ones.shared++};
         sx_pjrt_offer_key_values(&args, &c->key_values);
     }
     SX_TRY(sx_pjrt_blame_companions(c->plugin->path,
@@ -145,7 +147,7 @@ static sx_status create(sx_pjrt_client *c, const sx_pjrt_wanted *wanted)
     return describe(c);
 }
 
-static sx_status client_new(const sx_pjrt_plugin *plugin, const sx_pjrt_wanted *wanted,
+static sx_status client_new(const sx_pjrt_plugin *plugin, const sx_pjrt_options *options,
                             sx_pjrt_client **out)
 {
     sx_pjrt_client *c = sx_alloc(1, sizeof(*c));
@@ -154,7 +156,7 @@ static sx_status client_new(const sx_pjrt_plugin *plugin, const sx_pjrt_wanted *
     }
     *c = (sx_pjrt_client){.plugin = plugin, .refs = 1};
     sx_arena_init(&c->arena, 0);
-    sx_status status = create(c, wanted);
+    sx_status status = create(c, options);
     if (status != SX_OK) {
         client_free(c);
         return status;
@@ -170,23 +172,29 @@ static bool is_same_text(const char *a, const char *b)
     return strcmp(a, b != NULL ? b : "") == 0;
 }
 
-sx_status sx_pjrt_client_open(const sx_pjrt_plugin *plugin, const sx_pjrt_wanted *wanted,
+static bool is_opened_with(const sx_pjrt_client *c, const sx_pjrt_options *options)
+{
+    const sx_pjrt_options *own = &c->options;
+    return own->virtual_devices == options->virtual_devices &&
+           own->gpu_memory_limit == options->gpu_memory_limit &&
+           own->processes == options->processes &&
+           is_same_text(own->device_options, options->device_options) &&
+           is_same_text(own->xla_options, options->xla_options);
+}
+
+sx_status sx_pjrt_client_open(const sx_pjrt_plugin *plugin, const sx_pjrt_options *options,
                               sx_pjrt_client **out)
 {
     sx_status status = SX_OK;
     pthread_mutex_lock(&open_ones.lock);
     sx_pjrt_client *c = open_ones.clients;
-    while (c != NULL && !(c->plugin == plugin && c->wanted.devices == wanted->devices &&
-                          c->wanted.memory_limit == wanted->memory_limit &&
-                          c->wanted.processes == wanted->processes &&
-                          is_same_text(c->wanted.device_options, wanted->device_options) &&
-                          is_same_text(c->wanted.xla_options, wanted->xla_options))) {
+    while (c != NULL && (c->plugin != plugin || !is_opened_with(c, options))) {
         c = c->next;
     }
     if (c != NULL) {
         c->refs++;
     } else {
-        status = client_new(plugin, wanted, &c);
+        status = client_new(plugin, options, &c);
     }
     pthread_mutex_unlock(&open_ones.lock);
     if (status == SX_OK) {
@@ -261,7 +269,7 @@ static sx_status process_ids(const sx_pjrt_client *c, int process, int each, int
 
 sx_status sx_pjrt_global_ids(const sx_pjrt_client *c, int each, int *out_ids)
 {
-    const sx_pjrt_processes *p = c->wanted.processes;
+    const sx_pjrt_processes *p = c->options.processes;
     sx_pjrt_int own = SX_PJRT_ARGS(int, .object = c->handle);
     for (int process = 0; process < p->count; process++) {
         SX_TRY(process_ids(c, process, each, out_ids + process * each));

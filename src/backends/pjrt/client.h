@@ -14,15 +14,6 @@
 #include "backends/pjrt/settings.h"
 #include "base/arena.h"
 
-/* What a client is opened with. */
-typedef struct sx_pjrt_wanted {
-    int devices;                        /* virtual ones of a CPU plugin; 0 = the plugin's default */
-    const char *device_options;         /* of the client, as settings.h reads them; NULL = none */
-    const char *xla_options;            /* of every program; NULL = none */
-    int64_t memory_limit;               /* bytes of each GPU; 0 = the plugin's default */
-    const sx_pjrt_processes *processes; /* whose devices it shares; NULL = none */
-} sx_pjrt_wanted;
-
 typedef struct sx_pjrt_client {
     const sx_pjrt_plugin *plugin;
     void *handle;
@@ -34,16 +25,18 @@ typedef struct sx_pjrt_client {
     char platform[32];             /* "cpu", "tpu", "cuda" */
     char version[128];             /* of the platform, for numerics and cache keys */
     sx_arena arena;
-    sx_pjrt_wanted wanted; /* its texts lie in the arena, as do the values of `xla` */
-    sx_pjrt_settings xla;  /* options of every program */
+    sx_pjrt_options
+        options;          /* of a client; its texts lie in the arena, as do the values of `xla` */
+    sx_pjrt_settings xla; /* options of every program */
     int refs;
     struct sx_pjrt_client *next;
 } sx_pjrt_client;
 
-/* Opens a client, or adds a reference to one that was opened with the same options; close it as
- * often. INVALID_ARGUMENT: options that the plugin does not take. */
+/* Opens a client, or adds a reference to one that was opened with the same options of a client:
+ * virtual_devices, device_options, xla_options, gpu_memory_limit, processes. Close it as often.
+ * INVALID_ARGUMENT: options that the plugin does not take. */
 SX_MUST_USE sx_status sx_pjrt_client_open(const sx_pjrt_plugin *plugin,
-                                          const sx_pjrt_wanted *wanted, sx_pjrt_client **out);
+                                          const sx_pjrt_options *options, sx_pjrt_client **out);
 void sx_pjrt_client_close(sx_pjrt_client *client);
 
 /* The device's id for device assignments; its kind, such as "TPU v5 lite". */

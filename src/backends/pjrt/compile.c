@@ -112,9 +112,9 @@ static sx_status describe(const sx_pjrt_client *c, sx_buf *text)
     char kind[256];
     SX_TRY(sx_pjrt_device_kind(c, 0, kind, sizeof(kind)));
     sx_buf_printf(text, "%s\n%s\n%s\n", c->platform, c->version, kind);
-    if (c->wanted.processes != NULL) { /* a compiled program may be for its process */
-        sx_buf_printf(text, "process %d of %d\n", c->wanted.processes->index,
-                      c->wanted.processes->count);
+    if (c->options.processes != NULL) { /* a compiled program may be for its process */
+        sx_buf_printf(text, "process %d of %d\n", c->options.processes->index,
+                      c->options.processes->count);
     }
     return sx_pjrt_put_plugin(c->plugin, text);
 }

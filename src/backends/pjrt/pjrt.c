@@ -112,12 +112,7 @@ static sx_status open_client(sx_pjrt_platform *p, const sx_pjrt_options *options
         .path = options->plugin_path, .name = options->plugin_name, .python = options->python};
     SX_TRY(sx_pjrt_find(&wish, path));
     SX_TRY(sx_pjrt_load(path, &plugin));
-    const sx_pjrt_wanted wanted = {.devices = options->virtual_devices,
-                                   .device_options = options->device_options,
-                                   .xla_options = options->xla_options,
-                                   .memory_limit = options->gpu_memory_limit,
-                                   .processes = options->processes};
-    SX_TRY(sx_pjrt_client_open(plugin, &wanted, &p->client), "%s", path);
+    SX_TRY(sx_pjrt_client_open(plugin, options, &p->client), "%s", path);
     if (p->local > p->client->n_devices) {
         return sx_error(SX_INVALID_ARGUMENT, "%d replicas requested, but %s has %d devices",
                         p->local, path, p->client->n_devices);

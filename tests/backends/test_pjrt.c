@@ -432,8 +432,8 @@ static void test_backends_pjrt__clients_are_shared(void **state)
     clear_environment();
     assert_ok(sx_pjrt_load(ref_plugin(), &plugin));
     for (int i = 0; i < OPEN; i++) {
-        assert_ok(
-            sx_pjrt_client_open(plugin, &(sx_pjrt_options){.virtual_devices = 1 + i % 3}, &clients[i]));
+        assert_ok(sx_pjrt_client_open(plugin, &(sx_pjrt_options){.virtual_devices = 1 + i % 3},
+                                      &clients[i]));
         assert_int_equal(clients[i]->n_devices, 1 + i % 3);
         for (int k = 0; k < i; k++) {
             assert_int_equal(clients[k] == clients[i], k % 3 == i % 3);
@@ -443,7 +443,8 @@ static void test_backends_pjrt__clients_are_shared(void **state)
     for (int i = 0; i < OPEN; i++) {
         sx_pjrt_client_close(clients[order[i]]);
         if (i == OPEN - 2) { /* one user is left of the client of one device */
-            assert_ok(sx_pjrt_client_open(plugin, &(sx_pjrt_options){.virtual_devices = 1}, &again));
+            assert_ok(
+                sx_pjrt_client_open(plugin, &(sx_pjrt_options){.virtual_devices = 1}, &again));
             assert_ptr_equal(again, clients[6]);
             sx_pjrt_client_close(again);
             const sx_pjrt_options other = {.virtual_devices = 1, .xla_options = "xla_a=1"};

@@ -1,6 +1,8 @@
 /* See device_args.h. */
 #include "device_args.h"
 
+#include "command.h"
+
 sx_strategy_args sx_device_args_read(const sx_device_args *args)
 {
     return (sx_strategy_args){.device = args->device,
@@ -25,5 +27,6 @@ sx_strategy_args sx_device_args_read(const sx_device_args *args)
                               .micro_batches = (int)args->micro_batches,
                               .devices = args->devices,
                               .cross_device_ops = args->all_reduce,
-                              .parameter_device = args->parameter_device};
+                              .parameter_device = args->parameter_device,
+                              .stop = sx_stop_flag()};
 }

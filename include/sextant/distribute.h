@@ -12,6 +12,7 @@
 #ifndef SEXTANT_DISTRIBUTE_H
 #define SEXTANT_DISTRIBUTE_H
 
+#include <signal.h>
 #include <stdbool.h>
 
 #include <sextant/types.h>
@@ -225,11 +226,15 @@ typedef struct sx_strategy_args {
     const char *cross_device_ops;
     const char *parameter_device; /* of central storage: has the variables; NULL = cpu:0, or the
                                      one device that computes */
+    /* Of several processes: if nonzero before they first agree on something, this one stops waiting
+     * for the others: CANCELLED. It is read for as long as the strategy is used. NULL = none */
+    const volatile sig_atomic_t *stop;
 } sx_strategy_args;
 
 /* Strategies are refcounted: the caller calls sx_strategy_release(); an estimator or model that
  * uses one keeps its own reference. Errors: INVALID_ARGUMENT: no such device, or incompatible
- * options; UNAVAILABLE: no plugin (says what to install); errors of opening the devices. */
+ * options; UNAVAILABLE: no plugin (says what to install), or another process is not there; CANCELLED:
+ * `stop`; errors of opening the devices. */
 #define sx_one_device_strategy(out_strategy, ...) \
     sx_one_device_strategy_at(SX_ARGS_(sx_strategy_args, __VA_ARGS__), (out_strategy))
 SX_API SX_MUST_USE sx_status sx_one_device_strategy_at(const sx_strategy_args *args,

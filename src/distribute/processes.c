@@ -21,6 +21,7 @@ enum {
     ANSWER_MS = 10000, /* that an answer may take beside the wait */
     RETRY_MS = 200,
     LEAVE_MS = 5000,    /* that the chief waits for the others */
+    GOODBYE_MS = 2000,  /* that they wait for its answer */
     PATIENCE_MS = 5000, /* with a device, once another process is lost */
     MAX_AGREED = 8,
     AGREED_BYTES = 24 * MAX_AGREED,
@@ -40,21 +41,32 @@ struct sx_processes {
     sx_http_session *session;
     int64_t number; /* of what all do in the same order */
 
+    const volatile sig_atomic_t *stop; /* NULL = never */
+    atomic_bool in_step;               /* they stop together */
+
     pthread_t watcher;
     bool watches;
-    atomic_bool ends, wants_stop;
+    atomic_bool ends, has_left, wants_stop;
+    atomic_bool is_told;  /* a caller has the failure */
     pthread_mutex_t lock; /* guards: */
     char *failure;        /* of the run; NULL = none is known */
+    int failed;           /* the process that it is of */
+    const char *said;     /* by that process: the end of `failure`; "" = nothing */
     int64_t failed_ns;    /* when it became known */
 };
 
 /* ---- Failure ---- */
 
-static void note_failure(sx_processes *p, const char *text)
+static void note_failure(sx_processes *p, const sx_store_failure *f)
 {
     pthread_mutex_lock(&p->lock);
-    if (p->failure == NULL) {
-        p->failure = sx_strdup(text);
+    char *text = p->failure == NULL ? sx_alloc(f->text.size + 1, 1) : NULL;
+    if (text != NULL) {
+        memcpy(text, f->text.data, f->text.size);
+        text[f->text.size] = '\0';
+        p->failure = text;
+        p->failed = f->process;
+        p->said = text + f->text.size - f->said_bytes;
         p->failed_ns = sx_now_ns();
     }
     pthread_mutex_unlock(&p->lock);
@@ -65,7 +77,34 @@ sx_status sx_processes_check(sx_processes *p)
     pthread_mutex_lock(&p->lock);
     sx_status status = p->failure != NULL ? sx_error(SX_UNAVAILABLE, "%s", p->failure) : SX_OK;
     pthread_mutex_unlock(&p->lock);
+    if (status != SX_OK) {
+        atomic_store(&p->is_told, true);
+    }
     return status;
+}
+
+static void lose_chief(sx_processes *p, const char *why)
+{
+    char text[1024];
+    snprintf(text, sizeof(text), "process 0 of %d, the chief, at %s was lost: %s", p->count,
+             p->chief, why);
+    note_failure(p, &(sx_store_failure){.text = {text, strlen(text)}, .process = 0});
+}
+
+static sx_status stopped(void)
+{
+    return sx_error(SX_CANCELLED, "stopped before the processes were in step");
+}
+
+/* It was asked to stop, and the others need not be asked. */
+static bool is_stopped(sx_processes *p)
+{
+    return p->stop != NULL && *p->stop != 0 && !atomic_load(&p->in_step);
+}
+
+static bool has_left(sx_processes *p)
+{
+    return atomic_load(&p->has_left);
 }
 
 sx_status sx_processes_give_up(void *processes)
@@ -86,7 +125,8 @@ typedef struct request {
     int64_t a;
     sx_bytes key, value;
     int timeout_ms;
-    sx_http_session *session; /* NULL = a connection for it alone */
+    sx_http_session *session;      /* NULL = a connection for it alone */
+    bool (*ends)(sx_processes *p); /* nobody waits for the answer any more; NULL = never */
 } request;
 
 /* The answer's code and what follows it. */
@@ -99,17 +139,44 @@ static sx_status read_answer(sx_processes *p, const sx_buf *answer, sx_buf *out)
         return sx_error(SX_UNAVAILABLE, "what answers at %s is not process 0 of this run",
                         p->chief);
     }
+    const sx_bytes rest = {end + 1, answer->size - (size_t)(end + 1 - text)};
+    if (code == SX_UNAVAILABLE) {
+        sx_store_failure f;
+        SX_TRY(sx_store_parse_failure(rest, &f));
+        note_failure(p, &f);
+        return sx_error(SX_UNAVAILABLE, "%.*s", (int)f.text.size, (const char *)f.text.data);
+    }
     if (code != SX_CODE_OK) {
-        if (code == SX_UNAVAILABLE) {
-            note_failure(p, end + 1);
-        }
         return sx_error((sx_code)code, "%s", end + 1);
     }
     if (out != NULL) {
-        sx_buf_append(out, end + 1, answer->size - (size_t)(end + 1 - text));
+        sx_buf_append(out, rest.data, rest.size);
         return sx_buf_status(out);
     }
     return SX_OK;
+}
+
+/* An answer that arrives. */
+typedef struct arriving {
+    sx_processes *p;
+    const request *r;
+    sx_buf *answer;
+} arriving;
+
+static sx_status keep_answer(void *user, int http_status, const void *data, size_t size)
+{
+    (void)http_status;
+    sx_buf *answer = ((arriving *)user)->answer;
+    sx_buf_append(answer, data, size);
+    return sx_buf_status(answer);
+}
+
+static bool goes_on(void *user, uint64_t received, uint64_t total)
+{
+    (void)received;
+    (void)total;
+    const arriving *a = user;
+    return a->r->ends == NULL || !a->r->ends(a->p);
 }
 
 /* `out_sent` (may be NULL): the store has answered. */
@@ -131,7 +198,13 @@ static sx_status ask(sx_processes *p, const request *r, sx_buf *out, bool *out_s
                                    .direct = true,
                                    .timeout_ms = r->timeout_ms,
                                    .session = r->session};
-        status = sx_http_fetch(&call, &answer, NULL, &http_status);
+        arriving a = {p, r, &answer};
+        const sx_http_sink sink = {.body = keep_answer, .progress = goes_on, .user = &a};
+        status = sx_http_stream(&call, &sink, &http_status);
+    }
+    if (sx_status_code(status) == SX_CANCELLED) { /* r->ends */
+        sx_status_free(status);
+        status = stopped();
     }
     if (out_sent != NULL) {
         *out_sent = status == SX_OK;
@@ -142,15 +215,28 @@ static sx_status ask(sx_processes *p, const request *r, sx_buf *out, bool *out_s
     return status;
 }
 
-/* Of the thread that trains: over the connection that is kept. */
+/* Of the thread that trains: over the connection that is kept. If that breaks, the chief is lost.
+ */
 static sx_status ask_kept(sx_processes *p, request r, sx_buf *out)
 {
+    bool answered = false;
     SX_TRY(sx_processes_check(p));
+    if (is_stopped(p)) {
+        return stopped();
+    }
     pthread_mutex_lock(&p->calling);
     r.session = p->session;
-    sx_status status = ask(p, &r, out, NULL);
+    sx_status status = ask(p, &r, out, &answered);
     pthread_mutex_unlock(&p->calling);
-    return status;
+    if (!answered && sx_status_code(status) == SX_UNAVAILABLE) {
+        lose_chief(p, sx_status_message(status));
+    }
+    sx_status known = sx_status_code(status) == SX_UNAVAILABLE ? sx_processes_check(p) : SX_OK;
+    if (known == SX_OK) {
+        return status;
+    }
+    sx_status_free(status);
+    return known;
 }
 
 /* Waits for a key in slices, so that a failure is noticed meanwhile. */
@@ -164,7 +250,8 @@ static sx_status await_key(sx_processes *p, sx_bytes key, int64_t timeout_ms, bo
         const request r = {.verb = "GET",
                            .a = timeout_ms == 0 ? 0 : SX_MAX(SX_MIN(left_ms, SLICE_MS), 1),
                            .key = key,
-                           .timeout_ms = SLICE_MS + ANSWER_MS};
+                           .timeout_ms = SLICE_MS + ANSWER_MS,
+                           .ends = is_stopped};
         SX_TRY(sx_processes_check(p));
         sx_status status = kept ? ask_kept(p, r, out) : ask(p, &r, out, NULL);
         if (sx_status_code(status) != SX_DEADLINE_EXCEEDED || left_ms <= SLICE_MS) {
@@ -187,20 +274,12 @@ static sx_status put_for_pjrt(void *store, sx_bytes key, sx_bytes value)
 
 /* ---- The watcher ---- */
 
-static void lose_chief(sx_processes *p, sx_status why)
-{
-    char text[1024];
-    snprintf(text, sizeof(text), "process 0 of %d, the chief, at %s was lost: %s", p->count,
-             p->chief, sx_status_message(why));
-    note_failure(p, text);
-}
-
 /* The store does not answer: is the chief gone? */
 static void doubt_chief(sx_processes *p, sx_status why, int64_t answered_ns, int *refusals)
 {
     *refusals += sx_status_code(why) != SX_DEADLINE_EXCEEDED;
     if (*refusals > 3 || sx_now_ns() - answered_ns > p->lost_ms * 1000000) {
-        lose_chief(p, why);
+        lose_chief(p, sx_status_message(why));
     } else {
         sx_sleep_ns((int64_t)RETRY_MS * 1000000);
     }
@@ -220,7 +299,8 @@ static void *watch(void *user)
                      &(request){.verb = "WATCH",
                                 .a = atomic_load(&p->wants_stop),
                                 .timeout_ms = SX_STORE_WATCH_MS + (int)p->lost_ms,
-                                .session = session},
+                                .session = session,
+                                .ends = has_left},
                      NULL, &answered);
         if (answered) {
             answered_ns = sx_now_ns();
@@ -228,7 +308,7 @@ static void *watch(void *user)
         } else if (!atomic_load(&p->ends)) {
             doubt_chief(p, status, answered_ns, &refusals);
         }
-        if (answered && status != SX_OK) {
+        if (answered && status != SX_OK && !atomic_load(&p->ends)) {
             sx_sleep_ns((int64_t)RETRY_MS *
                         1000000); /* the run has failed: nothing is left to be watched */
         }
@@ -279,15 +359,16 @@ static sx_status introduce(sx_processes *p)
     char self[512];
     const int64_t until_ns = sx_now_ns() + p->join_ms * 1000000;
     describe_self(p, self, sizeof(self));
-    for (;;) {
+    while (!is_stopped(p)) {
         bool answered = false;
         const request r = {.verb = "JOIN",
                            .a = p->count,
                            .value = {self, strlen(self)},
                            .timeout_ms = (int)p->join_ms + ANSWER_MS,
-                           .session = p->session};
+                           .session = p->session,
+                           .ends = is_stopped};
         sx_status status = ask(p, &r, NULL, &answered);
-        if (answered || status == SX_OK) {
+        if (answered || sx_status_code(status) == SX_CANCELLED) {
             return status;
         }
         if (sx_now_ns() >= until_ns) {
@@ -298,6 +379,7 @@ static sx_status introduce(sx_processes *p)
         sx_status_free(status);
         sx_sleep_ns((int64_t)RETRY_MS * 1000000);
     }
+    return stopped();
 }
 
 static sx_status join(sx_processes *p)
@@ -329,6 +411,7 @@ sx_status sx_processes_join(const sx_processes_options *options, sx_processes **
     }
     *p = (sx_processes){.count = plan->count,
                         .index = plan->index,
+                        .stop = options->stop,
                         .join_ms = milliseconds(options->join_secs, SX_JOIN_SECS),
                         .lost_ms = milliseconds(options->lost_secs, SX_LOST_SECS)};
     p->pjrt = (sx_pjrt_processes){.count = plan->count,
@@ -357,17 +440,31 @@ sx_processes *sx_processes_retain(sx_processes *p)
     return p;
 }
 
+/* The watcher's request ends with the answer; a chief that is lost is not asked. */
+static void leave(sx_processes *p)
+{
+    pthread_mutex_lock(&p->lock);
+    const bool is_lost = p->failure != NULL && p->failed == 0 && p->said[0] == '\0';
+    pthread_mutex_unlock(&p->lock);
+    if (!is_lost) {
+        const request r = {.verb = "LEAVE", .a = is_stopped(p), .timeout_ms = GOODBYE_MS};
+        sx_status_free(ask(p, &r, NULL, NULL));
+    }
+}
+
 void sx_processes_release(sx_processes *p)
 {
     if (p == NULL || atomic_fetch_sub(&p->refs, 1) > 1) {
         return;
     }
+    const bool waits = p->watches && !is_stopped(p); /* for the others */
     atomic_store(&p->ends, true);
     if (p->watches) {
-        sx_status_free(ask(p, &(request){.verb = "LEAVE", .timeout_ms = LEAVE_MS}, NULL, NULL));
+        leave(p);
+        atomic_store(&p->has_left, true);
         pthread_join(p->watcher, NULL);
     }
-    sx_store_server_stop(p->server, p->watches ? LEAVE_MS : 0);
+    sx_store_server_stop(p->server, waits ? LEAVE_MS : 0);
     sx_http_session_destroy(p->session);
     pthread_mutex_destroy(&p->calling);
     pthread_mutex_destroy(&p->lock);
@@ -400,11 +497,15 @@ sx_status sx_processes_meet(sx_processes *p)
     const request r = {.verb = "MEET",
                        .a = SLICE_MS,
                        .key = {key, strlen(key)},
-                       .timeout_ms = SLICE_MS + ANSWER_MS};
+                       .timeout_ms = SLICE_MS + ANSWER_MS,
+                       .ends = is_stopped};
     sx_status status = ask_kept(p, r, NULL);
     while (sx_status_code(status) == SX_DEADLINE_EXCEEDED) { /* a failure is noticed meanwhile */
         sx_status_free(status);
         status = ask_kept(p, r, NULL);
+    }
+    if (status == SX_OK) {
+        atomic_store(&p->in_step, true);
     }
     return status;
 }
@@ -445,6 +546,9 @@ sx_status sx_processes_agree(sx_processes *p, int64_t *values, int n)
                            : sx_error(SX_INTERNAL, "the chief has agreed on %d of %d values", i, n);
         at = end;
     }
+    if (status == SX_OK) {
+        atomic_store(&p->in_step, true);
+    }
     sx_buf_deinit(&text);
     return status;
 }
@@ -478,12 +582,15 @@ bool sx_processes_stop_wanted(sx_processes *p)
     return p->server != NULL && sx_store_stop_wanted(sx_store_server_store(p->server));
 }
 
-/* The run's failure begins with the process that it is of. */
-static bool is_own(const sx_processes *p, const char *failure)
+/* The run's failure is what this process has said, or what it would say, too: all fail alike. */
+static bool is_said(sx_processes *p, sx_bytes words)
 {
-    char own[64];
-    snprintf(own, sizeof(own), "process %d of ", p->index);
-    return strncmp(failure, own, strlen(own)) == 0;
+    const sx_bytes kept = sx_store_said(words);
+    pthread_mutex_lock(&p->lock);
+    const bool is = p->failure != NULL && p->said[0] != '\0' &&
+                    (p->failed == p->index || sx_bytes_is(kept, p->said));
+    pthread_mutex_unlock(&p->lock);
+    return is;
 }
 
 sx_status sx_processes_blame(sx_processes *p, sx_status status)
@@ -491,22 +598,25 @@ sx_status sx_processes_blame(sx_processes *p, sx_status status)
     if (status == SX_OK) {
         return SX_OK;
     }
-    const char *message = sx_status_message(status);
-    sx_status run = sx_processes_check(p);
-    if (run == SX_OK) {
-        bool answered = false;
-        run = ask(p,
-                  &(request){
-                      .verb = "FAIL", .value = {message, strlen(message)}, .timeout_ms = ANSWER_MS},
-                  NULL, &answered);
-        if (!answered) {
-            lose_chief(p, run);
-        }
+    if (is_stopped(p)) {
+        sx_status_free(status);
+        return stopped();
     }
+    const char *message = sx_status_message(status);
+    const sx_bytes words = {message, strlen(message)};
+    bool answered = true;
     sx_status known = sx_processes_check(p);
-    sx_status_free(run);
-    if (known == SX_OK || is_own(p, sx_status_message(known)) ||
-        strstr(sx_status_message(known), message) != NULL) { /* all fail alike */
+    if (known == SX_OK) {
+        sx_status answer =
+            ask(p, &(request){.verb = "FAIL", .value = words, .timeout_ms = ANSWER_MS}, NULL,
+                &answered);
+        if (!answered) {
+            lose_chief(p, sx_status_message(answer));
+        }
+        sx_status_free(answer);
+        known = sx_processes_check(p);
+    }
+    if (known == SX_OK || is_said(p, words)) {
         sx_status_free(known);
         return status;
     }
@@ -519,8 +629,5 @@ sx_status sx_processes_end(sx_processes *p, sx_status status)
     if (p == NULL || status == SX_OK || sx_status_code(status) == SX_CANCELLED) {
         return status;
     }
-    sx_status known = sx_processes_check(p);
-    const bool is_known = known != SX_OK;
-    sx_status_free(known);
-    return is_known ? status : sx_processes_blame(p, status);
+    return atomic_load(&p->is_told) ? status : sx_processes_blame(p, status);
 }

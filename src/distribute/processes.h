@@ -6,9 +6,14 @@
  *
  * All processes call agree, compare and meet in the same order. An error of any of them, or the
  * loss of a process, is the error of all: UNAVAILABLE, with the name of the process. The functions
- * may be called by any thread; those that must be called in order, by one. */
+ * may be called by any thread; those that must be called in order, by one.
+ *
+ * Until the processes first agree or meet, a request of this one to stop ends its waits at once,
+ * and with them the run: CANCELLED. From then on they stop together (sx_processes_want_stop). */
 #ifndef SX_DISTRIBUTE_PROCESSES_H
 #define SX_DISTRIBUTE_PROCESSES_H
+
+#include <signal.h>
 
 #include "backends/pjrt/options.h"
 #include "distribute/process_plan.h"
@@ -18,12 +23,13 @@ typedef struct sx_processes sx_processes;
 typedef struct sx_processes_options {
     const sx_process_plan *plan; /* of more than one process */
     int join_secs, lost_secs; /* in which all must have come; without a sign of one; 0 = 60, 10 */
+    const volatile sig_atomic_t *stop; /* nonzero: this process is to stop; NULL = never */
 } sx_processes_options;
 
 enum { SX_JOIN_SECS = 60, SX_LOST_SECS = 10 };
 
 /* Waits until all have come. Errors: UNAVAILABLE: some have not (names them), or the chief is not
- * to be reached; ALREADY_EXISTS: another process has this one's number. */
+ * to be reached; ALREADY_EXISTS: another process has this one's number; CANCELLED: stopped. */
 SX_MUST_USE sx_status sx_processes_join(const sx_processes_options *options, sx_processes **out);
 sx_processes *sx_processes_retain(sx_processes *p);
 /* The last release leaves the others; the chief waits a few seconds for them. NULL is fine. */
@@ -57,8 +63,8 @@ SX_MUST_USE sx_status sx_processes_give_up(void *processes);
 /* Tells the others that this process fails; returns why the run does: the loss of another, if that
  * is behind it, or `status`. Takes it over; SX_OK stays. */
 SX_MUST_USE sx_status sx_processes_blame(sx_processes *p, sx_status status);
-/* The same at the end of this process's work: nothing if the failure is known already, or this is a
- * stop (CANCELLED), or p is NULL. */
+/* The same at the end of this process's work: nothing if the failure was returned already, which
+ * `status` is then due to, or this is a stop (CANCELLED), or p is NULL. */
 SX_MUST_USE sx_status sx_processes_end(sx_processes *p, sx_status status);
 
 #endif

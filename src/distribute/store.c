@@ -14,7 +14,10 @@
 enum {
     MAX_ENTRIES = 1 << 16,
     MAX_WAITING = 8 * SX_MAX_PROCESSES,
-    MAX_TEXT = 4096,   /* of a failure; of who a process is */
+    MAX_TEXT = 4096, /* of a failure; of who a process is */
+    MAX_SAID = 2048, /* of what a process says of its failure */
+    MOST_LISTED = 8, /* numbers of processes; of more than that: */
+    FEW_LISTED = 3,
     VERDICT_MS = 1000, /* in which a loss may come to light that a failure is due to */
 };
 
@@ -79,6 +82,23 @@ sx_status sx_store_parse(sx_bytes text, sx_store_request *out)
     return SX_OK;
 }
 
+sx_status sx_store_parse_failure(sx_bytes answer, sx_store_failure *out)
+{
+    int64_t process, said_bytes;
+    if (!take_number(&answer, ' ', SX_NO_PROCESS, &process) ||
+        !take_number(&answer, '\n', MAX_SAID, &said_bytes) || (size_t)said_bytes > answer.size) {
+        return sx_error(SX_INVALID_ARGUMENT, "not the failure of a run");
+    }
+    *out = (sx_store_failure){
+        .process = (int)process, .text = answer, .said_bytes = (size_t)said_bytes};
+    return SX_OK;
+}
+
+sx_bytes sx_store_said(sx_bytes words)
+{
+    return (sx_bytes){words.data, strnlen(words.data, SX_MIN(words.size, (size_t)MAX_SAID))};
+}
+
 /* ---- State ---- */
 
 typedef struct entry {
@@ -99,6 +119,7 @@ typedef struct waiting {
     char key[];
 } waiting;
 
+/* LEFT only once all have come. */
 typedef enum presence { ABSENT, HERE, LEFT } presence;
 
 typedef struct member {
@@ -106,6 +127,12 @@ typedef struct member {
     int64_t seen_ns;
     char *who;
 } member;
+
+typedef struct failure {
+    char *text; /* NULL = none */
+    int process;
+    size_t said_bytes; /* as in sx_store_failure */
+} failure;
 
 struct sx_store {
     pthread_mutex_t lock;
@@ -117,8 +144,8 @@ struct sx_store {
     int n_calls;
     bool stop_wanted;
     int64_t began_ns;
-    char *failure;      /* of the run; NULL = none */
-    char *suspected;    /* what is said to have failed, until the verdict */
+    failure failure;    /* of the run */
+    failure suspected;  /* what is said to have failed, until the verdict */
     int64_t verdict_ns; /* when `suspected` becomes the failure */
     bool is_done_joining;
 };
@@ -147,7 +174,10 @@ static void say(sx_store *s, void *call, sx_code code, const char *text)
 
 static void say_failure(sx_store *s, void *call)
 {
-    say(s, call, SX_UNAVAILABLE, s->failure);
+    char text[MAX_TEXT + 64];
+    snprintf(text, sizeof(text), "%d %zu\n%s", s->failure.process, s->failure.said_bytes,
+             s->failure.text);
+    say(s, call, SX_UNAVAILABLE, text);
 }
 
 /* Ends a call that waits; *at is its place in the list. */
@@ -161,15 +191,17 @@ static void *take_waiting(sx_store *s, waiting **at)
     return call;
 }
 
-/* The first failure counts. Takes `text` over, which NULL says could not be made. */
-static void fail(sx_store *s, char *text)
+/* The first failure counts. Takes its text over, which NULL says could not be made. */
+static void fail(sx_store *s, failure f)
 {
-    if (s->failure != NULL) {
-        sx_free(text);
+    if (s->failure.text != NULL) {
+        sx_free(f.text);
         return;
     }
-    s->failure = text != NULL ? text : sx_strdup("the run has failed");
-    while (s->calls != NULL && s->failure != NULL) {
+    s->failure = f.text != NULL
+                     ? f
+                     : (failure){.text = sx_strdup("the run has failed"), .process = SX_NO_PROCESS};
+    while (s->calls != NULL && s->failure.text != NULL) {
         say_failure(s, take_waiting(s, &s->calls));
     }
 }
@@ -185,12 +217,13 @@ static char *text_of(const char *format, ...)
     return sx_strdup(text);
 }
 
-static void wait_for(sx_store *s, void *call, const sx_store_request *r, int64_t until_ns)
+/* False: there are too many, and the call is refused. */
+static bool wait_for(sx_store *s, void *call, const sx_store_request *r, int64_t until_ns)
 {
     waiting *w = s->n_calls < MAX_WAITING ? sx_alloc(sizeof(*w) + r->key.size, 1) : NULL;
     if (w == NULL) {
         say(s, call, SX_RESOURCE_EXHAUSTED, "too many requests wait in the key-value store");
-        return;
+        return false;
     }
     *w = (waiting){.next = s->calls,
                    .call = call,
@@ -202,6 +235,7 @@ static void wait_for(sx_store *s, void *call, const sx_store_request *r, int64_t
     memcpy(w->key, r->key.data, r->key.size);
     s->calls = w;
     s->n_calls++;
+    return true;
 }
 
 static bool waits_for(const waiting *w, sx_store_verb verb, sx_bytes key)
@@ -219,29 +253,32 @@ static const char *who(const sx_store *s, int process)
 static void lose(sx_store *s, int process, const char *why)
 {
     s->members[process].presence = LEFT;
-    fail(s, text_of("process %d of %d (%s) was lost: %s", process, s->o.processes, who(s, process),
-                    why));
+    fail(s, (failure){.text = text_of("process %d of %d (%s) was lost: %s", process, s->o.processes,
+                                      who(s, process), why),
+                      .process = process});
 }
 
-/* "1 and 3" */
+/* "1 and 3 of 4"; of many, the first few and the last: "1, 2, 3, … 27 (of 30)". */
 static void list_absent(const sx_store *s, sx_buf *out)
 {
-    int left = 0;
+    int absent[SX_MAX_PROCESSES], n = 0;
     for (int i = 0; i < s->o.processes; i++) {
-        left += s->members[i].presence == ABSENT;
-    }
-    for (int i = 0; i < s->o.processes && left > 0; i++) {
         if (s->members[i].presence == ABSENT) {
-            left--;
-            sx_buf_printf(out, "%d%s", i, left > 1 ? ", " : left == 1 ? " and " : "");
+            absent[n++] = i;
         }
     }
+    const bool many = n > MOST_LISTED;
+    const int first = many ? FEW_LISTED : n - 1;
+    for (int i = 0; i < first; i++) {
+        sx_buf_printf(out, "%d%s", absent[i], many || i + 1 < first ? ", " : " and ");
+    }
+    sx_buf_printf(out, many ? "… %d (of %d)" : "%d of %d", absent[n - 1], s->o.processes);
 }
 
 static bool all_here(const sx_store *s)
 {
     for (int i = 0; i < s->o.processes; i++) {
-        if (s->members[i].presence == ABSENT) {
+        if (s->members[i].presence != HERE) {
             return false;
         }
     }
@@ -266,10 +303,11 @@ static void join(sx_store *s, void *call, const sx_store_request *r)
     member *m = &s->members[r->process];
     char text[MAX_TEXT];
     if (r->a != s->o.processes) {
-        fail(s, text_of("process %d (%.*s) was started as one of %d processes, process 0 as one of "
-                        "%d: all need the same number",
-                        r->process, (int)SX_MIN(r->value.size, 256), (const char *)r->value.data,
-                        (int)r->a, s->o.processes));
+        fail(s, (failure){.text = text_of("process %d (%.*s) was started as one of %d processes, "
+                                          "process 0 as one of %d: all need the same number",
+                                          r->process, (int)SX_MIN(r->value.size, 256),
+                                          (const char *)r->value.data, (int)r->a, s->o.processes),
+                          .process = r->process});
         say_failure(s, call);
         return;
     }
@@ -282,8 +320,10 @@ static void join(sx_store *s, void *call, const sx_store_request *r)
     }
     sx_free(m->who);
     m->who = text_of("%.*s", (int)SX_MIN(r->value.size, 256), (const char *)r->value.data);
+    if (!wait_for(s, call, r, INT64_MAX)) {
+        return;
+    }
     m->presence = HERE;
-    wait_for(s, call, r, INT64_MAX);
     if (all_here(s)) {
         const int64_t now = sx_now_ns();
         for (int i = 0; i < s->o.processes; i++) {
@@ -297,24 +337,25 @@ static void join(sx_store *s, void *call, const sx_store_request *r)
 static void watch(sx_store *s, void *call, const sx_store_request *r)
 {
     s->stop_wanted = s->stop_wanted || r->a > 0;
-    wait_for(s, call, r, sx_now_ns() + (int64_t)SX_STORE_WATCH_MS * 1000000);
+    (void)wait_for(s, call, r, sx_now_ns() + (int64_t)SX_STORE_WATCH_MS * 1000000);
 }
 
 static void meet(sx_store *s, void *call, const sx_store_request *r)
 {
     char come[SX_MAX_PROCESSES] = {0};
     int n = 0;
-    wait_for(s, call, r, sx_now_ns() + r->a * 1000000);
+    (void)wait_for(s, call, r, sx_now_ns() + r->a * 1000000);
     for (const waiting *w = s->calls; w != NULL; w = w->next) {
         if (waits_for(w, SX_STORE_MEET, r->key) && w->process < s->o.processes) {
             n += come[w->process] == 0;
             come[w->process] = 1;
         }
     }
-    for (int i = 0; i < s->o.processes && s->suspected == NULL; i++) {
+    for (int i = 0; i < s->o.processes && s->suspected.text == NULL; i++) {
         if (s->members[i].presence == LEFT && come[i] == 0) {
-            fail(s, text_of("process %d of %d (%s) has ended, but others go on", i, s->o.processes,
-                            who(s, i)));
+            fail(s, (failure){.text = text_of("process %d of %d (%s) has ended, but others go on",
+                                              i, s->o.processes, who(s, i)),
+                              .process = i});
             return;
         }
     }
@@ -326,14 +367,17 @@ static void meet(sx_store *s, void *call, const sx_store_request *r)
 /* What a process says of its failure may be the loss of another, which is yet to be seen. */
 static void suspect(sx_store *s, void *call, const sx_store_request *r)
 {
-    if (s->suspected == NULL) {
-        s->suspected = text_of("process %d of %d (%s) failed: %.*s", r->process, s->o.processes,
-                               who(s, r->process), (int)SX_MIN(r->value.size, 2048),
-                               (const char *)r->value.data);
+    if (s->suspected.text == NULL) {
+        const sx_bytes said = sx_store_said(r->value);
+        s->suspected = (failure){.text = text_of("process %d of %d (%s) failed: %.*s", r->process,
+                                                 s->o.processes, who(s, r->process), (int)said.size,
+                                                 (const char *)said.data),
+                                 .process = r->process,
+                                 .said_bytes = said.size};
         s->verdict_ns = sx_now_ns() + (int64_t)VERDICT_MS * 1000000;
     }
     s->members[r->process].presence = LEFT; /* its end is no loss */
-    wait_for(s, call, r, INT64_MAX);
+    (void)wait_for(s, call, r, INT64_MAX);
 }
 
 /* ---- Keys and values ---- */
@@ -412,7 +456,7 @@ static void get(sx_store *s, void *call, const sx_store_request *r)
     } else if (r->a == 0) {
         say(s, call, SX_NOT_FOUND, "the key has no value");
     } else {
-        wait_for(s, call, r, sx_now_ns() + r->a * 1000000);
+        (void)wait_for(s, call, r, sx_now_ns() + r->a * 1000000);
     }
 }
 
@@ -421,7 +465,7 @@ static void get(sx_store *s, void *call, const sx_store_request *r)
 /* What the process itself waits for ends. */
 static void leave(sx_store *s, void *call, const sx_store_request *r)
 {
-    s->members[r->process].presence = LEFT;
+    s->members[r->process].presence = s->is_done_joining ? LEFT : ABSENT;
     waiting **at = &s->calls;
     while (*at != NULL) {
         if ((*at)->process == r->process) {
@@ -431,6 +475,12 @@ static void leave(sx_store *s, void *call, const sx_store_request *r)
         }
     }
     say(s, call, SX_CODE_OK, "");
+    if (r->a > 0 && s->is_done_joining) {
+        fail(s, (failure){.text = text_of("process %d of %d (%s) was asked to stop before the "
+                                          "processes were in step",
+                                          r->process, s->o.processes, who(s, r->process)),
+                          .process = r->process});
+    }
 }
 
 static void take(sx_store *s, void *call, const sx_store_request *r)
@@ -443,10 +493,15 @@ static void take(sx_store *s, void *call, const sx_store_request *r)
     };
     if (r->process >= s->o.processes) {
         say(s, call, SX_INVALID_ARGUMENT, "there is no process of that number");
-    } else if (r->verb == SX_STORE_LEAVE) {
+        return;
+    }
+    const bool has_joined = s->members[r->process].presence != ABSENT;
+    if (r->verb == SX_STORE_LEAVE && has_joined) {
         leave(s, call, r);
-    } else if (s->failure != NULL) {
+    } else if (s->failure.text != NULL) {
         say_failure(s, call);
+    } else if (r->verb != SX_STORE_JOIN && !has_joined) {
+        say(s, call, SX_FAILED_PRECONDITION, "the process of that number has not joined");
     } else {
         s->members[r->process].seen_ns = sx_now_ns();
         rows[r->verb](s, call, r);
@@ -494,7 +549,7 @@ static void end_late(sx_store *s, int64_t now)
 
 static void find_silent(sx_store *s, int64_t now)
 {
-    for (int i = 0; i < s->o.processes && s->is_done_joining && s->failure == NULL; i++) {
+    for (int i = 0; i < s->o.processes && s->is_done_joining && s->failure.text == NULL; i++) {
         if (s->members[i].presence == HERE &&
             now - s->members[i].seen_ns > s->o.lost_ms * 1000000) {
             char why[96];
@@ -508,13 +563,15 @@ static void find_silent(sx_store *s, int64_t now)
 static void find_absent(sx_store *s, int64_t now)
 {
     sx_buf absent;
-    if (s->is_done_joining || now - s->began_ns <= s->o.join_ms * 1000000) {
+    if (s->is_done_joining || s->suspected.text != NULL ||
+        now - s->began_ns <= s->o.join_ms * 1000000) {
         return;
     }
     sx_buf_init(&absent, MAX_TEXT / 2);
     list_absent(s, &absent);
-    fail(s, text_of("process %s of %d did not come within %lld s", sx_buf_text(&absent),
-                    s->o.processes, (long long)(s->o.join_ms / 1000)));
+    fail(s, (failure){.text = text_of("process %s did not come within %lld s", sx_buf_text(&absent),
+                                      (long long)(s->o.join_ms / 1000)),
+                      .process = SX_NO_PROCESS});
     sx_buf_deinit(&absent);
 }
 
@@ -523,13 +580,13 @@ void sx_store_tick(sx_store *s)
     pthread_mutex_lock(&s->lock);
     const int64_t now = sx_now_ns();
     end_late(s, now);
-    if (s->failure == NULL) {
+    if (s->failure.text == NULL) {
         find_absent(s, now);
         find_silent(s, now);
     }
-    if (s->failure == NULL && s->suspected != NULL && now >= s->verdict_ns) {
+    if (s->failure.text == NULL && s->suspected.text != NULL && now >= s->verdict_ns) {
         fail(s, s->suspected);
-        s->suspected = NULL;
+        s->suspected = (failure){.text = NULL};
     }
     pthread_mutex_unlock(&s->lock);
 }
@@ -556,7 +613,8 @@ bool sx_store_is_done(sx_store *s)
 void sx_store_end(sx_store *s)
 {
     pthread_mutex_lock(&s->lock);
-    fail(s, text_of("process 0 of %d, the chief, has ended", s->o.processes));
+    fail(s, (failure){.text = text_of("process 0 of %d, the chief, has ended", s->o.processes),
+                      .process = 0});
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -573,8 +631,8 @@ void sx_store_destroy(sx_store *s)
         sx_free(s->members[i].who);
     }
     sx_free(s->members);
-    sx_free(s->failure);
-    sx_free(s->suspected);
+    sx_free(s->failure.text);
+    sx_free(s->suspected.text);
     pthread_mutex_destroy(&s->lock);
     sx_free(s);
 }

@@ -2,7 +2,8 @@
  * who has come, who is alive, and why the run has failed.
  *
  *   request    VERB PROCESS A B KEY_BYTES\n KEY VALUE         the rest is the value
- *   answer     CODE\n VALUE, or the text of an error
+ *   answer     CODE\n VALUE, or the text of an error; of UNAVAILABLE, the run's failure:
+ *              PROCESS SAID_BYTES\n TEXT, which ends with what the process itself has said
  *
  *   JOIN    A processes are expected; VALUE says who it is    when all have come
  *   WATCH   A: whether a stop is wanted here                  within a second: "", and then again
@@ -10,8 +11,9 @@
  *   GET     A: milliseconds to wait; 0 = NOT_FOUND at once    when the key is there
  *   MEET    A: milliseconds to wait                           when all have come to KEY
  *   FAIL    VALUE: what went wrong                            soon: the failure of the run
- *   LEAVE                                                     at once
+ *   LEAVE   A: it was asked to stop, which ends the run       at once
  *
+ * All but JOIN are for processes that have joined. Until all have, one that leaves may come again.
  * A process is lost when its WATCH is cut off, or no request of it has come for `lost_ms`. The
  * first failure of the run, a loss before what the others say of it, is the answer to all requests
  * that wait and to all later ones: UNAVAILABLE. Requests are untrusted bytes: keys, values and
@@ -26,6 +28,7 @@
 
 enum {
     SX_MAX_PROCESSES = 1024,
+    SX_NO_PROCESS = SX_MAX_PROCESSES, /* of a failure: of none alone */
     SX_STORE_KEY_BYTES = 4096,
     SX_STORE_VALUE_BYTES = 16 << 20,
     SX_STORE_BYTES = 256 << 20, /* of all keys and values */
@@ -52,6 +55,18 @@ typedef struct sx_store_request {
 
 /* INVALID_ARGUMENT: it is none. Its bytes are borrowed. */
 SX_MUST_USE sx_status sx_store_parse(sx_bytes text, sx_store_request *out);
+
+/* Why the run has failed. */
+typedef struct sx_store_failure {
+    int process;       /* that it is of */
+    sx_bytes text;     /* names it */
+    size_t said_bytes; /* the end of the text: what it said itself; 0 = others found out */
+} sx_store_failure;
+
+/* What an answer UNAVAILABLE says, borrowed. INVALID_ARGUMENT: it is not a store's. */
+SX_MUST_USE sx_status sx_store_parse_failure(sx_bytes answer, sx_store_failure *out);
+/* What a store keeps of the words of a process that fails. */
+sx_bytes sx_store_said(sx_bytes words);
 
 typedef struct sx_store sx_store;
 

@@ -381,7 +381,8 @@ static sx_status join_processes(sx_strategy *s, const sx_strategy_args *args)
     }
     const sx_processes_options options = {.plan = &s->plan,
                                           .join_secs = args->join_timeout_secs,
-                                          .lost_secs = args->lost_timeout_secs};
+                                          .lost_secs = args->lost_timeout_secs,
+                                          .stop = args->stop};
     SX_TRY(sx_processes_join(&options, &s->processes));
     s->session.platform.pjrt.processes = sx_processes_of_pjrt(s->processes);
     return SX_OK;

@@ -47,7 +47,8 @@ sx_status sx_choose_strategy(const sx_run_config *c, sx_strategy **out_strategy)
                                                 .log_device_placement = c->log_device_placement,
                                                 .inter_op = c->inter_op,
                                                 .intra_op = c->intra_op,
-                                                .micro_batches = c->micro_batches},
+                                                .micro_batches = c->micro_batches,
+                                                .stop = c->stop},
                                        .from_environment = true};
         return sx_strategy_create(&wish, out_strategy);
     }

@@ -51,6 +51,20 @@ finish stuck 0
 told stuck 0 'process 1 of 2 ('
 wait "${pids[stuck.1]}" || true
 
+# Ctrl-C and SIGTERM end the wait for others at once.
+for i in 0 1; do
+    new_port
+    begin early$i $i 2 "${words[@]}" --replicas 1 --model-dir early
+    sleep 1
+    [ "$i" = 0 ] && signal=INT || signal=TERM
+    kill -$signal "${pids[early$i.$i]}"
+    start=$SECONDS
+    finish early$i $i
+    [ "$code" = $((i == 0 ? 130 : 143)) ] || fail "process $i ended with $code"
+    [ $((SECONDS - start)) -le 5 ] || fail "process $i has waited on"
+    [ ! -e early ] || fail 'a run was begun'
+done
+
 # Ctrl-C of one ends all at one step, with a checkpoint.
 for asked in 1 0; do
     rm -rf run

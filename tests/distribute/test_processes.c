@@ -2,7 +2,9 @@
 #include "harness.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -11,6 +13,8 @@
 #include "distribute/store_server.h"
 
 enum { MOST = 4 };
+
+static volatile sig_atomic_t stop; /* of process 1 */
 
 /* A port that is free a moment before. */
 static int free_port(void)
@@ -36,8 +40,12 @@ typedef struct member {
 static void *run(void *user)
 {
     member *m = user;
-    m->joined = sx_processes_join(
-        &(sx_processes_options){.plan = &m->plan, .join_secs = 20, .lost_secs = 5}, &m->p);
+    m->joined =
+        sx_processes_join(&(sx_processes_options){.plan = &m->plan,
+                                                  .join_secs = 20,
+                                                  .lost_secs = 5,
+                                                  .stop = m->plan.index == 1 ? &stop : NULL},
+                          &m->p);
     if (m->joined == SX_OK) {
         m->work(m);
         sx_processes_release(m->p);
@@ -50,6 +58,7 @@ static void run_all(member *members, int n, void (*work)(member *m))
 {
     pthread_t threads[MOST];
     const int port = free_port();
+    stop = 0;
     for (int i = 0; i < n; i++) {
         members[i] = (member){.work = work};
         snprintf(members[i].coordinator, sizeof(members[i].coordinator), "127.0.0.1:%d", port);
@@ -134,6 +143,21 @@ static void test_distribute_processes__one_failure_is_that_of_all(void **state)
     assert_error(all[2].status, SX_UNAVAILABLE, ") failed: record 7 is broken");
 }
 
+static void fail_all(member *m)
+{
+    m->status = sx_processes_end(m->p, sx_error(SX_DATA_LOSS, "record 7 is broken"));
+}
+
+static void test_distribute_processes__all_fail_alike(void **state)
+{
+    (void)state;
+    member all[3];
+    run_all(all, 3, fail_all);
+    for (int i = 0; i < 3; i++) {
+        assert_error(all[i].status, SX_DATA_LOSS, "record 7 is broken");
+    }
+}
+
 static void want_stop(member *m)
 {
     if (sx_processes_index(m->p) > 0) {
@@ -156,6 +180,125 @@ static void test_distribute_processes__a_stop_reaches_the_chief(void **state)
     assert_ok(all[0].status);
     assert_ok(all[1].status);
     assert_int_equal(all[0].values[0], 1);
+}
+
+/* ---- A process that is asked to stop ---- */
+
+static void *ask_to_stop(void *user)
+{
+    (void)user;
+    usleep(300000);
+    stop = 1;
+    return NULL;
+}
+
+static double seconds_since(int64_t start_ns)
+{
+    return (double)(sx_now_ns() - start_ns) / 1e9;
+}
+
+/* Waits for others that do not come: as the chief, and for one. */
+static void test_distribute_processes__a_stop_ends_joining(void **state)
+{
+    (void)state;
+    for (int index = 0; index < 2; index++) {
+        sx_processes *p;
+        pthread_t thread;
+        char coordinator[32];
+        snprintf(coordinator, sizeof(coordinator), "127.0.0.1:%d", free_port());
+        const sx_process_plan plan = {.count = 2, .index = index, .coordinator = coordinator};
+        const int64_t start_ns = sx_now_ns();
+        stop = 0;
+        assert_int_equal(pthread_create(&thread, NULL, ask_to_stop, NULL), 0);
+        assert_error(sx_processes_join(&(sx_processes_options){.plan = &plan, .stop = &stop}, &p),
+                     SX_CANCELLED, "stopped before");
+        pthread_join(thread, NULL);
+        assert_true(seconds_since(start_ns) < 5);
+    }
+}
+
+static void stop_alone(member *m)
+{
+    if (sx_processes_index(m->p) == 1) { /* the chief has nothing to agree on yet */
+        pthread_t thread;
+        const int64_t start_ns = sx_now_ns();
+        assert_int_equal(pthread_create(&thread, NULL, ask_to_stop, NULL), 0);
+        m->status = sx_processes_agree(m->p, m->values, 1);
+        pthread_join(thread, NULL);
+        assert_true(seconds_since(start_ns) < 4);
+        m->status = sx_processes_end(m->p, m->status);
+        return;
+    }
+    const sx_pjrt_processes *plugin = sx_processes_of_pjrt(m->p);
+    sx_buf value;
+    sx_buf_init(&value, 0);
+    m->status = plugin->get(plugin->store, (sx_bytes){"k", 1}, 10000, &value);
+    sx_buf_deinit(&value);
+}
+
+static void test_distribute_processes__a_stop_before_they_agree(void **state)
+{
+    (void)state;
+    member all[2];
+    run_all(all, 2, stop_alone);
+    assert_error(all[1].status, SX_CANCELLED, "stopped before");
+    assert_error(all[0].status, SX_UNAVAILABLE, ") was asked to stop before");
+}
+
+/* ---- A chief that is lost ---- */
+
+/* Starts the chief of two as a process of its own, which joins, and waits; the other one is here.
+ */
+static pid_t fork_chief(const char *coordinator, sx_processes **out)
+{
+    const pid_t pid = fork();
+    const sx_process_plan plan = {.count = 2, .index = pid != 0, .coordinator = coordinator};
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        sx_status status = sx_processes_join(&(sx_processes_options){.plan = &plan}, out);
+        if (status == SX_OK) {
+            pause();
+        }
+        _exit(1);
+    }
+    assert_ok(sx_processes_join(&(sx_processes_options){.plan = &plan, .lost_secs = 60}, out));
+    return pid;
+}
+
+static void test_distribute_processes__a_lost_chief_is_named(void **state)
+{
+    (void)state;
+    char coordinator[32];
+    sx_processes *p;
+    snprintf(coordinator, sizeof(coordinator), "127.0.0.1:%d", free_port());
+    const pid_t chief = fork_chief(coordinator, &p);
+    kill(chief, SIGKILL);
+    waitpid(chief, NULL, 0);
+    sx_status met = sx_processes_meet(p); /* perhaps before the watcher has noticed */
+    sx_status ended = sx_processes_end(p, sx_error(SX_INTERNAL, "a device has failed"));
+    assert_error(met, SX_UNAVAILABLE, "process 0 of 2, the chief, at 127.0.0.1:");
+    assert_error(ended, SX_INTERNAL, "a device has failed"); /* it is told already */
+    /* Words that are a part of those of the loss are no other failure. */
+    assert_error(sx_processes_blame(p, sx_error(SX_INTERNAL, "lost")), SX_UNAVAILABLE,
+                 "process 0 of 2, the chief, at 127.0.0.1:");
+    sx_processes_release(p);
+}
+
+/* One that does not answer keeps nobody. */
+static void test_distribute_processes__leaves_a_silent_chief_at_once(void **state)
+{
+    (void)state;
+    char coordinator[32];
+    sx_processes *p;
+    snprintf(coordinator, sizeof(coordinator), "127.0.0.1:%d", free_port());
+    const pid_t chief = fork_chief(coordinator, &p);
+    kill(chief, SIGSTOP);
+    const int64_t start_ns = sx_now_ns();
+    sx_processes_release(p);
+    const double secs = seconds_since(start_ns);
+    kill(chief, SIGKILL);
+    waitpid(chief, NULL, 0);
+    assert_true(secs < 10);
 }
 
 /* What the pjrt backend is given. */
@@ -209,7 +352,12 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_distribute_processes__agree_in_step),
     cmocka_unit_test(test_distribute_processes__name_what_differs),
     cmocka_unit_test(test_distribute_processes__one_failure_is_that_of_all),
+    cmocka_unit_test(test_distribute_processes__all_fail_alike),
     cmocka_unit_test(test_distribute_processes__a_stop_reaches_the_chief),
+    cmocka_unit_test(test_distribute_processes__a_stop_ends_joining),
+    cmocka_unit_test(test_distribute_processes__a_stop_before_they_agree),
+    cmocka_unit_test(test_distribute_processes__a_lost_chief_is_named),
+    cmocka_unit_test(test_distribute_processes__leaves_a_silent_chief_at_once),
     cmocka_unit_test(test_distribute_processes__keys_for_a_plugin),
     cmocka_unit_test(test_distribute_processes__the_port_must_be_free),
 };

@@ -3,6 +3,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -146,7 +147,7 @@ static void test_distribute_store__names_who_does_not_come(void **state)
 {
     (void)state;
     sx_store *s = store_of(4, 20, 10000);
-    call a, b, again;
+    call a, b, c, again;
     take(s, &a, "JOIN", 0, 4, "", "host0");
     take(s, &b, "JOIN", 2, 4, "", "host2");
     take(s, &again, "JOIN", 2, 4, "", "host9");
@@ -155,7 +156,7 @@ static void test_distribute_store__names_who_does_not_come(void **state)
     assert_false(a.answered);
     nap(30);
     sx_store_tick(s);
-    expect(&a, SX_UNAVAILABLE, "process 1 and 3 of 4 did not come within 0 s");
+    expect(&a, SX_UNAVAILABLE, "1024 0\nprocess 1 and 3 of 4 did not come within 0 s");
     expect(&b, SX_UNAVAILABLE, "process 1 and 3 of 4");
     take(s, &b, "GET", 0, 0, "k", "");
     expect(&b, SX_UNAVAILABLE, "process 1 and 3 of 4");
@@ -171,6 +172,66 @@ static void test_distribute_store__names_who_does_not_come(void **state)
     expect(&a, SX_UNAVAILABLE, "one of 3 processes, process 0 as one of 2");
     expect(&b, SX_UNAVAILABLE, "one of 3 processes");
     sx_store_destroy(s);
+
+    s = store_of(30, 20, 10000); /* of many, a few are named */
+    take(s, &a, "JOIN", 0, 30, "", "host0");
+    take(s, &b, "JOIN", 28, 30, "", "host28");
+    take(s, &c, "JOIN", 29, 30, "", "host29");
+    nap(30);
+    sx_store_tick(s);
+    expect(&a, SX_UNAVAILABLE, "process 1, 2, 3, … 27 (of 30) did not come within 0 s");
+    sx_store_destroy(s);
+}
+
+/* One that has not joined can neither leave nor fail, and does not count as come. */
+static void test_distribute_store__only_who_has_joined_counts(void **state)
+{
+    (void)state;
+    sx_store *s = store_of(2, 10000, 10000);
+    call a, b, c;
+    static const char *const others[] = {"LEAVE", "FAIL", "WATCH", "MEET", "PUT", "GET"};
+    take(s, &a, "JOIN", 0, 2, "", "host0");
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        take(s, &c, others[i], 1, 1, "k", "");
+        expect(&c, SX_FAILED_PRECONDITION, "has not joined");
+    }
+    nap(1050); /* nobody is suspected */
+    sx_store_tick(s);
+    assert_false(a.answered);
+    take(s, &c, "LEAVE", 0, 0, "", ""); /* before all have come: it may come again */
+    expect(&a, SX_CANCELLED, "has left");
+    take(s, &b, "JOIN", 1, 2, "", "host1");
+    assert_false(b.answered);
+    take(s, &a, "JOIN", 0, 2, "", "host0");
+    expect(&a, SX_CODE_OK, "");
+    expect(&b, SX_CODE_OK, "");
+    sx_store_destroy(s);
+}
+
+/* One whose JOIN is refused has not come. */
+static void test_distribute_store__a_refused_process_may_come_again(void **state)
+{
+    (void)state;
+    enum { MOST = 8 * SX_MAX_PROCESSES };
+    sx_store *s = store_of(2, 10000, 10000);
+    call *waits = calloc(MOST, sizeof(*waits)), a, b, c;
+    assert_non_null(waits);
+    take(s, &a, "JOIN", 0, 2, "", "host0");
+    for (int i = 0; i < MOST; i++) {
+        take(s, &waits[i], "GET", 0, i + 1 < MOST ? 1 : 5000, "k", "");
+    }
+    take(s, &b, "JOIN", 1, 2, "", "host1");
+    expect(&b, SX_RESOURCE_EXHAUSTED, "too many requests wait");
+    assert_false(a.answered);
+    nap(5);
+    sx_store_tick(s);
+    expect(&waits[0], SX_DEADLINE_EXCEEDED, "");
+    take(s, &b, "JOIN", 1, 2, "", "host1");
+    expect(&b, SX_CODE_OK, "");
+    expect(&a, SX_CODE_OK, "");
+    take(s, &c, "LEAVE", 0, 0, "", "");
+    sx_store_destroy(s);
+    free(waits);
 }
 
 static void test_distribute_store__names_who_is_lost(void **state)
@@ -211,7 +272,7 @@ static void test_distribute_store__names_who_is_lost(void **state)
     take(s, &waits, "MEET", 0, 5000, "m", "");
     nap(1050);
     sx_store_tick(s);
-    expect(&waits, SX_UNAVAILABLE, "process 1 of 2 (host1) failed: no more memory");
+    expect(&waits, SX_UNAVAILABLE, "1 14\nprocess 1 of 2 (host1) failed: no more memory");
     expect(&c, SX_UNAVAILABLE, "process 1 of 2 (host1) failed: no more memory");
     sx_store_destroy(s);
 }
@@ -230,6 +291,36 @@ static void test_distribute_store__answers_a_watch_within_a_second(void **state)
     take(s, &leave, "LEAVE", 1, 0, "", "");
     expect(&c, SX_CANCELLED, "has left");
     sx_store_destroy(s);
+}
+
+/* One that was asked to stop before it could ask the others ends the run. */
+static void test_distribute_store__one_stops_alone(void **state)
+{
+    (void)state;
+    sx_store *s = store_of(2, 10000, 10000);
+    call waits, c;
+    join_all(s, 2);
+    take(s, &waits, "GET", 0, 5000, "k", "");
+    take(s, &c, "LEAVE", 1, 1, "", "");
+    expect(&c, SX_CODE_OK, "");
+    expect(&waits, SX_UNAVAILABLE, "1 0\nprocess 1 of 2 (host1) was asked to stop");
+    sx_store_destroy(s);
+}
+
+static void test_distribute_store__says_whose_failure_it_is(void **state)
+{
+    (void)state;
+    sx_store_failure f;
+    static const char *const bad[] = {"",       "1",         "1 0",    "1025 0\nx",
+                                      "1 2\nx", "1 9999\nx", "-1 0\nx"};
+    assert_ok(sx_store_parse_failure((sx_bytes){"1 3\nit failed: why", 18}, &f));
+    assert_int_equal(f.process, 1);
+    assert_int_equal(f.said_bytes, 3);
+    assert_memory_equal(f.text.data, "it failed: why", f.text.size);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        assert_error(sx_store_parse_failure((sx_bytes){bad[i], strlen(bad[i])}, &f),
+                     SX_INVALID_ARGUMENT, "not the failure of a run");
+    }
 }
 
 static const char good[] = "PUT 1 2 3 4\nkey1the value";
@@ -296,7 +387,11 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_distribute_store__keeps_values),
     cmocka_unit_test(test_distribute_store__processes_meet),
     cmocka_unit_test(test_distribute_store__names_who_does_not_come),
+    cmocka_unit_test(test_distribute_store__only_who_has_joined_counts),
+    cmocka_unit_test(test_distribute_store__a_refused_process_may_come_again),
     cmocka_unit_test(test_distribute_store__names_who_is_lost),
+    cmocka_unit_test(test_distribute_store__one_stops_alone),
+    cmocka_unit_test(test_distribute_store__says_whose_failure_it_is),
     cmocka_unit_test(test_distribute_store__answers_a_watch_within_a_second),
     cmocka_unit_test(test_distribute_store__refuses_malformed_requests),
     cmocka_unit_test(test_distribute_store__survives_any_bytes),

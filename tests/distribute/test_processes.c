@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "backends/pjrt/key_values.h"
 #include "distribute/processes.h"
 #include "distribute/store_server.h"
 
@@ -333,6 +334,52 @@ static void test_distribute_processes__keys_for_a_plugin(void **state)
     assert_ok(all[1].status);
 }
 
+static void *error_of_code(int code, const char *message, size_t size)
+{
+    (void)code;
+    fail_msg("%.*s", (int)size, message);
+    return NULL;
+}
+
+/* The greatest value that the store takes, by the callbacks of a plugin. */
+static void use_greatest_value(member *m)
+{
+    sx_pjrt_key_values kv = {.processes = sx_processes_of_pjrt(m->p)};
+    sx_pjrt_client_create args = {0};
+    sx_pjrt_make_error *make = error_of_code;
+    char *value = sx_alloc(SX_STORE_VALUE_BYTES, 1);
+    assert_non_null(value);
+    memset(value, 'v', SX_STORE_VALUE_BYTES);
+    sx_pjrt_offer_key_values(&args, &kv);
+    if (kv.processes->index == 0) {
+        sx_pjrt_kv_put put = {.key = "k",
+                              .key_size = 1,
+                              .value = value,
+                              .value_size = SX_STORE_VALUE_BYTES,
+                              .error = &make,
+                              .user = &kv};
+        assert_null(args.kv_put(&put));
+    } else {
+        sx_pjrt_kv_get get = {
+            .key = "k", .key_size = 1, .timeout_ms = 10000, .error = &make, .user = &kv};
+        assert_null(args.kv_get(&get));
+        assert_int_equal(get.value_size, SX_STORE_VALUE_BYTES);
+        assert_memory_equal(get.value, value, SX_STORE_VALUE_BYTES);
+        get.release(get.value);
+    }
+    sx_free(value);
+    m->status = sx_processes_meet(m->p);
+}
+
+static void test_distribute_processes__the_greatest_value_of_a_plugin(void **state)
+{
+    (void)state;
+    member all[2];
+    run_all(all, 2, use_greatest_value);
+    assert_ok(all[0].status);
+    assert_ok(all[1].status);
+}
+
 static void test_distribute_processes__the_port_must_be_free(void **state)
 {
     (void)state;
@@ -359,6 +406,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_distribute_processes__a_lost_chief_is_named),
     cmocka_unit_test(test_distribute_processes__leaves_a_silent_chief_at_once),
     cmocka_unit_test(test_distribute_processes__keys_for_a_plugin),
+    cmocka_unit_test(test_distribute_processes__the_greatest_value_of_a_plugin),
     cmocka_unit_test(test_distribute_processes__the_port_must_be_free),
 };
 

@@ -38,7 +38,7 @@ static sx_status get(const sx_pjrt_key_values *kv, const char *key, size_t key_s
     const sx_pjrt_processes *p = kv->processes;
     sx_buf full, value;
     full_key(kv, key, key_size, &full);
-    sx_buf_init(&value, MAX_VALUE_BYTES);
+    sx_buf_init(&value, MAX_VALUE_BYTES + 1);
     sx_status status = sx_buf_status(&full);
     if (status == SX_OK) {
         status = p->get(p->store, (sx_bytes){full.data, full.size}, timeout_ms, &value);

@@ -17,11 +17,20 @@ static sx_status take_options(const sx_process_wish *w, sx_arena *arena, sx_proc
                         "num_processes and process_id need a coordinator: the address host:port of "
                         "process 0, the same for all");
     }
-    if (w->count < 1 || w->count > SX_MAX_PROCESSES || w->index < 0 || w->index >= w->count) {
+    if (w->count == 0) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "process_id is %d of num_processes %d; expected a number from 0 to "
-                        "num_processes - 1, of at most %d",
-                        w->index, w->count, SX_MAX_PROCESSES);
+                        "coordinator \"%.200s\" needs num_processes, the same for all, and "
+                        "process_id, the number of this process",
+                        w->coordinator);
+    }
+    if (w->count < 1 || w->count > SX_MAX_PROCESSES) {
+        return sx_error(SX_INVALID_ARGUMENT, "num_processes is %d, expected 1 to %d", w->count,
+                        SX_MAX_PROCESSES);
+    }
+    if (w->index < 0 || w->index >= w->count) {
+        return sx_error(SX_INVALID_ARGUMENT,
+                        "process_id is %d, expected 0 to %d, as num_processes is %d", w->index,
+                        w->count - 1, w->count);
     }
     SX_TRY(sx_tpu_address(w->coordinator, strlen(w->coordinator), arena, &out->coordinator),
            "coordinator");
@@ -123,12 +132,30 @@ static sx_status take_tf_config(const char *text, sx_arena *arena, sx_process_pl
     return out->explanation != NULL ? SX_OK : sx_no_memory("for a strategy");
 }
 
+/* One that cannot be used says nothing against the options. */
+static sx_status check_tf_config(const char *text, sx_arena *arena, const sx_process_plan *plan)
+{
+    sx_process_plan said = {.count = 1};
+    sx_status status = take_tf_config(text, arena, &said);
+    const bool contradicts = status == SX_OK && said.count > 1 &&
+                             (said.count != plan->count || said.index != plan->index);
+    sx_status_free(status);
+    return contradicts ? sx_error(SX_INVALID_ARGUMENT,
+                                  "num_processes %d and process_id %d contradict TF_CONFIG, by "
+                                  "which %s is process %d of %d; unset TF_CONFIG, or leave out "
+                                  "coordinator, num_processes and process_id",
+                                  plan->count, plan->index, said.role, said.index, said.count)
+                       : SX_OK;
+}
+
 sx_status sx_process_plan_make(const sx_process_wish *wish, sx_arena *arena, sx_process_plan *out)
 {
     const char *text = wish->from_environment ? getenv("TF_CONFIG") : NULL;
+    const bool has_config = text != NULL && text[0] != '\0';
     *out = (sx_process_plan){.count = 1, .explanation = ""};
     if (wish->coordinator != NULL || wish->count != 0 || wish->index != 0) {
-        return take_options(wish, arena, out);
+        SX_TRY(take_options(wish, arena, out));
+        return has_config ? check_tf_config(text, arena, out) : SX_OK;
     }
-    return text != NULL && text[0] != '\0' ? take_tf_config(text, arena, out) : SX_OK;
+    return has_config ? take_tf_config(text, arena, out) : SX_OK;
 }

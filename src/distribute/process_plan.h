@@ -9,7 +9,9 @@
 typedef struct sx_process_wish {
     const char *coordinator; /* "host:port" of process 0 */
     int count, index;
-    bool from_environment; /* TF_CONFIG may name several workers, if the options say nothing */
+    /* TF_CONFIG may name several workers, if the options say nothing; else it must not contradict
+     * them. */
+    bool from_environment;
 } sx_process_wish;
 
 typedef struct sx_process_plan {

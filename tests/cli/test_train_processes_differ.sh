@@ -66,4 +66,4 @@ warns '--process-id is missing'
 fails 2 "${words[@]}" --process-id 0
 warns '--coordinator, --num-processes and --process-id belong together'
 fails 2 "${words[@]}" --coordinator localhost:1 --num-processes 2 --process-id 2
-warns 'process_id is 2 of num_processes 2'
+warns 'process_id is 2, expected 0 to 1, as num_processes is 2'

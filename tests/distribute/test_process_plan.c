@@ -54,12 +54,38 @@ static void test_distribute_process_plan__takes_options(void **state)
                  SX_INVALID_ARGUMENT, "need a coordinator");
     assert_error(sx_process_plan_make(
                      &(sx_process_wish){.coordinator = "h0:1", .count = 2, .index = 2}, &arena, &p),
-                 SX_INVALID_ARGUMENT, "process_id is 2 of num_processes 2");
+                 SX_INVALID_ARGUMENT, "process_id is 2, expected 0 to 1, as num_processes is 2");
+    assert_error(
+        sx_process_plan_make(&(sx_process_wish){.coordinator = "h0:1", .count = 1025}, &arena, &p),
+        SX_INVALID_ARGUMENT, "num_processes is 1025, expected 1 to 1024");
     assert_error(sx_process_plan_make(&(sx_process_wish){.coordinator = "h0:1"}, &arena, &p),
-                 SX_INVALID_ARGUMENT, "of num_processes 0");
+                 SX_INVALID_ARGUMENT, "coordinator \"h0:1\" needs num_processes");
     assert_error(
         sx_process_plan_make(&(sx_process_wish){.coordinator = "h0:x", .count = 2}, &arena, &p),
         SX_INVALID_ARGUMENT, "coordinator");
+}
+
+/* Options beside a TF_CONFIG: they may say the same. */
+static void test_distribute_process_plan__options_and_tf_config_agree(void **state)
+{
+    (void)state;
+    sx_process_plan p;
+    sx_process_wish w = {.coordinator = "a:2", .count = 2, .index = 1, .from_environment = true};
+    setenv("TF_CONFIG",
+           "{\"cluster\": {\"worker\": [\"a:1\", \"b:1\"]}, \"task\": {\"type\": \"worker\", "
+           "\"index\": 1}}",
+           1);
+    assert_ok(sx_process_plan_make(&w, &arena, &p));
+    assert_string_equal(p.coordinator, "a:2");
+    w.index = 0;
+    assert_error(sx_process_plan_make(&w, &arena, &p), SX_INVALID_ARGUMENT,
+                 "num_processes 2 and process_id 0 contradict TF_CONFIG, by which worker 1 is "
+                 "process 1 of 2; unset TF_CONFIG");
+    w.count = 3;
+    w.index = 1;
+    assert_error(sx_process_plan_make(&w, &arena, &p), SX_INVALID_ARGUMENT, "contradict TF_CONFIG");
+    w.from_environment = false;
+    assert_ok(sx_process_plan_make(&w, &arena, &p));
 }
 
 static void test_distribute_process_plan__takes_tf_config(void **state)
@@ -141,6 +167,8 @@ static void test_distribute_process_plan__of_a_strategy(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(test_distribute_process_plan__takes_options, setup, teardown),
+    cmocka_unit_test_setup_teardown(test_distribute_process_plan__options_and_tf_config_agree,
+                                    setup, teardown),
     cmocka_unit_test_setup_teardown(test_distribute_process_plan__takes_tf_config, setup, teardown),
     cmocka_unit_test_setup_teardown(test_distribute_process_plan__one_process_is_alone, setup,
                                     teardown),

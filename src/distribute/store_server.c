@@ -9,6 +9,7 @@
 #include "base/buffer.h"
 #include "base/checked.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "base/thread.h"
 #include "net/http_server.h"
@@ -19,22 +20,43 @@ struct sx_store_server {
     sx_store *store;
     sx_http_server *http;
     sx_budget memory;
+    int unread_ms; /* after which a connection is closed whose peer does not read */
     pthread_t ticker;
     bool ticks;
     atomic_bool ends;
 };
 
+/* An answer is a copy, which counts in the server's memory until it was sent: those that nobody
+ * reads must not pile up. */
 static void answer(void *call, sx_code code, sx_bytes body)
 {
+    enum { HEAD_BYTES = 32 };
     sx_buf text;
     sx_http_response response = {.status = 200, .content_type = "application/octet-stream"};
-    sx_buf_init(&text, body.size + 32);
+    sx_budget *memory = sx_http_request_budget(call);
+    sx_status status = SX_OK;
+    if (!sx_budget_charge(memory, body.size + HEAD_BYTES)) {
+        status = sx_budget_over(memory, "an answer", body.size);
+        code = sx_status_code(status);
+        body = (sx_bytes){sx_status_message(status), strlen(sx_status_message(status))};
+    }
+    sx_buf_init(&text, body.size + HEAD_BYTES);
     sx_buf_printf(&text, "%d\n", (int)code);
     sx_buf_append(&text, body.data, body.size);
     response.body = sx_buf_take(&text, &response.body_size);
     response.status = response.body != NULL ? 200 : 503;
     sx_buf_deinit(&text);
+    sx_status_free(status);
     sx_http_respond(call, &response);
+}
+
+static void warn_unread(void *user, const char *remote)
+{
+    const sx_store_server *server = user;
+    sx_log(SX_LOG_WARN,
+           "the connection of %s to the key-value store of the run's processes was closed: it has "
+           "not read an answer for %d s",
+           remote, server->unread_ms / 1000);
 }
 
 static bool is_gone(void *call)
@@ -77,6 +99,7 @@ static sx_status start(sx_store_server *s, const char *host, int port,
     o.answer = answer;
     o.gone = is_gone;
     SX_TRY(sx_store_create(&o, &s->store));
+    s->unread_ms = (int)options->lost_ms;
     sx_budget_init(&s->memory, "the key-value store", 2 * (size_t)SX_STORE_BYTES, NULL);
     const sx_http_address address = {.host = host, .port = port};
     const sx_http_config config = {
@@ -84,7 +107,10 @@ static sx_status start(sx_store_server *s, const char *host, int port,
         .address_count = 1,
         .max_connections = CONNECTIONS * options->processes + CONNECTIONS,
         .max_body_bytes = SX_STORE_VALUE_BYTES + SX_STORE_KEY_BYTES + 256,
+        .max_streams = 1, /* a connection has one answer at a time */
         .memory = &s->memory,
+        .write_timeout_ms = s->unread_ms,
+        .on_unread = warn_unread,
         .handler = handle,
         .user = s};
     SX_TRY(sx_http_server_create(&config, &s->http));

@@ -525,6 +525,7 @@ static void on_timeout(struct http1 *conn)
         refuse(conn, 504, "request timed out");
         break;
     default:
+        sx_http_exchange_unread(&conn->exchange);
         sx_http_conn_close(&conn->base);
         break;
     }

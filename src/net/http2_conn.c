@@ -910,6 +910,9 @@ static int64_t check_stream(struct stream *stream, int64_t now)
         refuse(stream, 504, "request timed out");
         break;
     default: /* a head that does not end, or a peer that does not read */
+        if (stream->state == WRITE) {
+            sx_http_exchange_unread(&stream->exchange);
+        }
         nghttp2_submit_rst_stream(stream->conn->session, NGHTTP2_FLAG_NONE, stream->id,
                                   NGHTTP2_CANCEL);
         break;

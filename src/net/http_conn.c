@@ -247,6 +247,14 @@ void sx_http_exchange_begin(sx_http_exchange *exchange, sx_bytes body)
     config->handler(config->user, exchange);
 }
 
+void sx_http_exchange_unread(const sx_http_exchange *exchange)
+{
+    const sx_http_config *config = exchange->worker->config;
+    if (config->on_unread != NULL) {
+        config->on_unread(config->user, exchange->remote);
+    }
+}
+
 bool sx_http_body_is_admitted(const sx_http_worker *worker, const sx_buf *body, size_t more)
 {
     const sx_budget *memory = worker->config->memory;

@@ -141,6 +141,8 @@ void sx_http_exchange_init(sx_http_exchange *exchange, sx_http_worker *worker,
                            const sx_transport *transport);
 /* Passes a complete request to the handler. */
 void sx_http_exchange_begin(sx_http_exchange *exchange, sx_bytes body);
+/* Says that its response was not read in time. */
+void sx_http_exchange_unread(const sx_http_exchange *exchange);
 /* Whether the buffer of a body may grow by `more` bytes. Large bodies are admitted while half of
  * the memory is free, so that unfinished ones leave room for running requests. */
 bool sx_http_body_is_admitted(const sx_http_worker *worker, const sx_buf *body, size_t more);

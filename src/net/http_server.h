@@ -70,6 +70,9 @@ typedef struct sx_http_config {
     /* Whether the handler takes a request in parts, of HTTP/2: it is called for what has arrived,
      * and again for what comes later; see sx_http_request_await. NULL: none */
     bool (*takes_parts)(const sx_http_head *head);
+    /* Called when a connection, or a stream of HTTP/2, is closed because its peer (of
+     * sx_http_request_remote) has not read a response in time; on the loop's thread. NULL: none */
+    void (*on_unread)(void *user, const char *remote);
     /* Called with the response of the handler, or the last part of it, by the thread that responds;
      * NULL: none */
     void (*on_response)(void *user, const sx_http_exchange *exchange,

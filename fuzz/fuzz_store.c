@@ -14,6 +14,12 @@ static void answer(void *call, sx_code code, sx_bytes body)
     int *answers = call;
     assert(++*answers == 1);
     assert(code <= SX_UNAUTHENTICATED && (body.size == 0 || body.data != NULL));
+    if (code == SX_UNAVAILABLE) {
+        sx_store_failure failure;
+        sx_status status = sx_store_parse_failure(body, &failure);
+        assert(status == SX_OK);
+        sx_status_free(status);
+    }
 }
 
 /* Requests are separated by a byte 0xff. */
@@ -28,6 +34,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         sx_status_free(status);
         return 0;
     }
+    sx_store_failure failure;
+    sx_status_free(sx_store_parse_failure((sx_bytes){data, size}, &failure));
     for (size_t at = 0; at < size && n < MOST; n++) {
         const uint8_t *end = memchr(data + at, 0xff, size - at);
         const size_t length = end != NULL ? (size_t)(end - data) - at : size - at;

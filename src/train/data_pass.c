@@ -92,6 +92,38 @@ static sx_status open_input(sx_data_pass *p, sx_dataset *data)
                : sx_error(SX_INVALID_ARGUMENT, "the data is endless; limit the number of examples");
 }
 
+static sx_platform *platform_of(const sx_data_pass *p)
+{
+    return sx_session_device(sx_trainer_session_of(p->t, p->mode))->platform;
+}
+
+/* So that the device, where it can, reads the rows by itself. */
+static void pin_rows(sx_data_pass *p, int lane)
+{
+    const sx_feed_rows *rows = &p->ahead[lane].rows;
+    sx_platform *platform = platform_of(p);
+    for (int i = 0; i < rows->n; i++) {
+        p->ahead[lane].is_pinned[i] = rows->inputs[i].data != NULL && rows->inputs[i].bytes > 0 &&
+                                      sx_platform_pin(platform, rows->inputs[i].data,
+                                                      rows->inputs[i].bytes * (size_t)rows->room);
+    }
+}
+
+/* What a device may still read, since it was abandoned before a copy ended, is never freed. */
+static void free_rows(sx_data_pass *p, int lane)
+{
+    sx_feed_rows *rows = &p->ahead[lane].rows;
+    for (int i = 0; i < rows->n; i++) {
+        if (p->ahead[lane].is_pinned[i]) {
+            if (atomic_load(&platform_of(p)->abandoned) > 0) {
+                return;
+            }
+            sx_platform_unpin(platform_of(p), rows->inputs[i].data);
+        }
+    }
+    sx_feed_rows_deinit(rows);
+}
+
 sx_status sx_data_pass_open(sx_data_pass *p, sx_trainer *t, sx_mode mode, sx_dataset *data,
                             int64_t limit)
 {
@@ -113,6 +145,7 @@ sx_status sx_data_pass_open(sx_data_pass *p, sx_trainer *t, sx_mode mode, sx_dat
     SX_TRY(sx_lanes_create(p->program, p->size, &p->lanes));
     for (int lane = 0; lane < SX_LANES && p->lanes != NULL; lane++) {
         SX_TRY(sx_feed_rows_init(&p->ahead[lane].rows, &p->input, p->size));
+        pin_rows(p, lane);
     }
     return SX_OK;
 }
@@ -121,7 +154,7 @@ void sx_data_pass_close(sx_data_pass *p)
 {
     sx_lanes_destroy(p->lanes); /* first: a copy to the device may still read the rows */
     for (int lane = 0; lane < SX_LANES; lane++) {
-        sx_feed_rows_deinit(&p->ahead[lane].rows);
+        free_rows(p, lane);
     }
     for (int i = 0; i < SX_MAX_DATA_PASS_OUTPUTS; i++) {
         sx_free_aligned(p->outputs[i]);

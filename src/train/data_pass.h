@@ -20,8 +20,9 @@ typedef struct sx_data_pass {
     sx_rebatch batches;
     sx_lanes *lanes; /* NULL: the device computes when it is asked */
     struct {
-        sx_feed_rows rows;   /* [size] */
-        sx_feed_batch batch; /* of them; its size is 0 if nothing is running */
+        sx_feed_rows rows;                   /* [size] */
+        bool is_pinned[SX_MAX_MODEL_INPUTS]; /* of `rows` */
+        sx_feed_batch batch;                 /* of them; its size is 0 if nothing is running */
     } ahead[SX_LANES];
     int64_t size;  /* of the batches, padding included */
     int64_t limit; /* maximum number of examples; 0 = all */

@@ -4,12 +4,13 @@
 
 #include "../backends/pjrt_plugin.h"
 #include "base/checked.h"
+#include "train/state.h"
 
 enum { ROWS = 4 * 32 + 9, BATCHES = 5, BAD = 70 };
 
 typedef struct rows {
     const ref_counts *counts;
-    long before;
+    long before, pinned_bytes;
     int64_t n, records[ROWS];
     float probabilities[ROWS][CLASSES];
     long executions[ROWS]; /* when the row was passed on */
@@ -41,10 +42,19 @@ static sx_status predict(sx_trainer *t, sx_dataset *data, int64_t examples, rows
     if (strcmp(sx_session_device(sx_trainer_session(t))->platform->backend->name, "pjrt") == 0) {
         out->counts = ref_plugin_counts();
         out->before = out->counts->executions;
+        out->pinned_bytes = -out->counts->pinned_bytes;
     }
     sx_status status = sx_trainer_predict(t, data, examples, keep_row, out);
+    out->pinned_bytes += out->counts != NULL ? out->counts->pinned_bytes : 0;
     sx_dataset_release(data);
     return status;
+}
+
+/* Of the features, which are the only input of a prediction. */
+static int64_t row_bytes(const sx_trainer *t)
+{
+    sx_type row = sx_type_with_batch(t->info.inputs.items[0].type, 1);
+    return sx_type_bytes(&row);
 }
 
 static void test_train_data_pass__a_batch_is_on_its_way_before_the_last_is_passed_on(void **state)
@@ -54,6 +64,8 @@ static void test_train_data_pass__a_batch_is_on_its_way_before_the_last_is_passe
     sx_trainer *t = open_on("pjrt");
     assert_ok(predict(t, tiny_data(100, ROWS), 0, &got));
     assert_int_equal(got.n, ROWS);
+    /* The device copies the batches from where they are. */
+    assert_int_equal(got.pinned_bytes, (int64_t)BATCHES * 32 * row_bytes(t));
     for (int i = 0; i < ROWS; i++) {
         assert_int_equal(got.records[i], i);
         assert_int_equal(got.executions[i], SX_MIN(i / 32 + 2, BATCHES));

@@ -5,6 +5,10 @@
  *
  *   pixels   ──  crop, flip  ── uint8 ──   shuffle, batch   ── copy ──  cast, scale  ── model
  *
+ * Encoded images (JPEG) that are resized with interpolation stay floats: their sizes are known when
+ * they are decoded, after the batch's type is fixed, and between pixels values are not whole, so
+ * that bytes would round them.
+ *
  * Only for devices with memory of their own: elsewhere nothing travels, and the pipeline scales
  * images while it copies them anyway. */
 #ifndef SX_TRAIN_BYTE_IMAGES_H

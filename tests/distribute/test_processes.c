@@ -185,12 +185,27 @@ static void test_distribute_processes__a_stop_reaches_the_chief(void **state)
 
 /* ---- A process that is asked to stop ---- */
 
+static void on_signal(int number)
+{
+    (void)number;
+    stop = 1;
+}
+
+/* Interrupts the thread that has started it. */
 static void *ask_to_stop(void *user)
 {
-    (void)user;
     usleep(300000);
-    stop = 1;
+    pthread_kill(*(pthread_t *)user, SIGUSR1);
     return NULL;
+}
+
+static pthread_t stop_soon(pthread_t *self)
+{
+    pthread_t thread;
+    *self = pthread_self();
+    signal(SIGUSR1, on_signal);
+    assert_int_equal(pthread_create(&thread, NULL, ask_to_stop, self), 0);
+    return thread;
 }
 
 static double seconds_since(int64_t start_ns)
@@ -204,13 +219,13 @@ static void test_distribute_processes__a_stop_ends_joining(void **state)
     (void)state;
     for (int index = 0; index < 2; index++) {
         sx_processes *p;
-        pthread_t thread;
+        pthread_t self;
         char coordinator[32];
         snprintf(coordinator, sizeof(coordinator), "127.0.0.1:%d", free_port());
         const sx_process_plan plan = {.count = 2, .index = index, .coordinator = coordinator};
         const int64_t start_ns = sx_now_ns();
         stop = 0;
-        assert_int_equal(pthread_create(&thread, NULL, ask_to_stop, NULL), 0);
+        const pthread_t thread = stop_soon(&self);
         assert_error(sx_processes_join(&(sx_processes_options){.plan = &plan, .stop = &stop}, &p),
                      SX_CANCELLED, "stopped before");
         pthread_join(thread, NULL);
@@ -221,9 +236,9 @@ static void test_distribute_processes__a_stop_ends_joining(void **state)
 static void stop_alone(member *m)
 {
     if (sx_processes_index(m->p) == 1) { /* the chief has nothing to agree on yet */
-        pthread_t thread;
+        pthread_t self;
         const int64_t start_ns = sx_now_ns();
-        assert_int_equal(pthread_create(&thread, NULL, ask_to_stop, NULL), 0);
+        const pthread_t thread = stop_soon(&self);
         m->status = sx_processes_agree(m->p, m->values, 1);
         pthread_join(thread, NULL);
         assert_true(seconds_since(start_ns) < 4);

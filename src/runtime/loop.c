@@ -338,10 +338,10 @@ static int64_t launch_steps(const sx_program *p, int64_t left)
     return o->launch_steps > 0 ? most : sx_launch_pace_next(&l->pace, 1e9 * seconds, most);
 }
 
-/* The number of steps that come next, at most *steps; ends the loop if it is 0. */
-static sx_status plan(turn *t, int64_t *steps)
+/* The number of steps that come next; ends the loop if it is 0. *steps is this process's wish,
+ * which its clock may decide; who plans for several may decide on up to `most`. */
+static sx_status plan(turn *t, int64_t most, int64_t *steps)
 {
-    const int64_t most = *steps;
     if (t->args->plan == NULL) {
         return SX_OK;
     }
@@ -365,7 +365,7 @@ static sx_status stage(turn *t, sx_launch *l)
     l->rows = 0;
     l->is_last = false;
     l->number = t->number = sx_timeline_next_launch(t->timeline);
-    SX_TRY(plan(t, &most));
+    SX_TRY(plan(t, SX_MIN(l->c->steps, t->args->steps - t->fed), &most));
     while (l->rows < most && !l->is_last && feed(t)) {
         if (t->input.batch != l->c->batch) {
             t->is_alone = l->is_last = true;
@@ -672,7 +672,7 @@ static sx_status run_turn(turn *t, int64_t *done)
     } else { /* one step, in the memory of the caller */
         t->number = sx_timeline_next_launch(t->timeline);
         int64_t one = 1;
-        status = plan(t, &one);
+        status = plan(t, 1, &one);
         t->is_alone = status == SX_OK && one > 0 && feed(t);
     }
     if (status == SX_OK && t->is_alone) {

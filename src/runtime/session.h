@@ -231,8 +231,9 @@ typedef sx_status sx_feed_fn(void *user, sx_step_input *out);
  */
 typedef bool sx_step_fn(void *user, const sx_step_scalars *scalars);
 
-/* Called before a launch is fed, with the number of its steps: may lower it; 0 ends the loop after
- * what was fed. Where several processes run the loop in step, they agree here. */
+/* Called before a launch is fed, with the number of its steps: may lower it, or raise it to the
+ * number that another process has chosen; 0 ends the loop after what was fed. Where several
+ * processes run the loop in step, they agree here. */
 typedef sx_status sx_plan_launch_fn(void *user, int64_t *steps);
 
 typedef struct sx_loop_args {

@@ -163,6 +163,27 @@ static void test_runtime_loop__launches_as_planned(void **state)
     close_run(r);
 }
 
+/* The number of another process, whose clock lets it choose more. */
+static void test_runtime_loop__a_launch_longer_than_its_own(void **state)
+{
+    (void)state;
+    const sx_platform_options platform = {.pjrt.plugin_path = ref_plugin()};
+    run *r = open_run(&(sx_session_options){
+        .device = "pjrt", .platform = platform, .seed = 3, .launch_seconds = 1e-12});
+    int64_t done;
+    const sx_loop_args args = {.steps = STEPS,
+                               .feed = feed,
+                               .step = show,
+                               .plan = plan,
+                               .user = r,
+                               .ok_output = sx_program_find_output(r->program, SX_OK_OUTPUT)};
+    memcpy(r->plans, (const int64_t[]){1, 4, 3, 0}, 4 * sizeof(int64_t));
+    assert_ok(sx_program_prepare_loop(r->program, BATCH, args.ok_output, NULL));
+    assert_ok(sx_program_loop(r->program, &args, &done));
+    assert_int_equal(done, 8);
+    close_run(r);
+}
+
 static void test_runtime_loop__another_size_ends_a_launch(void **state)
 {
     (void)state;
@@ -605,6 +626,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_runtime_loop__launches_show_every_step),
     cmocka_unit_test(test_runtime_loop__the_lengths_of_launches_change_no_bit),
     cmocka_unit_test(test_runtime_loop__launches_as_planned),
+    cmocka_unit_test(test_runtime_loop__a_launch_longer_than_its_own),
     cmocka_unit_test(test_runtime_loop__another_size_ends_a_launch),
     cmocka_unit_test(test_runtime_loop__a_launch_is_run_whole_when_step_ends_the_loop),
     cmocka_unit_test(test_runtime_loop__what_was_fed_before_an_end_is_run),

@@ -233,8 +233,8 @@ typedef struct sx_strategy_args {
 
 /* Strategies are refcounted: the caller calls sx_strategy_release(); an estimator or model that
  * uses one keeps its own reference. Errors: INVALID_ARGUMENT: no such device, or incompatible
- * options; UNAVAILABLE: no plugin (says what to install), or another process is not there; CANCELLED:
- * `stop`; errors of opening the devices. */
+ * options; UNAVAILABLE: no plugin (says what to install), or another process is not there;
+ * CANCELLED: `stop`; errors of opening the devices. */
 #define sx_one_device_strategy(out_strategy, ...) \
     sx_one_device_strategy_at(SX_ARGS_(sx_strategy_args, __VA_ARGS__), (out_strategy))
 SX_API SX_MUST_USE sx_status sx_one_device_strategy_at(const sx_strategy_args *args,

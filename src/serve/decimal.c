@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "base/pow10.h"
+#include "serve/decimal_fast.h"
 
 enum {
-    MAX_DIGITS = 19,        /* always fit in 64 bits */
     MAX_EXPONENT = 1000000, /* larger exponents always give 0 or infinity */
     SLOW_DIGITS = 800,      /* the midpoint of two doubles has at most 767 significant digits */
 };
@@ -27,43 +27,18 @@ struct format {
 static const struct format format_f32 = {23, -127, 0xFF, -64, 38, -17, 10};
 static const struct format format_f64 = {52, -1023, 0x7FF, -342, 308, -4, 23};
 
-static const double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
-                                1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
-                                1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
-static const uint64_t powers_u64[] = {1,      10,      100,      1000,     10000,
-                                      100000, 1000000, 10000000, 100000000};
-
 static inline bool is_digit(char c)
 {
     return (unsigned char)(c - '0') < 10;
 }
 
-static inline uint64_t load8(const char *p)
-{
-    uint64_t word;
-    memcpy(&word, p, sizeof(word));
-    return word;
-}
-
-/* The value of eight digits, each a byte of 0 to 9, the first one in the lowest byte: pairs, quads,
- * all. */
-static inline uint32_t digits_value(uint64_t word)
-{
-    word = word * 10 + (word >> 8);
-    const uint64_t low = (word & 0x000000FF000000FFu) * 0x000F424000000064u;
-    const uint64_t high = ((word >> 16) & 0x000000FF000000FFu) * 0x0000271000000001u;
-    return (uint32_t)((low + high) >> 32);
-}
-
 /* How many of 8 characters are digits before the first that is none, and the value of these. */
 static inline int leading_digits(const char *p, uint64_t *value)
 {
-    const uint64_t digits = load8(p) ^ 0x3030303030303030u;
-    /* A byte above 9 gets its highest bit; a carry from it changes later ones alone. */
-    const uint64_t others = ((digits + 0x7676767676767676u) | digits) & 0x8080808080808080u;
+    const uint64_t digits = sx_digits_load(p), others = sx_digits_others(digits);
     const int count = others != 0 ? __builtin_ctzll(others) / 8 : 8;
     const uint64_t aligned = count > 0 ? digits << (64 - 8 * count) : 0;
-    *value = digits_value(aligned);
+    *value = sx_digits_value(aligned);
     return count;
 }
 
@@ -75,7 +50,7 @@ static inline const char *scan_digits(const char *p, const char *end, uint64_t *
     while (end - p >= 8 && count == 8) {
         uint64_t more;
         count = leading_digits(p, &more);
-        v = v * powers_u64[count] + more;
+        v = v * sx_decimal_powers_u64[count] + more;
         p += count;
     }
     while (count == 8 && p < end && is_digit(*p)) {
@@ -125,7 +100,7 @@ static void keep_leading_digits(const char *p, const char *digits_end, int64_t w
         if (kept == 0 && *p == '0') {
             continue;
         }
-        if (kept < MAX_DIGITS) {
+        if (kept < SX_DECIMAL_DIGITS) {
             value = value * 10 + (uint64_t)(*p - '0');
             kept++;
         } else {
@@ -140,7 +115,7 @@ static void keep_leading_digits(const char *p, const char *digits_end, int64_t w
                                                        : exponent);
 }
 
-static inline bool scan(const char *text, const char *end, sx_decimal *out_decimal)
+bool sx_decimal_scan(const char *text, const char *end, sx_decimal *out_decimal)
 {
     const char *p = text;
     sx_decimal d = {.text = text};
@@ -185,16 +160,11 @@ static inline bool scan(const char *text, const char *end, sx_decimal *out_decim
     d.end = p;
     d.digits = value;
     d.exponent = (int32_t)(exponent + written);
-    if (count > MAX_DIGITS) {
+    if (count > SX_DECIMAL_DIGITS) {
         keep_leading_digits(first, digits_end, written, &d);
     }
     *out_decimal = d;
     return true;
-}
-
-bool sx_decimal_scan(const char *text, const char *end, sx_decimal *out_decimal)
-{
-    return scan(text, end, out_decimal);
 }
 
 /* 10^q, rounded up where 5^-q can divide the digits exactly (section 8.5 of the paper), else down.
@@ -213,7 +183,7 @@ static inline sx_pow10 multiplier(int q)
 static inline uint64_t nearest_bits(const struct format *f, uint64_t w, int64_t q)
 {
     const uint64_t infinity = (uint64_t)f->infinite_power << f->mantissa_bits;
-    if (w == 0 || q < f->smallest_pow10 - MAX_DIGITS) {
+    if (w == 0 || q < f->smallest_pow10 - SX_DECIMAL_DIGITS) {
         return 0;
     }
     if (q > f->largest_pow10) {
@@ -288,7 +258,7 @@ static size_t copy_for_strtod(const sx_decimal *d, char *out)
         }
     }
     /* The first 19 digits times 10^exponent: the copy has kept - 19 digits more. */
-    int exponent = d->exponent - (kept - MAX_DIGITS);
+    int exponent = d->exponent - (kept - SX_DECIMAL_DIGITS);
     if (sticky) {
         out[size++] = '1';
         exponent--;
@@ -337,36 +307,23 @@ static float slow_f32(const sx_decimal *d)
     return value;
 }
 
-/* The fast path of W. D. Clinger (1990): digits and power of ten are exact doubles, so that one
- * division rounds once. Covers most numbers in practice. */
-static inline bool divides_exactly(const sx_decimal *d)
+/* The value by one division, where that rounds once. */
+static bool divides_exactly(const sx_decimal *d, double *out_value)
 {
-    return !d->truncated && d->digits < (uint64_t)1 << 53 && d->exponent <= 0 && d->exponent >= -22;
+    if (d->truncated || !sx_decimal_divides(d->digits, d->exponent)) {
+        return false;
+    }
+    const double quotient = sx_decimal_divide(d->digits, d->exponent);
+    *out_value = d->negative ? -quotient : quotient;
+    return true;
 }
 
-static inline double divide(const sx_decimal *d)
-{
-    const double quotient = (double)(int64_t)d->digits / powers[-d->exponent];
-    return d->negative ? -quotient : quotient;
-}
-
-/* Whether a rounded double gives the right float: rounding twice is wrong only if it is halfway
- * between two floats. */
-static inline bool rounds_to_f32(double value)
+float sx_decimal_to_f32(const sx_decimal *decimal)
 {
     uint64_t bits;
-    memcpy(&bits, &value, sizeof(bits));
-    return (bits & 0x1FFFFFFF) != 0x10000000;
-}
-
-static inline float to_f32(const sx_decimal *decimal)
-{
-    uint64_t bits;
-    if (divides_exactly(decimal)) {
-        const double quotient = divide(decimal);
-        if (rounds_to_f32(quotient)) {
-            return (float)quotient;
-        }
+    double quotient;
+    if (divides_exactly(decimal, &quotient) && sx_decimal_rounds_to_f32(quotient)) {
+        return (float)quotient;
     }
     if (!decided_by_leading_digits(&format_f32, decimal, &bits)) {
         return slow_f32(decimal);
@@ -377,124 +334,20 @@ static inline float to_f32(const sx_decimal *decimal)
     return value;
 }
 
-static inline double to_f64(const sx_decimal *decimal)
+double sx_decimal_to_f64(const sx_decimal *decimal)
 {
     uint64_t bits;
-    if (divides_exactly(decimal)) {
-        return divide(decimal);
+    double value;
+    if (divides_exactly(decimal, &value)) {
+        return value;
     }
     if (!decided_by_leading_digits(&format_f64, decimal, &bits)) {
         return slow_f64(decimal);
     }
     bits |= (uint64_t)decimal->negative << 63;
-    double value;
     memcpy(&value, &bits, sizeof(value));
     return value;
 }
-
-float sx_decimal_to_f32(const sx_decimal *decimal)
-{
-    return to_f32(decimal);
-}
-
-double sx_decimal_to_f64(const sx_decimal *decimal)
-{
-    return to_f64(decimal);
-}
-
-static inline const char *skip_space(const char *p, const char *end)
-{
-    while (p < end && (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t')) {
-        p++;
-    }
-    return p;
-}
-
-/* ---- Lists ---- */
-
-enum { SHORT_BYTES = 32 }; /* that read_short() may read */
-
-/* Reads a number of at most 7 digits, a point and at most 15, without an exponent and without a
- * branch for each digit. Returns its end, or NULL: it is another one, or none. The value is rounded
- * once. */
-static inline const char *read_short(const char *p, double *value)
-{
-    const bool negative = *p == '-';
-    p += negative;
-    uint64_t digits = (uint64_t)*p - '0', more;
-    int whole = 1;
-    if (p[1] != '.' || digits > 9) { /* not what most numbers are: the next one waits for less */
-        whole = leading_digits(p, &digits);
-        if (whole == 0 || whole == 8 || (whole > 1 && *p == '0')) {
-            return NULL;
-        }
-    }
-    p += whole;
-    int after = 0;
-    if (*p == '.') {
-        after = leading_digits(++p, &more);
-        if (after == 0) {
-            return NULL;
-        }
-        digits = digits * powers_u64[after] + more;
-        p += after;
-        if (after == 8) {
-            const int rest = leading_digits(p, &more);
-            if (rest == 8 || whole + after + rest > MAX_DIGITS) {
-                return NULL;
-            }
-            digits = digits * powers_u64[rest] + more;
-            after += rest;
-            p += rest;
-        }
-    }
-    if ((*p | 0x20) == 'e' || digits >= (uint64_t)1 << 53) {
-        return NULL;
-    }
-    const double quotient = (double)(int64_t)digits / powers[after];
-    *value = negative ? -quotient : quotient;
-    return p;
-}
-
-static inline bool is_f64(double value)
-{
-    (void)value;
-    return true;
-}
-
-#define READ_LIST(name, type, fits, convert)                                           \
-    const char *name(const char *text, const char *end, type *out, size_t capacity,    \
-                     size_t *out_count)                                                \
-    {                                                                                  \
-        const char *done = text, *p = text;                                            \
-        size_t count = 0;                                                              \
-        while (count < capacity) {                                                     \
-            double value;                                                              \
-            const char *after = end - p >= SHORT_BYTES ? read_short(p, &value) : NULL; \
-            if (after != NULL && fits(value)) {                                        \
-                out[count] = (type)value;                                              \
-            } else {                                                                   \
-                sx_decimal number;                                                     \
-                if (!scan(p, end, &number) ||                                          \
-                    (out[count] = convert(&number), isinf(out[count]))) {              \
-                    break;                                                             \
-                }                                                                      \
-                after = number.end;                                                    \
-            }                                                                          \
-            count++;                                                                   \
-            done = after;                                                              \
-            p = skip_space(done, end);                                                 \
-            if (p == end || *p != ',') {                                               \
-                break;                                                                 \
-            }                                                                          \
-            p = skip_space(p + 1, end);                                                \
-        }                                                                              \
-        *out_count = count;                                                            \
-        return done;                                                                   \
-    }
-
-READ_LIST(sx_decimal_read_f32s, float, rounds_to_f32, to_f32)
-READ_LIST(sx_decimal_read_f64s, double, is_f64, to_f64)
 
 bool sx_decimal_to_u64(const sx_decimal *decimal, uint64_t *out_value)
 {

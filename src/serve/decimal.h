@@ -32,15 +32,6 @@ bool sx_decimal_scan(const char *text, const char *end, sx_decimal *out_decimal)
 float sx_decimal_to_f32(const sx_decimal *decimal);
 double sx_decimal_to_f64(const sx_decimal *decimal);
 
-/* Reads numbers separated by commas (and white space), from `text` on, which must be the first
- * character of a number: the inner loop of large tensors. Stops before anything that is not a
- * finite number, at `end`, or after `capacity` numbers. Returns the end of the last number, `text`
- * if there is none; *out_count is the number of values in `out`. */
-const char *sx_decimal_read_f32s(const char *text, const char *end, float *out, size_t capacity,
-                                 size_t *out_count);
-const char *sx_decimal_read_f64s(const char *text, const char *end, double *out, size_t capacity,
-                                 size_t *out_count);
-
 /* False unless the number was written as an integer and fits. */
 bool sx_decimal_to_i64(const sx_decimal *decimal, int64_t *out_value);
 bool sx_decimal_to_u64(const sx_decimal *decimal, uint64_t *out_value);

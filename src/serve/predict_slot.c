@@ -10,12 +10,15 @@
 #include "base/utf8.h"
 #include "serve/base64.h"
 #include "serve/decimal.h"
+#include "serve/decimal_list.h"
 
 enum {
     SLOT_ALIGN = 64,
     KEPT_BLOCK_BYTES = 4 * 1024 * 1024, /* larger blocks are freed after their request */
     SMALL_BLOCK_BYTES = 16 * 1024,      /* is used for any request that it is large enough for */
     MAX_RUN_VALUES = 1 << 16,           /* read before the length of their list is looked at */
+    MAX_ROW_VALUES =
+        256, /* of lists that are read several at a time: one that fails is read twice */
     MAX_MISFIT_VALUES =
         4096, /* of a wrong shape: read to quote the shape, but no more than these */
 };
@@ -278,6 +281,11 @@ static sx_status read_scalar(sx_json *json, struct sx_predict_slot *slot, int le
 
 static sx_status read_list(sx_json *json, struct sx_predict_slot *slot, int level);
 
+static bool is_float(const struct sx_predict_slot *slot)
+{
+    return slot->info->type.dtype == SX_F32 || slot->info->type.dtype == SX_F64;
+}
+
 /* Reads as many plain floats as follow at this level; returns the number. The general path handles
  * whatever ends them (the end of the list, NaN, an error). */
 static size_t read_float_run(sx_json *json, struct sx_predict_slot *slot, int level)
@@ -286,20 +294,35 @@ static size_t read_float_run(sx_json *json, struct sx_predict_slot *slot, int le
     const size_t room = SX_MIN(slot->capacity - slot->count,
                                bounded ? (size_t)MAX_MISFIT_VALUES + 1 : (size_t)MAX_RUN_VALUES);
     size_t count = 0;
-    if (slot->rank >= 0 && slot->rank != level) {
+    if (!is_float(slot) || (slot->rank >= 0 && slot->rank != level)) {
         return 0;
     }
-    if (slot->info->type.dtype == SX_F32) {
-        json->p = sx_decimal_read_f32s(json->p, json->end, (float *)slot->block + slot->count, room,
-                                       &count);
-    } else if (slot->info->type.dtype == SX_F64) {
-        json->p = sx_decimal_read_f64s(json->p, json->end, (double *)slot->block + slot->count,
-                                       room, &count);
-    }
+    json->p =
+        sx_decimal_read_list(json->p, json->end, slot->info->type.dtype,
+                             (char *)slot->block + slot->count * slot->elem_bytes, room, &count);
     if (count > 0 && slot->rank < 0) {
         set_rank(slot, level);
     }
     slot->count += count;
+    return count;
+}
+
+/* Reads as many lists of plain floats as follow at this level and are like those before them;
+ * returns the number. The general path handles all others. */
+static size_t read_float_rows(sx_json *json, struct sx_predict_slot *slot, int level)
+{
+    const int64_t width = level < SX_MAX_RANK ? slot->dims[level] : 0;
+    size_t count = 0;
+    if (!is_float(slot) || slot->misfit || slot->rank != level + 1 || width <= 0 ||
+        width > MAX_ROW_VALUES) {
+        return 0;
+    }
+    const size_t room =
+        SX_MIN(slot->capacity - slot->count, (size_t)MAX_RUN_VALUES) / (size_t)width;
+    json->p = sx_decimal_read_rows(json->p, json->end, slot->info->type.dtype,
+                                   (char *)slot->block + slot->count * slot->elem_bytes,
+                                   (size_t)width, room, &count);
+    slot->count += count * (size_t)width;
     return count;
 }
 
@@ -324,7 +347,8 @@ static sx_status read_elements(sx_json *json, struct sx_predict_slot *slot, int 
     }
     while (more) {
         const char c = sx_json_peek(json);
-        const size_t run = c == '[' ? 0 : read_float_run(json, slot, level + 1);
+        const size_t run = c == '[' ? read_float_rows(json, slot, level + 1)
+                                    : read_float_run(json, slot, level + 1);
         if (run == 0) {
             SX_TRY(c == '[' ? read_list(json, slot, level + 1)
                             : read_scalar(json, slot, level + 1));

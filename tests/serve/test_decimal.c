@@ -5,6 +5,7 @@
 #include "base/checked.h"
 #include "base/threefry.h"
 #include "serve/decimal.h"
+#include "serve/decimal_list.h"
 
 /* Random bits, the same in every run. */
 static uint64_t random_bits(uint32_t *counter)
@@ -16,20 +17,20 @@ static uint64_t random_bits(uint32_t *counter)
 /* The same number in a list: with text behind it, short numbers are read in a way of their own. */
 static void check_in_list(const char *text, float wanted_f, double wanted_d)
 {
-    char list[1200];
+    char list[1400];
     const size_t size = strlen(text);
-    const int length = snprintf(list, sizeof(list), "%s,%40s", text, "]");
+    const int length = snprintf(list, sizeof(list), "%s,%100s", text, "]");
     assert_true(length > 0 && (size_t)length < sizeof(list));
     float f = 0;
     double d = 0;
     size_t count;
-    const char *end = sx_decimal_read_f32s(list, list + length, &f, 1, &count);
+    const char *end = sx_decimal_read_list(list, list + length, SX_F32, &f, 1, &count);
     if (isinf(wanted_f)) {
         assert_int_equal(count, 0);
     } else if (count != 1 || end != list + size || memcmp(&f, &wanted_f, sizeof(f)) != 0) {
         fail_msg("[%s]: got %a, expected %a", text, (double)f, (double)wanted_f);
     }
-    end = sx_decimal_read_f64s(list, list + length, &d, 1, &count);
+    end = sx_decimal_read_list(list, list + length, SX_F64, &d, 1, &count);
     if (isinf(wanted_d)) {
         assert_int_equal(count, 0);
     } else if (count != 1 || end != list + size || memcmp(&d, &wanted_d, sizeof(d)) != 0) {
@@ -159,20 +160,22 @@ static void test_serve_decimal__random_values_equal_strtod(void **state)
 static void test_serve_decimal__refuses_what_json_refuses(void **state)
 {
     (void)state;
-    static const char *const texts[] = {"",    "-",  "+1",   ".5", "1.",  "01",  "-01", "00", "1e",
-                                        "1e+", "e5", "1.e5", "a",  "NaN", "--1", " 1",  "0x1"};
+    static const char *const texts[] = {
+        "",    "-",     "+1",    ".5",  "1.",  "01",  "-01",  "00",        "1e",
+        "1e+", "e5",    "1.e5",  "a",   "NaN", "--1", " 1",   "0x1",       "1/2",
+        "/",   "1.2.3", "1.2-3", "1-2", "-",   "-.5", "00.5", "12345678/", "0.12345678-"};
     for (size_t i = 0; i < SX_COUNT(texts); i++) {
         sx_decimal number;
         const size_t size = strlen(texts[i]);
         /* "0x1" is the number 0 followed by something else. */
         const bool scanned = sx_decimal_scan(texts[i], texts[i] + size, &number);
         assert_false(scanned && number.end == texts[i] + size);
-        char list[100];
+        char list[200];
         float value;
         size_t count;
-        const int length = snprintf(list, sizeof(list), "%s,%40s", texts[i], "]");
+        const int length = snprintf(list, sizeof(list), "%s,%100s", texts[i], "]");
         assert_true(length > 0);
-        const char *end = sx_decimal_read_f32s(list, list + length, &value, 1, &count);
+        const char *end = sx_decimal_read_list(list, list + length, SX_F32, &value, 1, &count);
         assert_true(count == 0 || *end != ',');
     }
 }
@@ -229,9 +232,9 @@ static void test_serve_decimal__lists_end_at_the_end(void **state)
         double f64[8];
         size_t n32 = 9, n64 = 9;
         const char *end = rows[i].text + rows[i].size;
-        assert_ptr_equal(sx_decimal_read_f32s(rows[i].text, end, f32, 8, &n32),
+        assert_ptr_equal(sx_decimal_read_list(rows[i].text, end, SX_F32, f32, 8, &n32),
                          rows[i].text + rows[i].done);
-        assert_ptr_equal(sx_decimal_read_f64s(rows[i].text, end, f64, 8, &n64),
+        assert_ptr_equal(sx_decimal_read_list(rows[i].text, end, SX_F64, f64, 8, &n64),
                          rows[i].text + rows[i].done);
         assert_int_equal(n32, rows[i].count);
         assert_int_equal(n64, rows[i].count);
@@ -242,8 +245,54 @@ static void test_serve_decimal__lists_end_at_the_end(void **state)
     double two[2];
     size_t n = 0;
     const char *text = "1,2,3";
-    assert_ptr_equal(sx_decimal_read_f64s(text, text + 5, two, 2, &n), text + 3);
+    assert_ptr_equal(sx_decimal_read_list(text, text + 5, SX_F64, two, 2, &n), text + 3);
     assert_int_equal(n, 2);
+}
+
+/* Lists of two numbers, as those of images' pixels. */
+static void test_serve_decimal__rows(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        size_t count, done; /* rows, and the end of the last one */
+    } rows[] = {
+        {"[1,2],[3,4],[5,6]", 3, 17},
+        {"[1,2],[3,4],[5,6]]                                            ", 3, 17},
+        {"[1.0,2.0],[3.000,4],[5,6e0],                                  ", 3, 27},
+        {"[ 1 ,\t2 ]\n, [3, 4.0] ,\r[5,6] ]                             ", 3, 28},
+        {"[1,2],[3,4],[5,6],[7,8],[9,10]", 4, 23},
+        {"[1,2],[3],[5,6]                                               ", 1, 5},
+        {"[1,2],[3,4,5],[5,6]                                           ", 1, 5},
+        {"[1,2],[3,4,],[5,6]                                            ", 1, 5},
+        {"[1,2],[3,NaN],[5,6]                                           ", 1, 5},
+        {"[1,2],[3,1e999],[5,6]                                         ", 1, 5},
+        {"[1,2],[],[5,6]                                                ", 1, 5},
+        {"[1,2],[[3,4]]                                                 ", 1, 5},
+        {"[1,2][3,4]                                                    ", 1, 5},
+        {"[1,2],,[3,4]                                                  ", 1, 5},
+        {"[1,2],3,4]                                                    ", 1, 5},
+        {"[1,2],[3,4", 1, 5},
+        {"[1,2],[", 1, 5},
+        {"[1,2", 0, 0},
+        {"1,2", 0, 0},
+        {"", 0, 0},
+    };
+    for (size_t i = 0; i < SX_COUNT(rows); i++) {
+        float f32[8];
+        double f64[8];
+        size_t n32 = 9, n64 = 9;
+        const char *text = rows[i].text, *end = text + strlen(text);
+        assert_ptr_equal(sx_decimal_read_rows(text, end, SX_F32, f32, 2, 4, &n32),
+                         text + rows[i].done);
+        assert_ptr_equal(sx_decimal_read_rows(text, end, SX_F64, f64, 2, 4, &n64),
+                         text + rows[i].done);
+        assert_int_equal(n32, rows[i].count);
+        assert_int_equal(n64, rows[i].count);
+        for (size_t k = 0; k < 2 * n32; k++) {
+            assert_true(f32[k] == (float)(k + 1) && f64[k] == (double)(k + 1));
+        }
+    }
 }
 
 static const struct CMUnitTest tests[] = {
@@ -252,5 +301,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_serve_decimal__refuses_what_json_refuses),
     cmocka_unit_test(test_serve_decimal__integers),
     cmocka_unit_test(test_serve_decimal__lists_end_at_the_end),
+    cmocka_unit_test(test_serve_decimal__rows),
 };
 SX_TEST_MAIN(tests)

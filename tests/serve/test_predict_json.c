@@ -132,6 +132,12 @@ static void test_serve_predict_json__columns(void **state)
     parse(&p, "{\"signature_name\":\"any\",\"inputs\": {\"x\": [[[1],[2]],[[3],[4]]]}}");
     assert_shape(&p, 0, "float32[2,2,1]");
     done(&p);
+    parse(&p,
+          "{\"signature_name\":\"any\",\"inputs\": [[[1,2],[3,NaN],[5,6]],[[7,8],[9e0,1],[2,3]]]}");
+    assert_shape(&p, 0, "float32[2,3,2]");
+    const float pixels[] = {1, 2, 3, NAN, 5, 6, 7, 8, 9, 1, 2, 3};
+    assert_memory_equal(p.request.inputs[0].data, pixels, sizeof(pixels));
+    done(&p);
     parse(&p, "{\"signature_name\":\"any\",\"inputs\": [[],[]]}");
     assert_shape(&p, 0, "float32[2,0]");
     done(&p);
@@ -368,6 +374,18 @@ static void test_serve_predict_json__refuses(void **state)
         {"{\"instances\":[[1,2],[3]]}", SX_INVALID_ARGUMENT,
          "unexpected size: 1 at level: 1 expected size: 2"},
         {"{\"instances\":[[1,2],3]}", SX_INVALID_ARGUMENT, "same shape"},
+        {"{\"signature_name\":\"any\",\"inputs\":[[[1,2],[3,4],[5]]]}", SX_INVALID_ARGUMENT,
+         "unexpected size: 1 at level: 2 expected size: 2"},
+        {"{\"signature_name\":\"any\",\"inputs\":[[[1,2],[3,4],[5,6,7]]]}", SX_INVALID_ARGUMENT,
+         "unexpected size: 3 at level: 2 expected size: 2"},
+        {"{\"signature_name\":\"any\",\"inputs\":[[[1,2],[3,4],[5,6]],[[1,2],[3,4]]]}",
+         SX_INVALID_ARGUMENT, "unexpected size: 2 at level: 1 expected size: 3"},
+        {"{\"signature_name\":\"any\",\"inputs\":[[[1,2],[3,4],[5,1e39]]]}", SX_INVALID_ARGUMENT,
+         "1e39 is out of range for type float32"},
+        {"{\"signature_name\":\"any\",\"inputs\":[[[1,2],[3,4],[5,06]]]}", SX_INVALID_ARGUMENT,
+         "06 is not of expected type: float32"},
+        {"{\"signature_name\":\"any\",\"inputs\":[[[1,2],[3,4],]]}", SX_INVALID_ARGUMENT,
+         "value at nesting level 2, but earlier values are at level 3"},
         {"{\"instances\":[3,[1,2]]}", SX_INVALID_ARGUMENT, "unexpected level"},
         {"{\"instances\":[[1,2,3]]}", SX_INVALID_ARGUMENT,
          "got float32[1,3], expected float32[N,2]"},

@@ -18,7 +18,12 @@
 #include "base/memory.h"
 #include "base/ram.h"
 
-enum { FIRST_CHUNK_BYTES = 4 * 1024, MAX_CHUNK_BYTES = 1024 * 1024, OBJECT_ALIGN = 16 };
+enum {
+    FIRST_CHUNK_BYTES = 4 * 1024,
+    MAX_CHUNK_BYTES = 1024 * 1024,
+    UNSET_BYTES = 16 * 1024, /* smaller objects are zeroed in any case */
+    OBJECT_ALIGN = 16,
+};
 
 struct sx_arena_chunk {
     struct sx_arena_chunk *next;
@@ -109,13 +114,15 @@ size_t sx_arena_capacity(const sx_arena *arena)
     return bytes;
 }
 
-/* Adds a chunk with at least `bytes` free to the arena; NULL if out of memory or budget. */
-static struct sx_arena_chunk *add_chunk(sx_arena *arena, size_t bytes)
+/* Adds a chunk with at least `bytes` free to the arena, or just these, not zeroed, if `unset`; NULL
+ * if out of memory or budget. */
+static struct sx_arena_chunk *add_chunk(sx_arena *arena, size_t bytes, bool unset)
 {
     struct sx_arena_chunk *newest = arena->chunks;
     const size_t first = arena->first_bytes > 0 ? arena->first_bytes : (size_t)FIRST_CHUNK_BYTES;
-    size_t capacity =
-        newest == NULL ? first : SX_MIN(newest->capacity * 2, (size_t)MAX_CHUNK_BYTES);
+    size_t capacity = unset            ? bytes
+                      : newest == NULL ? first
+                                       : SX_MIN(newest->capacity * 2, (size_t)MAX_CHUNK_BYTES);
     size_t size;
     if (!sx_add_size(SX_MAX(capacity, bytes), sizeof(struct sx_arena_chunk), &size)) {
         return NULL;
@@ -126,11 +133,12 @@ static struct sx_arena_chunk *add_chunk(sx_arena *arena, size_t bytes)
             return NULL;
         }
     }
-    struct sx_arena_chunk *chunk = sx_alloc(size, 1);
+    struct sx_arena_chunk *chunk = unset ? sx_realloc(NULL, size, 1) : sx_alloc(size, 1);
     if (chunk == NULL) {
         sx_budget_release(arena->budget, size);
         return NULL;
     }
+    chunk->used = 0;
     chunk->capacity = size - sizeof(*chunk);
     if (newest != NULL && chunk->capacity == bytes) {
         chunk->next = newest->next;
@@ -142,10 +150,10 @@ static struct sx_arena_chunk *add_chunk(sx_arena *arena, size_t bytes)
     return chunk;
 }
 
-void *sx_arena_alloc(sx_arena *arena, size_t count, size_t elem_bytes)
+static void *alloc_bytes(sx_arena *arena, size_t bytes, bool unset)
 {
-    size_t bytes, used;
-    if (!sx_mul_size(count, elem_bytes, &bytes) || bytes > SIZE_MAX / 2) {
+    size_t used;
+    if (bytes > SIZE_MAX / 2) {
         return NULL;
     }
     bytes = sx_align_up(SX_MAX(bytes, (size_t)1), OBJECT_ALIGN);
@@ -154,8 +162,8 @@ void *sx_arena_alloc(sx_arena *arena, size_t count, size_t elem_bytes)
         return NULL;
     }
     struct sx_arena_chunk *chunk = arena->chunks;
-    if (chunk == NULL || chunk->capacity - chunk->used < bytes) {
-        chunk = add_chunk(arena, bytes);
+    if (unset || chunk == NULL || chunk->capacity - chunk->used < bytes) {
+        chunk = add_chunk(arena, bytes, unset);
         if (chunk == NULL) {
             return NULL;
         }
@@ -166,6 +174,17 @@ void *sx_arena_alloc(sx_arena *arena, size_t count, size_t elem_bytes)
     chunk->used += bytes;
     arena->used_bytes = used;
     return object;
+}
+
+void *sx_arena_alloc(sx_arena *arena, size_t count, size_t elem_bytes)
+{
+    size_t bytes;
+    return sx_mul_size(count, elem_bytes, &bytes) ? alloc_bytes(arena, bytes, false) : NULL;
+}
+
+void *sx_arena_alloc_unset(sx_arena *arena, size_t bytes)
+{
+    return alloc_bytes(arena, bytes, bytes >= UNSET_BYTES);
 }
 
 char *sx_arena_strndup(sx_arena *arena, const char *text, size_t length)

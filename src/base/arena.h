@@ -41,6 +41,8 @@ size_t sx_arena_capacity(const sx_arena *arena); /* bytes that it has allocated 
 
 /* Zeroed, aligned to 16 bytes; NULL if out of memory, over the limit, or the size overflows. */
 void *sx_arena_alloc(sx_arena *arena, size_t count, size_t elem_bytes);
+/* The same without zeros, for a large object that is written at once. */
+void *sx_arena_alloc_unset(sx_arena *arena, size_t bytes);
 char *sx_arena_strdup(sx_arena *arena, const char *text);
 char *sx_arena_strndup(sx_arena *arena, const char *text, size_t length);
 void *sx_arena_memdup(sx_arena *arena, const void *data, size_t size);

@@ -33,8 +33,8 @@
 #include "net/http_conn.h"
 
 enum {
-    READ_BYTES = 128 * 1024,      /* at a time */
-    READS = 4,                    /* in a turn, so that other connections get theirs */
+    READ_BYTES = 256 * 1024,      /* at a time */
+    READS = 2,                    /* in a turn, so that other connections get theirs */
     WRITE_BYTES = 64 * 1024,      /* collected before they are sent */
     DATA_BYTES = 32 * 1024,       /* the most of a frame that we send */
     STREAM_WINDOW = 8 << 20,      /* of what a peer may send */
@@ -500,7 +500,9 @@ static void begin_exchange(struct stream *stream)
     stream->with_handler = true;
     stream->conn->with_handler++;
     exchange->partial = !stream->whole;
-    sx_http_exchange_begin(exchange, (sx_bytes){sx_buf_text(&stream->body), stream->body.size});
+    const size_t lead = stream->body.size > 0 ? exchange->body_lead : 0;
+    sx_http_exchange_begin(exchange,
+                           (sx_bytes){sx_buf_text(&stream->body) + lead, stream->body.size - lead});
     stream->deadline_ns = exchange->cancel.deadline_ns;
     remind(stream->conn, stream->deadline_ns);
 }
@@ -660,6 +662,18 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
     return 0;
 }
 
+/* The first bytes of a body follow. */
+static void begin_body(struct stream *stream)
+{
+    const unsigned lead =
+        atomic_load_explicit(&stream->conn->base.worker->body_lead, memory_order_relaxed);
+    if (lead > 0) {
+        stream->exchange.body_lead = lead;
+        stream->body.max_bytes += lead;
+        (void)sx_buf_extend(&stream->body, lead);
+    }
+}
+
 static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *data,
                    size_t size, void *user)
 {
@@ -669,6 +683,9 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const ui
         return 0;
     }
     sx_buf *body = &stream->body;
+    if (body->size == 0 && size > 0 && !stream->in_parts) {
+        begin_body(stream);
+    }
     stream->fresh = true;
     char reason[SX_HTTP_REASON];
     const bool admitted = sx_http_body_is_admitted(stream->conn->base.worker, body, size);
@@ -679,7 +696,7 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const ui
     sx_http_pace_note(&stream->pace, now_ns(stream->conn), size);
     if (admitted && size > body->max_bytes - body->size) {
         snprintf(reason, sizeof(reason), "request body too large: the limit is %zu bytes",
-                 body->max_bytes);
+                 body->max_bytes - stream->exchange.body_lead);
         refuse(stream, 413, reason);
         return 0;
     }

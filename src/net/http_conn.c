@@ -306,6 +306,16 @@ sx_bytes sx_http_request_body(const sx_http_exchange *exchange)
     return exchange->body;
 }
 
+void sx_http_request_align(sx_http_exchange *exchange, const void *part)
+{
+    const sx_bytes body = exchange->body;
+    const uintptr_t offset = (uintptr_t)part - (uintptr_t)body.data;
+    if (offset < body.size) { /* of the body, not of what was unpacked from it */
+        const unsigned lead = (exchange->body_lead - (unsigned)((uintptr_t)part % 8)) % 8;
+        atomic_store_explicit(&exchange->worker->body_lead, lead, memory_order_relaxed);
+    }
+}
+
 int sx_http_request_loop(const sx_http_exchange *exchange)
 {
     return exchange->worker->index;

@@ -41,7 +41,8 @@ typedef struct sx_http_worker {
     void (*on_empty)(struct sx_http_worker *worker); /* draining and the last connection is gone */
     char date[40];                                   /* of the Date header, valid for date_second */
     int64_t date_second;
-    sx_buf in, out; /* of HTTP/2: what is being read or written in this turn */
+    sx_buf in, out;        /* of HTTP/2: what is being read or written in this turn */
+    atomic_uint body_lead; /* of HTTP/2: bytes before a body, less than 8 */
     atomic_uint_fast64_t accepted, shed, requests, answered, refused, connections;
 } sx_http_worker;
 
@@ -77,6 +78,7 @@ struct sx_http_conn {
 struct sx_http_exchange {
     sx_http_head head;
     sx_bytes body;
+    unsigned body_lead; /* bytes before it */
     sx_cancel cancel;
     sx_budget budget;
     sx_http_response response; /* the handler's until `answered` is posted */

@@ -133,6 +133,10 @@ typedef struct sx_http_subject {
 } sx_http_subject;
 void sx_http_request_set_subject(sx_http_exchange *exchange, const char *name, int64_t version);
 const sx_http_subject *sx_http_request_subject(const sx_http_exchange *exchange);
+/* Bodies that the connection's loop receives from now on begin where that aligns what lies at the
+ * offset of `part`, in the body, to 8 bytes: of requests that are alike, it can be used in place.
+ * HTTP/2 only. */
+void sx_http_request_align(sx_http_exchange *exchange, const void *part);
 /* Tells the handler to stop: at the request's deadline, or when the peer has closed its connection
  * (or its sending half, which looks the same). The handler must still respond. */
 const sx_cancel *sx_http_request_cancel(const sx_http_exchange *exchange);

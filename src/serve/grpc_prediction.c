@@ -39,6 +39,9 @@ static sx_status read_tensors(sx_grpc_call *grpc, const sx_serve_signature *sign
     }
     SX_TRY(sx_predict_proto_read(grpc->message, &grpc->spec, signatures, count, &call->arena,
                                  request));
+    if (request->unaligned != NULL) {
+        sx_http_request_align(call->exchange, request->unaligned);
+    }
     call->read = request;
     sx_call_set_run(call, signature != NULL ? signature : request->signature, request->inputs);
     return SX_OK;

@@ -13,7 +13,10 @@
 #include "serve/json_scan.h"
 #include "serve/predict_slot.h"
 
-enum { SHOWN_BYTES = 60 }; /* of a name quoted in an error */
+enum {
+    SHOWN_BYTES = 60,         /* of a name quoted in an error */
+    LARGE_BYTES = 128 * 1024, /* of values that are worth an effort not to be copied */
+};
 
 static sx_status malformed(const char *what)
 {
@@ -231,7 +234,29 @@ static sx_status no_room(const struct reader *reader)
                     sx_type_format(&reader->type, text, sizeof(text)));
 }
 
-static sx_status read_numbers(const struct reader *reader, sx_arena *arena, void **out)
+/* All values, if they lie together in the message: as tensor_content, or packed in one field. */
+static const void *find_together(const struct reader *reader, const struct values_row *row,
+                                 size_t bytes)
+{
+    const void *found = NULL;
+    sx_wire wire = sx_wire_over(reader->message);
+    sx_wire_field field;
+    bool more = true;
+    if (reader->content.size > 0) {
+        return reader->content.data;
+    }
+    while (row->type != SX_WIRE_VARINT && next_values(&wire, row->field, &field, &more) && more) {
+        if (found != NULL || field.type != SX_WIRE_BYTES || field.value.size != bytes) {
+            return NULL;
+        }
+        found = field.value.data;
+    }
+    return more ? NULL : found;
+}
+
+/* Sets *out_unaligned to large values that are copied because of where they lie. */
+static sx_status read_numbers(const struct reader *reader, sx_arena *arena, void **out,
+                              const void **out_unaligned)
 {
     const struct values_row *row = values_of(reader->type.dtype);
     const size_t elem_bytes = sx_dtype_bytes(reader->type.dtype);
@@ -242,17 +267,19 @@ static sx_status read_numbers(const struct reader *reader, sx_arena *arena, void
     if (reader->content.size > 0 && reader->content.size != bytes) {
         return bad_tensor(reader, "the size of tensor_content does not match the shape");
     }
-    if (reader->content.size > 0 && (uintptr_t)reader->content.data % elem_bytes == 0) {
-        *out = (void *)reader->content.data;
+    const void *together = find_together(reader, row, bytes);
+    if (together != NULL && (uintptr_t)together % elem_bytes == 0) {
+        *out = (void *)together;
         return SX_OK;
     }
-    uint8_t *data = sx_arena_alloc(arena, bytes + 1, 1);
+    uint8_t *data = sx_arena_alloc_unset(arena, bytes + 1);
     if (data == NULL) {
         return no_room(reader);
     }
     *out = data;
-    if (reader->content.size > 0) {
-        memcpy(data, reader->content.data, bytes);
+    if (together != NULL) {
+        memcpy(data, together, bytes);
+        *out_unaligned = bytes >= LARGE_BYTES ? together : *out_unaligned;
         return SX_OK;
     }
     sx_wire wire = sx_wire_over(reader->message);
@@ -382,8 +409,9 @@ static sx_status read_entry(sx_bytes entry, sx_arena *arena, sx_predict_call *ca
     SX_TRY(read_type(&reader));
     sx_tensor *tensor = &call->inputs[index];
     tensor->type = reader.type;
-    return reader.type.dtype == SX_STRING ? read_strings(&reader, arena, &tensor->data)
-                                          : read_numbers(&reader, arena, &tensor->data);
+    return reader.type.dtype == SX_STRING
+               ? read_strings(&reader, arena, &tensor->data)
+               : read_numbers(&reader, arena, &tensor->data, &call->unaligned);
 }
 
 static sx_status read_filter(sx_bytes name, sx_predict_call *call)

@@ -36,6 +36,8 @@ typedef struct sx_predict_call {
     const sx_serve_signature *signature;
     sx_tensor *inputs; /* [signature->input_count], in the arena; data there or in the message */
     bool *wanted;      /* [signature->output_count]; by the filter */
+    /* Values that could be used where they lie in the message if that were aligned; NULL: none */
+    const void *unaligned;
 } sx_predict_call;
 
 /* Reads the message of a PredictRequest. Errors: FAILED_PRECONDITION: no such signature;

@@ -39,6 +39,29 @@ static void test_base_arena__a_large_object_keeps_the_newest_chunk(void **state)
     sx_arena_deinit(&arena);
 }
 
+/* Objects that are not zeroed leave none for the others. */
+static void test_base_arena__others_stay_zeroed(void **state)
+{
+    (void)state;
+    sx_arena arena;
+    sx_arena_init(&arena, 0);
+    for (int round = 0; round < 3; round++) {
+        for (size_t i = 0; i < 20; i++) {
+            const size_t size = i * 3000 + 1;
+            unsigned char *unset = sx_arena_alloc_unset(&arena, size);
+            assert_int_equal((uintptr_t)unset % 16, 0);
+            memset(unset, 0xff, size);
+            const unsigned char *zeroed = sx_arena_alloc(&arena, 100, 1);
+            for (size_t k = 0; k < 100; k++) {
+                assert_int_equal(zeroed[k], 0);
+            }
+        }
+        sx_arena_reset(&arena);
+    }
+    assert_null(sx_arena_alloc_unset(&arena, SIZE_MAX - 5));
+    sx_arena_deinit(&arena);
+}
+
 static void test_base_arena__keeps_its_limit(void **state)
 {
     (void)state;
@@ -165,6 +188,7 @@ static void test_base_arena__goes_back_to_a_mark(void **state)
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_base_arena__objects_are_zeroed_aligned_and_apart),
     cmocka_unit_test(test_base_arena__a_large_object_keeps_the_newest_chunk),
+    cmocka_unit_test(test_base_arena__others_stay_zeroed),
     cmocka_unit_test(test_base_arena__keeps_its_limit),
     cmocka_unit_test(test_base_arena__charges_its_budget),
     cmocka_unit_test(test_base_arena__refuses_impossible_sizes),

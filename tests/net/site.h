@@ -49,7 +49,8 @@ static void *answer_late(void *user)
     return NULL;
 }
 
-/* /echo gives the body back, /late answers from another thread after late_ms, /big has 32 MiB. */
+/* /echo gives the body back, /align does and wants what lies 3 bytes behind its beginning aligned:
+ * 202, it was not; /late answers from another thread after late_ms, /big has 32 MiB. */
 static void handle(void *user, sx_http_exchange *exchange)
 {
     struct site *site = user;
@@ -58,6 +59,11 @@ static void handle(void *user, sx_http_exchange *exchange)
     if (sx_http_text_is(head->path, "/echo")) {
         const sx_bytes body = sx_http_request_body(exchange);
         answer_text(exchange, 200, body.data, body.size);
+    } else if (sx_http_text_is(head->path, "/align")) {
+        const sx_bytes body = sx_http_request_body(exchange);
+        const char *part = (const char *)body.data + 3;
+        sx_http_request_align(exchange, part);
+        answer_text(exchange, (uintptr_t)part % 8 == 0 ? 200 : 202, body.data, body.size);
     } else if (sx_http_text_is(head->path, "/late")) {
         struct late *late = sx_http_request_scratch(exchange);
         *late = (struct late){site, exchange};

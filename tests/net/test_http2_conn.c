@@ -68,6 +68,31 @@ static void test_net_http2_conn__carries_large_bodies(void **state)
     free(body);
 }
 
+/* The handler has said where a part of such bodies lies. */
+static void test_net_http2_conn__aligns_bodies(void **state)
+{
+    (void)state;
+    struct site site;
+    struct h2_client client;
+    open_site(&site, (sx_http_config){.max_body_bytes = 12});
+    h2_open(&client, site.port);
+    expect_status(h2_wait(&client, h2_request(&client, "/align", "abc", 3, none)), 202);
+    expect_status(h2_wait(&client, h2_request(&client, "/align", "abcdefgh", 8, none)), 202);
+    for (int i = 0; i < 3; i++) {
+        const struct h2_answer *answer =
+            h2_wait(&client, h2_request(&client, "/align", "abcdefghijkl", 12, none));
+        expect_status(answer, 200);
+        assert_string_equal(answer->body, "abcdefghijkl");
+    }
+    const struct h2_answer *answer =
+        h2_wait(&client, h2_request(&client, "/align", "abcdefghijklm", 13, none));
+    expect_status(answer, 413);
+    assert_non_null(strstr(answer->body, "the limit is 12 bytes"));
+    expect_status(h2_wait(&client, get(&client, "/echo")), 200);
+    h2_close(&client);
+    close_site(&site);
+}
+
 static void test_net_http2_conn__serves_streams_at_once(void **state)
 {
     (void)state;
@@ -477,6 +502,7 @@ static void test_net_http2_conn__survives_garbage(void **state)
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_net_http2_conn__answers),
     cmocka_unit_test(test_net_http2_conn__carries_large_bodies),
+    cmocka_unit_test(test_net_http2_conn__aligns_bodies),
     cmocka_unit_test(test_net_http2_conn__serves_streams_at_once),
     cmocka_unit_test(test_net_http2_conn__limits_streams),
     cmocka_unit_test(test_net_http2_conn__reset_cancels),

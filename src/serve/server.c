@@ -275,12 +275,15 @@ static sx_status secure(const char *config_file, struct secured *out)
 }
 
 /* Weights go back to the system when they are freed. By default glibc takes ever larger blocks from
- * its heaps, of which those of other threads than the first are never trimmed. */
-static void return_large_blocks(void)
+ * its heaps, of which those of other threads than the first are never trimmed. Nor has it eight
+ * heaps for each processor, as by default: each version is loaded by a thread of its own, and what
+ * it leaves in one heap the next one does not use in another. */
+static void bound_heaps(void)
 {
     enum { LARGE_BYTES = 2 << 20, KEPT_BYTES = 8 << 20 };
     mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
     mallopt(M_TRIM_THRESHOLD, KEPT_BYTES);
+    mallopt(M_ARENA_MAX, SX_MAX(sx_cpu_count(), 2));
 }
 
 /* The HTTP server, which is not started yet: its addresses, who speaks TLS there, its limits.
@@ -382,7 +385,7 @@ sx_status sx_server_create(const sx_server_config *config, sx_server **out_serve
     if (server == NULL) {
         return sx_no_memory("for a server");
     }
-    return_large_blocks();
+    bound_heaps();
     size_t memory_bytes = config->max_in_flight_memory_bytes;
     if (memory_bytes == 0) {
         memory_bytes = (size_t)SX_MIN(sx_ram_bytes() / 4, (int64_t)1 << 30);

@@ -1,6 +1,7 @@
 """Latencies of the model server, and what loading and unloading models costs those that are served:
 
-    what a request takes over what the model takes alone, in the same process (goal 30 us over gRPC, 40 over REST)
+    what a request takes over what the model takes alone, in the same process (goal 30 us over gRPC, 40 over REST),
+        beside servers of gRPC C++ and libevent that have no model (bench/peers/), if they can be built
     p50 with batching beside without, at a low load (goal 1.05)
     p99 of a model while another one of 1 GB is loaded and unloaded, beside p99 without (goal 1.3)
     from a new version in its directory to its first answer (goal 0.2 s)
@@ -18,6 +19,7 @@ import tempfile
 import threading
 import time
 
+import bench_serve_peers
 import servers
 import sides
 
@@ -54,11 +56,17 @@ def overhead():
     times = sorted(alone.seconds(50)[0] / 50 for _ in range(200))
     alone.close()
     kernel_us = statistics.median(times) * 1e6
+    has_peers = bench_serve_peers.build_peers()
     for protocol, goal in (("grpc", 30), ("rest", 40)):
         server = servers.ours(protocol, "--model_name=small", f"--model_base_path={os.getcwd()}/small")
-        p50 = ask(server, protocol)["p50_us"]
-        server.stop()
-        print(f"{protocol}: p50 {p50:.0f} us, the model alone {kernel_us:.0f}: {p50 - kernel_us:.0f} us more (goal {goal})", flush=True)
+        peer = bench_serve_peers.peer(protocol) if has_peers else None
+        p50 = [min(p50s) for p50s in zip(*([ask(side, protocol)["p50_us"] for side in (server, peer) if side]
+                                           for _ in range(3)))]
+        print(f"{protocol}: p50 {p50[0]:.0f} us, the model alone {kernel_us:.0f}: {p50[0] - kernel_us:.0f} us more (goal {goal})"
+              + (f"; the peer without a model {p50[1]:.0f}: {p50[0] / p50[1]:.2f}" if peer else ""), flush=True)
+        for side in (server, peer):
+            if side:
+                side.stop()
 
 
 def batching():

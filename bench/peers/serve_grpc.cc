@@ -13,17 +13,21 @@
 
 #include "predict.grpc.pb.h"
 
+using tensorflow::serving::GetModelMetadataRequest;
+using tensorflow::serving::GetModelMetadataResponse;
 using tensorflow::serving::PredictionService;
 using tensorflow::serving::PredictRequest;
 using tensorflow::serving::PredictResponse;
+using tensorflow::serving::SignatureDefMap;
 using tensorflow::serving::Tensor;
+using tensorflow::serving::TensorInfo;
 
 namespace
 {
 
 size_t most = 0;
 
-grpc::Status predict(const PredictRequest &request, PredictResponse *response)
+grpc::Status answer(const PredictRequest &request, PredictResponse *response)
 {
     const auto x = request.inputs().find("x");
     if (x == request.inputs().end()) {
@@ -46,25 +50,59 @@ grpc::Status predict(const PredictRequest &request, PredictResponse *response)
     return grpc::Status::OK;
 }
 
-/* One call: requested, then answered, then gone. */
-class Call
+/* What Sextant's client asks before it sends requests: x and y have a row for each example. */
+grpc::Status answer(const GetModelMetadataRequest &request, GetModelMetadataResponse *response)
+{
+    SignatureDefMap map;
+    auto &signature = (*map.mutable_signature_def())["serving_default"];
+    for (const bool in : {true, false}) {
+        TensorInfo &info =
+            in ? (*signature.mutable_inputs())["x"] : (*signature.mutable_outputs())["y"];
+        info.set_name(in ? "x:0" : "y:0");
+        info.set_dtype(1);
+        info.mutable_tensor_shape()->add_dim()->set_size(-1);
+        info.mutable_tensor_shape()->add_dim()->set_size(-1);
+    }
+    signature.set_method_name("tensorflow/serving/predict");
+    auto &metadata = (*response->mutable_metadata())["signature_def"];
+    metadata.set_type_url("type.googleapis.com/tensorflow.serving.SignatureDefMap");
+    metadata.set_value(map.SerializeAsString());
+    response->mutable_model_spec()->set_name(request.model_spec().name());
+    response->mutable_model_spec()->mutable_version()->set_value(1);
+    return grpc::Status::OK;
+}
+
+class Tag
 {
   public:
-    Call(PredictionService::AsyncService *service, grpc::ServerCompletionQueue *queue)
-        : service_(service), queue_(queue), answer_(&context_)
+    virtual ~Tag() = default;
+    virtual void proceed() = 0;
+};
+
+/* One call: requested, then answered, then gone. */
+template <typename Request, typename Response> class Call : public Tag
+{
+  public:
+    using Method = void (PredictionService::AsyncService::*)(
+        grpc::ServerContext *, Request *, grpc::ServerAsyncResponseWriter<Response> *,
+        grpc::CompletionQueue *, grpc::ServerCompletionQueue *, void *);
+
+    Call(PredictionService::AsyncService *service, grpc::ServerCompletionQueue *queue,
+         Method method)
+        : service_(service), queue_(queue), method_(method), answer_(&context_)
     {
-        service_->RequestPredict(&context_, &request_, &answer_, queue_, queue_, this);
+        (service_->*method_)(&context_, &request_, &answer_, queue_, queue_, this);
     }
 
-    void proceed()
+    void proceed() override
     {
         if (answered_) {
             delete this;
             return;
         }
-        new Call(service_, queue_);
-        PredictResponse response;
-        const grpc::Status status = predict(request_, &response);
+        new Call(service_, queue_, method_);
+        Response response;
+        const grpc::Status status = answer(request_, &response);
         answered_ = true;
         answer_.Finish(response, status, this);
     }
@@ -72,9 +110,10 @@ class Call
   private:
     PredictionService::AsyncService *service_;
     grpc::ServerCompletionQueue *queue_;
+    Method method_;
     grpc::ServerContext context_;
-    PredictRequest request_;
-    grpc::ServerAsyncResponseWriter<PredictResponse> answer_;
+    Request request_;
+    grpc::ServerAsyncResponseWriter<Response> answer_;
     bool answered_ = false;
 };
 
@@ -96,13 +135,16 @@ int main(int argc, char **argv)
     std::printf("%d\n", port);
     std::fflush(stdout);
     for (int i = 0; i < 200; i++) {
-        new Call(&service, queue.get());
+        new Call<PredictRequest, PredictResponse>(&service, queue.get(),
+                                                  &PredictionService::AsyncService::RequestPredict);
     }
+    new Call<GetModelMetadataRequest, GetModelMetadataResponse>(
+        &service, queue.get(), &PredictionService::AsyncService::RequestGetModelMetadata);
     void *tag = nullptr;
     bool ok = false;
     while (queue->Next(&tag, &ok)) {
         if (ok) {
-            static_cast<Call *>(tag)->proceed();
+            static_cast<Tag *>(tag)->proceed();
         }
     }
     return 0;

@@ -304,6 +304,8 @@ static const layer layers[] = {
     {9, 24, 40, 1, 2, 1, 's', "onednn"},      {9, 40, 40, 3, 1, 40, 's', "depthwise"},
     {10, 40, 40, 5, 2, 40, 's', "depthwise"}, {9, 40, 40, 3, 1, 40, 'r', "onednn"},
     {9, 40, 80, 3, 1, 40, 's', "onednn"},     {9, 40, 40, 3, 1, 2, 's', "onednn"},
+    {13, 32, 32, 3, 1, 8, 's', "grouped"},    {14, 40, 40, 5, 2, 20, 'r', "grouped"},
+    {9, 36, 36, 3, 1, 9, '+', "grouped"},     {16, 12, 12, 3, 2, 3, 0, "grouped"},
 };
 
 static sx_graph *graph_of(const layer *l)

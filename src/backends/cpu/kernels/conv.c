@@ -420,6 +420,9 @@ static sx_status prepare_forward(const sx_cpu_site *site, sx_cpu_step *step)
     if (sx_cpu_conv_is_depthwise(site, attrs)) {
         return sx_cpu_prepare_depthwise(site, attrs, step);
     }
+    if (sx_cpu_conv_is_grouped(site, conv_node(site))) {
+        return sx_cpu_prepare_grouped(site, conv_node(site), step);
+    }
     return prepare_dnn(site, step, SX_DNN_FORWARD, "conv2d", run_forward);
 }
 static sx_status prepare_grad_input(const sx_cpu_site *site, sx_cpu_step *step)
@@ -534,6 +537,10 @@ static sx_status pack_filter(const sx_cpu_site *site, sx_cpu_packed *out, sx_cpu
     const int tile = sx_cpu_winograd_tile(site, n);
     if (tile > 0) {
         return sx_cpu_pack_winograd(site, n, tile, out, step);
+    }
+    if (sx_cpu_conv_is_grouped(site, n)) {
+        *out = (sx_cpu_packed){0};
+        return SX_OK;
     }
     const bool forward = n->op->id == SX_OPID_conv2d;
     sx_dnn_conv_spec spec = {.kind = forward ? SX_DNN_FORWARD : SX_DNN_BACKWARD_DATA,

@@ -66,4 +66,10 @@ bool sx_cpu_conv_is_depthwise(const sx_cpu_site *site, const sx_conv2d_attrs *at
 SX_MUST_USE sx_status sx_cpu_prepare_depthwise(const sx_cpu_site *site,
                                                const sx_conv2d_attrs *attrs, sx_cpu_step *step);
 
+/* Whether it is one by groups that are narrower than a vector. */
+bool sx_cpu_conv_is_grouped(const sx_cpu_site *site, const sx_node *conv);
+/* The step. in: x, filter, bias and what is added, if there are any. */
+SX_MUST_USE sx_status sx_cpu_prepare_grouped(const sx_cpu_site *site, const sx_node *conv,
+                                             sx_cpu_step *step);
+
 #endif

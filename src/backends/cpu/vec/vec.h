@@ -195,7 +195,19 @@ typedef struct sx_vec_depthwise {
     const float *filter, *bias; /* [h.kernel, w.kernel, c], [c] */
 } sx_vec_depthwise;
 
-/* The gradient of such a filter, of n images: [h.kernel, w.kernel, c]. */
+/* y = act(conv(x) + bias + added) by groups of `width` channels, each with as many results
+ * (grouped.inc). */
+typedef struct sx_vec_grouped {
+    sx_conv_window h, w;
+    int64_t c; /* of all groups */
+    int width;
+    const float *filter;       /* [h.kernel, w.kernel, width, c] */
+    const float *bias, *added; /* [c], as y, which it may be; NULL: none */
+    bool swish;
+    float low, high; /* else results are clipped to them */
+} sx_vec_grouped;
+
+/* The gradient of a depthwise filter, of n images: [h.kernel, w.kernel, c]. */
 typedef struct sx_vec_depthwise_filter {
     sx_conv_window h, w;
     int64_t n, c;
@@ -283,6 +295,9 @@ typedef struct sx_cpu_vec {
     void (*dense_pack)(const sx_vec_dense *d, const float *b, float *packed);
     void (*dense)(const sx_vec_dense *d, const sx_vec_dense_args *a, int64_t begin, int64_t end);
 
+    /* Rows [begin, end) of the results; groups of 2, 4, … up to grouped_width channels. */
+    void (*grouped)(const sx_vec_grouped *d, const float *x, float *y, int64_t begin, int64_t end);
+    int grouped_width;
     void (*depthwise)(const sx_vec_depthwise *d, const float *x, float *y, int64_t begin,
                       int64_t end); /* rows of all images */
     void (*depthwise_filter)(const sx_vec_depthwise_filter *d, const float *x, const float *dy,

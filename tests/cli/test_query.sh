@@ -53,11 +53,11 @@ same
 says '"state": "AVAILABLE"'
 
 # The model by options, in every form of an address.
-for server in "$at" "http://$at" "http://$at/"; do
+for address in "$at" "http://$at" "http://$at/"; do
     for which in '' '--version 1'; do
         for protocol in rest grpc; do
             # shellcheck disable=SC2086
-            ok query "$server" --model m $which --protocol $protocol --image $image
+            ok query "$address" --model m $which --protocol $protocol --image $image
         done
     done
 done

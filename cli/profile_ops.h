@@ -24,8 +24,8 @@ typedef struct sx_profile_ops {
     sx_arena *arena; /* of the texts */
     sx_profile_op *items;
     int n, max;
-    sx_map
-        by_name; /* name and node -> index + 1: programs may call different operations the same */
+    /* name and node -> index + 1: programs may call different operations the same */
+    sx_map by_name;
     const char *lines[SX_PROFILE_LINES];
     int n_lines;
     sx_profile_op_event *events; /* of the first; for a trace */

@@ -109,17 +109,9 @@ static void fuse_node(sx_rewrite *rw, const sx_node *n)
 
 sx_status sx_pass_fuse_gelu(const sx_graph *g, sx_graph **out)
 {
-    int *readers = sx_alloc((size_t)g->n_values, sizeof(*readers));
+    int *readers = sx_rewrite_count_readers(g);
     if (readers == NULL) {
         return sx_no_memory("rewriting a graph");
-    }
-    for (int i = 0; i < g->n_results; i++) {
-        readers[g->results[i].value.id]++;
-    }
-    for (int k = 0; k < g->n_nodes; k++) {
-        for (int i = 0; i < g->nodes[k].n_inputs; i++) {
-            readers[g->nodes[k].inputs[i].id]++;
-        }
     }
     sx_status status = sx_rewrite_run(g, 0, fuse_node, readers, out);
     sx_free(readers);

@@ -14,17 +14,9 @@ static bool find(const sx_graph *g, const sx_node *n, sx_swish_form *out)
 /* Sets stays[] of the values that others read than the forms, which are fused, do. */
 static sx_status mark_read(const sx_graph *g, bool *stays)
 {
-    int *readers = sx_alloc((size_t)g->n_values, sizeof(*readers));
+    int *readers = sx_rewrite_count_readers(g);
     if (readers == NULL) {
         return sx_no_memory("rewriting a graph");
-    }
-    for (int i = 0; i < g->n_results; i++) {
-        readers[g->results[i].value.id]++;
-    }
-    for (int k = 0; k < g->n_nodes; k++) {
-        for (int i = 0; i < g->nodes[k].n_inputs; i++) {
-            readers[g->nodes[k].inputs[i].id]++;
-        }
     }
     for (int k = 0; k < g->n_nodes; k++) {
         sx_swish_form f;

@@ -162,6 +162,23 @@ sx_status sx_rewrite_run_hooks(const sx_graph *from, const sx_rewrite_hooks *hoo
     return run((sx_rewrite){.from = from, .hooks = *hooks, .user = user}, 0, out);
 }
 
+int *sx_rewrite_count_readers(const sx_graph *g)
+{
+    int *readers = sx_alloc((size_t)g->n_values, sizeof(*readers));
+    if (readers == NULL) {
+        return NULL;
+    }
+    for (int i = 0; i < g->n_results; i++) {
+        readers[g->results[i].value.id]++;
+    }
+    for (int k = 0; k < g->n_nodes; k++) {
+        for (int i = 0; i < g->nodes[k].n_inputs; i++) {
+            readers[g->nodes[k].inputs[i].id]++;
+        }
+    }
+    return readers;
+}
+
 const sx_node *sx_rewrite_find_like(const sx_graph *g, const sx_node *n, const uint32_t *like,
                                     int *at)
 {

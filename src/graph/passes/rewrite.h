@@ -50,6 +50,10 @@ void sx_rewrite_keep(sx_rewrite *rw, const sx_node *node, const void *attrs);
  * generated name could be that of a later node of the old graph. */
 void sx_rewrite_constant(sx_rewrite *rw, const sx_node *node, int k, const sx_tensor *value);
 
+/* [g->n_values]: how many nodes' inputs and results each value is; to be freed. NULL: out of
+ * memory. */
+int *sx_rewrite_count_readers(const sx_graph *g);
+
 /* The node of `g` that computes what node `n` of another graph does: operator, attributes, device,
  * and inputs, of which like[] says the value in `g` (0: none). NULL if there is none. The search
  * begins at node *at, where nodes in the same order are found at once, and leaves it behind the

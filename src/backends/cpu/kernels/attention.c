@@ -25,7 +25,6 @@ typedef struct parts {
     const sx_node *values, *softmax, *select, *add, *scale, *scores; /* the middle ones: or NULL */
     const sx_node *moves[MATRICES];                                  /* transpositions, or NULL */
     sx_value mask, factor;
-    int kept; /* the operand of select that is the scores */
 } parts;
 
 /* A stack of matrices. */
@@ -116,7 +115,6 @@ static void parts_of(const sx_node *const *nodes, int n_nodes, const sx_graph *g
             out->softmax = n;
         } else if (n->op->id == SX_OPID_select) {
             out->select = n;
-            out->kept = kept_by(g, n);
         } else if (n->op->id == SX_OPID_add) {
             out->add = n;
             out->mask = n->inputs[beside_scores(g, n)];
@@ -214,9 +212,10 @@ static bool match_product(sx_cpu_match *m, const sx_node *values)
                 sx_type_elems(y) > 0 && sx_type_elems(q) > 0 &&
                 s->dims[s->rank - 1] * s->dims[s->rank - 2] > FEW_SCORES;
     if (x.select != NULL) {
+        const int kept = kept_by(g, x.select);
         fits = fits && same_matrices(s, sx_graph_type(g, x.select->first_output)) &&
-               same_matrices(s, sx_graph_type(g, x.select->inputs[x.kept])) &&
-               sx_type_elems(sx_graph_type(g, x.select->inputs[3 - x.kept])) == 1 &&
+               same_matrices(s, sx_graph_type(g, x.select->inputs[kept])) &&
+               sx_type_elems(sx_graph_type(g, x.select->inputs[3 - kept])) == 1 &&
                sx_graph_type(g, x.select->inputs[0])->rank >= 1;
     }
     if (x.add != NULL) {
@@ -239,7 +238,7 @@ static bool match_product(sx_cpu_match *m, const sx_node *values)
     m->n_in = 3;
     if (x.select != NULL) {
         m->in[m->n_in++] = x.select->inputs[0];
-        m->in[m->n_in++] = x.select->inputs[3 - x.kept];
+        m->in[m->n_in++] = x.select->inputs[3 - kept_by(g, x.select)];
     }
     if (x.add != NULL) {
         m->in[m->n_in++] = x.mask;
@@ -416,7 +415,7 @@ static sx_status prepare_attention(const sx_cpu_site *site, sx_cpu_step *step)
     if (x.select != NULL) {
         SX_TRY(lay_beside(site, 3, sx_graph_type(g, x.select->first_output), d->products,
                           &d->condition));
-        d->keeps = x.kept == 1;
+        d->keeps = kept_by(g, x.select) == 1;
         d->other = 4;
     }
     if (x.add != NULL) {

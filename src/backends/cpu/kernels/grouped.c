@@ -56,7 +56,7 @@ sx_status sx_cpu_prepare_grouped(const sx_cpu_site *site, const sx_node *conv, s
                                 .w = g.w,
                                 .c = g.groups * g.c,
                                 .width = (int)g.c,
-                                .swish = act != NULL && act->act == SX_VEC_SWISH,
+                                .act = act != NULL ? act->act : SX_VEC_CLIP,
                                 .low = act != NULL ? act->low : -INFINITY,
                                 .high = act != NULL ? act->high : INFINITY};
     const double taps = (double)(g.h.kernel * g.w.kernel * g.c);

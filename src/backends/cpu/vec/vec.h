@@ -203,8 +203,8 @@ typedef struct sx_vec_grouped {
     int width;
     const float *filter;       /* [h.kernel, w.kernel, width, c] */
     const float *bias, *added; /* [c], as y, which it may be; NULL: none */
-    bool swish;
-    float low, high; /* else results are clipped to them */
+    sx_vec_act act;            /* but SX_VEC_GELU */
+    float low, high;           /* SX_VEC_CLIP: results are clipped to them */
 } sx_vec_grouped;
 
 /* The gradient of a depthwise filter, of n images: [h.kernel, w.kernel, c]. */

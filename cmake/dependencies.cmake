@@ -4,13 +4,17 @@ find_package(Threads REQUIRED)
 
 # sextant.pc and the CMake package name them, too.
 set(SEXTANT_PKG_CONFIG_MODULES
-    libprotobuf-c jansson libarchive libjpeg libpng zlib libisal libcurl libcrypto libssl libnghttp2 icu-uc)
+    libprotobuf-c jansson libarchive libjpeg libpng zlib libisal libcrypto libssl libnghttp2 icu-uc)
 add_library(sextant_dependencies INTERFACE)
 foreach(module ${SEXTANT_PKG_CONFIG_MODULES})
     string(MAKE_C_IDENTIFIER ${module} name)
     pkg_check_modules(${name} REQUIRED IMPORTED_TARGET ${module})
     target_link_libraries(sextant_dependencies INTERFACE PkgConfig::${name})
 endforeach()
+
+# Headers alone: src/io/curl_api.c loads the library when it is first needed.
+pkg_check_modules(libcurl REQUIRED libcurl)
+target_include_directories(sextant_dependencies SYSTEM INTERFACE ${libcurl_INCLUDE_DIRS})
 
 # RE2 (C++), behind src/base/regex_re2.cc: optional. Without it, regular expressions are refused.
 set(sextant_cxx_runtime)

@@ -1,13 +1,12 @@
 /* See http_client.h. */
 #include "io/http_client.h"
 
-#include <curl/curl.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <strings.h>
 
 #include "base/checked.h"
 #include "base/memory.h"
+#include "io/curl_api.h"
 
 enum { CONNECT_TIMEOUT_MS = 5000, TIMEOUT_MS = 60000 };
 
@@ -32,7 +31,7 @@ typedef struct transfer {
 static int http_status_of(CURL *curl)
 {
     long http_status = 0;
-    curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &http_status);
+    sx_curl.easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &http_status);
     return (int)http_status;
 }
 
@@ -93,7 +92,7 @@ static CURLcode set_options(transfer *t, struct curl_slist *headers, bool again)
     const sx_http_call *call = t->call;
     CURL *curl = t->curl;
     CURLcode rc = CURLE_OK;
-#define SET(option, value) rc = rc == CURLE_OK ? curl_easy_setopt(curl, option, value) : rc
+#define SET(option, value) rc = rc == CURLE_OK ? sx_curl.easy_setopt(curl, option, value) : rc
     SET(CURLOPT_URL, call->url);
     SET(CURLOPT_PROTOCOLS_STR, call->allow_files ? "http,https,file" : "http,https");
     SET(CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
@@ -169,16 +168,16 @@ static struct curl_slist *make_headers(const sx_http_call *call)
     snprintf(type, sizeof(type), "Content-Type: %s",
              call->content_type != NULL ? call->content_type : "application/json");
     /* "Expect:" keeps curl from waiting for 100 Continue. */
-    struct curl_slist *headers = curl_slist_append(NULL, "Expect:");
+    struct curl_slist *headers = sx_curl.slist_append(NULL, "Expect:");
     struct curl_slist *last = headers;
     if (last != NULL && call->body.data != NULL) {
-        last = curl_slist_append(headers, type);
+        last = sx_curl.slist_append(headers, type);
     }
     for (int i = 0; last != NULL && call->headers != NULL && call->headers[i] != NULL; i++) {
-        last = curl_slist_append(headers, call->headers[i]);
+        last = sx_curl.slist_append(headers, call->headers[i]);
     }
     if (last == NULL) {
-        curl_slist_free_all(headers);
+        sx_curl.slist_free_all(headers);
     }
     return last == NULL ? NULL : headers;
 }
@@ -214,34 +213,34 @@ static sx_status call_error(const transfer *t, CURLcode rc)
         code = SX_DEADLINE_EXCEEDED;
     }
     return sx_error(code, "%s: %s", t->call->url,
-                    t->error_text[0] != '\0' ? t->error_text : curl_easy_strerror(rc));
-}
-
-static void init_curl(void)
-{
-    curl_global_init(CURL_GLOBAL_DEFAULT);
+                    t->error_text[0] != '\0' ? t->error_text : sx_curl.easy_strerror(rc));
 }
 
 static CURLcode perform(transfer *t, struct curl_slist *headers, bool again)
 {
     const CURLcode rc = set_options(t, headers, again);
-    return rc == CURLE_OK ? curl_easy_perform(t->curl) : rc;
+    return rc == CURLE_OK ? sx_curl.easy_perform(t->curl) : rc;
 }
 
-static CURL *new_curl(void)
+static sx_status new_curl(CURL **out_curl)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, init_curl);
-    return curl_easy_init();
+    SX_TRY(sx_curl_load());
+    *out_curl = sx_curl.easy_init();
+    return *out_curl != NULL ? SX_OK : sx_no_memory("for connections");
 }
 
 sx_status sx_http_stream(const sx_http_call *call, const sx_http_sink *sink, int *out_http_status)
 {
     sx_http_session *session = call->session;
-    transfer t = {.call = call, .sink = sink, .curl = session != NULL ? session->curl : new_curl()};
-    struct curl_slist *headers = t.curl != NULL ? make_headers(call) : NULL;
+    transfer t = {.call = call, .sink = sink};
     sx_status status = SX_OK;
     *out_http_status = 0;
+    if (session != NULL) {
+        t.curl = session->curl;
+    } else {
+        SX_TRY(new_curl(&t.curl), "%s", call->url);
+    }
+    struct curl_slist *headers = make_headers(call);
     if (headers == NULL) {
         status = sx_no_memory("for a request to %s", call->url);
     } else {
@@ -249,13 +248,13 @@ sx_status sx_http_stream(const sx_http_call *call, const sx_http_sink *sink, int
         const bool again = http2 && session->http2_port > 0;
         CURLcode rc = perform(&t, headers, again);
         if (t.other_connection) { /* the server has closed the session's */
-            curl_easy_reset(t.curl);
+            sx_curl.easy_reset(t.curl);
             rc = perform(&t, headers, false);
         }
         if (http2) {
             session->http2_port = 0;
             if (rc == CURLE_OK) {
-                curl_easy_getinfo(t.curl, CURLINFO_LOCAL_PORT, &session->http2_port);
+                sx_curl.easy_getinfo(t.curl, CURLINFO_LOCAL_PORT, &session->http2_port);
             }
         }
         *out_http_status = http_status_of(t.curl);
@@ -266,11 +265,11 @@ sx_status sx_http_stream(const sx_http_call *call, const sx_http_sink *sink, int
         }
     }
     if (session != NULL) {
-        curl_easy_reset(t.curl); /* keeps its connections */
+        sx_curl.easy_reset(t.curl); /* keeps its connections */
     } else {
-        curl_easy_cleanup(t.curl);
+        sx_curl.easy_cleanup(t.curl);
     }
-    curl_slist_free_all(headers);
+    sx_curl.slist_free_all(headers);
     return status;
 }
 
@@ -278,11 +277,14 @@ sx_status sx_http_stream(const sx_http_call *call, const sx_http_sink *sink, int
 
 sx_status sx_http_session_create(sx_http_session **out_session)
 {
+    CURL *curl = NULL;
+    SX_TRY(new_curl(&curl));
     sx_http_session *session = sx_alloc(1, sizeof(*session));
-    if (session == NULL || (session->curl = new_curl()) == NULL) {
-        sx_free(session);
+    if (session == NULL) {
+        sx_curl.easy_cleanup(curl);
         return sx_no_memory("for connections");
     }
+    session->curl = curl;
     *out_session = session;
     return SX_OK;
 }
@@ -290,7 +292,7 @@ sx_status sx_http_session_create(sx_http_session **out_session)
 void sx_http_session_destroy(sx_http_session *session)
 {
     if (session != NULL) {
-        curl_easy_cleanup(session->curl);
+        sx_curl.easy_cleanup(session->curl);
         sx_free(session);
     }
 }

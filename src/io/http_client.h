@@ -1,5 +1,5 @@
-/* HTTP requests through libcurl: the only code that uses libcurl. For downloads (io/fetch.h), cloud
- * services and clients of model servers. Calls block. */
+/* HTTP requests through libcurl (io/curl_api.h). For downloads (io/fetch.h), cloud services and
+ * clients of model servers. Calls block. */
 #ifndef SX_IO_HTTP_CLIENT_H
 #define SX_IO_HTTP_CLIENT_H
 
@@ -58,7 +58,7 @@ typedef struct sx_http_sink {
  * cannot be used; UNAVAILABLE: host not found, connection
  * refused or lost, stalled; DEADLINE_EXCEEDED: the whole call took too long; PERMISSION_DENIED: the
  * certificate cannot be verified; for file://, NOT_FOUND and OUT_OF_RANGE (a range beyond the end);
- * CANCELLED. */
+ * CANCELLED; FAILED_PRECONDITION: libcurl is not installed. */
 SX_MUST_USE sx_status sx_http_stream(const sx_http_call *call, const sx_http_sink *sink,
                                      int *out_http_status);
 

@@ -26,6 +26,8 @@ if [ "$(id -u)" = 0 ]; then
     ran='version, in a root of its own'
     chroot root /usr/bin/sextant --version >out 2>err || { cat err; fail 'chroot'; }
     says 'sextant '
+    ran='query, in that root'
+    chroot root /usr/bin/sextant query "http://127.0.0.1:$port/v1/models/flowers" --api-key secret >out 2>err || { cat err; fail 'chroot'; }
 fi
 if command -v systemd-analyze >/dev/null; then
     sed "s|/usr/local/bin/sextant|$sextant|" "$deploy/sextant.service" >sextant.service

@@ -83,3 +83,11 @@ python3 -c 'import pty, sys; sys.exit(pty.spawn(sys.argv[1:]))' "$sextant" \
     predict run --image photos/tulip/1.jpg >out 2>err </dev/null || fail 'predict failed'
 says '?]0;title?rose'
 says_not $'\e'
+
+# libcurl is loaded with the first request: what makes none does without.
+mkdir none
+echo >none/libcurl.so.4
+LD_LIBRARY_PATH=$here/none fails 1 query "$url/nan"
+warns "$here/none/libcurl.so.4: "
+warns 'libcurl.so.4 is part of Debian'
+LD_LIBRARY_PATH=$here/none ok zoo

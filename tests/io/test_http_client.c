@@ -1,10 +1,7 @@
 #include "harness.h"
 
-#include <dlfcn.h>
-
-#include <curl/curl.h>
-
 #include "base/memory.h"
+#include "io/curl_api.h"
 #include "io/http_client.h"
 #include "net/http_server.h"
 
@@ -95,8 +92,6 @@ static void test_io_http_client__says_what_went_wrong(void **state)
 
 /* ---- What is asked of libcurl ---- */
 
-#undef curl_easy_setopt
-
 enum { MAX_OPTIONS = 64 };
 static struct {
     CURLoption option;
@@ -105,12 +100,11 @@ static struct {
 static int option_count;
 static int failing_option = -1; /* index of the option that libcurl refuses */
 
+static CURLcode (*real_setopt)(CURL *curl, CURLoption option, ...);
+
 /* In front of libcurl's: notes the option. (Numbers and pointers arrive in the same way.) */
-CURLcode curl_easy_setopt(CURL *curl, CURLoption option, ...)
+static CURLcode noting_setopt(CURL *curl, CURLoption option, ...)
 {
-    CURLcode (*real)(CURL *, CURLoption, ...);
-    void *symbol = dlsym(RTLD_NEXT, "curl_easy_setopt");
-    memcpy(&real, &symbol, sizeof(real));
     va_list args;
     va_start(args, option);
     const long value = va_arg(args, long);
@@ -119,7 +113,24 @@ CURLcode curl_easy_setopt(CURL *curl, CURLoption option, ...)
         options[option_count].option = option;
         options[option_count].value = value;
     }
-    return option_count++ == failing_option ? CURLE_OUT_OF_MEMORY : real(curl, option, value);
+    return option_count++ == failing_option ? CURLE_OUT_OF_MEMORY
+                                            : real_setopt(curl, option, value);
+}
+
+static int note_options(void **state)
+{
+    (void)state;
+    assert_ok(sx_curl_load());
+    real_setopt = sx_curl.easy_setopt;
+    sx_curl.easy_setopt = noting_setopt;
+    return 0;
+}
+
+static int note_no_options(void **state)
+{
+    (void)state;
+    sx_curl.easy_setopt = real_setopt;
+    return 0;
 }
 
 /* The value that was set last, or -1. */
@@ -210,8 +221,10 @@ static void test_io_http_client__each_option_counts(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_io_http_client__limits_reach_libcurl),
-    cmocka_unit_test(test_io_http_client__each_option_counts),
+    cmocka_unit_test_setup_teardown(test_io_http_client__limits_reach_libcurl, note_options,
+                                    note_no_options),
+    cmocka_unit_test_setup_teardown(test_io_http_client__each_option_counts, note_options,
+                                    note_no_options),
     cmocka_unit_test(test_io_http_client__posts_and_gets),
     cmocka_unit_test(test_io_http_client__says_what_went_wrong),
 };

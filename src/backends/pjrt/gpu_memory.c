@@ -2,38 +2,26 @@
  * stable. */
 #include "backends/pjrt/gpu_memory.h"
 
-#include <dlfcn.h>
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/checked.h"
+#include "base/late_library.h"
 
 sx_status sx_gpu_memory(int64_t *out_bytes)
 {
-    static const char library[] = "libcuda.so.1";
-    int (*init)(unsigned flags) = NULL;
-    int (*count_devices)(int *count) = NULL;
-    int (*get_device)(int *device, int ordinal) = NULL;
-    int (*total_memory)(size_t * bytes, int device) = NULL;
-    const struct {
-        const char *name;
-        void **to;
-    } functions[] = {{"cuInit", (void **)&init},
-                     {"cuDeviceGetCount", (void **)&count_devices},
-                     {"cuDeviceGet", (void **)&get_device},
-                     {"cuDeviceTotalMem_v2", (void **)&total_memory}};
-    void *driver = dlopen(library, RTLD_NOW | RTLD_LOCAL);
-    bool known = driver != NULL;
-    for (size_t i = 0; known && i < SX_COUNT(functions); i++) {
-        *functions[i].to = dlsym(driver, functions[i].name);
-        known = *functions[i].to != NULL;
-    }
-    if (!known) { /* it stays open: the plugin is to use it next */
-        return sx_error(SX_UNAVAILABLE,
-                        "cannot find out how much memory the GPU has: there is no %s, the driver "
-                        "of CUDA, or it lacks a function",
-                        library);
-    }
+    static int (*init)(unsigned flags);
+    static int (*count_devices)(int *count);
+    static int (*get_device)(int *device, int ordinal);
+    static int (*total_memory)(size_t * bytes, int device);
+    static const sx_late_function functions[] = {{"cuInit", &init},
+                                                 {"cuDeviceGetCount", &count_devices},
+                                                 {"cuDeviceGet", &get_device},
+                                                 {"cuDeviceTotalMem_v2", &total_memory}};
+    static sx_late_library driver = {.soname = "libcuda.so.1",
+                                     .origin = "NVIDIA's driver",
+                                     .functions = functions,
+                                     .function_count = SX_COUNT(functions)};
+    SX_TRY(sx_late_library_load(&driver), "cannot find out how much memory the GPU has");
     int n = 0, error = init(0);
     error = error == 0 ? count_devices(&n) : error;
     int64_t most = 0;
@@ -47,7 +35,7 @@ sx_status sx_gpu_memory(int64_t *out_bytes)
     if (error != 0 || most == 0) {
         return sx_error(SX_UNAVAILABLE,
                         "cannot find out how much memory the GPU has: %s gives error %d, %d GPUs",
-                        library, error, n);
+                        driver.soname, error, n);
     }
     *out_bytes = most;
     return SX_OK;

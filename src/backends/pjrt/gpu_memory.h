@@ -6,8 +6,8 @@
 
 #include <sextant/status.h>
 
-/* Bytes of the GPU that has the most, of those that CUDA_VISIBLE_DEVICES leaves. UNAVAILABLE: no
- * driver, or no GPU. */
+/* Bytes of the GPU that has the most, of those that CUDA_VISIBLE_DEVICES leaves. Errors:
+ * FAILED_PRECONDITION: no driver; UNAVAILABLE: no GPU. */
 SX_MUST_USE sx_status sx_gpu_memory(int64_t *out_bytes);
 
 #endif

@@ -24,11 +24,13 @@ test: build ## run all tests except the long ones
 	@TEST_JOBS=$(TEST_JOBS) tools/test release
 
 test-long: build ## run everything: long tests, checks, sanitizers, fuzzing (hours)
+	@tools/deps --serving-peers
 	@TEST_JOBS=$(TEST_JOBS) tools/test release --long
 	@$(MAKE) --no-print-directory check asan ubsan tsan
 	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=60
 
 soak: build ## the model server under load: swaps, overload, ten thousand connections, floods (minutes)
+	@tools/deps --serving-peers
 	@ctest --test-dir $(BUILD) -R '^serve::(soak|swaps|floods)::|^cli::soak' --output-on-failure -V | \
 		grep -E '^[0-9]+: [^[]|tests (passed|failed)|Failed'
 

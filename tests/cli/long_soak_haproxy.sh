@@ -2,7 +2,8 @@
 # Three servers behind HAProxy, as examples/deploy/haproxy.cfg has them: one is killed under load, and comes
 # back. No request fails but those that the killed one was answering, and a retry saves these.
 . "$SEXTANT_SRC/tests/cli/lib.sh"
-command -v haproxy >/dev/null || { echo 'SKIP: haproxy is not installed'; exit 77; }
+PATH=$PATH:/usr/sbin
+command -v haproxy >/dev/null || { echo 'SKIP: haproxy is not installed (tools/deps --serving-peers)'; exit 77; }
 ok train linear --data 'generated:digits?n=8' --model-dir run --steps 1
 ok export run --out models/digits
 declare -a servers ports

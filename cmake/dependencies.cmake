@@ -4,7 +4,7 @@ find_package(Threads REQUIRED)
 
 # sextant.pc and the CMake package name them, too.
 set(SEXTANT_PKG_CONFIG_MODULES
-    libprotobuf-c jansson libarchive libjpeg libpng zlib libisal libcrypto libssl libnghttp2 icu-uc)
+    libprotobuf-c jansson libjpeg libpng zlib libisal libcrypto libssl libnghttp2 icu-uc)
 add_library(sextant_dependencies INTERFACE)
 foreach(module ${SEXTANT_PKG_CONFIG_MODULES})
     string(MAKE_C_IDENTIFIER ${module} name)
@@ -12,9 +12,11 @@ foreach(module ${SEXTANT_PKG_CONFIG_MODULES})
     target_link_libraries(sextant_dependencies INTERFACE PkgConfig::${name})
 endforeach()
 
-# Headers alone: src/io/curl_api.c loads the library when it is first needed.
-pkg_check_modules(libcurl REQUIRED libcurl)
-target_include_directories(sextant_dependencies SYSTEM INTERFACE ${libcurl_INCLUDE_DIRS})
+# Headers alone: src/io/archive.c and curl_api.c load these libraries when they are first needed.
+foreach(module libarchive libcurl)
+    pkg_check_modules(${module} REQUIRED IMPORTED_TARGET ${module})
+    target_include_directories(sextant_dependencies SYSTEM INTERFACE ${${module}_INCLUDE_DIRS})
+endforeach()
 
 # RE2 (C++), behind src/base/regex_re2.cc: optional. Without it, regular expressions are refused.
 set(sextant_cxx_runtime)

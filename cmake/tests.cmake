@@ -76,7 +76,8 @@ foreach(source IN LISTS c_tests)
     set(program ${layer_prefix}_${stem})
     list(LENGTH lines count)
     add_executable(${program} ${source})
-    target_link_libraries(${program} PRIVATE sextant_static PkgConfig::cmocka)
+    # libarchive: of those that write archives; the linker leaves it out of the others.
+    target_link_libraries(${program} PRIVATE sextant_static PkgConfig::cmocka PkgConfig::libarchive)
     target_include_directories(${program} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
     file(STRINGS ${source} wraps REGEX "^(int|sx_status) __wrap_[a-z_]+\\([^;]*$") # a test that counts calls of a function
     foreach(wrap IN LISTS wraps)

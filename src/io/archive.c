@@ -12,6 +12,7 @@
 
 #include "base/buffer.h"
 #include "base/checked.h"
+#include "base/late_library.h"
 #include "base/memory.h"
 #include "io/compress.h"
 #include "io/file.h"
@@ -32,12 +33,60 @@ static const sx_archive_limits default_limits = {.max_members = (uint64_t)1 << 2
                                                  .max_member_bytes = (uint64_t)16 << 30};
 static const uint64_t default_ratio = 100, least_total_bytes = (uint64_t)256 << 20;
 
+/* ---- libarchive ---- */
+
+/* Its functions that are used. It brings libraries of its own (libxml2, Nettle, five kinds of
+ * compression), so it is loaded with the first archive. */
+#define FUNCTIONS(ROW)                   \
+    ROW(archive_entry_filetype)          \
+    ROW(archive_entry_hardlink)          \
+    ROW(archive_entry_pathname)          \
+    ROW(archive_entry_pathname_utf8)     \
+    ROW(archive_entry_size)              \
+    ROW(archive_entry_size_is_set)       \
+    ROW(archive_entry_sparse_count)      \
+    ROW(archive_errno)                   \
+    ROW(archive_error_string)            \
+    ROW(archive_filter_bytes)            \
+    ROW(archive_filter_count)            \
+    ROW(archive_format)                  \
+    ROW(archive_read_append_filter)      \
+    ROW(archive_read_data)               \
+    ROW(archive_read_data_block)         \
+    ROW(archive_read_free)               \
+    ROW(archive_read_new)                \
+    ROW(archive_read_next_header)        \
+    ROW(archive_read_open_filename)      \
+    ROW(archive_read_open_memory)        \
+    ROW(archive_read_support_format_tar) \
+    ROW(archive_read_support_format_zip_seekable)
+
+static struct {
+#define ROW(name) __typeof__(&name) name;
+    FUNCTIONS(ROW)
+#undef ROW
+} la;
+
+static sx_status load_libarchive(void)
+{
+    static const sx_late_function functions[] = {
+#define ROW(name) {#name, &la.name},
+        FUNCTIONS(ROW)
+#undef ROW
+    };
+    static sx_late_library library = {.soname = "libarchive.so.13",
+                                      .origin = "Debian's package libarchive13",
+                                      .functions = functions,
+                                      .function_count = SX_COUNT(functions)};
+    return sx_late_library_load(&library);
+}
+
 /* ---- Opening ---- */
 
 static sx_status lib_error(const sx_archive *archive, const char *what)
 {
-    const char *said = archive_error_string(archive->lib);
-    return sx_error(archive_errno(archive->lib) == ENOMEM ? SX_RESOURCE_EXHAUSTED : SX_DATA_LOSS,
+    const char *said = la.archive_error_string(archive->lib);
+    return sx_error(la.archive_errno(archive->lib) == ENOMEM ? SX_RESOURCE_EXHAUSTED : SX_DATA_LOSS,
                     "%s: %s: %s", archive->name, what, said != NULL ? said : "unknown reason");
 }
 
@@ -62,12 +111,12 @@ static bool enable_formats(struct archive *lib, sx_bytes head)
     for (size_t i = 0; i < SX_COUNT(filters); i++) {
         if (head.size >= filters[i].bytes &&
             memcmp(head.data, filters[i].magic, filters[i].bytes) == 0 &&
-            archive_read_append_filter(lib, filters[i].filter) != ARCHIVE_OK) {
+            la.archive_read_append_filter(lib, filters[i].filter) != ARCHIVE_OK) {
             return false;
         }
     }
-    return archive_read_support_format_tar(lib) == ARCHIVE_OK &&
-           archive_read_support_format_zip_seekable(lib) == ARCHIVE_OK;
+    return la.archive_read_support_format_tar(lib) == ARCHIVE_OK &&
+           la.archive_read_support_format_zip_seekable(lib) == ARCHIVE_OK;
 }
 
 /* `bytes`: the size of the archive; `head`: its first bytes. */
@@ -81,6 +130,7 @@ static sx_status create(const char *name, uint64_t bytes, sx_bytes head,
     if (head.size >= 4 && memcmp(head.data, zip_end, 4) == 0) {
         return sx_error(SX_INVALID_ARGUMENT, "%s is a .zip archive without files", name);
     }
+    SX_TRY(load_libarchive(), "%s", name);
     sx_archive *archive = sx_alloc(1, sizeof *archive);
     if (archive == NULL) {
         return sx_no_memory("opening %s", name);
@@ -96,7 +146,7 @@ static sx_status create(const char *name, uint64_t bytes, sx_bytes head,
     }
     archive->name = sx_strdup(name);
     archive->utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
-    archive->lib = archive_read_new();
+    archive->lib = la.archive_read_new();
     if (archive->name == NULL || archive->lib == NULL || !enable_formats(archive->lib, head)) {
         sx_archive_close(archive);
         return sx_no_memory("opening %s", name);
@@ -126,7 +176,7 @@ sx_status sx_archive_open(const char *path, const sx_archive_limits *limits,
     }
     SX_TRY(create(path, (uint64_t)info.st_size, (sx_bytes){head, (size_t)SX_MAX(got, (ssize_t)0)},
                   limits, &archive));
-    if (archive_read_open_filename(archive->lib, path, READ_BLOCK) != ARCHIVE_OK) {
+    if (la.archive_read_open_filename(archive->lib, path, READ_BLOCK) != ARCHIVE_OK) {
         sx_status status = lib_error(archive, "cannot open the archive");
         sx_archive_close(archive);
         return status;
@@ -140,7 +190,7 @@ sx_status sx_archive_open_bytes(sx_bytes bytes, const char *name, const sx_archi
 {
     sx_archive *archive = NULL;
     SX_TRY(create(name, bytes.size, bytes, limits, &archive));
-    if (archive_read_open_memory(archive->lib, bytes.data, bytes.size) != ARCHIVE_OK) {
+    if (la.archive_read_open_memory(archive->lib, bytes.data, bytes.size) != ARCHIVE_OK) {
         sx_status status = lib_error(archive, "cannot open the archive");
         sx_archive_close(archive);
         return status;
@@ -152,7 +202,7 @@ sx_status sx_archive_open_bytes(sx_bytes bytes, const char *name, const sx_archi
 void sx_archive_close(sx_archive *archive)
 {
     if (archive != NULL) {
-        archive_read_free(archive->lib);
+        la.archive_read_free(archive->lib);
         if (archive->utf8 != (locale_t)0) {
             freelocale(archive->utf8);
         }
@@ -167,8 +217,8 @@ void sx_archive_close(sx_archive *archive)
  * for UTF-8 first. */
 static const char *raw_name(struct archive_entry *entry)
 {
-    const char *name = archive_entry_pathname_utf8(entry);
-    return name != NULL ? name : archive_entry_pathname(entry);
+    const char *name = la.archive_entry_pathname_utf8(entry);
+    return name != NULL ? name : la.archive_entry_pathname(entry);
 }
 
 /* The name without a leading "./"; NULL if it is unsafe. */
@@ -183,10 +233,10 @@ static const char *safe_name(struct archive_entry *entry)
 
 static int64_t data_offset(const sx_archive *archive, struct archive_entry *entry)
 {
-    bool tar = (archive_format(archive->lib) & ARCHIVE_FORMAT_BASE_MASK) == ARCHIVE_FORMAT_TAR;
-    bool plain = archive_filter_count(archive->lib) == 1; /* libarchive counts the reader */
-    bool sparse = archive_entry_sparse_count(entry) > 0;
-    return tar && plain && !sparse ? archive_filter_bytes(archive->lib, 0) : -1;
+    bool tar = (la.archive_format(archive->lib) & ARCHIVE_FORMAT_BASE_MASK) == ARCHIVE_FORMAT_TAR;
+    bool plain = la.archive_filter_count(archive->lib) == 1; /* libarchive counts the reader */
+    bool sparse = la.archive_entry_sparse_count(entry) > 0;
+    return tar && plain && !sparse ? la.archive_filter_bytes(archive->lib, 0) : -1;
 }
 
 static sx_status over_total(const sx_archive *archive)
@@ -207,8 +257,8 @@ static sx_status over_total(const sx_archive *archive)
 /* Whether the archive is a compressed tar, of which every byte must be decompressed. */
 static bool is_compressed_tar(const sx_archive *archive)
 {
-    return (archive_format(archive->lib) & ARCHIVE_FORMAT_BASE_MASK) == ARCHIVE_FORMAT_TAR &&
-           archive_filter_count(archive->lib) > 1; /* libarchive counts the reader */
+    return (la.archive_format(archive->lib) & ARCHIVE_FORMAT_BASE_MASK) == ARCHIVE_FORMAT_TAR &&
+           la.archive_filter_count(archive->lib) > 1; /* libarchive counts the reader */
 }
 
 /* Passes the rest of the current member and counts it: libarchive would decompress any amount. */
@@ -219,10 +269,10 @@ static sx_status skip_rest(sx_archive *archive)
     la_int64_t offset;
     int rc = ARCHIVE_OK;
     while (archive->members > 0 && is_compressed_tar(archive) && rc == ARCHIVE_OK) {
-        if ((uint64_t)archive_filter_bytes(archive->lib, 0) > archive->limits.max_total_bytes) {
+        if ((uint64_t)la.archive_filter_bytes(archive->lib, 0) > archive->limits.max_total_bytes) {
             return over_total(archive);
         }
-        rc = archive_read_data_block(archive->lib, &block, &size, &offset);
+        rc = la.archive_read_data_block(archive->lib, &block, &size, &offset);
     }
     return rc == ARCHIVE_OK || rc == ARCHIVE_EOF || rc == ARCHIVE_WARN
                ? SX_OK
@@ -235,7 +285,7 @@ static sx_status next_entry(sx_archive *archive, struct archive_entry **out_entr
 {
     SX_TRY(skip_rest(archive));
     locale_t before = uselocale(archive->utf8); /* 0 changes nothing */
-    int rc = archive_read_next_header(archive->lib, out_entry);
+    int rc = la.archive_read_next_header(archive->lib, out_entry);
     uselocale(before);
     if (rc == ARCHIVE_EOF) {
         *out_entry = NULL;
@@ -260,7 +310,8 @@ sx_status sx_archive_next(sx_archive *archive, sx_archive_member *out_member, bo
             *out_more = false;
             return SX_OK;
         }
-        if (archive_entry_filetype(entry) != AE_IFREG || archive_entry_hardlink(entry) != NULL) {
+        if (la.archive_entry_filetype(entry) != AE_IFREG ||
+            la.archive_entry_hardlink(entry) != NULL) {
             continue;
         }
         const char *name = safe_name(entry);
@@ -272,7 +323,7 @@ sx_status sx_archive_next(sx_archive *archive, sx_archive_member *out_member, bo
         }
         archive->member_bytes = 0;
         *out_member = (sx_archive_member){
-            name, archive_entry_size_is_set(entry) ? (uint64_t)archive_entry_size(entry) : 0,
+            name, la.archive_entry_size_is_set(entry) ? (uint64_t)la.archive_entry_size(entry) : 0,
             data_offset(archive, entry)};
         *out_more = true;
         return SX_OK;
@@ -282,7 +333,7 @@ sx_status sx_archive_next(sx_archive *archive, sx_archive_member *out_member, bo
 /* Reads the next piece of the current member, within the limits; *out_n = 0 at its end. */
 static sx_status read_piece(sx_archive *archive, void *buffer, size_t capacity, size_t *out_n)
 {
-    la_ssize_t n = archive_read_data(archive->lib, buffer, capacity);
+    la_ssize_t n = la.archive_read_data(archive->lib, buffer, capacity);
     if (n < 0) {
         return lib_error(archive, "damaged member");
     }

@@ -45,6 +45,15 @@ fails 1 train linear --data "$data" --model-dir plain/run --steps 1
 warns 'plain'
 grep -qx plain plain || fail 'a file was replaced by a folder'
 
+# libarchive is loaded with the first archive.
+mkdir none
+echo >none/libarchive.so.13
+tar cf run.tar run
+LD_LIBRARY_PATH=$here/none fails 1 data from-images run.tar --out y
+warns "run.tar: $here/none/libarchive.so.13: "
+warns "libarchive.so.13 is part of Debian's package libarchive13"
+LD_LIBRARY_PATH=$here/none ok data show "$data"
+
 # Unreadable: root reads everything, so root asks as somebody else.
 idx t 20
 ok data from-idx t-images-idx3-ubyte t-labels-idx1-ubyte --out r

@@ -28,6 +28,11 @@ if [ "$(id -u)" = 0 ]; then
     says 'sextant '
     ran='query, in that root'
     chroot root /usr/bin/sextant query "http://127.0.0.1:$port/v1/models/flowers" --api-key secret >out 2>err || { cat err; fail 'chroot'; }
+    ran='data from-images, in that root'
+    mkdir -p photos/rose
+    cp "$SEXTANT_SRC/fuzz/corpus/jpeg/rgb.jpg" photos/rose
+    tar cf root/tmp/photos.tar photos
+    chroot root /usr/bin/sextant data from-images /tmp/photos.tar --out /tmp/records >out 2>err || { cat err; fail 'chroot'; }
 fi
 if command -v systemd-analyze >/dev/null; then
     sed "s|/usr/local/bin/sextant|$sextant|" "$deploy/sextant.service" >sextant.service

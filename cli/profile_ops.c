@@ -101,31 +101,10 @@ void sx_profile_ops_add(void *user, const sx_device_op *op)
 
 /* ---- Tables ---- */
 
-static sx_status add_time(sx_profile_groups *groups, sx_map *index, const char *name,
-                          const sx_profile_kernel *k)
-{
-    sx_profile_kernel *group;
-    SX_TRY(sx_profile_group(groups, index, name, &group));
-    group->count++;
-    group->calls += k->calls;
-    group->seconds += k->seconds;
-    return SX_OK;
-}
-
 /* The operation's name without its number: "fusion" of "fusion.3". */
 static const char *kind_of(const char *name, sx_arena *arena)
 {
     return sx_arena_printf(arena, "%.*s", (int)strcspn(name, ".0123456789"), name);
-}
-
-static void add_cost(sx_profile_groups *groups, const sx_map *index, const char *name,
-                     const sx_profile_node *node, double steps)
-{
-    const uintptr_t at = (uintptr_t)sx_map_get(index, name);
-    if (at > 0) {
-        groups->items[at - 1].flops += node->flops * steps;
-        groups->items[at - 1].bytes += node->bytes * steps;
-    }
 }
 
 /* A node that operations were made from costs what it costs: the longest of them has it, whatever
@@ -149,77 +128,66 @@ static sx_status add_cost_of_nodes(sx_profile_causes *c, const sx_profile_nodes 
     return SX_OK;
 }
 
-/* The tables' rows, whose names `index` finds until they are sorted. */
-typedef struct grouping {
-    const sx_profile_ops *ops;
-    const sx_profile_nodes *nodes;
-    sx_profile_causes *c;
-    sx_map by_kernel, by_op, by_layer;
-} grouping;
-
-static sx_status group_times(grouping *g, double scale)
-{
-    sx_profile_causes *c = g->c;
-    for (int i = 0; i < g->ops->n; i++) {
-        const sx_profile_op *op = &g->ops->items[i];
-        const sx_profile_node *node = sx_profile_nodes_find(g->nodes, op->node);
-        const char *kind = kind_of(op->name, g->ops->arena);
-        const char *layer = sx_profile_layer_of(g->nodes, op->node, g->ops->arena);
-        if (kind == NULL || layer == NULL) {
-            return sx_no_memory("for a profile");
-        }
-        const sx_profile_kernel k = {.kernel = op->name,
-                                     .ops = node != NULL ? node->op : "",
-                                     .node = op->node,
-                                     .count = 1,
-                                     .calls = op->calls,
-                                     .seconds = op->seconds * scale};
-        c->kernels[c->n++] = k;
-        SX_TRY(add_time(&c->by_kernel, &g->by_kernel, kind, &k));
-        SX_TRY(add_time(&c->by_op, &g->by_op, node != NULL ? node->op : kind, &k));
-        SX_TRY(add_time(&c->by_layer, &g->by_layer, layer, &k));
-    }
-    return SX_OK;
-}
-
-/* What the program computes, by operator and by layer: each node once, whatever the device made of
- * it. */
-static void group_costs(grouping *g, double steps)
-{
-    for (int i = 0; i < g->nodes->n; i++) {
-        const sx_profile_node *node = &g->nodes->items[i];
-        add_cost(&g->c->by_op, &g->by_op, node->op, node, steps);
-        add_cost(&g->c->by_layer, &g->by_layer, node->layer, node, steps);
-    }
-}
-
 sx_status sx_profile_ops_group(const sx_profile_ops *ops, const sx_profile_nodes *nodes,
                                int64_t steps, sx_profile_causes *c)
 {
+    enum { BY_KERNEL, BY_OP, BY_LAYER, GROUPS };
+    sx_profile_groups *const all[GROUPS] = {&c->by_kernel, &c->by_op, &c->by_layer};
+    sx_map index[GROUPS];
     sx_arena *arena = ops->arena;
     const double scale = (double)steps / (double)ops->steps / ops->devices;
     c->kernels = sx_arena_array(arena, ops->n + 1, sx_profile_kernel);
-    c->by_kernel.items = sx_arena_array(arena, ops->n + 1, sx_profile_kernel);
-    c->by_op.items = sx_arena_array(arena, ops->n + 1, sx_profile_kernel);
-    c->by_layer.items = sx_arena_array(arena, ops->n + 1, sx_profile_kernel);
-    if (c->kernels == NULL || c->by_kernel.items == NULL || c->by_op.items == NULL ||
-        c->by_layer.items == NULL || ops->is_short_of_memory) {
-        return sx_no_memory("for a profile");
+    bool has_memory = c->kernels != NULL && !ops->is_short_of_memory;
+    for (int g = 0; g < GROUPS; g++) {
+        sx_map_init_borrowed(&index[g]);
+        all[g]->items = sx_arena_array(arena, ops->n + 1, sx_profile_kernel);
+        has_memory = has_memory && all[g]->items != NULL;
     }
-    grouping g = {.ops = ops, .nodes = nodes, .c = c};
-    sx_map_init_borrowed(&g.by_kernel);
-    sx_map_init_borrowed(&g.by_op);
-    sx_map_init_borrowed(&g.by_layer);
-    sx_status status = group_times(&g, scale);
-    group_costs(&g, (double)steps);
-    sx_map_deinit(&g.by_kernel);
-    sx_map_deinit(&g.by_op);
-    sx_map_deinit(&g.by_layer);
+    sx_status status = has_memory ? SX_OK : sx_no_memory("for a profile");
+    for (int i = 0; i < ops->n && status == SX_OK; i++) {
+        const sx_profile_op *op = &ops->items[i];
+        const sx_profile_node *node = sx_profile_nodes_find(nodes, op->node);
+        const double seconds = op->seconds * scale;
+        const char *kind = kind_of(op->name, arena);
+        const char *const names[GROUPS] = {kind, node != NULL ? node->op : kind,
+                                           sx_profile_layer_of(nodes, op->node, arena)};
+        c->kernels[c->n++] = (sx_profile_kernel){.kernel = op->name,
+                                                 .ops = node != NULL ? node->op : "",
+                                                 .node = op->node,
+                                                 .count = 1,
+                                                 .calls = op->calls,
+                                                 .seconds = seconds};
+        for (int g = 0; g < GROUPS && status == SX_OK; g++) {
+            sx_profile_kernel *group;
+            status = names[g] == NULL ? sx_no_memory("for a profile")
+                                      : sx_profile_group(all[g], &index[g], names[g], &group);
+            if (status == SX_OK) {
+                group->count++;
+                group->calls += op->calls;
+                group->seconds += seconds;
+            }
+        }
+    }
+    /* What the program computes: each node once, whatever the device made of it. */
+    for (int i = 0; i < nodes->n; i++) {
+        const sx_profile_node *node = &nodes->items[i];
+        const char *const names[GROUPS] = {[BY_OP] = node->op, [BY_LAYER] = node->layer};
+        for (int g = BY_OP; g < GROUPS; g++) {
+            const uintptr_t at = (uintptr_t)sx_map_get(&index[g], names[g]);
+            if (at > 0) {
+                all[g]->items[at - 1].flops += node->flops * (double)steps;
+                all[g]->items[at - 1].bytes += node->bytes * (double)steps;
+            }
+        }
+    }
+    for (int g = 0; g < GROUPS; g++) {
+        sx_map_deinit(&index[g]);
+    }
     SX_TRY(status);
     sx_profile_sort(c->kernels, c->n);
-    sx_profile_sort(c->by_kernel.items, c->by_kernel.n);
-    sx_profile_sort(c->by_op.items, c->by_op.n);
-    sx_profile_sort(c->by_layer.items, c->by_layer.n);
+    for (int g = 0; g < GROUPS; g++) {
+        sx_profile_sort(all[g]->items, all[g]->n);
+    }
     double recorded = 0;
     for (int i = 0; i < c->n; i++) {
         recorded += c->kernels[i].seconds;

@@ -115,14 +115,7 @@ sx_status sx_rewrite_loop(sx_rewrite *rw, const sx_node *loop, const sx_loop_cha
     }
     if (status == SX_OK) {
         const sx_while_attrs attrs = {.condition = made[0], .body = made[1], .trips = a->trips};
-        *out_first = sx_build_node(rw->to, &(sx_node_spec){.op = loop->op,
-                                                           .attrs = &attrs,
-                                                           .inputs = inputs,
-                                                           .n_inputs = n_inputs,
-                                                           .name = loop->name,
-                                                           .device = loop->device,
-                                                           .file = loop->file,
-                                                           .line = loop->line});
+        *out_first = sx_rewrite_node(rw, loop, loop->op, &attrs, inputs, n_inputs);
         for (int i = 0; i < loop->n_outputs; i++) {
             rw->map[sx_node_output(loop, i).id] = sx_output_of(*out_first, i);
         }

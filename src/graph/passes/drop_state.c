@@ -120,14 +120,7 @@ static sx_status drop_from_loop(sx_rewrite *rw, const sx_node *n, const bool *ke
         }
     }
     if (status == SX_OK) {
-        const sx_value first = sx_build_node(rw->to, &(sx_node_spec){.op = n->op,
-                                                                     .attrs = &attrs,
-                                                                     .inputs = inputs,
-                                                                     .n_inputs = n_in,
-                                                                     .name = n->name,
-                                                                     .device = n->device,
-                                                                     .file = n->file,
-                                                                     .line = n->line});
+        const sx_value first = sx_rewrite_node(rw, n, n->op, &attrs, inputs, n_in);
         for (int i = 0; i < n->n_outputs; i++) {
             if (keep[i]) {
                 rw->map[sx_node_output(n, i).id] = sx_output_of(first, n_out++);

@@ -130,20 +130,7 @@ static sx_value beside(sx_rewrite *rw, const sx_node *n, const sx_op_def *op, co
                        const sx_value *inputs, int n_inputs)
 {
     freezing *f = rw->user;
-    const char *name =
-        sx_arena_printf(sx_builder_arena(rw->to), "%s.frozen%d", n->name, f->count++);
-    if (name == NULL) {
-        sx_builder_fail(rw->to, sx_no_memory("rewriting a graph"));
-        return SX_NO_VALUE;
-    }
-    return sx_build_node(rw->to, &(sx_node_spec){.op = op,
-                                                 .attrs = attrs,
-                                                 .inputs = inputs,
-                                                 .n_inputs = n_inputs,
-                                                 .name = name,
-                                                 .device = n->device,
-                                                 .file = n->file,
-                                                 .line = n->line});
+    return sx_rewrite_beside(rw, n, op, attrs, inputs, n_inputs, ".frozen%d", f->count++);
 }
 
 static sx_value two(sx_rewrite *rw, const sx_node *n, const sx_op_def *op, sx_value x, sx_value y)

@@ -22,13 +22,7 @@ static void fuse_node(sx_rewrite *rw, const sx_node *n)
         sx_rewrite_keep(rw, n, NULL);
         return;
     }
-    rw->map[n->first_output.id] = sx_build_node(rw->to, &(sx_node_spec){.op = &sx_op_swish,
-                                                                        .inputs = &rw->map[f.x.id],
-                                                                        .n_inputs = 1,
-                                                                        .name = n->name,
-                                                                        .device = n->device,
-                                                                        .file = n->file,
-                                                                        .line = n->line});
+    rw->map[n->first_output.id] = sx_rewrite_node(rw, n, &sx_op_swish, NULL, &rw->map[f.x.id], 1);
 }
 
 sx_status sx_pass_fuse_forms(const sx_graph *g, sx_graph **out)

@@ -98,21 +98,16 @@ static void fuse_node(sx_rewrite *rw, const sx_node *n)
         sx_rewrite_keep(rw, n, NULL);
         return;
     }
-    rw->map[n->first_output.id] = sx_build_node(rw->to, &(sx_node_spec){.op = &sx_op_gelu,
-                                                                        .inputs = &rw->map[x.id],
-                                                                        .n_inputs = 1,
-                                                                        .name = n->name,
-                                                                        .device = n->device,
-                                                                        .file = n->file,
-                                                                        .line = n->line});
+    rw->map[n->first_output.id] = sx_rewrite_node(rw, n, &sx_op_gelu, NULL, &rw->map[x.id], 1);
 }
 
 sx_status sx_pass_fuse_gelu(const sx_graph *g, sx_graph **out)
 {
-    int *readers = sx_rewrite_count_readers(g);
+    int *readers = sx_alloc((size_t)g->n_values, sizeof(*readers));
     if (readers == NULL) {
         return sx_no_memory("rewriting a graph");
     }
+    sx_rewrite_count_readers(g, readers);
     sx_status status = sx_rewrite_run(g, 0, fuse_node, readers, out);
     sx_free(readers);
     return status;

@@ -75,25 +75,6 @@ static sx_status find(const sx_graph *g, sx_arena *arena, fused *nodes, bool *ou
 
 /* ---- Rewriting ---- */
 
-/* A node named after `n`, or `n` itself without a suffix. */
-static sx_value add(sx_rewrite *rw, const sx_node *n, const char *suffix, const sx_op_def *op,
-                    const void *attrs, const sx_value *in, int n_in)
-{
-    const char *name = sx_arena_printf(sx_builder_arena(rw->to), "%s%s", n->name, suffix);
-    if (name == NULL) {
-        sx_builder_fail(rw->to, sx_no_memory("rewriting a graph"));
-        return SX_NO_VALUE;
-    }
-    return sx_build_node(rw->to, &(sx_node_spec){.op = op,
-                                                 .attrs = attrs,
-                                                 .inputs = in,
-                                                 .n_inputs = n_in,
-                                                 .name = name,
-                                                 .device = n->device,
-                                                 .file = n->file,
-                                                 .line = n->line});
-}
-
 /* The division of a mean or of a variance: what it was, of the moments. */
 static void add_moments(sx_rewrite *rw, const sx_node *n, const sx_norm_form *norm)
 {
@@ -101,12 +82,13 @@ static void add_moments(sx_rewrite *rw, const sx_node *n, const sx_norm_form *no
     sx_value *moments = &f->moments[norm->mean.id];
     if (!sx_value_is(*moments)) {
         const sx_axes_attrs axes = {.axes = *norm->axes};
-        *moments = add(rw, n, ".moments", &sx_op_moments, &axes, &rw->map[norm->x.id], 1);
+        *moments =
+            sx_rewrite_beside(rw, n, &sx_op_moments, &axes, &rw->map[norm->x.id], 1, ".moments");
     }
     const sx_type *type = sx_graph_type(rw->from, n->first_output);
     const sx_shape_attrs shape = {.shape = sx_ints_of(type->rank, type->dims)};
     const sx_value moment = sx_output_of(*moments, n->first_output.id == norm->mean.id ? 0 : 1);
-    rw->map[n->first_output.id] = add(rw, n, "", &sx_op_reshape, &shape, &moment, 1);
+    rw->map[n->first_output.id] = sx_rewrite_node(rw, n, &sx_op_reshape, &shape, &moment, 1);
 }
 
 /* The scale or the offset as a vector; the same number everywhere without one. */
@@ -117,7 +99,8 @@ static sx_value vector_of(sx_rewrite *rw, const sx_node *n, const char *suffix, 
     if (sx_value_is(v)) {
         return sx_graph_type(rw->from, v)->rank == 1
                    ? rw->map[v.id]
-                   : add(rw, n, suffix, &sx_op_reshape, &shape, &rw->map[v.id], 1);
+                   : sx_rewrite_beside(rw, n, &sx_op_reshape, &shape, &rw->map[v.id], 1, "%s",
+                                       suffix);
     }
     float *numbers = sx_arena_array(sx_builder_arena(rw->to), channels, float);
     if (numbers == NULL) {
@@ -128,7 +111,7 @@ static sx_value vector_of(sx_rewrite *rw, const sx_node *n, const char *suffix, 
         numbers[i] = otherwise;
     }
     const sx_constant_attrs constant = {.value = {sx_type_of(SX_F32, channels), numbers}};
-    return add(rw, n, suffix, &sx_op_constant, &constant, NULL, 0);
+    return sx_rewrite_beside(rw, n, &sx_op_constant, &constant, NULL, 0, "%s", suffix);
 }
 
 static void fuse(sx_rewrite *rw, const sx_node *n, const sx_norm_form *norm)
@@ -140,7 +123,7 @@ static void fuse(sx_rewrite *rw, const sx_node *n, const sx_norm_form *norm)
     const sx_value in[] = {
         rw->map[norm->x.id], vector_of(rw, n, ".scale", norm->gamma, 1, channels),
         vector_of(rw, n, ".offset", norm->beta, 0, channels), moments, sx_output_of(moments, 1)};
-    rw->map[n->first_output.id] = add(rw, n, "", &sx_op_batch_norm_train, &attrs, in, 5);
+    rw->map[n->first_output.id] = sx_rewrite_node(rw, n, &sx_op_batch_norm_train, &attrs, in, 5);
 }
 
 static void fuse_node(sx_rewrite *rw, const sx_node *n)

@@ -67,19 +67,9 @@ static sx_status hoist(sx_rewrite *rw, const sx_node *n, const product *products
     sx_loop_row rows[MOST_PRODUCTS];
     for (int i = 0; i < count; i++) {
         const product *p = &products[i];
-        const char *name = sx_arena_printf(sx_builder_arena(rw->to), "%s.product%d", n->name, i);
         const sx_value in[] = {rw->map[n->inputs[p->stack].id], rw->map[n->inputs[p->matrix].id]};
-        if (name == NULL) {
-            return sx_no_memory("taking products out of a loop");
-        }
-        added[i] = sx_build_node(rw->to, &(sx_node_spec){.op = &sx_op_matmul,
-                                                         .attrs = p->matmul->attrs,
-                                                         .inputs = in,
-                                                         .n_inputs = 2,
-                                                         .name = name,
-                                                         .device = n->device,
-                                                         .file = n->file,
-                                                         .line = n->line});
+        added[i] =
+            sx_rewrite_beside(rw, n, &sx_op_matmul, p->matmul->attrs, in, 2, ".product%d", i);
         rows[i] = (sx_loop_row){.node = p->node,
                                 .arg = i,
                                 .index = p->row->inputs[1],

@@ -251,27 +251,10 @@ static sx_status find_all(const sx_graph *g, keepings *out)
 static sx_value zeros(sx_rewrite *rw, const sx_node *n, int k, const sx_type *type)
 {
     const sx_shape_attrs shape = {.shape = sx_ints_of(type->rank, type->dims)};
-    const char *zero = sx_arena_printf(sx_builder_arena(rw->to), "%s.zero%d", n->name, k);
-    const char *stack = sx_arena_printf(sx_builder_arena(rw->to), "%s.kept%d", n->name, k);
     const double bytes = 0;
-    sx_node_spec spec = {.op = &sx_op_constant,
-                         .attrs =
-                             &(sx_constant_attrs){{sx_scalar_type(type->dtype), (void *)&bytes}},
-                         .name = zero,
-                         .device = n->device,
-                         .file = n->file,
-                         .line = n->line};
-    if (zero == NULL || stack == NULL) {
-        sx_builder_fail(rw->to, sx_no_memory("keeping products"));
-        return SX_NO_VALUE;
-    }
-    const sx_value scalar = sx_build_node(rw->to, &spec);
-    spec.op = &sx_op_broadcast_to;
-    spec.attrs = &shape;
-    spec.inputs = &scalar;
-    spec.n_inputs = 1;
-    spec.name = stack;
-    return sx_build_node(rw->to, &spec);
+    const sx_constant_attrs zero = {{sx_scalar_type(type->dtype), (void *)&bytes}};
+    const sx_value scalar = sx_rewrite_beside(rw, n, &sx_op_constant, &zero, NULL, 0, ".zero%d", k);
+    return sx_rewrite_beside(rw, n, &sx_op_broadcast_to, &shape, &scalar, 1, ".kept%d", k);
 }
 
 /* Both loops of `k`: the keeping one, then the returning one. */

@@ -66,15 +66,11 @@ static void mark_order(finding *f)
         const sx_node *n = &g->nodes[k];
         bool after = is_product(f, n);
         for (int i = 0; i < n->n_inputs; i++) {
-            f->uses[n->inputs[i].id]++;
             after = after || f->after[n->inputs[i].id];
         }
         for (int i = 0; i < n->n_outputs; i++) {
             f->after[sx_node_output(n, i).id] = after;
         }
-    }
-    for (int i = 0; i < g->n_results; i++) {
-        f->uses[g->results[i].value.id]++;
     }
     for (int k = g->n_nodes - 1; k >= 0; k--) {
         const sx_node *n = &g->nodes[k];
@@ -218,6 +214,7 @@ static sx_status find(const sx_graph *g, bool rounds, sx_arena *arena, sx_quanti
         return sx_no_memory("quantizing a graph");
     }
     sx_mark_frozen(g, f.frozen);
+    sx_rewrite_count_readers(g, f.uses);
     mark_order(&f);
     choose_products(&f, out);
     for (int k = 0; k < g->n_nodes; k++) {
@@ -251,30 +248,23 @@ static sx_status check_point(const sx_graph *g, const sx_quantize_point *p)
 static sx_value add_range(sx_rewrite *rw, const sx_node *n, const sx_quantize_point *p,
                           const char *what, const float *numbers)
 {
-    const char *name = sx_arena_printf(sx_builder_arena(rw->to), "%s.%s", n->name, what);
     float *copy =
         sx_arena_memdup(sx_builder_arena(rw->to), numbers, (size_t)p->channels * sizeof(*numbers));
     const sx_constant_attrs attrs = {
         {p->is_filter ? sx_type_of(SX_F32, p->channels) : sx_scalar_type(SX_F32), copy}};
-    if (name == NULL || copy == NULL) {
+    if (copy == NULL) {
         sx_builder_fail(rw->to, sx_no_memory("quantizing a graph"));
         return SX_NO_VALUE;
     }
-    return sx_build_node(rw->to, &(sx_node_spec){.op = &sx_op_constant,
-                                                 .attrs = &attrs,
-                                                 .name = name,
-                                                 .device = n->device,
-                                                 .file = n->file,
-                                                 .line = n->line});
+    return sx_rewrite_beside(rw, n, &sx_op_constant, &attrs, NULL, 0, ".%s", what);
 }
 
 static sx_value add_quantizer(sx_rewrite *rw, const sx_quantize_point *p)
 {
     const sx_node *n = sx_graph_maker(rw->from, p->value);
-    const char *name = sx_arena_printf(sx_builder_arena(rw->to), "%s.quantized", n->name);
     float *low = sx_arena_array(sx_builder_arena(rw->to), p->channels + 1, float),
           *high = sx_arena_array(sx_builder_arena(rw->to), p->channels + 1, float);
-    if (name == NULL || low == NULL || high == NULL) {
+    if (low == NULL || high == NULL) {
         sx_builder_fail(rw->to, sx_no_memory("quantizing a graph"));
         return SX_NO_VALUE;
     }
@@ -291,33 +281,15 @@ static sx_value add_quantizer(sx_rewrite *rw, const sx_quantize_point *p)
         .range_given = true};
     const sx_value inputs[] = {rw->map[p->value.id], add_range(rw, n, p, "low", low),
                                add_range(rw, n, p, "high", high)};
-    return sx_build_node(rw->to, &(sx_node_spec){.op = &sx_op_quantize_dequantize,
-                                                 .attrs = &attrs,
-                                                 .inputs = inputs,
-                                                 .n_inputs = 3,
-                                                 .name = name,
-                                                 .device = n->device,
-                                                 .file = n->file,
-                                                 .line = n->line});
+    return sx_rewrite_beside(rw, n, &sx_op_quantize_dequantize, &attrs, inputs, 3, ".quantized");
 }
 
 /* ---- bfloat16 ---- */
 
 static sx_value add_rounding(sx_rewrite *rw, const sx_quantize_point *p)
 {
-    const sx_node *n = sx_graph_maker(rw->from, p->value);
-    const char *name = sx_arena_printf(sx_builder_arena(rw->to), "%s.rounded", n->name);
-    if (name == NULL) {
-        sx_builder_fail(rw->to, sx_no_memory("rounding a graph"));
-        return SX_NO_VALUE;
-    }
-    return sx_build_node(rw->to, &(sx_node_spec){.op = &sx_op_round_bf16,
-                                                 .inputs = &rw->map[p->value.id],
-                                                 .n_inputs = 1,
-                                                 .name = name,
-                                                 .device = n->device,
-                                                 .file = n->file,
-                                                 .line = n->line});
+    return sx_rewrite_beside(rw, sx_graph_maker(rw->from, p->value), &sx_op_round_bf16, NULL,
+                             &rw->map[p->value.id], 1, ".rounded");
 }
 
 /* Whether the image that a convolution reads is rounded: a point, a view of one, or its maxima. */

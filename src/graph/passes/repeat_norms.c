@@ -74,22 +74,15 @@ static void make_node(sx_rewrite *rw, const sx_node *n)
         return;
     }
     sx_value *in = sx_arena_array(sx_builder_arena(rw->to), n->n_inputs, sx_value);
-    const char *name = sx_arena_printf(sx_builder_arena(rw->to), "%s/again_%d", n->name, count);
-    if (in == NULL || name == NULL) {
+    if (in == NULL) {
         sx_builder_fail(rw->to, sx_no_memory("rewriting a graph"));
         return;
     }
     for (int i = 0; i < n->n_inputs; i++) {
         in[i] = rw->map[n->inputs[i].id];
     }
-    rw->map[n->first_output.id] = sx_build_node(rw->to, &(sx_node_spec){.op = n->op,
-                                                                        .attrs = n->attrs,
-                                                                        .inputs = in,
-                                                                        .n_inputs = n->n_inputs,
-                                                                        .name = name,
-                                                                        .device = n->device,
-                                                                        .file = n->file,
-                                                                        .line = n->line});
+    rw->map[n->first_output.id] =
+        sx_rewrite_beside(rw, n, n->op, n->attrs, in, n->n_inputs, "/again_%d", count);
 }
 
 static void repeat_node(sx_rewrite *rw, const sx_node *n)

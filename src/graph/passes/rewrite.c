@@ -1,6 +1,8 @@
 /* See rewrite.h. */
 #include "graph/passes/rewrite.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -73,21 +75,48 @@ void sx_rewrite_keep(sx_rewrite *rw, const sx_node *node, const void *attrs)
     }
 }
 
-void sx_rewrite_constant(sx_rewrite *rw, const sx_node *node, int k, const sx_tensor *value)
+static sx_value append(sx_rewrite *rw, const sx_node *node, const char *name, const sx_op_def *op,
+                       const void *attrs, const sx_value *inputs, int n_inputs)
 {
-    const char *name =
-        k == 0 ? node->name : sx_arena_printf(sx_builder_arena(rw->to), "%s/%d", node->name, k);
+    return sx_build_node(rw->to, &(sx_node_spec){.op = op,
+                                                 .attrs = attrs,
+                                                 .inputs = inputs,
+                                                 .n_inputs = n_inputs,
+                                                 .name = name,
+                                                 .device = node->device,
+                                                 .file = node->file,
+                                                 .line = node->line});
+}
+
+sx_value sx_rewrite_node(sx_rewrite *rw, const sx_node *node, const sx_op_def *op,
+                         const void *attrs, const sx_value *inputs, int n_inputs)
+{
+    return append(rw, node, node->name, op, attrs, inputs, n_inputs);
+}
+
+sx_value sx_rewrite_beside(sx_rewrite *rw, const sx_node *node, const sx_op_def *op,
+                           const void *attrs, const sx_value *inputs, int n_inputs,
+                           const char *suffix, ...)
+{
+    char text[64];
+    va_list args;
+    va_start(args, suffix);
+    vsnprintf(text, sizeof(text), suffix, args);
+    va_end(args);
+    const char *name = sx_arena_printf(sx_builder_arena(rw->to), "%s%s", node->name, text);
     if (name == NULL) {
         sx_builder_fail(rw->to, sx_no_memory("rewriting a graph"));
-        return;
+        return SX_NO_VALUE;
     }
+    return append(rw, node, name, op, attrs, inputs, n_inputs);
+}
+
+void sx_rewrite_constant(sx_rewrite *rw, const sx_node *node, int k, const sx_tensor *value)
+{
+    const sx_constant_attrs attrs = {.value = *value};
     rw->map[sx_node_output(node, k).id] =
-        sx_build_node(rw->to, &(sx_node_spec){.op = &sx_op_constant,
-                                              .attrs = &(sx_constant_attrs){.value = *value},
-                                              .name = name,
-                                              .device = node->device,
-                                              .file = node->file,
-                                              .line = node->line});
+        k == 0 ? sx_rewrite_node(rw, node, &sx_op_constant, &attrs, NULL, 0)
+               : sx_rewrite_beside(rw, node, &sx_op_constant, &attrs, NULL, 0, "/%d", k);
 }
 
 static void copy_arg(sx_rewrite *rw, const sx_arg *arg, int64_t batch)
@@ -162,12 +191,8 @@ sx_status sx_rewrite_run_hooks(const sx_graph *from, const sx_rewrite_hooks *hoo
     return run((sx_rewrite){.from = from, .hooks = *hooks, .user = user}, 0, out);
 }
 
-int *sx_rewrite_count_readers(const sx_graph *g)
+void sx_rewrite_count_readers(const sx_graph *g, int *readers)
 {
-    int *readers = sx_alloc((size_t)g->n_values, sizeof(*readers));
-    if (readers == NULL) {
-        return NULL;
-    }
     for (int i = 0; i < g->n_results; i++) {
         readers[g->results[i].value.id]++;
     }
@@ -176,7 +201,6 @@ int *sx_rewrite_count_readers(const sx_graph *g)
             readers[g->nodes[k].inputs[i].id]++;
         }
     }
-    return readers;
 }
 
 const sx_node *sx_rewrite_find_like(const sx_graph *g, const sx_node *n, const uint32_t *like,

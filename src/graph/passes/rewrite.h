@@ -46,13 +46,21 @@ SX_MUST_USE sx_status sx_rewrite_run_hooks(const sx_graph *from, const sx_rewrit
  * = its own. */
 void sx_rewrite_keep(sx_rewrite *rw, const sx_node *node, const void *attrs);
 
-/* Appends a constant in place of the node's k-th output, with the node's name and source line: a
+/* Appends a node in the place of `node`: with its name, device and source line. Sets no map[]. */
+sx_value sx_rewrite_node(sx_rewrite *rw, const sx_node *node, const sx_op_def *op,
+                         const void *attrs, const sx_value *inputs, int n_inputs);
+
+/* The same of a further node, whose name is the node's and a suffix, of at most 63 bytes: a
  * generated name could be that of a later node of the old graph. */
+sx_value sx_rewrite_beside(sx_rewrite *rw, const sx_node *node, const sx_op_def *op,
+                           const void *attrs, const sx_value *inputs, int n_inputs,
+                           const char *suffix, ...) SX_PRINTF(7, 8);
+
+/* Appends a constant in place of the node's k-th output. */
 void sx_rewrite_constant(sx_rewrite *rw, const sx_node *node, int k, const sx_tensor *value);
 
-/* [g->n_values]: how many nodes' inputs and results each value is; to be freed. NULL: out of
- * memory. */
-int *sx_rewrite_count_readers(const sx_graph *g);
+/* Adds to readers[g->n_values] how many nodes' inputs and results each value is. */
+void sx_rewrite_count_readers(const sx_graph *g, int *readers);
 
 /* The node of `g` that computes what node `n` of another graph does: operator, attributes, device,
  * and inputs, of which like[] says the value in `g` (0: none). NULL if there is none. The search

@@ -113,7 +113,6 @@ static bool is_zeros(const sx_graph *g, sx_value v)
  * does not read all of x. */
 static bool add_row(sx_rewrite *rw, const sx_node *n)
 {
-    const sx_node_spec at = {.device = n->device, .file = n->file, .line = n->line};
     for (int i = 0; i < 2; i++) {
         const sx_node *put = sx_graph_maker(rw->from, n->inputs[i]);
         const sx_value x = rw->map[n->inputs[1 - i].id];
@@ -123,29 +122,12 @@ static bool add_row(sx_rewrite *rw, const sx_node *n)
             continue;
         }
         const sx_value row = rw->map[put->inputs[1].id], index = rw->map[put->inputs[2].id];
-        const char *row_name = sx_arena_printf(sx_builder_arena(rw->to), "%s.row", n->name);
-        const char *sum_name = sx_arena_printf(sx_builder_arena(rw->to), "%s.sum", n->name);
-        if (row_name == NULL || sum_name == NULL) {
-            return false;
-        }
-        sx_node_spec spec = at;
-        spec.op = &sx_op_take_row;
-        spec.name = row_name;
-        spec.attrs = put->attrs;
-        spec.inputs = (const sx_value[]){x, index};
-        spec.n_inputs = 2;
-        const sx_value old = sx_build_node(rw->to, &spec);
-        spec.op = &sx_op_add;
-        spec.name = sum_name;
-        spec.attrs = NULL;
-        spec.inputs = (const sx_value[]){old, row};
-        const sx_value sum = sx_build_node(rw->to, &spec);
-        spec.op = &sx_op_put_row;
-        spec.attrs = put->attrs;
-        spec.inputs = (const sx_value[]){x, sum, index};
-        spec.n_inputs = 3;
-        spec.name = n->name;
-        rw->map[n->first_output.id] = sx_build_node(rw->to, &spec);
+        const sx_value old = sx_rewrite_beside(rw, n, &sx_op_take_row, put->attrs,
+                                               (const sx_value[]){x, index}, 2, ".row");
+        const sx_value sum =
+            sx_rewrite_beside(rw, n, &sx_op_add, NULL, (const sx_value[]){old, row}, 2, ".sum");
+        rw->map[n->first_output.id] = sx_rewrite_node(rw, n, &sx_op_put_row, put->attrs,
+                                                      (const sx_value[]){x, sum, index}, 3);
         return true;
     }
     return false;
@@ -184,16 +166,8 @@ static bool conv_of_border(sx_rewrite *rw, const sx_node *n)
     if (!fits) {
         return false;
     }
-    rw->map[n->first_output.id] = sx_build_node(
-        rw->to, &(sx_node_spec){.op = n->op,
-                                .attrs = attrs,
-                                .inputs = (const sx_value[]){rw->map[border->inputs[0].id],
-                                                             rw->map[n->inputs[1].id]},
-                                .n_inputs = 2,
-                                .name = n->name,
-                                .device = n->device,
-                                .file = n->file,
-                                .line = n->line});
+    const sx_value in[] = {rw->map[border->inputs[0].id], rw->map[n->inputs[1].id]};
+    rw->map[n->first_output.id] = sx_rewrite_node(rw, n, n->op, attrs, in, 2);
     return true;
 }
 
@@ -275,26 +249,13 @@ static bool multiply(sx_rewrite *rw, const sx_node *n)
     if (power != 2 && power != 3) {
         return false;
     }
-    const char *name = sx_arena_printf(sx_builder_arena(rw->to), "%s.square", n->name);
-    if (name == NULL) {
-        return false;
+    if (power == 2) {
+        rw->map[n->first_output.id] = sx_rewrite_node(rw, n, &sx_op_square, NULL, &x, 1);
+    } else {
+        const sx_value square = sx_rewrite_beside(rw, n, &sx_op_square, NULL, &x, 1, ".square");
+        rw->map[n->first_output.id] =
+            sx_rewrite_node(rw, n, &sx_op_mul, NULL, (const sx_value[]){square, x}, 2);
     }
-    sx_node_spec spec = {.op = &sx_op_square,
-                         .inputs = (const sx_value[]){x},
-                         .n_inputs = 1,
-                         .name = power == 2 ? n->name : name,
-                         .device = n->device,
-                         .file = n->file,
-                         .line = n->line};
-    sx_value product = sx_build_node(rw->to, &spec);
-    if (power == 3) {
-        spec.op = &sx_op_mul;
-        spec.name = n->name;
-        spec.inputs = (const sx_value[]){product, x};
-        spec.n_inputs = 2;
-        product = sx_build_node(rw->to, &spec);
-    }
-    rw->map[n->first_output.id] = product;
     return true;
 }
 

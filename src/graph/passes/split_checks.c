@@ -12,39 +12,15 @@ enum { PART_BYTES = 4 << 20 };
 
 static sx_value part(sx_rewrite *rw, const sx_node *n, int first, int count, int number)
 {
-    sx_arena *arena = sx_builder_arena(rw->to);
-    sx_value *in = sx_arena_array(arena, count, sx_value);
-    const char *name = sx_arena_printf(arena, "%s/part_%d", n->name, number);
-    if (in == NULL || name == NULL) {
+    sx_value *in = sx_arena_array(sx_builder_arena(rw->to), count, sx_value);
+    if (in == NULL) {
         sx_builder_fail(rw->to, sx_no_memory("rewriting a graph"));
         return SX_NO_VALUE;
     }
     for (int i = 0; i < count; i++) {
         in[i] = rw->map[n->inputs[first + i].id];
     }
-    return sx_build_node(rw->to, &(sx_node_spec){.op = n->op,
-                                                 .inputs = in,
-                                                 .n_inputs = count,
-                                                 .name = name,
-                                                 .device = n->device,
-                                                 .file = n->file,
-                                                 .line = n->line});
-}
-
-static sx_value both(sx_rewrite *rw, const sx_node *n, sx_value x, sx_value y, int number)
-{
-    const char *name = sx_arena_printf(sx_builder_arena(rw->to), "%s/and_%d", n->name, number);
-    if (name == NULL) {
-        sx_builder_fail(rw->to, sx_no_memory("rewriting a graph"));
-        return SX_NO_VALUE;
-    }
-    return sx_build_node(rw->to, &(sx_node_spec){.op = &sx_op_logical_and,
-                                                 .inputs = (sx_value[]){x, y},
-                                                 .n_inputs = 2,
-                                                 .name = name,
-                                                 .device = n->device,
-                                                 .file = n->file,
-                                                 .line = n->line});
+    return sx_rewrite_beside(rw, n, n->op, NULL, in, count, "/part_%d", number);
 }
 
 static void split(sx_rewrite *rw, const sx_node *n)
@@ -66,7 +42,9 @@ static void split(sx_rewrite *rw, const sx_node *n)
             bytes += more > 0 ? more : 0;
         }
         const sx_value finite = part(rw, n, first, count, number);
-        ok = number == 0 ? finite : both(rw, n, ok, finite, number);
+        ok = number == 0 ? finite
+                         : sx_rewrite_beside(rw, n, &sx_op_logical_and, NULL,
+                                             (sx_value[]){ok, finite}, 2, "/and_%d", number);
     }
     rw->map[n->first_output.id] = ok;
 }

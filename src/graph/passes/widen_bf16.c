@@ -54,24 +54,6 @@ static void mark_readers(const sx_graph *g, widening *w)
 
 /* ---- Nodes ---- */
 
-static sx_value beside(sx_rewrite *rw, const sx_node *n, int k, const sx_op_def *op,
-                       const void *attrs, sx_value x, const char *what)
-{
-    const char *name = sx_arena_printf(sx_builder_arena(rw->to), "%s.%s%d", n->name, what, k);
-    if (name == NULL) {
-        sx_builder_fail(rw->to, sx_no_memory("rewriting a graph"));
-        return SX_NO_VALUE;
-    }
-    return sx_build_node(rw->to, &(sx_node_spec){.op = op,
-                                                 .attrs = attrs,
-                                                 .inputs = &x,
-                                                 .n_inputs = 1,
-                                                 .name = name,
-                                                 .device = n->device,
-                                                 .file = n->file,
-                                                 .line = n->line});
-}
-
 /* The widened value of an input; an argument of bfloat16 is cast where it is first read. */
 static sx_value wide_input(sx_rewrite *rw, sx_value v)
 {
@@ -80,8 +62,9 @@ static sx_value wide_input(sx_rewrite *rw, sx_value v)
         w->wide[v.id] = rw->map[v.id]; /* an argument */
         w->on_grid[v.id] = true;
         if (is_bf16(rw->from, v)) {
-            w->wide[v.id] = beside(rw, sx_graph_maker(rw->from, v), 0, &sx_op_cast,
-                                   &(sx_cast_attrs){.dtype = SX_F32}, rw->map[v.id], "wide");
+            w->wide[v.id] =
+                sx_rewrite_beside(rw, sx_graph_maker(rw->from, v), &sx_op_cast,
+                                  &(sx_cast_attrs){.dtype = SX_F32}, &rw->map[v.id], 1, ".wide0");
         }
     }
     return w->wide[v.id];
@@ -155,12 +138,13 @@ static void settle(sx_rewrite *rw, const sx_node *n, int k, bool inputs_on_grid)
     bool fused = w->fused[v.id] && w->uses[v.id] == 1 && !w->result[v.id] &&
                  n->op->id != SX_OPID_conv2d_grad_input;
     if (w->rounds && !w->on_grid[v.id] && !fused && w->uses[v.id] > 0) {
-        w->wide[v.id] = beside(rw, n, k, &sx_op_round_bf16, NULL, w->wide[v.id], "rounded");
+        w->wide[v.id] =
+            sx_rewrite_beside(rw, n, &sx_op_round_bf16, NULL, &w->wide[v.id], 1, ".rounded%d", k);
         w->on_grid[v.id] = true;
     }
     if (w->result[v.id]) {
-        rw->map[v.id] = beside(rw, n, k, &sx_op_cast, &(sx_cast_attrs){.dtype = SX_BF16},
-                               w->wide[v.id], "narrow");
+        rw->map[v.id] = sx_rewrite_beside(rw, n, &sx_op_cast, &(sx_cast_attrs){.dtype = SX_BF16},
+                                          &w->wide[v.id], 1, ".narrow%d", k);
     }
 }
 
@@ -171,19 +155,20 @@ static void keep_narrow(sx_rewrite *rw, const sx_node *n)
     widening *w = rw->user;
     for (int i = 0; i < n->n_inputs; i++) {
         const sx_value v = n->inputs[i];
-        rw->map[v.id] = is_bf16(rw->from, v)
-                            ? beside(rw, n, i, &sx_op_cast, &(sx_cast_attrs){.dtype = SX_BF16},
-                                     wide_input(rw, v), "narrow")
-                            : wide_input(rw, v);
+        const sx_value wide = wide_input(rw, v);
+        rw->map[v.id] = is_bf16(rw->from, v) ? sx_rewrite_beside(rw, n, &sx_op_cast,
+                                                                 &(sx_cast_attrs){.dtype = SX_BF16},
+                                                                 &wide, 1, ".narrow%d", i)
+                                             : wide;
     }
     sx_rewrite_keep(rw, n, NULL);
     for (int k = 0; k < n->n_outputs; k++) {
         const sx_value v = sx_node_output(n, k);
         w->on_grid[v.id] = true;
-        w->wide[v.id] = is_bf16(rw->from, v)
-                            ? beside(rw, n, k, &sx_op_cast, &(sx_cast_attrs){.dtype = SX_F32},
-                                     rw->map[v.id], "wide")
-                            : rw->map[v.id];
+        w->wide[v.id] = is_bf16(rw->from, v) ? sx_rewrite_beside(rw, n, &sx_op_cast,
+                                                                 &(sx_cast_attrs){.dtype = SX_F32},
+                                                                 &rw->map[v.id], 1, ".wide%d", k)
+                                             : rw->map[v.id];
     }
 }
 
@@ -207,14 +192,7 @@ static void widen_node(sx_rewrite *rw, const sx_node *n)
         on_grid = on_grid && (!narrow || w->on_grid[n->inputs[i].id]);
     }
     attrs = marked_attrs(rw, n, attrs);
-    sx_value first = sx_build_node(rw->to, &(sx_node_spec){.op = n->op,
-                                                           .attrs = attrs,
-                                                           .inputs = inputs,
-                                                           .n_inputs = n->n_inputs,
-                                                           .name = n->name,
-                                                           .device = n->device,
-                                                           .file = n->file,
-                                                           .line = n->line});
+    sx_value first = sx_rewrite_node(rw, n, n->op, attrs, inputs, n->n_inputs);
     for (int k = 0; k < n->n_outputs; k++) {
         w->wide[sx_node_output(n, k).id] = sx_output_of(first, k);
         settle(rw, n, k, on_grid);

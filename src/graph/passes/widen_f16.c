@@ -61,14 +61,7 @@ static void widen_node(sx_rewrite *rw, const sx_node *n)
             inputs[i] = cast_to(rw, n, inputs[i], SX_F32);
         }
     }
-    const sx_value first = sx_build_node(rw->to, &(sx_node_spec){.op = n->op,
-                                                                 .attrs = n->attrs,
-                                                                 .inputs = inputs,
-                                                                 .n_inputs = n->n_inputs,
-                                                                 .name = n->name,
-                                                                 .device = n->device,
-                                                                 .file = n->file,
-                                                                 .line = n->line});
+    const sx_value first = sx_rewrite_node(rw, n, n->op, n->attrs, inputs, n->n_inputs);
     for (int k = 0; k < n->n_outputs; k++) {
         const sx_value old = sx_node_output(n, k), made = sx_output_of(first, k);
         rw->map[old.id] = is_f16(rw->from, old) ? cast_to(rw, n, made, SX_F16) : made;

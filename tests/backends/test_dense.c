@@ -1,5 +1,5 @@
 /* Products by frozen matrices, of matmuls and convolutions of 1x1 (cpu/kernels/dense.c), and
- * depthwise convolutions with swish (depthwise.c): right in every instruction set, over shapes that
+ * depthwise convolutions (grouped.c, depthwise.c): right in every instruction set, over shapes that
  * leave parts of vectors, panels and blocks, chosen where they should be, and the same bits
  * whatever is computed together. */
 #include "example_run.h"
@@ -192,7 +192,7 @@ static sx_conv_window window(int64_t in, int64_t kernel, int64_t stride, int64_t
                             .pad_after = after};
 }
 
-static double expected(const sx_vec_depthwise *d, const float *x, int64_t at)
+static double expected(const sx_vec_grouped *d, const float *x, int64_t at)
 {
     const int64_t c = at % d->c, j = at / d->c % d->w.out, r = at / d->c / d->w.out;
     double sum = d->bias[c];
@@ -213,9 +213,10 @@ static void check_depthwise(const sx_cpu_vec *vec, int64_t n, sx_conv_window h, 
 {
     float *x = numbers(n * h.in * w.in * c, 1), *filter = numbers(h.kernel * w.kernel * c, 2);
     float *bias = numbers(c, 3), *y = numbers(n * h.out * w.out * c, 4);
-    const sx_vec_depthwise d = {h, w, c, filter, bias};
+    const sx_vec_grouped d = {
+        .h = h, .w = w, .c = c, .width = 1, .filter = filter, .bias = bias, .act = SX_VEC_SWISH};
     for (int64_t r = n * h.out; r > 0; r--) {
-        vec->depthwise(&d, x, y, r - 1, r);
+        vec->grouped(&d, x, y, r - 1, r);
     }
     for (int64_t i = 0; i < n * h.out * w.out * c; i++) {
         const double right = expected(&d, x, i);

@@ -2,7 +2,8 @@
  * over an image of one row: oneDNN's primitives over NHWC (onednn2.h), with bias and relu in the
  * forward one and the bias gradient in the filter's; 1x1 backward as matrix products, where
  * oneDNN 2.6 is at a third of the machine's rate over NHWC (README); 3x3 by winograd.c where that
- * is faster, of frozen filters 1x1 by dense.c and depthwise ones with swish by depthwise.c. */
+ * is faster, of frozen filters 1x1 by dense.c; by groups of few channels, and depthwise ones with
+ * swish, by grouped.c. */
 #include "backends/cpu/kernels/conv.h"
 #include "base/checked.h"
 #include "base/memory.h"
@@ -409,16 +410,12 @@ static sx_status prepare_dnn(const sx_cpu_site *site, sx_cpu_step *step, sx_dnn_
 
 static sx_status prepare_forward(const sx_cpu_site *site, sx_cpu_step *step)
 {
-    const sx_conv2d_attrs *attrs = conv_node(site)->attrs;
     const int tile = sx_cpu_winograd_tile(site, conv_node(site));
     if (tile > 0) {
         return sx_cpu_prepare_winograd(site, conv_node(site), tile, step);
     }
-    if (sx_cpu_conv_is_dense(site, attrs)) {
+    if (sx_cpu_conv_is_dense(site, conv_node(site)->attrs)) {
         return sx_cpu_prepare_dense_conv(site, step);
-    }
-    if (sx_cpu_conv_is_depthwise(site, attrs)) {
-        return sx_cpu_prepare_depthwise(site, attrs, step);
     }
     if (sx_cpu_conv_is_grouped(site, conv_node(site))) {
         return sx_cpu_prepare_grouped(site, conv_node(site), step);

@@ -1,4 +1,4 @@
-/* What the kernels of convolutions share: conv.c, conv_round.c, dense.c, depthwise.c,
+/* What the kernels of convolutions share: conv.c, conv_round.c, dense.c, depthwise.c, grouped.c,
  * int8.c, winograd.c. */
 #ifndef SX_BACKENDS_CPU_KERNELS_CONV_H
 #define SX_BACKENDS_CPU_KERNELS_CONV_H
@@ -60,13 +60,8 @@ bool sx_cpu_conv_is_dense(const sx_cpu_site *site, const sx_conv2d_attrs *attrs)
 /* The step. in: x, filter, bias and what is added, if there are any. */
 SX_MUST_USE sx_status sx_cpu_prepare_dense_conv(const sx_cpu_site *site, sx_cpu_step *step);
 
-/* Whether it is a depthwise one with bias and swish. */
-bool sx_cpu_conv_is_depthwise(const sx_cpu_site *site, const sx_conv2d_attrs *attrs);
-/* The step. in: x, filter, bias. */
-SX_MUST_USE sx_status sx_cpu_prepare_depthwise(const sx_cpu_site *site,
-                                               const sx_conv2d_attrs *attrs, sx_cpu_step *step);
-
-/* Whether it is one by groups that are narrower than a vector. */
+/* Whether it is one by groups that are narrower than a vector, or a depthwise one with bias and
+ * swish. */
 bool sx_cpu_conv_is_grouped(const sx_cpu_site *site, const sx_node *conv);
 /* The step. in: x, filter, bias and what is added, if there are any. */
 SX_MUST_USE sx_status sx_cpu_prepare_grouped(const sx_cpu_site *site, const sx_node *conv,

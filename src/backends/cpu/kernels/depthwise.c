@@ -1,10 +1,6 @@
-/* Depthwise convolutions (vec/depthwise.inc), channels in vectors:
- *
- *   with bias and swish      six results of a row at a time, the filter read as it lies. Rows of
- *                            results are what workers divide
- *   the filter's gradient    row by row of the results; the taps of a row of the filter are summed
- *                            together. Blocks of channels are what workers divide. oneDNN 2.6 has
- *                            a kernel for 3x3 only, and takes ten times as long for 5x5
+/* The gradient of a depthwise convolution's filter (vec/depthwise.inc), channels in vectors: row by
+ * row of the results; the taps of a row of the filter are summed together. Blocks of channels are
+ * what workers divide. oneDNN 2.6 has a kernel for 3x3 only, and takes ten times as long for 5x5.
  */
 #include "backends/cpu/kernels/conv.h"
 #include "base/checked.h"
@@ -13,53 +9,6 @@ enum {
     GRAIN_FLOPS = 1 << 17, /* for each worker */
     BLOCK = 16,            /* channels */
 };
-
-typedef struct depthwise_data {
-    sx_vec_depthwise shape;
-    const sx_cpu_vec *vec;
-} depthwise_data;
-
-bool sx_cpu_conv_is_depthwise(const sx_cpu_site *site, const sx_conv2d_attrs *attrs)
-{
-    sx_conv_geometry g;
-    sx_status status = sx_conv_geometry_of(attrs, &site->in[0], &site->in[1], &g);
-    const bool fits = status == SX_OK && g.groups > 1 && g.c == 1 && g.o == 1 && site->n_in == 3 &&
-                      site->narrow_in == 0 && sx_cpu_act_of(site->nodes[0]) == SX_DNN_SWISH;
-    sx_status_free(status);
-    return fits;
-}
-
-static void run_depthwise(const sx_cpu_step *step, const sx_cpu_call *call)
-{
-    const depthwise_data *d = step->data;
-    sx_vec_depthwise shape = d->shape;
-    shape.filter = sx_cpu_in(step, call, 1);
-    shape.bias = sx_cpu_in(step, call, 2);
-    d->vec->depthwise(&shape, sx_cpu_in(step, call, 0), sx_cpu_out(step, call, 0),
-                      call->begin / SX_CPU_SPLIT, call->end / SX_CPU_SPLIT);
-}
-
-sx_status sx_cpu_prepare_depthwise(const sx_cpu_site *site, const sx_conv2d_attrs *attrs,
-                                   sx_cpu_step *step)
-{
-    sx_conv_geometry g;
-    depthwise_data *d = sx_cpu_new(site, depthwise_data);
-    if (d == NULL) {
-        return sx_cpu_no_memory();
-    }
-    SX_TRY(sx_conv_geometry_of(attrs, &site->in[0], &site->in[1], &g));
-    d->vec = site->vec;
-    d->shape = (sx_vec_depthwise){.h = g.h, .w = g.w, .c = g.groups};
-    const double flops = 2.0 * (double)(g.h.kernel * g.w.kernel * g.w.out * g.groups);
-    step->run = run_depthwise;
-    step->data = d;
-    step->range = g.n * g.h.out * SX_CPU_SPLIT;
-    step->grain = (int64_t)(GRAIN_FLOPS / SX_MAX(flops, 1) * SX_CPU_SPLIT) + 1;
-    step->kernel = "conv2d depthwise";
-    return SX_OK;
-}
-
-/* ---- The filter's gradient ---- */
 
 typedef struct filter_data {
     sx_vec_depthwise_filter shape;

@@ -3,9 +3,9 @@
  *
  *     y = act(conv(x) + bias + added)
  *
- * where bias, added and act may be absent. The filter is read as it lies. Rows of results are what
- * workers divide. For groups narrower than a vector oneDNN 2.6 multiplies matrices of so few
- * columns, at 5 % of the processor's rate. */
+ * where bias, added and act may be absent; and depthwise ones, groups of 1, with bias and swish.
+ * The filter is read as it lies. Rows of results are what workers divide. For groups narrower than
+ * a vector oneDNN 2.6 multiplies matrices of so few columns, at 5 % of the processor's rate. */
 #include <math.h>
 
 #include "backends/cpu/kernels/conv.h"
@@ -23,8 +23,9 @@ bool sx_cpu_conv_is_grouped(const sx_cpu_site *site, const sx_node *conv)
 {
     sx_conv_geometry g;
     sx_status status = sx_cpu_conv_geometry(site->graph, conv, &g);
+    const bool swish = site->n_in == 3 && sx_cpu_act_of(site->nodes[0]) == SX_DNN_SWISH;
     const bool fits = status == SX_OK && conv->op->id == SX_OPID_conv2d && g.groups > 1 &&
-                      g.c == g.o && (g.c == 2 || g.c == 4 || g.c == 8) &&
+                      g.c == g.o && ((g.c == 1 && swish) || g.c == 2 || g.c == 4 || g.c == 8) &&
                       g.c <= site->vec->grouped_width && site->narrow_in == 0 &&
                       !sx_cpu_conv_in_bf16(conv);
     sx_status_free(status);
@@ -65,6 +66,6 @@ sx_status sx_cpu_prepare_grouped(const sx_cpu_site *site, const sx_node *conv, s
     step->data = d;
     step->range = g.n * g.h.out * SX_CPU_SPLIT;
     step->grain = (int64_t)(GRAIN_FLOPS / SX_MAX(flops, 1) * SX_CPU_SPLIT) + 1;
-    step->kernel = "conv2d grouped";
+    step->kernel = g.c == 1 ? "conv2d depthwise" : "conv2d grouped";
     return SX_OK;
 }

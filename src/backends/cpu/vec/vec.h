@@ -188,13 +188,6 @@ typedef struct sx_vec_product_f64 {
     int64_t first, last, begin, end;
 } sx_vec_product_f64;
 
-/* y = swish(conv(x) + bias), each channel by filters of its own (depthwise.inc). */
-typedef struct sx_vec_depthwise {
-    sx_conv_window h, w;
-    int64_t c;
-    const float *filter, *bias; /* [h.kernel, w.kernel, c], [c] */
-} sx_vec_depthwise;
-
 /* y = act(conv(x) + bias + added) by groups of `width` channels, each with as many results
  * (grouped.inc). */
 typedef struct sx_vec_grouped {
@@ -295,11 +288,10 @@ typedef struct sx_cpu_vec {
     void (*dense_pack)(const sx_vec_dense *d, const float *b, float *packed);
     void (*dense)(const sx_vec_dense *d, const sx_vec_dense_args *a, int64_t begin, int64_t end);
 
-    /* Rows [begin, end) of the results; groups of 2, 4, … up to grouped_width channels. */
+    /* Rows [begin, end) of the results of all images; groups of 1, 2, 4, … up to grouped_width
+     * channels. */
     void (*grouped)(const sx_vec_grouped *d, const float *x, float *y, int64_t begin, int64_t end);
     int grouped_width;
-    void (*depthwise)(const sx_vec_depthwise *d, const float *x, float *y, int64_t begin,
-                      int64_t end); /* rows of all images */
     void (*depthwise_filter)(const sx_vec_depthwise_filter *d, const float *x, const float *dy,
                              float *dw, int64_t begin, int64_t end); /* channels */
 

@@ -23,13 +23,15 @@ typedef struct sx_call_args {
 /* The rows, for a command whose options struct has the field `client_args`. */
 #define SX_CLIENT_ARGS_ROWS(type)                                                                  \
     {"timeout", SX_OPTION_INT, SX_OPT(type, client_args.timeout),                                  \
-     "maximum time for the whole exchange, further tries included; gRPC servers are told",         \
+     "maximum time for the whole exchange, including retries; sent to gRPC servers as deadline",   \
      "SECONDS", .min = 1, .max = 86400, .group = "The connection"},                                \
     {"cacert", SX_OPTION_STRING, SX_OPT(type, client_args.ca_file),                                \
-     "PEM certificates that sign the server's; default: the system's", "FILE"},                    \
+     "PEM file of the authorities that may sign the server's certificate; default: the system's",  \
+     "FILE"},                                                                                      \
     {"cert", SX_OPTION_STRING, SX_OPT(type, client_args.certificate_file),                         \
      "PEM certificate of the client", "FILE"},                                                     \
-    {"key", SX_OPTION_STRING, SX_OPT(type, client_args.key_file), "its key", "FILE"},              \
+    {"key", SX_OPTION_STRING, SX_OPT(type, client_args.key_file),                                  \
+     "PEM private key of that certificate", "FILE"},                                               \
     {"api-key", SX_OPTION_STRING, SX_OPT(type, client_args.api_key),                               \
      "key to send with each request; @FILE: the first line of a file, which other users of the "   \
      "machine cannot see", "KEY|@FILE"},                                                           \
@@ -52,7 +54,7 @@ typedef struct sx_call_args {
     {"lines", SX_OPTION_STRING, SX_OPT(type, call_args.lines),                                     \
      "send the lines of a text, one instance each; -: standard input", "FILE"},                    \
     {"protocol", SX_OPTION_CHOICE, SX_OPT(type, call_args.protocol),                               \
-     "REST, or gRPC, which answers the same and is quicker for large inputs",                      \
+     "protocol; gRPC gives the same answers and is faster for large inputs",                       \
      .choices = "rest|grpc", .group = "What is called"},                                           \
     {"model", SX_OPTION_STRING, SX_OPT(type, call_args.model),                                     \
      "name of the model, if the URL has none", "NAME"},                                            \

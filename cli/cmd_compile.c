@@ -32,7 +32,7 @@ static const sx_option rows[] = {
      "pjrt-cpu[:DEVICES] or cpu; default: cpu with --memory",
      "TARGET"},
     {"batch-size", SX_OPTION_INT, SX_OPT(options, batch_size),
-     "global batch size: examples per step over all devices; default: 1024, of cpu 32", "N",
+     "global batch size: examples per step over all devices; default: 1024; 32 for cpu", "N",
      .min = 1, .max = 1 << 24},
     {"mode", SX_OPTION_CHOICE, SX_OPT(options, mode), "program to compile",
      .choices = "train|predict"},
@@ -61,7 +61,7 @@ static const sx_option rows[] = {
      "takes",
      .group = "On the CPU"},
     {"memory-limit", SX_OPTION_SIZE, SX_OPT(options, memory_limit),
-     "plan a training step for so much memory, as `train --memory-limit` does", "SIZE", .min = 1},
+     "plan a training step within this memory, as `train --memory-limit` does", "SIZE", .min = 1},
     {"svg", SX_OPTION_STRING, SX_OPT(options, svg),
      "write a picture of the plan: what lies where, in which steps", "FILE"},
     SX_THREADS_ROW(options),
@@ -365,8 +365,8 @@ const sx_command sx_command_compile = {
              "nothing runs. A batch that does not fit in memory is an error with the figures, exit "
              "code 5. Figures are cached. Runs, and SavedModels (with --mode predict), are "
              "compiled as they were built. With --memory, prints how much memory the temporaries "
-             "of a step take on the CPU, beside the least that they could: the most bytes that are "
-             "in use at once.",
+             "of a step take on the CPU, and the least that they could take: the largest number of "
+             "bytes in use at the same time.",
     .examples = "  sextant compile resnet50 --target tpu:v5e:2x2 --batch-size 1024\n"
                 "  sextant compile resnet50 --target v5litepod-16 --batch-size 4096 --json\n"
                 "  sextant compile resnet50 --target v6e-8 --batch-size 2048 "

@@ -48,11 +48,11 @@ const sx_command sx_command_export = {
     .summary = "export a checkpoint as a SavedModel",
     .words = "RUN_DIR",
     .about = "An image model gets two signatures: serving_default takes encoded images, which the "
-             "graph decodes and preprocesses; tensors takes float images. So does a model with "
-             "preprocessing of its own, on the inputs that it declares and on what its "
-             "preprocessing gives. Other models get serving_default on their features. The version "
-             "directory appears only when it is "
-             "complete; its path is printed.",
+             "graph decodes and preprocesses; tensors takes float images. For a model with "
+             "preprocessing of its own, serving_default takes the inputs that the model declares, "
+             "and tensors the results of the preprocessing. Other models get serving_default, "
+             "which takes their features. The version directory appears only when it is complete; "
+             "its path is printed.",
     .examples = "  sextant export run1 --out models/flowers\n"
                 "  sextant export run1 --out models/flowers --version 0001 --checkpoint best",
     .min_words = 1,

@@ -309,8 +309,7 @@ const sx_command sx_command_ops = {
         "no: differentiating it is an error), a form in exported SavedModels, and the "
         "TensorFlow operators that are read as it. Of a SavedModel: the operators that its "
         "signatures need, how often each occurs, whether it is supported in any form, and which "
-        "signatures can be run; the others, whose nodes need more of an operator than is "
-        "supported, say what.",
+        "signatures can be run. For each of the others, prints what is not supported.",
     .examples = "  sextant ops\n  sextant ops models/flowers/1",
     .max_words = 1,
     .run = run,

@@ -36,8 +36,8 @@ static const sx_option rows[] = {
     {"examples", SX_OPTION_INT, SX_OPT(options, examples),
      "maximum number of examples; default: all", "N", .min = 1},
     {"batch-size", SX_OPTION_INT, SX_OPT(options, batch_size),
-     "examples per batch; does not change the results, but of a SavedModel whose examples depend "
-     "on one another",
+     "examples per batch; does not change the results, except of a SavedModel whose examples "
+     "depend on one another",
      "N", .min = 1, .max = 1 << 24},
     {"model", SX_OPTION_STRING, SX_OPT(options, model),
      "a SavedModel, or the highest version in a directory of versions", "DIR",
@@ -339,17 +339,17 @@ const sx_command sx_command_predict = {
         "class), class (predicted), probability, and the probability of each class. file and label "
         "are left out where the data has none. Models that are not classifiers get one column per "
         "output value.\n\n"
-        "With --model, a SavedModel's predictions of stored data: a line of JSON for each example, "
-        "in files DIR/prediction.results-00000-of-00008 of the directory --out, one for each "
-        "shard. Run the command "
-        "again to continue after a stop, or several times at once, also on several machines that "
-        "share the directory: each process takes shards that no other works on. The model and the "
-        "options must be the same, and the data must not change until all shards are there. The "
-        "data are TFRecords (each record is the input of a signature that takes strings; the image "
-        "in it if the input's name ends in _bytes or with --feature image=KEY; its features if the "
-        "inputs have their names), images in class folders or archives, .npy and .npz arrays and "
-        "CSV columns by the inputs' names, or JSON lines that begin with [ or {, each an element "
-        "of \"instances\" as the server takes them.",
+        "With --model, a SavedModel is run on the data, and its outputs are written to files "
+        "prediction.results-00000-of-00008 in the directory --out: one file per shard, one line "
+        "of JSON per example. Run the command again to continue after a stop. It can run several "
+        "times at once, also on several machines that share the directory: each process takes "
+        "shards that no other process works on. The model and the options must be the same, and "
+        "the data must not change until all shards are written.\n\n"
+        "The data for --model are TFRecords, images in class folders or archives, .npy and .npz "
+        "arrays and CSV columns named as the inputs, or JSON lines that begin with [ or {, each an "
+        "element of \"instances\" as for the server. Of a TFRecord, each input takes the feature "
+        "of its name; an input of strings takes the whole record, or the image in it if its name "
+        "ends in _bytes or with --feature image=KEY.",
     .examples = "  sextant predict run1 --data 'data/test-*' --out predictions.csv\n"
                 "  sextant predict run1 --image a.jpg b.jpg\n"
                 "  sextant predict --model models/flowers --data 'data/test-*' --out predictions "

@@ -25,7 +25,7 @@ typedef struct options {
 
 static const sx_option rows[] = {
     {"mode", SX_OPTION_CHOICE, SX_OPT(options, mode),
-     "what to run; default: train, of a SavedModel predict", .choices = "train|predict"},
+     "what to run; default: train; predict for a SavedModel", .choices = "train|predict"},
     {"batch-size", SX_OPTION_INT, SX_OPT(options, batch_size),
      "examples per step; default: the run's own, else 16 to train, 1 to predict", "N", .min = 1,
      .max = 1 << 24},
@@ -50,16 +50,16 @@ static const sx_option rows[] = {
      "length of other dimensions that a signature leaves open, such as words; default: 32", "N",
      .min = 1, .max = 1 << 20},
     {"steps", SX_OPTION_INT, SX_OPT(options, steps),
-     "steps to record, after those that warm up; a device that loops ends its launch; default: as "
-     "many as take two seconds, at least 3",
+     "steps to record after the warm-up; a device that loops finishes its launch; default: as many "
+     "as take two seconds, at least 3",
      "N", .min = 1, .max = 1000000},
     {"iterations-per-loop", SX_OPTION_INT, SX_OPT(options, iterations),
      "steps per launch on a device that can loop; default: about half a second", "N", .min = 1,
      .max = 1 << 30},
     {"by", SX_OPTION_CHOICE, SX_OPT(options, by), "which tables to print; default: all",
      .choices = "op|layer|kernel", .group = "Output"},
-    {"rows", SX_OPTION_INT, SX_OPT(options, rows), "operators, layers and kernels in their tables",
-     "N", .min = 0, .max = 100000},
+    {"rows", SX_OPTION_INT, SX_OPT(options, rows), "maximum number of rows of each table", "N",
+     .min = 0, .max = 100000},
     {"json", SX_OPTION_FLAG, SX_OPT(options, json), "print a JSON object with all figures"},
     {"trace", SX_OPTION_STRING, SX_OPT(options, trace),
      "write what every thread and the device did in Chrome's trace-event format, for "
@@ -205,7 +205,7 @@ static sx_status run(sx_invocation *inv)
 
 const sx_command sx_command_profile = {
     .name = "profile",
-    .summary = "show where a model's time goes, what bounds it",
+    .summary = "show where a model's time goes and what bounds it",
     .words = "MODEL|./model.c|RUN_DIR|MODEL_DIR",
     .about =
         "Runs training steps as train does, on a run's data or those of --data, and prints how "

@@ -71,7 +71,8 @@ static const sx_option rows[] = {
      "FILE", .empty_is_none = true},
     {"model-config-file-poll-wait-seconds", SX_OPTION_FLOAT,
      SX_OPT(options, model_config_file_poll_wait_seconds),
-     "seconds between looks at that file and the next one; 0: none", "SECONDS", .max = 1e6},
+     "how often to check --model-config-file and --model-traffic-file for changes; 0: never",
+     "SECONDS", .max = 1e6},
     {"model-traffic-file", SX_OPTION_STRING, SX_OPT(options, model_traffic_file),
      "text of a ModelTrafficConfig: the share of a model's requests that a canary version answers, "
      "and the share that is copied to a shadow version; read again on SIGHUP",
@@ -85,7 +86,8 @@ static const sx_option rows[] = {
      "they can create none",
      "DIR", .empty_is_none = true},
     {"allow-version-labels-for-unavailable-models", SX_OPTION_FLAG, SX_OPT(options, allow_labels),
-     "when that file is read again: allow new labels of versions that are not available yet"},
+     "when --model-config-file is read again: allow new labels of versions that are not available "
+     "yet"},
     {"saved-model-tags", SX_OPTION_STRING, SX_OPT(options, saved_model_tags),
      "tags of the graph to serve, comma-separated; default: serve", "TAGS"},
     {"port", SX_OPTION_INT, SX_OPT(options, port), "port of gRPC; 0: none", "PORT", .min = 0,
@@ -97,7 +99,7 @@ static const sx_option rows[] = {
      "default: on every port",
      "PORT", .min = 1, .max = 65535},
     {"admin-host", SX_OPTION_STRING, SX_OPT(options, admin_host),
-     "address of that port; default: 127.0.0.1", "ADDRESS"},
+     "address of --admin-port; default: 127.0.0.1", "ADDRESS"},
     {"grpc-socket-path", SX_OPTION_STRING, SX_OPT(options, grpc_socket_path),
      "UNIX socket for gRPC", "FILE", .empty_is_none = true},
     {"ssl-config-file", SX_OPTION_STRING, SX_OPT(options, ssl_config_file),
@@ -116,16 +118,15 @@ static const sx_option rows[] = {
      "a JSON web key set: requests need a token signed by one of its keys, in the header "
      "Authorization: Bearer TOKEN; read again when it changes",
      "FILE", .empty_is_none = true},
-    {"jwt-issuer", SX_OPTION_STRING, SX_OPT(options, jwt_issuer), "what a token's iss has to be",
-     "NAME", .empty_is_none = true},
+    {"jwt-issuer", SX_OPTION_STRING, SX_OPT(options, jwt_issuer),
+     "accept only tokens of this issuer (iss)", "NAME", .empty_is_none = true},
     {"jwt-audience", SX_OPTION_STRING, SX_OPT(options, jwt_audience),
-     "what a token's aud has to be, or have", "NAME", .empty_is_none = true},
+     "accept only tokens for this audience (aud)", "NAME", .empty_is_none = true},
     {"auth-rules-file", SX_OPTION_STRING, SX_OPT(options, auth_rules_file),
      "lines of IDENTITY MODEL...: who may call which models, where an identity is key:NAME, "
      "jwt:SUBJECT, cert:NAME of a client's certificate, or *, and * stands for every model; "
      "MODEL:predict: may only run it; rate=N: at most N requests a second of each identity to each "
-     "model; read "
-     "again when it changes",
+     "model; read again when it changes",
      "FILE", .empty_is_none = true},
     {"host", SX_OPTION_STRING, SX_OPT(options, host), "address to listen on; default: all",
      "ADDRESS"},
@@ -194,7 +195,7 @@ static const sx_option rows[] = {
     {"monitoring-path", SX_OPTION_STRING, SX_OPT(options, monitoring_path),
      "URL path of the metrics, in Prometheus text format; empty: no metrics", "URL_PATH"},
     {"monitoring-config-file", SX_OPTION_STRING, SX_OPT(options, monitoring_config_file),
-     "text of a MonitoringConfig: gives that path instead", "FILE", .empty_is_none = true},
+     "text of a MonitoringConfig, which has the path instead", "FILE", .empty_is_none = true},
 
     {"enable-batching", SX_OPTION_FLAG, SX_OPT(options, enable_batching),
      "merge requests into batches with the parameters of the next option. Without this option, "
@@ -206,13 +207,13 @@ static const sx_option rows[] = {
      .empty_is_none = true},
     {"batch-policy", SX_OPTION_CHOICE, SX_OPT(options, batch_policy),
      "work_conserving: what waits runs as soon as a processor is idle, the earliest deadline "
-     "first; "
-     "tfs: as in TensorFlow Serving, a batch waits until it is full or for batch_timeout_micros",
+     "first; tfs: as in TensorFlow Serving, a batch waits until it is full or for "
+     "batch_timeout_micros",
      .choices = "work_conserving|tfs"},
     {"exact-batch", SX_OPTION_INT, SX_OPT(options, exact_batch),
      "run this many examples at a time, missing ones as padding, so that the last bits of an "
-     "answer "
-     "do not depend on the load; only for signatures whose batch is their only free dimension",
+     "answer do not depend on the load; only for signatures whose batch is their only free "
+     "dimension",
      "N", .min = 1, .max = SX_BATCH_MAX_EXACT},
     {"model-weights", SX_OPTION_STRING, SX_OPT(options, model_weights),
      "shares of the processors' time where models compete: flowers=3,digits=1; default: 1 each",
@@ -221,22 +222,23 @@ static const sx_option rows[] = {
      "answer the requests of a version's assets.extra/tf_serving_warmup_requests before it is "
      "served; one that fails makes the load fail"},
     {"num-request-iterations-for-warmup", SX_OPTION_INT,
-     SX_OPT(options, num_request_iterations_for_warmup), "how often; 0: once", "N", .max = 1e6},
+     SX_OPT(options, num_request_iterations_for_warmup), "how often to run each of them; 0: once",
+     "N", .max = 1e6},
 
     {"request-log", SX_OPTION_STRING, SX_OPT(options, request_log),
      "log requests with their answers, as PredictionLogs in TFRecord files "
-     "PREFIX-MODEL-DATE-N.tfrecord; a model's logging_config in --model-config-file goes before. "
-     "What the disk is too slow for is not logged",
+     "PREFIX-MODEL-DATE-N.tfrecord; a model's logging_config in --model-config-file takes "
+     "precedence. If the disk is too slow, some requests are not logged",
      "PREFIX", .empty_is_none = true, .group = "Logs"},
     {"request-log-sampling-rate", SX_OPTION_FLOAT, SX_OPT(options, request_log_sampling_rate),
      "share of the requests that are logged", "RATE", .min = 1e-9, .max = 1},
     {"request-log-max-file-bytes", SX_OPTION_SIZE, SX_OPT(options, request_log_max_file_bytes),
      "size at which the next file begins", "SIZE", .min = 1, .max = 0x1p50},
     {"request-log-max-file-seconds", SX_OPTION_FLOAT, SX_OPT(options, request_log_max_file_seconds),
-     "age at which it does", "SECONDS", .min = 1, .max = 1e9},
+     "age at which the next file begins", "SECONDS", .min = 1, .max = 1e9},
     {"access-log", SX_OPTION_STRING, SX_OPT(options, access_log),
      "a line of JSON for each request that is answered, with the identifiers of its trace (header "
-     "traceparent); -: standard output. A file that is moved away is begun anew",
+     "traceparent); -: standard output. If the file is moved away, a new one is begun",
      "FILE", .empty_is_none = true},
 
     {"tensorflow-intra-op-parallelism", SX_OPTION_INT, SX_OPT(options, device_args.threads),
@@ -644,10 +646,10 @@ const sx_command sx_command_serve = {
         "Without --model_base_path and --model_config_file, $MODEL_NAME (default: model) and "
         "$MODEL_BASE_PATH (default: /models) say which model: the directory "
         "$MODEL_BASE_PATH/$MODEL_NAME. "
-        "On SIGTERM or Ctrl-C, the server finishes running requests and exits with 0; on SIGHUP, "
-        "it reads the files of models and traffic again, or, without any, ends as well. "
-        "The traffic file is one of Sextant's own; the model configuration file stays one that "
-        "tensorflow_model_server reads.",
+        "On SIGTERM or Ctrl-C, the server finishes running requests and exits with 0. On SIGHUP, "
+        "it reads --model_config_file and --model_traffic_file again; without such files it ends "
+        "as on SIGTERM. tensorflow_model_server reads the same model configuration files; the "
+        "traffic file is Sextant's own.",
     .examples = "  sextant serve --model_name=flowers --model_base_path=$PWD/models/flowers "
                 "--port=8500 --rest_api_port=8501\n"
                 "  sextant serve --model_name=flowers --model_base_path=$PWD/models/flowers "

@@ -39,13 +39,14 @@ static const sx_option rows[] = {
      "servers that always run; 0: a request starts the first, and waits until its models are "
      "loaded",
      "N", .max = MAX_SERVERS},
-    {"max-servers", SX_OPTION_INT, SX_OPT(options, max_servers), "servers at most", "N", .min = 1,
-     .max = MAX_SERVERS},
+    {"max-servers", SX_OPTION_INT, SX_OPT(options, max_servers), "maximum number of servers", "N",
+     .min = 1, .max = MAX_SERVERS},
     {"target-requests", SX_OPTION_INT, SX_OPT(options, target_requests),
      "start another server when there are more requests at once than this for each", "N", .min = 1,
      .max = 1e6},
     {"busy-seconds", SX_OPTION_FLOAT, SX_OPT(options, busy_seconds),
-     "only when there have been more than that for this long", "SECONDS", .max = 1e6},
+     "start it only if there have been more requests than that for this long", "SECONDS",
+     .max = 1e6},
     {"idle-seconds", SX_OPTION_FLOAT, SX_OPT(options, idle_seconds),
      "stop a server when the others would have been enough for this long, and the last one when "
      "there have been no requests",
@@ -468,24 +469,23 @@ static sx_status run(sx_invocation *inv)
 
 const sx_command sx_command_supervise = {
     .name = "supervise",
-    .summary = "start and stop model servers by load, from none on",
+    .summary = "start and stop model servers as the load changes",
     .words = "",
     .about =
-        "Listens at the ports and runs `sextant serve` with the options after -- behind them. "
+        "Listens on the ports, and runs `sextant serve` with the options after -- to answer what "
+        "arrives there. "
         "With --min-servers 0, no server runs until a request comes; that request waits until "
         "the models are loaded, which the log shows (\"ready after 213 ms\"), and the last server "
         "is stopped after --idle-seconds without one. With --max-servers 2 or more, another server "
         "is started while there are more requests at once than --target-requests for each. A "
         "server that crashes, or is not ready after --start-timeout, is replaced, after a pause "
-        "that doubles up to a minute. On SIGTERM "
-        "or Ctrl-C all servers finish their running requests; after SIGHUP they read their files "
-        "of "
-        "models and traffic again.",
+        "that doubles up to a minute. On SIGTERM or Ctrl-C, all servers finish their running "
+        "requests; on SIGHUP, they read their files of models and traffic again.",
     .examples = "  sextant supervise --min-servers 0 --idle-seconds 600 -- --model_name=flowers "
                 "--model_base_path=$PWD/models/flowers\n"
                 "  sextant supervise --min-servers 1 --max-servers 4 --target-requests 8 -- "
                 "--model_config_file=models.config --threads=2",
-    .rest = "options of serve, but for its ports",
+    .rest = "options of serve, except for its ports",
     .stops_itself = true,
     SX_COMMAND_OPTIONS(rows, options),
     .defaults = &defaults,

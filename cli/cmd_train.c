@@ -133,10 +133,10 @@ static const sx_option rows[] = {
 
     SX_DEVICE_ARGS_ROWS(options),
     {"memory-limit", SX_OPTION_SIZE, SX_OPT(options, memory_limit),
-     "maximum memory of a training step on cpu: its variables, batch and temporaries; what would "
-     "take more is computed again, which takes time and changes no bit; see `sextant compile "
-     "--memory`; of a list of devices, of each cpu, and all that programs keep there; default: no "
-     "limit",
+     "maximum memory of a training step on cpu: its variables, batch and temporaries; values that "
+     "do not fit are computed again, which takes time but does not change the results; see "
+     "`sextant compile --memory`. With a list of devices: maximum memory of all programs on each "
+     "cpu device; default: no limit",
      "SIZE", .min = 1},
     {"iterations-per-loop", SX_OPTION_STRING, SX_OPT(options, iterations_per_loop),
      "steps per launch on a device that can loop: a number, or a time (30s, 5m, 1h); "

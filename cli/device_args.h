@@ -38,8 +38,8 @@ sx_strategy_args sx_device_args_read(const sx_device_args *args);
 /* Which device. */
 #define SX_DEVICE_ROWS(type)                                                                   \
     {"device", SX_OPTION_STRING, SX_OPT(type, device_args.device),                             \
-     "device to compute on: cpu, host, tpu, cuda or pjrt:NAME[:N] (see `sextant devices`); of several, " \
-     "such as cpu:0,cpu:1, each layer runs on the one that its device scope names; default: the first", \
+     "device to compute on: cpu, host, tpu, cuda or pjrt:NAME[:N] (see `sextant devices`); with a " \
+     "list, such as cpu:0,cpu:1, each layer runs on the device that its device scope names; default: the first", \
      "NAME", .group = "Device"},                                                               \
     {"pjrt-plugin", SX_OPTION_STRING, SX_OPT(type, device_args.pjrt_plugin),                   \
      "PJRT plugin library; default: searched for", "PATH"},                                    \
@@ -56,19 +56,19 @@ sx_strategy_args sx_device_args_read(const sx_device_args *args);
 /* How a program is placed on several devices. */
 #define SX_PLACEMENT_ROWS(type)                                                                \
     {"soft-device-placement", SX_OPTION_FLAG, SX_OPT(type, device_args.soft_placement),        \
-     "let what a device scope puts on a device that is not there, or lacks an operator, run elsewhere"}, \
+     "use another device where a device scope names one that does not exist or lacks an operator"}, \
     {"log-device-placement", SX_OPTION_FLAG, SX_OPT(type, device_args.log_placement),          \
      "print to stderr on which device each node of a program runs"},                           \
     {"inter-op", SX_OPTION_INT, SX_OPT(type, device_args.inter_op),                            \
-     "parts of a program that run at the same time on different devices, which changes no result; " \
-     "default: all that can", "N", .min = 1, .max = 4096},                                     \
+     "most parts of a program that run at the same time, on different devices; does not change the " \
+     "results; default: no limit", "N", .min = 1, .max = 4096},                                     \
     {"intra-op", SX_OPTION_INT, SX_OPT(type, device_args.intra_op),                            \
-     "threads of each CPU device; default: those of --threads, divided among them. Without --shards, " \
-     "a training batch has as many shards as all of them have threads", "N",                   \
+     "threads of each CPU device; default: --threads, divided among the devices. Without --shards, " \
+     "a training batch has as many shards as the devices have threads in all", "N",                   \
      .min = 1, .max = 4096},                                                                   \
     {"micro-batches", SX_OPTION_INT, SX_OPT(type, device_args.micro_batches),                  \
      "in training, parts of each batch that follow one another through the devices; a divisor of the " \
-     "batch size. Results are those of as many shards", "N", .min = 1, .max = 1024}
+     "batch size. The results are those of --shards N", "N", .min = 1, .max = 1024}
 
 #define SX_THREADS_ROW(type)                                                                   \
     {"threads", SX_OPTION_INT, SX_OPT(type, device_args.threads),                              \
@@ -102,14 +102,14 @@ sx_strategy_args sx_device_args_read(const sx_device_args *args);
      "devices that share each batch; default: all cores of a TPU, else one", "N",              \
      .min = 1, .max = 1024},                                                                   \
     {"devices", SX_OPTION_STRING, SX_OPT(type, device_args.devices),                           \
-     "the replicas, which share each batch, by TensorFlow's names, such as /gpu:0,/gpu:2", "NAME,..."}, \
+     "devices that share each batch, by TensorFlow's names, such as /gpu:0,/gpu:2", "NAME,..."}, \
     {"strategy", SX_OPTION_CHOICE, SX_OPT(type, device_args.strategy),                         \
      "how the devices share a model: a copy of the variables on each (mirrored), one that all share (central-storage), " \
      "or each layer on the device of its scope (placed); default: one-device, mirrored if there are several, " \
      "placed on a list",                                                                       \
      .choices = "one-device|mirrored|central-storage|tpu|placed"},                             \
     {"parameter-device", SX_OPTION_STRING, SX_OPT(type, device_args.parameter_device),         \
-     "device that has the variables with --strategy central-storage; default: cpu:0, or the only one that computes", \
+     "device that holds the variables with --strategy central-storage; default: cpu:0, or the only one that computes", \
      "NAME"},                                                                                  \
     {"all-reduce", SX_OPTION_CHOICE, SX_OPT(type, device_args.all_reduce),                     \
      "how the devices' gradients are added: as the device does it (auto), or gathered and added in a " \
@@ -128,7 +128,7 @@ sx_strategy_args sx_device_args_read(const sx_device_args *args);
 /* Several processes. */
 #define SX_PROCESS_ROWS(type)                                                                  \
     {"coordinator", SX_OPTION_STRING, SX_OPT(type, device_args.coordinator),                   \
-     "address of process 0, of several that share each batch; default: that of TF_CONFIG",     \
+     "where several processes share each batch: address of process 0; default: TF_CONFIG's",     \
      "HOST:PORT", .group = "Several processes"},                                               \
     {"num-processes", SX_OPTION_INT, SX_OPT(type, device_args.num_processes),                  \
      "number of processes; each runs the same command, with the same data and --model-dir", "N", \
@@ -138,7 +138,7 @@ sx_strategy_args sx_device_args_read(const sx_device_args *args);
     {"join-timeout", SX_OPTION_INT, SX_OPT(type, device_args.join_timeout),                    \
      "seconds to wait for all processes; default: 60", "SECONDS", .min = 1, .max = 86400},     \
     {"lost-timeout", SX_OPTION_INT, SX_OPT(type, device_args.lost_timeout),                    \
-     "seconds without a sign after which a process is lost; default: 10", "SECONDS", .min = 2, \
+     "seconds without a message after which a process counts as lost; default: 10", "SECONDS", .min = 2, \
      .max = 3600}
 /* clang-format on */
 

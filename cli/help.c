@@ -7,14 +7,15 @@
 enum { WIDTH = 79, NAME_WIDTH = 24 };
 
 /* Wraps `text` at column WIDTH, with later lines indented by `indent`; the first line continues the
- * current one. */
+ * current one. An empty line separates paragraphs. */
 static void print_wrapped(const char *text, int indent)
 {
     int column = 0;
     while (*text != '\0') {
         int length = (int)strcspn(text, " \n");
-        if (column > 0 && indent + column + 1 + length > WIDTH) {
-            printf("\n%*s", indent, "");
+        const bool ends_paragraph = *text == '\n';
+        if (ends_paragraph || (column > 0 && indent + column + 1 + length > WIDTH)) {
+            printf("%s\n%*s", ends_paragraph ? "\n" : "", indent, "");
             column = 0;
         }
         column += printf("%s%.*s", column > 0 ? " " : "", length, text);
@@ -174,8 +175,8 @@ const sx_help_row sx_environment[] = {
                         "program"},
     {"PJRT_NAMES_AND_LIBRARY_PATHS", "PJRT plugins, as name:path, separated by commas"},
     {"TPU_LIBRARY_PATH", "path of libtpu.so"},
-    {"MODEL_NAME", "the model that serve serves, if no option says it; default: model"},
-    {"MODEL_BASE_PATH", "the directory that contains that model's; default: /models"},
+    {"MODEL_NAME", "name of the model for serve if no option gives it; default: model"},
+    {"MODEL_BASE_PATH", "directory that contains the directory of that model; default: /models"},
     {"VIRTUAL_ENV", "Python environment whose packages are searched for PJRT plugins"},
     {"TPU_NAME, TPU_CONFIG, TF_CONFIG, COLAB_TPU_ADDR, KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS",
      "the TPU, as TensorFlow's TPUClusterResolver reads them; TF_CONFIG: also the chief and the "

@@ -16,7 +16,7 @@ typedef struct sx_precision_args {
 #define SX_PRECISION_ARGS_ROWS(type)                                                            \
     {"precision", SX_OPTION_CHOICE, SX_OPT(type, precision_args.precision),                     \
      "arithmetic of convolutions and matrix products; int8 is faster and slightly less exact, " \
-     "bfloat16 is so on processors that multiply it fast; default: float32",                    \
+     "and so is bfloat16 on processors that multiply it fast; default: float32",                \
      .choices = "float32|bfloat16|int8"},                                                       \
         {"calibration", SX_OPTION_LIST, SX_OPT(type, precision_args.calibration),               \
          "with --precision int8: examples of what the model will be given: data, if it takes "  \

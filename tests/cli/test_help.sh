@@ -17,6 +17,8 @@ for command in $(awk '/^  [a-z]/ {print $1}' out); do
 done
 ok help
 awk 'length > 80 {exit 1}' out || fail 'a line of the overview is wider than 80 columns'
+ok help predict
+grep -B 1 '^With --model' out | head -n 1 | grep -qx '' || fail 'no empty line between paragraphs'
 ok help zoo
 says '--verbosity debug|info|warn|error'
 says 'default: info'

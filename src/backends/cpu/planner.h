@@ -8,8 +8,9 @@
  *   narrow.c    values on the grid of bfloat16 or 8 bits -> two bytes, one byte
  *   recompute.c values that are made again, for a limit of memory
  *   once.c      what follows from frozen arguments -> groups
+ *   prepare.c   units -> the plan's steps, by their kernels
  *   place.c     values -> operands: results, in-place, lifetimes, arenas
- *   planner.c   calls the steps above in order; prepares the plan's steps */
+ *   planner.c   the passes; calls the files above in order; the plan's constants */
 #ifndef SX_BACKENDS_CPU_PLANNER_H
 #define SX_BACKENDS_CPU_PLANNER_H
 
@@ -120,6 +121,10 @@ SX_MUST_USE sx_status sx_cpu_read_twin(sx_cpu_planner *p, int unit, int operand,
  * counted.
  */
 SX_MUST_USE sx_status sx_cpu_recompute(sx_cpu_planner *p, int64_t target, int64_t *out_least);
+
+/* prepare.c */
+SX_MUST_USE sx_status sx_cpu_prepare_steps(sx_cpu_planner *p);
+SX_MUST_USE sx_status sx_cpu_set_operands(sx_cpu_planner *p); /* when all values are placed */
 
 /* place.c */
 SX_MUST_USE sx_status sx_cpu_place_results(sx_cpu_planner *p); /* before the schedule: copies */

@@ -358,6 +358,8 @@ SX_MUST_USE sx_status sx_device_buffer_read(sx_device_buffer *buffer, void *data
  * that has not given the value by then; `data` may be freed. */
 SX_MUST_USE sx_status sx_device_buffer_read_within(sx_device_buffer *buffer, void *data,
                                                    int64_t deadline_ns);
+/* An error if an execution that failed has lost the value. */
+SX_MUST_USE sx_status sx_device_buffer_check_kept(const sx_device_buffer *buffer);
 /* Reads buffers[i] into data[i]; the data are undefined after an error. */
 SX_MUST_USE sx_status sx_device_buffers_read(int n, sx_device_buffer *const *buffers,
                                              void *const *data);

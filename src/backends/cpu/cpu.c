@@ -4,82 +4,18 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "backends/cpu/kernel.h"
+#include "backends/cpu/cpu.h"
 #include "backends/cpu/limits.h"
 #include "backends/cpu/onednn2.h"
-#include "backends/cpu/pace.h"
 #include "backends/cpu/subnormal.h"
 #include "backends/profile.h"
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/memory.h"
-#include "base/pool.h"
 
 bool sx_cpu_has_bf16(void)
 {
     return sx_dnn_has_bf16();
-}
-
-typedef struct cpu_platform {
-    sx_platform head;
-    sx_device device;
-    sx_device *devices[1];
-    char kind[160];
-    int workers;
-    sx_profile *profile;        /* the options' */
-    int eval_shards;            /* the options' */
-    bool integers;              /* the options' */
-    bool bfloat16;              /* the options' */
-    int64_t memory_limit_bytes; /* the options' */
-    sx_pool *pool;
-    pthread_mutex_t running; /* the pool has one run at a time */
-} cpu_platform;
-
-typedef struct cpu_buffer {
-    sx_device_buffer head;
-    void *block;      /* as allocated */
-    char *own;        /* in it: row-major */
-    const char *data; /* own, or borrowed */
-    const sx_buffer_source *source;
-    atomic_bool absent; /* the value is still to be read from the source */
-    pthread_mutex_t fetching;
-} cpu_buffer;
-
-typedef struct cpu_executable {
-    sx_executable head;
-    sx_cpu_plan *plan;
-    bool profile;
-    char numerics[256];
-    pthread_mutex_t making;
-    char *kept;            /* of plan->kept_bytes, filled by the first execution */
-    sx_cpu_block **blocks; /* [plan->n_large]; NULL: not made yet, or read no more */
-    /* Written under the mutex; from then on the kept memory and the blocks do not change. */
-    atomic_bool kept_is_made;
-} cpu_executable;
-
-typedef struct cpu_run {
-    sx_run head;
-    char *arenas;      /* [shards] of shard_bytes, then common_bytes */
-    char ***bases;     /* [shards][spaces] */
-    void **states;     /* [shards][steps] */
-    int64_t *times_ns; /* [workers][steps], or NULL; behind them: */
-    int64_t *least_ns; /* [steps], of one call by worker 0 */
-    int64_t calls;
-    bool recording;           /* this execution's times are kept */
-    sx_profile_event *events; /* [workers][MAX_EVENTS]; NULL: they are not kept */
-    int *n_events;            /* [workers] */
-    sx_kernel_time *profile;  /* [steps] */
-    _Atomic(sx_status) fault; /* of the running execution */
-    int workers;              /* that run it */
-    bool has_blocks;          /* the bases of blocks are set */
-    sx_cpu_pace pace;         /* of a plan with a team */
-    sx_cpu_pacing pacing;     /* of the running execution */
-    int64_t start_ns;         /* the same */
-} cpu_run;
-
-static cpu_platform *platform_of(const sx_executable *e)
-{
-    return (cpu_platform *)e->platform;
 }
 
 /* ---- Platform ---- */
@@ -95,7 +31,7 @@ static void cap_team(void *user, int worker)
 
 static sx_status cpu_open(const sx_platform_options *options, sx_platform **out)
 {
-    cpu_platform *p = sx_alloc(1, sizeof(*p));
+    sx_cpu_platform *p = sx_alloc(1, sizeof(*p));
     if (p == NULL) {
         return sx_no_memory("for the platform");
     }
@@ -128,7 +64,7 @@ static sx_status cpu_open(const sx_platform_options *options, sx_platform **out)
 
 static void cpu_close(sx_platform *head)
 {
-    cpu_platform *p = (cpu_platform *)head;
+    sx_cpu_platform *p = (sx_cpu_platform *)head;
     sx_pool_destroy(p->pool);
     pthread_mutex_destroy(&p->running);
     sx_free(p);
@@ -143,7 +79,7 @@ static sx_status cpu_buffer_create(sx_device *device, int memory, const sx_type 
                                    sx_device_buffer **out)
 {
     (void)memory; /* there is one */
-    cpu_buffer *b = sx_alloc(1, sizeof(*b));
+    sx_cpu_buffer *b = sx_alloc(1, sizeof(*b));
     const size_t bytes = (size_t)sx_type_bytes(type) + SX_CPU_ALIGN;
     const size_t align = bytes >= HUGE_PAGE ? HUGE_PAGE : SX_CPU_ALIGN;
     /* Zeros that the system gives: memory is touched when it is written. */
@@ -164,7 +100,7 @@ static sx_status cpu_buffer_create(sx_device *device, int memory, const sx_type 
 
 static void cpu_buffer_destroy(sx_device_buffer *head)
 {
-    cpu_buffer *b = (cpu_buffer *)head;
+    sx_cpu_buffer *b = (sx_cpu_buffer *)head;
     pthread_mutex_destroy(&b->fetching);
     sx_free(b->block);
     sx_free(b);
@@ -172,14 +108,13 @@ static void cpu_buffer_destroy(sx_device_buffer *head)
 
 static void cpu_buffer_set_source(sx_device_buffer *head, const sx_buffer_source *source)
 {
-    cpu_buffer *b = (cpu_buffer *)head;
+    sx_cpu_buffer *b = (sx_cpu_buffer *)head;
     b->data = b->own;
     b->source = source;
     atomic_store(&b->absent, true);
 }
 
-/* The buffer has its value in its own memory, if it has a source. */
-static sx_status fetch(cpu_buffer *b)
+sx_status sx_cpu_fetch(sx_cpu_buffer *b)
 {
     if (!atomic_load_explicit(&b->absent, memory_order_acquire)) {
         return SX_OK;
@@ -195,7 +130,7 @@ static sx_status fetch(cpu_buffer *b)
 
 static void *cpu_buffer_data(sx_device_buffer *head)
 {
-    cpu_buffer *b = (cpu_buffer *)head;
+    sx_cpu_buffer *b = (sx_cpu_buffer *)head;
     atomic_store(&b->absent, false);
     b->data = b->own;
     return b->own;
@@ -203,7 +138,7 @@ static void *cpu_buffer_data(sx_device_buffer *head)
 
 static sx_status cpu_buffer_write(sx_device_buffer *head, const void *data, bool borrow)
 {
-    cpu_buffer *b = (cpu_buffer *)head;
+    sx_cpu_buffer *b = (sx_cpu_buffer *)head;
     atomic_store_explicit(&b->absent, false, memory_order_relaxed);
     if (borrow && (uintptr_t)data % 16 == 0) {
         b->data = data;
@@ -217,15 +152,15 @@ static sx_status cpu_buffer_write(sx_device_buffer *head, const void *data, bool
 static sx_status cpu_buffer_read(sx_device_buffer *head, void *data, int64_t deadline_ns)
 {
     (void)deadline_ns; /* it is here */
-    SX_TRY(fetch((cpu_buffer *)head));
-    memcpy(data, ((cpu_buffer *)head)->data, (size_t)sx_type_bytes(&head->type));
+    SX_TRY(sx_cpu_fetch((sx_cpu_buffer *)head));
+    memcpy(data, ((sx_cpu_buffer *)head)->data, (size_t)sx_type_bytes(&head->type));
     return SX_OK;
 }
 
 /* What the program may write to: a borrowed variable becomes our own first. */
 static char *writable(sx_device_buffer *head, bool keep)
 {
-    cpu_buffer *b = (cpu_buffer *)head;
+    sx_cpu_buffer *b = (sx_cpu_buffer *)head;
     if (b->data != b->own) {
         if (keep) {
             memcpy(b->own, b->data, (size_t)sx_type_bytes(&head->type));
@@ -242,7 +177,7 @@ static char *writable(sx_device_buffer *head, bool keep)
 
 static void cpu_destroy(sx_executable *head)
 {
-    cpu_executable *e = (cpu_executable *)head;
+    sx_cpu_executable *e = (sx_cpu_executable *)head;
     for (int i = 0; e->blocks != NULL && i < e->plan->n_large; i++) {
         sx_cpu_block_release(e->blocks[i]);
     }
@@ -262,7 +197,7 @@ static void cpu_prepare_products(sx_platform *platform)
     sx_dnn_leave(before);
 }
 
-static sx_cpu_plan_options plan_options(const cpu_platform *p, const sx_compile_options *options)
+static sx_cpu_plan_options plan_options(const sx_cpu_platform *p, const sx_compile_options *options)
 {
     return (sx_cpu_plan_options){.batch = options->batch,
                                  .shards = options->shards,
@@ -280,7 +215,7 @@ static sx_status cpu_settle(sx_platform *platform, const sx_graph *graph,
                             const sx_compile_options *options, int threads, sx_graph **out,
                             int *out_shards)
 {
-    sx_cpu_plan_options o = plan_options((const cpu_platform *)platform, options);
+    sx_cpu_plan_options o = plan_options((const sx_cpu_platform *)platform, options);
     o.workers = threads;
     return sx_cpu_plan_settle(graph, &o, out, out_shards);
 }
@@ -288,17 +223,17 @@ static sx_status cpu_settle(sx_platform *platform, const sx_graph *graph,
 static sx_status cpu_compile(sx_platform *platform, const sx_graph *graph,
                              const sx_compile_options *options, sx_executable **out)
 {
-    cpu_executable *e = sx_alloc(1, sizeof(*e));
+    sx_cpu_executable *e = sx_alloc(1, sizeof(*e));
     if (e == NULL) {
         return sx_no_memory("for an executable");
     }
     e->head.platform = platform;
     e->head.memory = options->memory;
-    e->profile = options->profile || platform_of(&e->head)->profile != NULL;
+    e->profile = options->profile || sx_cpu_platform_of(&e->head)->profile != NULL;
     atomic_init(&e->head.refs, 1);
     atomic_init(&e->kept_is_made, false);
     pthread_mutex_init(&e->making, NULL);
-    sx_cpu_plan_options o = plan_options(platform_of(&e->head), options);
+    sx_cpu_plan_options o = plan_options(sx_cpu_platform_of(&e->head), options);
     o.executable = &e->head;
     o.shares_large = true;
     sx_status status = sx_cpu_plan_create(graph, &o, &e->plan);
@@ -356,17 +291,12 @@ bool sx_cpu_stops(const sx_cpu_call *call, const sx_cpu_step *next, const sx_cpu
 
 /* ---- Runs ---- */
 
-static const sx_cpu_plan *plan_of(const cpu_run *r)
-{
-    return ((const cpu_executable *)r->head.executable)->plan;
-}
-
 static sx_status cpu_profile(sx_run *head, const sx_kernel_time **out_rows, int *out_count);
 
 /* What each worker did, to the platform's profile, where the run's rows begin at `first`. */
-static void add_events(cpu_run *r, int first)
+static void add_events(sx_cpu_run *r, int first)
 {
-    const cpu_platform *platform = platform_of(r->head.executable);
+    const sx_cpu_platform *platform = sx_cpu_platform_of(r->head.executable);
     for (int w = 0; r->events != NULL && w < platform->workers; w++) {
         sx_profile_event *events = r->events + (ptrdiff_t)w * MAX_EVENTS;
         for (int i = 0; i < r->n_events[w]; i++) {
@@ -384,9 +314,9 @@ static const sx_cpu_step *steps_of(const sx_cpu_plan *p, const sx_cpu_stage *sta
 
 static void cpu_run_destroy(sx_run *head)
 {
-    cpu_run *r = (cpu_run *)head;
-    const sx_cpu_plan *p = plan_of(r);
-    sx_profile *profile = platform_of(head->executable)->profile;
+    sx_cpu_run *r = (sx_cpu_run *)head;
+    const sx_cpu_plan *p = sx_cpu_plan_of(r);
+    sx_profile *profile = sx_cpu_platform_of(head->executable)->profile;
     const sx_kernel_time *rows = NULL;
     int n = 0;
     if (profile != NULL && r->profile != NULL) {
@@ -422,17 +352,7 @@ static void cpu_run_destroy(sx_run *head)
     sx_free(r);
 }
 
-static void set_block_bases(cpu_run *r, const cpu_executable *e)
-{
-    const sx_cpu_plan *p = e->plan;
-    for (int s = 0; s < p->shards; s++) {
-        for (int i = 0; i < p->n_large; i++) {
-            r->bases[s][p->first_large + i] = e->blocks[i] != NULL ? e->blocks[i]->data : NULL;
-        }
-    }
-}
-
-static sx_status allocate(cpu_run *r, cpu_executable *e)
+static sx_status allocate(sx_cpu_run *r, sx_cpu_executable *e)
 {
     const sx_cpu_plan *p = e->plan;
     size_t shard = (size_t)p->shard_bytes, common = (size_t)p->common_bytes, total;
@@ -457,18 +377,19 @@ static sx_status allocate(cpu_run *r, cpu_executable *e)
         r->bases[s][SX_CPU_KEPT] = e->kept;
     }
     pthread_mutex_lock(&e->making);
-    set_block_bases(r, e);
+    sx_cpu_set_block_bases(r, e);
     r->has_blocks = !p->frozen || atomic_load(&e->kept_is_made);
     pthread_mutex_unlock(&e->making);
     if (e->profile) {
-        const size_t workers = (size_t)platform_of(&e->head)->workers, n = (size_t)p->n_steps;
+        const size_t workers = (size_t)sx_cpu_platform_of(&e->head)->workers,
+                     n = (size_t)p->n_steps;
         r->times_ns = sx_alloc((workers + 1) * (n + 1), sizeof(int64_t));
         r->profile = sx_alloc(n + 1, sizeof(*r->profile));
         if (r->times_ns == NULL || r->profile == NULL) {
             return sx_no_memory("for a run");
         }
         r->least_ns = r->times_ns + workers * n;
-        if (sx_profile_keeps_events(platform_of(&e->head)->profile)) {
+        if (sx_profile_keeps_events(sx_cpu_platform_of(&e->head)->profile)) {
             r->events = sx_alloc(workers * MAX_EVENTS, sizeof(*r->events));
             r->n_events = sx_alloc(workers, sizeof(*r->n_events));
             if (r->events == NULL || r->n_events == NULL) {
@@ -496,7 +417,7 @@ static sx_status allocate(cpu_run *r, cpu_executable *e)
 
 static sx_status cpu_run_create(sx_executable *executable, sx_run **out)
 {
-    cpu_run *r = sx_alloc(1, sizeof(*r));
+    sx_cpu_run *r = sx_alloc(1, sizeof(*r));
     if (r == NULL) {
         return sx_no_memory("for a run");
     }
@@ -505,7 +426,7 @@ static sx_status cpu_run_create(sx_executable *executable, sx_run **out)
         sx_free(r);
         return status;
     }
-    status = allocate(r, (cpu_executable *)executable);
+    status = allocate(r, (sx_cpu_executable *)executable);
     if (status != SX_OK) {
         cpu_run_destroy(&r->head);
         return status;
@@ -517,7 +438,7 @@ static sx_status cpu_run_create(sx_executable *executable, sx_run **out)
 /* ---- Execute ---- */
 
 /* What comes after the first MAX_EVENTS of a worker is left out. */
-static void keep_event(cpu_run *r, const sx_profile_event *event)
+static void keep_event(sx_cpu_run *r, const sx_profile_event *event)
 {
     int *n = r->events != NULL ? &r->n_events[event->worker] : NULL;
     if (n != NULL && *n < MAX_EVENTS) {
@@ -559,21 +480,22 @@ static void run_part(void *user, int worker)
 enum { TEAM_GRAINS = 4 }; /* beginning takes some time */
 
 /* How many of oneDNN's team run the step, which is not its own; 1: it is too small. */
-static int64_t team_of(const cpu_run *r, const sx_cpu_step *s)
+static int64_t team_of(const sx_cpu_run *r, const sx_cpu_step *s)
 {
-    return plan_of(r)->team ? sx_cpu_parts_of(s, TEAM_GRAINS * s->grain,
-                                              platform_of(r->head.executable)->workers)
-                            : 1;
+    return sx_cpu_plan_of(r)->team
+               ? sx_cpu_parts_of(s, TEAM_GRAINS * s->grain,
+                                 sx_cpu_platform_of(r->head.executable)->workers)
+               : 1;
 }
 
 /* All of a step; where oneDNN has a team, by the team, if it is large. */
-static void run_whole(const cpu_run *r, const sx_cpu_step *s, const sx_cpu_call *call)
+static void run_whole(const sx_cpu_run *r, const sx_cpu_step *s, const sx_cpu_call *call)
 {
     if (team_of(r, s) == 1) {
         s->run(s, call);
         return;
     }
-    const int workers = platform_of(r->head.executable)->workers;
+    const int workers = sx_cpu_platform_of(r->head.executable)->workers;
     team_step t = {s, call, TEAM_GRAINS * s->grain, workers};
     if (!call->alone) {
         sx_dnn_team_run(workers, run_part, &t);
@@ -587,16 +509,16 @@ static void run_whole(const cpu_run *r, const sx_cpu_step *s, const sx_cpu_call 
 }
 
 /* Whether the steps that follow are left to one thread of the team. */
-static bool is_alone(cpu_run *r)
+static bool is_alone(sx_cpu_run *r)
 {
-    if (r->pacing == SX_CPU_TEAM && plan_of(r)->team &&
+    if (r->pacing == SX_CPU_TEAM && sx_cpu_plan_of(r)->team &&
         sx_cpu_pace_is_late(&r->pace, sx_now_ns() - r->start_ns)) {
         r->pacing = SX_CPU_TEAM_FAILED;
     }
     return r->pacing != SX_CPU_TEAM;
 }
 
-static void run_step(cpu_run *r, const sx_cpu_step *s, int worker, sx_cpu_call *call)
+static void run_step(sx_cpu_run *r, const sx_cpu_step *s, int worker, sx_cpu_call *call)
 {
     call->alone = is_alone(r);
     if (sx_cpu_stops(call, s, NULL)) {
@@ -610,17 +532,16 @@ static void run_step(cpu_run *r, const sx_cpu_step *s, int worker, sx_cpu_call *
     run_whole(r, s, call);
     const int64_t end = sx_now_ns(), ns = end - start;
     keep_event(r, &(sx_profile_event){start, end, s->index, worker, call->shard});
-    r->times_ns[(int64_t)worker * plan_of(r)->n_steps + s->index] += ns;
+    r->times_ns[(int64_t)worker * sx_cpu_plan_of(r)->n_steps + s->index] += ns;
     int64_t *least = &r->least_ns[s->index];
     if (worker == 0 && (*least == 0 || ns < *least)) {
         *least = ns;
     }
 }
 
-/* A call of the steps of a shard; common stages run in that of shard 0. */
-static sx_cpu_call call_of(cpu_run *r, int shard)
+sx_cpu_call sx_cpu_call_of(sx_cpu_run *r, int shard)
 {
-    const sx_cpu_plan *p = plan_of(r);
+    const sx_cpu_plan *p = sx_cpu_plan_of(r);
     return (sx_cpu_call){.bases = r->bases[shard],
                          .shard_bases = (char *const *const *)r->bases,
                          .states = r->states + (ptrdiff_t)shard * p->n_steps,
@@ -631,11 +552,11 @@ static sx_cpu_call call_of(cpu_run *r, int shard)
                          .fault = &r->fault};
 }
 
-static void run_sharded(cpu_run *r, const sx_cpu_stage *stage, int worker)
+static void run_sharded(sx_cpu_run *r, const sx_cpu_stage *stage, int worker)
 {
-    const sx_cpu_plan *p = plan_of(r);
+    const sx_cpu_plan *p = sx_cpu_plan_of(r);
     for (int shard = worker; shard < p->shards; shard += r->workers) {
-        sx_cpu_call call = call_of(r, shard);
+        sx_cpu_call call = sx_cpu_call_of(r, shard);
         const sx_cpu_step *steps = steps_of(p, stage, shard);
         for (int i = stage->first; i < stage->first + stage->count; i++) {
             call.end = steps[i].range;
@@ -647,10 +568,10 @@ static void run_sharded(cpu_run *r, const sx_cpu_stage *stage, int worker)
 }
 
 /* A common stage: large ranges are divided, other steps go to the workers in turn. */
-static void run_common(cpu_run *r, const sx_cpu_stage *stage, int worker)
+static void run_common(sx_cpu_run *r, const sx_cpu_stage *stage, int worker)
 {
-    const sx_cpu_plan *p = plan_of(r);
-    sx_cpu_call call = call_of(r, 0);
+    const sx_cpu_plan *p = sx_cpu_plan_of(r);
+    sx_cpu_call call = sx_cpu_call_of(r, 0);
     for (int i = stage->first, turn = 0; i < stage->first + stage->count; i++) {
         const sx_cpu_step *s = &p->steps[0][i];
         if (s->once) {
@@ -670,10 +591,10 @@ static void run_common(cpu_run *r, const sx_cpu_stage *stage, int worker)
     }
 }
 
-static void run_serial(cpu_run *r, const sx_cpu_stage *stage, int worker)
+static void run_serial(sx_cpu_run *r, const sx_cpu_stage *stage, int worker)
 {
-    const sx_cpu_step *steps = plan_of(r)->steps[0];
-    sx_cpu_call call = call_of(r, 0);
+    const sx_cpu_step *steps = sx_cpu_plan_of(r)->steps[0];
+    sx_cpu_call call = sx_cpu_call_of(r, 0);
     for (int i = stage->first; worker == 0 && i < stage->first + stage->count; i++) {
         call.end = steps[i].range;
         if (!steps[i].once) {
@@ -682,294 +603,10 @@ static void run_serial(cpu_run *r, const sx_cpu_stage *stage, int worker)
     }
 }
 
-/* Frozen arguments that one worker has read from their sources for one group. */
-typedef struct reading {
-    char *memory; /* they lie here one after another */
-    size_t capacity, used;
-    int *of; /* [args]: the group that it was read for last, + 1 */
-} reading;
-
-/* What workers take one by one: arguments to fetch, then the groups of what follows from frozen
- * arguments (once.c). */
-typedef struct making {
-    cpu_run *r;
-    sx_device_buffer *const *args;
-    atomic_int next;
-    char *memory; /* [workers] of `bytes`: SX_CPU_ONCE */
-    size_t bytes;
-    char **bases;      /* [workers][2 variants][spaces] */
-    reading *readings; /* [workers] */
-} making;
-
-/* The argument that the part of the step that runs once reads as operand k, if its value is not in
- * memory; or -1. */
-static int absent_arg(const making *m, const sx_cpu_step *s, int k)
-{
-    const int arg = s->in[k].space - SX_CPU_ARGS;
-    const bool is_arg = arg >= 0 && arg < m->r->head.executable->n_args;
-    const bool reads = s->once || (s->prepare_once != NULL && k < 32 && (s->read_once >> k & 1));
-    return is_arg && reads && atomic_load(&((cpu_buffer *)m->args[arg])->absent) ? arg : -1;
-}
-
-/* Whether the value of operand k is read to where the step's result lies. */
-static bool lies_over(const sx_cpu_step *s, int k)
-{
-    return k < 32 && (s->over >> k & 1) != 0;
-}
-
-static int64_t room_of(const making *m, int arg)
-{
-    return sx_cpu_round_up(sx_type_bytes(&m->args[arg]->type)) + SX_CPU_ALIGN;
-}
-
-/* Reads what the step needs and nobody has, just before it runs; others may read it, too. */
-static sx_status read_for_step(making *m, const sx_cpu_step *s, int group, int worker)
-{
-    const sx_cpu_plan *p = plan_of(m->r);
-    reading *r = &m->readings[worker];
-    char **bases = m->bases + (ptrdiff_t)worker * 2 * p->n_spaces;
-    for (int k = 0; k < s->n_in; k++) {
-        const int arg = absent_arg(m, s, k);
-        if (arg < 0 || r->of[arg] == group + 1) {
-            continue;
-        }
-        cpu_buffer *b = (cpu_buffer *)m->args[arg];
-        if (!p->arg_read_once[arg]) {
-            SX_TRY(fetch(b));
-            continue;
-        }
-        const bool over = lies_over(s, k);
-        char *to = over ? bases[s->out[0].space] + s->out[0].offset : r->memory + r->used;
-        SX_TRY(b->source->read(b->source->user, to));
-        bases[SX_CPU_ARGS + arg] = bases[p->n_spaces + SX_CPU_ARGS + arg] = to;
-        r->used += over ? 0 : (size_t)room_of(m, arg);
-        r->of[arg] = group + 1;
-    }
-    return SX_OK;
-}
-
-/* Memory for what the group's steps read. */
-static sx_status make_room(const making *m, int group, reading *r)
-{
-    const sx_cpu_plan *p = plan_of(m->r);
-    int64_t room = 0;
-    bool enough = true;
-    for (int i = p->once_groups[group]; i < p->once_groups[group + 1]; i++) {
-        const sx_cpu_step *s = &p->steps[0][p->once_order[i]];
-        for (int k = 0; k < s->n_in && enough; k++) {
-            const int arg = absent_arg(m, s, k);
-            enough = arg < 0 || lies_over(s, k) || sx_add_i64(room, room_of(m, arg), &room);
-        }
-    }
-    if (enough && (size_t)room > r->capacity) {
-        sx_free_aligned(r->memory);
-        r->memory = sx_alloc_aligned((size_t)room, SX_CPU_ALIGN);
-        r->capacity = r->memory != NULL ? (size_t)room : 0;
-        enough = r->memory != NULL;
-    }
-    r->used = 0;
-    return enough ? SX_OK : sx_no_memory("to prepare a program's frozen values");
-}
-
-static void make_group(making *m, int group, int worker)
-{
-    const sx_cpu_plan *p = plan_of(m->r);
-    const sx_cpu_call first = call_of(m->r, 0);
-    sx_status status = make_room(m, group, &m->readings[worker]);
-    for (int k = p->once_groups[group]; k < p->once_groups[group + 1]; k++) {
-        if (status == SX_OK) {
-            status = read_for_step(m, &p->steps[0][p->once_order[k]], group, worker);
-        }
-        if (status != SX_OK) {
-            sx_cpu_fail(&first, status);
-        }
-        if (sx_cpu_has_failed(&first)) {
-            return;
-        }
-        for (int v = 0; v < p->n_variants; v++) {
-            const sx_cpu_step *s = &p->steps[v][p->once_order[k]];
-            sx_cpu_call call = call_of(m->r, v == 0 ? 0 : p->larger);
-            call.end = s->range;
-            call.bases = m->bases + ((ptrdiff_t)worker * 2 + v) * p->n_spaces;
-            if (s->prepare_once != NULL && (!s->once || v == 0)) {
-                s->prepare_once(s, &call);
-            }
-            if (s->once && v == 0) {
-                s->run(s, &call);
-            }
-        }
-    }
-}
-
-/* A group whose steps need scratch memory is left to the caller's thread: the run has one. */
-static bool needs_scratch(const sx_cpu_plan *p, int group)
-{
-    bool needs = false;
-    for (int k = p->once_groups[group]; k < p->once_groups[group + 1]; k++) {
-        const sx_cpu_step *s = &p->steps[0][p->once_order[k]];
-        needs = needs || (s->once && s->scratch_bytes > 0);
-    }
-    return needs;
-}
-
-static void make_groups(void *user, int worker)
-{
-    making *m = user;
-    const sx_cpu_plan *p = plan_of(m->r);
-    for (int i = 0; i < p->n_once_groups && worker == 0; i++) {
-        if (needs_scratch(p, i)) {
-            make_group(m, i, worker);
-        }
-    }
-    const int n_args = m->r->head.executable->n_args;
-    for (int i; (i = atomic_fetch_add(&m->next, 1)) < n_args + p->n_once_groups;) {
-        const int group = i >= n_args ? p->once_by_size[i - n_args] : -1;
-        if (group >= 0 && !needs_scratch(p, group)) {
-            make_group(m, group, worker);
-        } else if (i < n_args && !p->arg_read_once[i]) {
-            const sx_cpu_call call = call_of(m->r, 0);
-            sx_status status = fetch((cpu_buffer *)m->args[i]);
-            if (status != SX_OK) {
-                sx_cpu_fail(&call, status);
-            }
-        }
-    }
-}
-
-enum { MAKE_ALONE = 1 << 20 }; /* bytes that are not worth other workers */
-
-/* Runs the steps that the first execution alone runs. Large parts of what is kept are in made[]. */
-static sx_status run_once(cpu_run *r, sx_device_buffer *const *args, char *const *made)
-{
-    cpu_platform *platform = platform_of(r->head.executable);
-    const sx_cpu_plan *p = plan_of(r);
-    for (int s = 0; s < p->shards; s++) {
-        for (int i = 0; i < p->n_large; i++) {
-            if (p->large[i].kept) {
-                r->bases[s][p->first_large + i] = made[i];
-            }
-        }
-    }
-    const int n_args = r->head.executable->n_args;
-    int64_t absent = 0;
-    for (int i = 0; i < n_args; i++) {
-        const cpu_buffer *b = (const cpu_buffer *)args[i];
-        absent += atomic_load(&b->absent) ? sx_type_bytes(&b->head.type) : 0;
-    }
-    const int workers =
-        p->kept_bytes + p->large_bytes + absent >= MAKE_ALONE ? platform->workers : 1;
-    making m = {
-        .r = r, .args = args, .bytes = (size_t)sx_cpu_round_up(p->once_bytes) + SX_CPU_ALIGN};
-    size_t bytes;
-    m.memory = sx_mul_size(m.bytes, (size_t)workers, &bytes) ? sx_alloc_aligned(bytes, SX_CPU_ALIGN)
-                                                             : NULL;
-    m.bases = sx_alloc((size_t)workers * 2, (size_t)p->n_spaces * sizeof(char *));
-    m.readings = sx_alloc((size_t)workers, sizeof(*m.readings));
-    int *of = sx_alloc((size_t)workers, ((size_t)n_args + 1) * sizeof(int));
-    sx_status status = m.memory == NULL || m.bases == NULL || m.readings == NULL || of == NULL
-                           ? sx_no_memory("to prepare a program's frozen values")
-                           : SX_OK;
-    for (int i = 0; i < workers * 2 && status == SX_OK; i++) {
-        char **bases = m.bases + (ptrdiff_t)i * p->n_spaces;
-        memcpy(bases, r->bases[i % 2 < p->n_variants && i % 2 != 0 ? p->larger : 0],
-               (size_t)p->n_spaces * sizeof(char *));
-        bases[SX_CPU_ONCE] = m.memory + (size_t)(i / 2) * m.bytes;
-        m.readings[i / 2].of = of + (ptrdiff_t)(i / 2) * (n_args + 1);
-    }
-    if (status == SX_OK && workers > 1) {
-        const int before = sx_dnn_enter(1);
-        pthread_mutex_lock(&platform->running);
-        sx_pool_run(platform->pool, make_groups, &m);
-        pthread_mutex_unlock(&platform->running);
-        sx_dnn_leave(before);
-    } else if (status == SX_OK) {
-        make_groups(&m, 0);
-    }
-    for (int i = 0; i < workers && m.readings != NULL; i++) {
-        sx_free_aligned(m.readings[i].memory);
-    }
-    sx_free(m.readings);
-    sx_free(of);
-    sx_free_aligned(m.memory);
-    sx_free(m.bases);
-    return status == SX_OK ? atomic_exchange(&r->fault, SX_OK) : status;
-}
-
-/* Computes what follows from the frozen arguments, with the mutex held. */
-static sx_status make_kept(cpu_run *r, sx_device_buffer *const *args)
-{
-    cpu_executable *e = (cpu_executable *)r->head.executable;
-    const sx_cpu_plan *p = e->plan;
-    char **made = sx_alloc((size_t)p->n_large + 1, sizeof(*made));
-    bool enough = made != NULL;
-    for (int i = 0; i < p->n_large && enough; i++) {
-        const int64_t bytes = p->large[i].bytes;
-        if (p->large[i].kept) {
-            made[i] = sx_alloc_aligned((size_t)bytes + SX_CPU_ALIGN, SX_CPU_ALIGN);
-            enough = made[i] != NULL;
-        }
-        if (made[i] != NULL) { /* what pads it is compared, too */
-            memset(made[i] + bytes - SX_CPU_ALIGN, 0, SX_CPU_ALIGN);
-        }
-    }
-    sx_status status =
-        enough ? run_once(r, args, made) : sx_no_memory("to prepare a program's frozen values");
-    for (int i = 0; i < p->n_large && made != NULL; i++) {
-        if (status == SX_OK && made[i] != NULL && e->blocks[i] == NULL) {
-            status = sx_cpu_block_get(made[i], p->large[i].bytes, e->head.memory, &e->blocks[i]);
-            sx_executable_hand_over(&e->head, status == SX_OK ? p->large[i].bytes : 0);
-        } else {
-            sx_free_aligned(made[i]);
-        }
-    }
-    for (int i = 0; i < p->n_large && status == SX_OK; i++) {
-        if (p->large[i].read_once) {
-            sx_cpu_block_release(e->blocks[i]);
-            e->blocks[i] = NULL;
-        }
-    }
-    sx_free(made);
-    return status;
-}
-
-/* What the first execution makes is there, and the run's bases refer to it. */
-static sx_status need_kept(cpu_run *r, sx_device_buffer *const *args)
-{
-    cpu_executable *e = (cpu_executable *)r->head.executable;
-    if (r->has_blocks) {
-        return SX_OK;
-    }
-    if (!atomic_load_explicit(&e->kept_is_made, memory_order_acquire)) {
-        pthread_mutex_lock(&e->making);
-        sx_status status = atomic_load(&e->kept_is_made) ? SX_OK : make_kept(r, args);
-        if (status == SX_OK) {
-            atomic_store_explicit(&e->kept_is_made, true, memory_order_release);
-        }
-        pthread_mutex_unlock(&e->making);
-        SX_TRY(status);
-    }
-    set_block_bases(r, e);
-    r->has_blocks = true;
-    return SX_OK;
-}
-
-/* All that an execution reads is there. */
-static sx_status need_values(cpu_run *r, sx_device_buffer *const *args)
-{
-    const sx_cpu_plan *p = plan_of(r);
-    SX_TRY(need_kept(r, args));
-    for (int i = 0; i < r->head.executable->n_args; i++) {
-        if (!p->arg_read_once[i]) {
-            SX_TRY(fetch((cpu_buffer *)args[i]));
-        }
-    }
-    return SX_OK;
-}
-
 static void run_plan(void *user, int worker)
 {
-    cpu_run *r = user;
-    const sx_cpu_plan *p = plan_of(r);
+    sx_cpu_run *r = user;
+    const sx_cpu_plan *p = sx_cpu_plan_of(r);
     const unsigned before = p->flushes ? sx_subnormals_flush() : 0;
     for (int k = 0; k < p->n_stages; k++) {
         const sx_cpu_stage *stage = &p->stages[k];
@@ -981,7 +618,7 @@ static void run_plan(void *user, int worker)
             run_common(r, stage, worker);
         }
         if (r->workers > 1 && k + 1 < p->n_stages) {
-            sx_pool_barrier(platform_of(r->head.executable)->pool);
+            sx_pool_barrier(sx_cpu_platform_of(r->head.executable)->pool);
         }
     }
     if (p->flushes) {
@@ -989,29 +626,29 @@ static void run_plan(void *user, int worker)
     }
 }
 
-static void set_bases(cpu_run *r, int space, char *data, bool batched, int64_t example_bytes)
+static void set_bases(sx_cpu_run *r, int space, char *data, bool batched, int64_t example_bytes)
 {
-    const sx_cpu_plan *p = plan_of(r);
+    const sx_cpu_plan *p = sx_cpu_plan_of(r);
     for (int s = 0; s < p->shards; s++) {
         r->bases[s][space] = data + (batched ? sx_cpu_shard_first(p, s) * example_bytes : 0);
     }
 }
 
-static void bind_args(cpu_run *r, sx_device_buffer *const *args)
+static void bind_args(sx_cpu_run *r, sx_device_buffer *const *args)
 {
-    const sx_cpu_plan *p = plan_of(r);
+    const sx_cpu_plan *p = sx_cpu_plan_of(r);
     for (int i = 0; i < r->head.executable->n_args; i++) {
         union {
             const char *from;
             char *data; /* steps write only to what a result assigns */
-        } u = {.from = ((cpu_buffer *)args[i])->data};
+        } u = {.from = ((sx_cpu_buffer *)args[i])->data};
         set_bases(r, SX_CPU_ARGS + i, u.data, p->arg_batched[i], p->arg_example_bytes[i]);
     }
 }
 
-static void bind(cpu_run *r, sx_device_buffer *const *args, sx_device_buffer *const *outputs)
+static void bind(sx_cpu_run *r, sx_device_buffer *const *args, sx_device_buffer *const *outputs)
 {
-    const cpu_executable *e = (const cpu_executable *)r->head.executable;
+    const sx_cpu_executable *e = (const sx_cpu_executable *)r->head.executable;
     const sx_cpu_plan *p = e->plan;
     int n_args = e->head.n_args;
     for (int i = 0; i < e->head.n_results; i++) {
@@ -1029,11 +666,11 @@ static void bind(cpu_run *r, sx_device_buffer *const *args, sx_device_buffer *co
  * the system's part of giving memory to the temporaries. */
 static sx_status cpu_prepare(sx_run *head, sx_device_buffer *const *args)
 {
-    cpu_run *r = (cpu_run *)head;
-    const sx_cpu_plan *p = plan_of(r);
-    const int before = sx_dnn_enter(p->team ? platform_of(head->executable)->workers : 1);
+    sx_cpu_run *r = (sx_cpu_run *)head;
+    const sx_cpu_plan *p = sx_cpu_plan_of(r);
+    const int before = sx_dnn_enter(p->team ? sx_cpu_platform_of(head->executable)->workers : 1);
     bind_args(r, args);
-    sx_status status = need_values(r, args);
+    sx_status status = sx_cpu_need_values(r, args);
     sx_dnn_leave(before);
     const int64_t bytes = p->shard_bytes * p->shards + p->common_bytes;
     for (int64_t i = 0; i < bytes; i += PAGE) {
@@ -1045,12 +682,12 @@ static sx_status cpu_prepare(sx_run *head, sx_device_buffer *const *args)
 static sx_status cpu_submit(sx_run *head, sx_device_buffer *const *args,
                             sx_device_buffer *const *outputs)
 {
-    cpu_run *r = (cpu_run *)head;
-    cpu_platform *p = platform_of(head->executable);
-    const sx_cpu_plan *plan = plan_of(r);
+    sx_cpu_run *r = (sx_cpu_run *)head;
+    sx_cpu_platform *p = sx_cpu_platform_of(head->executable);
+    const sx_cpu_plan *plan = sx_cpu_plan_of(r);
     bind(r, args, outputs);
     int before = sx_dnn_enter(plan->team ? p->workers : 1);
-    sx_status status = need_values(r, args);
+    sx_status status = sx_cpu_need_values(r, args);
     if (status != SX_OK) {
         sx_dnn_leave(before);
         return status;
@@ -1091,7 +728,7 @@ static sx_status cpu_submit(sx_run *head, sx_device_buffer *const *args,
 
 static sx_status cpu_info(const sx_executable *head, sx_executable_info *out)
 {
-    const cpu_executable *e = (const cpu_executable *)head;
+    const sx_cpu_executable *e = (const sx_cpu_executable *)head;
     const sx_cpu_plan *p = e->plan;
     out->temporary_bytes = p->shard_bytes * p->shards + p->common_bytes;
     out->code_bytes = p->const_bytes + p->kept_bytes + p->large_bytes;
@@ -1103,10 +740,10 @@ static sx_status cpu_info(const sx_executable *head, sx_executable_info *out)
 }
 
 /* In how many pieces the stage's steps were called, and what all of them computed together. */
-static void count_pieces(cpu_run *r, const sx_cpu_stage *stage)
+static void count_pieces(sx_cpu_run *r, const sx_cpu_stage *stage)
 {
-    const sx_cpu_plan *p = plan_of(r);
-    const int workers = platform_of(r->head.executable)->workers;
+    const sx_cpu_plan *p = sx_cpu_plan_of(r);
+    const int workers = sx_cpu_platform_of(r->head.executable)->workers;
     const int larger = stage->sharded ? p->larger : 1;
     const int smaller = stage->sharded ? p->shards - p->larger : 0;
     for (int i = stage->first; i < stage->first + stage->count; i++) {
@@ -1123,9 +760,9 @@ static void count_pieces(cpu_run *r, const sx_cpu_stage *stage)
 
 static sx_status cpu_profile(sx_run *head, const sx_kernel_time **out_rows, int *out_count)
 {
-    cpu_run *r = (cpu_run *)head;
-    const sx_cpu_plan *p = plan_of(r);
-    const int workers = platform_of(head->executable)->workers;
+    sx_cpu_run *r = (sx_cpu_run *)head;
+    const sx_cpu_plan *p = sx_cpu_plan_of(r);
+    const int workers = sx_cpu_platform_of(head->executable)->workers;
     if (r->times_ns == NULL) {
         return sx_error(SX_FAILED_PRECONDITION, "cpu: compile with .profile = true to keep times");
     }

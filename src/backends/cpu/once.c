@@ -1,4 +1,4 @@
-/* The order in which what follows from frozen arguments is prepared (cpu.c: make_kept).
+/* The order in which what follows from frozen arguments is prepared (kept.c).
  *
  *   group    steps that hand values to one another: a convolution's folded filter, its scale and
  *            bias, packing it; in the order of the plan's steps

@@ -1,5 +1,5 @@
 /* A connection of the HTTP server: what both protocols share. Private to http_server.c,
- * http_conn.c, http1_conn.c and http2_conn.c.
+ * http_conn.c, http1_conn.c, http2_conn.c and http2_stream.c.
  *
  *   accepted -> handshake (TLS) -> HTTP/1.1 -> linger -> closed
  *                                     |  \--------------/  |

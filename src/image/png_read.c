@@ -1,17 +1,15 @@
 /* Decodes PNG to 8-bit pixels with libpng; see decode.h.
  *
- * As in jpeg_read.c, libpng's errors arrive by longjmp and all state is in one struct. */
-#include <setjmp.h>
-#include <stdio.h>
-#include <stdlib.h>
+ * As in jpeg_read.c, libpng's errors arrive by longjmp (png_error.h) and all state is in one
+ * struct.
+ */
 #include <string.h>
-
-#include <png.h>
 
 #include "base/checked.h"
 #include "base/memory.h"
 #include "image/decode.h"
 #include "image/format.h"
+#include "image/png_error.h"
 
 enum {
     MAX_CHUNK_BYTES = 8 << 20, /* decompressed size of an ancillary chunk */
@@ -21,9 +19,7 @@ enum {
 typedef struct decoder {
     png_structp png;
     png_infop info;
-    jmp_buf jump;
-    char message[128];
-    bool no_memory; /* an allocation of libpng failed */
+    sx_png_error error;
     const sx_decode_options *options;
     sx_bytes encoded;
     size_t at; /* bytes read */
@@ -32,33 +28,6 @@ typedef struct decoder {
     sx_dtype dtype;   /* of the result */
     sx_status status; /* an error found outside libpng */
 } decoder;
-
-static void fail(png_structp png, png_const_charp message)
-{
-    decoder *d = png_get_error_ptr(png);
-    snprintf(d->message, sizeof(d->message), "%s", message);
-    longjmp(d->jump, 1);
-}
-
-static png_voidp allocate(png_structp png, png_alloc_size_t bytes)
-{
-    void *block = malloc(bytes);
-    decoder *d = png_get_mem_ptr(png);
-    d->no_memory |= block == NULL;
-    return block;
-}
-
-static void release(png_structp png, png_voidp block)
-{
-    (void)png;
-    free(block);
-}
-
-static void ignore_warning(png_structp png, png_const_charp message)
-{
-    (void)png;
-    (void)message;
-}
 
 static void read_bytes(png_structp png, png_bytep out, size_t count)
 {
@@ -184,23 +153,19 @@ done:
 
 static sx_status run(decoder *d)
 {
-    d->png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, d, fail, ignore_warning, d, allocate,
-                                      release);
-    if (d->png == NULL) {
-        return sx_no_memory("for a PNG decoder");
-    }
-    d->info = png_create_info_struct(d->png);
+    d->png = sx_png_create_read(&d->error);
+    d->info = d->png != NULL ? png_create_info_struct(d->png) : NULL;
     if (d->info == NULL) {
         return sx_no_memory("for a PNG decoder");
     }
-    if (setjmp(d->jump) == 0) {
+    if (setjmp(d->error.jump) == 0) {
         decode(d);
         return d->status;
     }
-    if (d->no_memory) {
+    if (d->error.no_memory) {
         return sx_no_memory("reading a PNG");
     }
-    return sx_error(SX_DATA_LOSS, "PNG: %s (at byte %zu of %zu)", d->message, d->at,
+    return sx_error(SX_DATA_LOSS, "PNG: %s (at byte %zu of %zu)", d->error.message, d->at,
                     d->encoded.size);
 }
 

@@ -1,50 +1,17 @@
 /* Encodes PNG; see encode.h. Errors arrive by longjmp, as in png_read.c. */
-#include <setjmp.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-#include <png.h>
 
 #include "base/memory.h"
 #include "image/encode.h"
+#include "image/png_error.h"
 
 typedef struct encoder {
     png_structp png;
     png_infop info;
-    jmp_buf jump;
-    char message[128];
-    bool no_memory; /* an allocation of libpng failed */
+    sx_png_error error;
     const sx_image *image;
     sx_buf *out;
 } encoder;
-
-static void fail(png_structp png, png_const_charp message)
-{
-    encoder *e = png_get_error_ptr(png);
-    snprintf(e->message, sizeof(e->message), "%s", message);
-    longjmp(e->jump, 1);
-}
-
-static png_voidp allocate(png_structp png, png_alloc_size_t bytes)
-{
-    void *block = malloc(bytes);
-    encoder *e = png_get_mem_ptr(png);
-    e->no_memory |= block == NULL;
-    return block;
-}
-
-static void release(png_structp png, png_voidp block)
-{
-    (void)png;
-    free(block);
-}
-
-static void ignore_warning(png_structp png, png_const_charp message)
-{
-    (void)png;
-    (void)message;
-}
 
 static void append(png_structp png, png_bytep data, size_t size)
 {
@@ -78,20 +45,19 @@ static void encode(encoder *e)
 
 static sx_status run(encoder *e)
 {
-    e->png = png_create_write_struct_2(PNG_LIBPNG_VER_STRING, e, fail, ignore_warning, e, allocate,
-                                       release);
+    e->png = sx_png_create_write(&e->error);
     e->info = e->png != NULL ? png_create_info_struct(e->png) : NULL;
     if (e->info == NULL) {
         return sx_no_memory("for a PNG encoder");
     }
-    if (setjmp(e->jump) == 0) {
+    if (setjmp(e->error.jump) == 0) {
         encode(e);
         return sx_buf_status(e->out);
     }
-    if (e->no_memory) {
+    if (e->error.no_memory) {
         return sx_no_memory("writing a PNG");
     }
-    return sx_error(SX_INTERNAL, "writing PNG: %s", e->message);
+    return sx_error(SX_INTERNAL, "writing PNG: %s", e->error.message);
 }
 
 sx_status sx_png_encode(const sx_image *image, sx_buf *out)

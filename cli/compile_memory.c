@@ -59,7 +59,8 @@ double sx_memory_excess(const sx_memory_report *r)
     return r->least > 0 ? 100 * ((double)r->temporaries / (double)r->least - 1) : 0;
 }
 
-double sx_memory_again(const sx_memory_report *r)
+/* How many operations are computed again for the limit, in percent of the others. */
+static double again_percent(const sx_memory_report *r)
 {
     const double again = r->plan->map->again_flops * r->plan->shards;
     return r->plan->flops > 0 ? 100 * again / r->plan->flops : 0;
@@ -75,7 +76,9 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-const sx_cpu_mapped **sx_memory_at_peak(const sx_memory_report *r, sx_arena *arena, int *out_count)
+/* The blocks that are alive where most is, the largest first; of shards, those of one. */
+static const sx_cpu_mapped **find_at_peak(const sx_memory_report *r, sx_arena *arena,
+                                          int *out_count)
 {
     const sx_cpu_memory_map *map = r->plan->map;
     const sx_cpu_mapped **alive = sx_arena_array(arena, map->n + 1, const sx_cpu_mapped *);
@@ -142,7 +145,7 @@ static void put_alive(sx_buf *out, const sx_memory_report *r)
     sx_arena arena;
     int n = 0;
     sx_arena_init(&arena, 0);
-    const sx_cpu_mapped **alive = sx_memory_at_peak(r, &arena, &n);
+    const sx_cpu_mapped **alive = find_at_peak(r, &arena, &n);
     sx_buf_printf(out, "most is alive in step %d of %d, %.80s:\n", map->least_step + 1,
                   map->n_steps, step_layer(r));
     int64_t rest = 0;
@@ -187,7 +190,7 @@ void sx_put_memory_report(sx_buf *out, const sx_memory_report *r)
     if (r->plan->map->again_steps > 0) {
         const sx_cpu_memory_map *map = r->plan->map;
         sx_buf_printf(out, "  again        %d of %d steps, %.1f %% of what the others compute\n",
-                      map->again_steps, map->n_steps, sx_memory_again(r));
+                      map->again_steps, map->n_steps, again_percent(r));
     }
     put_row(out, "total", r->variables + r->inputs + r->outputs + r->constants + r->temporaries);
     sx_buf_putc(out, '\n');
@@ -216,7 +219,7 @@ sx_status sx_put_memory_json(sx_buf *out, const sx_memory_report *r)
     int n = 0;
     char *text = NULL;
     sx_arena_init(&arena, 0);
-    const sx_cpu_mapped **alive = sx_memory_at_peak(r, &arena, &n);
+    const sx_cpu_mapped **alive = find_at_peak(r, &arena, &n);
     json_t *list = json_array();
     for (int i = 0; i < n; i++) {
         json_array_append_new(
@@ -234,7 +237,7 @@ sx_status sx_put_memory_json(sx_buf *out, const sx_memory_report *r)
         (json_int_t)r->outputs, "constant_bytes", (json_int_t)r->constants, "temporary_bytes",
         (json_int_t)r->temporaries, "least_temporary_bytes", (json_int_t)r->least,
         "percent_above_least", sx_memory_excess(r), "again_steps", map->again_steps,
-        "again_percent", sx_memory_again(r), "steps", map->n_steps, "peak_step", map->least_step,
+        "again_percent", again_percent(r), "steps", map->n_steps, "peak_step", map->least_step,
         "peak_layer", step_layer(r), "alive_at_peak", list);
     json_object_set_new(object, "work", work_json(&r->work));
     sx_status status = sx_json_text(object, JSON_INDENT(2) | JSON_ENSURE_ASCII, &text);

@@ -37,13 +37,9 @@ SX_MUST_USE sx_status sx_put_memory_json(sx_buf *out, const sx_memory_report *r)
 /* A picture of the arena: steps from left to right, addresses from bottom to top. */
 SX_MUST_USE sx_status sx_put_memory_svg(sx_buf *out, const sx_memory_report *r);
 
-/* The blocks that are alive where most is, the largest first; of shards, those of one. */
-const sx_cpu_mapped **sx_memory_at_peak(const sx_memory_report *r, sx_arena *arena, int *out_count);
 /* "resnet50, train step, float32, batch 16, on the CPU: 2 shards" */
 void sx_put_memory_title(sx_buf *out, const sx_memory_report *r);
 /* How much the plan takes more than the least, in percent. */
 double sx_memory_excess(const sx_memory_report *r);
-/* How many operations are computed again for the limit, in percent of the others. */
-double sx_memory_again(const sx_memory_report *r);
 
 #endif

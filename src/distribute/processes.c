@@ -28,7 +28,6 @@ enum {
 };
 
 struct sx_processes {
-    atomic_int refs;
     sx_arena arena;
     int count, index;
     int64_t join_ms, lost_ms;
@@ -419,7 +418,6 @@ sx_status sx_processes_join(const sx_processes_options *options, sx_processes **
                                   .get = get_for_pjrt,
                                   .put = put_for_pjrt,
                                   .store = p};
-    atomic_init(&p->refs, 1);
     pthread_mutex_init(&p->calling, NULL);
     pthread_mutex_init(&p->lock, NULL);
     sx_arena_init(&p->arena, 0);
@@ -427,17 +425,11 @@ sx_status sx_processes_join(const sx_processes_options *options, sx_processes **
     p->role = plan->role != NULL ? sx_arena_strdup(&p->arena, plan->role) : NULL;
     sx_status status = p->chief != NULL ? join(p) : sx_no_memory("for processes");
     if (status != SX_OK) {
-        sx_processes_release(p);
+        sx_processes_destroy(p);
         return status;
     }
     *out = p;
     return SX_OK;
-}
-
-sx_processes *sx_processes_retain(sx_processes *p)
-{
-    atomic_fetch_add(&p->refs, 1);
-    return p;
 }
 
 /* The watcher's request ends with the answer; a chief that is lost is not asked. */
@@ -452,9 +444,9 @@ static void leave(sx_processes *p)
     }
 }
 
-void sx_processes_release(sx_processes *p)
+void sx_processes_destroy(sx_processes *p)
 {
-    if (p == NULL || atomic_fetch_sub(&p->refs, 1) > 1) {
+    if (p == NULL) {
         return;
     }
     const bool waits = p->watches && !is_stopped(p); /* for the others */

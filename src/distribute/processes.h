@@ -31,9 +31,8 @@ enum { SX_JOIN_SECS = 60, SX_LOST_SECS = 10 };
 /* Waits until all have come. Errors: UNAVAILABLE: some have not (names them), or the chief is not
  * to be reached; ALREADY_EXISTS: another process has this one's number; CANCELLED: stopped. */
 SX_MUST_USE sx_status sx_processes_join(const sx_processes_options *options, sx_processes **out);
-sx_processes *sx_processes_retain(sx_processes *p);
-/* The last release leaves the others; the chief waits a few seconds for them. NULL is fine. */
-void sx_processes_release(sx_processes *p);
+/* Leaves the others; the chief waits a few seconds for them. NULL is fine. */
+void sx_processes_destroy(sx_processes *p);
 
 int sx_processes_count(const sx_processes *p);
 int sx_processes_index(const sx_processes *p);

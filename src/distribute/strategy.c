@@ -678,7 +678,7 @@ void sx_strategy_release(sx_strategy *strategy)
 {
     if (strategy != NULL && atomic_fetch_sub(&strategy->refs, 1) == 1) {
         if (sx_platform_close(strategy->held)) { /* else its plugin may still use their store */
-            sx_processes_release(strategy->processes);
+            sx_processes_destroy(strategy->processes);
         }
         sx_arena_deinit(&strategy->arena);
         sx_free(strategy);

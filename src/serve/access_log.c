@@ -47,12 +47,6 @@ void sx_access_log_destroy(sx_access_log *log)
     sx_free(log);
 }
 
-uint64_t sx_access_log_lost(sx_access_log *log)
-{
-    const sx_log_stats stats = sx_log_file_stats(log->file);
-    return stats.dropped + stats.failed;
-}
-
 /* ---- Traces ---- */
 
 static bool are_digits(const char *text, size_t size)

@@ -26,7 +26,5 @@ void sx_access_log_destroy(sx_access_log *log); /* NULL is allowed */
 /* One request and its last response. Any thread; never waits for the disk. */
 void sx_access_log_add(sx_access_log *log, const sx_http_exchange *exchange,
                        const sx_http_response *response);
-/* Lines that were dropped or could not be written. */
-uint64_t sx_access_log_lost(sx_access_log *log);
 
 #endif

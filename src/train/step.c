@@ -219,7 +219,9 @@ static sx_status no_output(const sx_step_program *s, const char *output)
     return status;
 }
 
-sx_status sx_step_output(sx_step_program *s, const char *output, int *out_index, sx_type *out_type)
+/* The output's index in the program, and its type with the batch of the last run. */
+static sx_status find_output(sx_step_program *s, const char *output, int *out_index,
+                             sx_type *out_type)
 {
     SX_NEED(s);
     SX_NEED(output);
@@ -244,7 +246,7 @@ sx_status sx_step_output(sx_step_program *s, const char *output, int *out_index,
 sx_status sx_step_fetch(sx_step_program *s, const char *output, sx_tensor *out)
 {
     int i = 0;
-    SX_TRY(sx_step_output(s, output, &i, &out->type));
+    SX_TRY(find_output(s, output, &i, &out->type));
     out->data = sx_alloc((size_t)sx_type_bytes(&out->type) + 1, 1);
     if (out->data == NULL) {
         return sx_no_memory("for an output");
@@ -295,7 +297,7 @@ static sx_status read_output(sx_step_program *s, const char *output, void *data,
     sx_type type;
     char text[SX_TYPE_TEXT];
     SX_NEED(data);
-    SX_TRY(sx_step_output(s, output, &i, &type));
+    SX_TRY(find_output(s, output, &i, &type));
     if (bytes != (size_t)sx_type_bytes(&type)) {
         return sx_error(SX_INVALID_ARGUMENT,
                         "output \"%s\" of step \"%s\" is %s, %" PRId64 " bytes; got %zu", output,

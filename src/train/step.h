@@ -6,10 +6,7 @@
 
 /* Begins on distributed data. See sx_training_begin_distributed(). */
 SX_MUST_USE sx_status sx_training_begin_on(sx_training *t, const sx_distributed *data);
-/* The output's index in the program, and its type with the batch of the last run. */
-SX_MUST_USE sx_status sx_step_output(sx_step_program *s, const char *output, int *out_index,
-                                     sx_type *out_type);
-/* Its value; free the data with sx_free(). */
+/* An output's value; free the data with sx_free(). */
 SX_MUST_USE sx_status sx_step_fetch(sx_step_program *s, const char *output, sx_tensor *out);
 /* After one of these: */
 bool sx_step_has_output(const sx_step_program *s, const char *output);

@@ -30,7 +30,8 @@ static sx_status check_begun(const sx_training *t)
                                "the training has not begun; call sx_training_begin() first");
 }
 
-sx_feed_args sx_training_feed_args(const sx_training *t, sx_mode mode)
+/* How the batches of a mode are made. */
+static sx_feed_args feed_args_of(const sx_training *t, sx_mode mode)
 {
     const sx_trainer *trainer = t->trainer;
     return (sx_feed_args){.mode = mode,
@@ -126,7 +127,7 @@ sx_status sx_training_preprocess(sx_training *t, sx_mode mode, sx_dataset **data
         return sx_error(SX_INVALID_ARGUMENT,
                         "the data is batched; preprocess it before sx_dataset_batch()");
     }
-    const sx_feed_args args = sx_training_feed_args(t, mode);
+    const sx_feed_args args = feed_args_of(t, mode);
     sx_dataset *mapped = sx_dataset_retain(*data);
     sx_status status = sx_feed_preprocess(&mapped, &t->trainer->info, &args);
     if (status != SX_OK) {
@@ -141,7 +142,7 @@ sx_status sx_training_preprocess(sx_training *t, sx_mode mode, sx_dataset **data
 /* Lets the fit read an iterator. */
 static sx_status bind(sx_training *t, sx_iterator *batches)
 {
-    const sx_feed_args args = sx_training_feed_args(t, SX_TRAIN);
+    const sx_feed_args args = feed_args_of(t, SX_TRAIN);
     sx_batch_gather_deinit(&t->fit.input);
     sx_host_caller_deinit(&t->fit.host);
     SX_TRY(sx_batch_gather_borrow(&t->fit.input, &t->trainer->info, batches, &args));
@@ -169,7 +170,7 @@ sx_status sx_training_open_data(sx_training *t, const sx_distributed *data, sx_m
     if (strcmp(sx_strategy_text(data->strategy), sx_strategy_text(t->trainer->strategy)) != 0) {
         return other_strategy(t, data);
     }
-    sx_feed_args args = sx_training_feed_args(t, mode);
+    sx_feed_args args = feed_args_of(t, mode);
     args.batch_size = (data->batch > 0 ? data->batch : usual) / in->n;
     args.no_shuffle = c->no_shuffle;
     args.repeat = mode == SX_TRAIN;

@@ -34,8 +34,6 @@ struct sx_training {
 };
 
 SX_MUST_USE sx_status sx_training_check_open(const sx_training *t);
-/* How the batches of a mode are made. */
-sx_feed_args sx_training_feed_args(const sx_training *t, sx_mode mode);
 /* Opens the feeds of distributed data. INVALID_ARGUMENT: of another strategy; those of the feeds.
  */
 SX_MUST_USE sx_status sx_training_open_data(sx_training *t, const sx_distributed *data,

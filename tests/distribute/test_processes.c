@@ -49,7 +49,7 @@ static void *run(void *user)
                           &m->p);
     if (m->joined == SX_OK) {
         m->work(m);
-        sx_processes_release(m->p);
+        sx_processes_destroy(m->p);
     }
     return NULL;
 }
@@ -297,7 +297,7 @@ static void test_distribute_processes__a_lost_chief_is_named(void **state)
     /* Words that are a part of those of the loss are no other failure. */
     assert_error(sx_processes_blame(p, sx_error(SX_INTERNAL, "lost")), SX_UNAVAILABLE,
                  "process 0 of 2, the chief, at 127.0.0.1:");
-    sx_processes_release(p);
+    sx_processes_destroy(p);
 }
 
 /* One that does not answer keeps nobody. */
@@ -310,7 +310,7 @@ static void test_distribute_processes__leaves_a_silent_chief_at_once(void **stat
     const pid_t chief = fork_chief(coordinator, &p);
     kill(chief, SIGSTOP);
     const int64_t start_ns = sx_now_ns();
-    sx_processes_release(p);
+    sx_processes_destroy(p);
     const double secs = seconds_since(start_ns);
     kill(chief, SIGKILL);
     waitpid(chief, NULL, 0);

@@ -229,19 +229,3 @@ sx_status sx_tf_read_open_node(const sx_op_def *op, const sx_tf_form *form, cons
     }
     return SX_OK;
 }
-
-sx_status sx_tf_read_node(const sx_op_def *op, const sx_tf_form *form, const sx_tf_node *n,
-                          void *attrs, int *inputs, int *out_n_inputs)
-{
-    sx_tf_open_attr open[SX_TF_FORM_OPERANDS];
-    int n_open = 0;
-    SX_TRY(sx_tf_read_open_node(op, form, n, attrs, inputs, out_n_inputs, open, &n_open));
-    if (n_open > 0) {
-        const sx_tensor *value;
-        SX_TRY(sx_tf_read_value(n, open[0].input, &value));
-        return sx_error(SX_UNIMPLEMENTED,
-                        "input %d: %s depends on the batch in a way that %s cannot represent",
-                        open[0].input, op->attrs[open[0].row].name, op->name);
-    }
-    return SX_OK;
-}

@@ -53,19 +53,15 @@ typedef struct sx_tf_form {
 /* The operator that reads a TensorFlow operator, and the form; NULL if none does. */
 const struct sx_op_def *sx_op_find_tf(const char *tf_op, const sx_tf_form **out_form);
 
-/* Fills in the zeroed attributes of `op` from a node of that form. inputs[SX_TF_MAX_INPUTS]: the
- * node's inputs that are the operator's. Errors: UNIMPLEMENTED, DATA_LOSS (an input is missing). */
-SX_MUST_USE sx_status sx_tf_read_node(const struct sx_op_def *op, const sx_tf_form *form,
-                                      const sx_tf_node *n, void *attrs, int *inputs,
-                                      int *out_n_inputs);
-
 /* An attribute that is an operand: its row, and the node's input that is its value. */
 typedef struct sx_tf_open_attr {
     int row, input;
 } sx_tf_open_attr;
 
-/* The same for a function's body, whose types may have unknown parts: an attribute that depends on
- * what is not known stays open. open[SX_TF_FORM_OPERANDS] */
+/* Fills in the zeroed attributes of `op` from a node of that form, of a function's body, whose
+ * types may have unknown parts: an attribute that depends on what is not known stays open.
+ * open[SX_TF_FORM_OPERANDS]; inputs[SX_TF_MAX_INPUTS]: the node's inputs that are the operator's.
+ * Errors: UNIMPLEMENTED, DATA_LOSS (an input is missing). */
 SX_MUST_USE sx_status sx_tf_read_open_node(const struct sx_op_def *op, const sx_tf_form *form,
                                            const sx_tf_node *n, void *attrs, int *inputs,
                                            int *out_n_inputs, sx_tf_open_attr *open,

@@ -17,6 +17,15 @@
     ROW(easy_setopt)           \
     ROW(easy_strerror)         \
     ROW(global_init)           \
+    ROW(multi_add_handle)      \
+    ROW(multi_assign)          \
+    ROW(multi_cleanup)         \
+    ROW(multi_info_read)       \
+    ROW(multi_init)            \
+    ROW(multi_remove_handle)   \
+    ROW(multi_setopt)          \
+    ROW(multi_socket_action)   \
+    ROW(multi_strerror)        \
     ROW(slist_append)          \
     ROW(slist_free_all)
 

@@ -6,7 +6,7 @@
 
 #include "base/checked.h"
 #include "base/memory.h"
-#include "io/curl_api.h"
+#include "io/http_transfer.h"
 
 enum { CONNECT_TIMEOUT_MS = 5000, TIMEOUT_MS = 60000 };
 
@@ -18,17 +18,7 @@ struct sx_http_session {
     long http2_port; /* of a plain connection that speaks HTTP/2; 0: there is none */
 };
 
-typedef struct transfer {
-    const sx_http_call *call;
-    const sx_http_sink *sink;
-    CURL *curl;
-    sx_status failure; /* of sink->body */
-    bool cancelled;
-    bool other_connection; /* than was expected: nothing was sent */
-    char error_text[CURL_ERROR_SIZE];
-} transfer;
-
-static int http_status_of(CURL *curl)
+int sx_http_status_of(CURL *curl)
 {
     long http_status = 0;
     sx_curl.easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &http_status);
@@ -40,9 +30,9 @@ static int http_status_of(CURL *curl)
 static size_t on_body(char *data, size_t one, size_t size, void *user)
 {
     (void)one;
-    transfer *t = user;
+    sx_http_transfer *t = user;
     if (t->sink->body != NULL) {
-        t->failure = t->sink->body(t->sink->user, http_status_of(t->curl), data, size);
+        t->failure = t->sink->body(t->sink->user, sx_http_status_of(t->curl), data, size);
     }
     return t->failure == SX_OK ? size : CURL_WRITEFUNC_ERROR;
 }
@@ -50,7 +40,7 @@ static size_t on_body(char *data, size_t one, size_t size, void *user)
 static size_t on_header(char *line, size_t one, size_t size, void *user)
 {
     (void)one;
-    transfer *t = user;
+    sx_http_transfer *t = user;
     if (t->sink->header != NULL) {
         t->sink->header(t->sink->user, line, size);
     }
@@ -62,7 +52,7 @@ static int on_progress(void *user, curl_off_t total, curl_off_t received, curl_o
 {
     (void)up_total;
     (void)up;
-    transfer *t = user;
+    sx_http_transfer *t = user;
     t->cancelled = t->sink->progress != NULL &&
                    !t->sink->progress(t->sink->user, (uint64_t)received, (uint64_t)total);
     return t->cancelled;
@@ -74,7 +64,7 @@ static int on_connected(void *user, char *peer, char *local, int peer_port, int 
     (void)peer;
     (void)local;
     (void)peer_port;
-    transfer *t = user;
+    sx_http_transfer *t = user;
     t->other_connection = local_port != t->call->session->http2_port;
     return t->other_connection ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
 }
@@ -86,8 +76,7 @@ static bool is_plain(const sx_http_call *call)
     return strncasecmp(call->url, "http:", 5) == 0;
 }
 
-/* `again`: over the plain HTTP/2 connection that the session has. */
-static CURLcode set_options(transfer *t, struct curl_slist *headers, bool again)
+CURLcode sx_http_set_options(sx_http_transfer *t, struct curl_slist *headers, bool again)
 {
     const sx_http_call *call = t->call;
     CURL *curl = t->curl;
@@ -161,8 +150,7 @@ static CURLcode set_options(transfer *t, struct curl_slist *headers, bool again)
     return rc;
 }
 
-/* The request's headers; NULL if out of memory. */
-static struct curl_slist *make_headers(const sx_http_call *call)
+struct curl_slist *sx_http_make_headers(const sx_http_call *call)
 {
     char type[256];
     snprintf(type, sizeof(type), "Content-Type: %s",
@@ -182,7 +170,7 @@ static struct curl_slist *make_headers(const sx_http_call *call)
     return last == NULL ? NULL : headers;
 }
 
-static sx_status call_error(const transfer *t, CURLcode rc)
+sx_status sx_http_call_error(const sx_http_transfer *t, CURLcode rc)
 {
     static const struct {
         CURLcode rc;
@@ -216,9 +204,9 @@ static sx_status call_error(const transfer *t, CURLcode rc)
                     t->error_text[0] != '\0' ? t->error_text : sx_curl.easy_strerror(rc));
 }
 
-static CURLcode perform(transfer *t, struct curl_slist *headers, bool again)
+static CURLcode perform(sx_http_transfer *t, struct curl_slist *headers, bool again)
 {
-    const CURLcode rc = set_options(t, headers, again);
+    const CURLcode rc = sx_http_set_options(t, headers, again);
     return rc == CURLE_OK ? sx_curl.easy_perform(t->curl) : rc;
 }
 
@@ -232,7 +220,7 @@ static sx_status new_curl(CURL **out_curl)
 sx_status sx_http_stream(const sx_http_call *call, const sx_http_sink *sink, int *out_http_status)
 {
     sx_http_session *session = call->session;
-    transfer t = {.call = call, .sink = sink};
+    sx_http_transfer t = {.call = call, .sink = sink};
     sx_status status = SX_OK;
     *out_http_status = 0;
     if (session != NULL) {
@@ -240,7 +228,7 @@ sx_status sx_http_stream(const sx_http_call *call, const sx_http_sink *sink, int
     } else {
         SX_TRY(new_curl(&t.curl), "%s", call->url);
     }
-    struct curl_slist *headers = make_headers(call);
+    struct curl_slist *headers = sx_http_make_headers(call);
     if (headers == NULL) {
         status = sx_no_memory("for a request to %s", call->url);
     } else {
@@ -257,8 +245,8 @@ sx_status sx_http_stream(const sx_http_call *call, const sx_http_sink *sink, int
                 sx_curl.easy_getinfo(t.curl, CURLINFO_LOCAL_PORT, &session->http2_port);
             }
         }
-        *out_http_status = http_status_of(t.curl);
-        status = rc == CURLE_OK ? SX_OK : call_error(&t, rc);
+        *out_http_status = sx_http_status_of(t.curl);
+        status = rc == CURLE_OK ? SX_OK : sx_http_call_error(&t, rc);
         if (session != NULL) {
             session->unsent = rc == CURLE_COULDNT_CONNECT || rc == CURLE_COULDNT_RESOLVE_HOST ||
                               rc == CURLE_COULDNT_RESOLVE_PROXY;
@@ -304,15 +292,10 @@ bool sx_http_session_unsent(const sx_http_session *session)
 
 /* ---- A response in memory ---- */
 
-typedef struct buffers {
-    const char *url;
-    sx_buf *body, *headers;
-} buffers;
-
 static sx_status keep_body(void *user, int http_status, const void *data, size_t size)
 {
     (void)http_status;
-    buffers *b = user;
+    sx_http_buffers *b = user;
     sx_buf_append(b->body, data, size);
     if (b->body->failed == SX_OUT_OF_RANGE) {
         return sx_error(SX_RESOURCE_EXHAUSTED, "%s: the response is larger than %zu bytes", b->url,
@@ -323,17 +306,22 @@ static sx_status keep_body(void *user, int http_status, const void *data, size_t
 
 static void keep_header(void *user, const char *line, size_t size)
 {
-    buffers *b = user;
+    sx_http_buffers *b = user;
     if (b->headers != NULL) {
         sx_buf_append(b->headers, line, size);
     }
 }
 
+sx_http_sink sx_http_keep_in(sx_http_buffers *buffers)
+{
+    return (sx_http_sink){.body = keep_body, .header = keep_header, .user = buffers};
+}
+
 sx_status sx_http_fetch(const sx_http_call *call, sx_buf *out_body, sx_buf *out_headers,
                         int *out_http_status)
 {
-    buffers b = {.url = call->url, .body = out_body, .headers = out_headers};
-    const sx_http_sink sink = {.body = keep_body, .header = keep_header, .user = &b};
+    sx_http_buffers buffers = {.url = call->url, .body = out_body, .headers = out_headers};
+    const sx_http_sink sink = sx_http_keep_in(&buffers);
     SX_TRY(sx_http_stream(call, &sink, out_http_status));
     return out_headers != NULL ? sx_buf_status(out_headers) : SX_OK;
 }

@@ -1,13 +1,11 @@
 /* Certificates and TLS settings; see tls.h. */
 #include "net/tls.h"
 
-#include <errno.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <pthread.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -16,6 +14,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/thread.h"
+#include "net/tls_socket.h"
 
 enum { LOOK_MS = 1000 }; /* between looks at the files */
 
@@ -30,7 +29,7 @@ struct stamp {
 struct sx_tls {
     sx_tls_load_fn *load;
     void *user;
-    BIO_METHOD *socket; /* writes without SIGPIPE */
+    BIO_METHOD *socket;
     pthread_mutex_t mutex;
     pthread_cond_t stopped;
     bool stopping;
@@ -41,70 +40,15 @@ struct sx_tls {
     bool started;
 };
 
-/* ---- The socket ---- */
-
-static int socket_result(BIO *bio, ssize_t result, bool writing)
-{
-    BIO_clear_retry_flags(bio);
-    if (result < 0 && (errno == EAGAIN || errno == EINTR)) {
-        if (writing) {
-            BIO_set_retry_write(bio);
-        } else {
-            BIO_set_retry_read(bio);
-        }
-    }
-    return (int)result;
-}
-
-static int socket_write(BIO *bio, const char *data, int size)
-{
-    const int fd = (int)(intptr_t)BIO_get_data(bio);
-    return socket_result(bio, send(fd, data, (size_t)size, MSG_NOSIGNAL), true);
-}
-
-static int socket_read(BIO *bio, char *data, int size)
-{
-    const int fd = (int)(intptr_t)BIO_get_data(bio);
-    return socket_result(bio, recv(fd, data, (size_t)size, 0), false);
-}
-
-static long socket_control(BIO *bio, int command, long number, void *pointer)
-{
-    (void)bio;
-    (void)number;
-    (void)pointer;
-    return command == BIO_CTRL_FLUSH;
-}
-
-static BIO_METHOD *new_socket_method(void)
-{
-    BIO_METHOD *method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "sextant socket");
-    if (method != NULL &&
-        (!BIO_meth_set_write(method, socket_write) || !BIO_meth_set_read(method, socket_read) ||
-         !BIO_meth_set_ctrl(method, socket_control))) {
-        BIO_meth_free(method);
-        return NULL;
-    }
-    return method;
-}
-
 bool sx_tls_accept(sx_tls *tls, sx_transport *transport)
 {
     pthread_mutex_lock(&tls->mutex);
-    SSL *ssl = SSL_new(tls->context);
+    const bool begun = sx_tls_socket_begin(tls->context, tls->socket, transport);
     pthread_mutex_unlock(&tls->mutex);
-    BIO *bio = ssl != NULL ? BIO_new(tls->socket) : NULL;
-    if (bio == NULL) {
-        SSL_free(ssl);
-        ERR_clear_error();
-        return false;
+    if (begun) {
+        SSL_set_accept_state(transport->tls);
     }
-    BIO_set_data(bio, (void *)(intptr_t)transport->fd);
-    BIO_set_init(bio, 1);
-    SSL_set_bio(ssl, bio, bio);
-    SSL_set_accept_state(ssl);
-    transport->tls = ssl;
-    return true;
+    return begun;
 }
 
 /* ---- Loading ---- */
@@ -335,7 +279,7 @@ sx_status sx_tls_create(sx_tls_load_fn *load_fn, void *user, sx_tls **out_tls)
     tls->user = user;
     pthread_mutex_init(&tls->mutex, NULL);
     pthread_cond_init(&tls->stopped, NULL);
-    tls->socket = new_socket_method();
+    tls->socket = sx_tls_socket_method();
     sx_status status = tls->socket != NULL ? load(tls) : sx_no_memory("for TLS");
     const int error = status == SX_OK ? sx_thread_create(&tls->thread, NULL, watch, tls) : 0;
     if (error != 0) {

@@ -23,6 +23,7 @@ struct results {
     int ended, good;
     sx_code code; /* of the last failure */
     int http_status;
+    size_t body_size;
     char body[100];
 };
 
@@ -35,6 +36,7 @@ static inline void note(void *user, sx_status status, int http_status, const sx_
     r->good += status == SX_OK;
     r->code = status != SX_OK ? sx_status_code(status) : r->code;
     r->http_status = http_status;
+    r->body_size = body->size;
     snprintf(r->body, sizeof(r->body), "%s", sx_buf_text(body));
     sx_status_free(status);
 }

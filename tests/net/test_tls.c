@@ -4,6 +4,8 @@
 
 #include "base/clock.h"
 #include "io/file.h"
+#include "net/calls.h"
+#include "net/http2_calls.h"
 #include "net/http2_client.h"
 #include "net/site.h"
 #include "net/tls.h"
@@ -277,6 +279,50 @@ static long fingerprint_of(const struct secure_site *secure)
     return first;
 }
 
+/* Our own client: it verifies the server, and shows a certificate of its own. */
+static void test_net_tls__has_a_client_of_our_own(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *host, *ca, *client;
+        bool good;
+        sx_code code;
+    } rows[] = {
+        {"localhost", "ca", "client", true, SX_CODE_OK},
+        {"localhost", "stranger", "client", false, SX_PERMISSION_DENIED},
+        {"127.0.0.1", "ca", "client", false, SX_PERMISSION_DENIED}, /* not in the certificate */
+        {"localhost", "ca", NULL, false, SX_UNAVAILABLE},
+        {"localhost", "ca", "stranger", false, SX_UNAVAILABLE},
+    };
+    struct secure_site secure;
+    open_secure(&secure, true);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char url[100], ca[200], certificate[200], key[200];
+        struct results results = {0};
+        sx_http2_calls *calls = NULL;
+        snprintf(url, sizeof(url), "https://%s:%d/echo", rows[i].host, secure.site.port);
+        snprintf(ca, sizeof(ca), "%s/%s.pem", secure.keys.dir, rows[i].ca);
+        snprintf(certificate, sizeof(certificate), "%s/%s.pem", secure.keys.dir, rows[i].client);
+        snprintf(key, sizeof(key), "%s/%s.key", secure.keys.dir, rows[i].client);
+        const sx_http_call call = {.url = url,
+                                   .body = {"hello", 5},
+                                   .ca_file = ca,
+                                   .certificate_file = rows[i].client ? certificate : NULL,
+                                   .key_file = rows[i].client ? key : NULL};
+        assert_ok(sx_http2_calls_create(&call, 1, &calls));
+        for (int k = 0; k < 10; k++) {
+            assert_ok(sx_http2_calls_start(calls, &call, 100, note, &results));
+        }
+        while (results.ended < 10) {
+            assert_ok(sx_http2_calls_wait(calls, sx_now_ns() + 1000000000));
+        }
+        assert_int_equal(results.good, rows[i].good ? 10 : 0);
+        assert_int_equal(results.code, rows[i].code);
+        sx_http2_calls_destroy(calls);
+    }
+    close_secure(&secure);
+}
+
 static void test_net_tls__loads_new_certificates(void **state)
 {
     (void)state;
@@ -324,6 +370,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_net_tls__carries_large_bodies),
     cmocka_unit_test(test_net_tls__refuses),
     cmocka_unit_test(test_net_tls__wants_certificates_of_clients),
+    cmocka_unit_test(test_net_tls__has_a_client_of_our_own),
     cmocka_unit_test(test_net_tls__loads_new_certificates),
     cmocka_unit_test(test_net_tls__says_what_is_wrong),
 };

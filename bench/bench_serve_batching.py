@@ -49,10 +49,10 @@ def serve(policy):
 
 
 def load(server, rate, seconds, deadline_ms=DEADLINE_MS):
-    # A connection has one call at a time: enough for all that may be on their way until they are late.
-    connections = max(64, int(rate * deadline_ms / 1000 * 1.5))
+    # A connection has 100 calls at a time: enough for all that may be on their way until they are late.
+    connections = max(4, int(rate * deadline_ms / 1000 * 1.5 / 100) + 1)
     return servers.load(server, "grpc", "m", rate, seconds, "--request", "request.json", "--warmup", "0.5", "--connections",
-                        str(min(connections, 512)), "--deadline-ms", str(deadline_ms))
+                        str(connections), "--deadline-ms", str(deadline_ms))
 
 
 def capacity(policy):

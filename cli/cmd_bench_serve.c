@@ -1,19 +1,16 @@
 /* sextant bench serve: an open-loop load generator. Requests begin when they are due, however long
  * the answers to earlier ones take, and a latency counts from that time: a server that stalls is
- * charged for all the requests that it kept waiting. */
-#include <errno.h>
+ * charged for all the requests that it kept waiting. One thread sends them all, to leave the
+ * machine to the server if that runs on it, too. */
 #include <math.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/memory.h"
-#include "base/thread.h"
 #include "base/threefry.h"
+#include "client/calls.h"
 #include "client/raw.h"
 #include "client_args.h"
 #include "io/commit.h"
@@ -40,11 +37,12 @@ static const sx_option rows[] = {
     {"warmup", SX_OPTION_FLOAT, SX_OPT(options, warmup),
      "how long to send requests before any is counted; 0: not at all", "SECONDS", .max = 1e6},
     {"connections", SX_OPTION_INT, SX_OPT(options, connections),
-     "connections to open; a request waits until one is free, and the wait counts as latency", "N",
-     .min = 1, .max = 1024},
+     "connections to open; one has a request at a time over REST, up to 100 over gRPC; a request "
+     "waits until one has room, and the wait counts as latency; default: 64, over gRPC 4",
+     "N", .min = 1, .max = 1024},
     {"deadline-ms", SX_OPTION_INT, SX_OPT(options, deadline),
-     "count answers that arrive within this time as good, and send it to gRPC servers as the "
-     "deadline; default: --timeout",
+     "count answers that arrive within this time as good, cancel requests after it, and send what "
+     "is left of it to gRPC servers as the deadline; default: --timeout",
      "MS", .min = 1, .max = 86400000},
     {"seed", SX_OPTION_INT, SX_OPT(options, seed), "seed of the random times", "N", .max = 1e9},
     {"svg", SX_OPTION_STRING, SX_OPT(options, svg), "write a plot of the latencies to FILE",
@@ -57,7 +55,6 @@ static const options defaults = {.rate = 100,
                                  .arrivals = "poisson",
                                  .duration = 10,
                                  .warmup = 1,
-                                 .connections = 64,
                                  .call_args.protocol = "rest",
                                  .client_args.timeout = 30};
 
@@ -65,7 +62,8 @@ enum {
     MAX_REQUEST = 1 << 30,
     CODES = 17,
     LATE_MS = 2,
-    KEEP_MS = 1000, /* or late calls would cost both sides a connection each */
+    REST_CONNECTIONS = 64,
+    GRPC_CONNECTIONS = 4,
 };
 
 /* What came of the requests. */
@@ -81,146 +79,104 @@ typedef struct load {
     const char *url;
     sx_client_model model;
     sx_client_options call;
-    sx_buf request; /* in JSON, or the message of gRPC */
-    int64_t begin_ns, count_ns, end_ns;
+    int connections;
+    sx_buf path, request;
+    int64_t begin_ns, count_ns, end_ns; /* a signal makes the end earlier */
     int64_t deadline_ns;
-    pthread_mutex_t mutex; /* guards all below */
     uint64_t arrivals;
     double next_s; /* of the next arrival, since begin_ns */
     tally total;
-    sx_status status;  /* the first error of a connection that could not be made */
     char example[300]; /* the text of the first error */
 } load;
 
-/* ---- Arrivals ---- */
+/* ---- Sending ---- */
 
-/* The time of the next request; false: there is none any more. */
-static bool next_arrival(load *l, int64_t *out_ns)
+static int64_t next_due(const load *l)
 {
-    pthread_mutex_lock(&l->mutex);
-    const int64_t due_ns = l->begin_ns + (int64_t)(l->next_s * 1e9);
-    const bool more = due_ns < l->end_ns && sx_stop_signal() == 0 && l->status == SX_OK;
-    if (more) {
-        const uint64_t n = l->arrivals++;
-        double distance = 1;
-        if (strcmp(l->o->arrivals, "poisson") == 0) {
-            const sx_u32x2 bits = sx_threefry2x32((sx_u32x2){(uint32_t)l->o->seed, 0x62656e63},
-                                                  (sx_u32x2){(uint32_t)n, (uint32_t)(n >> 32)});
-            distance = -log(((double)bits.a + 0.5) * 0x1p-32); /* exponential, of mean 1 */
-        }
-        l->next_s += distance / l->o->rate;
-    }
-    pthread_mutex_unlock(&l->mutex);
-    *out_ns = due_ns;
-    return more;
+    return l->begin_ns + (int64_t)(l->next_s * 1e9);
 }
 
-static void wait_until(int64_t ns)
+static void advance(load *l)
 {
-    const struct timespec due = sx_timespec_of(ns);
-    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &due, NULL) == EINTR &&
-           sx_stop_signal() == 0) {
+    const uint64_t n = l->arrivals++;
+    double distance = 1;
+    if (strcmp(l->o->arrivals, "poisson") == 0) {
+        const sx_u32x2 bits = sx_threefry2x32((sx_u32x2){(uint32_t)l->o->seed, 0x62656e63},
+                                              (sx_u32x2){(uint32_t)n, (uint32_t)(n >> 32)});
+        distance = -log(((double)bits.a + 0.5) * 0x1p-32); /* exponential, of mean 1 */
     }
+    l->next_s += distance / l->o->rate;
 }
 
-/* ---- Connections ---- */
-
-static sx_status send_one(load *l, sx_client *client, sx_buf *answer)
+/* A request has ended. */
+static void count(void *user, int64_t due_ns, sx_status status, sx_bytes answer)
 {
-    const sx_bytes request = {sx_buf_text(&l->request), l->request.size};
-    if (l->call.protocol == SX_CLIENT_GRPC) {
-        sx_buf_reset(answer);
-        return sx_client_call(client, "/tensorflow.serving.PredictionService/Predict", request,
-                              answer);
-    }
-    sx_client_answer *json = NULL;
-    SX_TRY(sx_client_ask(client, SX_CLIENT_PREDICT, &l->model, request, &json));
-    sx_client_answer_free(json);
-    return SX_OK;
-}
-
-static void count(load *l, tally *own, int64_t due_ns, int64_t begun_ns, sx_status status)
-{
+    (void)answer;
+    load *l = user;
     const int64_t latency_ns = sx_now_ns() - due_ns;
     const sx_code code = sx_status_code(status);
     if (due_ns >= l->count_ns) {
-        own->codes[(int)code < CODES ? (int)code : SX_UNKNOWN]++;
-        own->late += begun_ns - due_ns > LATE_MS * (int64_t)1000000;
+        l->total.codes[(int)code < CODES ? (int)code : SX_UNKNOWN]++;
         if (status == SX_OK) {
-            sx_latencies_add(&own->latencies, latency_ns);
-            own->good += latency_ns <= l->deadline_ns;
+            sx_latencies_add(&l->total.latencies, latency_ns);
+            l->total.good += latency_ns <= l->deadline_ns;
         }
     }
-    if (status != SX_OK) {
-        pthread_mutex_lock(&l->mutex);
-        if (l->example[0] == '\0') {
-            snprintf(l->example, sizeof(l->example), "%s", sx_status_message(status));
-        }
-        pthread_mutex_unlock(&l->mutex);
+    if (status != SX_OK && l->example[0] == '\0') {
+        snprintf(l->example, sizeof(l->example), "%s", sx_status_message(status));
     }
     sx_status_free(status);
 }
 
-static void *run_connection(void *user)
+static void begin(load *l, sx_client_calls *calls, int64_t due_ns)
 {
-    load *l = user;
-    tally *own = sx_alloc(1, sizeof(*own));
-    sx_client *client = NULL;
-    sx_buf answer;
-    int64_t due_ns;
-    sx_buf_init(&answer, SIZE_MAX / 4);
-    sx_status status =
-        own != NULL ? sx_client_open(l->url, &l->call, &client) : sx_no_memory("for a connection");
-    while (status == SX_OK && next_arrival(l, &due_ns)) {
-        wait_until(due_ns);
-        const int64_t begun_ns = sx_now_ns();
-        count(l, own, due_ns, begun_ns, send_one(l, client, &answer));
+    const bool late = sx_now_ns() - due_ns > LATE_MS * (int64_t)1000000;
+    l->total.late += late && due_ns >= l->count_ns;
+    sx_status status = sx_client_calls_start(calls, due_ns);
+    if (status != SX_OK) {
+        count(l, due_ns, status, (sx_bytes){0});
     }
-    pthread_mutex_lock(&l->mutex);
-    if (own != NULL) {
-        sx_latencies_merge(&l->total.latencies, &own->latencies);
-        l->total.good += own->good;
-        l->total.late += own->late;
-        for (int i = 0; i < CODES; i++) {
-            l->total.codes[i] += own->codes[i];
+}
+
+/* Sends what is due, also that which found no room before the end, and waits for the answers. */
+static sx_status send_due(load *l, sx_client_calls *calls)
+{
+    for (;;) {
+        const int64_t now_ns = sx_now_ns();
+        const bool stopped = sx_stop_signal() != 0;
+        l->end_ns = stopped ? SX_MIN(l->end_ns, now_ns) : l->end_ns;
+        while (!stopped && next_due(l) < SX_MIN(l->end_ns, now_ns) &&
+               sx_client_calls_has_room(calls)) {
+            begin(l, calls, next_due(l));
+            advance(l);
         }
+        const bool more = !stopped && next_due(l) < l->end_ns;
+        if (!more && sx_client_calls_under_way(calls) == 0) {
+            return SX_OK;
+        }
+        SX_TRY(sx_client_calls_wait(calls, more && sx_client_calls_has_room(calls) ? next_due(l)
+                                                                                   : INT64_MAX));
     }
-    if (l->status == SX_OK) {
-        l->status = status;
-    } else {
-        sx_status_free(status);
-    }
-    pthread_mutex_unlock(&l->mutex);
-    sx_client_close(client);
-    sx_buf_deinit(&answer);
-    sx_free(own);
-    return NULL;
 }
 
 static sx_status send_all(load *l)
 {
-    const options *o = l->o;
-    pthread_t *threads = sx_alloc((size_t)o->connections, sizeof(threads[0]));
-    int started = 0, error = 0;
-    if (threads == NULL) {
-        return sx_no_memory("for %lld connections", (long long)o->connections);
-    }
-    l->begin_ns = sx_now_ns() + 10000000;
-    l->count_ns = l->begin_ns + (int64_t)(o->warmup * 1e9);
-    l->end_ns = l->count_ns + (int64_t)(o->duration * 1e9);
-    while (started < o->connections && error == 0) {
-        error = sx_thread_create(&threads[started], NULL, run_connection, l);
-        started += error == 0;
-    }
-    for (int i = 0; i < started; i++) {
-        pthread_join(threads[i], NULL);
-    }
-    sx_free(threads);
-    if (started == 0) {
-        return sx_error(SX_RESOURCE_EXHAUSTED, "no connection can be started: %s", strerror(error));
-    }
-    sx_status status = l->status;
-    l->status = SX_OK;
+    const sx_client_calls_config config = {
+        .server = l->url,
+        .options = &l->call,
+        .connections = l->connections,
+        .path = sx_buf_text(&l->path),
+        .body = {sx_buf_text(&l->request), l->request.size},
+        .done = count,
+        .user = l,
+    };
+    sx_client_calls *calls = NULL;
+    SX_TRY(sx_client_calls_create(&config, &calls));
+    l->begin_ns = sx_now_ns();
+    l->count_ns = l->begin_ns + (int64_t)(l->o->warmup * 1e9);
+    l->end_ns = l->count_ns + (int64_t)(l->o->duration * 1e9);
+    sx_status status = send_due(l, calls);
+    sx_client_calls_destroy(calls);
     return status;
 }
 
@@ -283,8 +239,8 @@ static void print_text(const load *l, double seconds)
         putchar('\n');
     }
     if (t->late > 0) {
-        printf("%llu request%s began late: all connections (%lld) were busy, or this machine was\n",
-               (unsigned long long)t->late, t->late == 1 ? "" : "s", (long long)l->o->connections);
+        printf("%llu request%s began late: all connections (%d) were busy, or this machine was\n",
+               (unsigned long long)t->late, t->late == 1 ? "" : "s", l->connections);
     }
     sx_latencies_print(&t->latencies, &text);
     fwrite(sx_buf_text(&text), 1, text.size, stdout);
@@ -319,17 +275,12 @@ static sx_status prepare(sx_invocation *inv, load *l)
     sx_client *client = NULL;
     sx_buf json;
     sx_buf_init(&json, MAX_REQUEST);
-    sx_status status = sx_call_args_request(inv, &l->o->call_args, "instances", &json);
-    const sx_bytes request = {sx_buf_text(&json), json.size};
-    if (status == SX_OK && l->call.protocol == SX_CLIENT_GRPC) {
-        status = sx_client_open(l->url, &l->call, &client);
-        if (status == SX_OK) {
-            status = sx_client_prepare(client, &l->model, request, &l->request);
-        }
-    } else if (status == SX_OK) {
-        sx_buf_append(&l->request, request.data, request.size);
-        status = sx_buf_status(&l->request);
-    }
+    sx_status status = SX_OK;
+    SX_TRY_GOTO(status, sx_call_args_request(inv, &l->o->call_args, "instances", &json), done);
+    SX_TRY_GOTO(status, sx_client_open(l->url, &l->call, &client), done);
+    status = sx_client_prepare(client, &l->model, (sx_bytes){sx_buf_text(&json), json.size},
+                               &l->path, &l->request);
+done:
     sx_client_close(client);
     sx_buf_deinit(&json);
     return status;
@@ -351,25 +302,29 @@ static sx_status run(sx_invocation *inv)
     l->url = inv->words.items[0];
     SX_TRY(sx_call_args_target(inv, &o->call_args, &l->url, &l->model));
     SX_TRY(sx_client_args_options(inv, &o->client_args, &l->call));
-    l->call.protocol = strcmp(o->call_args.protocol, "grpc") == 0 ? SX_CLIENT_GRPC : SX_CLIENT_REST;
+    const bool grpc = strcmp(o->call_args.protocol, "grpc") == 0;
+    l->call.protocol = grpc ? SX_CLIENT_GRPC : SX_CLIENT_REST;
+    l->connections = o->connections > 0 ? (int)o->connections
+                     : grpc             ? GRPC_CONNECTIONS
+                                        : REST_CONNECTIONS;
     l->call.timeout_ms = o->deadline > 0 ? o->deadline : l->call.timeout_ms;
     l->call.retries = -1;
-    l->call.keep_ms = KEEP_MS;
     l->deadline_ns = l->call.timeout_ms * 1000000;
+    sx_buf_init(&l->path, 0);
     sx_buf_init(&l->request, MAX_REQUEST);
-    pthread_mutex_init(&l->mutex, NULL);
     sx_status status = prepare(inv, l);
     if (status == SX_OK) {
         status = send_all(l);
     }
     if (status == SX_OK) {
-        (o->json ? print_json : print_text)(l, o->duration);
-        status = o->svg != NULL ? write_svg(l, o->duration) : SX_OK;
+        const double seconds = (double)SX_MAX(l->end_ns - l->count_ns, (int64_t)1) * 1e-9;
+        (o->json ? print_json : print_text)(l, seconds);
+        status = o->svg != NULL ? write_svg(l, seconds) : SX_OK;
     }
     if (status == SX_OK && l->total.latencies.count == 0) {
         status = sx_error(SX_UNAVAILABLE, "no request was answered: %s", l->example);
     }
-    pthread_mutex_destroy(&l->mutex);
+    sx_buf_deinit(&l->path);
     sx_buf_deinit(&l->request);
     return status;
 }

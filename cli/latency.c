@@ -36,16 +36,6 @@ void sx_latencies_add(sx_latencies *l, int64_t ns)
     l->max_us = SX_MAX(l->max_us, us);
 }
 
-void sx_latencies_merge(sx_latencies *into, const sx_latencies *from)
-{
-    for (int i = 0; i < SX_LATENCY_SLOTS; i++) {
-        into->slots[i] += from->slots[i];
-    }
-    into->count += from->count;
-    into->sum_us += from->sum_us;
-    into->max_us = SX_MAX(into->max_us, from->max_us);
-}
-
 double sx_latencies_at(const sx_latencies *l, double q)
 {
     const double wanted = ceil(q * (double)l->count);

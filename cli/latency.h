@@ -21,7 +21,6 @@ typedef struct sx_latencies {
 } sx_latencies;
 
 void sx_latencies_add(sx_latencies *l, int64_t ns);
-void sx_latencies_merge(sx_latencies *into, const sx_latencies *from);
 /* The least latency that the share `q` of all does not exceed; 0 if there are none. */
 double sx_latencies_at(const sx_latencies *l, double q);
 

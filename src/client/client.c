@@ -13,6 +13,7 @@
 #include "client/raw.h"
 #include "client/messages.h"
 #include "client/signatures.h"
+#include "net/grpc.h"
 #include "serve/inference_json.h"
 #include "serve/inference_proto.h"
 #include "serve/json_scan.h"
@@ -268,6 +269,8 @@ static sx_status get_metadata(sx_client *client, const sx_client_model *model,
 
 /* ---- Predict over gRPC ---- */
 
+static const char predict_path[] = "/tensorflow.serving.PredictionService/Predict";
+
 /* Texts are in a list: TensorFlow's Python reads no others. */
 static sx_status put_predict(const sx_client_model *model, const char *signature,
                              const sx_client_tensor *inputs, int n_inputs, sx_buf *out)
@@ -291,7 +294,7 @@ static sx_status predict_grpc(sx_client *client, const sx_client_model *model,
     sx_buf_init(&message, SIZE_MAX / 4);
     SX_TRY_GOTO(status, put_predict(model, signature, inputs, n_inputs, &request), done);
     SX_TRY_GOTO(status,
-                sx_caller_grpc(client->caller, "/tensorflow.serving.PredictionService/Predict",
+                sx_caller_grpc(client->caller, predict_path,
                                (sx_bytes){sx_buf_text(&request), request.size}, false, &message),
                 done);
     /* A value that fills a tensor is sent once: a short answer may describe any size. */
@@ -445,27 +448,55 @@ static void put_request(const sx_client_model *model, sx_bytes request, sx_buf *
     sx_buf_append(out, open + 1, (size_t)(end - open - 1));
 }
 
-sx_status sx_client_prepare(sx_client *client, const sx_client_model *model, sx_bytes json,
+static sx_status check_model(const sx_client *client, const sx_client_model *model)
+{
+    if (model->name == NULL && client->grpc) {
+        return sx_error(SX_INVALID_ARGUMENT, "gRPC has no URL of a model: give its name");
+    }
+    return SX_OK;
+}
+
+/* The message of a request in JSON, in its frame. */
+static sx_status frame_json(sx_client *client, const sx_client_model *model, sx_bytes json,
                             sx_buf *out)
 {
     sx_client_answer *memory = NULL;
     sx_predict_request request;
     sx_client_tensor *inputs;
-    sx_buf body;
     SX_TRY(new_answer(&memory));
-    sx_buf_init(&body, SIZE_MAX / 4);
-    put_request(model, json, &body);
-    sx_status status = sx_buf_status(&body);
+    sx_status status = read_json(client, model, json, memory, &request, &inputs);
     if (status == SX_OK) {
-        status = read_json(client, model, (sx_bytes){sx_buf_text(&body), body.size}, memory,
-                           &request, &inputs);
-    }
-    if (status == SX_OK) {
+        const size_t at = sx_grpc_message_begin(out);
         status = put_predict(model, request.signature->name, inputs,
                              (int)request.signature->input_count, out);
+        sx_grpc_message_end(out, at);
+    }
+    sx_client_answer_free(memory);
+    return status;
+}
+
+sx_status sx_client_prepare(sx_client *client, const sx_client_model *model, sx_bytes json,
+                            sx_buf *out_path, sx_buf *out_body)
+{
+    SX_TRY(check_model(client, model));
+    if (!client->grpc) {
+        put_path(client, model, ":predict", out_path);
+        put_request(model, json, out_body);
+        SX_TRY(sx_buf_status(out_path));
+        return sx_buf_status(out_body);
+    }
+    sx_buf body;
+    sx_buf_init(&body, SIZE_MAX / 4);
+    put_request(model, json, &body);
+    sx_buf_puts(out_path, predict_path);
+    sx_status status = sx_buf_status(&body);
+    if (status == SX_OK) {
+        status = sx_buf_status(out_path);
+    }
+    if (status == SX_OK) {
+        status = frame_json(client, model, (sx_bytes){sx_buf_text(&body), body.size}, out_body);
     }
     sx_buf_deinit(&body);
-    sx_client_answer_free(memory);
     return status;
 }
 
@@ -496,14 +527,6 @@ static sx_status ask(sx_client *client, sx_client_method method, const sx_client
     }
     sx_buf_deinit(&body);
     return status;
-}
-
-static sx_status check_model(const sx_client *client, const sx_client_model *model)
-{
-    if (model->name == NULL && client->grpc) {
-        return sx_error(SX_INVALID_ARGUMENT, "gRPC has no URL of a model: give its name");
-    }
-    return SX_OK;
 }
 
 /* Ends a call; its signatures may have been those of a version that is served no more. */

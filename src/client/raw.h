@@ -11,9 +11,10 @@
 SX_MUST_USE sx_status sx_client_call(sx_client *client, const char *method, sx_bytes message,
                                      sx_buf *out);
 
-/* Appends the message of a PredictRequest that asks what the JSON does; the model's metadata say
- * what its numbers are. */
+/* Appends a Predict request as it is sent: what follows the server's address, and the body, over
+ * gRPC in its frame. Over gRPC the model's metadata, which are asked for, say what the numbers of
+ * the JSON are. */
 SX_MUST_USE sx_status sx_client_prepare(sx_client *client, const sx_client_model *model,
-                                        sx_bytes json, sx_buf *out);
+                                        sx_bytes json, sx_buf *out_path, sx_buf *out_body);
 
 #endif

@@ -69,3 +69,57 @@ r = json.load(open("out"))
 assert r["requests"] == 20 and r["late"] >= 15, r
 assert r["p50_us"] > 400e3 and r["max_us"] > 900e3, r
 PY
+
+# Answers later than the deadline count as errors, and those that were not begun in time.
+fails 6 bench serve "http://127.0.0.1:$(cat slow_port)/v1/models/m" --signature tensors --request request.json --rate 20 \
+    --arrivals constant --duration 1 --warmup 0 --connections 1 --deadline-ms 50 --json
+python3 - <<'PY' || fail "$(cat out)"
+import json
+r = json.load(open("out"))
+assert r["requests"] == 20 and r["answered"] == r["good"] == 0 and r["errors"] == {"DEADLINE_EXCEEDED": 20}, r
+PY
+
+# A signal ends it early, with what was measured until then.
+"$sextant" bench serve "http://127.0.0.1:$(cat slow_port)/v1/models/m" --signature tensors --request request.json --rate 20 \
+    --arrivals constant --duration 60 --warmup 0 --json >out 2>err &
+bench=$!
+sleep 1
+kill -INT $bench
+wait $bench || fail "exit code $?"
+python3 - <<'PY' || fail "$(cat out)"
+import json
+r = json.load(open("out"))
+assert 2 <= r["requests"] == r["answered"] <= 100 and r["seconds"] < 6 and 10 < r["rate"] < 30, r
+PY
+
+# UNIX sockets.
+start digits --model_name=digits --model_base_path="$here/models/digits" --grpc_socket_path="$here/socket"
+ok bench serve "unix:$here/socket" --protocol grpc --model digits --signature tensors --request request.json --rate 50 \
+    --arrivals constant --duration 1 --warmup 0 --connections 2 --json
+all_answered() {
+    python3 - <<'PY' || fail "$(cat out)"
+import json
+r = json.load(open("out"))
+assert r["requests"] == r["answered"] == 50 and r["errors"] == {}, r
+PY
+}
+all_answered
+
+# TLS, where both sides have certificates.
+make() { # NAME [CA]: a key, and a certificate signed by the CA, or by itself
+    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout "$1.key" -out "$1.pem" \
+        -subj "/CN=$1" -addext 'subjectAltName=DNS:localhost' -days 2 ${2:+-CA "$2.pem" -CAkey "$2.key"} 2>/dev/null
+}
+make ca
+make server ca
+make client ca
+printf 'server_key: "server.key"\nserver_cert: "server.pem"\ncustom_ca: "ca.pem"\nclient_verify: true\n' >mutual.cfg
+start digits --model_name=digits --model_base_path="$here/models/digits" --rest_api_ssl_config_file=mutual.cfg
+for protocol in rest grpc; do
+    load=(bench serve "$url" --protocol $protocol --signature tensors --request request.json --rate 50 --arrivals constant
+        --duration 1 --warmup 0 --connections 2 --json --cacert ca.pem)
+    ok "${load[@]}" --cert client.pem --key client.key
+    all_answered
+    run "${load[@]}"
+    [ "$code" != 0 ] || fail 'a client without a certificate was answered'
+done

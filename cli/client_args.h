@@ -31,7 +31,7 @@ typedef struct sx_call_args {
     {"cert", SX_OPTION_STRING, SX_OPT(type, client_args.certificate_file),                         \
      "PEM certificate of the client", "FILE"},                                                     \
     {"key", SX_OPTION_STRING, SX_OPT(type, client_args.key_file),                                  \
-     "PEM private key of that certificate", "FILE"},                                               \
+     "PEM private key of that certificate; default: in the same file", "FILE"},                    \
     {"api-key", SX_OPTION_STRING, SX_OPT(type, client_args.api_key),                               \
      "key to send with each request; @FILE: the first line of a file, which other users of the "   \
      "machine cannot see", "KEY|@FILE"},                                                           \

@@ -82,6 +82,7 @@ typedef struct load {
     int connections;
     sx_buf path, request;
     int64_t begin_ns, count_ns, end_ns; /* a signal makes the end earlier */
+    int64_t last_ns;                    /* of the last answer that counts */
     int64_t deadline_ns;
     uint64_t arrivals;
     double next_s; /* of the next arrival, since begin_ns */
@@ -99,13 +100,14 @@ static int64_t next_due(const load *l)
 static void advance(load *l)
 {
     const uint64_t n = l->arrivals++;
-    double distance = 1;
     if (strcmp(l->o->arrivals, "poisson") == 0) {
         const sx_u32x2 bits = sx_threefry2x32((sx_u32x2){(uint32_t)l->o->seed, 0x62656e63},
                                               (sx_u32x2){(uint32_t)n, (uint32_t)(n >> 32)});
-        distance = -log(((double)bits.a + 0.5) * 0x1p-32); /* exponential, of mean 1 */
+        /* exponential, of mean 1 */
+        l->next_s += -log(((double)bits.a + 0.5) * 0x1p-32) / l->o->rate;
+    } else {
+        l->next_s = (double)l->arrivals / l->o->rate;
     }
-    l->next_s += distance / l->o->rate;
 }
 
 /* A request has ended. */
@@ -113,9 +115,10 @@ static void count(void *user, int64_t due_ns, sx_status status, sx_bytes answer)
 {
     (void)answer;
     load *l = user;
-    const int64_t latency_ns = sx_now_ns() - due_ns;
+    const int64_t now_ns = sx_now_ns(), latency_ns = now_ns - due_ns;
     const sx_code code = sx_status_code(status);
     if (due_ns >= l->count_ns) {
+        l->last_ns = now_ns;
         l->total.codes[(int)code < CODES ? (int)code : SX_UNKNOWN]++;
         if (status == SX_OK) {
             sx_latencies_add(&l->total.latencies, latency_ns);
@@ -138,7 +141,8 @@ static void begin(load *l, sx_client_calls *calls, int64_t due_ns)
     }
 }
 
-/* Sends what is due, also that which found no room before the end, and waits for the answers. */
+/* Sends what is due, also that which found no room before the end, and waits for the answers. What
+ * was due before a signal counts, too, sent or not. */
 static sx_status send_due(load *l, sx_client_calls *calls)
 {
     for (;;) {
@@ -149,6 +153,10 @@ static sx_status send_due(load *l, sx_client_calls *calls)
                sx_client_calls_has_room(calls)) {
             begin(l, calls, next_due(l));
             advance(l);
+        }
+        for (; stopped && next_due(l) < l->end_ns; advance(l)) {
+            count(l, next_due(l), sx_error(SX_CANCELLED, "not sent before the signal"),
+                  (sx_bytes){0});
         }
         const bool more = !stopped && next_due(l) < l->end_ns;
         if (!more && sx_client_calls_under_way(calls) == 0) {
@@ -191,6 +199,13 @@ static uint64_t sum_of(const tally *t)
     return sum;
 }
 
+/* Answers in time, a second, until the last one: answers may come long after the requests. */
+static double goodput(const load *l)
+{
+    const int64_t ns = SX_MAX(l->end_ns, l->last_ns) - l->count_ns;
+    return (double)l->total.good / ((double)SX_MAX(ns, (int64_t)1) * 1e-9);
+}
+
 static void print_json(const load *l, double seconds)
 {
     static const struct {
@@ -202,7 +217,7 @@ static void print_json(const load *l, double seconds)
            "\"seconds\": %.3f, \"rate\": %.6g, \"goodput\": %.6g",
            (unsigned long long)sum_of(t), (unsigned long long)t->latencies.count,
            (unsigned long long)t->good, (unsigned long long)t->late, seconds,
-           (double)sum_of(t) / seconds, (double)t->good / seconds);
+           (double)sum_of(t) / seconds, goodput(l));
     for (size_t i = 0; i < SX_COUNT(points); i++) {
         printf(", \"%s\": %.6g", points[i].name, sx_latencies_at(&t->latencies, points[i].q));
     }
@@ -227,7 +242,7 @@ static void print_text(const load *l, double seconds)
     sx_buf_init(&text, 0);
     printf("%llu requests in %.1f s: %.6g a second; answered in %.6g ms: %.6g a second\n",
            (unsigned long long)all, seconds, (double)all / seconds, (double)l->deadline_ns / 1e6,
-           (double)t->good / seconds);
+           goodput(l));
     for (int i = 1; i < CODES; i++) {
         if (t->codes[i] > 0) {
             printf("%s: %llu\n", sx_code_name((sx_code)i), (unsigned long long)t->codes[i]);
@@ -257,7 +272,7 @@ static sx_status write_svg(const load *l, double seconds)
     snprintf(about, sizeof(about),
              "%.6g requests a second over %s, %s arrivals; answered in %.6g ms: %.6g a second",
              (double)sum_of(t) / seconds, l->o->call_args.protocol, l->o->arrivals,
-             (double)l->deadline_ns / 1e6, (double)t->good / seconds);
+             (double)l->deadline_ns / 1e6, goodput(l));
     sx_latencies_print_svg(&t->latencies, title, about, &svg);
     sx_status status = sx_buf_status(&svg);
     if (status == SX_OK) {
@@ -307,12 +322,12 @@ static sx_status run(sx_invocation *inv)
     l->connections = o->connections > 0 ? (int)o->connections
                      : grpc             ? GRPC_CONNECTIONS
                                         : REST_CONNECTIONS;
+    sx_buf_init(&l->path, 0);
+    sx_buf_init(&l->request, MAX_REQUEST);
+    sx_status status = prepare(inv, l); /* within --timeout */
     l->call.timeout_ms = o->deadline > 0 ? o->deadline : l->call.timeout_ms;
     l->call.retries = -1;
     l->deadline_ns = l->call.timeout_ms * 1000000;
-    sx_buf_init(&l->path, 0);
-    sx_buf_init(&l->request, MAX_REQUEST);
-    sx_status status = prepare(inv, l);
     if (status == SX_OK) {
         status = send_all(l);
     }
@@ -321,7 +336,9 @@ static sx_status run(sx_invocation *inv)
         (o->json ? print_json : print_text)(l, seconds);
         status = o->svg != NULL ? write_svg(l, seconds) : SX_OK;
     }
-    if (status == SX_OK && l->total.latencies.count == 0) {
+    if (status == SX_OK && sum_of(&l->total) == 0) {
+        status = sx_error(SX_UNAVAILABLE, "no request was due in the time that is measured");
+    } else if (status == SX_OK && l->total.latencies.count == 0) {
         status = sx_error(SX_UNAVAILABLE, "no request was answered: %s", l->example);
     }
     sx_buf_deinit(&l->path);

@@ -29,13 +29,15 @@
 enum {
     STREAMS = 100,
     FIELDS = 16,             /* of a request */
-    FIELD_BYTES = 32 * 1024, /* of them: a token may be long */
+    NAME_BYTES = 1024,       /* of their names */
     MAX_HEADERS = 1 << 20,   /* of an answer */
     READ_BYTES = 256 * 1024, /* at a time */
     WRITE_BYTES = 64 * 1024, /* collected before they are sent */
     STREAM_WINDOW = 8 << 20, /* of what the server may send */
     CONNECTION_WINDOW = 64 << 20,
     CONNECT_MS = 5000,
+    RETRY_MS = 1,    /* after a UNIX socket had no room for a connection */
+    AVOID_MS = 1000, /* a lane that was lost, while others have room */
     TIMEOUT_MS = 60000,
     EVENTS = 64,
 };
@@ -49,9 +51,9 @@ typedef struct lane {
     lane_state state;
     nghttp2_session *session; /* NULL: there is no call */
     sx_transport transport;
-    const struct addrinfo *address; /* that is tried */
-    int64_t connect_by_ns;
-    uint32_t events; /* that are waited for */
+    const struct addrinfo *address;            /* that is tried */
+    int64_t connect_by_ns, retry_ns, avoid_ns; /* until then: give up, wait, use others */
+    uint32_t events;                           /* that are waited for */
     int calls;
     sx_buf out; /* what the socket has not taken yet */
 } lane;
@@ -61,6 +63,7 @@ struct call {
     int32_t stream;
     sx_bytes body;
     size_t body_sent;
+    bool answered; /* the response is whole */
     int http_status;
     sx_buf headers, answer;
     int64_t deadline_ns;
@@ -75,6 +78,7 @@ struct sx_http2_calls {
     const char *url, *scheme, *authority, *host, *port, *path;
     struct sockaddr_un unix_socket;
     struct addrinfo unix_address, *found; /* found: from getaddrinfo() */
+    const struct addrinfo *best;          /* the address that a connection begins with */
     sx_tls_client *tls;
     int epoll_fd;
     int last_lane; /* that a call was begun on */
@@ -131,16 +135,13 @@ static sx_status find_address(sx_http2_calls *m, const char *socket_path)
                                             .ai_socktype = SOCK_STREAM,
                                             .ai_addr = (struct sockaddr *)at,
                                             .ai_addrlen = sizeof(*at)};
+        m->best = &m->unix_address;
         return SX_OK;
     }
     const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
     const int error = getaddrinfo(m->host, m->port, &hints, &m->found);
+    m->best = m->found;
     return error == 0 ? SX_OK : sx_error(SX_UNAVAILABLE, "%s: %s", m->url, gai_strerror(error));
-}
-
-static const struct addrinfo *first_address(const sx_http2_calls *m)
-{
-    return m->found != NULL ? m->found : &m->unix_address;
 }
 
 /* ---- Creation and destruction ---- */
@@ -251,6 +252,7 @@ static void lose(lane *l, sx_status status)
 {
     call *next;
     close_lane(l);
+    l->avoid_ns = sx_now_ns() + AVOID_MS * (int64_t)1000000;
     for (call *c = l->owner->first; c != NULL; c = next) {
         next = c->after;
         if (c->lane == l) {
@@ -317,6 +319,23 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream, cons
     return 0;
 }
 
+/* The rest of a request whose response is whole need not be sent. */
+static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *user)
+{
+    (void)user;
+    const bool ends = (frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA) &&
+                      (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0;
+    call *c = ends ? call_of(session, frame->hd.stream_id) : NULL;
+    if (c != NULL) {
+        c->answered = true;
+        if (c->body_sent < c->body.size) {
+            nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id,
+                                      NGHTTP2_CANCEL);
+        }
+    }
+    return 0;
+}
+
 static int on_stream_closed(nghttp2_session *session, int32_t stream, uint32_t error, void *user)
 {
     (void)user;
@@ -331,7 +350,7 @@ static int on_stream_closed(nghttp2_session *session, int32_t stream, uint32_t e
                           c->answer.max_bytes);
     } else if (c->headers.failed != 0) {
         status = sx_error(SX_RESOURCE_EXHAUSTED, "%s: the response has too many headers", url);
-    } else if (error != NGHTTP2_NO_ERROR) {
+    } else if (error != NGHTTP2_NO_ERROR && !c->answered) {
         status = sx_error(SX_UNAVAILABLE, "%s: the server has ended the call: %s", url,
                           nghttp2_http2_strerror(error));
     }
@@ -351,6 +370,7 @@ static bool open_session(lane *l)
     }
     nghttp2_session_callbacks_set_on_header_callback(callbacks, on_header);
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_data);
+    nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, on_frame);
     nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_stream_closed);
     const int error = nghttp2_session_client_new(&l->session, callbacks, l);
     nghttp2_session_callbacks_del(callbacks);
@@ -395,15 +415,20 @@ static bool has_room(const lane *l)
     return l->calls < (int)SX_MIN(most, (uint32_t)STREAMS) && !takes_no_more(l);
 }
 
-/* One of those with room that have the fewest calls, in turn; -1: none has. */
+/* One of those with room that have the fewest calls, in turn; -1: none has. A lane that was just
+ * lost has few, but would lose the next ones, too. */
 static int choose_lane(const sx_http2_calls *m)
 {
-    int best = -1;
+    const int64_t now_ns = sx_now_ns();
+    int best = -1, least = 0;
     for (int i = 1; i <= m->lane_count; i++) {
         const int at = (m->last_lane + i) % m->lane_count;
         const lane *l = &m->lanes[at];
-        if ((best < 0 || l->calls < m->lanes[best].calls) && has_room(l)) {
+        const bool avoided = l->state != OPEN && now_ns < l->avoid_ns;
+        const int calls = l->calls + (avoided ? STREAMS : 0);
+        if ((best < 0 || calls < least) && has_room(l)) {
             best = at;
+            least = calls;
         }
     }
     return best;
@@ -426,7 +451,7 @@ static nghttp2_nv field(const char *name, size_t name_size, const char *value)
 static sx_status submit(call *c, const sx_http_call *http)
 {
     const sx_http2_calls *m = c->lane->owner;
-    char names[FIELD_BYTES];
+    char names[NAME_BYTES];
     size_t used = 0, count = 0;
     nghttp2_nv fields[FIELDS];
     const nghttp2_data_provider body = {.read_callback = on_body_wanted};
@@ -473,6 +498,7 @@ sx_status sx_http2_calls_start(sx_http2_calls *m, const sx_http_call *http, size
     c->lane = &m->lanes[at];
     c->body = http->body;
     c->body_sent = 0;
+    c->answered = false;
     c->http_status = 0;
     const int timeout_ms = http->timeout_ms != 0 ? http->timeout_ms : TIMEOUT_MS;
     c->deadline_ns =
@@ -537,6 +563,10 @@ static void connect_lane(lane *l)
             if (fd >= 0) {
                 close(fd);
             }
+            if (error == EAGAIN) { /* a UNIX socket, which has many that wait */
+                l->retry_ns = sx_now_ns() + RETRY_MS * (int64_t)1000000;
+                return;
+            }
             continue;
         }
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
@@ -555,6 +585,7 @@ static void try_next_address(lane *l, int error)
     sx_transport_close(&l->transport);
     l->state = CLOSED;
     if (l->address->ai_next == NULL) {
+        l->owner->best = l->owner->found != NULL ? l->owner->found : l->owner->best;
         lose(l, sx_error(SX_UNAVAILABLE, "cannot connect: %s", strerror(error)));
         return;
     }
@@ -577,6 +608,7 @@ static void greet(lane *l)
         return;
     }
     l->state = OPEN;
+    l->owner->best = l->address;
     watch(l, EPOLLIN);
 }
 
@@ -666,8 +698,8 @@ static void act(sx_http2_calls *m)
         lane *l = &m->lanes[i];
         if (l->state == OPEN) {
             flush(l);
-        } else if (l->state == CLOSED && l->calls > 0) {
-            l->address = first_address(m);
+        } else if (l->state == CLOSED && l->calls > 0 && now_ns >= l->retry_ns) {
+            l->address = m->best;
             connect_lane(l);
         } else if (l->state != CLOSED && now_ns >= l->connect_by_ns) {
             try_next_address(l, ETIMEDOUT);
@@ -682,6 +714,8 @@ static int64_t next_time(const sx_http2_calls *m, int64_t until_ns)
         const lane *l = &m->lanes[i];
         if (l->state == CONNECTING || l->state == GREETING) {
             next_ns = SX_MIN(next_ns, l->connect_by_ns);
+        } else if (l->state == CLOSED && l->calls > 0) {
+            next_ns = SX_MIN(next_ns, l->retry_ns);
         }
     }
     return next_ns;

@@ -42,6 +42,7 @@ static sx_status set_up(SSL_CTX *context, const char *ca_file, const char *certi
         SSL_CTX_use_certificate_chain_file(context, certificate_file) != 1) {
         return unusable(certificate_file);
     }
+    key_file = key_file != NULL ? key_file : certificate_file; /* it may have both */
     if (key_file != NULL && SSL_CTX_use_PrivateKey_file(context, key_file, SSL_FILETYPE_PEM) != 1) {
         return unusable(key_file);
     }

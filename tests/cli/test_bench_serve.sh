@@ -68,6 +68,8 @@ r = json.load(open("out"))
 # The 20th was due at 0.95 s and was answered after 2 s: half of them waited longer than half a second.
 assert r["requests"] == 20 and r["late"] >= 15, r
 assert r["p50_us"] > 400e3 and r["max_us"] > 900e3, r
+# Answers come until 2 s, so there are 10 of them a second.
+assert r["goodput"] < 11, r
 PY
 
 # Answers later than the deadline count as errors, and those that were not begun in time.
@@ -92,6 +94,19 @@ r = json.load(open("out"))
 assert 2 <= r["requests"] == r["answered"] <= 100 and r["seconds"] < 6 and 10 < r["rate"] < 30, r
 PY
 
+# What was due before the signal, and not sent, is counted.
+"$sextant" bench serve "http://127.0.0.1:$(cat slow_port)/v1/models/m" --signature tensors --request request.json --rate 100 \
+    --arrivals constant --duration 60 --warmup 0 --connections 1 --json >out 2>err &
+bench=$!
+sleep 1
+kill -INT $bench
+wait $bench || fail "exit code $?"
+python3 - <<'PY' || fail "$(cat out)"
+import json
+r = json.load(open("out"))
+assert abs(r["requests"] - 100 * r["seconds"]) <= 2 and r["requests"] == r["answered"] + r["errors"]["CANCELLED"], r
+PY
+
 # UNIX sockets.
 start digits --model_name=digits --model_base_path="$here/models/digits" --grpc_socket_path="$here/socket"
 ok bench serve "unix:$here/socket" --protocol grpc --model digits --signature tensors --request request.json --rate 50 \
@@ -113,12 +128,15 @@ make() { # NAME [CA]: a key, and a certificate signed by the CA, or by itself
 make ca
 make server ca
 make client ca
+cat client.pem client.key >both.pem
 printf 'server_key: "server.key"\nserver_cert: "server.pem"\ncustom_ca: "ca.pem"\nclient_verify: true\n' >mutual.cfg
 start digits --model_name=digits --model_base_path="$here/models/digits" --rest_api_ssl_config_file=mutual.cfg
 for protocol in rest grpc; do
     load=(bench serve "$url" --protocol $protocol --signature tensors --request request.json --rate 50 --arrivals constant
         --duration 1 --warmup 0 --connections 2 --json --cacert ca.pem)
     ok "${load[@]}" --cert client.pem --key client.key
+    all_answered
+    ok "${load[@]}" --cert both.pem
     all_answered
     run "${load[@]}"
     [ "$code" != 0 ] || fail 'a client without a certificate was answered'

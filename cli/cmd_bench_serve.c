@@ -158,7 +158,7 @@ static sx_status send_due(load *l, sx_client_calls *calls)
             count(l, next_due(l), sx_error(SX_CANCELLED, "not sent before the signal"),
                   (sx_bytes){0});
         }
-        const bool more = !stopped && next_due(l) < l->end_ns;
+        const bool more = next_due(l) < l->end_ns;
         if (!more && sx_client_calls_under_way(calls) == 0) {
             return SX_OK;
         }

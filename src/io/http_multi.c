@@ -2,7 +2,6 @@
 #include "io/http_multi.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -10,6 +9,7 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/wait.h"
 #include "io/http_transfer.h"
 
 enum { MAX_HEADERS = 1 << 20, EVENTS = 64 };
@@ -267,10 +267,7 @@ sx_status sx_http_multi_wait(sx_http_multi *m, int64_t until_ns)
         }
         const int64_t wait_ns = SX_MIN(m->timer_ns, until_ns) - sx_now_ns();
         if (!m->ended && wait_ns > 0) {
-            /* epoll_wait() knows milliseconds only. */
-            struct pollfd ready = {.fd = m->epoll_fd, .events = POLLIN};
-            const struct timespec most = sx_timespec_of(wait_ns);
-            interrupted = ppoll(&ready, 1, &most, NULL) < 0 && errno == EINTR;
+            interrupted = !sx_wait_readable(m->epoll_fd, wait_ns);
         }
         SX_TRY(act_on_sockets(m));
     } while (!m->ended && !interrupted && sx_now_ns() < until_ns);

@@ -10,7 +10,6 @@
 #include <netdb.h>
 #include <netinet/tcp.h>
 #include <nghttp2/nghttp2.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +23,7 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/wait.h"
 #include "net/tls_client.h"
 
 enum {
@@ -436,7 +436,11 @@ static int choose_lane(const sx_http2_calls *m)
 
 bool sx_http2_calls_has_room(const sx_http2_calls *m)
 {
-    return choose_lane(m) >= 0;
+    int at = 0;
+    while (at < m->lane_count && !has_room(&m->lanes[at])) {
+        at++;
+    }
+    return at < m->lane_count;
 }
 
 static nghttp2_nv field(const char *name, size_t name_size, const char *value)
@@ -741,10 +745,7 @@ sx_status sx_http2_calls_wait(sx_http2_calls *m, int64_t until_ns)
         act(m);
         const int64_t wait_ns = next_time(m, until_ns) - sx_now_ns();
         if (!m->ended && wait_ns > 0) {
-            /* epoll_wait() knows milliseconds only. */
-            struct pollfd ready = {.fd = m->epoll_fd, .events = POLLIN};
-            const struct timespec most = sx_timespec_of(wait_ns);
-            interrupted = ppoll(&ready, 1, &most, NULL) < 0 && errno == EINTR;
+            interrupted = !sx_wait_readable(m->epoll_fd, wait_ns);
         }
         const int count = epoll_wait(m->epoll_fd, events, EVENTS, 0);
         for (int i = 0; i < count; i++) {

@@ -1,4 +1,5 @@
-/* The cpu's product that is added to a loop's state or another argument, in place if it may be. */
+/* The cpu's product that is added to a loop's state or another argument, in place if it may be, and
+ * that sums in loops are those of one thread. */
 #include "float_run.h"
 
 #include <math.h>
@@ -148,7 +149,55 @@ static void test_backends_matmul_add__equals_its_parts(void **state)
     sx_platform_close(host);
 }
 
+/* Sums so long, of so few, that GEMM would divide them among its threads; and 65 columns or rows, of
+ * which one must not be left to a thread alone. */
+static const form long_sums[] = {
+    {"columns", 9, 65, 32768, false, false, true, false, false, false, 1},
+    {"rows", 65, 9, 32768, false, false, true, false, false, false, 1},
+    {"gradient of a weight", 65, 40, 32768, true, false, true, false, false, false, 1},
+    {"no sum in place", 9, 65, 32768, false, false, false, false, false, true, 0},
+    {"no sum in place, rows", 65, 40, 32768, false, false, false, false, false, true, 0},
+};
+
+static float rounded_number(void *user, int arg, int64_t k)
+{
+    (void)user;
+    return sinf((float)(k % 10007) * 1.7F + (float)arg);
+}
+
+static void test_backends_matmul_add__threads_do_not_change_bits(void **state)
+{
+    (void)state;
+    enum { THREADS = 3 };
+    sx_platform *platforms[THREADS];
+    for (int t = 0; t < THREADS; t++) {
+        const sx_platform_options options = {.cpu.threads = t + 1};
+        assert_ok(sx_platform_open("cpu", &options, &platforms[t]));
+    }
+    for (size_t i = 0; i < 2 * SX_COUNT(long_sums); i++) {
+        const form *f = &long_sums[i / 2];
+        sx_graph *g = i % 2 == 0 ? plain_graph(f) : loop_graph(f);
+        float *one = NULL;
+        for (int t = 0; t < THREADS; t++) {
+            float_run run = {.number = rounded_number, .batch = 1};
+            float *y = run_floats(platforms[t], g, &run);
+            if (t > 0 && memcmp(one, y, (size_t)(f->m * f->n) * sizeof(float)) != 0) {
+                fail_msg("%s, %s: %d threads give other bits than one", f->name,
+                         i % 2 == 0 ? "plain" : "in a loop", t + 1);
+            }
+            sx_free(t > 0 ? y : NULL);
+            one = t > 0 ? one : y;
+        }
+        sx_free(one);
+        sx_graph_destroy(g);
+    }
+    for (int t = 0; t < THREADS; t++) {
+        sx_platform_close(platforms[t]);
+    }
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_backends_matmul_add__threads_do_not_change_bits),
     cmocka_unit_test(test_backends_matmul_add__equals_its_parts),
 };
 SX_TEST_MAIN(tests)

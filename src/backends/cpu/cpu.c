@@ -8,6 +8,7 @@
 #include "backends/cpu/limits.h"
 #include "backends/cpu/onednn2.h"
 #include "backends/cpu/subnormal.h"
+#include "backends/cpu/team.h"
 #include "backends/profile.h"
 #include "base/checked.h"
 #include "base/clock.h"
@@ -446,68 +447,6 @@ static void keep_event(sx_cpu_run *r, const sx_profile_event *event)
     }
 }
 
-/* The elements of a step for one of `workers`, none for some if it is small; false: it is too small
- * to be divided, or cannot be. */
-static bool divide(const sx_cpu_step *s, int64_t grain, int worker, int workers, sx_cpu_call *call)
-{
-    const int64_t blocks = (s->range + SX_CPU_SPLIT - 1) / SX_CPU_SPLIT;
-    const int64_t parts = sx_cpu_parts_of(s, grain, workers);
-    if (parts < 2) {
-        return false;
-    }
-    call->begin = SX_MIN(blocks * SX_MIN(worker, parts) / parts * SX_CPU_SPLIT, s->range);
-    call->end = SX_MIN(blocks * SX_MIN(worker + 1, parts) / parts * SX_CPU_SPLIT, s->range);
-    call->part = worker;
-    return true;
-}
-
-typedef struct team_step {
-    const sx_cpu_step *step;
-    const sx_cpu_call *call;
-    int64_t grain;
-    int workers;
-} team_step;
-
-static void run_part(void *user, int worker)
-{
-    const team_step *t = user;
-    sx_cpu_call call = *t->call;
-    if (divide(t->step, t->grain, worker, t->workers, &call) && call.begin < call.end) {
-        t->step->run(t->step, &call);
-    }
-}
-
-enum { TEAM_GRAINS = 4 }; /* beginning takes some time */
-
-/* How many of oneDNN's team run the step, which is not its own; 1: it is too small. */
-static int64_t team_of(const sx_cpu_run *r, const sx_cpu_step *s)
-{
-    return sx_cpu_plan_of(r)->team
-               ? sx_cpu_parts_of(s, TEAM_GRAINS * s->grain,
-                                 sx_cpu_platform_of(r->head.executable)->workers)
-               : 1;
-}
-
-/* All of a step; where oneDNN has a team, by the team, if it is large. */
-static void run_whole(const sx_cpu_run *r, const sx_cpu_step *s, const sx_cpu_call *call)
-{
-    if (team_of(r, s) == 1) {
-        s->run(s, call);
-        return;
-    }
-    const int workers = sx_cpu_platform_of(r->head.executable)->workers;
-    team_step t = {s, call, TEAM_GRAINS * s->grain, workers};
-    if (!call->alone) {
-        sx_dnn_team_run(workers, run_part, &t);
-        return;
-    }
-    const int before = sx_dnn_enter(1);
-    for (int w = 0; w < workers; w++) {
-        run_part(&t, w);
-    }
-    sx_dnn_leave(before);
-}
-
 /* Whether the steps that follow are left to one thread of the team. */
 static bool is_alone(sx_cpu_run *r)
 {
@@ -525,11 +464,11 @@ static void run_step(sx_cpu_run *r, const sx_cpu_step *s, int worker, sx_cpu_cal
         return;
     }
     if (!r->recording) {
-        run_whole(r, s, call);
+        sx_cpu_run_whole(s, call);
         return;
     }
     const int64_t start = sx_now_ns();
-    run_whole(r, s, call);
+    sx_cpu_run_whole(s, call);
     const int64_t end = sx_now_ns(), ns = end - start;
     keep_event(r, &(sx_profile_event){start, end, s->index, worker, call->shard});
     r->times_ns[(int64_t)worker * sx_cpu_plan_of(r)->n_steps + s->index] += ns;
@@ -537,6 +476,12 @@ static void run_step(sx_cpu_run *r, const sx_cpu_step *s, int worker, sx_cpu_cal
     if (worker == 0 && (*least == 0 || ns < *least)) {
         *least = ns;
     }
+}
+
+/* Threads of oneDNN's team that a step may have. */
+static int team_of(const sx_cpu_run *r)
+{
+    return sx_cpu_plan_of(r)->team ? sx_cpu_platform_of(r->head.executable)->workers : 1;
 }
 
 sx_cpu_call sx_cpu_call_of(sx_cpu_run *r, int shard)
@@ -547,6 +492,7 @@ sx_cpu_call sx_cpu_call_of(sx_cpu_run *r, int shard)
                          .states = r->states + (ptrdiff_t)shard * p->n_steps,
                          .shard = shard,
                          .first_example = sx_cpu_shard_first(p, shard),
+                         .team = team_of(r),
                          .memory = r->head.executable->memory,
                          .cancel = r->head.cancel,
                          .fault = &r->fault};
@@ -577,7 +523,7 @@ static void run_common(sx_cpu_run *r, const sx_cpu_stage *stage, int worker)
         if (s->once) {
             continue;
         }
-        if (divide(s, s->grain, worker, r->workers, &call)) {
+        if (sx_cpu_divide(s, s->grain, worker, r->workers, &call)) {
             if (call.begin == call.end) {
                 continue;
             }
@@ -668,7 +614,7 @@ static sx_status cpu_prepare(sx_run *head, sx_device_buffer *const *args)
 {
     sx_cpu_run *r = (sx_cpu_run *)head;
     const sx_cpu_plan *p = sx_cpu_plan_of(r);
-    const int before = sx_dnn_enter(p->team ? sx_cpu_platform_of(head->executable)->workers : 1);
+    const int before = sx_dnn_enter(team_of(r));
     bind_args(r, args);
     sx_status status = sx_cpu_need_values(r, args);
     sx_dnn_leave(before);
@@ -686,7 +632,7 @@ static sx_status cpu_submit(sx_run *head, sx_device_buffer *const *args,
     sx_cpu_platform *p = sx_cpu_platform_of(head->executable);
     const sx_cpu_plan *plan = sx_cpu_plan_of(r);
     bind(r, args, outputs);
-    int before = sx_dnn_enter(plan->team ? p->workers : 1);
+    int before = sx_dnn_enter(team_of(r));
     sx_status status = sx_cpu_need_values(r, args);
     if (status != SX_OK) {
         sx_dnn_leave(before);
@@ -772,18 +718,18 @@ static sx_status cpu_profile(sx_run *head, const sx_kernel_time **out_rows, int 
         for (int w = 0; w < workers; w++) {
             ns += r->times_ns[(int64_t)w * p->n_steps + i];
         }
-        r->profile[i] =
-            (sx_kernel_time){.kernel = s->kernel,
-                             .node = s->node,
-                             .ops = s->ops,
-                             .calls = s->once ? 0 : r->calls, /* it was not recorded */
-                             .total_ns = ns,
-                             .least_ns = p->shards == 1 ? r->least_ns[i] : 0,
-                             .flops = s->flops,
-                             .bytes = s->bytes,
-                             .threads = p->team && s->onednn ? workers : (int)team_of(r, s),
-                             .host = s->host,
-                             .bf16 = s->bf16};
+        r->profile[i] = (sx_kernel_time){
+            .kernel = s->kernel,
+            .node = s->node,
+            .ops = s->ops,
+            .calls = s->once ? 0 : r->calls, /* it was not recorded */
+            .total_ns = ns,
+            .least_ns = p->shards == 1 ? r->least_ns[i] : 0,
+            .flops = s->flops,
+            .bytes = s->bytes,
+            .threads = s->onednn ? team_of(r) : (int)sx_cpu_team_parts(s, team_of(r)),
+            .host = s->host,
+            .bf16 = s->bf16};
     }
     for (int k = 0; k < p->n_stages; k++) {
         count_pieces(r, &p->stages[k]);

@@ -813,6 +813,7 @@ void sx_dnn_gemm_part(const sx_dnn_product *p, int64_t row, int64_t rows, int64_
     const int64_t b_row = p->b_row > 0 ? p->b_row : p->tb ? p->k : p->n;
     const int64_t c_row = p->c_row > 0 ? p->c_row : p->n;
     sigset_t before;
+    const int team = sx_dnn_enter(1); /* more threads divide a long sum, and so change its bits */
     const bool blocked = block_signals(p->k > MAX_K_ON_STACK, &before);
     dnnl_sgemm(p->ta ? 'T' : 'N', p->tb ? 'T' : 'N', rows, columns, p->k,
                p->alpha != NULL ? *p->alpha : 1.0F, p->a + row * (p->ta ? 1 : a_row), a_row,
@@ -821,6 +822,7 @@ void sx_dnn_gemm_part(const sx_dnn_product *p, int64_t row, int64_t rows, int64_
     if (blocked) {
         pthread_sigmask(SIG_SETMASK, &before, NULL);
     }
+    sx_dnn_leave(team);
 }
 
 void sx_dnn_gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float *a, const float *b,

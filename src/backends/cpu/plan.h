@@ -53,7 +53,8 @@ typedef struct sx_cpu_call {
     int64_t first_example; /* of this shard, in the batch */
     int64_t begin, end;    /* the elements of a ranged step for this call, */
     int part;              /* and which of the parts these are: each may have scratch of its own */
-    bool alone;            /* oneDNN's team is left out: its other threads have no processor */
+    int team;              /* threads of oneDNN's team that may divide a step; 1: none */
+    bool alone;            /* the team is left out: its other threads have no processor */
     sx_budget *memory;     /* of the executable: charged for what host kernels allocate; or NULL */
     const sx_cancel *cancel;   /* looked at between steps and between the trips of loops; or NULL */
     _Atomic(sx_status) *fault; /* of the execution: the first step that failed */
@@ -195,6 +196,7 @@ typedef struct sx_cpu_plan_options {
     int shards;                 /* 0 = choose */
     int eval_shards;            /* sx_cpu_options.eval_shards */
     int workers;                /* of the platform */
+    bool team;                  /* of a region: the plan that it is part of has a team */
     bool frozen;                /* sx_compile_options.frozen */
     bool integers;              /* sx_cpu_options.integers */
     bool bfloat16;              /* sx_cpu_options.bfloat16 */

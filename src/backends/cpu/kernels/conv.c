@@ -717,18 +717,30 @@ static sx_status prepare_1x1(const sx_cpu_site *site, sx_cpu_step *step, sx_cpu_
     if (p->x_narrow || p->dy_narrow) {
         p->piece = sx_cpu_conv_piece_rows(&g);
         step->scratch_bytes = p->piece * (g.c + g.o) * (int64_t)sizeof(float);
+    } else {
+        enum { GRAIN_FLOPS = 1 << 19 }; /* for each worker */
+        step->range = of_filter ? p->c : p->rows;
+        step->grain = (int64_t)(GRAIN_FLOPS * (double)SX_MAX(step->range, 1) /
+                                (2.0 * (double)p->rows * (double)g.c * (double)g.o + 1)) +
+                      1;
     }
-    step->onednn = true;
     step->run = run;
     step->data = p;
     return SX_OK;
 }
 
+/* Rows [begin, end). */
 static void run_grad_input_1x1(const sx_cpu_step *step, const sx_cpu_call *call)
 {
     const product *p = step->data;
-    sx_dnn_gemm(false, true, p->rows, p->c, p->o, sx_cpu_in(step, call, 0),
-                sx_cpu_in(step, call, 1), 0, sx_cpu_out(step, call, 0));
+    const sx_dnn_product dx = {.tb = true,
+                               .m = p->rows,
+                               .n = p->c,
+                               .k = p->o,
+                               .a = sx_cpu_in(step, call, 0),
+                               .b = sx_cpu_in(step, call, 1),
+                               .c = sx_cpu_out(step, call, 0)};
+    sx_dnn_gemm_part(&dx, call->begin, call->end - call->begin, 0, p->c);
 }
 
 /* Rows in float32: where they lie, or widened. */
@@ -742,9 +754,12 @@ static const float *wide_rows(const product *p, const void *x, bool narrow, int6
     return to;
 }
 
+/* Rows [begin, end) of the filter's gradient, all if the images are narrow. */
 static void run_grad_filter_1x1(const sx_cpu_step *step, const sx_cpu_call *call)
 {
     const product *p = step->data;
+    const bool whole = p->x_narrow || p->dy_narrow;
+    const int64_t first = whole ? 0 : call->begin, end = whole ? p->c : call->end;
     float *x_room = sx_cpu_at(call, step->scratch), *dy_room = x_room + p->piece * p->c;
     for (int64_t r = 0; r < p->rows; r += p->piece) {
         const int64_t n = SX_MIN(p->piece, p->rows - r);
@@ -752,7 +767,15 @@ static void run_grad_filter_1x1(const sx_cpu_step *step, const sx_cpu_call *call
             wide_rows(p, sx_cpu_in(step, call, 0), p->x_narrow, r * p->c, n * p->c, x_room);
         const float *dy =
             wide_rows(p, sx_cpu_in(step, call, 1), p->dy_narrow, r * p->o, n * p->o, dy_room);
-        sx_dnn_gemm(true, false, p->c, p->o, n, x, dy, r > 0 ? 1 : 0, sx_cpu_out(step, call, 0));
+        const sx_dnn_product dw = {.ta = true,
+                                   .m = p->c,
+                                   .n = p->o,
+                                   .k = n,
+                                   .a = x,
+                                   .b = dy,
+                                   .beta = r > 0 ? 1 : 0,
+                                   .c = sx_cpu_out(step, call, 0)};
+        sx_dnn_gemm_part(&dw, first, end - first, 0, p->o);
     }
 }
 

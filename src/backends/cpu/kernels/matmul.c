@@ -13,6 +13,7 @@ typedef struct matmul_data {
     bool ta, tb;
     int64_t m, n, k;
     int64_t products;
+    float beta;           /* 1: added to what is in c */
     const int64_t *a, *b; /* [products]: where their operands begin; NULL: of one product at 0 */
 } matmul_data;
 
@@ -40,6 +41,7 @@ static sx_dnn_product product_of(const matmul_data *d, const sx_cpu_step *step,
                             .k = d->k,
                             .a = d->a != NULL ? a + d->a[p] : a,
                             .b = d->b != NULL ? b + d->b[p] : b,
+                            .beta = d->beta,
                             .c = c + p * d->m * d->n};
 }
 
@@ -154,21 +156,18 @@ static sx_status prepare_product(const sx_cpu_site *site, const sx_node *product
     if (!tiny) {
         sx_dnn_gemm_prepare();
     }
-    step->onednn = !tiny;
     step->run = tiny ? run_tiny : run_matmul;
     step->data = d;
     step->kernel = tiny ? "matmul tiny" : "matmul onednn sgemm";
     return SX_OK;
 }
 
-/* Where one shard has a team, its members multiply what they get of the longer side: oneDNN's GEMM
- * would divide its sums by the number of threads that it finds, and so the bits. */
+/* Workers multiply what they get of the longer side: a sum stays whole, and so its bits. */
 static void divide_product(const matmul_data *d, sx_cpu_step *step)
 {
     const bool rows = d->m > d->n;
     const int64_t others = (rows ? d->n : d->m) * d->products;
     const double flops = 2.0 * (double)d->k * (double)others; /* of one row or column */
-    step->onednn = false;
     step->run = rows ? run_rows : run_columns;
     step->range = rows ? d->m : d->n;
     step->grain = (int64_t)(GRAIN_FLOPS / flops) + 1;
@@ -181,18 +180,16 @@ static sx_status prepare_matmul(const sx_cpu_site *site, sx_cpu_step *step)
     if (step->run == run_matmul && !d->ta && d->products == 1 &&
         sx_cpu_matmul_is_dense(site, d->m, d->k, d->n)) {
         const sx_cpu_dense_spec spec = {.m = d->m, .k = d->k, .n = d->n, .transposed = d->tb};
-        step->onednn = false;
         step->kernel = "matmul dense";
         return sx_cpu_prepare_dense(site, &spec, step);
     }
     if (step->run == run_matmul && d->m <= SX_VEC_ROWS && (!d->ta || d->m == 1) && !d->tb &&
         d->n >= FEW_ROWS_COLUMNS && d->k > 0) {
-        step->onednn = false;
         step->run = run_few_rows;
         step->range = d->n;
         step->grain = (GRAIN_BYTES / (int64_t)sizeof(float) + d->k - 1) / d->k;
         step->kernel = "matmul few rows";
-    } else if (step->run == run_matmul && site->plan->team && d->products > 0 && d->k > 0) {
+    } else if (step->run == run_matmul && d->products > 0 && d->k > 0) {
         divide_product(d, step);
     }
     return SX_OK;
@@ -226,23 +223,27 @@ static bool match_matmul_add(sx_cpu_match *m)
     return false;
 }
 
+/* Rows [begin, end). */
 static void run_matmul_add(const sx_cpu_step *step, const sx_cpu_call *call)
 {
     const matmul_data *d = step->data;
+    const sx_dnn_product p = product_of(d, step, call, 0);
     const float *sum = sx_cpu_in(step, call, 2);
-    float *c = sx_cpu_out(step, call, 0);
-    if (c != sum) {
-        memcpy(c, sum, (size_t)(d->m * d->n) * sizeof(float));
+    const int64_t first = call->begin * d->n, elems = (call->end - call->begin) * d->n;
+    if (p.c != sum) {
+        memcpy(p.c + first, sum + first, (size_t)elems * sizeof(float));
     }
-    sx_dnn_gemm(d->ta, d->tb, d->m, d->n, d->k, sx_cpu_in(step, call, 0), sx_cpu_in(step, call, 1),
-                1, c);
+    sx_dnn_gemm_part(&p, call->begin, call->end - call->begin, 0, d->n);
 }
 
 static sx_status prepare_matmul_add(const sx_cpu_site *site, sx_cpu_step *step)
 {
     SX_TRY(prepare_product(site, site->nodes[1], step));
-    step->onednn = true;
+    matmul_data *d = (matmul_data *)(uintptr_t)step->data;
+    d->beta = 1;
     step->run = run_matmul_add;
+    step->range = d->m;
+    step->grain = (int64_t)(GRAIN_FLOPS / (2.0 * (double)SX_MAX(d->k, 1) * (double)d->n)) + 1;
     step->kernel = "matmul add";
     return SX_OK;
 }
@@ -350,7 +351,6 @@ static sx_status prepare_matmul_any(const sx_cpu_site *site, sx_cpu_step *step)
     const size_t bytes = sx_dtype_bytes(dtype);
     SX_TRY(prepare_product(site, site->nodes[0], step));
     const matmul_data *d = step->data;
-    step->onednn = false;
     if (dtype == SX_F64) {
         prepare_f64(d, step);
         return SX_OK;

@@ -1,5 +1,6 @@
 /* while, if, map: a region is compiled into a plan of its own, on one shard, whose steps run one
- * after the other. Its memory is the step's scratch, so that nothing is allocated in an execution.
+ * after the other, large ones divided among the team that the whole plan may have. Its memory is
+ * the step's scratch, so that nothing is allocated in an execution.
  *
  *   while   the state lies in the step's outputs; the body is compiled as a program that assigns
  *           it, as a training step assigns variables, so that it is updated in place if possible
@@ -10,6 +11,7 @@
 #include <string.h>
 
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/team.h"
 #include "base/checked.h"
 #include "base/memory.h"
 #include "graph/ops/attrs.h"
@@ -66,8 +68,10 @@ static sx_status add_body(const sx_cpu_site *site, sx_cpu_step *step, region_dat
                           const sx_graph *region)
 {
     sx_cpu_plan *plan;
-    SX_TRY(sx_cpu_plan_create(region, &(sx_cpu_plan_options){.batch = 1, .shards = 1, .workers = 1},
-                              &plan));
+    const bool team = site->plan->team;
+    const sx_cpu_plan_options options = {
+        .batch = 1, .shards = 1, .workers = team ? site->plan->workers : 1, .team = team};
+    SX_TRY(sx_cpu_plan_create(region, &options, &plan));
     SX_TRY(sx_cpu_own(site, plan, destroy_plan));
     d->bodies[d->n_bodies++] = plan;
     site->plan->bf16 |= plan->bf16;
@@ -163,12 +167,14 @@ static void run_body(const sx_cpu_step *step, const sx_cpu_call *call, int b)
                          .shard_bases = &bases,
                          .states = s->states[b],
                          .shard = call->shard,
+                         .team = call->team,
+                         .alone = call->alone,
                          .memory = call->memory,
                          .cancel = call->cancel,
                          .fault = call->fault};
     for (int i = 0; i < p->n_steps && !sx_cpu_stops(&inner, &p->steps[0][i], step); i++) {
         inner.end = p->steps[0][i].range;
-        p->steps[0][i].run(&p->steps[0][i], &inner);
+        sx_cpu_run_whole(&p->steps[0][i], &inner);
     }
 }
 

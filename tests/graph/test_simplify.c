@@ -1,8 +1,11 @@
 /* What the pass that removes nodes by their types takes away, and that the values stay. */
 #include "host_run.h"
 
+#include <math.h>
+
 #include <sextant/ops.h>
 
+#include "base/checked.h"
 #include "graph/builder.h"
 #include "graph/ops/attrs.h"
 #include "graph/passes/passes.h"
@@ -59,6 +62,46 @@ static void test_graph_simplify__convolutions_and_their_gradients_pad(void **sta
     }
 }
 
+/* relu(-x), or x, with a border of `value`, and the maxima of that in windows of 3. */
+static sx_graph *maxima_of_border(bool relu, double value, int64_t width)
+{
+    const sx_pool2d_attrs pool = {
+        .window = {2, {3, 3}}, .strides = {2, {2, 2}}, .padding = SX_VALID};
+    const sx_pad_attrs border = {
+        .before = {4, {0, 1, width, 0}}, .after = {4, {0, 1, 0, 0}}, .value = value};
+    sx_builder *b;
+    sx_graph *g;
+    assert_ok(sx_builder_create(&b));
+    sx_value x = sx_input(b, "x", sx_type_of(SX_F32, 2, 6, 5, 3));
+    x = sx_build_op(b, pad, &border, relu ? sx_relu(b, sx_neg(b, x)) : x);
+    sx_output(b, "y", sx_abs(b, sx_build_op(b, max_pool2d, &pool, x))); /* zeros of one sign */
+    assert_ok(sx_builder_finish(b, &g));
+    sx_builder_destroy(b);
+    return g;
+}
+
+static void test_graph_simplify__max_pools_pad(void **state)
+{
+    (void)state;
+    static const struct {
+        bool relu;
+        double value;
+        int64_t width;
+        int pads; /* that stay */
+    } rows[] = {{true, 0, 1, 0},          {true, 0, 2, 0},        {false, 0, 1, 1}, {true, 1, 1, 1},
+                {false, -INFINITY, 1, 0}, {true, -INFINITY, 3, 1} /* a window of nothing else */};
+    for (size_t i = 0; i < SX_COUNT(rows); i++) {
+        sx_graph *g = maxima_of_border(rows[i].relu, rows[i].value, rows[i].width), *simple, *live;
+        assert_ok(sx_pass_simplify(g, &simple));
+        assert_ok(sx_pass_drop_dead(simple, &live));
+        assert_int_equal(count_nodes(live, &sx_op_pad), rows[i].pads);
+        assert_same_results(g, live, number);
+        sx_graph_destroy(g);
+        sx_graph_destroy(simple);
+        sx_graph_destroy(live);
+    }
+}
+
 /* A border along the batch is no border of the image. */
 static void test_graph_simplify__a_part_of_the_batch_stays(void **state)
 {
@@ -105,6 +148,7 @@ static void test_graph_simplify__products_by_one(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_graph_simplify__convolutions_and_their_gradients_pad),
+    cmocka_unit_test(test_graph_simplify__max_pools_pad),
     cmocka_unit_test(test_graph_simplify__a_part_of_the_batch_stays),
     cmocka_unit_test(test_graph_simplify__products_by_one),
 };

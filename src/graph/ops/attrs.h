@@ -128,7 +128,8 @@ typedef struct sx_conv2d_attrs {
 typedef struct sx_pool2d_attrs {
     sx_ints window;  /* {h, w} */
     sx_ints strides; /* {h, w}; empty = the window */
-    int32_t padding; /* sx_padding: SX_VALID or SX_SAME */
+    int32_t padding; /* sx_padding */
+    sx_ints pads;    /* SX_EXPLICIT only: {top, bottom, left, right} */
     sx_ints size;    /* avg_pool2d_grad: {h, w} of the image that it makes */
 } sx_pool2d_attrs;
 

@@ -112,19 +112,24 @@ sx_status sx_pool_geometry_of(const sx_pool2d_attrs *attrs, const sx_type *x, sx
 {
     SX_TRY(sx_require_float("x", x));
     SX_TRY(sx_require_rank("x", x, 4, "[N,H,W,C]"));
-    SX_TRY(check_lists(&attrs->window, &attrs->strides, attrs->padding, &(sx_ints){0}));
-    if (attrs->window.n != 2 || attrs->padding == SX_EXPLICIT) {
+    if (attrs->window.n != 2 || (attrs->padding == SX_EXPLICIT && attrs->pads.n != 4)) {
         return sx_error(SX_INVALID_ARGUMENT,
                         "the window must be {h, w} and the padding SX_VALID or SX_SAME; for other "
                         "padding add sx_pad()");
     }
+    SX_TRY(check_lists(&attrs->window, &attrs->strides, attrs->padding, &attrs->pads));
     sx_pool_geometry g = {.n = x->dims[0], .c = x->dims[3]};
     g.h = (sx_conv_window){.in = x->dims[1], .kernel = attrs->window.v[0], .dilation = 1};
     g.w = (sx_conv_window){.in = x->dims[2], .kernel = attrs->window.v[1], .dilation = 1};
     g.h.stride = pair_or(&attrs->strides, 0, g.h.kernel);
     g.w.stride = pair_or(&attrs->strides, 1, g.w.kernel);
-    SX_TRY(fit_window("height", attrs->padding, 0, 0, &g.h));
-    SX_TRY(fit_window("width", attrs->padding, 0, 0, &g.w));
+    const int64_t *pads = attrs->pads.v;
+    SX_TRY(fit_window("height", attrs->padding, pads[0], pads[1], &g.h));
+    SX_TRY(fit_window("width", attrs->padding, pads[2], pads[3], &g.w));
+    if (SX_MAX(g.h.pad_before, g.h.pad_after) >= g.h.kernel ||
+        SX_MAX(g.w.pad_before, g.w.pad_after) >= g.w.kernel) {
+        return sx_error(SX_INVALID_ARGUMENT, "a window would have nothing but padding");
+    }
     *out = g;
     return SX_OK;
 }
@@ -258,11 +263,16 @@ void sx_tf_pool(sx_tf_writer *w, const sx_tf_op *op, const char *tf_op)
     const sx_ints *steps = attrs->strides.n == 0 ? &attrs->window : &attrs->strides;
     const int64_t window[] = {1, attrs->window.v[0], attrs->window.v[1], 1};
     const int64_t strides[] = {1, steps->v[0], steps->v[1], 1};
-    op->out[0] = sx_tf_add(
-        w, tf_op, NULL, sx_tf_in(op->in[0]),
-        sx_tf_attrs(sx_tf_attr_type("T", (int)op->in_types[0].dtype),
-                    sx_tf_attr_ints("ksize", 4, window), sx_tf_attr_ints("strides", 4, strides),
-                    sx_tf_attr_string("padding", attrs->padding == SX_SAME ? "SAME" : "VALID")));
+    static const char *const paddings[] = {"VALID", "SAME", "EXPLICIT"};
+    const int64_t *sides = attrs->pads.v;
+    const int64_t pads[] = {0, 0, sides[0], sides[1], sides[2], sides[3], 0, 0};
+    const sx_tf_attr list[] = {sx_tf_attr_type("T", (int)op->in_types[0].dtype),
+                               sx_tf_attr_ints("ksize", 4, window),
+                               sx_tf_attr_ints("strides", 4, strides),
+                               sx_tf_attr_string("padding", paddings[attrs->padding]),
+                               sx_tf_attr_ints("explicit_paddings", 8, pads)};
+    op->out[0] = sx_tf_add(w, tf_op, NULL, sx_tf_in(op->in[0]),
+                           (sx_tf_attr_list){list, attrs->padding == SX_EXPLICIT ? 5 : 4});
 }
 
 sx_value sx_build_pool(sx_builder *b, const sx_op_def *op, sx_value x,

@@ -3,7 +3,8 @@
  *   x        [N,H,W,C], a float type
  *   window   {h, w}
  *   strides  {h, w}, the window by default
- *   padding  SX_VALID or SX_SAME; padding is ignored
+ *   padding  SX_VALID, SX_SAME, or SX_EXPLICIT with pads {top, bottom, left, right}, each less
+ *            than the window; padding is ignored
  *   returns  [N,H',W',C]: see conv_geometry.h for H', W'
  *
  * Errors   INVALID_ARGUMENT  rank, dtype, a window larger than the image
@@ -25,7 +26,8 @@ sx_value sx_nn_max_pool2d(sx_builder *b, sx_value x, const sx_nn_pool2d_args *ar
 typedef struct sx_pool2d_attrs {
     sx_ints window;  /* {h, w} */
     sx_ints strides; /* {h, w}; empty = the window */
-    int32_t padding; /* sx_padding: SX_VALID or SX_SAME */
+    int32_t padding; /* sx_padding */
+    sx_ints pads;    /* SX_EXPLICIT only: {top, bottom, left, right} */
     sx_ints size;    /* avg_pool2d_grad: {h, w} of the image that it makes */
 } sx_pool2d_attrs;
 #endif
@@ -37,6 +39,7 @@ static const sx_attr_def max_pool2d_attrs[] = {
     SX_ATTR(sx_pool2d_attrs, window, SX_ATTR_INTS),
     SX_ATTR(sx_pool2d_attrs, strides, SX_ATTR_INTS),
     SX_ATTR_NAMES(sx_pool2d_attrs, padding, sx_padding_names),
+    SX_ATTR(sx_pool2d_attrs, pads, SX_ATTR_INTS),
 };
 
 static sx_status max_pool2d_infer(sx_infer_context *c)
@@ -73,6 +76,10 @@ static void max_pool2d_to_tf(sx_tf_writer *w, const sx_tf_op *op)
 
 static const sx_op_sample max_pool2d_samples[] = {
     SX_SAMPLES_POOL(SX_FILL_DISTINCT),
+    SX_SAMPLE_POOL_("explicit",
+                    SX_POOL_LITERAL_(.window = {2, {3, 3}}, .strides = {2, {2, 2}},
+                                     .padding = SX_EXPLICIT, .pads = {4, {1, 1, 2, 0}}),
+                    SX_SAMPLE_F32(SX_FILL_DISTINCT, SX_BATCH, 6, 5, 2)),
 };
 
 sx_value sx_nn_max_pool2d_at(sx_builder *b, sx_value x, const sx_nn_pool2d_args *args,

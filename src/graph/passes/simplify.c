@@ -4,6 +4,7 @@
  * convolution and its gradients; multiplies where a square or a cube is asked for, and not by 1.
  * One row per operator.
  */
+#include <math.h>
 #include <string.h>
 
 #include "graph/ops/attrs.h"
@@ -171,6 +172,37 @@ static bool conv_of_border(sx_rewrite *rw, const sx_node *n)
     return true;
 }
 
+/* The maxima of an image without negative numbers and with a border of zeros, as Keras' ResNets
+ * have, or with a border that is less than any number: the pool pads. */
+static bool max_pool_of_border(sx_rewrite *rw, const sx_node *n)
+{
+    const sx_pool2d_attrs *old = n->attrs;
+    const sx_node *border = sx_graph_maker(rw->from, n->inputs[0]);
+    const sx_pad_attrs *pad = border->attrs;
+    sx_pool_geometry g;
+    if (border->op != &sx_op_pad || old->padding != SX_VALID || pad->before.v[0] != 0 ||
+        pad->after.v[0] != 0 || pad->before.v[3] != 0 || pad->after.v[3] != 0) {
+        return false;
+    }
+    const int maker = sx_graph_maker(rw->from, border->inputs[0])->op->id;
+    sx_pool2d_attrs *attrs = sx_arena_memdup(sx_builder_arena(rw->to), old, sizeof(*old));
+    const bool positive = maker == SX_OPID_relu || maker == SX_OPID_relu6;
+    if (attrs == NULL || !(pad->value == -INFINITY || (pad->value == 0 && positive))) {
+        return false;
+    }
+    attrs->padding = SX_EXPLICIT;
+    attrs->pads =
+        (sx_ints){4, {pad->before.v[1], pad->after.v[1], pad->before.v[2], pad->after.v[2]}};
+    sx_status status = sx_pool_geometry_of(attrs, sx_graph_type(rw->from, border->inputs[0]), &g);
+    const bool fits = status == SX_OK;
+    sx_status_free(status);
+    if (fits) {
+        rw->map[n->first_output.id] =
+            sx_rewrite_node(rw, n, n->op, attrs, &rw->map[border->inputs[0].id], 1);
+    }
+    return fits;
+}
+
 static bool is_only_reader(const sx_graph *g, const sx_node *n, sx_value v)
 {
     bool only = true;
@@ -293,6 +325,7 @@ static simplify_fn *const rows[SX_OPID_COUNT] = {
     [SX_OPID_conv2d] = conv_of_border,
     [SX_OPID_pow] = multiply,
     [SX_OPID_conv2d_grad_filter] = conv_of_border,
+    [SX_OPID_max_pool2d] = max_pool_of_border,
     [SX_OPID_slice] = image_without_border,
     [SX_OPID_mul] = times_one,
 };

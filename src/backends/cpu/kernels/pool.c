@@ -3,7 +3,11 @@
 #include "backends/cpu/kernel.h"
 #include "base/checked.h"
 
-enum { MAX_IN = 3 };
+enum {
+    MAX_IN = 3,
+    BAND_BYTES =
+        128 << 10, /* of a narrow image's rows in float32: they stay in the second-level cache */
+};
 
 typedef struct pool_data pool_data;
 typedef void pool_fn(const pool_data *d, const sx_pool_geometry *g, const void *const *in,
@@ -19,6 +23,8 @@ struct pool_data {
     bool narrow_out;
     sx_cpu_form forms[MAX_IN + 1];   /* of the inputs, then the output */
     int64_t image_elems[MAX_IN + 1]; /* of the inputs, then the output */
+    int64_t band;                    /* forward, narrow: rows of the output at a time, */
+    int64_t band_in, band_out;       /* and the elements that these read and are */
 };
 
 static bool match_float(sx_cpu_match *m)
@@ -113,7 +119,68 @@ static void run_rows(const sx_cpu_step *step, const sx_cpu_call *call)
     }
 }
 
-/* Where an operand is narrow: image after image, in float32 in scratch. */
+/* The rows of the image that `n` rows of the output from `first` read: the first, and how many. */
+static int64_t rows_read(const sx_conv_window *h, int64_t first, int64_t n, int64_t *count)
+{
+    const int64_t top = first * h->stride - h->pad_before;
+    const int64_t bottom = top + (n - 1) * h->stride + (h->kernel - 1) * h->dilation + 1;
+    *count = SX_MIN(bottom, h->in) - SX_MAX(top, 0);
+    return SX_MAX(top, 0);
+}
+
+/* Forward, where the image or the output is narrow: the rows that begin in elements [begin, end),
+ * band after band, in float32 in the part's scratch. */
+static void run_bands(const sx_cpu_step *step, const sx_cpu_call *call)
+{
+    const pool_data *d = step->data;
+    const sx_pool_geometry *g = &d->geometry;
+    const sx_cpu_form *from = &d->forms[0], *to = &d->forms[1];
+    float *wide = (float *)sx_cpu_at(call, step->scratch) + call->part * (d->band_in + d->band_out);
+    const int64_t row = g->w.out * g->c, row_in = g->w.in * g->c;
+    const int64_t last = (call->end + row - 1) / row;
+    for (int64_t at = (call->begin + row - 1) / row, n; at < last; at += n) {
+        const int64_t image = at / g->h.out, first = at % g->h.out;
+        sx_pool_geometry rows = *g;
+        n = SX_MIN(SX_MIN(g->h.out - first, last - at), d->band);
+        const int64_t top = rows_read(&g->h, first, n, &rows.h.in);
+        rows.n = 1;
+        rows.h.out = n;
+        rows.h.pad_before += top - first * g->h.stride;
+        const void *in[] = {(char *)sx_cpu_in(step, call, 0) +
+                            (image * d->image_elems[0] + top * row_in) * sx_cpu_form_bytes(from)};
+        char *out = (char *)sx_cpu_out(step, call, 0) + at * row * sx_cpu_form_bytes(to);
+        if (d->narrow_in != 0) {
+            sx_cpu_from_form(d->vec, from, in[0], wide, rows.h.in * row_in);
+            in[0] = wide;
+        }
+        d->pool(d, &rows, in, d->narrow_out ? wide + d->band_in : (void *)out);
+        if (d->narrow_out) {
+            sx_cpu_to_form(d->vec, to, wide + d->band_in, out, n * row);
+        }
+    }
+}
+
+static void prepare_bands(const sx_cpu_site *site, pool_data *d, sx_cpu_step *step)
+{
+    const sx_pool_geometry *g = &d->geometry;
+    const int64_t row_in = g->w.in * g->c;
+    int64_t rows = 0;
+    for (d->band = 1; d->band < g->h.out; d->band++) {
+        (void)rows_read(&g->h, 0, d->band + 1, &rows);
+        if ((rows + g->h.pad_before) * row_in * (int64_t)sizeof(float) > BAND_BYTES) {
+            break;
+        }
+    }
+    rows = (d->band - 1) * g->h.stride + (g->h.kernel - 1) * g->h.dilation + 1;
+    d->band_in = SX_MIN(rows, g->h.in) * row_in;
+    d->band_out = d->band * g->w.out * g->c;
+    step->run = run_bands;
+    step->range = sx_type_elems(site->out);
+    step->scratch_bytes = (site->plan->team ? site->plan->workers : 1) *
+                          (d->band_in + d->band_out) * (int64_t)sizeof(float);
+}
+
+/* Where an operand of a gradient is narrow: image after image, in float32 in scratch. */
 static void run_images(const sx_cpu_step *step, const sx_cpu_call *call)
 {
     const pool_data *d = step->data;
@@ -194,6 +261,8 @@ static sx_status prepare_pool(const sx_cpu_site *site, sx_cpu_step *step)
             if (rows[i].pooled_in < 0 && step->run == run_pool && sx_type_elems(site->out) > 0) {
                 step->run = run_rows;
                 step->range = sx_type_elems(site->out);
+            } else if (rows[i].pooled_in < 0 && sx_type_elems(site->out) > 0) {
+                prepare_bands(site, d, step);
             }
         }
     }

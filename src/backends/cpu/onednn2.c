@@ -107,12 +107,16 @@ static bool has_isa(dnnl_cpu_isa_t isa)
     return (dnnl_get_effective_cpu_isa() & isa) == isa;
 }
 
+bool sx_dnn_has_amx(void)
+{
+    return has_isa(dnnl_cpu_isa_avx512_core_amx);
+}
+
 bool sx_dnn_has_bf16(void)
 {
     const char *all = getenv("SEXTANT_CPU_BF16");
-    return has_isa(dnnl_cpu_isa_avx512_core_amx) ||
-           (has_isa(dnnl_cpu_isa_avx512_core_bf16) &&
-            (!has_slow_vectors() || (all != NULL && strcmp(all, "1") == 0)));
+    return sx_dnn_has_amx() || (has_isa(dnnl_cpu_isa_avx512_core_bf16) &&
+                                (!has_slow_vectors() || (all != NULL && strcmp(all, "1") == 0)));
 }
 
 bool sx_dnn_has_int8(void)
@@ -246,6 +250,50 @@ static void describe_windows(conv_maker *m)
         m->after[i] = (w[i]->out - 1) * w[i]->stride + (w[i]->kernel - 1) * w[i]->dilation + 1 -
                       w[i]->in - w[i]->pad_before;
     }
+}
+
+/* Whether the gradient of the filter is computed as one of a dense layer, whose rows are the
+ * pixels: oneDNN 2.6's convolutions have a slow one for 1x1 with AMX (bench/README.md). */
+static bool is_outer_product(const sx_dnn_conv_spec *spec)
+{
+    const sx_conv_geometry *g = &spec->geometry;
+    const bool plain = g->h.kernel == 1 && g->w.kernel == 1 && g->h.stride == 1 &&
+                       g->w.stride == 1 && g->h.out == g->h.in && g->w.out == g->w.in;
+    return spec->kind == SX_DNN_BACKWARD_FILTER && spec->bf16 && plain && g->groups == 1 &&
+           sx_dnn_has_amx();
+}
+
+/* x [rows, c], filter [c, o], dy [rows, o]; the dense layer's weights are [o, c]. */
+static dnnl_status_t make_outer_product(conv_maker *m)
+{
+    const sx_conv_geometry *g = &m->spec->geometry;
+    sx_dnn_conv *c = m->conv;
+    const dnnl_dims_t x = {g->n * g->h.in * g->w.in, g->c}, weights = {g->o, g->c},
+                      dy = {x[0], g->o};
+    dnnl_inner_product_desc_t forward, backward;
+    const dnnl_memory_desc_t *bias = m->spec->bias ? &c->md[BIAS] : NULL;
+    dnnl_status_t s = dnnl_memory_desc_init_by_tag(&c->md[SRC], 2, x, dnnl_bf16, dnnl_ab);
+    s = s != dnnl_success ? s
+                          : dnnl_memory_desc_init_by_tag(&c->md[DST], 2, dy, dnnl_bf16, dnnl_ab);
+    s = s != dnnl_success
+            ? s
+            : dnnl_memory_desc_init_by_tag(&c->md[FILTER], 2, weights, dnnl_f32, dnnl_ba);
+    s = s != dnnl_success
+            ? s
+            : dnnl_memory_desc_init_by_tag(&m->filter, 2, weights, dnnl_bf16, dnnl_format_tag_any);
+    s = s != dnnl_success
+            ? s
+            : dnnl_inner_product_forward_desc_init(&forward, dnnl_forward_training, &c->md[SRC],
+                                                   &m->filter, NULL, &c->md[DST]);
+    s = s != dnnl_success
+            ? s
+            : dnnl_primitive_desc_create(&m->forward, &forward, NULL, c->engine, NULL);
+    s = s != dnnl_success ? s
+                          : dnnl_inner_product_backward_weights_desc_init(
+                                &backward, &c->md[SRC], &c->md[FILTER], bias, &c->md[DST]);
+    return s != dnnl_success
+               ? s
+               : dnnl_primitive_desc_create(&m->desc, &backward, m->attr, c->engine, m->forward);
 }
 
 /* oneDNN's logical dimensions are NCHW and [G]OIHW for every layout. `plain_type`: the filter as it
@@ -515,7 +563,9 @@ sx_status sx_dnn_conv_create(const sx_dnn_conv_spec *spec, sx_dnn_conv **out)
         goto done;
     }
     DNN_TRY(make_attr(&m), "attributes");
-    DNN_TRY(spec->kind == SX_DNN_FORWARD ? make_forward(&m, m.attr, &m.desc) : make_backward(&m),
+    DNN_TRY(is_outer_product(spec)         ? make_outer_product(&m)
+            : spec->kind == SX_DNN_FORWARD ? make_forward(&m, m.attr, &m.desc)
+                                           : make_backward(&m),
             "convolution");
     status = finish(&m);
 done:

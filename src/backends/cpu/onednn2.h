@@ -68,6 +68,9 @@ typedef struct sx_dnn_conv_spec {
  * SEXTANT_CPU_BF16=1 says that every AVX512_BF16 does (tests). */
 bool sx_dnn_has_bf16(void);
 
+/* Whether it multiplies tiles of bfloat16 (AMX). */
+bool sx_dnn_has_amx(void);
+
 /* Whether this processor multiplies integers of 8 bits and sums them up in 32 bits, in one
  * instruction (VNNI). Without it oneDNN sums up pairs in 16 bits, which do not hold all sums. */
 bool sx_dnn_has_int8(void);

@@ -116,11 +116,14 @@ static bool ends_product(const finding *f, const sx_node *n)
     return n != NULL && f->chosen[n - f->g->nodes];
 }
 
+static bool is_act(const sx_node *n)
+{
+    return n->op->id == SX_OPID_relu || n->op->id == SX_OPID_relu6 || n->op->id == SX_OPID_swish;
+}
+
 static const sx_node *without_act(const finding *f, const sx_node *n)
 {
-    const bool is_act =
-        n->op->id == SX_OPID_relu || n->op->id == SX_OPID_relu6 || n->op->id == SX_OPID_swish;
-    return is_act ? sole(f, n->inputs[0]) : n;
+    return is_act(n) ? sole(f, n->inputs[0]) : n;
 }
 
 /* An addition of two values of one shape. */
@@ -173,6 +176,32 @@ static void add_image(finding *f, sx_value v)
     }
 }
 
+/* Rounds what a convolution makes, with bias, sum and activation, so that it lies in 2 bytes until
+ * it is read: by a batch norm before the next convolution, say, or a concat. */
+static void add_results(finding *f, sx_arena *arena)
+{
+    const sx_graph *g = f->g;
+    bool *goes_on =
+        sx_arena_array(arena, g->n_values + 1, bool); /* part of what one kernel makes */
+    for (int k = 0; k < g->n_nodes && goes_on != NULL; k++) {
+        const sx_node *n = &g->nodes[k];
+        const bool part = n->op->id == SX_OPID_bias_add || is_act(n) || is_sum(f, n);
+        for (int i = 0; i < n->n_inputs && part; i++) {
+            goes_on[n->inputs[i].id] = f->uses[n->inputs[i].id] == 1;
+        }
+    }
+    for (int k = 0; k < g->n_nodes && goes_on != NULL; k++) {
+        const sx_value v = g->nodes[k].first_output;
+        const sx_node *made = without_act(f, &g->nodes[k]);
+        const int side = is_sum(f, made) ? product_of_sum(f, made) : -1;
+        const sx_node *product = side >= 0 ? sole(f, made->inputs[side]) : made;
+        if (ends_product(f, product) && !goes_on[v.id]) {
+            product = product->op->id == SX_OPID_bias_add ? sole(f, product->inputs[0]) : product;
+            f->quantized[v.id] = f->quantized[v.id] || product->op->id == SX_OPID_conv2d;
+        }
+    }
+}
+
 static sx_status list_points(const finding *f, sx_arena *arena, sx_quantize_points *out)
 {
     const sx_graph *g = f->g;
@@ -222,6 +251,9 @@ static sx_status find(const sx_graph *g, bool rounds, sx_arena *arena, sx_quanti
             add_image(&f, g->nodes[k].inputs[0]);
             f.quantized[g->nodes[k].inputs[1].id] = true;
         }
+    }
+    if (rounds) {
+        add_results(&f, arena);
     }
     return list_points(&f, arena, out);
 }

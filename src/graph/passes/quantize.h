@@ -45,9 +45,10 @@ SX_MUST_USE sx_status sx_pass_quantize(const sx_graph *g, const sx_quantize_poin
                                        sx_graph **out);
 
 /* The same places in bfloat16, of all products with frozen filters or matrices: what they read, and
- * what is added to them, is rounded (round_bf16), and convolutions are marked (bf16_operands). What
- * a product is computed with to its next rounding, and all other operators, stay in float32, and so
- * do the graph's outputs. For a graph whose batch norms are folded. */
+ * what is added to them, is rounded (round_bf16), convolutions are marked (bf16_operands), and what
+ * they make is rounded, too. What a product is computed with to its next rounding, and all other
+ * operators, stay in float32, and so do the graph's outputs. For a graph whose batch norms are
+ * folded. */
 SX_MUST_USE sx_status sx_pass_round_products(const sx_graph *g, sx_graph **out);
 
 #endif

@@ -33,12 +33,13 @@ bool sx_cpu_conv_in_bf16(const sx_node *n)
     return ((const sx_conv2d_attrs *)n->attrs)->bf16_operands && sx_dnn_has_bf16();
 }
 
-/* With fewer channels (images), float32 is faster: measured. */
-enum { BF16_CHANNELS = 8 };
+/* With fewer channels float32 is faster: measured. AMX has kernels for images. */
+enum { BF16_CHANNELS = 8, AMX_CHANNELS = 3 };
 
 sx_status sx_cpu_create_conv(sx_dnn_conv_spec *spec, sx_dnn_conv **out)
 {
-    spec->bf16 = spec->bf16 && spec->geometry.c >= BF16_CHANNELS;
+    spec->bf16 =
+        spec->bf16 && spec->geometry.c >= (sx_dnn_has_amx() ? AMX_CHANNELS : BF16_CHANNELS);
     sx_status status = sx_dnn_conv_create(spec, out);
     if (!spec->bf16 || sx_status_code(status) != SX_UNIMPLEMENTED) {
         return status;

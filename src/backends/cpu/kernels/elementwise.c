@@ -417,6 +417,11 @@ sx_status sx_cpu_prepare_group(const sx_cpu_site *site, int first_node, int firs
     }
     set_access(site, out, g);
     g->tape.narrow_out = narrow;
+    sx_vec_tape *t = &g->tape;
+    if (narrow && t->n_ops > 1 && t->ops[t->n_ops - 1].code == SX_VEC_round_bf16 &&
+        t->ops[t->n_ops - 1].a == t->ops[t->n_ops - 2].dst) {
+        t->n_ops--; /* to be written in 2 bytes it is rounded in any case */
+    }
     g->scratch_bytes = g->n_norms * 3 * g->channels * (int64_t)sizeof(float);
     return SX_OK;
 }

@@ -3,7 +3,8 @@
  *   out[to + Σ i[d] to_stride[d]] = in[from + Σ i[d] from_stride[d]]     for all i within `size`
  *
  * in elements. Dimensions that follow one another in both are joined, so that the innermost loop is
- * as long as it can be; where it is contiguous in both, it is a copy of bytes. */
+ * as long as it can be; where it is contiguous in both, it is a copy of bytes. A concat,
+ * where it is, may have some of its values in bfloat16 and others not, and converts them. */
 #include <string.h>
 
 #include "backends/cpu/kernel.h"
@@ -12,14 +13,16 @@
 #include "graph/ops/attrs.h"
 
 typedef struct move {
-    int rank; /* at least 1 */
+    int rank;          /* at least 1 */
+    size_t from_bytes; /* of an element */
     int64_t from, to;
     int64_t size[SX_MAX_RANK], from_stride[SX_MAX_RANK], to_stride[SX_MAX_RANK];
 } move;
 
 typedef struct move_data {
-    size_t elem_bytes;
-    bool fills; /* the output, before the moves, which do not write all of it */
+    const sx_cpu_vec *vec;
+    size_t elem_bytes; /* of the output's */
+    bool fills;        /* the output, before the moves, which do not write all of it */
     uint64_t fill;
     int n;
     move moves[];
@@ -82,10 +85,13 @@ static sx_status prepare_move(const sx_cpu_site *site, sx_cpu_step *step)
     if (d == NULL) {
         return sx_cpu_no_memory();
     }
-    *d = (move_data){.elem_bytes = sx_dtype_bytes(y->dtype), .n = site->n_in};
+    const size_t bytes = sx_dtype_bytes(y->dtype), narrow = sx_dtype_bytes(SX_BF16);
+    *d = (move_data){
+        .vec = site->vec, .elem_bytes = site->narrow_out ? narrow : bytes, .n = site->n_in};
     for (int i = 0; i < site->n_in; i++) {
         const sx_type *x = &site->in[i];
-        move m = {.rank = x->rank};
+        const bool is_narrow = i < 32 && (site->narrow_in >> i & 1) != 0;
+        move m = {.rank = x->rank, .from_bytes = is_narrow ? narrow : bytes};
         int64_t strides[SX_MAX_RANK];
         memcpy(m.size, x->dims, sizeof(m.size));
         row_major(x, m.from_stride);
@@ -124,7 +130,7 @@ static sx_status prepare_move(const sx_cpu_site *site, sx_cpu_step *step)
             along += x->dims[axis];
         }
         if (sx_type_elems(x) == 0 || sx_type_elems(y) == 0) {
-            m = (move){.rank = 1, .size = {0}, .to_stride = {1}};
+            m = (move){.rank = 1, .from_bytes = bytes, .size = {0}, .to_stride = {1}};
         }
         join(&m);
         d->moves[i] = m;
@@ -171,6 +177,16 @@ static inline void move_row(const void *from, int64_t from_stride, void *to, int
     }
 }
 
+/* A row of a concat whose sides differ. */
+static void convert_row(const sx_cpu_vec *vec, const void *from, void *to, int64_t n, bool widens)
+{
+    if (widens) {
+        vec->from_bf16(from, to, n);
+    } else {
+        vec->to_bf16(from, to, n);
+    }
+}
+
 /* Those rows of the first dimension that reach into elements [begin, end) of the output. */
 static move part_of(const move *m, int64_t begin, int64_t end)
 {
@@ -185,11 +201,12 @@ static move part_of(const move *m, int64_t begin, int64_t end)
 }
 
 /* What of it lies in elements [begin, end) of the output. */
-static void run_one(const move *whole, size_t elem_bytes, const char *x, char *y, int64_t begin,
+static void run_one(const move_data *data, const move *whole, const char *x, char *y, int64_t begin,
                     int64_t end)
 {
     const int inner = whole->rank - 1;
     const move part = part_of(whole, begin, end), *m = &part;
+    const size_t elem_bytes = data->elem_bytes;
     int64_t at[SX_MAX_RANK] = {0}, from = m->from, to = m->to;
     for (int d = 0; d < m->rank; d++) {
         if (m->size[d] == 0) {
@@ -202,10 +219,12 @@ static void run_one(const move *whole, size_t elem_bytes, const char *x, char *y
         const int64_t last = to + (m->size[inner] - 1) * stride < end
                                  ? m->size[inner]
                                  : (end - to + stride - 1) / stride;
-        if (first < last) {
-            move_row(x + (size_t)(from + first * m->from_stride[inner]) * elem_bytes,
-                     m->from_stride[inner], y + (size_t)(to + first * stride) * elem_bytes, stride,
-                     last - first, elem_bytes);
+        const char *source = x + (size_t)(from + first * m->from_stride[inner]) * m->from_bytes;
+        char *target = y + (size_t)(to + first * stride) * elem_bytes;
+        if (first < last && m->from_bytes != elem_bytes) {
+            convert_row(data->vec, source, target, last - first, m->from_bytes < elem_bytes);
+        } else if (first < last) {
+            move_row(source, m->from_stride[inner], target, stride, last - first, elem_bytes);
         }
         int d = inner - 1;
         for (; d >= 0; d--) { /* the next row */
@@ -239,7 +258,7 @@ static void run_move(const sx_cpu_step *step, const sx_cpu_call *call)
         sx_cpu_repeat(first, d->elem_bytes, bytes);
     }
     for (int i = 0; i < d->n; i++) {
-        run_one(&d->moves[i], d->elem_bytes, sx_cpu_in(step, call, i), y, call->begin, call->end);
+        run_one(d, &d->moves[i], sx_cpu_in(step, call, i), y, call->begin, call->end);
     }
 }
 
@@ -253,5 +272,9 @@ const sx_cpu_kernel sx_cpu_kernel_slice = {
     .name = "slice", .op = SX_OPID_slice, .match = match_move, .prepare = prepare_move};
 const sx_cpu_kernel sx_cpu_kernel_pad = {
     .name = "pad", .op = SX_OPID_pad, .match = match_move, .prepare = prepare_move};
-const sx_cpu_kernel sx_cpu_kernel_concat = {
-    .name = "concat", .op = SX_OPID_concat, .match = match_move, .prepare = prepare_move};
+const sx_cpu_kernel sx_cpu_kernel_concat = {.name = "concat",
+                                            .op = SX_OPID_concat,
+                                            .match = match_move,
+                                            .prepare = prepare_move,
+                                            .narrow_in = ~0u,
+                                            .narrow_out = true};

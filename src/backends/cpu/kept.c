@@ -43,7 +43,7 @@ static int absent_arg(const making *m, const sx_cpu_step *s, int k)
 {
     const int arg = s->in[k].space - SX_CPU_ARGS;
     const bool is_arg = arg >= 0 && arg < m->r->head.executable->n_args;
-    const bool reads = s->once || (s->prepare_once != NULL && k < 32 && (s->read_once >> k & 1));
+    const bool reads = s->once || (s->prepare_once != NULL && k < 32 && (s->prepares >> k & 1));
     return is_arg && reads && atomic_load(&((sx_cpu_buffer *)m->args[arg])->absent) ? arg : -1;
 }
 

@@ -50,6 +50,7 @@ typedef struct sx_cpu_match {
     int shards;
     int64_t examples; /* of the larger shard */
     bool frozen;      /* variables keep their values: a kernel may prepare them once */
+    bool region;      /* of a loop or a branch */
     bool integers;    /* products of quantized operands may multiply integers */
     /* The result; initially only the root with its inputs and outputs. */
     int nodes[SX_CPU_MAX_NODES]; /* root first, then the claimed ones */

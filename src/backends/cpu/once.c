@@ -30,7 +30,7 @@ static bool reads(const sx_cpu_planner *p, int step, int k)
 {
     bool does = unit_of(p, step)->once;
     for (int v = 0; v < p->plan->n_variants && k < 32; v++) {
-        does = does || (p->plan->steps[v][step].read_once >> k & 1) != 0;
+        does = does || (p->plan->steps[v][step].prepares >> k & 1) != 0;
     }
     return does;
 }

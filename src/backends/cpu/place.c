@@ -523,7 +523,8 @@ static void find_frozen(sx_cpu_planner *p)
     }
     for (int i = 0; i < p->plan->n_steps; i++) {
         sx_cpu_unit *u = &p->units[p->order[i]];
-        u->once = u->kind == SX_CPU_UNIT_KERNEL && u->n_in > 0 && runs_alike(p, u);
+        u->once =
+            u->kind == SX_CPU_UNIT_KERNEL && u->n_in > 0 && !p->plan->region && runs_alike(p, u);
         for (int k = 0; k < u->n_in; k++) {
             u->once = u->once && p->values[sx_cpu_root(p, u->in[k])].frozen;
         }

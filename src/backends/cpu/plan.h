@@ -87,13 +87,13 @@ struct sx_cpu_step {
     int index;                       /* in the plan's steps */
     bool looks; /* enough is computed before it that the deadline is worth a look */
     /* Frozen arguments: `once` says that the first execution alone runs the step; another step may
-     * have a part that it alone runs, which writes to `kept`, and then reads the inputs of
-     * `read_once` no more. */
+     * have a part that it alone runs, which writes to `kept`. */
     bool once;
     void (*prepare_once)(const sx_cpu_step *step, const sx_cpu_call *call);
     int64_t kept_bytes;
     sx_cpu_operand kept; /* or what a step of its own has packed for all shards (filters.c) */
-    unsigned read_once;  /* bit i: in[i] */
+    unsigned prepares;   /* bit i: that part reads in[i], */
+    unsigned read_once;  /* which nothing else of the step reads */
     unsigned over; /* of `once`, bit i, of one at most: in[i] is an argument that no other step
                       reads, and may lie where out[0] does */
 };
@@ -167,6 +167,7 @@ typedef struct sx_cpu_plan {
     int64_t common_bytes; /* behind the arenas of all */
     int64_t const_bytes;
     bool frozen;   /* variables keep their values */
+    bool region;   /* sx_cpu_plan_options.region */
     bool integers; /* sx_cpu_options.integers */
     int64_t kept_bytes, once_bytes;
     int *once_order;   /* steps with a part that the first execution alone runs, group by group */
@@ -196,6 +197,8 @@ typedef struct sx_cpu_plan_options {
     int shards;                 /* 0 = choose */
     int eval_shards;            /* sx_cpu_options.eval_shards */
     int workers;                /* of the platform */
+    bool region;                /* of a node, which may not be run: kernels prepare frozen arguments,
+                                   but no step is run for that */
     bool team;                  /* of a region: the plan that it is part of has a team */
     bool frozen;                /* sx_compile_options.frozen */
     bool integers;              /* sx_cpu_options.integers */

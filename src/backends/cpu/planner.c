@@ -91,7 +91,7 @@ static sx_status run_passes(const sx_graph *graph, const sx_cpu_plan_options *o,
         return sx_pass_drop_dead(graph, out);
     }
     for (size_t i = 0; i < sizeof(passes) / sizeof(passes[0]); i++) {
-        if ((passes[i] == freeze && !frozen) || (passes[i] == round_products && !rounds) ||
+        if ((passes[i] == freeze && (!frozen || o->region)) || (passes[i] == round_products && !rounds) ||
             (passes[i] == split_checks && o->workers < 2)) {
             continue;
         }
@@ -433,6 +433,7 @@ static sx_status try_plan(const sx_graph *graph, const sx_cpu_plan_options *opti
     sx_arena_init(&p.scratch, 0);
     plan->arena.budget = p.scratch.budget = e != NULL ? e->memory : NULL;
     plan->frozen = way->frozen;
+    plan->region = options->region;
     plan->integers = options->integers;
     plan->map = options->map ? sx_arena_new(&plan->arena, sx_cpu_memory_map) : NULL;
     if (options->map && plan->map == NULL) {

@@ -104,6 +104,7 @@ static sx_status prepare_kernel(sx_cpu_planner *p, const sx_cpu_unit *u, int var
                         .vec = p->vec};
     s->kernel = u->kernel->name;
     SX_TRY(u->kernel->prepare(&site, s), "preparing %s \"%s\"", nodes[0]->op->name, nodes[0]->name);
+    s->prepares |= s->read_once;
     return SX_OK;
 }
 

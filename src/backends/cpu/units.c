@@ -324,6 +324,7 @@ sx_status sx_cpu_make_units(sx_cpu_planner *p)
                       .shards = p->plan->shards,
                       .examples = p->plan->shard_max,
                       .frozen = p->plan->frozen,
+                      .region = p->plan->region,
                       .integers = p->plan->integers};
     for (int k = g->n_nodes - 1; k >= 0; k--) {
         const bool open = !claimed[k] && needs_unit(&m, &g->nodes[k]);

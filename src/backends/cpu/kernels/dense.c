@@ -15,7 +15,8 @@
  * Choice: matmuls, but for up to four rows by a matrix that stays in the cache (matmul.c);
  * convolutions with swish, and of images of few pixels, where fetching b is most of the time; for
  * others oneDNN's kernels are as fast or faster (bench/README.md). Of large matrices it does not
- * look at the batch, so that executables for all batch sizes have one packed matrix. */
+ * look at the batch, so that executables for all batch sizes have one packed matrix; but of few
+ * rows in a loop the matrix is read as it lies, which is as fast from a cache. */
 #include <math.h>
 
 #include "backends/cpu/kernels/conv.h"
@@ -67,8 +68,11 @@ bool sx_cpu_conv_is_dense(const sx_cpu_site *site, const sx_conv2d_attrs *attrs)
     return fits;
 }
 
-bool sx_cpu_product_is_dense(int64_t m, int64_t k, int64_t n, int64_t examples)
+bool sx_cpu_product_is_dense(int64_t m, int64_t k, int64_t n, int64_t examples, bool region)
 {
+    if (region && m <= SX_VEC_ROWS) {
+        return false;
+    }
     const double bytes = (double)k * (double)n * sizeof(float);
     return k > 0 && (m >= MANY_ROWS * SX_MAX(examples, 1) ||
                      (n >= LEAST_COLUMNS && (bytes > SX_VEC_CACHED_BYTES || m > SX_VEC_ROWS)));
@@ -79,7 +83,7 @@ bool sx_cpu_matmul_is_dense(const sx_cpu_site *site, int64_t m, int64_t k, int64
     const sx_cpu_plan *p = site->plan;
     const int64_t examples = p->shard_max - (p->n_variants > 1 && site->graph == p->variants[1]);
     return (site->frozen_in & 2) != 0 && site->in[1].rank == 2 &&
-           sx_cpu_product_is_dense(m, k, n, examples);
+           sx_cpu_product_is_dense(m, k, n, examples, p->region);
 }
 
 static void pack_matrix(const sx_cpu_step *step, const sx_cpu_call *call)

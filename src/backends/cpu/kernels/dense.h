@@ -27,7 +27,7 @@ SX_MUST_USE sx_status sx_cpu_prepare_dense(const sx_cpu_site *site, const sx_cpu
                                            sx_cpu_step *step);
 
 /* Whether products of `m` rows, those of all examples, by such a matrix are best computed so. */
-bool sx_cpu_product_is_dense(int64_t m, int64_t k, int64_t n, int64_t examples);
+bool sx_cpu_product_is_dense(int64_t m, int64_t k, int64_t n, int64_t examples, bool region);
 /* The same of that of matmul.c by in[1], which may not be frozen. */
 bool sx_cpu_matmul_is_dense(const sx_cpu_site *site, int64_t m, int64_t k, int64_t n);
 

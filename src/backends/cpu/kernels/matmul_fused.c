@@ -45,7 +45,7 @@ static bool is_product(const sx_cpu_match *m, const sx_node *n)
         return false;
     }
     const sx_cpu_dense_spec spec = spec_of(g, n);
-    return sx_cpu_product_is_dense(spec.m, spec.k, spec.n, m->examples);
+    return sx_cpu_product_is_dense(spec.m, spec.k, spec.n, m->examples, m->region);
 }
 
 /* Whether `bias` adds one number to each of n columns of `sums`, which lie there as the sum `y`. */

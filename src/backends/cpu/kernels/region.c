@@ -7,7 +7,10 @@
  *
  *   if      the region that the condition selects; its outputs are the step's
  *
- *   map     the region once for each element, its operands and outputs at that element */
+ *   map     the region once for each element, its operands and outputs at that element
+ *
+ * Operands that are the same in every execution are variables of the body, which nothing assigns:
+ * its kernels pack them once, to the step's kept memory. */
 #include <string.h>
 
 #include "backends/cpu/kernel.h"
@@ -21,6 +24,8 @@ enum { MOST_BODIES = 2 };
 typedef struct region_data {
     const sx_cpu_plan *bodies[MOST_BODIES]; /* one runs at a time: their arenas share the scratch */
     int n_bodies;
+    int64_t kept[MOST_BODIES]; /* where each body's part of the kept memory begins */
+    int first_operand;         /* of the step's, which is the bodies' argument 0 */
     int n_in, n_out;
     int64_t *bytes; /* while: of the state; map: of an element of each operand, of each output */
     int64_t trips;  /* while: at most, 0 = no bound; map: elements */
@@ -48,49 +53,95 @@ static void destroy_plan(void *plan)
     sx_cpu_plan_destroy(plan);
 }
 
-/* The body of a loop as a program that assigns its state. */
-static sx_status as_program(const sx_cpu_site *site, const sx_graph *region, sx_graph **out)
+static bool has_bit(unsigned bits, int i)
 {
-    sx_graph *g = sx_graph_copy(&site->plan->arena, region);
-    if (g == NULL) {
+    return i < 32 && (bits >> i & 1) != 0;
+}
+
+/* Adds a region, whose first arguments `assigned` its results are assigned to; `frozen`, bit i: the
+ * step's operand i is. */
+static sx_status add_body(const sx_cpu_site *site, sx_cpu_step *step, region_data *d,
+                          const sx_graph *region, int assigned, unsigned frozen)
+{
+    const bool changes = assigned > 0 || frozen != 0;
+    sx_graph *g = changes ? sx_graph_copy(&site->plan->arena, region) : NULL;
+    sx_cpu_plan *plan;
+    if (changes && g == NULL) {
         return sx_cpu_no_memory();
     }
-    for (int i = 0; i < g->n_results; i++) {
-        g->args[i].kind = SX_ARG_VARIABLE;
+    for (int i = 0; changes && i < g->n_args; i++) {
+        const bool is = i < assigned || has_bit(frozen, i + d->first_operand);
+        g->args[i].kind = is ? SX_ARG_VARIABLE : g->args[i].kind;
+    }
+    for (int i = 0; i < assigned; i++) {
         g->results[i].arg = i;
         g->results[i].name = g->args[i].name;
     }
-    *out = g;
+    const bool team = site->plan->team;
+    const sx_cpu_plan_options options = {.batch = 1,
+                                         .shards = 1,
+                                         .workers = team ? site->plan->workers : 1,
+                                         .region = true,
+                                         .team = team,
+                                         .frozen = frozen != 0};
+    SX_TRY(sx_cpu_plan_create(changes ? g : region, &options, &plan));
+    SX_TRY(sx_cpu_own(site, plan, destroy_plan));
+    d->bodies[d->n_bodies] = plan;
+    d->kept[d->n_bodies++] = step->kept_bytes;
+    site->plan->bf16 |= plan->bf16;
+    step->scratch_bytes = SX_MAX(step->scratch_bytes, plan->shard_bytes + plan->common_bytes);
+    if (!sx_add_i64(step->kept_bytes, sx_cpu_round_up(plan->kept_bytes), &step->kept_bytes)) {
+        return sx_cpu_too_large(d->name);
+    }
     return SX_OK;
 }
 
-static sx_status add_body(const sx_cpu_site *site, sx_cpu_step *step, region_data *d,
-                          const sx_graph *region)
+static void prepare_bodies(const sx_cpu_step *step, const sx_cpu_call *call);
+
+/* What the bodies prepare once, and so which operands they then read no more. */
+static void find_prepared(region_data *d, sx_cpu_step *step, unsigned frozen)
 {
-    sx_cpu_plan *plan;
-    const bool team = site->plan->team;
-    const sx_cpu_plan_options options = {
-        .batch = 1, .shards = 1, .workers = team ? site->plan->workers : 1, .team = team};
-    SX_TRY(sx_cpu_plan_create(region, &options, &plan));
-    SX_TRY(sx_cpu_own(site, plan, destroy_plan));
-    d->bodies[d->n_bodies++] = plan;
-    site->plan->bf16 |= plan->bf16;
-    step->scratch_bytes = SX_MAX(step->scratch_bytes, plan->shard_bytes + plan->common_bytes);
-    return SX_OK;
+    step->prepares = 0;
+    step->read_once = frozen;
+    for (int b = 0; b < d->n_bodies; b++) {
+        const sx_cpu_plan *p = d->bodies[b];
+        for (int i = 0; i < p->n_steps; i++) {
+            const sx_cpu_step *inner = &p->steps[0][i];
+            step->prepare_once = inner->prepare_once != NULL ? prepare_bodies : step->prepare_once;
+            for (int k = 0; k < inner->n_in; k++) {
+                const int arg = inner->in[k].space - SX_CPU_ARGS;
+                const int operand = arg + d->first_operand;
+                if (arg >= 0 && has_bit(inner->prepares, k) && has_bit(frozen, operand)) {
+                    step->prepares |= 1u << operand;
+                }
+            }
+        }
+        for (int i = 0; i < p->graph->n_args; i++) {
+            const int operand = i + d->first_operand;
+            const bool later = operand < 32 && !p->arg_read_once[i];
+            step->read_once &= later ? ~(1u << operand) : ~0u;
+        }
+    }
+    step->read_once &= step->prepares;
 }
 
 static sx_status make_state(const sx_cpu_step *step, void **out);
 static void destroy_state(void *state);
 
-static region_data *new_data(const sx_cpu_site *site, sx_cpu_step *step, sx_cpu_run_fn *run)
+/* `first_operand`: which is the bodies' argument 0. */
+static region_data *new_data(const sx_cpu_site *site, sx_cpu_step *step, sx_cpu_run_fn *run,
+                             int first_operand)
 {
     region_data *d = sx_cpu_new(site, region_data);
     int64_t *bytes = sx_arena_array(&site->plan->arena, site->n_in + site->n_out + 1, int64_t);
     if (d == NULL || bytes == NULL) {
         return NULL;
     }
-    *d = (region_data){
-        .n_in = site->n_in, .n_out = site->n_out, .bytes = bytes, .name = site->nodes[0]->name};
+    *d = (region_data){.first_operand = first_operand,
+                       .n_in = site->n_in,
+                       .n_out = site->n_out,
+                       .bytes = bytes,
+                       .name = site->nodes[0]->name};
     step->run = run;
     step->data = d;
     step->make_state = make_state;
@@ -154,17 +205,17 @@ static char **bind(const sx_cpu_step *step, const sx_cpu_call *call, int b)
     char *scratch = sx_cpu_at(call, step->scratch);
     s->bases[b][SX_CPU_SHARD] = scratch;
     s->bases[b][SX_CPU_COMMON] = scratch; /* one shard's arena, and what is behind it */
+    s->bases[b][SX_CPU_KEPT] =
+        (char *)sx_cpu_at(call, step->kept) + ((const region_data *)step->data)->kept[b];
     return s->bases[b] + SX_CPU_ARGS;
 }
 
-static void run_body(const sx_cpu_step *step, const sx_cpu_call *call, int b)
+/* The call of the steps of body `b`. */
+static sx_cpu_call body_call(const sx_cpu_step *step, const sx_cpu_call *call, int b)
 {
-    const region_data *d = step->data;
     const region_state *s = call->states[step->index];
-    const sx_cpu_plan *p = d->bodies[b];
-    char *const *bases = s->bases[b];
-    sx_cpu_call inner = {.bases = bases,
-                         .shard_bases = &bases,
+    return (sx_cpu_call){.bases = s->bases[b],
+                         .shard_bases = (char *const *const *)&s->bases[b],
                          .states = s->states[b],
                          .shard = call->shard,
                          .team = call->team,
@@ -172,9 +223,41 @@ static void run_body(const sx_cpu_step *step, const sx_cpu_call *call, int b)
                          .memory = call->memory,
                          .cancel = call->cancel,
                          .fault = call->fault};
+}
+
+static void run_body(const sx_cpu_step *step, const sx_cpu_call *call, int b)
+{
+    const region_data *d = step->data;
+    const sx_cpu_plan *p = d->bodies[b];
+    sx_cpu_call inner = body_call(step, call, b);
     for (int i = 0; i < p->n_steps && !sx_cpu_stops(&inner, &p->steps[0][i], step); i++) {
         inner.end = p->steps[0][i].range;
         sx_cpu_run_whole(&p->steps[0][i], &inner);
+    }
+}
+
+/* Packs what the bodies keep of frozen operands, whether or not they will be run. */
+static void prepare_bodies(const sx_cpu_step *step, const sx_cpu_call *call)
+{
+    const region_data *d = step->data;
+    memset(sx_cpu_at(call, step->kept), 0, (size_t)step->kept_bytes); /* gaps are compared, too */
+    if (call->states[step->index] == NULL) {
+        return; /* in a common stage only the first variant's step is run */
+    }
+    for (int b = 0; b < d->n_bodies; b++) {
+        const sx_cpu_plan *p = d->bodies[b];
+        char **args = bind(step, call, b);
+        sx_cpu_call inner = body_call(step, call, b);
+        for (int i = d->first_operand; i < d->n_in; i++) {
+            args[i - d->first_operand] = sx_cpu_in(step, call, i);
+        }
+        for (int i = 0; i < p->n_steps && !sx_cpu_has_failed(call); i++) {
+            const sx_cpu_step *s = &p->steps[0][i];
+            inner.end = s->range;
+            if (s->prepare_once != NULL) {
+                s->prepare_once(s, &inner);
+            }
+        }
     }
 }
 
@@ -217,8 +300,8 @@ static void run_while(const sx_cpu_step *step, const sx_cpu_call *call)
 static sx_status prepare_while(const sx_cpu_site *site, sx_cpu_step *step)
 {
     const sx_while_attrs *attrs = site->nodes[0]->attrs;
-    region_data *d = new_data(site, step, run_while);
-    sx_graph *program = NULL;
+    region_data *d = new_data(site, step, run_while, 0);
+    const unsigned frozen = site->frozen_in;
     if (d == NULL) {
         return sx_cpu_no_memory();
     }
@@ -226,9 +309,10 @@ static sx_status prepare_while(const sx_cpu_site *site, sx_cpu_step *step)
     for (int i = 0; i < site->n_out; i++) {
         d->bytes[i] = sx_type_bytes(&site->out[i]);
     }
-    SX_TRY(as_program(site, attrs->body, &program));
-    SX_TRY(add_body(site, step, d, attrs->condition), "condition");
-    return sx_status_annotate(add_body(site, step, d, program), __FILE__, __LINE__, "body");
+    SX_TRY(add_body(site, step, d, attrs->condition, 0, frozen), "condition");
+    SX_TRY(add_body(site, step, d, attrs->body, site->n_out, frozen), "body");
+    find_prepared(d, step, frozen);
+    return SX_OK;
 }
 
 /* ---- if ---- */
@@ -250,13 +334,15 @@ static void run_if(const sx_cpu_step *step, const sx_cpu_call *call)
 static sx_status prepare_if(const sx_cpu_site *site, sx_cpu_step *step)
 {
     const sx_if_attrs *attrs = site->nodes[0]->attrs;
-    region_data *d = new_data(site, step, run_if);
+    region_data *d = new_data(site, step, run_if, 1);
     if (d == NULL) {
         return sx_cpu_no_memory();
     }
-    SX_TRY(add_body(site, step, d, attrs->then_body), "then_body");
-    return sx_status_annotate(add_body(site, step, d, attrs->else_body), __FILE__, __LINE__,
-                              "else_body");
+    const unsigned frozen = site->frozen_in;
+    SX_TRY(add_body(site, step, d, attrs->then_body, 0, frozen), "then_body");
+    SX_TRY(add_body(site, step, d, attrs->else_body, 0, frozen), "else_body");
+    find_prepared(d, step, frozen);
+    return SX_OK;
 }
 
 /* ---- map ---- */
@@ -285,7 +371,7 @@ static void run_map(const sx_cpu_step *step, const sx_cpu_call *call)
 static sx_status prepare_map(const sx_cpu_site *site, sx_cpu_step *step)
 {
     const sx_map_attrs *attrs = site->nodes[0]->attrs;
-    region_data *d = new_data(site, step, run_map);
+    region_data *d = new_data(site, step, run_map, 0);
     if (d == NULL) {
         return sx_cpu_no_memory();
     }
@@ -294,7 +380,11 @@ static sx_status prepare_map(const sx_cpu_site *site, sx_cpu_step *step)
     for (int i = 0; i < site->n_in + site->n_out; i++) {
         d->bytes[i] = sx_type_bytes(&site->in[i]) / SX_MAX(d->trips, 1); /* outputs follow */
     }
-    return sx_status_annotate(add_body(site, step, d, attrs->body), __FILE__, __LINE__, "body");
+    unsigned frozen = site->frozen_in;
+    frozen &= d->mapped < 32 ? ~0u << d->mapped : 0;
+    SX_TRY(add_body(site, step, d, attrs->body, 0, frozen), "body");
+    find_prepared(d, step, frozen);
+    return SX_OK;
 }
 
 const sx_cpu_kernel sx_cpu_kernel_while = {

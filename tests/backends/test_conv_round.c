@@ -10,10 +10,13 @@
 #include <sextant/ops.h>
 
 #include "backends/backend.h"
+#include "backends/cpu/onednn2.h"
 #include "backends/cpu/options.h"
 #include "base/checked.h"
 #include "base/memory.h"
 #include "base/threefry.h"
+#include "graph/builder.h"
+#include "graph/ops/attrs.h"
 
 enum { MAX_ENDS = 12, BATCH = 5 };
 
@@ -81,6 +84,40 @@ static sx_graph *multiplied(void)
     sx_value y = sx_matmul(b, sx_reshape(b, x, -ROWS, SIDE), sx_variable(b, &wide));
     y = sx_gelu(b, sx_bias_add(b, y, sx_variable(b, &bias)));
     sx_output(b, "y", sx_matmul(b, y, sx_variable(b, &side)));
+    assert_ok(sx_builder_finish(b, &g));
+    sx_builder_destroy(b);
+    return g;
+}
+
+/* An image of 3 channels, 112 wide: padded maxima of what a convolution makes, then, as in a
+ * DenseNet, the concat of that and of two convolutions of it, scaled, shifted and cut off, which
+ * another one reads; its maxima and averages. */
+static sx_graph *dense_block(void)
+{
+    enum { SIDE = 56, FIRST = 64, GROWTH = 32, ALL = FIRST + 2 * GROWTH };
+    sx_builder *b;
+    sx_graph *g;
+    assert_ok(sx_builder_create(&b));
+    const sx_pool2d_attrs pool = {.window = {2, {3, 3}},
+                                  .strides = {2, {2, 2}},
+                                  .padding = SX_EXPLICIT,
+                                  .pads = {4, {1, 1, 1, 1}}};
+    const sx_value w1 = variable(b, "w1", sx_type_of(SX_F32, 7, 7, 3, FIRST)),
+                   w2 = variable(b, "w2", sx_type_of(SX_F32, 1, 1, FIRST, GROWTH)),
+                   w3 = variable(b, "w3", sx_type_of(SX_F32, 3, 3, FIRST, GROWTH)),
+                   w4 = variable(b, "w4", sx_type_of(SX_F32, 1, 1, ALL, GROWTH)),
+                   scale = variable(b, "scale", sx_type_of(SX_F32, ALL)),
+                   shift = variable(b, "shift", sx_type_of(SX_F32, ALL));
+    const sx_value in = sx_input(b, "x", sx_type_of(SX_F32, SX_BATCH, SIDE, SIDE, 3));
+    sx_value x = sx_nn_conv2d(b, in, w1, .padding = SX_SAME, .strides = {2});
+    x = sx_build_op(b, max_pool2d, &pool, sx_relu(b, x));
+    const sx_value narrow = sx_nn_conv2d(b, x, w2),
+                   wide = sx_nn_conv2d(b, x, w3, .padding = SX_SAME);
+    x = sx_concat(b, -1, x, narrow, wide);
+    x = sx_relu(b, sx_add(b, sx_mul(b, x, scale), shift));
+    x = sx_relu(b, sx_nn_conv2d(b, x, w4));
+    x = sx_nn_max_pool2d(b, x, .window = {3}, .strides = {1}, .padding = SX_SAME);
+    sx_output(b, "y", sx_nn_avg_pool2d(b, x, .window = {3}, .strides = {2}));
     assert_ok(sx_builder_finish(b, &g));
     sx_builder_destroy(b);
     return g;
@@ -248,6 +285,7 @@ static void test_backends_conv_round__frozen_products(void **state)
         }
         check_serving(served(), 3); /* not the depthwise one */
         check_serving(multiplied(), 2);
+        check_serving(dense_block(), sx_dnn_has_amx() ? 4 : 3); /* the image's is for AMX alone */
     }
     unsetenv("SEXTANT_CPU_BF16");
 }

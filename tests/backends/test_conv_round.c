@@ -283,7 +283,7 @@ static void test_backends_conv_round__frozen_products(void **state)
         if (i > 0) {
             setenv("SEXTANT_CPU_BF16", "1", 1);
         }
-        check_serving(served(), 3); /* not the depthwise one */
+        check_serving(served(), 4);
         check_serving(multiplied(), 2);
         check_serving(dense_block(), sx_dnn_has_amx() ? 4 : 3); /* the image's is for AMX alone */
     }

@@ -1,5 +1,5 @@
-/* What the kernels of convolutions share: conv.c, conv_round.c, dense.c, depthwise.c, grouped.c,
- * int8.c, winograd.c. */
+/* What the kernels of convolutions share: conv.c, conv_round.c, dense.c, depthwise.c,
+ * depthwise_bf16.c, grouped.c, int8.c, winograd.c. */
 #ifndef SX_BACKENDS_CPU_KERNELS_CONV_H
 #define SX_BACKENDS_CPU_KERNELS_CONV_H
 
@@ -66,5 +66,11 @@ bool sx_cpu_conv_is_grouped(const sx_cpu_site *site, const sx_node *conv);
 /* The step. in: x, filter, bias and what is added, if there are any. */
 SX_MUST_USE sx_status sx_cpu_prepare_grouped(const sx_cpu_site *site, const sx_node *conv,
                                              sx_cpu_step *step);
+
+/* Whether it is a depthwise one, forward, whose operands are numbers of bfloat16. */
+bool sx_cpu_conv_is_depthwise(const sx_graph *graph, const sx_node *conv);
+/* The step of one, for frozen filters. in: x, filter, and bias, if there is one. */
+SX_MUST_USE sx_status sx_cpu_prepare_depthwise(const sx_cpu_site *site, const sx_node *conv,
+                                               sx_cpu_step *step);
 
 #endif

@@ -206,6 +206,24 @@ typedef struct sx_vec_depthwise_filter {
     int64_t n, c;
 } sx_vec_depthwise_filter;
 
+/* y = act(conv(x) + bias) of a depthwise convolution whose image is of bfloat16
+ * (depthwise_bf16.inc). */
+typedef struct sx_vec_depthwise {
+    sx_conv_window h, w;
+    int64_t c;
+    bool rounds;     /* results are rounded to bfloat16, */
+    bool narrow;     /* and lie there so; else as float32 */
+    sx_vec_act act;  /* but SX_VEC_GELU */
+    float low, high; /* SX_VEC_CLIP: results are clipped to them; else infinite */
+} sx_vec_depthwise;
+
+typedef struct sx_vec_depthwise_args {
+    const uint16_t *x;
+    const float *packed; /* by depthwise_pack() of a filter of numbers of bfloat16 */
+    const float *bias;   /* [c]; NULL: none */
+    void *y;
+} sx_vec_depthwise_args;
+
 /* Pixel i of a row is the sum of weight[k] times the pixel that begins at x[at[k]], for count[i] k
  * from i * most on. */
 typedef struct sx_vec_taps {
@@ -292,6 +310,11 @@ typedef struct sx_cpu_vec {
      * channels. */
     void (*grouped)(const sx_vec_grouped *d, const float *x, float *y, int64_t begin, int64_t end);
     int grouped_width;
+    int64_t (*depthwise_packed)(const sx_vec_depthwise *d); /* floats of a packed filter */
+    void (*depthwise_pack)(const sx_vec_depthwise *d, const float *filter, float *packed);
+    /* Rows [begin, end) of the results of all images. */
+    void (*depthwise)(const sx_vec_depthwise *d, const sx_vec_depthwise_args *a, int64_t begin,
+                      int64_t end);
     void (*depthwise_filter)(const sx_vec_depthwise_filter *d, const float *x, const float *dy,
                              float *dw, int64_t begin, int64_t end); /* channels */
 

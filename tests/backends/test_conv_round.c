@@ -90,11 +90,11 @@ static sx_graph *multiplied(void)
 }
 
 /* An image of 3 channels, 112 wide: padded maxima of what a convolution makes, then, as in a
- * DenseNet, the concat of that and of two convolutions of it, scaled, shifted and cut off, which
+ * DenseNet, the concat of that and of convolutions of it, scaled, shifted and cut off, which
  * another one reads; its maxima and averages. */
 static sx_graph *dense_block(void)
 {
-    enum { SIDE = 56, FIRST = 64, GROWTH = 32, ALL = FIRST + 2 * GROWTH };
+    enum { SIDE = 56, FIRST = 64, GROWTH = 32, ALL = FIRST + 2 * GROWTH + 1 };
     sx_builder *b;
     sx_graph *g;
     assert_ok(sx_builder_create(&b));
@@ -106,14 +106,16 @@ static sx_graph *dense_block(void)
                    w2 = variable(b, "w2", sx_type_of(SX_F32, 1, 1, FIRST, GROWTH)),
                    w3 = variable(b, "w3", sx_type_of(SX_F32, 3, 3, FIRST, GROWTH)),
                    w4 = variable(b, "w4", sx_type_of(SX_F32, 1, 1, ALL, GROWTH)),
+                   w5 = variable(b, "w5", sx_type_of(SX_F32, 1, 1, FIRST, 1)),
                    scale = variable(b, "scale", sx_type_of(SX_F32, ALL)),
                    shift = variable(b, "shift", sx_type_of(SX_F32, ALL));
     const sx_value in = sx_input(b, "x", sx_type_of(SX_F32, SX_BATCH, SIDE, SIDE, 3));
     sx_value x = sx_nn_conv2d(b, in, w1, .padding = SX_SAME, .strides = {2});
     x = sx_build_op(b, max_pool2d, &pool, sx_relu(b, x));
     const sx_value narrow = sx_nn_conv2d(b, x, w2),
-                   wide = sx_nn_conv2d(b, x, w3, .padding = SX_SAME);
-    x = sx_concat(b, -1, x, narrow, wide);
+                   wide = sx_nn_conv2d(b, x, w3, .padding = SX_SAME),
+                   plane = sx_nn_conv2d(b, x, w5); /* so small that it stays in float32 */
+    x = sx_concat(b, -1, x, narrow, plane, wide);
     x = sx_relu(b, sx_add(b, sx_mul(b, x, scale), shift));
     x = sx_relu(b, sx_nn_conv2d(b, x, w4));
     x = sx_nn_max_pool2d(b, x, .window = {3}, .strides = {1}, .padding = SX_SAME);
@@ -285,7 +287,7 @@ static void test_backends_conv_round__frozen_products(void **state)
         }
         check_serving(served(), 4);
         check_serving(multiplied(), 2);
-        check_serving(dense_block(), sx_dnn_has_amx() ? 4 : 3); /* the image's is for AMX alone */
+        check_serving(dense_block(), sx_dnn_has_amx() ? 5 : 4); /* the image's is for AMX alone */
     }
     unsetenv("SEXTANT_CPU_BF16");
 }

@@ -79,7 +79,7 @@ static void fill(const layer *l, int arg, float *data, int64_t n)
         data[k] =
             is_bias ? (float)((int)(bits.a % 129) - 64) / 64 : (float)((int)(bits.a % 17) - 8) / 8;
     }
-    if (is_bias && l->broken) {
+    if ((is_bias || arg == 1) && l->broken) {
         memset(data, 0x7f, sizeof(*data));
         memset(data, 0xff, sizeof(*data) - 1); /* all bits but the sign's */
     }

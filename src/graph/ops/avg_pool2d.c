@@ -22,7 +22,6 @@ static const sx_attr_def avg_pool2d_attrs[] = {
     SX_ATTR(sx_pool2d_attrs, window, SX_ATTR_INTS),
     SX_ATTR(sx_pool2d_attrs, strides, SX_ATTR_INTS),
     SX_ATTR_NAMES(sx_pool2d_attrs, padding, sx_padding_names),
-    SX_ATTR(sx_pool2d_attrs, pads, SX_ATTR_INTS),
 };
 
 static sx_status avg_pool2d_infer(sx_infer_context *c)

@@ -16,7 +16,6 @@ static const sx_attr_def avg_pool2d_grad_attrs[] = {
     SX_ATTR(sx_pool2d_attrs, window, SX_ATTR_INTS),
     SX_ATTR(sx_pool2d_attrs, strides, SX_ATTR_INTS),
     SX_ATTR_NAMES(sx_pool2d_attrs, padding, sx_padding_names),
-    SX_ATTR(sx_pool2d_attrs, pads, SX_ATTR_INTS),
     SX_ATTR(sx_pool2d_attrs, size, SX_ATTR_INTS),
 };
 

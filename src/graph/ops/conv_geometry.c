@@ -2,6 +2,7 @@
 #include "graph/ops/conv_geometry.h"
 
 #include <assert.h>
+#include <math.h>
 
 #include "base/memory.h"
 #include "graph/ops/common.h"
@@ -263,16 +264,25 @@ void sx_tf_pool(sx_tf_writer *w, const sx_tf_op *op, const char *tf_op)
     const sx_ints *steps = attrs->strides.n == 0 ? &attrs->window : &attrs->strides;
     const int64_t window[] = {1, attrs->window.v[0], attrs->window.v[1], 1};
     const int64_t strides[] = {1, steps->v[0], steps->v[1], 1};
-    static const char *const paddings[] = {"VALID", "SAME", "EXPLICIT"};
-    const int64_t *sides = attrs->pads.v;
-    const int64_t pads[] = {0, 0, sides[0], sides[1], sides[2], sides[3], 0, 0};
-    const sx_tf_attr list[] = {sx_tf_attr_type("T", (int)op->in_types[0].dtype),
-                               sx_tf_attr_ints("ksize", 4, window),
-                               sx_tf_attr_ints("strides", 4, strides),
-                               sx_tf_attr_string("padding", paddings[attrs->padding]),
-                               sx_tf_attr_ints("explicit_paddings", 8, pads)};
-    op->out[0] = sx_tf_add(w, tf_op, NULL, sx_tf_in(op->in[0]),
-                           (sx_tf_attr_list){list, attrs->padding == SX_EXPLICIT ? 5 : 4});
+    const sx_dtype dtype = op->in_types[0].dtype;
+    const sx_tf_attr type = sx_tf_attr_type("T", (int)dtype);
+    sx_tf_value x = op->in[0];
+    if (attrs->padding == SX_EXPLICIT) { /* XLA and TensorFlow Lite have no such pools */
+        int32_t pads[4][2] = {{0, 0},
+                              {(int32_t)attrs->pads.v[0], (int32_t)attrs->pads.v[1]},
+                              {(int32_t)attrs->pads.v[2], (int32_t)attrs->pads.v[3]},
+                              {0, 0}};
+        const sx_tf_value paddings =
+            sx_tf_const(w, "paddings", &(sx_tensor){sx_type_of(SX_I32, 4, 2), pads});
+        x = sx_tf_add(w, "PadV2", "pad",
+                      sx_tf_in(x, paddings, sx_tf_scalar(w, "least", dtype, -INFINITY)),
+                      sx_tf_attrs(type));
+    }
+    op->out[0] = sx_tf_add(
+        w, tf_op, NULL, sx_tf_in(x),
+        sx_tf_attrs(type, sx_tf_attr_ints("ksize", 4, window),
+                    sx_tf_attr_ints("strides", 4, strides),
+                    sx_tf_attr_string("padding", attrs->padding == SX_SAME ? "SAME" : "VALID")));
 }
 
 sx_value sx_build_pool(sx_builder *b, const sx_op_def *op, sx_value x,

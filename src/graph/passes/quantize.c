@@ -185,9 +185,10 @@ static void add_results(finding *f, sx_arena *arena)
         sx_arena_array(arena, g->n_values + 1, bool); /* part of what one kernel makes */
     for (int k = 0; k < g->n_nodes && goes_on != NULL; k++) {
         const sx_node *n = &g->nodes[k];
-        const bool part = n->op->id == SX_OPID_bias_add || is_act(n) || is_sum(f, n);
-        for (int i = 0; i < n->n_inputs && part; i++) {
-            goes_on[n->inputs[i].id] = f->uses[n->inputs[i].id] == 1;
+        const bool follows = n->op->id == SX_OPID_bias_add || is_act(n);
+        const int part = is_sum(f, n) ? product_of_sum(f, n) : follows ? 0 : -1;
+        if (part >= 0) {
+            goes_on[n->inputs[part].id] = f->uses[n->inputs[part].id] == 1;
         }
     }
     for (int k = 0; k < g->n_nodes && goes_on != NULL; k++) {

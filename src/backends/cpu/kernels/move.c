@@ -177,13 +177,21 @@ static inline void move_row(const void *from, int64_t from_stride, void *to, int
     }
 }
 
-/* A row of a concat whose sides differ. */
-static void convert_row(const sx_cpu_vec *vec, const void *from, void *to, int64_t n, bool widens)
+/* A row of a concat whose sides differ: of n elements, in runs of those that follow one another. */
+static void convert_row(const sx_cpu_vec *vec, const char *from, int64_t from_stride, char *to,
+                        int64_t to_stride, int64_t n, bool widens)
 {
-    if (widens) {
-        vec->from_bf16(from, to, n);
-    } else {
-        vec->to_bf16(from, to, n);
+    const bool whole = from_stride == 1 && to_stride == 1;
+    const size_t from_bytes = sx_dtype_bytes(widens ? SX_BF16 : SX_F32);
+    const size_t to_bytes = sx_dtype_bytes(widens ? SX_F32 : SX_BF16);
+    for (int64_t i = 0, run = whole ? n : 1; i < n; i += run) {
+        const void *x = from + (size_t)(i * from_stride) * from_bytes;
+        void *y = to + (size_t)(i * to_stride) * to_bytes;
+        if (widens) {
+            vec->from_bf16(x, y, run);
+        } else {
+            vec->to_bf16(x, y, run);
+        }
     }
 }
 
@@ -222,7 +230,8 @@ static void run_one(const move_data *data, const move *whole, const char *x, cha
         const char *source = x + (size_t)(from + first * m->from_stride[inner]) * m->from_bytes;
         char *target = y + (size_t)(to + first * stride) * elem_bytes;
         if (first < last && m->from_bytes != elem_bytes) {
-            convert_row(data->vec, source, target, last - first, m->from_bytes < elem_bytes);
+            convert_row(data->vec, source, m->from_stride[inner], target, stride, last - first,
+                        m->from_bytes < elem_bytes);
         } else if (first < last) {
             move_row(source, m->from_stride[inner], target, stride, last - first, elem_bytes);
         }

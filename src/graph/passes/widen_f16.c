@@ -29,17 +29,6 @@ static bool keeps_f16(const sx_node *n)
            (op->flags & (SX_OP_VIEW | SX_OP_HOST)) != 0;
 }
 
-static sx_value cast_to(sx_rewrite *rw, const sx_node *n, sx_value x, sx_dtype dtype)
-{
-    return sx_build_node(rw->to, &(sx_node_spec){.op = &sx_op_cast,
-                                                 .attrs = &(sx_cast_attrs){.dtype = dtype},
-                                                 .inputs = &x,
-                                                 .n_inputs = 1,
-                                                 .device = n->device,
-                                                 .file = n->file,
-                                                 .line = n->line});
-}
-
 static void widen_node(sx_rewrite *rw, const sx_node *n)
 {
     bool any = false;
@@ -58,13 +47,18 @@ static void widen_node(sx_rewrite *rw, const sx_node *n)
     for (int i = 0; i < n->n_inputs; i++) {
         inputs[i] = rw->map[n->inputs[i].id];
         if (is_f16(rw->from, n->inputs[i])) {
-            inputs[i] = cast_to(rw, n, inputs[i], SX_F32);
+            inputs[i] = sx_rewrite_beside(rw, n, &sx_op_cast, &(sx_cast_attrs){.dtype = SX_F32},
+                                          &inputs[i], 1, ".wide%d", i);
         }
     }
     const sx_value first = sx_rewrite_node(rw, n, n->op, n->attrs, inputs, n->n_inputs);
     for (int k = 0; k < n->n_outputs; k++) {
         const sx_value old = sx_node_output(n, k), made = sx_output_of(first, k);
-        rw->map[old.id] = is_f16(rw->from, old) ? cast_to(rw, n, made, SX_F16) : made;
+        rw->map[old.id] =
+            is_f16(rw->from, old)
+                ? sx_rewrite_beside(rw, n, &sx_op_cast, &(sx_cast_attrs){.dtype = SX_F16}, &made, 1,
+                                    ".narrow%d", k)
+                : made;
     }
 }
 

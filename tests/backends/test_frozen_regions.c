@@ -126,7 +126,7 @@ static void start(running *r, const char *backend, int threads, const sx_graph *
         sx_platform_open(backend, &(sx_platform_options){.cpu.threads = threads}, &r->platform));
     assert_ok(sx_compile(r->platform, g, options, &r->executable));
     assert_ok(sx_run_create(r->executable, &r->run));
-    for (int i = 0; i < ARGS; i++) {
+    for (int i = 0; i < r->executable->n_args; i++) {
         const sx_type *type = &r->executable->arg_types[i];
         const int64_t n = sx_type_elems(type);
         float *data = sx_alloc((size_t)n, sizeof(float));
@@ -153,7 +153,7 @@ static float *execute(running *r)
 
 static void stop(running *r)
 {
-    for (int i = 0; i < ARGS; i++) {
+    for (int i = 0; i < r->executable->n_args; i++) {
         sx_device_buffer_release(r->args[i]);
     }
     sx_device_buffer_release(r->output);
@@ -252,8 +252,55 @@ static void test_backends_frozen_regions__read_sources(void **state)
     sx_graph_destroy(g);
 }
 
+/* while the largest of x x is below 5000: x = 2 x, from a variable x on: the state is not frozen,
+ * nor what the condition multiplies by. */
+static sx_graph *doubled(void)
+{
+    const sx_type square = sx_type_of(SX_F32, N, N);
+    sx_builder *b = begin();
+    sx_value x = sx_input(b, "x", square);
+    const sx_value most = sx_reduce_max(b, sx_matmul(b, x, x), .axes = SX_AXES(0, 1));
+    sx_output(b, "go", sx_build_op(b, less, NULL, most, sx_scalar(b, SX_F32, 5000)));
+    sx_graph *goes = finish(b);
+    b = begin();
+    x = sx_input(b, "x", square);
+    sx_output(b, "x", sx_add(b, x, x));
+    sx_graph *next = finish(b);
+    b = begin();
+    const sx_while_attrs loop = {.condition = goes, .body = next, .trips = 100};
+    const sx_value in = sx_variable(b, &(sx_variable_spec){.name = "x", .type = square});
+    const sx_value added = sx_input(b, "added", sx_type_of(SX_F32, SX_BATCH, N));
+    const sx_value y = sx_build(b, &sx_op_while, &loop, &in, 1);
+    sx_output(b, "y", sx_add(b, added, sx_reduce_max(b, y, .axes = SX_AXES(0))));
+    sx_graph_destroy(goes);
+    sx_graph_destroy(next);
+    return finish(b);
+}
+
+static void test_backends_frozen_regions__a_state_is_not_frozen(void **state)
+{
+    (void)state;
+    sx_graph *g = doubled();
+    running host, cpu;
+    start(&host, "host", 1, g, &(sx_compile_options){.batch = 2});
+    start(&cpu, "cpu", 1, g, &(sx_compile_options){.batch = 2, .frozen = true});
+    float *expected = execute(&host);
+    for (int k = 0; k < 2; k++) {
+        float *y = execute(&cpu);
+        for (int64_t j = 0; j < 2 * N; j++) {
+            assert_true(fabsf(y[j] - expected[j]) <= 1e-5F * (1 + fabsf(expected[j])));
+        }
+        sx_free(y);
+    }
+    sx_free(expected);
+    stop(&host);
+    stop(&cpu);
+    sx_graph_destroy(g);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_backends_frozen_regions__equal_the_host),
     cmocka_unit_test(test_backends_frozen_regions__read_sources),
+    cmocka_unit_test(test_backends_frozen_regions__a_state_is_not_frozen),
 };
 SX_TEST_MAIN(tests)

@@ -68,8 +68,9 @@ static sx_graph *plain_graph(const form *f)
     return g;
 }
 
-/* The same three times, in a loop whose state the sum is. */
-static sx_graph *loop_graph(const form *f)
+/* The same three times, in a loop whose state the sum is; `beside`: and once outside of it, so that
+ * there is work for a team. */
+static sx_graph *loop_graph(const form *f, bool beside)
 {
     static const char *const names[] = {"i", "sum", "a", "b"};
     sx_type types[4] = {sx_scalar_type(SX_I32)};
@@ -93,6 +94,10 @@ static sx_graph *loop_graph(const form *f)
             const sx_while_attrs attrs = {.condition = regions[0], .body = regions[1], .trips = 3};
             in[0] = n;
             sx_output(b, "y", sx_output_at(sx_build(b, &sx_op_while, &attrs, in, 4), 1));
+            if (beside) {
+                sx_output(b, "z",
+                          sx_matmul(b, in[2], in[3], .transpose_a = f->ta, .transpose_b = f->tb));
+            }
         }
         assert_ok(sx_builder_finish(b, r < 2 ? &regions[r] : &g));
         sx_builder_destroy(b);
@@ -141,7 +146,7 @@ static void test_backends_matmul_add__equals_its_parts(void **state)
         if (forms[i].vector || forms[i].read) {
             continue;
         }
-        g = loop_graph(&forms[i]);
+        g = loop_graph(&forms[i], false);
         compare(host, cpu, &forms[i], g, -1);
         sx_graph_destroy(g);
     }
@@ -149,20 +154,55 @@ static void test_backends_matmul_add__equals_its_parts(void **state)
     sx_platform_close(host);
 }
 
-/* Sums so long, of so few, that GEMM would divide them among its threads; and 65 columns or rows, of
- * which one must not be left to a thread alone. */
+/* Sums so long, of so few, that GEMM would divide them among its threads; one column or row that
+ * must not be left to a thread alone; and sizes that GEMM adds up in another order when it is given
+ * a part. */
 static const form long_sums[] = {
     {"columns", 9, 65, 32768, false, false, true, false, false, false, 1},
     {"rows", 65, 9, 32768, false, false, true, false, false, false, 1},
     {"gradient of a weight", 65, 40, 32768, true, false, true, false, false, false, 1},
     {"no sum in place", 9, 65, 32768, false, false, false, false, false, true, 0},
     {"no sum in place, rows", 65, 40, 32768, false, false, false, false, false, true, 0},
+    {"square", 1100, 1100, 1100, false, false, false, false, false, true, 0},
+    {"square, transposed", 1100, 1100, 1100, true, true, true, false, false, false, 1},
+    {"tall", 1000, 300, 100, false, false, false, false, false, true, 0},
 };
 
 static float rounded_number(void *user, int arg, int64_t k)
 {
     (void)user;
     return sinf((float)(k % 10007) * 1.7F + (float)arg);
+}
+
+/* x (a b): a product of variables, which workers divide beside their shards of x. */
+static sx_graph *shared_product(int64_t m, int64_t k, int64_t n)
+{
+    sx_builder *b;
+    sx_graph *g;
+    assert_ok(sx_builder_create(&b));
+    const sx_value x = sx_input(b, "x", sx_type_of(SX_F32, SX_BATCH, m)),
+                   w = sx_input(b, "a", sx_type_of(SX_F32, m, k)),
+                   v = sx_input(b, "b", sx_type_of(SX_F32, k, n));
+    sx_output(b, "y", sx_matmul(b, x, sx_matmul(b, w, v)));
+    assert_ok(sx_builder_finish(b, &g));
+    sx_builder_destroy(b);
+    return g;
+}
+
+static void expect_same_bits(sx_platform *const *platforms, int n, const sx_graph *g, float_run how,
+                             const char *name)
+{
+    float *one = NULL;
+    for (int t = 0; t < n; t++) {
+        float_run run = how;
+        float *y = run_floats(platforms[t], g, &run);
+        if (t > 0 && memcmp(one, y, (size_t)run.elems * sizeof(float)) != 0) {
+            fail_msg("%s: %d threads give other bits than one", name, t + 1);
+        }
+        sx_free(t > 0 ? y : NULL);
+        one = t > 0 ? one : y;
+    }
+    sx_free(one);
 }
 
 static void test_backends_matmul_add__threads_do_not_change_bits(void **state)
@@ -176,19 +216,17 @@ static void test_backends_matmul_add__threads_do_not_change_bits(void **state)
     }
     for (size_t i = 0; i < 2 * SX_COUNT(long_sums); i++) {
         const form *f = &long_sums[i / 2];
-        sx_graph *g = i % 2 == 0 ? plain_graph(f) : loop_graph(f);
-        float *one = NULL;
-        for (int t = 0; t < THREADS; t++) {
-            float_run run = {.number = rounded_number, .batch = 1};
-            float *y = run_floats(platforms[t], g, &run);
-            if (t > 0 && memcmp(one, y, (size_t)(f->m * f->n) * sizeof(float)) != 0) {
-                fail_msg("%s, %s: %d threads give other bits than one", f->name,
-                         i % 2 == 0 ? "plain" : "in a loop", t + 1);
-            }
-            sx_free(t > 0 ? y : NULL);
-            one = t > 0 ? one : y;
-        }
-        sx_free(one);
+        sx_graph *g = i % 2 == 0 ? plain_graph(f) : loop_graph(f, true);
+        expect_same_bits(platforms, THREADS, g, (float_run){.number = rounded_number, .batch = 1},
+                         f->name);
+        sx_graph_destroy(g);
+    }
+    static const int64_t products[][3] = {{1100, 1100, 1100}, {200, 5, 640}, {1000, 100, 300}};
+    for (size_t i = 0; i < SX_COUNT(products); i++) {
+        sx_graph *g = shared_product(products[i][0], products[i][1], products[i][2]);
+        expect_same_bits(platforms, THREADS, g,
+                         (float_run){.number = rounded_number, .batch = 4, .shards = 2},
+                         "a product of variables");
         sx_graph_destroy(g);
     }
     for (int t = 0; t < THREADS; t++) {

@@ -104,6 +104,7 @@ typedef struct sx_cpu_site {
     bool narrow_out;          /* out[0] is to be written so */
     unsigned frozen_in;   /* bit i: in[i] is the same in every execution (sx_cpu_step.read_once) */
     sx_cpu_packed packed; /* what lies in the step's kept memory: a step before has packed in[1] */
+    bool divided;         /* workers may divide the step's range: not where each has a shard */
     const sx_cpu_vec *vec;
 } sx_cpu_site;
 

@@ -856,6 +856,13 @@ void sx_dnn_packer_run(const sx_dnn_packer *p, const sx_dnn_slot *s, void *filte
 
 /* ---- Products ---- */
 
+sx_dnn_pieces sx_dnn_pieces_of(int64_t of, bool divided)
+{
+    enum { LEAST = 192, MOST = 16 }; /* what is packed for a piece is little beside its products */
+    const int64_t size = divided ? (of / MOST + LEAST) / LEAST * LEAST : SX_MAX(of, 1);
+    return (sx_dnn_pieces){.of = of, .size = size, .n = SX_MAX((of + size / 2) / size, 1)};
+}
+
 void sx_dnn_gemm_part(const sx_dnn_product *p, int64_t row, int64_t rows, int64_t column,
                       int64_t columns)
 {

@@ -135,6 +135,18 @@ typedef struct sx_dnn_product {
     int64_t a_row, b_row, c_row; /* elements from a row, as it lies there, to the next; 0: as many
                                     as it has */
 } sx_dnn_product;
+/* What divides the rows or columns of a product among threads. GEMM adds up an element in one order
+ * or another by how many rows and columns it is given, and so what it is given is a function of the
+ * product's shape: `n` pieces of `size`, the last of half that more or less; one where nothing will
+ * be divided. */
+typedef struct sx_dnn_pieces {
+    int64_t of, size, n;
+} sx_dnn_pieces;
+sx_dnn_pieces sx_dnn_pieces_of(int64_t of, bool divided);
+static inline int64_t sx_dnn_piece_elems(const sx_dnn_pieces *p, int64_t i)
+{
+    return i + 1 == p->n ? p->of - i * p->size : p->size;
+}
 /* Some rows and columns of c. */
 void sx_dnn_gemm_part(const sx_dnn_product *p, int64_t row, int64_t rows, int64_t column,
                       int64_t columns);

@@ -91,7 +91,8 @@ static sx_status run_passes(const sx_graph *graph, const sx_cpu_plan_options *o,
         return sx_pass_drop_dead(graph, out);
     }
     for (size_t i = 0; i < sizeof(passes) / sizeof(passes[0]); i++) {
-        if ((passes[i] == freeze && (!frozen || o->region)) || (passes[i] == round_products && !rounds) ||
+        if ((passes[i] == freeze && (!frozen || o->region)) ||
+            (passes[i] == round_products && !rounds) ||
             (passes[i] == split_checks && o->workers < 2)) {
             continue;
         }
@@ -146,8 +147,8 @@ static sx_status divide(sx_cpu_planner *p, const sx_cpu_plan_options *o)
     plan->shard_max = (plan->batch + plan->shards - 1) / plan->shards;
     plan->larger = (int)(plan->batch - (plan->shard_max - 1) * plan->shards);
     plan->parallel = plan->shards > 1 && o->workers > 1 && flops >= parallel_flops;
-    plan->team =
-        o->team || (plan->shards == 1 && o->shards <= 0 && o->workers > 1 && flops >= team_flops);
+    plan->team = o->team || (plan->shards == 1 && o->shards <= 0 && o->workers > 1 &&
+                             plan->flops >= team_flops);
     plan->flushes = (assigns(plan->graph) || o->of_training) && !plan->team;
     plan->n_variants = plan->shards > 1 && plan->larger < plan->shards ? 2 : 1;
     for (int i = 0; i < plan->n_variants && plan->shards > 1; i++) {

@@ -101,6 +101,7 @@ static sx_status prepare_kernel(sx_cpu_planner *p, const sx_cpu_unit *u, int var
                         .narrow_out = narrow_out,
                         .frozen_in = frozen_in,
                         .packed = u->packed,
+                        .divided = plan->shards == 1 || !u->sharded,
                         .vec = p->vec};
     s->kernel = u->kernel->name;
     SX_TRY(u->kernel->prepare(&site, s), "preparing %s \"%s\"", nodes[0]->op->name, nodes[0]->name);

@@ -6,17 +6,13 @@
 
 bool sx_cpu_divide(const sx_cpu_step *s, int64_t grain, int worker, int workers, sx_cpu_call *call)
 {
-    /* The last block is of half the size to one and a half times it, since GEMM computes a single
-     * row or column in another order. */
-    const int64_t blocks = SX_MAX((s->range + SX_CPU_SPLIT / 2) / SX_CPU_SPLIT, 1);
+    const int64_t blocks = (s->range + SX_CPU_SPLIT - 1) / SX_CPU_SPLIT;
     const int64_t parts = sx_cpu_parts_of(s, grain, workers);
     if (parts < 2) {
         return false;
     }
-    const int64_t first = blocks * SX_MIN(worker, parts) / parts;
-    const int64_t end = blocks * SX_MIN(worker + 1, parts) / parts;
-    call->begin = first == blocks ? s->range : first * SX_CPU_SPLIT;
-    call->end = end == blocks ? s->range : end * SX_CPU_SPLIT;
+    call->begin = SX_MIN(blocks * SX_MIN(worker, parts) / parts * SX_CPU_SPLIT, s->range);
+    call->end = SX_MIN(blocks * SX_MIN(worker + 1, parts) / parts * SX_CPU_SPLIT, s->range);
     call->part = worker;
     return true;
 }

@@ -683,8 +683,9 @@ int64_t sx_cpu_block_rows(int64_t rows, int64_t most, int64_t panels, int worker
 /* scratch: a piece of x, then one of dy, in float32 */
 typedef struct product {
     const sx_cpu_vec *vec;
-    int64_t rows, c, o; /* pixels, channels in and out */
-    int64_t piece;      /* rows that are widened and multiplied at a time */
+    int64_t rows, c, o;   /* pixels, channels in and out */
+    int64_t piece;        /* rows that are widened and multiplied at a time */
+    sx_dnn_pieces pieces; /* of the gradient's rows, which workers divide */
     bool x_narrow, dy_narrow;
 } product;
 
@@ -720,17 +721,16 @@ static sx_status prepare_1x1(const sx_cpu_site *site, sx_cpu_step *step, sx_cpu_
         step->scratch_bytes = p->piece * (g.c + g.o) * (int64_t)sizeof(float);
     } else {
         enum { GRAIN_FLOPS = 1 << 19 }; /* for each worker */
-        step->range = of_filter ? p->c : p->rows;
-        step->grain = (int64_t)(GRAIN_FLOPS * (double)SX_MAX(step->range, 1) /
-                                (2.0 * (double)p->rows * (double)g.c * (double)g.o + 1)) +
-                      1;
+        const double flops = 2.0 * (double)p->rows * (double)g.c * (double)g.o;
+        p->pieces = sx_dnn_pieces_of(of_filter ? p->c : p->rows, site->divided);
+        step->range = p->pieces.n * SX_CPU_SPLIT;
+        step->grain = (int64_t)(GRAIN_FLOPS * (double)step->range / (flops + 1)) + 1;
     }
     step->run = run;
     step->data = p;
     return SX_OK;
 }
 
-/* Rows [begin, end). */
 static void run_grad_input_1x1(const sx_cpu_step *step, const sx_cpu_call *call)
 {
     const product *p = step->data;
@@ -741,7 +741,9 @@ static void run_grad_input_1x1(const sx_cpu_step *step, const sx_cpu_call *call)
                                .a = sx_cpu_in(step, call, 0),
                                .b = sx_cpu_in(step, call, 1),
                                .c = sx_cpu_out(step, call, 0)};
-    sx_dnn_gemm_part(&dx, call->begin, call->end - call->begin, 0, p->c);
+    for (int64_t i = call->begin / SX_CPU_SPLIT; i < call->end / SX_CPU_SPLIT; i++) {
+        sx_dnn_gemm_part(&dx, i * p->pieces.size, sx_dnn_piece_elems(&p->pieces, i), 0, p->c);
+    }
 }
 
 /* Rows in float32: where they lie, or widened. */
@@ -755,12 +757,13 @@ static const float *wide_rows(const product *p, const void *x, bool narrow, int6
     return to;
 }
 
-/* Rows [begin, end) of the filter's gradient, all if the images are narrow. */
+/* Pieces of the filter's gradient; where the images are narrow, all of it. */
 static void run_grad_filter_1x1(const sx_cpu_step *step, const sx_cpu_call *call)
 {
     const product *p = step->data;
     const bool whole = p->x_narrow || p->dy_narrow;
-    const int64_t first = whole ? 0 : call->begin, end = whole ? p->c : call->end;
+    const int64_t first_piece = whole ? 0 : call->begin / SX_CPU_SPLIT,
+                  end_piece = whole ? 1 : call->end / SX_CPU_SPLIT;
     float *x_room = sx_cpu_at(call, step->scratch), *dy_room = x_room + p->piece * p->c;
     for (int64_t r = 0; r < p->rows; r += p->piece) {
         const int64_t n = SX_MIN(p->piece, p->rows - r);
@@ -776,7 +779,10 @@ static void run_grad_filter_1x1(const sx_cpu_step *step, const sx_cpu_call *call
                                    .b = dy,
                                    .beta = r > 0 ? 1 : 0,
                                    .c = sx_cpu_out(step, call, 0)};
-        sx_dnn_gemm_part(&dw, first, end - first, 0, p->o);
+        for (int64_t i = first_piece; i < end_piece; i++) {
+            const int64_t rows = whole ? p->c : sx_dnn_piece_elems(&p->pieces, i);
+            sx_dnn_gemm_part(&dw, i * p->pieces.size, rows, 0, p->o);
+        }
     }
 }
 

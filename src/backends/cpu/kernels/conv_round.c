@@ -404,7 +404,7 @@ static sx_status prepare_round(const sx_cpu_site *site, sx_cpu_step *step)
     d->bf16 = d->conv != NULL && spec.bf16;
     site->plan->bf16 = site->plan->bf16 || d->bf16;
     step->bf16 = d->bf16;
-    step->onednn = true;
+    step->onednn = d->conv != NULL;
     step->run = run_round;
     step->data = d;
     lay_out(site, d, frozen, step);

@@ -1,9 +1,10 @@
 /* matmul: oneDNN's sgemm, by a frozen matrix mostly dense.c; tiny products use a simple loop,
  * which costs less than the call. Of a stack of matrices each is one product; a stack by one matrix
  * b is one tall matrix. A product that is added to a loop's state, as the gradients of weights are,
- * is added to it in place. Products of up to four rows read b once (vec/product.inc), their columns
- * divided among workers. Products of doubles are our own (vec/product_f64.inc), rows or columns
- * divided among workers; those of integers are plain loops, whose rows are. */
+ * is added to it in place. Workers divide the products and, of large ones, pieces of their longer
+ * side. Products of up to four rows read b once (vec/product.inc), their columns divided among
+ * workers. Products of doubles are our own (vec/product_f64.inc), rows or columns divided among
+ * workers; those of integers are plain loops, whose rows are. */
 #include "backends/cpu/kernels/dense.h"
 #include "backends/cpu/onednn2.h"
 #include "graph/ops/common.h"
@@ -14,6 +15,8 @@ typedef struct matmul_data {
     int64_t m, n, k;
     int64_t products;
     float beta;           /* 1: added to what is in c */
+    bool by_rows;         /* the pieces that workers divide, */
+    sx_dnn_pieces pieces; /* of each product */
     const int64_t *a, *b; /* [products]: where their operands begin; NULL: of one product at 0 */
 } matmul_data;
 
@@ -48,28 +51,12 @@ static sx_dnn_product product_of(const matmul_data *d, const sx_cpu_step *step,
 static void run_matmul(const sx_cpu_step *step, const sx_cpu_call *call)
 {
     const matmul_data *d = step->data;
-    for (int64_t i = 0; i < d->products; i++) {
-        const sx_dnn_product p = product_of(d, step, call, i);
-        sx_dnn_gemm_part(&p, 0, d->m, 0, d->n);
-    }
-}
-
-/* Columns [begin, end) of each product. */
-static void run_columns(const sx_cpu_step *step, const sx_cpu_call *call)
-{
-    const matmul_data *d = step->data;
-    for (int64_t i = 0; i < d->products; i++) {
-        const sx_dnn_product p = product_of(d, step, call, i);
-        sx_dnn_gemm_part(&p, 0, d->m, call->begin, call->end - call->begin);
-    }
-}
-
-static void run_rows(const sx_cpu_step *step, const sx_cpu_call *call)
-{
-    const matmul_data *d = step->data;
-    for (int64_t i = 0; i < d->products; i++) {
-        const sx_dnn_product p = product_of(d, step, call, i);
-        sx_dnn_gemm_part(&p, call->begin, call->end - call->begin, 0, d->n);
+    for (int64_t u = call->begin / SX_CPU_SPLIT; u < call->end / SX_CPU_SPLIT; u++) {
+        const sx_dnn_product p = product_of(d, step, call, u / d->pieces.n);
+        const int64_t piece = u % d->pieces.n, first = piece * d->pieces.size;
+        const int64_t elems = sx_dnn_piece_elems(&d->pieces, piece);
+        sx_dnn_gemm_part(&p, d->by_rows ? first : 0, d->by_rows ? elems : d->m,
+                         d->by_rows ? 0 : first, d->by_rows ? d->n : elems);
     }
 }
 
@@ -153,24 +140,19 @@ static sx_status prepare_product(const sx_cpu_site *site, const sx_node *product
         }
     }
     bool tiny = d->m * d->n <= TINY_OPS && d->m * d->n * d->k <= TINY_OPS;
+    d->by_rows = d->m > d->n;
+    d->pieces = sx_dnn_pieces_of(d->by_rows ? d->m : d->n, site->divided);
     if (!tiny) {
         sx_dnn_gemm_prepare();
+        const double flops = 2.0 * (double)d->m * (double)d->n * (double)d->k;
+        const double units = GRAIN_FLOPS / SX_MAX(flops / (double)d->pieces.n, 1);
+        step->range = d->products * d->pieces.n * SX_CPU_SPLIT;
+        step->grain = (int64_t)(units * SX_CPU_SPLIT) + 1;
     }
     step->run = tiny ? run_tiny : run_matmul;
     step->data = d;
     step->kernel = tiny ? "matmul tiny" : "matmul onednn sgemm";
     return SX_OK;
-}
-
-/* Workers multiply what they get of the longer side: a sum stays whole, and so its bits. */
-static void divide_product(const matmul_data *d, sx_cpu_step *step)
-{
-    const bool rows = d->m > d->n;
-    const int64_t others = (rows ? d->n : d->m) * d->products;
-    const double flops = 2.0 * (double)d->k * (double)others; /* of one row or column */
-    step->run = rows ? run_rows : run_columns;
-    step->range = rows ? d->m : d->n;
-    step->grain = (int64_t)(GRAIN_FLOPS / flops) + 1;
 }
 
 static sx_status prepare_matmul(const sx_cpu_site *site, sx_cpu_step *step)
@@ -189,8 +171,6 @@ static sx_status prepare_matmul(const sx_cpu_site *site, sx_cpu_step *step)
         step->range = d->n;
         step->grain = (GRAIN_BYTES / (int64_t)sizeof(float) + d->k - 1) / d->k;
         step->kernel = "matmul few rows";
-    } else if (step->run == run_matmul && d->products > 0 && d->k > 0) {
-        divide_product(d, step);
     }
     return SX_OK;
 }
@@ -223,17 +203,19 @@ static bool match_matmul_add(sx_cpu_match *m)
     return false;
 }
 
-/* Rows [begin, end). */
+/* The pieces are of rows. */
 static void run_matmul_add(const sx_cpu_step *step, const sx_cpu_call *call)
 {
     const matmul_data *d = step->data;
     const sx_dnn_product p = product_of(d, step, call, 0);
     const float *sum = sx_cpu_in(step, call, 2);
-    const int64_t first = call->begin * d->n, elems = (call->end - call->begin) * d->n;
-    if (p.c != sum) {
-        memcpy(p.c + first, sum + first, (size_t)elems * sizeof(float));
+    for (int64_t i = call->begin / SX_CPU_SPLIT; i < call->end / SX_CPU_SPLIT; i++) {
+        const int64_t first = i * d->pieces.size, rows = sx_dnn_piece_elems(&d->pieces, i);
+        if (p.c != sum) {
+            memcpy(p.c + first * d->n, sum + first * d->n, (size_t)(rows * d->n) * sizeof(float));
+        }
+        sx_dnn_gemm_part(&p, first, rows, 0, d->n);
     }
-    sx_dnn_gemm_part(&p, call->begin, call->end - call->begin, 0, d->n);
 }
 
 static sx_status prepare_matmul_add(const sx_cpu_site *site, sx_cpu_step *step)
@@ -241,9 +223,12 @@ static sx_status prepare_matmul_add(const sx_cpu_site *site, sx_cpu_step *step)
     SX_TRY(prepare_product(site, site->nodes[1], step));
     matmul_data *d = (matmul_data *)(uintptr_t)step->data;
     d->beta = 1;
+    d->by_rows = true;
+    d->pieces = sx_dnn_pieces_of(d->m, site->divided);
+    const double flops = 2.0 * (double)d->m * (double)d->n * (double)d->k;
     step->run = run_matmul_add;
-    step->range = d->m;
-    step->grain = (int64_t)(GRAIN_FLOPS / (2.0 * (double)SX_MAX(d->k, 1) * (double)d->n)) + 1;
+    step->range = d->pieces.n * SX_CPU_SPLIT;
+    step->grain = (int64_t)(GRAIN_FLOPS * (double)step->range / (flops + 1)) + 1;
     step->kernel = "matmul add";
     return SX_OK;
 }

@@ -301,7 +301,8 @@ static sx_status prepare_while(const sx_cpu_site *site, sx_cpu_step *step)
 {
     const sx_while_attrs *attrs = site->nodes[0]->attrs;
     region_data *d = new_data(site, step, run_while, 0);
-    const unsigned frozen = site->frozen_in;
+    /* The state is not, whatever it is at first. */
+    const unsigned frozen = site->n_out < 32 ? site->frozen_in & ~0u << site->n_out : 0;
     if (d == NULL) {
         return sx_cpu_no_memory();
     }

@@ -194,17 +194,17 @@ typedef struct sx_cpu_plan {
 
 typedef struct sx_cpu_plan_options {
     int64_t batch;
-    int shards;                 /* 0 = choose */
-    int eval_shards;            /* sx_cpu_options.eval_shards */
-    int workers;                /* of the platform */
-    bool region;                /* of a node, which may not be run: kernels prepare frozen arguments,
-                                   but no step is run for that */
-    bool team;                  /* of a region: the plan that it is part of has a team */
-    bool frozen;                /* sx_compile_options.frozen */
-    bool integers;              /* sx_cpu_options.integers */
-    bool bfloat16;              /* sx_cpu_options.bfloat16 */
-    bool of_training;           /* sx_compile_options.of_training */
-    bool settled;               /* sx_compile_options.settled */
+    int shards;       /* 0 = choose */
+    int eval_shards;  /* sx_cpu_options.eval_shards */
+    int workers;      /* of the platform */
+    bool region;      /* of a node, which may not be run: kernels prepare frozen arguments,
+                         but no step is run for that */
+    bool team;        /* of a region: the plan that it is part of has a team */
+    bool frozen;      /* sx_compile_options.frozen */
+    bool integers;    /* sx_cpu_options.integers */
+    bool bfloat16;    /* sx_cpu_options.bfloat16 */
+    bool of_training; /* sx_compile_options.of_training */
+    bool settled;     /* sx_compile_options.settled */
     int64_t memory_limit_bytes; /* sx_cpu_options.memory_limit_bytes */
     sx_executable *executable;  /* charged for the plan's memory before it is allocated */
     bool shares_large;          /* large blocks are of their own, and shared (shared.h) */

@@ -172,8 +172,8 @@ static bool conv_of_border(sx_rewrite *rw, const sx_node *n)
     return true;
 }
 
-/* The maxima of an image without negative numbers and with a border of zeros, as Keras' ResNets
- * have, or with a border that is less than any number: the pool pads. */
+/* The maxima of what a relu makes with a border of zeros, as Keras' ResNets have, or with a border
+ * that is less than any number: the pool pads. */
 static bool max_pool_of_border(sx_rewrite *rw, const sx_node *n)
 {
     const sx_pool2d_attrs *old = n->attrs;
@@ -184,9 +184,8 @@ static bool max_pool_of_border(sx_rewrite *rw, const sx_node *n)
         pad->after.v[0] != 0 || pad->before.v[3] != 0 || pad->after.v[3] != 0) {
         return false;
     }
-    const int maker = sx_graph_maker(rw->from, border->inputs[0])->op->id;
     sx_pool2d_attrs *attrs = sx_arena_memdup(sx_builder_arena(rw->to), old, sizeof(*old));
-    const bool positive = maker == SX_OPID_relu || maker == SX_OPID_relu6;
+    const bool positive = sx_graph_maker(rw->from, border->inputs[0])->op == &sx_op_relu;
     if (attrs == NULL || !(pad->value == -INFINITY || (pad->value == 0 && positive))) {
         return false;
     }

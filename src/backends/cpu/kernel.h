@@ -69,6 +69,8 @@ typedef struct sx_cpu_match {
  * once, sharded as the root is. -1 otherwise. */
 int sx_cpu_claimable(const sx_cpu_match *m, sx_value v, int op);
 void sx_cpu_claim(sx_cpu_match *m, int node);
+/* The node that makes `v`, claimed; NULL if it may not be. */
+const sx_node *sx_cpu_claim_maker(sx_cpu_match *m, sx_value v, int op);
 /* What a value is a view of, of its dtype: views that only the next one reads. */
 sx_value sx_cpu_behind_views(const sx_cpu_match *m, sx_value v);
 /* Any node whose result is of a dtype of a fixed size. */

@@ -114,7 +114,9 @@ static inline void *sx_cpu_out(const sx_cpu_step *s, const sx_cpu_call *call, in
 /* Into how many parts `workers` divide a step, of `grain` elements at least; 1: it is not. */
 static inline int64_t sx_cpu_parts_of(const sx_cpu_step *s, int64_t grain, int workers)
 {
-    return workers == 1 || s->range < 2 * grain ? 1 : SX_MIN(s->range / grain, workers);
+    const int64_t blocks = (s->range + SX_CPU_SPLIT - 1) / SX_CPU_SPLIT;
+    const int64_t most = SX_MIN(workers, blocks);
+    return most < 2 || s->range < 2 * grain ? 1 : SX_MIN(s->range / grain, most);
 }
 
 static inline bool sx_cpu_has_failed(const sx_cpu_call *call)

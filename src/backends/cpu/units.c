@@ -144,6 +144,16 @@ void sx_cpu_claim(sx_cpu_match *m, int node)
     m->nodes[m->n_nodes++] = node;
 }
 
+const sx_node *sx_cpu_claim_maker(sx_cpu_match *m, sx_value v, int op)
+{
+    const int k = sx_cpu_claimable(m, v, op);
+    if (k < 0) {
+        return NULL;
+    }
+    sx_cpu_claim(m, k);
+    return &m->graph->nodes[k];
+}
+
 sx_value sx_cpu_behind_views(const sx_cpu_match *m, sx_value v)
 {
     for (;;) {

@@ -64,16 +64,6 @@ static int64_t blocks_of(const attention_data *d)
 
 /* ---- Matching ---- */
 
-static const sx_node *claim(sx_cpu_match *m, sx_value v, int op)
-{
-    const int k = sx_cpu_claimable(m, v, op);
-    if (k < 0) {
-        return NULL;
-    }
-    sx_cpu_claim(m, k);
-    return &m->graph->nodes[k];
-}
-
 /* Whether both are matrices of the same size, and as many. */
 static bool same_matrices(const sx_type *a, const sx_type *b)
 {
@@ -184,20 +174,21 @@ static bool match_product(sx_cpu_match *m, const sx_node *values)
     const sx_node *claimed[SX_CPU_MAX_NODES];
     parts x;
     if (attrs->transpose_a || !sx_cpu_is_f32(m, m->out[0]) ||
-        (n = claim(m, sx_cpu_behind_views(m, values->inputs[0]), SX_OPID_softmax)) == NULL) {
+        (n = sx_cpu_claim_maker(m, sx_cpu_behind_views(m, values->inputs[0]), SX_OPID_softmax)) ==
+            NULL) {
         return false;
     }
     static const int optional[] = {SX_OPID_select, SX_OPID_add, SX_OPID_mul};
     sx_value v = sx_cpu_behind_views(m, n->inputs[0]);
     for (int i = 0; i < (int)SX_COUNT(optional); i++) {
-        if ((n = claim(m, v, optional[i])) == NULL) {
+        if ((n = sx_cpu_claim_maker(m, v, optional[i])) == NULL) {
             continue;
         }
         const bool selects = n->op->id == SX_OPID_select;
         v = n->inputs[selects ? kept_by(g, n) : 1 - beside_scores(g, n)];
         v = sx_cpu_behind_views(m, v);
     }
-    if (claim(m, v, SX_OPID_matmul) == NULL) {
+    if (sx_cpu_claim_maker(m, v, SX_OPID_matmul) == NULL) {
         return false;
     }
     for (int i = 0; i < m->n_nodes; i++) {
@@ -259,7 +250,7 @@ static bool match_attention_moved(sx_cpu_match *m)
 {
     const sx_node *root = sx_cpu_node(m, 0);
     const sx_node *values =
-        moves_heads(root, false) ? claim(m, root->inputs[0], SX_OPID_matmul) : NULL;
+        moves_heads(root, false) ? sx_cpu_claim_maker(m, root->inputs[0], SX_OPID_matmul) : NULL;
     return values != NULL && match_product(m, values);
 }
 

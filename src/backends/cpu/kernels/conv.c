@@ -5,6 +5,7 @@
  * is faster, of frozen filters 1x1 by dense.c; by groups of few channels, and depthwise ones with
  * swish, by grouped.c. */
 #include "backends/cpu/kernels/conv.h"
+#include "backends/cpu/kernels/dense.h"
 #include "base/checked.h"
 #include "base/memory.h"
 
@@ -719,13 +720,10 @@ static sx_status prepare_1x1(const sx_cpu_site *site, sx_cpu_step *step, sx_cpu_
     if (p->x_narrow || p->dy_narrow) {
         p->piece = sx_cpu_conv_piece_rows(&g);
         step->scratch_bytes = p->piece * (g.c + g.o) * (int64_t)sizeof(float);
-    } else {
-        enum { GRAIN_FLOPS = 1 << 19 }; /* for each worker */
-        const double flops = 2.0 * (double)p->rows * (double)g.c * (double)g.o;
-        p->pieces = sx_dnn_pieces_of(of_filter ? p->c : p->rows, site->divided);
-        step->range = p->pieces.n * SX_CPU_SPLIT;
-        step->grain = (int64_t)(GRAIN_FLOPS * (double)step->range / (flops + 1)) + 1;
     }
+    const bool divided = site->divided && step->scratch_bytes == 0; /* which is one worker's */
+    p->pieces = sx_dnn_pieces_of(of_filter ? p->c : p->rows, divided);
+    sx_cpu_divide_products(step, p->pieces.n, 2.0 * (double)p->rows * (double)g.c * (double)g.o);
     step->run = run;
     step->data = p;
     return SX_OK;
@@ -757,13 +755,9 @@ static const float *wide_rows(const product *p, const void *x, bool narrow, int6
     return to;
 }
 
-/* Pieces of the filter's gradient; where the images are narrow, all of it. */
 static void run_grad_filter_1x1(const sx_cpu_step *step, const sx_cpu_call *call)
 {
     const product *p = step->data;
-    const bool whole = p->x_narrow || p->dy_narrow;
-    const int64_t first_piece = whole ? 0 : call->begin / SX_CPU_SPLIT,
-                  end_piece = whole ? 1 : call->end / SX_CPU_SPLIT;
     float *x_room = sx_cpu_at(call, step->scratch), *dy_room = x_room + p->piece * p->c;
     for (int64_t r = 0; r < p->rows; r += p->piece) {
         const int64_t n = SX_MIN(p->piece, p->rows - r);
@@ -779,9 +773,8 @@ static void run_grad_filter_1x1(const sx_cpu_step *step, const sx_cpu_call *call
                                    .b = dy,
                                    .beta = r > 0 ? 1 : 0,
                                    .c = sx_cpu_out(step, call, 0)};
-        for (int64_t i = first_piece; i < end_piece; i++) {
-            const int64_t rows = whole ? p->c : sx_dnn_piece_elems(&p->pieces, i);
-            sx_dnn_gemm_part(&dw, i * p->pieces.size, rows, 0, p->o);
+        for (int64_t i = call->begin / SX_CPU_SPLIT; i < call->end / SX_CPU_SPLIT; i++) {
+            sx_dnn_gemm_part(&dw, i * p->pieces.size, sx_dnn_piece_elems(&p->pieces, i), 0, p->o);
         }
     }
 }

@@ -68,6 +68,12 @@ bool sx_cpu_conv_is_dense(const sx_cpu_site *site, const sx_conv2d_attrs *attrs)
     return fits;
 }
 
+void sx_cpu_divide_products(sx_cpu_step *step, int64_t units, double flops)
+{
+    step->range = units * SX_CPU_SPLIT;
+    step->grain = (int64_t)(GRAIN_FLOPS * (double)step->range / (flops + 1)) + 1;
+}
+
 bool sx_cpu_product_is_dense(int64_t m, int64_t k, int64_t n, int64_t examples, bool region)
 {
     if (region && m <= SX_VEC_ROWS) {

@@ -26,6 +26,10 @@ typedef struct sx_cpu_dense_spec {
 SX_MUST_USE sx_status sx_cpu_prepare_dense(const sx_cpu_site *site, const sx_cpu_dense_spec *spec,
                                            sx_cpu_step *step);
 
+/* Workers divide `units` of as much work, `flops` together: run() gets them as multiples of
+ * SX_CPU_SPLIT. */
+void sx_cpu_divide_products(sx_cpu_step *step, int64_t units, double flops);
+
 /* Whether products of `m` rows, those of all examples, by such a matrix are best computed so. */
 bool sx_cpu_product_is_dense(int64_t m, int64_t k, int64_t n, int64_t examples, bool region);
 /* The same of that of matmul.c by in[1], which may not be frozen. */

@@ -141,17 +141,6 @@ static sx_status prepare(const sx_cpu_site *site, sx_cpu_step *step)
 
 /* ---- Matching ---- */
 
-/* The node that makes `v`, claimed, if it is one of `op`; NULL: it is not. */
-static const sx_node *claim(sx_cpu_match *m, sx_value v, int op)
-{
-    const int k = sx_cpu_claimable(m, v, op);
-    if (k < 0) {
-        return NULL;
-    }
-    sx_cpu_claim(m, k);
-    return &m->graph->nodes[k];
-}
-
 /* The convolution comes last. in: x, filter, bias if there is one */
 static bool match(sx_cpu_match *m)
 {
@@ -160,13 +149,13 @@ static bool match(sx_cpu_match *m)
         return false;
     }
     if (sx_cpu_act_of(n) != SX_DNN_PLAIN) {
-        const sx_node *sum = claim(m, n->inputs[0], SX_OPID_bias_add);
-        n = sum != NULL ? sum : claim(m, n->inputs[0], SX_OPID_conv2d);
+        const sx_node *sum = sx_cpu_claim_maker(m, n->inputs[0], SX_OPID_bias_add);
+        n = sum != NULL ? sum : sx_cpu_claim_maker(m, n->inputs[0], SX_OPID_conv2d);
     }
     m->n_in = 2;
     if (n != NULL && n->op->id == SX_OPID_bias_add) {
         m->in[m->n_in++] = n->inputs[1];
-        n = claim(m, n->inputs[0], SX_OPID_conv2d);
+        n = sx_cpu_claim_maker(m, n->inputs[0], SX_OPID_conv2d);
     }
     if (n == NULL || !sx_cpu_conv_is_depthwise(m->graph, n)) {
         return false;

@@ -112,6 +112,11 @@ static int64_t *offsets_of(const sx_cpu_site *site, const sx_type *in, int64_t p
     return at;
 }
 
+static double flops_of(const matmul_data *d)
+{
+    return 2.0 * (double)d->products * (double)d->m * (double)d->n * (double)d->k;
+}
+
 /* `product`: the matmul among the site's nodes, whose operands are its first two. */
 static sx_status prepare_product(const sx_cpu_site *site, const sx_node *product, sx_cpu_step *step)
 {
@@ -144,10 +149,7 @@ static sx_status prepare_product(const sx_cpu_site *site, const sx_node *product
     d->pieces = sx_dnn_pieces_of(d->by_rows ? d->m : d->n, site->divided);
     if (!tiny) {
         sx_dnn_gemm_prepare();
-        const double flops = 2.0 * (double)d->m * (double)d->n * (double)d->k;
-        const double units = GRAIN_FLOPS / SX_MAX(flops / (double)d->pieces.n, 1);
-        step->range = d->products * d->pieces.n * SX_CPU_SPLIT;
-        step->grain = (int64_t)(units * SX_CPU_SPLIT) + 1;
+        sx_cpu_divide_products(step, d->products * d->pieces.n, flops_of(d));
     }
     step->run = tiny ? run_tiny : run_matmul;
     step->data = d;
@@ -225,10 +227,8 @@ static sx_status prepare_matmul_add(const sx_cpu_site *site, sx_cpu_step *step)
     d->beta = 1;
     d->by_rows = true;
     d->pieces = sx_dnn_pieces_of(d->m, site->divided);
-    const double flops = 2.0 * (double)d->m * (double)d->n * (double)d->k;
     step->run = run_matmul_add;
-    step->range = d->pieces.n * SX_CPU_SPLIT;
-    step->grain = (int64_t)(GRAIN_FLOPS * (double)step->range / (flops + 1)) + 1;
+    sx_cpu_divide_products(step, d->pieces.n, flops_of(d));
     step->kernel = "matmul add";
     return SX_OK;
 }

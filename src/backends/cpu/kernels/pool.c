@@ -5,8 +5,7 @@
 
 enum {
     MAX_IN = 3,
-    BAND_BYTES =
-        128 << 10, /* of a narrow image's rows in float32: they stay in the second-level cache */
+    BAND_BYTES = 128 << 10, /* of narrow rows in float32: they stay in the second-level cache */
 };
 
 typedef struct pool_data pool_data;

@@ -13,20 +13,33 @@
 
 enum { LOOK_MS = 50 }; /* at the token */
 
-void sx_timed_call_release(sx_timed_call *call)
+static void destroy(sx_timed_call *call)
 {
-    if (call == NULL || atomic_fetch_sub_explicit(&call->users, 1, memory_order_acq_rel) != 1) {
-        return;
-    }
     if (call->done_fd >= 0) {
         close(call->done_fd);
     }
     call->destroy(call);
 }
 
+/* The thread and the caller each leave the call once. The first does not touch it again; the second
+ * destroys it. */
+static void leave(sx_timed_call *call, sx_timed_call_state to)
+{
+    if (atomic_exchange_explicit(&call->state, to, memory_order_acq_rel) != SX_TIMED_CALL_RUNS) {
+        destroy(call);
+    }
+}
+
+void sx_timed_call_release(sx_timed_call *call)
+{
+    if (call != NULL) {
+        leave(call, SX_TIMED_CALL_RELEASED);
+    }
+}
+
 bool sx_timed_call_done(const sx_timed_call *call)
 {
-    return atomic_load_explicit(&call->done, memory_order_acquire);
+    return atomic_load_explicit(&call->state, memory_order_acquire) == SX_TIMED_CALL_DONE;
 }
 
 sx_status sx_timed_call_wait(const sx_timed_call *call, const sx_cancel *cancel)
@@ -49,10 +62,11 @@ static void *run_thread(void *user)
     sx_timed_call *call = user;
     const uint64_t one = 1;
     call->run(call);
-    atomic_store_explicit(&call->done, true, memory_order_release);
+    /* Before the state says so: the caller may free a call that is done. Until then a caller that
+     * polls is woken at once and looks again. */
     const ssize_t written = write(call->done_fd, &one, sizeof(one));
     (void)written; /* cannot block: the counter was 0 */
-    sx_timed_call_release(call);
+    leave(call, SX_TIMED_CALL_DONE);
     return NULL;
 }
 
@@ -60,12 +74,10 @@ sx_status sx_timed_call_start(sx_timed_call *call)
 {
     pthread_t thread;
     pthread_attr_t attr;
-    atomic_init(&call->users, 2);
-    atomic_init(&call->done, false);
+    atomic_init(&call->state, SX_TIMED_CALL_RUNS);
     call->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (call->done_fd < 0) {
-        atomic_store(&call->users, 1);
-        sx_timed_call_release(call);
+        destroy(call);
         return sx_error(SX_RESOURCE_EXHAUSTED, "out of file descriptors");
     }
     pthread_attr_init(&attr);
@@ -73,8 +85,7 @@ sx_status sx_timed_call_start(sx_timed_call *call)
     const int error = sx_thread_create(&thread, &attr, run_thread, call);
     pthread_attr_destroy(&attr);
     if (error != 0) {
-        atomic_store(&call->users, 1);
-        sx_timed_call_release(call);
+        destroy(call);
         return sx_error(SX_RESOURCE_EXHAUSTED, "cannot start a thread: %s", strerror(error));
     }
     return SX_OK;

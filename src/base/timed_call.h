@@ -3,8 +3,9 @@
  * Reading files can block forever (on a network mount whose server is gone), and a blocked thread
  * cannot be interrupted. So the function runs on its own thread, and the caller waits until a
  * deadline and then abandons the call: the thread ends when the function returns, or with the
- * process. Therefore everything that the function uses is owned by the call, which is freed by its
- * last user, the thread or the caller.
+ * process. Therefore everything that the function uses is owned by the call. The caller that
+ * releases a call that is done frees it, with its unclaimed results, before the release returns; the
+ * thread frees a call that was released earlier.
  *
  *   struct listing { sx_timed_call call; char *dir; ... };      embed it as the first member
  *   sx_timed_call_start(&listing->call)
@@ -21,12 +22,13 @@
 
 typedef struct sx_timed_call sx_timed_call;
 
+typedef enum { SX_TIMED_CALL_RUNS, SX_TIMED_CALL_DONE, SX_TIMED_CALL_RELEASED } sx_timed_call_state;
+
 struct sx_timed_call {
     void (*run)(sx_timed_call *call);     /* on the thread; stores its results in the struct */
     void (*destroy)(sx_timed_call *call); /* frees the struct and unclaimed results */
     int done_fd;                          /* readable when done; -1 before start */
-    atomic_int users;                     /* the caller, the thread */
-    atomic_bool done;
+    _Atomic(sx_timed_call_state) state;
 };
 
 /* Takes ownership of `call`, whose `run` and `destroy` are set; after an error it has been

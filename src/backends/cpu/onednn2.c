@@ -16,6 +16,7 @@
 #include "base/checked.h"
 #include "base/map.h"
 #include "base/memory.h"
+#include "base/tsan.h"
 
 /* From libgomp, whose header only gcc finds. */
 extern int omp_get_max_threads(void);
@@ -74,17 +75,21 @@ typedef struct team_work {
 static void run_members(void *user)
 {
     const team_work *w = user;
+    sx_tsan_acquire(user);
     const int before = sx_dnn_enter(1);
     for (int i = omp_get_thread_num(); i < w->team; i += omp_get_num_threads()) {
         w->run(w->user, i);
     }
     sx_dnn_leave(before);
+    sx_tsan_release(user);
 }
 
 void sx_dnn_team_run(int team, void (*run)(void *user, int worker), void *user)
 {
     team_work w = {team, run, user};
+    sx_tsan_release(&w);
     GOMP_parallel(run_members, &w, (unsigned)team, 0);
+    sx_tsan_acquire(&w);
 }
 
 /* Intel's processors with AMX (those with float16, too) start a product of two bfloat16 vectors

@@ -30,6 +30,8 @@ typedef struct options {
     sx_precision_args precision_args;
 } options;
 
+static const options defaults = {.device_args = SX_DEVICE_ARGS_DEFAULTS};
+
 static const sx_option rows[] = {
     {"image", SX_OPTION_LIST, SX_OPT(options, image), "JPEG or PNG files, one example each",
      "FILE"},
@@ -303,6 +305,8 @@ static sx_status load(sx_invocation *inv, const char *dir, sx_servable **out)
                                         .devices = o->device_args.devices,
                                         .replicas = (int)o->device_args.replicas,
                                         .virtual_devices = (int)o->device_args.virtual_devices,
+                                        .strict_placement = !o->device_args.soft_placement,
+                                        .log_device_placement = o->device_args.log_placement,
                                         .threads = (int)o->device_args.threads,
                                         .memory_limit_bytes = o->model_memory_limit,
                                         .memory_limit_name = limit,
@@ -412,5 +416,6 @@ const sx_command sx_command_run = {
                 "examples.npy",
     .max_words = 1,
     SX_COMMAND_OPTIONS(rows, options),
+    .defaults = &defaults,
     .run = run,
 };

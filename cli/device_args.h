@@ -39,7 +39,7 @@ sx_strategy_args sx_device_args_read(const sx_device_args *args);
 #define SX_DEVICE_ROWS(type)                                                                   \
     {"device", SX_OPTION_STRING, SX_OPT(type, device_args.device),                             \
      "device to compute on: cpu, host, tpu, cuda or pjrt:NAME[:N] (see `sextant devices`); with a " \
-     "list, such as cpu:0,cpu:1, each layer runs on the device that its device scope names; default: the first", \
+     "list, such as cpu:0,cpu:1, each layer runs on the device that its device scope, or the SavedModel, names; default: the first", \
      "NAME", .group = "Device"},                                                               \
     {"pjrt-plugin", SX_OPTION_STRING, SX_OPT(type, device_args.pjrt_plugin),                   \
      "PJRT plugin library; default: searched for", "PATH"},                                    \
@@ -53,12 +53,16 @@ sx_strategy_args sx_device_args_read(const sx_device_args *args);
     {"gpu-memory-limit", SX_OPTION_SIZE, SX_OPT(type, device_args.gpu_memory_limit),           \
      "maximum memory of each GPU, such as 4G; allocated as needed", "BYTES", .min = 1}
 
-/* How a program is placed on several devices. */
-#define SX_PLACEMENT_ROWS(type)                                                                \
+/* Which devices the nodes of a program run on. */
+#define SX_SOFT_PLACEMENT_ROWS(type)                                                           \
     {"soft-device-placement", SX_OPTION_FLAG, SX_OPT(type, device_args.soft_placement),        \
-     "use another device where a device scope names one that does not exist or lacks an operator"}, \
+     "use another device where a layer names one that does not exist or lacks an operator"}, \
     {"log-device-placement", SX_OPTION_FLAG, SX_OPT(type, device_args.log_placement),          \
-     "print to stderr on which device each node of a program runs"},                           \
+     "print to stderr on which device each node of a program runs"}
+
+/* The same, and how its parts run on several devices. */
+#define SX_PLACEMENT_ROWS(type)                                                                \
+    SX_SOFT_PLACEMENT_ROWS(type),                                                              \
     {"inter-op", SX_OPTION_INT, SX_OPT(type, device_args.inter_op),                            \
      "most parts of a program that run at the same time, on different devices; does not change the " \
      "results; default: no limit", "N", .min = 1, .max = 4096},                                     \

@@ -16,6 +16,7 @@
      .max = 1024},                                                                               \
     {"devices", SX_OPTION_STRING, SX_OPT(type, device_args.devices),                             \
      "the same, by TensorFlow's names, such as /gpu:0,/gpu:2", "NAME,..."},                      \
+    SX_SOFT_PLACEMENT_ROWS(type),                                                               \
     SX_THREADS_ROW(type),                                                                        \
     SX_MODEL_MEMORY_ROW(type)
 

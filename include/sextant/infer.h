@@ -62,8 +62,10 @@ typedef struct sx_int8_calibration {
 
 typedef struct sx_servable_options {
     size_t struct_size;
-    /* "cpu", "tpu", "pjrt:cpu", "pjrt:cpu:4" (sextant/distribute.h), of a TPU one core; NULL = the
-     * default. Errors: INVALID_ARGUMENT: no such device; UNAVAILABLE: no plugin (says what to
+    /* "cpu", "tpu", "pjrt:cpu", "pjrt:cpu:4" (sextant/distribute.h), of a TPU one core; or a list,
+     * "cpu:0,cpu:1": each node runs on that device of it that the model names (TensorFlow's
+     * tf.device, sx_device_scope_begin()), as sx_placed_strategy() says; the nodes of a branch or a
+     * loop with it. NULL = the default. Errors: INVALID_ARGUMENT: no such device; UNAVAILABLE: no plugin (says what to
      * install). */
     const char *device;
     int threads; /* of cpu; 0 = all processors available to the process */
@@ -118,9 +120,10 @@ typedef struct sx_servable_options {
      * Virtual devices of cpu are its threads. */
     const char *devices;
     int replicas, virtual_devices;
-    sx_strategy
-        *strategy; /* instead of these and `device`; the model keeps a reference. NULL = none
-                    */
+    /* Instead of these and `device`; the model keeps a reference. NULL = none */
+    sx_strategy *strategy;
+    /* As in sx_strategy_args, of a model whose nodes are placed on the devices of a list. */
+    bool strict_placement, log_device_placement;
 } sx_servable_options;
 
 /* An input or output of a signature. */

@@ -156,8 +156,8 @@ sx_status sx_device_spec_parse(const char *text, sx_arena *arena, sx_device_spec
     sx_device_spec spec = {0};
     if (sx_is_device_list(text)) {
         return sx_error(SX_INVALID_ARGUMENT,
-                        "device \"%s\" is a list, for models whose layers are on several devices "
-                        "(train, evaluate and predict of a run); expected one",
+                        "device \"%s\" is a list, for models whose layers are on several devices; "
+                        "expected one",
                         text);
     }
     if (text[0] == '/') {

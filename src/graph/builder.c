@@ -558,6 +558,7 @@ sx_value sx_build_node(sx_builder *b, const sx_node_spec *asked)
         return SX_NO_VALUE;
     }
     sx_node_spec spec = *asked;
+    spec.device = spec.device[0] != '\0' ? spec.device : b->device;
     if (!settle_names(b, &spec)) {
         return SX_NO_VALUE;
     }

@@ -6,6 +6,7 @@
 #include "graph/ops/vocabulary_lookup.h"
 #include "savedmodel/export_body_internal.h"
 #include "savedmodel/names.h"
+#include "savedmodel/tf_graph.h"
 
 /* A node whose meaning is not its operands' alone: of a function, of variables, of an order. */
 typedef struct row {
@@ -386,7 +387,9 @@ sx_status sx_export_nodes(sx_export_body *s)
             continue;
         }
         sx_tf_scope_push(s->w, node->name);
+        sx_tf_graph_set_device(s->w, node->device);
         sx_status status = writer_of(node->op)(s, node);
+        sx_tf_graph_set_device(s->w, "");
         sx_tf_scope_pop(s->w);
         SX_TRY(status);
     }

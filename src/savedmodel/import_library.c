@@ -307,7 +307,11 @@ static sx_status import_all(sx_library_importer *im, sx_status *out_refused)
                 ? sx_error(SX_UNIMPLEMENTED, "%s initializes the model; it cannot be run",
                            SX_INIT_SIGNATURE)
                 : import_signature(im, &signatures[i]);
-        if (sx_status_code(status) == SX_RESOURCE_EXHAUSTED) {
+        const sx_code code = sx_status_code(status);
+        if (code == SX_CANCELLED || code == SX_DEADLINE_EXCEEDED) { /* of the model, not of this */
+            return status;
+        }
+        if (code == SX_RESOURCE_EXHAUSTED) {
             return sx_status_annotate(status, __FILE__, __LINE__, "%s, signature \"%s\"",
                                       sx_saved_model_dir(im->model), signatures[i].key);
         }
@@ -348,6 +352,8 @@ static sx_status import_model(const sx_saved_model *model, const sx_import_limit
                                     .functions = or_default(limits->functions, MAX_FUNCTIONS),
                                     .calls = or_default(limits->calls, MAX_CALLS),
                                     .constant_bytes = or_default(limits->constant_bytes, constants),
+                                    .devices = limits->devices,
+                                    .cancel = limits->cancel,
                                     .memory = limits->memory};
     sx_arena_init(&im->arena, limits->memory != NULL ? 0 : budget);
     im->arena.budget = limits->memory;

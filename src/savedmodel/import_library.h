@@ -32,6 +32,7 @@ typedef struct sx_import_limits {
     int64_t calls;     /* nested: 64 */
     /* Of all constants: 1 GiB, or without `memory` sx_saved_model_budget() */
     int64_t constant_bytes;
+    bool devices; /* nodes are on the devices that NodeDef.device says; else on none */
     const sx_cancel *cancel; /* checked before each node; NULL = none */
     sx_budget *memory;       /* charged for the library, which it outlives; NULL = none */
 } sx_import_limits;
@@ -39,7 +40,8 @@ typedef struct sx_import_limits {
 /* `model` may be closed afterwards. *out_library is finished. out_refused[] has an element for each
  * signature of the model, in its order: NULL, or why it is not in the library, which the caller
  * frees: UNIMPLEMENTED names all nodes that cannot be imported, by operator and name; DATA_LOSS: an
- * invalid graph. Errors: RESOURCE_EXHAUSTED: a limit, of all signatures together. */
+ * invalid graph. Errors: RESOURCE_EXHAUSTED: a limit, of all signatures together; CANCELLED,
+ * DEADLINE_EXCEEDED: according to `cancel`. */
 SX_MUST_USE sx_status sx_import_library(const sx_saved_model *model, const sx_import_limits *limits,
                                         sx_library **out_library, sx_status *out_refused);
 

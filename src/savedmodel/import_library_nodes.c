@@ -201,7 +201,6 @@ static sx_status import_node(sx_library_importer *im, sx_tf_body *body, int i)
     const sx_op_def *composed = sx_tf_composed_op(n.node, &composed_form);
     const Tensorflow__FunctionDef *function = called(im, n.node);
     SX_TRY(check_nodes(im, ++im->n_nodes));
-    SX_TRY(sx_cancel_check(im->limits.cancel));
     const sx_tf_form *form = NULL;
     const sx_op_def *op = function == NULL ? sx_op_find_tf(n.node->op, &form) : NULL;
     const bool parses = strncmp(n.node->op, "Parse", strlen("Parse")) == 0; /* records */
@@ -239,9 +238,15 @@ static sx_status import_node(sx_library_importer *im, sx_tf_body *body, int i)
         }
     } else if (status == SX_OK) {
         (void)sx_scope_begin(body->b, n.node->name, NULL);
+        if (im->limits.devices) {
+            sx_device_scope_begin(body->b, n.node->device);
+        }
         status = composed != NULL ? sx_tf_import_composed(im, body, i, composed, composed_form, &n)
                  : function != NULL ? import_call(im, body, function, &n)
                                     : sx_tf_import_op(im, body, &n);
+        if (im->limits.devices) {
+            sx_device_scope_end(body->b);
+        }
         sx_scope_end(body->b);
         status = sx_tf_first_error(body->b, status);
         if (status == SX_OK) {
@@ -324,6 +329,7 @@ static sx_status import_from(walk *w, const char *root)
             SX_TRY(enter(w, top->captures[--top->n_captures]), "node \"%.200s\"", node->name);
             continue;
         }
+        SX_TRY(sx_cancel_check(w->im->limits.cancel));
         sx_status status = import_node(w->im, w->body, (int)top->node);
         if (status != SX_OK && called(w->im, node) == NULL) { /* else the function is named */
             w->im->innermost = w->im->depth;

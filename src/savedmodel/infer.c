@@ -110,25 +110,28 @@ sx_status sx_servable_load(const char *dir, const sx_servable_options *options,
     sx_status status = limit_of == NULL        ? sx_no_memory("for a model")
                        : s->on_profile != NULL ? sx_profile_create(&s->profile)
                                                : SX_OK;
-    const sx_predictor_options wanted = {.on = {.device = options->device,
-                                                .pjrt_plugin = options->pjrt_plugin,
-                                                .python = options->python,
-                                                .device_options = options->device_options,
-                                                .xla_options = options->xla_options,
-                                                .gpu_memory_limit = options->gpu_memory_limit,
-                                                .devices = options->devices,
-                                                .replicas = options->replicas,
-                                                .virtual_devices = options->virtual_devices},
-                                         .strategy = options->strategy,
-                                         .threads = options->threads,
-                                         .memory_limit_bytes = options->memory_limit_bytes,
-                                         .memory_limit_of = limit_of,
-                                         .compile_at_load = !options->lazy,
-                                         .cancel = &cancel,
-                                         .profile = s->profile,
-                                         .int8 = options->int8,
-                                         .bfloat16 = options->bfloat16,
-                                         .tags = options->tags};
+    const sx_predictor_options wanted = {
+        .on = {.device = options->device,
+               .pjrt_plugin = options->pjrt_plugin,
+               .python = options->python,
+               .device_options = options->device_options,
+               .xla_options = options->xla_options,
+               .gpu_memory_limit = options->gpu_memory_limit,
+               .devices = options->devices,
+               .replicas = options->replicas,
+               .virtual_devices = options->virtual_devices,
+               .strict_placement = options->strict_placement,
+               .log_device_placement = options->log_device_placement},
+        .strategy = options->strategy,
+        .threads = options->threads,
+        .memory_limit_bytes = options->memory_limit_bytes,
+        .memory_limit_of = limit_of,
+        .compile_at_load = !options->lazy,
+        .cancel = &cancel,
+        .profile = s->profile,
+        .int8 = options->int8,
+        .bfloat16 = options->bfloat16,
+        .tags = options->tags};
     status = status == SX_OK ? sx_version_find(dir, &s->arena, &dir) : status;
     if (status == SX_OK) {
         status = sx_say_timeout_ms(sx_predictor_load(dir, &wanted, &s->predictor), s->timeout_ms);

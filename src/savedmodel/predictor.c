@@ -38,6 +38,7 @@ typedef struct stored {
 
 struct sx_predictor {
     sx_strategy *strategy; /* the device */
+    bool placed;           /* on those that the model's nodes name */
     sx_saved_model *model;
     sx_image_limits limits;
     sx_session *session; /* has the variables */
@@ -265,12 +266,13 @@ static sx_status import_all(sx_predictor *p, const sx_predictor_options *options
     bool whole = false;
     p->ready = sx_alloc(p->n + 1, sizeof(*p->ready));
     sx_status *refused = sx_alloc(p->n + 1, sizeof(*refused));
-    sx_status status =
-        p->ready == NULL || refused == NULL
-            ? sx_no_memory("for a predictor")
-            : sx_import_library(
-                  p->model, &(sx_import_limits){.memory = &p->memory, .cancel = options->cancel},
-                  &p->library, refused);
+    sx_status status = p->ready == NULL || refused == NULL
+                           ? sx_no_memory("for a predictor")
+                           : sx_import_library(p->model,
+                                               &(sx_import_limits){.devices = p->placed,
+                                                                   .memory = &p->memory,
+                                                                   .cancel = options->cancel},
+                                               &p->library, refused);
     bool writes = false;
     for (int i = 0; status == SX_OK && i < p->library->n_functions; i++) {
         writes = writes || p->library->functions[i].writes;
@@ -353,12 +355,7 @@ static sx_status open_device(sx_predictor *p, const sx_predictor_options *option
     } else {
         p->strategy = sx_strategy_retain(options->strategy);
     }
-    if (strcmp(sx_strategy_name(p->strategy), "placed") == 0) {
-        return sx_error(SX_INVALID_ARGUMENT,
-                        "%s: a SavedModel is not placed on several devices; name those that are to "
-                        "have it whole as its replicas (devices)",
-                        sx_strategy_text(p->strategy));
-    }
+    p->placed = strcmp(sx_strategy_name(p->strategy), "placed") == 0;
     SX_TRY(sx_strategy_apply_apart(p->strategy, &session));
     return sx_session_create(&session, &p->session);
 }

@@ -110,6 +110,7 @@ struct body {
     sx_map names;
     sx_buf scope;        /* "a/b/" */
     sx_buf scope_starts; /* size_t each: the length of `scope` before each push */
+    const char *device;  /* of the nodes that are written; NULL or "": none */
 };
 
 struct sx_tf_graph {
@@ -357,6 +358,13 @@ static sx_tf_value write_node(sx_tf_writer *w, const char *op, const char *name,
     }
     message->name = (char *)(uintptr_t)unique;
     message->op = (char *)(uintptr_t)row->name;
+    if (body->device != NULL && body->device[0] != '\0') {
+        message->device = sx_arena_strdup(&graph->arena, body->device);
+        if (message->device == NULL) {
+            fail_memory(graph);
+            return no_value;
+        }
+    }
     if (!sx_tf_set_attrs(&graph->arena, message, attrs)) {
         fail_memory(graph);
         return no_value;
@@ -398,6 +406,11 @@ static void control(sx_tf_writer *w, sx_tf_value value, sx_tf_values after)
     message->input = inputs;
     message->n_input = n;
     node->runs = true;
+}
+
+void sx_tf_graph_set_device(sx_tf_writer *w, const char *device)
+{
+    body_of(w)->device = device;
 }
 
 static void scope_push(sx_tf_writer *w, const char *name)

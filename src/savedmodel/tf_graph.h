@@ -28,6 +28,9 @@ void sx_tf_graph_destroy(sx_tf_graph *graph); /* NULL is allowed */
 
 /* The writer of the graph's own nodes; borrowed. */
 sx_tf_writer *sx_tf_graph_writer(sx_tf_graph *graph);
+/* What is written from here on through this writer, of a graph or a function, names this device:
+ * "/device:CPU:1"; "" = none, as at first. Borrowed while nodes are written. */
+void sx_tf_graph_set_device(sx_tf_writer *w, const char *device);
 
 /* "save/RestoreV2", and "save/RestoreV2:1" as in signatures: owned by the graph. "" if `value` is
  * not a value of the graph; the second NULL if out of memory. */

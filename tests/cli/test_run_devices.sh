@@ -50,10 +50,12 @@ for n in 1 2; do
     close out
 done
 stop
-start m --model_name=m --model_base_path="$PWD/models/m" --device pjrt:cpu
-ok query "$url" --signature tensors --input x.npy --json
-close out
-stop
+for devices in pjrt:cpu cpu,cpu; do # on a list, all of a model that names no device is on the first
+    start m --model_name=m --model_base_path="$PWD/models/m" --device "$devices"
+    ok query "$url" --signature tensors --input x.npy --json
+    close out
+    stop
+done
 
 fails 1 run models/m/1 --input x.npy --device pjrt:cpu:2 --replicas 3
 warns 'but the number of devices in its name is 2'

@@ -101,6 +101,24 @@ ok predict members "${files[@]}"
 cp out alone
 ok predict members "${files[@]}" --device cpu:0,cpu:1,cpu:2
 cmp alone out || fail 'devices change the predictions of an ensemble'
+# Exported, its nodes name these devices, on which a list places them.
+ok export members --out models/members
+ok run models/members --input sequence.npy --json
+cp out alone
+ok run models/members --input sequence.npy --json --device cpu:0,cpu:1,cpu:2 --log-device-placement
+cmp alone out || fail 'devices change the answers of a SavedModel'
+warns 'dense_5/kernel: (parameter): /job:localhost/replica:0/task:0/device:CPU:2'
+[ "$(grep ': (MatMul): .*:CPU:2$' err | sort -u | wc -l)" = 2 ] || fail 'the last member is not on its device'
+ok run models/members --input sequence.npy --json --device cpu,cpu
+cmp alone out || fail 'soft placement changes the answers of a SavedModel'
+fails 1 run models/members --input sequence.npy --device cpu,cpu --no-soft-device-placement
+warns 'is to run on /device:CPU:2, which is not there'
+fails 1 run models/members --input sequence.npy --device cpu,cpu --replicas 2
+warns 'give one or the other'
+fails 1 run models/members --input sequence.npy --device cpu:0,cpu:2
+ok predict --model models/members/1 --data sequence.npy --out placed --device cpu,cpu,cpu
+ok predict --model models/members/1 --data sequence.npy --out whole
+diff -r placed whole >&2 || fail 'devices change the predictions of a SavedModel'
 # The strategy by its name.
 ok train "$model" "${data[@]}" --model-dir named --epochs 2 --threads 2 --device cpu,cpu --strategy placed
 same_variables free named 12
@@ -109,7 +127,7 @@ ok profile "$model" "${files[@]}" --batch-size 16 --device cpu,cpu --steps 3
 says 'no times of operators: several devices (/device:CPU:0, /device:CPU:1) do not record operations; profile the program on one of them'
 # No scope, no use of a second device.
 ok train mlp --data 'generated:digits?n=64' --model-dir plain --max-steps 1 --device cpu,cpu
-warns 'the program has no device scope (sx_device_scope_begin): all of it runs on /job:localhost/replica:0/task:0/device:CPU:0'
+warns 'the program names no devices (sx_device_scope_begin, or tf.device in a SavedModel): all of it runs on /job:localhost/replica:0/task:0/device:CPU:0'
 
 # Where each node runs, in TensorFlow's words.
 ok train "$model" "${data[@]}" --model-dir logged --max-steps 1 --device cpu,cpu --log-device-placement

@@ -619,6 +619,10 @@ static void test_savedmodel_import_library__limits(void **state)
             "RESOURCE_EXHAUSTED: more than 2 functions");
     refuses(call, nine, &(sx_import_limits){.calls = 2},
             "RESOURCE_EXHAUSTED: function calls nest deeper than 2");
+    sx_cancel cancel;
+    sx_cancel_init(&cancel, INT64_MAX);
+    sx_cancel_request(&cancel);
+    refuses(call, nine, &(sx_import_limits){.cancel = &cancel}, "CANCELLED: ");
     refuses(call, recursive, NULL,
             "UNIMPLEMENTED: unsupported operator: f2 (1 node: \"a\" of function \"f2\": "
             "function \"f2\" calls itself)");
@@ -635,6 +639,53 @@ static void test_savedmodel_import_library__limits(void **state)
             "DATA_LOSS: node \"y\": unknown input node \"nothing\"");
     refuses(NODE("y", "f2", "'x', 'x'", ""), nine, NULL,
             "DATA_LOSS: function \"f2\": 2 arguments are given, expected 1");
+}
+
+/* The devices that NodeDefs name, if they are asked for; a function's nodes keep their own. */
+static void test_savedmodel_import_library__devices(void **state)
+{
+    (void)state;
+    static const char function[] =
+        FUNCTION("f", IN("x") OUT("y"),
+                 BODY("d", "Neg", "'x'", "device: '/job:worker/task:0/device:gpu:1'")
+                     BODY("e", "Abs", "'d:y:0'", ""),
+                 RET("y", "e:y:0"));
+    static const char nodes[] = NODE("c", "Exp", "'x'", "device: '/CPU:*'")
+        NODE("y", "f", "'c'", "device: '/device:CPU:0'");
+    static const struct {
+        const char *op, *device;
+    } expected[] = {{"exp", "/device:CPU:*"}, {"neg", "/job:worker/task:0/device:GPU:1"}};
+    sx_saved_model *model;
+    for (int asked = 0; asked < 2; asked++) {
+        sx_library *library;
+        sx_status refused[2] = {SX_OK, SX_OK};
+        int seen = 0;
+        assert_ok(parse_model(ANY, nodes, function, &model));
+        assert_ok(sx_import_library(model, &(sx_import_limits){.devices = asked == 1}, &library,
+                                    refused));
+        assert_ok(refused[0]);
+        for (int f = 0; f < library->n_functions; f++) {
+            const sx_graph *g = library->functions[f].body;
+            for (int k = 0; k < g->n_nodes; k++) {
+                for (size_t i = 0; i < SX_COUNT(expected); i++) {
+                    if (strcmp(g->nodes[k].op->name, expected[i].op) == 0) {
+                        assert_string_equal(g->nodes[k].device, asked ? expected[i].device : "");
+                        seen++;
+                    }
+                }
+            }
+        }
+        assert_int_equal(seen, SX_COUNT(expected));
+        sx_library_destroy(library);
+        sx_saved_model_close(model);
+    }
+    assert_ok(parse_model(ANY, NODE("y", "Neg", "'x'", "device: '/GPU:one'"), "", &model));
+    sx_library *library;
+    sx_status refused[2] = {SX_OK, SX_OK};
+    assert_ok(sx_import_library(model, &(sx_import_limits){.devices = true}, &library, refused));
+    assert_error(refused[0], SX_INVALID_ARGUMENT, "is not a part of a device's name");
+    sx_library_destroy(library);
+    sx_saved_model_close(model);
 }
 
 /* Of calls in calls, an error names the first and the last. */
@@ -850,6 +901,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_savedmodel_import_library__says_where),
     cmocka_unit_test(test_savedmodel_import_library__names_what_is_not_supported),
     cmocka_unit_test(test_savedmodel_import_library__limits),
+    cmocka_unit_test(test_savedmodel_import_library__devices),
     cmocka_unit_test(test_savedmodel_import_library__many_nodes),
     cmocka_unit_test(test_savedmodel_import_library__too_many_nodes),
     cmocka_unit_test(test_savedmodel_import_library__strings_that_double),

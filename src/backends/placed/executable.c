@@ -35,8 +35,8 @@ static void warn_of_silence(sx_placed_platform *p, const sx_graph *g)
     }
     if (!says && !atomic_exchange(&p->warned, true)) {
         sx_log(SX_LOG_WARN,
-               "the program has no device scope (sx_device_scope_begin): all of it runs on %s; "
-               "replicas or virtual devices would share its batches",
+               "the program names no devices (sx_device_scope_begin, or tf.device in a SavedModel): "
+               "all of it runs on %s; replicas or virtual devices would share its batches",
                p->names[0]);
     }
 }

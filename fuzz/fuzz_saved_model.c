@@ -14,7 +14,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     sx_status refused[4] = {SX_OK};
     if (status == SX_OK && n <= 4) {
         sx_library *library = NULL;
-        const sx_import_limits limits = {.nodes = 1000, .constant_bytes = 1 << 20};
+        const sx_import_limits limits = {
+            .nodes = 1000, .constant_bytes = 1 << 20, .devices = size % 2 == 0};
         status = sx_import_library(model, &limits, &library, refused);
         for (int k = 0; status == SX_OK && k < library->n_functions; k++) {
             sx_specialized *program = NULL;

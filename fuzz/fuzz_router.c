@@ -16,10 +16,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const sx_http_text path = {space + 1, size - method.size - 1};
     sx_route route;
     sx_route_parse(method, path, "/metrics", &route);
-    const bool of_model = (route.kind >= SX_ROUTE_STATUS && route.kind <= SX_ROUTE_REGRESS) ||
-                          (route.kind >= SX_ROUTE_V2_MODEL && route.kind <= SX_ROUTE_V2_INFER);
+    const sx_route_kind kind = route.kind;
+    const bool of_project = kind > SX_ROUTE_ML_DISCOVERY;
+    const bool of_model = (kind >= SX_ROUTE_STATUS && kind <= SX_ROUTE_REGRESS) ||
+                          (kind >= SX_ROUTE_V2_MODEL && kind <= SX_ROUTE_V2_INFER) ||
+                          (of_project && kind != SX_ROUTE_ML_MODELS &&
+                           kind != SX_ROUTE_ML_CREATE_MODEL && kind != SX_ROUTE_ML_OPERATION);
     if (!memchr(route.model, '\0', SX_ROUTE_NAME) || !memchr(route.label, '\0', SX_ROUTE_NAME) ||
-        route.version < -1 || route.kind > SX_ROUTE_V2_INDEX || (of_model && !route.model[0])) {
+        !memchr(route.project, '\0', SX_ROUTE_NAME) || route.version < -1 ||
+        kind > SX_ROUTE_ML_SET_DEFAULT || (of_model && !route.model[0]) ||
+        (of_project && !route.project[0])) {
         abort();
     }
     return 0;

@@ -5,8 +5,8 @@
  *   POST  /v1/models/NAME[/versions/N | /labels/L]:predict    predict (classify, regress)
  *   GET   /v2, /v2/models/NAME[/versions/N][/ready]           KServe's, see kserve_rest.h
  *   POST  /v2/models/NAME[/versions/N]/infer, /v2/repository/index
- *   .../v1/projects/P/...                                     managed prediction, see
- * managed_rest.h GET   /discovery/v1/apis/ml/v1/rest                       its discovery document
+ *   .../v1/projects/P/...                                     managed_rest.h: managed prediction
+ *   GET   /discovery/v1/apis/ml/v1/rest                       its discovery document
  *   GET   /                                                   a page for people
  *   GET   /healthz, /v2/health/live                           liveness
  *   GET   /readyz, /v2/health/ready                           every model has a served version

@@ -519,6 +519,7 @@ static sx_value append_node(sx_builder *b, const sx_node_spec *spec, const sx_ty
         .device = spec->device,
         .file = spec->file,
         .line = spec->line,
+        .trial = b->trial,
     };
     return first;
 }

@@ -29,6 +29,7 @@ struct sx_builder {
     int n_devices;
     const char *device, *file; /* of the nodes that are added: "" = anywhere */
     int line;
+    bool trial; /* of the nodes that are added */
     /* Not used by the graph itself: */
     int mode;                                 /* sx_mode of nn.h: train, eval, predict */
     const struct sx_program_request *request; /* of nn, while it builds a program; NULL = none */

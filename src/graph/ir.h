@@ -41,6 +41,7 @@ typedef struct sx_node {
     const char *device; /* scope, "" = anywhere */
     const char *file;   /* the line of user code, or "" */
     int line;
+    bool trial; /* in a function: made for its types; if nothing reads it, it may be wrong */
 } sx_node;
 
 typedef struct sx_value_info {

@@ -509,20 +509,50 @@ static sx_status walk_node(sx_specializer *s, const sx_graph *g, const sx_node *
     return walk_plain(s, g, n, in, name, out_vals);
 }
 
+/* Marks in reads[g->n_values] what is read, by results and nodes, but not what nodes of a trial
+ * read that nothing reads themselves. */
+static void find_read(const sx_graph *g, bool *reads)
+{
+    for (int i = 0; i < g->n_results; i++) {
+        reads[g->results[i].value.id] = true;
+    }
+    for (int k = g->n_nodes; k-- > 0;) {
+        const sx_node *n = &g->nodes[k];
+        bool needed = !n->trial;
+        for (int i = 0; i < n->n_outputs; i++) {
+            needed = needed || reads[sx_node_output(n, i).id];
+        }
+        for (int i = 0; i < n->n_outputs && needed; i++) {
+            reads[sx_node_output(n, i).id] = true;
+        }
+        for (int i = 0; i < n->n_inputs && needed; i++) {
+            reads[n->inputs[i].id] = true;
+        }
+        for (int i = 0; i < n->n_attr_operands && needed; i++) {
+            reads[n->attr_operands[i].value.id] = true;
+        }
+    }
+}
+
 sx_status sx_walk_graph(sx_specializer *s, const sx_graph *g, const int *args, const char *prefix,
                         int *results)
 {
     const int64_t most = s->limits.nodes > 0 ? s->limits.nodes : MAX_NODES;
     int *env = sx_alloc((size_t)g->n_values + SX_NODE_MAX_INPUTS + SX_MAX_RANK * 4, sizeof(*env));
-    sx_status status = env == NULL ? sx_specialize_no_memory() : SX_OK;
+    bool *reads = sx_alloc((size_t)g->n_values + 1, sizeof(*reads));
+    sx_status status = env == NULL || reads == NULL ? sx_specialize_no_memory() : SX_OK;
     int *in = env != NULL ? env + g->n_values : NULL;
+    if (status == SX_OK) {
+        find_read(g, reads);
+    }
     for (int i = 0; i < g->n_args && status == SX_OK; i++) {
         env[g->args[i].value.id] = args[i];
     }
     for (int k = 0; k < g->n_nodes && status == SX_OK; k++) {
         const sx_node *n = &g->nodes[k];
         int out_vals[SX_MAX_OUTPUTS];
-        if (n->op == &sx_op_parameter) {
+        const bool unread = n->n_outputs > 0 && !reads[sx_node_output(n, 0).id];
+        if (n->op == &sx_op_parameter || (n->trial && unread)) {
             continue;
         }
         if (++*s->nodes > most) {
@@ -560,6 +590,7 @@ sx_status sx_walk_graph(sx_specializer *s, const sx_graph *g, const int *args, c
         results[i] = env[g->results[i].value.id];
     }
     sx_free(env);
+    sx_free(reads);
     return status;
 }
 

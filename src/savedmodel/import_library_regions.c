@@ -85,8 +85,11 @@ sx_type sx_tf_join_types(sx_type a, const sx_type *b)
 sx_status sx_tf_try_function(const sx_tf_op_node *x, function_def *function,
                              const sx_tf_thing *args, int n, sx_tf_thing *results)
 {
+    const bool within = x->b->trial;
     x->im->trials++;
+    x->b->trial = true;
     sx_status status = sx_tf_import_body(x->im, function, x->b, args, n, results);
+    x->b->trial = within;
     x->im->trials--;
     return status;
 }

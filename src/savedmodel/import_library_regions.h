@@ -4,7 +4,8 @@
  * A region sees only its operands, and these are values: a variable that no branch or body assigns
  * is read before, and a list of tensors (import_library_lists.c) whose shape is not known gets it
  * from a trial, which imports the functions once beside the node, for the types of their results.
- * No result reads these nodes, so they do not run; a trial leaves out effects. */
+ * No result reads these nodes, so they do not run, nor are they specialized: they may be wrong
+ * where the loop has no trip. A trial leaves out effects. */
 #ifndef SX_SAVEDMODEL_IMPORT_LIBRARY_REGIONS_H
 #define SX_SAVEDMODEL_IMPORT_LIBRARY_REGIONS_H
 

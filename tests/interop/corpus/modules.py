@@ -870,7 +870,7 @@ def branches_of_experts(path):
     serve(path, f, layers, x=(F32, None, 3), which=(I32,))
 
 
-@row(feed=lambda rng, n: {"n": n, "x": rng.normal(size=(n,))}, batches=(0, 1, 3, 9))
+@row(feed=lambda rng, n: {"n": n, "x": rng.normal(size=(n,))}, batches=(0, 1, 3, 9), sample=True)
 def loops_within_branches(path):
     """Loops in branches in loops, an early break, a list whose length data decides."""
     def f(n, x):

@@ -1,13 +1,19 @@
 #include "harness.h"
 
+#include <stdlib.h>
+#include <unistd.h>
+
 #include "base/checked.h"
 #include "serve/batch_config.h"
 
-static const char path[] = "/tmp/sextant-batching.config";
+static const char missing[] = "/tmp/sextant-missing/batching.config";
 
 static sx_status read_text(const char *text, sx_batch_policy policy, sx_batch_config *out)
 {
-    FILE *file = fopen(path, "w");
+    char path[] = "/tmp/sextant-test-XXXXXX";
+    const int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    FILE *file = fdopen(fd, "w");
     assert_non_null(file);
     fputs(text, file);
     fclose(file);
@@ -85,7 +91,7 @@ static void test_serve_batch_config__names_mistakes(void **state)
                      rows[i].message);
     }
     sx_batch_config c;
-    assert_error(sx_batch_config_read(path, SX_BATCH_TFS, &c), SX_NOT_FOUND, path);
+    assert_error(sx_batch_config_read(missing, SX_BATCH_TFS, &c), SX_NOT_FOUND, missing);
 }
 
 static const struct CMUnitTest tests[] = {

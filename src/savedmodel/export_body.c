@@ -3,6 +3,7 @@
 
 #include "base/checked.h"
 #include "base/memory.h"
+#include "graph/device_name.h"
 #include "graph/ops/vocabulary_lookup.h"
 #include "savedmodel/export_body_internal.h"
 #include "savedmodel/names.h"
@@ -386,8 +387,15 @@ sx_status sx_export_nodes(sx_export_body *s)
         if (node->op == &sx_op_parameter) {
             continue;
         }
+        /* Without its job and task: TensorFlow loads no model that names another's. */
+        sx_device_name device, type = SX_ANY_DEVICE;
+        char text[SX_DEVICE_NAME_BYTES];
+        SX_TRY(sx_device_name_parse(node->device, &device));
+        memcpy(type.type, device.type, sizeof(type.type));
+        type.index = device.index;
         sx_tf_scope_push(s->w, node->name);
-        sx_tf_graph_set_device(s->w, node->device);
+        sx_tf_graph_set_device(s->w,
+                               device.type[0] != '\0' ? sx_device_name_print(&type, text) : "");
         sx_status status = writer_of(node->op)(s, node);
         sx_tf_graph_set_device(s->w, "");
         sx_tf_scope_pop(s->w);

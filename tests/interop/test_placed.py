@@ -23,7 +23,7 @@ static sx_spec towers(sx_builder *b, const sx_batch *in, const sx_params *p)
     sx_device_scope_begin(b, "/cpu:0");
     sx_value left = sx_dense(b, in->features, 8, .activation = SX_RELU);
     sx_device_scope_end(b);
-    sx_device_scope_begin(b, "/gpu:5");
+    sx_device_scope_begin(b, "/job:worker/task:1/gpu:5");
     sx_value right = sx_dense(b, in->features, 8, .activation = SX_TANH);
     sx_device_scope_end(b);
     return sx_classifier_spec(b, sx_dense(b, sx_add(b, left, right), 2), in->labels);

@@ -119,7 +119,8 @@ static inline harness_held harness_look(void)
             held.ids[fd][1] = (uint64_t)info.st_ino;
         }
     }
-#if defined(__SANITIZE_THREAD__) /* maps programs itself, to name the functions of its suppressions */
+/* ThreadSanitizer maps programs itself, to name the functions of its suppressions. */
+#if defined(__SANITIZE_THREAD__)
     FILE *maps = NULL;
 #else
     FILE *maps = fopen("/proc/self/maps", "re");

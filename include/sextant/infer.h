@@ -65,8 +65,8 @@ typedef struct sx_servable_options {
     /* "cpu", "tpu", "pjrt:cpu", "pjrt:cpu:4" (sextant/distribute.h), of a TPU one core; or a list,
      * "cpu:0,cpu:1": each node runs on that device of it that the model names (TensorFlow's
      * tf.device, sx_device_scope_begin()), as sx_placed_strategy() says; the nodes of a branch or a
-     * loop with it. NULL = the default. Errors: INVALID_ARGUMENT: no such device; UNAVAILABLE: no plugin (says what to
-     * install). */
+     * loop with it. NULL = the default. Errors: INVALID_ARGUMENT: no such device; UNAVAILABLE: no
+     * plugin (says what to install). */
     const char *device;
     int threads; /* of cpu; 0 = all processors available to the process */
     /* Limit of the memory for variables, graphs and programs together. The needs of a program are

@@ -4,8 +4,8 @@
  * cannot be interrupted. So the function runs on its own thread, and the caller waits until a
  * deadline and then abandons the call: the thread ends when the function returns, or with the
  * process. Therefore everything that the function uses is owned by the call. The caller that
- * releases a call that is done frees it, with its unclaimed results, before the release returns; the
- * thread frees a call that was released earlier.
+ * releases a call that is done frees it, with its unclaimed results, before the release returns;
+ * the thread frees a call that was released earlier.
  *
  *   struct listing { sx_timed_call call; char *dir; ... };      embed it as the first member
  *   sx_timed_call_start(&listing->call)

@@ -6,8 +6,8 @@
 
 #if defined(__SANITIZE_THREAD__)
 /* ABI of compiler-rt's and GCC's libtsan (sanitizer/tsan_interface.h) */
-void __tsan_acquire(void *at); /* NOLINT(bugprone-reserved-identifier) */
-void __tsan_release(void *at); /* NOLINT(bugprone-reserved-identifier) */
+void __tsan_acquire(void *at);
+void __tsan_release(void *at);
 
 static inline void sx_tsan_acquire(void *at)
 {

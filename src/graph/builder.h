@@ -37,7 +37,7 @@ struct sx_builder {
 };
 
 /* Everything of a node. name NULL = made from the scope and the operator. types NULL = inferred; in
- * a function body they are declared. */
+ * a function body they are declared. device "" = that of the current scope. */
 typedef struct sx_node_spec {
     const sx_op_def *op;
     const void *attrs;

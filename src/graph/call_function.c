@@ -48,15 +48,14 @@ static sx_status append(sx_builder *b, const sx_library *library, const sx_step 
         }
         const char *name = sx_scoped_name(b, n->name);
         const bool used = sx_map_has(&b->node_names, name); /* by a constant of slots[], say */
-        const sx_value first =
-            sx_build_node(b, &(sx_node_spec){.op = n->op,
-                                             .attrs = n->attrs,
-                                             .inputs = inputs,
-                                             .n_inputs = n->n_inputs,
-                                             .name = used ? NULL : name,
-                                             .device = n->device[0] != '\0' ? n->device : b->device,
-                                             .file = n->file,
-                                             .line = n->line});
+        const sx_value first = sx_build_node(b, &(sx_node_spec){.op = n->op,
+                                                                .attrs = n->attrs,
+                                                                .inputs = inputs,
+                                                                .n_inputs = n->n_inputs,
+                                                                .name = used ? NULL : name,
+                                                                .device = n->device,
+                                                                .file = n->file,
+                                                                .line = n->line});
         for (int i = 0; i < n->n_outputs; i++) {
             map[sx_node_output(n, i).id] = sx_output_of(first, i);
         }

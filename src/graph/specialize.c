@@ -509,8 +509,17 @@ static sx_status walk_node(sx_specializer *s, const sx_graph *g, const sx_node *
     return walk_plain(s, g, n, in, name, out_vals);
 }
 
-/* Marks in reads[g->n_values] what is read, by results and nodes, but not what nodes of a trial
- * read that nothing reads themselves. */
+/* Nodes of a trial that nothing reads are left out. */
+static bool is_needed(const sx_node *n, const bool *reads)
+{
+    bool needed = !n->trial;
+    for (int i = 0; i < n->n_outputs && !needed; i++) {
+        needed = reads[sx_node_output(n, i).id];
+    }
+    return needed;
+}
+
+/* Marks in reads[g->n_values] what results and needed nodes read. */
 static void find_read(const sx_graph *g, bool *reads)
 {
     for (int i = 0; i < g->n_results; i++) {
@@ -518,13 +527,7 @@ static void find_read(const sx_graph *g, bool *reads)
     }
     for (int k = g->n_nodes; k-- > 0;) {
         const sx_node *n = &g->nodes[k];
-        bool needed = !n->trial;
-        for (int i = 0; i < n->n_outputs; i++) {
-            needed = needed || reads[sx_node_output(n, i).id];
-        }
-        for (int i = 0; i < n->n_outputs && needed; i++) {
-            reads[sx_node_output(n, i).id] = true;
-        }
+        const bool needed = is_needed(n, reads);
         for (int i = 0; i < n->n_inputs && needed; i++) {
             reads[n->inputs[i].id] = true;
         }
@@ -551,8 +554,7 @@ sx_status sx_walk_graph(sx_specializer *s, const sx_graph *g, const int *args, c
     for (int k = 0; k < g->n_nodes && status == SX_OK; k++) {
         const sx_node *n = &g->nodes[k];
         int out_vals[SX_MAX_OUTPUTS];
-        const bool unread = n->n_outputs > 0 && !reads[sx_node_output(n, 0).id];
-        if (n->op == &sx_op_parameter || (n->trial && unread)) {
+        if (n->op == &sx_op_parameter || !is_needed(n, reads)) {
             continue;
         }
         if (++*s->nodes > most) {

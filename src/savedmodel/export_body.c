@@ -388,14 +388,13 @@ sx_status sx_export_nodes(sx_export_body *s)
             continue;
         }
         /* Without its job and task: TensorFlow loads no model that names another's. */
-        sx_device_name device, type = SX_ANY_DEVICE;
+        sx_device_name device;
         char text[SX_DEVICE_NAME_BYTES];
         SX_TRY(sx_device_name_parse(node->device, &device));
-        memcpy(type.type, device.type, sizeof(type.type));
-        type.index = device.index;
+        device.job[0] = '\0';
+        device.replica = device.task = -1;
         sx_tf_scope_push(s->w, node->name);
-        sx_tf_graph_set_device(s->w,
-                               device.type[0] != '\0' ? sx_device_name_print(&type, text) : "");
+        sx_tf_graph_set_device(s->w, sx_device_name_print(&device, text));
         sx_status status = writer_of(node->op)(s, node);
         sx_tf_graph_set_device(s->w, "");
         sx_tf_scope_pop(s->w);

@@ -32,7 +32,7 @@ typedef struct sx_import_limits {
     int64_t calls;     /* nested: 64 */
     /* Of all constants: 1 GiB, or without `memory` sx_saved_model_budget() */
     int64_t constant_bytes;
-    bool devices; /* nodes are on the devices that NodeDef.device says; else on none */
+    bool devices;            /* nodes are on the devices that NodeDef.device says; else on none */
     const sx_cancel *cancel; /* checked before each node; NULL = none */
     sx_budget *memory;       /* charged for the library, which it outlives; NULL = none */
 } sx_import_limits;

@@ -38,7 +38,6 @@ typedef struct stored {
 
 struct sx_predictor {
     sx_strategy *strategy; /* the device */
-    bool placed;           /* on those that the model's nodes name */
     sx_saved_model *model;
     sx_image_limits limits;
     sx_session *session; /* has the variables */
@@ -263,13 +262,14 @@ static bool may_run_whole(const ready *r)
 static sx_status import_all(sx_predictor *p, const sx_predictor_options *options)
 {
     const sx_signature *signatures = sx_saved_model_signatures(p->model, &p->n);
+    const bool placed = strcmp(sx_strategy_name(p->strategy), "placed") == 0;
     bool whole = false;
     p->ready = sx_alloc(p->n + 1, sizeof(*p->ready));
     sx_status *refused = sx_alloc(p->n + 1, sizeof(*refused));
     sx_status status = p->ready == NULL || refused == NULL
                            ? sx_no_memory("for a predictor")
                            : sx_import_library(p->model,
-                                               &(sx_import_limits){.devices = p->placed,
+                                               &(sx_import_limits){.devices = placed,
                                                                    .memory = &p->memory,
                                                                    .cancel = options->cancel},
                                                &p->library, refused);
@@ -355,7 +355,6 @@ static sx_status open_device(sx_predictor *p, const sx_predictor_options *option
     } else {
         p->strategy = sx_strategy_retain(options->strategy);
     }
-    p->placed = strcmp(sx_strategy_name(p->strategy), "placed") == 0;
     SX_TRY(sx_strategy_apply_apart(p->strategy, &session));
     return sx_session_create(&session, &p->session);
 }

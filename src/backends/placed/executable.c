@@ -34,10 +34,11 @@ static void warn_of_silence(sx_placed_platform *p, const sx_graph *g)
         says = g->nodes[k].device[0] != '\0';
     }
     if (!says && !atomic_exchange(&p->warned, true)) {
-        sx_log(SX_LOG_WARN,
-               "the program names no devices (sx_device_scope_begin, or tf.device in a SavedModel): "
-               "all of it runs on %s; replicas or virtual devices would share its batches",
-               p->names[0]);
+        sx_log(
+            SX_LOG_WARN,
+            "the program names no devices (sx_device_scope_begin, or tf.device in a SavedModel): "
+            "all of it runs on %s; replicas or virtual devices would share its batches",
+            p->names[0]);
     }
 }
 

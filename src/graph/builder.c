@@ -226,7 +226,8 @@ static const char *device_within(sx_builder *b, const char *device)
     sx_status status = sx_device_name_parse(b->device, &name);
     status = status == SX_OK ? sx_device_name_parse(device, &inner) : status;
     if (status != SX_OK) {
-        fail_at(b, b->file, b->line, "device scope", device, status);
+        fail_at(b, b->file, b->line, "device scope",
+                sx_device_text_show(device, strlen(device), text), status);
         return NULL;
     }
     sx_device_name_merge(&name, &inner);

@@ -7,19 +7,40 @@
 #include <stdlib.h>
 #include <string.h>
 
+const char *sx_device_text_show(const char *text, size_t size, char out[SX_DEVICE_NAME_BYTES])
+{
+    enum { SHOWN = 100 };
+    size_t n = 0;
+    for (; n < size && n < SHOWN; n++) {
+        out[n] = text[n];
+        if (!isprint((unsigned char)text[n])) {
+            out[n] = '?';
+        }
+    }
+    snprintf(out + n, SX_DEVICE_NAME_BYTES - n, "%s", size > SHOWN ? "..." : "");
+    return out;
+}
+
 static sx_status wrong(const char *text, const char *part, size_t size)
 {
+    char whole[SX_DEVICE_NAME_BYTES], piece[SX_DEVICE_NAME_BYTES];
     return sx_error(SX_INVALID_ARGUMENT,
-                    "\"%.*s\" in the device \"%.150s\" is not a part of a device's name; expected "
-                    "names such as /cpu:1, /device:GPU:0 or "
+                    "\"%s\" in the device \"%s\" is not a part of a device's name; expected names "
+                    "such as /cpu:1, /device:GPU:0 or "
                     "/job:localhost/replica:0/task:0/device:CPU:0",
-                    (int)(size < 64 ? size : 64), part, text);
+                    sx_device_text_show(part, size, piece),
+                    sx_device_text_show(text, strlen(text), whole));
+}
+
+static bool is_any(const char *text, size_t size)
+{
+    return size == 1 && text[0] == '*';
 }
 
 /* "12" or "*" */
 static bool parse_number(const char *text, size_t size, int *out)
 {
-    if (size == 1 && text[0] == '*') {
+    if (is_any(text, size)) {
         *out = -1;
         return true;
     }
@@ -43,13 +64,18 @@ static bool is_word(const char *text, size_t size)
     return is;
 }
 
-/* "GPU", "gpu:1", "CPU:*" */
+/* "GPU", "gpu:1", "CPU:*", "*:1" */
 static bool parse_type(const char *text, size_t size, sx_device_name *out)
 {
     const char *colon = memchr(text, ':', size);
     const size_t head = colon != NULL ? (size_t)(colon - text) : size;
-    if (!is_word(text, head) || head >= sizeof(out->type) ||
-        (colon != NULL && !parse_number(colon + 1, size - head - 1, &out->index))) {
+    if (colon != NULL && !parse_number(colon + 1, size - head - 1, &out->index)) {
+        return false;
+    }
+    if (is_any(text, head)) {
+        return true;
+    }
+    if (!is_word(text, head) || head >= sizeof(out->type)) {
         return false;
     }
     for (size_t i = 0; i < head; i++) {
@@ -75,6 +101,9 @@ static bool parse_part(const char *part, size_t size, sx_device_name *out)
     const char *value;
     size_t n = 0;
     if ((value = after(part, size, "job", &n)) != NULL) {
+        if (is_any(value, n)) {
+            return true;
+        }
         if (!is_word(value, n) || n >= sizeof(out->job)) {
             return false;
         }
@@ -94,7 +123,8 @@ static bool parse_part(const char *part, size_t size, sx_device_name *out)
     if ((value = after(part, size, "device", &n)) != NULL) {
         return parse_type(value, n, out);
     }
-    return part[size + strspn(part + size, "/")] == '\0' && parse_type(part, size, out);
+    return part[size + strspn(part + size, "/")] == '\0' && part[0] != '*' &&
+           parse_type(part, size, out);
 }
 
 sx_status sx_device_name_parse(const char *text, sx_device_name *out)
@@ -138,8 +168,9 @@ const char *sx_device_name_print(const sx_device_name *name, char out[SX_DEVICE_
     if (name->task >= 0) {
         at += snprintf(out + at, room - (size_t)at, "/task:%d", name->task);
     }
-    if (name->type[0] != '\0') {
-        at += snprintf(out + at, room - (size_t)at, "/device:%s:", name->type);
+    if (name->type[0] != '\0' || name->index >= 0) {
+        at += snprintf(out + at, room - (size_t)at,
+                       "/device:%s:", name->type[0] != '\0' ? name->type : "*");
         if (name->index >= 0) {
             snprintf(out + at, room - (size_t)at, "%d", name->index);
         } else {

@@ -2,7 +2,7 @@
  *
  *   /job:localhost/replica:0/task:0/device:CPU:1      /device:CPU:1   /cpu:1   cpu:1   /job:worker
  *
- * "*" as a number, and what is missing, is any. Types are compared without case. A type without
+ * "*", and what is missing, is any. Types are compared without case. A type without
  * "device:" is the last part. */
 #ifndef SX_GRAPH_DEVICE_NAME_H
 #define SX_GRAPH_DEVICE_NAME_H
@@ -23,6 +23,9 @@ typedef struct sx_device_name {
 
 /* INVALID_ARGUMENT says which part is wrong, and what is expected. */
 SX_MUST_USE sx_status sx_device_name_parse(const char *text, sx_device_name *out);
+/* Text that may not be a name, for messages: at most its beginning, '?' for what is not printable.
+ * Returns `out`. */
+const char *sx_device_text_show(const char *text, size_t size, char out[SX_DEVICE_NAME_BYTES]);
 /* What `inner` says replaces what `name` says, part by part, as a scope inside another one: the
  * number stays where only another type is said. */
 void sx_device_name_merge(sx_device_name *name, const sx_device_name *inner);

@@ -7,6 +7,8 @@
 
 #include "base/checked.h"
 #include "base/memory.h"
+#include "graph/ops/attrs.h"
+#include "graph/passes/passes.h"
 #include "graph/passes/rewrite.h"
 
 enum { NONE = -1 };
@@ -28,10 +30,12 @@ typedef struct cutting {
     const sx_partition_options *o;
     sx_partition *out;
     sx_arena scratch;
+    bool full; /* memory is missing */
     int *device, *level,
-        *segment;        /* [n_nodes]; of sources: NONE, in each segment that reads them */
-    int *result_segment; /* [n_results]: that gives it */
-    int *border;         /* [n_values]: its number, or NONE */
+        *segment;             /* [n_nodes]; of sources: NONE, in each segment that reads them */
+    int *result_segment;      /* [n_results]: that gives it */
+    int *border;              /* [n_values]: its number, or NONE */
+    const sx_node **rounding; /* [n_values]: by which it is rounded; NULL = it is not */
     grouped nodes, results, borders; /* by segment; borders are values */
     int *n_ends;                     /* [n_segments]: arguments at most */
     link **readers;                  /* [n_args]: the segments that read it, the last one first */
@@ -39,6 +43,17 @@ typedef struct cutting {
     int *noted, turn;                /* [n_segments]: the last turn in which it was noted */
     sx_value *map;                   /* [n_values]: of the rewriting; zeros between segments */
 } cutting;
+
+/* Nothing is taken after what did not fit: a budget tells why by its last charge. */
+static void *take(cutting *c, sx_arena *arena, size_t count, size_t elem_bytes)
+{
+    void *taken = c->full ? NULL : sx_arena_alloc(arena, count, elem_bytes);
+    c->full = taken == NULL;
+    return taken;
+}
+
+#define take_array(c, arena, count, type) \
+    ((type *)take((c), (arena), (size_t)(count), sizeof(type)))
 
 static sx_status no_memory(void)
 {
@@ -67,8 +82,8 @@ static int arg_of(const cutting *c, sx_value v)
 
 static sx_status group(cutting *c, const int *keys, int n, int n_keys, grouped *out)
 {
-    out->start = sx_arena_array(&c->scratch, n_keys + 2, int);
-    out->items = sx_arena_array(&c->scratch, n + 1, int);
+    out->start = take_array(c, &c->scratch, n_keys + 2, int);
+    out->items = take_array(c, &c->scratch, n + 1, int);
     if (out->start == NULL || out->items == NULL) {
         return no_memory();
     }
@@ -141,27 +156,25 @@ static void find_levels(cutting *c)
     }
 }
 
-/* What follows from constants alone is computed where it is read first, if it all is on one device
- * and of one part. */
-static sx_status raise_constants(cutting *c)
+/* What follows from constants, and from variables that nothing assigns, is computed where it is
+ * read first, if it all is on one device and of one part: a product's segment rounds and packs its
+ * matrix once. */
+static sx_status raise_frozen(cutting *c)
 {
     const sx_graph *g = c->g;
-    bool *constant = sx_arena_array(&c->scratch, g->n_nodes + 1, bool);
-    int *lowest = sx_arena_array(&c->scratch, g->n_nodes + 1, int);
-    if (constant == NULL || lowest == NULL) {
+    bool *frozen = take_array(c, &c->scratch, g->n_values, bool);
+    int *lowest = take_array(c, &c->scratch, g->n_nodes + 1, int);
+    if (frozen == NULL || lowest == NULL) {
         return no_memory();
     }
+    sx_mark_frozen(g, frozen);
     for (int k = 0; k < g->n_nodes; k++) {
-        const sx_node *n = &g->nodes[k];
-        constant[k] = (n->op->flags & SX_OP_NO_HOST) == 0; /* not an argument */
         lowest[k] = NONE;
-        for (int i = 0; i < n->n_inputs; i++) {
-            constant[k] = constant[k] && constant[maker_of(c, n->inputs[i])];
-        }
     }
     for (int k = g->n_nodes - 1; k >= 0; k--) {
         const sx_node *n = &g->nodes[k];
-        c->level[k] = constant[k] && lowest[k] != NONE ? lowest[k] : c->level[k];
+        const bool moves = n->n_outputs > 0 && frozen[n->first_output.id] && lowest[k] != NONE;
+        c->level[k] = moves ? lowest[k] : c->level[k];
         for (int i = 0; i < n->n_inputs; i++) {
             const uint32_t maker = maker_of(c, n->inputs[i]);
             const bool near =
@@ -193,7 +206,7 @@ static sx_status number_segments(cutting *c)
     const sx_graph *g = c->g;
     grouped levels;
     int highest = 0, n_parts = 0;
-    int *keys = sx_arena_array(&c->scratch, g->n_nodes + 1, int);
+    int *keys = take_array(c, &c->scratch, g->n_nodes + 1, int);
     if (keys == NULL) {
         return no_memory();
     }
@@ -202,8 +215,8 @@ static sx_status number_segments(cutting *c)
         highest = SX_MAX(highest, c->level[k]);
         n_parts = SX_MAX(n_parts, part_of(c, &g->nodes[k]));
     }
-    int *latest = sx_arena_alloc(&c->scratch, ((size_t)n_parts + 1) * (size_t)c->o->n_devices + 1,
-                                 sizeof(int));
+    int *latest =
+        take_array(c, &c->scratch, ((size_t)n_parts + 1) * (size_t)c->o->n_devices + 1, int);
     if (latest == NULL) {
         return no_memory();
     }
@@ -251,9 +264,9 @@ static void find_urgent(const cutting *c, bool *goes)
 static sx_status put_off_products(cutting *c)
 {
     const sx_graph *g = c->g;
-    bool *goes = sx_arena_array(&c->scratch, g->n_nodes + 1, bool);
-    bool *urgent = sx_arena_array(&c->scratch, c->out->n_segments + 1, bool);
-    bool *products = sx_arena_array(&c->scratch, c->out->n_segments + 1, bool);
+    bool *goes = take_array(c, &c->scratch, g->n_nodes + 1, bool);
+    bool *urgent = take_array(c, &c->scratch, c->out->n_segments + 1, bool);
+    bool *products = take_array(c, &c->scratch, c->out->n_segments + 1, bool);
     if (goes == NULL || urgent == NULL || products == NULL) {
         return no_memory();
     }
@@ -272,10 +285,42 @@ static sx_status put_off_products(cutting *c)
     return number_segments(c);
 }
 
+/* Whether the node rounds to bfloat16, or to small integers of a given range: rounded twice, a
+ * value is the same. */
+static bool rounds(const sx_graph *g, const sx_node *n)
+{
+    if (n->op->id != SX_OPID_quantize_dequantize) {
+        return n->op->id == SX_OPID_round_bf16;
+    }
+    const sx_quantize_dequantize_attrs *attrs = n->attrs;
+    return attrs->axis < 0 && attrs->range_given && attrs->num_bits <= 8 &&
+           sx_node_is_source(sx_graph_maker(g, n->inputs[1])) &&
+           sx_node_is_source(sx_graph_maker(g, n->inputs[2]));
+}
+
+/* What is viewed, or of which maxima are taken, is still rounded. */
+static sx_status find_roundings(cutting *c)
+{
+    const sx_graph *g = c->g;
+    c->rounding = take_array(c, &c->scratch, g->n_values, const sx_node *);
+    if (c->rounding == NULL) {
+        return no_memory();
+    }
+    for (int k = 0; k < g->n_nodes; k++) {
+        const sx_node *n = &g->nodes[k];
+        if (rounds(g, n)) {
+            c->rounding[n->first_output.id] = n;
+        } else if ((n->op->flags & SX_OP_VIEW) != 0 || n->op->id == SX_OPID_max_pool2d) {
+            c->rounding[n->first_output.id] = c->rounding[n->inputs[0].id];
+        }
+    }
+    return SX_OK;
+}
+
 static sx_status make_segments(cutting *c)
 {
-    c->out->segments = sx_arena_array(&c->out->arena, c->g->n_nodes + 1, sx_segment);
-    c->result_segment = sx_arena_array(&c->scratch, c->g->n_results + 1, int);
+    c->out->segments = take_array(c, &c->out->arena, c->g->n_nodes + 1, sx_segment);
+    c->result_segment = take_array(c, &c->scratch, c->g->n_results + 1, int);
     if (c->out->segments == NULL || c->result_segment == NULL) {
         return no_memory();
     }
@@ -287,7 +332,7 @@ static sx_status make_segments(cutting *c)
 
 static sx_status add_link(cutting *c, link **list, int segment)
 {
-    link *l = sx_arena_new(&c->scratch, link);
+    link *l = take_array(c, &c->scratch, 1, link);
     if (l == NULL) {
         return no_memory();
     }
@@ -358,12 +403,12 @@ static sx_status find_uses(cutting *c)
 {
     const sx_graph *g = c->g;
     const int n = c->out->n_segments;
-    c->n_ends = sx_arena_array(&c->scratch, n + 1, int);
-    c->readers = sx_arena_array(&c->scratch, g->n_args + 1, link *);
-    c->waits = sx_arena_array(&c->scratch, n + 1, link *);
-    c->noted = sx_arena_array(&c->scratch, n + 1, int);
-    c->out->borders = sx_arena_array(&c->out->arena, g->n_values, sx_border);
-    int *keys = sx_arena_array(&c->scratch, g->n_values, int);
+    c->n_ends = take_array(c, &c->scratch, n + 1, int);
+    c->readers = take_array(c, &c->scratch, g->n_args + 1, link *);
+    c->waits = take_array(c, &c->scratch, n + 1, link *);
+    c->noted = take_array(c, &c->scratch, n + 1, int);
+    c->out->borders = take_array(c, &c->out->arena, g->n_values, sx_border);
+    int *keys = take_array(c, &c->scratch, g->n_values, int);
     if (c->n_ends == NULL || c->readers == NULL || c->waits == NULL || c->noted == NULL ||
         c->out->borders == NULL || keys == NULL) {
         return no_memory();
@@ -406,6 +451,8 @@ typedef struct making {
     int n_in, n_out;
 } making;
 
+static void need(making *m, sx_value v);
+
 static void add_in(making *m, sx_end_kind kind, int index)
 {
     m->c->out->segments[m->s].in[m->n_in++] = (sx_segment_end){kind, index};
@@ -421,6 +468,18 @@ static void need_arg(making *m, int arg)
         m->rw.map[a->value.id] = sx_build_arg_on(m->rw.to, a, *sx_graph_type(g, a->value), "");
         add_in(m, SX_END_ARG, arg);
     }
+}
+
+/* A value from another segment is rounded here again: a product must see that its operand is. */
+static void round_again(making *m, sx_value v, const sx_node *rounding)
+{
+    sx_value inputs[3] = {m->rw.map[v.id]};
+    for (int i = 1; i < rounding->n_inputs; i++) {
+        need(m, rounding->inputs[i]);
+        inputs[i] = m->rw.map[rounding->inputs[i].id];
+    }
+    m->rw.map[v.id] = sx_rewrite_beside(&m->rw, rounding, rounding->op, rounding->attrs, inputs,
+                                        rounding->n_inputs, ".again%u", v.id);
 }
 
 /* Sets the value's form in the segment. */
@@ -446,6 +505,9 @@ static void need(making *m, sx_value v)
         }
         m->rw.map[v.id] = sx_build_arg_on(m->rw.to, &in, c->out->borders[border].type, "");
         add_in(m, SX_END_BORDER, border);
+        if (c->rounding[v.id] != NULL) {
+            round_again(m, v, c->rounding[v.id]);
+        }
     }
 }
 
@@ -506,7 +568,10 @@ static void add_nodes(making *m)
 
 static void forget(cutting *c, sx_value v)
 {
-    const sx_node *n = sx_graph_maker(c->g, v);
+    const sx_node *n = sx_graph_maker(c->g, v), *rounding = c->rounding[v.id];
+    for (int i = 1; rounding != NULL && i < rounding->n_inputs; i++) {
+        c->map[rounding->inputs[i].id] = SX_NO_VALUE;
+    }
     for (int i = 0; i < n->n_outputs; i++) {
         c->map[sx_node_output(n, i).id] = SX_NO_VALUE;
     }
@@ -540,8 +605,8 @@ static sx_status make_graph(cutting *c, int s)
     making m = {.c = c, .s = s, .rw = {.from = c->g, .map = c->map}, .arena = &c->scratch};
     const int n_out = c->results.start[s + 1] - c->results.start[s] + c->borders.start[s + 1] -
                       c->borders.start[s];
-    segment->in = sx_arena_array(&c->out->arena, c->n_ends[s] + 1, sx_segment_end);
-    segment->out = sx_arena_array(&c->out->arena, n_out + 1, sx_segment_end);
+    segment->in = take_array(c, &c->out->arena, c->n_ends[s] + 1, sx_segment_end);
+    segment->out = take_array(c, &c->out->arena, n_out + 1, sx_segment_end);
     if (segment->in == NULL || segment->out == NULL) {
         return no_memory();
     }
@@ -566,7 +631,7 @@ static sx_status list_waits(cutting *c)
         for (const link *l = c->waits[s]; l != NULL; l = l->next) {
             n++;
         }
-        segment->after = sx_arena_array(&c->out->arena, n + 1, int);
+        segment->after = take_array(c, &c->out->arena, n + 1, int);
         if (segment->after == NULL) {
             return no_memory();
         }
@@ -583,11 +648,11 @@ static sx_status list_waits(cutting *c)
 static sx_status cut(cutting *c)
 {
     const size_t nodes = (size_t)c->g->n_nodes + 1;
-    c->device = sx_arena_alloc(&c->scratch, nodes, sizeof(int));
-    c->level = sx_arena_alloc(&c->scratch, nodes, sizeof(int));
-    c->segment = sx_arena_alloc(&c->scratch, nodes, sizeof(int));
-    c->border = sx_arena_array(&c->scratch, c->g->n_values, int);
-    c->map = sx_arena_array(&c->scratch, c->g->n_values, sx_value);
+    c->device = take_array(c, &c->scratch, nodes, int);
+    c->level = take_array(c, &c->scratch, nodes, int);
+    c->segment = take_array(c, &c->scratch, nodes, int);
+    c->border = take_array(c, &c->scratch, c->g->n_values, int);
+    c->map = take_array(c, &c->scratch, c->g->n_values, sx_value);
     if (c->device == NULL || c->level == NULL || c->segment == NULL || c->border == NULL ||
         c->map == NULL) {
         return no_memory();
@@ -599,7 +664,8 @@ static sx_status cut(cutting *c)
         c->border[v] = NONE;
     }
     find_levels(c);
-    SX_TRY(raise_constants(c));
+    SX_TRY(raise_frozen(c));
+    SX_TRY(find_roundings(c));
     SX_TRY(make_segments(c));
     SX_TRY(find_uses(c));
     for (int s = 0; s < c->out->n_segments; s++) {
@@ -615,7 +681,8 @@ sx_status sx_partition_create(const sx_graph *g, const sx_partition_options *opt
     *out = (sx_partition){.n_segments = 0};
     sx_arena_init(&out->arena, 0);
     sx_arena_init(&c.scratch, 0);
-    sx_status status = cut(&c);
+    out->arena.budget = c.scratch.budget = options->memory;
+    sx_status status = sx_budget_explain(options->memory, "dividing a program", cut(&c));
     sx_arena_deinit(&c.scratch);
     if (status != SX_OK) {
         sx_partition_deinit(out);

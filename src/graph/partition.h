@@ -6,7 +6,8 @@
  *   border    a value that is made in one segment and read in others: copied, if on other devices
  *
  * A segment waits for segments of lower levels only, so that they run in an order; those that do
- * not wait for one another run at the same time. Constants are in every segment that reads them;
+ * not wait for one another run at the same time. A rounded value is rounded again where it arrives,
+ * for products to see. Constants are in every segment that reads them;
  * arguments, too: whoever runs the segments brings their values to the devices. */
 #ifndef SX_GRAPH_PARTITION_H
 #define SX_GRAPH_PARTITION_H
@@ -56,6 +57,7 @@ typedef struct sx_partition_options {
     int n_devices;
     const int *part; /* [n_values]: sx_spmd.part; the parts of the batch have segments of their own,
                         which follow one another through the devices. NULL = none */
+    sx_budget *memory; /* charged for the partition, which it outlives; NULL = none */
 } sx_partition_options;
 
 SX_MUST_USE sx_status sx_partition_create(const sx_graph *g, const sx_partition_options *options,

@@ -1,10 +1,12 @@
 /* See placement.h. */
 #include "graph/placement.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "graph/device_name.h"
+#include "graph/node_label.h"
 #include "graph/ops/attrs.h"
 #include "graph/passes/rewrite.h"
 
@@ -24,16 +26,19 @@ typedef struct placing {
 /* "matmul "dense/matmul" (net.c:14) <why>; the devices are …" */
 static sx_status refuse(const placing *p, sx_code code, const sx_node *n, const char *why)
 {
-    const char *file = strrchr(n->file, '/');
+    const char *slash = strrchr(n->file, '/');
+    char label[SX_NODE_LABEL], place[100] = ""; /* a SavedModel's nodes have none */
     sx_buf names;
+    if (n->file[0] != '\0') {
+        snprintf(place, sizeof(place), " (%.80s:%d)", slash != NULL ? slash + 1 : n->file, n->line);
+    }
     sx_buf_init(&names, 1 << 16);
     for (int i = 0; i < p->o->n_devices; i++) {
         sx_buf_printf(&names, "%s%s", i > 0 ? ", " : "", p->o->devices[i].name);
     }
-    sx_status status =
-        sx_error(code, "%s \"%s\" (%s:%d) %s%s%s; the devices are %s", n->op->name, n->name,
-                 file != NULL ? file + 1 : n->file, n->line,
-                 n->device[0] != '\0' ? "is to run on " : "", n->device, why, sx_buf_text(&names));
+    sx_status status = sx_error(
+        code, "%s \"%s\"%s%s%s%s; the devices are %s", n->op->name, sx_node_label(n->name, label),
+        place, n->device[0] != '\0' ? " is to run on " : "", n->device, why, sx_buf_text(&names));
     sx_buf_deinit(&names);
     return status;
 }

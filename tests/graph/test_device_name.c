@@ -23,6 +23,10 @@ static void test_graph_device_name__forms(void **state)
          "/job:localhost/replica:0/task:0/device:XLA_CPU:12"},
         {"/job:ps/cpu:0", "/job:ps/device:CPU:0"},
         {"", ""},
+        {"/device:*:1", "/device:*:1"},
+        {"/device:*", ""},
+        {"/job:*/replica:*/task:*/device:*:*", ""},
+        {"/job:*/device:CPU:1", "/device:CPU:1"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         sx_device_name name;
@@ -31,10 +35,10 @@ static void test_graph_device_name__forms(void **state)
         assert_string_equal(sx_device_name_print(&name, text), rows[i].printed);
     }
     static const char *const wrong[] = {
-        "/cpu:",     "/cpu:x",     "/device:", "/9:1",
-        "/cpu:1:2",  "/replica:a", "/job:",    "/cpu:999999999999",
-        "/task:-1",  "/foo/cpu:0", "/cpu:0/x", "/cpu:0/device:CPU:1",
-        "/cpu/job:a"};
+        "/cpu:",      "/cpu:x",     "/device:", "/9:1",
+        "/cpu:1:2",   "/replica:a", "/job:",    "/cpu:999999999999",
+        "/task:-1",   "/foo/cpu:0", "/cpu:0/x", "/cpu:0/device:CPU:1",
+        "/cpu/job:a", "*",          "/*:1"};
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         sx_device_name name;
         assert_error(sx_device_name_parse(wrong[i], &name), SX_INVALID_ARGUMENT,

@@ -96,8 +96,30 @@ static void test_graph_partition__memory_grows_with_the_parts(void **state)
     sx_partition_deinit(&many);
 }
 
+static void test_graph_partition__memory_is_limited(void **state)
+{
+    (void)state;
+    int *part;
+    sx_budget budget;
+    sx_partition p;
+    sx_graph *g = graph_of(100, &part);
+    sx_partition_options o = {.devices = devices, .n_devices = 2, .part = part, .memory = &budget};
+    sx_budget_init(&budget, "a test", 64 << 10, NULL);
+    assert_error(sx_partition_create(g, &o, &p), SX_RESOURCE_EXHAUSTED,
+                 "dividing a program would exceed the memory limit of a test");
+    assert_int_equal(sx_budget_used(&budget), 0);
+    sx_budget_init(&budget, "a test", 64 << 20, NULL);
+    assert_ok(sx_partition_create(g, &o, &p));
+    assert_true(sx_budget_used(&budget) >= sx_arena_capacity(&p.arena));
+    sx_partition_deinit(&p);
+    assert_int_equal(sx_budget_used(&budget), 0);
+    sx_free(part);
+    sx_graph_destroy(g);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_graph_partition__parts_have_segments),
     cmocka_unit_test(test_graph_partition__memory_grows_with_the_parts),
+    cmocka_unit_test(test_graph_partition__memory_is_limited),
 };
 SX_TEST_MAIN(tests)

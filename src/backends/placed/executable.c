@@ -94,7 +94,8 @@ static bool has_parts(const sx_placed_executable *e, const sx_compile_options *o
 static sx_status cut(sx_placed_executable *e, const sx_graph *g, const sx_compile_options *options)
 {
     const sx_placed_platform *p = platform_of(&e->head);
-    sx_partition_options o = {.devices = p->names, .n_devices = p->n_subs};
+    sx_partition_options o = {
+        .devices = p->names, .n_devices = p->n_subs, .memory = options->memory};
     if (!has_parts(e, options)) {
         return sx_partition_create(g, &o, &e->partition);
     }

@@ -32,13 +32,14 @@ sx_status sx_quantize_prepare(const sx_graph *g, sx_graph **out)
 
 typedef struct finding {
     const sx_graph *g;
-    bool rounds;     /* to bfloat16: all products are chosen */
-    bool *frozen;    /* [n_values]: follows from variables and constants alone */
-    bool *after;     /* [n_values]: follows from a product */
-    bool *before;    /* [n_nodes]: a product follows from its results */
-    bool *chosen;    /* [n_nodes]: products that are quantized */
-    int *uses;       /* [n_values] */
-    bool *quantized; /* [n_values]: points */
+    bool rounds;         /* to bfloat16: all products are chosen */
+    bool *frozen;        /* [n_values]: follows from variables and constants alone */
+    bool *after;         /* [n_values]: follows from a product */
+    bool *before;        /* [n_nodes]: a product follows from its results */
+    bool *chosen;        /* [n_nodes]: products that are quantized */
+    int *uses;           /* [n_values] */
+    bool *quantized;     /* [n_values]: points */
+    const char **device; /* [n_values]: of the first product whose filter it is */
 } finding;
 
 static bool is_product(const finding *f, const sx_node *n)
@@ -218,6 +219,7 @@ static sx_status list_points(const finding *f, sx_arena *arena, sx_quantize_poin
         }
         sx_quantize_point *p = &out->points[out->n++];
         *p = (sx_quantize_point){.value = value, .is_filter = f->frozen[v]};
+        p->device = f->device[v] != NULL ? f->device[v] : sx_graph_maker(g, value)->device;
         p->channels = p->is_filter ? t->dims[t->rank - 1] : 1;
         p->low = sx_arena_array(arena, p->channels + 1, float);
         p->high = sx_arena_array(arena, p->channels + 1, float);
@@ -238,9 +240,10 @@ static sx_status find(const sx_graph *g, bool rounds, sx_arena *arena, sx_quanti
                  .before = sx_arena_array(arena, g->n_nodes + 1, bool),
                  .chosen = sx_arena_array(arena, g->n_nodes + 1, bool),
                  .uses = sx_arena_array(arena, g->n_values + 1, int),
-                 .quantized = sx_arena_array(arena, g->n_values + 1, bool)};
+                 .quantized = sx_arena_array(arena, g->n_values + 1, bool),
+                 .device = sx_arena_array(arena, g->n_values + 1, const char *)};
     if (f.frozen == NULL || f.after == NULL || f.before == NULL || f.chosen == NULL ||
-        f.uses == NULL || f.quantized == NULL) {
+        f.uses == NULL || f.quantized == NULL || f.device == NULL) {
         return sx_no_memory("quantizing a graph");
     }
     sx_mark_frozen(g, f.frozen);
@@ -249,8 +252,10 @@ static sx_status find(const sx_graph *g, bool rounds, sx_arena *arena, sx_quanti
     choose_products(&f, out);
     for (int k = 0; k < g->n_nodes; k++) {
         if (f.chosen[k]) {
+            const uint32_t filter = g->nodes[k].inputs[1].id;
             add_image(&f, g->nodes[k].inputs[0]);
-            f.quantized[g->nodes[k].inputs[1].id] = true;
+            f.quantized[filter] = true;
+            f.device[filter] = f.device[filter] != NULL ? f.device[filter] : g->nodes[k].device;
         }
     }
     if (rounds) {
@@ -278,6 +283,14 @@ static sx_status check_point(const sx_graph *g, const sx_quantize_point *p)
     return SX_OK;
 }
 
+/* The node that makes the point's value, as if on the device that is to round it. */
+static sx_node maker_at(const sx_rewrite *rw, const sx_quantize_point *p)
+{
+    sx_node n = *sx_graph_maker(rw->from, p->value);
+    n.device = p->device;
+    return n;
+}
+
 static sx_value add_range(sx_rewrite *rw, const sx_node *n, const sx_quantize_point *p,
                           const char *what, const float *numbers)
 {
@@ -294,7 +307,7 @@ static sx_value add_range(sx_rewrite *rw, const sx_node *n, const sx_quantize_po
 
 static sx_value add_quantizer(sx_rewrite *rw, const sx_quantize_point *p)
 {
-    const sx_node *n = sx_graph_maker(rw->from, p->value);
+    const sx_node n = maker_at(rw, p);
     float *low = sx_arena_array(sx_builder_arena(rw->to), p->channels + 1, float),
           *high = sx_arena_array(sx_builder_arena(rw->to), p->channels + 1, float);
     if (low == NULL || high == NULL) {
@@ -312,17 +325,17 @@ static sx_value add_quantizer(sx_rewrite *rw, const sx_quantize_point *p)
         .signed_input = is_signed,
         .narrow_range = p->is_filter,
         .range_given = true};
-    const sx_value inputs[] = {rw->map[p->value.id], add_range(rw, n, p, "low", low),
-                               add_range(rw, n, p, "high", high)};
-    return sx_rewrite_beside(rw, n, &sx_op_quantize_dequantize, &attrs, inputs, 3, ".quantized");
+    const sx_value inputs[] = {rw->map[p->value.id], add_range(rw, &n, p, "low", low),
+                               add_range(rw, &n, p, "high", high)};
+    return sx_rewrite_beside(rw, &n, &sx_op_quantize_dequantize, &attrs, inputs, 3, ".quantized");
 }
 
 /* ---- bfloat16 ---- */
 
 static sx_value add_rounding(sx_rewrite *rw, const sx_quantize_point *p)
 {
-    return sx_rewrite_beside(rw, sx_graph_maker(rw->from, p->value), &sx_op_round_bf16, NULL,
-                             &rw->map[p->value.id], 1, ".rounded");
+    const sx_node n = maker_at(rw, p);
+    return sx_rewrite_beside(rw, &n, &sx_op_round_bf16, NULL, &rw->map[p->value.id], 1, ".rounded");
 }
 
 /* Whether the image that a convolution reads is rounded: a point, a view of one, or its maxima. */

@@ -19,9 +19,10 @@
 
 typedef struct sx_quantize_point {
     sx_value value;
-    bool is_filter;    /* a range for each of its last dimension; else one for all of it */
-    int64_t channels;  /* of ranges */
-    float *low, *high; /* [channels], to be set; a filter's are symmetric: -high, high */
+    const char *device; /* on which it is rounded: a filter where the first product reads it */
+    bool is_filter;     /* a range for each of its last dimension; else one for all of it */
+    int64_t channels;   /* of ranges */
+    float *low, *high;  /* [channels], to be set; a filter's are symmetric: -high, high */
 } sx_quantize_point;
 
 typedef struct sx_quantize_points {

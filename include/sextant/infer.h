@@ -107,8 +107,9 @@ typedef struct sx_servable_options {
     const sx_int8_calibration *int8;
     /* On the CPU, convolutions and products by matrices of the model multiply bfloat16, and what
      * lies between them takes 2 bytes, where the processor multiplies it faster than float32 (AMX,
-     * AVX512_BF16 of most); elsewhere nothing is gained, and everything stays in float32. Sums,
-     * inputs, outputs and all other operators are float32. Not together with int8. */
+     * AVX512_BF16 of most); elsewhere nothing is gained, and everything stays in float32. With AMX
+     * attention's products do so, too. Sums, inputs, outputs and all other operators are float32.
+     * Not together with int8. */
     bool bfloat16;
     /* As in sx_strategy_args. */
     const char *device_options, *xla_options;

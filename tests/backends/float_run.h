@@ -18,6 +18,7 @@ typedef struct float_run {
     void *user;
     int64_t batch;
     int shards;         /* 0: the backend chooses */
+    bool frozen;        /* sx_compile_options.frozen */
     const char *kernel; /* NULL: not counted */
     /* What it found: */
     int kernels; /* of that name */
@@ -32,8 +33,10 @@ static inline float *run_floats(sx_platform *platform, const sx_graph *g, float_
     sx_device_buffer *args[FLOAT_RUN_MOST], *results[FLOAT_RUN_MOST];
     float *data[FLOAT_RUN_MOST];
     sx_executable_info info;
-    const sx_compile_options options = {
-        .batch = run->batch, .shards = run->shards, .profile = run->kernel != NULL};
+    const sx_compile_options options = {.batch = run->batch,
+                                        .shards = run->shards,
+                                        .frozen = run->frozen,
+                                        .profile = run->kernel != NULL};
     assert_true(g->n_args <= FLOAT_RUN_MOST && g->n_results <= FLOAT_RUN_MOST);
     assert_ok(sx_compile(platform, g, &options, &e));
     assert_ok(sx_run_create(e, &r));

@@ -5,6 +5,7 @@
 
 #include <sextant/ops.h>
 
+#include "backends/cpu/onednn2.h"
 #include "base/checked.h"
 #include "graph/builder.h"
 
@@ -72,16 +73,17 @@ static sx_graph *graph_of(const form *f)
 typedef struct numbers {
     const sx_graph *graph;
     uint32_t state;
+    float least;
 } numbers;
 
-/* In [-1, 1); of a mask a third is far below. */
+/* In [-1, 1); of a mask a third is far below: `least`. */
 static float number(void *user, int arg, int64_t k)
 {
     numbers *n = user;
     (void)k;
     n->state = n->state * 1664525 + 1013904223;
     const float x = (float)(n->state >> 8) / (1 << 23) - 1;
-    return strcmp(n->graph->args[arg].name, "mask") == 0 && x > 0.3F ? -1e9F : x;
+    return strcmp(n->graph->args[arg].name, "mask") == 0 && x > 0.3F ? n->least : x;
 }
 
 /* y of the form on the platform; *out_kernels: those that are attention. */
@@ -89,7 +91,7 @@ static float *run(sx_platform *platform, const form *f, int64_t batch, int shard
                   int64_t *out_bytes)
 {
     sx_graph *g = graph_of(f);
-    numbers n = {g, 11};
+    numbers n = {g, 11, -1e9F};
     float_run r = {.number = number,
                    .user = &n,
                    .batch = batch,
@@ -162,7 +164,7 @@ static void test_backends_attention__moves_nothing(void **state)
                            .moved = true};
     sx_graph *g = graph_of(&f);
     sx_platform *cpu;
-    numbers n = {g, 11};
+    numbers n = {g, 11, -1e9F};
     float_run r = {.number = number, .user = &n, .batch = 2, .shards = 1, .kernel = "transpose"};
     assert_ok(sx_platform_open("cpu", &(sx_platform_options){.cpu.threads = 1}, &cpu));
     sx_free(run_floats(cpu, g, &r));
@@ -222,10 +224,66 @@ static void test_backends_attention__threads_change_no_bit(void **state)
     }
 }
 
+/* Where products may be of bfloat16: rounded with AMX, whatever the sizes are no multiples of; else
+ * the bits of float32. */
+static void test_backends_attention__in_bfloat16(void **state)
+{
+    (void)state;
+    static const form wide[] = {
+        {"even", 2, 64, 64, 32, 32, .scaled = false},
+        {"odd", 3, 37, 61, 20, 24, .scaled = true},
+        {"keys by depth", 2, 50, 45, 33, 17, .scaled = true, .keys_by_depth = true},
+        {"masked", 2, 48, 50, 16, 16, .mask = {SX_BATCH, 1, 1, 50}, .scaled = true},
+        {"kept", 2, 47, 47, 40, 16, .condition = {1, 1, 47, 47}, .scaled = true},
+        {"blocks", 1, 100, 701, 64, 80, .scaled = true},
+        {"moved", 3, 37, 60, 24, 20, .moved = true},
+        {"moved, keys by depth", 3, 60, 37, 24, 20, .mask = {1, 1, 60, 37}, .keys_by_depth = true,
+         .moved = true},
+        {"a few numbers in a row", 2, 50, 60, 15, 32, .scaled = false},
+    };
+    enum { BATCH = 3, THREADS = 2, FEW = 16 };
+    for (size_t i = 0; i < SX_COUNT(wide); i++) {
+        const form *f = &wide[i];
+        const bool rounds = sx_dnn_has_amx() && f->depth >= FEW;
+        const size_t bytes = (size_t)(BATCH * f->heads * f->rows * f->width) * sizeof(float);
+        sx_graph *g = graph_of(f);
+        float *plain = NULL, *y[THREADS];
+        for (int t = -1; t < THREADS; t++) {
+            const sx_platform_options o = {
+                .cpu = {.threads = SX_MAX(1 + t, 1), .bfloat16 = t >= 0}};
+            numbers n = {g, 11, -INFINITY};
+            float_run r = {.number = number,
+                           .user = &n,
+                           .batch = BATCH,
+                           .shards = 1,
+                           .frozen = true,
+                           .kernel = t >= 0 && rounds ? "attention amx_bf16" : "attention"};
+            sx_platform *cpu;
+            assert_ok(sx_platform_open("cpu", &o, &cpu));
+            *(t < 0 ? &plain : &y[t]) = run_floats(cpu, g, &r);
+            assert_int_equal(r.kernels, 1);
+            sx_platform_close(cpu);
+        }
+        for (size_t k = 0; k < bytes / sizeof(float); k++) {
+            if (!(fabsf(plain[k] - y[0][k]) <= 0.01F)) {
+                fail_msg("%s: element %zu is %g, expected %g", f->name, k, (double)y[0][k],
+                         (double)plain[k]);
+            }
+        }
+        assert_memory_equal(y[0], y[1], bytes);
+        assert_int_equal(memcmp(y[0], plain, bytes) != 0, rounds);
+        sx_free(plain);
+        sx_free(y[0]);
+        sx_free(y[1]);
+        sx_graph_destroy(g);
+    }
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_backends_attention__equals_its_parts),
     cmocka_unit_test(test_backends_attention__moves_nothing),
     cmocka_unit_test(test_backends_attention__does_not_store_the_scores),
     cmocka_unit_test(test_backends_attention__threads_change_no_bit),
+    cmocka_unit_test(test_backends_attention__in_bfloat16),
 };
 SX_TEST_MAIN(tests)

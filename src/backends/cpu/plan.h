@@ -171,6 +171,7 @@ typedef struct sx_cpu_plan {
     bool frozen;   /* variables keep their values */
     bool region;   /* sx_cpu_plan_options.region */
     bool integers; /* sx_cpu_options.integers */
+    bool rounds;   /* frozen, and products may be of bfloat16 */
     int64_t kept_bytes, once_bytes;
     int *once_order;   /* steps with a part that the first execution alone runs, group by group */
     int *once_groups;  /* [n_once_groups + 1]: where each begins in once_order (once.c) */

@@ -436,6 +436,7 @@ static sx_status try_plan(const sx_graph *graph, const sx_cpu_plan_options *opti
     plan->frozen = way->frozen;
     plan->region = options->region;
     plan->integers = options->integers;
+    plan->rounds = way->frozen && options->bfloat16 && sx_cpu_has_bf16();
     plan->map = options->map ? sx_arena_new(&plan->arena, sx_cpu_memory_map) : NULL;
     if (options->map && plan->map == NULL) {
         sx_cpu_plan_destroy(plan);

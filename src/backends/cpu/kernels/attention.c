@@ -5,7 +5,10 @@
  *
  * q, k, v and the result may lie there as projections make and read them, [n, tokens, heads,
  * depth], and be transposed for the products: then they are read and written there, and nothing is
- * moved. */
+ * moved.
+ *
+ * Where products may be of bfloat16 and the processor has AMX, what they read is rounded here. */
+#include "backends/cpu/amx.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/onednn2.h"
 #include "base/checked.h"
@@ -15,6 +18,7 @@ enum {
     BLOCK_SCORES = 32 * 1024, /* of one block, twice: before and after softmax */
     BLOCK_ROWS = 16,          /* at least */
     FEW_SCORES = 2048,        /* simpler kernels take as long */
+    FEW_NUMBERS = 16,         /* in a row: tiles would be empty for the most part */
     GRAIN_FLOPS = 1 << 19,    /* for each worker */
 };
 
@@ -40,15 +44,18 @@ typedef struct beside {
     int operand;
 } beside;
 
-/* scratch: scores and probabilities of a block, for each part of a call */
+/* scratch, for each part of a call: scores and probabilities of a block; with `amx`, these and the
+ * block's rows of q, rounded, and k and v, packed */
 typedef struct attention_data {
     const sx_cpu_vec *vec;
-    bool tk, tv; /* k is [keys, depth]; v is [width, keys] */
+    const sx_amx *amx; /* NULL: products in float32 */
+    bool tk, tv;       /* k is [keys, depth]; v is [width, keys] */
     int64_t rows, keys, depth, width, block, products;
     stack stacks[MATRICES];
     beside mask, condition; /* of numbers, of bools */
     bool keeps;             /* scores for which the condition holds, else the others */
     int scale, other;       /* operands, 0 = none */
+    int64_t part_floats;    /* of scratch */
 } attention_data;
 
 typedef struct operands {
@@ -256,12 +263,47 @@ static bool match_attention_moved(sx_cpu_match *m)
 
 /* ---- Running ---- */
 
-/* Rows [first, first + rows) of matrix p. `scores`: scratch, for two blocks. */
+/* 16-bit numbers of scratch for rounded rows of q or probabilities, and for packed k or v. */
+static int64_t rounded_rows(const attention_data *d)
+{
+    return sx_amx_padded(d->block, SX_AMX_ROWS) *
+           sx_amx_padded(SX_MAX(d->depth, d->keys), SX_AMX_DEPTH);
+}
+
+static int64_t packed_matrix(const attention_data *d)
+{
+    const int64_t k = sx_amx_padded(d->keys, SX_AMX_ROWS) * sx_amx_padded(d->depth, SX_AMX_DEPTH),
+                  v = sx_amx_padded(d->width, SX_AMX_ROWS) * sx_amx_padded(d->keys, SX_AMX_DEPTH);
+    return SX_MAX(k, v);
+}
+
+/* Scores of bfloat16 operands. */
+static void multiply_rounded(const attention_data *d, const sx_dnn_product *p, uint16_t *rounded)
+{
+    uint16_t *packed = rounded + rounded_rows(d);
+    d->amx->round_rows(p->a, p->a_row, p->m, p->k, p->alpha != NULL ? *p->alpha : 1, rounded);
+    d->amx->pack(p->b, p->b_row, p->tb, p->k, p->n, packed);
+    d->amx->multiply(rounded, packed, p->m, p->n, p->k, p->c, p->c_row);
+}
+
+/* Values of bfloat16 by the softmax of scores; `sums`: scratch for one of each row. */
+static void attend_rounded(const attention_data *d, const sx_dnn_product *p, const float *scores,
+                           float *sums, uint16_t *rounded)
+{
+    uint16_t *packed = rounded + rounded_rows(d);
+    d->amx->softmax(scores, p->m, p->k, rounded, sums);
+    d->amx->pack(p->b, p->b_row, p->tb, p->k, p->n, packed);
+    d->amx->multiply(rounded, packed, p->m, p->n, p->k, p->c, p->c_row);
+    d->amx->divide(sums, p->m, p->n, p->c, p->c_row);
+}
+
+/* Rows [first, first + rows) of matrix p. `scores`: the part's scratch. */
 static void attend(const attention_data *d, const operands *o, int64_t p, int64_t first,
                    int64_t rows, float *scores)
 {
     const stack *q = &d->stacks[Q], *k = &d->stacks[K], *v = &d->stacks[V], *y = &d->stacks[Y];
     float *probabilities = scores + d->block * d->keys;
+    uint16_t *rounded = (uint16_t *)(probabilities + d->block * d->keys);
     const sx_dnn_product score = {.tb = d->tk,
                                   .m = rows,
                                   .n = d->keys,
@@ -271,17 +313,23 @@ static void attend(const attention_data *d, const operands *o, int64_t p, int64_
                                   .b = o->k + k->at[p],
                                   .b_row = k->row,
                                   .alpha = o->scale,
-                                  .c = scores};
+                                  .c = scores,
+                                  .c_row = d->keys};
     const sx_dnn_product value = {.tb = d->tv,
                                   .m = rows,
                                   .n = d->width,
                                   .k = d->keys,
                                   .a = probabilities,
+                                  .a_row = d->keys,
                                   .b = o->v + v->at[p],
                                   .b_row = v->row,
                                   .c = o->y + y->at[p] + first * y->row,
                                   .c_row = y->row};
-    sx_dnn_gemm_part(&score, 0, rows, 0, d->keys);
+    if (d->amx != NULL) {
+        multiply_rounded(d, &score, rounded);
+    } else {
+        sx_dnn_gemm_part(&score, 0, rows, 0, d->keys);
+    }
     for (int64_t i = 0; i < rows && o->mask != NULL; i++) {
         const float *from = o->mask + d->mask.at[p] + (first + i) * d->mask.row;
         float *to = scores + i * d->keys;
@@ -299,6 +347,10 @@ static void attend(const attention_data *d, const operands *o, int64_t p, int64_
         for (int64_t j = 0; j < d->keys; j++) {
             to[j] = (from[j * d->condition.col] != 0) == d->keeps ? to[j] : other;
         }
+    }
+    if (d->amx != NULL) {
+        attend_rounded(d, &value, scores, probabilities, rounded);
+        return;
     }
     d->vec->softmax(scores, rows, d->keys, probabilities);
     sx_dnn_gemm_part(&value, 0, rows, 0, d->width);
@@ -322,7 +374,7 @@ static void run_attention(const sx_cpu_step *step, const sx_cpu_call *call)
     for (int64_t u = call->begin / SX_CPU_SPLIT; u < call->end / SX_CPU_SPLIT; u++) {
         const int64_t first = u % blocks * d->block;
         attend(d, &o, u / blocks, first, SX_MIN(d->block, d->rows - first),
-               scratch + call->part * 2 * d->block * d->keys);
+               scratch + call->part * d->part_floats);
     }
 }
 
@@ -421,7 +473,19 @@ static sx_status prepare_attention(const sx_cpu_site *site, sx_cpu_step *step)
     step->data = d;
     step->range = d->products * blocks_of(d) * SX_CPU_SPLIT;
     step->grain = workers > 1 ? (int64_t)(GRAIN_FLOPS / flops * SX_CPU_SPLIT) + 1 : step->range + 1;
-    step->scratch_bytes = workers * 2 * d->block * d->keys * (int64_t)sizeof(float);
+    d->amx = site->plan->rounds && SX_MIN(d->depth, d->width) >= FEW_NUMBERS &&
+                     SX_MIN(d->rows, d->keys) >= FEW_NUMBERS
+                 ? sx_amx_find()
+                 : NULL;
+    d->part_floats = 2 * d->block * d->keys;
+    if (d->amx != NULL) {
+        site->plan->bf16 = step->bf16 = true;
+        step->kernel = "attention amx_bf16";
+        d->part_floats += (rounded_rows(d) + packed_matrix(d) + 1) / 2;
+    }
+    d->part_floats =
+        sx_cpu_round_up(d->part_floats * (int64_t)sizeof(float)) / (int64_t)sizeof(float);
+    step->scratch_bytes = workers * d->part_floats * (int64_t)sizeof(float);
     return SX_OK;
 }
 

@@ -96,7 +96,8 @@ static const char *after(const char *part, size_t size, const char *prefix, size
     return part + n + 1;
 }
 
-static bool parse_part(const char *part, size_t size, sx_device_name *out)
+/* `device`: whether a part has said a type; becomes true if this one does. */
+static bool parse_part(const char *part, size_t size, bool *device, sx_device_name *out)
 {
     const char *value;
     size_t n = 0;
@@ -117,9 +118,10 @@ static bool parse_part(const char *part, size_t size, sx_device_name *out)
     if ((value = after(part, size, "task", &n)) != NULL) {
         return parse_number(value, n, &out->task);
     }
-    if (out->type[0] != '\0') {
+    if (*device) {
         return false;
     }
+    *device = true;
     if ((value = after(part, size, "device", &n)) != NULL) {
         return parse_type(value, n, out);
     }
@@ -130,9 +132,10 @@ static bool parse_part(const char *part, size_t size, sx_device_name *out)
 sx_status sx_device_name_parse(const char *text, sx_device_name *out)
 {
     sx_device_name name = SX_ANY_DEVICE;
+    bool device = false;
     for (const char *at = text; *at != '\0';) {
         const size_t size = strcspn(at, "/");
-        if (size > 0 && !parse_part(at, size, &name)) {
+        if (size > 0 && !parse_part(at, size, &device, &name)) {
             return wrong(text, at, size);
         }
         at += size + (at[size] == '/');

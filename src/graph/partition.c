@@ -173,8 +173,9 @@ static sx_status raise_frozen(cutting *c)
     }
     for (int k = g->n_nodes - 1; k >= 0; k--) {
         const sx_node *n = &g->nodes[k];
-        const bool moves = n->n_outputs > 0 && frozen[n->first_output.id] && lowest[k] != NONE;
-        c->level[k] = moves ? lowest[k] : c->level[k];
+        if (n->n_outputs > 0 && frozen[n->first_output.id]) {
+            c->level[k] = SX_MAX(c->level[k], lowest[k]);
+        }
         for (int i = 0; i < n->n_inputs; i++) {
             const uint32_t maker = maker_of(c, n->inputs[i]);
             const bool near =
@@ -294,8 +295,8 @@ static bool rounds(const sx_graph *g, const sx_node *n)
     }
     const sx_quantize_dequantize_attrs *attrs = n->attrs;
     return attrs->axis < 0 && attrs->range_given && attrs->num_bits <= 8 &&
-           sx_node_is_source(sx_graph_maker(g, n->inputs[1])) &&
-           sx_node_is_source(sx_graph_maker(g, n->inputs[2]));
+           sx_graph_maker(g, n->inputs[1])->op->id == SX_OPID_constant &&
+           sx_graph_maker(g, n->inputs[2])->op->id == SX_OPID_constant;
 }
 
 /* What is viewed, or of which maxima are taken, is still rounded. */
@@ -310,7 +311,9 @@ static sx_status find_roundings(cutting *c)
         const sx_node *n = &g->nodes[k];
         if (rounds(g, n)) {
             c->rounding[n->first_output.id] = n;
-        } else if ((n->op->flags & SX_OP_VIEW) != 0 || n->op->id == SX_OPID_max_pool2d) {
+        } else if (((n->op->flags & SX_OP_VIEW) != 0 || n->op->id == SX_OPID_max_pool2d) &&
+                   sx_graph_type(g, n->first_output)->dtype ==
+                       sx_graph_type(g, n->inputs[0])->dtype) {
             c->rounding[n->first_output.id] = c->rounding[n->inputs[0].id];
         }
     }
@@ -482,7 +485,7 @@ static void round_again(making *m, sx_value v, const sx_node *rounding)
                                         rounding->n_inputs, ".again%u", v.id);
 }
 
-/* Sets the value's form in the segment. */
+/* Sets the value's form in the segment, which gets an argument for it if it has none. */
 static void need(making *m, sx_value v)
 {
     const cutting *c = m->c;

@@ -7,8 +7,8 @@
  *
  * A segment waits for segments of lower levels only, so that they run in an order; those that do
  * not wait for one another run at the same time. A rounded value is rounded again where it arrives,
- * for products to see. Constants are in every segment that reads them;
- * arguments, too: whoever runs the segments brings their values to the devices. */
+ * for products to see. Constants are in every segment that reads them; arguments, too: whoever runs
+ * the segments brings their values to the devices. */
 #ifndef SX_GRAPH_PARTITION_H
 #define SX_GRAPH_PARTITION_H
 

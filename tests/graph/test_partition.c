@@ -2,6 +2,7 @@
 #include "harness.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include <sextant/ops.h>
 
@@ -96,6 +97,101 @@ static void test_graph_partition__memory_grows_with_the_parts(void **state)
     sx_partition_deinit(&many);
 }
 
+static void on(sx_builder *b, int device)
+{
+    sx_device_scope_end(b);
+    sx_device_scope_begin(b, devices[device]);
+}
+
+/* The segments of what was built, each after those that it waits for, which are of lower levels,
+ * and with as many ends as its graph has. Ends the builder. */
+static void cut_built(sx_builder *b, sx_partition *out)
+{
+    sx_graph *g;
+    const sx_partition_options o = {.devices = devices, .n_devices = 2};
+    sx_device_scope_end(b);
+    assert_ok(sx_builder_finish(b, &g));
+    sx_builder_destroy(b);
+    assert_ok(sx_partition_create(g, &o, out));
+    for (int s = 0; s < out->n_segments; s++) {
+        const sx_segment *segment = &out->segments[s];
+        for (int i = 0; i < segment->n_after; i++) {
+            assert_true(segment->after[i] < s);
+            assert_true(out->segments[segment->after[i]].level < segment->level);
+        }
+        for (int i = 0; i < segment->graph->n_args; i++) {
+            const bool border = segment->in[i].kind == SX_END_BORDER;
+            assert_true(border || segment->in[i].kind == SX_END_ARG);
+            assert_true(segment->in[i].index < (border ? out->n_borders : g->n_args));
+        }
+    }
+    sx_graph_destroy(g);
+}
+
+static sx_value vector(sx_builder *b, const char *name)
+{
+    return sx_variable(b, &(sx_variable_spec){.name = name, .type = sx_type_of(SX_F32, 4)});
+}
+
+/* What follows from variables alone is put off to where it is read, but never before what it reads
+ * itself. */
+static void test_graph_partition__frozen_values_keep_the_order(void **state)
+{
+    (void)state;
+    sx_builder *b;
+    sx_partition p;
+    assert_ok(sx_builder_create(&b));
+    sx_device_scope_begin(b, devices[0]);
+    const sx_value x = sx_input(b, "x", sx_type_of(SX_F32, 4)), w1 = vector(b, "w1"),
+                   w2 = vector(b, "w2"), a = sx_exp(b, w1);
+    on(b, 1);
+    const sx_value d = sx_exp(b, w2), n = sx_neg(b, a);
+    on(b, 0);
+    const sx_value e = sx_neg(b, d), y = sx_mul(b, x, n);
+    on(b, 1);
+    sx_output(b, "y", sx_mul(b, y, e));
+    cut_built(b, &p);
+    sx_partition_deinit(&p);
+}
+
+/* A range that is known is brought along; by one of variables nothing is rounded again, nor by one
+ * of another dtype. */
+static void test_graph_partition__rounded_values_are_rounded_again(void **state)
+{
+    (void)state;
+    enum { KNOWN, VARIABLE, BITS, KINDS };
+    static const int again[KINDS] = {[KNOWN] = 1};
+    for (int kind = 0; kind < KINDS; kind++) {
+        sx_builder *b;
+        sx_partition p;
+        assert_ok(sx_builder_create(&b));
+        sx_device_scope_begin(b, devices[0]);
+        const sx_value x = sx_input(b, "x", sx_type_of(SX_F32, 4));
+        const sx_variable_spec low = {.name = "low", .type = sx_scalar_type(SX_F32)},
+                               high = {.name = "high", .type = sx_scalar_type(SX_F32)};
+        const bool known = kind != VARIABLE;
+        sx_value q =
+            sx_quantize_dequantize(b, x, known ? sx_constant_f32(b, -1) : sx_variable(b, &low),
+                                   known ? sx_constant_f32(b, 1) : sx_variable(b, &high));
+        q = sx_reshape(b, q, 2, 2);
+        q = kind == BITS ? sx_bitcast(b, q, SX_I32) : q;
+        on(b, 1);
+        const sx_value r = sx_add(b, q, q), again_read = sx_mul(b, q, r);
+        on(b, 0);
+        sx_output(b, "y", sx_neg(b, again_read));
+        cut_built(b, &p);
+        int found = 0;
+        for (int s = 0; s < p.n_segments; s++) {
+            for (int k = 0; k < p.segments[s].graph->n_nodes && p.segments[s].device == 1; k++) {
+                const sx_node *n = &p.segments[s].graph->nodes[k];
+                found += strcmp(n->op->name, "quantize_dequantize") == 0;
+            }
+        }
+        assert_int_equal(found, again[kind]);
+        sx_partition_deinit(&p);
+    }
+}
+
 static void test_graph_partition__memory_is_limited(void **state)
 {
     (void)state;
@@ -120,6 +216,8 @@ static void test_graph_partition__memory_is_limited(void **state)
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_graph_partition__parts_have_segments),
     cmocka_unit_test(test_graph_partition__memory_grows_with_the_parts),
+    cmocka_unit_test(test_graph_partition__frozen_values_keep_the_order),
+    cmocka_unit_test(test_graph_partition__rounded_values_are_rounded_again),
     cmocka_unit_test(test_graph_partition__memory_is_limited),
 };
 SX_TEST_MAIN(tests)

@@ -120,7 +120,8 @@ static void configure(void)
     _tile_loadconfig(&config);
 }
 
-/* The compiler is not told that tiles are loaded and stored. */
+/* The compiler is not told what memory the tiles, and their configuration, are read from and
+ * written to. */
 #define MEMORY_BARRIER __asm__ volatile("" ::: "memory")
 
 /* Tile `number` is rows i.. and columns j.. of c, of which there may be fewer. */
@@ -205,6 +206,7 @@ static __m512 power_of_2(__m512 x)
     return _mm512_scalef_ps(p, whole);
 }
 
+/* What is no number is passed over: the instruction gives its second operand then. */
 static float largest(const float *x, int64_t n)
 {
     const __m512 least = _mm512_set1_ps(-INFINITY);

@@ -52,10 +52,10 @@ typedef struct attention_data {
     bool tk, tv;       /* k is [keys, depth]; v is [width, keys] */
     int64_t rows, keys, depth, width, block, products;
     stack stacks[MATRICES];
-    beside mask, condition; /* of numbers, of bools */
-    bool keeps;             /* scores for which the condition holds, else the others */
-    int scale, other;       /* operands, 0 = none */
-    int64_t part_floats;    /* of scratch */
+    beside mask, condition;          /* of numbers, of bools */
+    bool keeps;                      /* scores for which the condition holds, else the others */
+    int scale, other;                /* operands, 0 = none */
+    int64_t rounded_at, part_floats; /* of scratch */
 } attention_data;
 
 typedef struct operands {
@@ -303,7 +303,7 @@ static void attend(const attention_data *d, const operands *o, int64_t p, int64_
 {
     const stack *q = &d->stacks[Q], *k = &d->stacks[K], *v = &d->stacks[V], *y = &d->stacks[Y];
     float *probabilities = scores + d->block * d->keys;
-    uint16_t *rounded = (uint16_t *)(probabilities + d->block * d->keys);
+    uint16_t *rounded = (uint16_t *)(void *)(scores + d->rounded_at);
     const sx_dnn_product score = {.tb = d->tk,
                                   .m = rows,
                                   .n = d->keys,
@@ -477,7 +477,9 @@ static sx_status prepare_attention(const sx_cpu_site *site, sx_cpu_step *step)
                      SX_MIN(d->rows, d->keys) >= FEW_NUMBERS
                  ? sx_amx_find()
                  : NULL;
-    d->part_floats = 2 * d->block * d->keys;
+    d->rounded_at =
+        sx_cpu_round_up(2 * d->block * d->keys * (int64_t)sizeof(float)) / (int64_t)sizeof(float);
+    d->part_floats = d->rounded_at;
     if (d->amx != NULL) {
         site->plan->bf16 = step->bf16 = true;
         step->kernel = "attention amx_bf16";

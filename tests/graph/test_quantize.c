@@ -8,6 +8,7 @@
 
 #include "graph/builder.h"
 #include "graph/op_def.h"
+#include "graph/ops/attrs.h"
 #include "graph/passes/quantize.h"
 
 static sx_value variable(sx_builder *b, const char *name, sx_type type)
@@ -201,7 +202,91 @@ static void test_graph_quantize__refuses_ranges(void **state)
     end(&f);
 }
 
+/* ---- bfloat16 ---- */
+
+static sx_value plain_conv(sx_builder *b, sx_value x, const char *name, int64_t c, int64_t o)
+{
+    return sx_nn_conv2d(b, x, variable(b, name, sx_type_of(SX_F32, 1, 1, c, o)));
+}
+
+static sx_graph *rounded(sx_builder *b, sx_value y)
+{
+    sx_graph *plain, *g;
+    sx_output(b, "y", y);
+    assert_ok(sx_builder_finish(b, &plain));
+    sx_builder_destroy(b);
+    assert_ok(sx_pass_round_products(plain, &g));
+    sx_graph_destroy(plain);
+    return g;
+}
+
+static bool is_rounding_of(const sx_graph *g, const sx_node *n, int op)
+{
+    return n->op->id == SX_OPID_round_bf16 && sx_graph_maker(g, n->inputs[0])->op->id == op;
+}
+
+static int roundings_of(const sx_graph *g, int op)
+{
+    int n = 0;
+    for (int k = 0; k < g->n_nodes; k++) {
+        n += is_rounding_of(g, &g->nodes[k], op);
+    }
+    return n;
+}
+
+/* A concat of rounded values, and its maxima, are rounded for a convolution, but not known to be
+ * for a product of matrices. */
+static void test_graph_quantize__what_is_rounded_is_not_rounded_again(void **state)
+{
+    (void)state;
+    for (int by_matmul = 0; by_matmul < 2; by_matmul++) {
+        sx_builder *b;
+        assert_ok(sx_builder_create(&b));
+        const sx_value in = sx_input(b, "x", sx_type_of(SX_F32, SX_BATCH, 4, 4, 8));
+        sx_value x = sx_concat(b, -1, sx_relu(b, plain_conv(b, in, "a", 8, 8)),
+                               sx_relu(b, plain_conv(b, in, "b", 8, 8)));
+        if (by_matmul) {
+            x = sx_reshape(b, x, -16, 16);
+            x = sx_matmul(b, x, variable(b, "c", sx_type_of(SX_F32, 16, 8)));
+        } else {
+            x = plain_conv(b, sx_nn_max_pool2d(b, x, .window = {2}), "c", 16, 8);
+        }
+        sx_graph *g = rounded(b, x);
+        assert_int_equal(roundings_of(g, SX_OPID_relu), 2);
+        assert_int_equal(roundings_of(g, SX_OPID_concat), by_matmul);
+        assert_int_equal(roundings_of(g, SX_OPID_max_pool2d), 0);
+        for (int k = 0; k < g->n_nodes; k++) {
+            const sx_node *n = &g->nodes[k];
+            assert_true(n->op->id != SX_OPID_conv2d ||
+                        ((const sx_conv2d_attrs *)n->attrs)->bf16_operands);
+        }
+        sx_graph_destroy(g);
+    }
+}
+
+/* A depthwise convolution is rounded behind its swish, others before it. */
+static void test_graph_quantize__swish_is_rounded_where_it_is_computed(void **state)
+{
+    (void)state;
+    for (int depthwise = 0; depthwise < 2; depthwise++) {
+        sx_builder *b;
+        assert_ok(sx_builder_create(&b));
+        const sx_value in = sx_input(b, "x", sx_type_of(SX_F32, SX_BATCH, 4, 4, 8)),
+                       w = variable(b, "w", sx_type_of(SX_F32, 3, 3, depthwise ? 1 : 8, 8));
+        sx_value x = sx_nn_conv2d(b, in, w, .padding = SX_SAME, .groups = depthwise ? 8 : 1);
+        x = sx_swish(b, x);
+        sx_graph *g =
+            rounded(b, plain_conv(b, sx_reduce_sum(b, x, .axes = SX_AXES(1, 2), .keep_dims = true),
+                                  "c", 8, 8));
+        assert_int_equal(roundings_of(g, SX_OPID_swish), depthwise);
+        assert_int_equal(roundings_of(g, SX_OPID_conv2d), 2 - depthwise); /* and the last */
+        sx_graph_destroy(g);
+    }
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_graph_quantize__what_is_rounded_is_not_rounded_again),
+    cmocka_unit_test(test_graph_quantize__swish_is_rounded_where_it_is_computed),
     cmocka_unit_test(test_graph_quantize__leaves_the_first_and_the_last),
     cmocka_unit_test(test_graph_quantize__sums),
     cmocka_unit_test(test_graph_quantize__all_if_there_are_no_others),

@@ -80,11 +80,11 @@ static sx_status round_products(const sx_graph *g, const sx_cpu_plan_options *o,
 static sx_status run_passes(const sx_graph *graph, const sx_cpu_plan_options *o, bool frozen,
                             sx_graph **out)
 {
-    static pass_fn *const passes[] = {widen_bf16,    widen_f16,      simplify,       fold_constants,
-                                      merge_equal,   drop_dead,      fuse_swish,     fuse_gelu,
-                                      freeze,        simplify,       round_products, join_loops,
-                                      keep_products, hoist_products, drop_dead,      drop_state,
-                                      drop_dead,     repeat_norms,   split_checks};
+    static pass_fn *const passes[] = {widen_bf16,  widen_f16,     simplify,       fold_constants,
+                                      merge_equal, drop_dead,     fuse_swish,     fuse_gelu,
+                                      freeze,      simplify,      drop_dead,      round_products,
+                                      join_loops,  keep_products, hoist_products, drop_dead,
+                                      drop_state,  drop_dead,     repeat_norms,   split_checks};
     const bool rounds = frozen && o->bfloat16 && sx_cpu_has_bf16();
     sx_graph *g = NULL;
     if (o->settled) { /* they have seen the whole */

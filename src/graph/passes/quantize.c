@@ -39,6 +39,7 @@ typedef struct finding {
     bool *chosen;        /* [n_nodes]: products that are quantized */
     int *uses;           /* [n_values] */
     bool *quantized;     /* [n_values]: points */
+    bool *by_matmul;     /* [n_values]: points that products of matrices read */
     const char **device; /* [n_values]: of the first product whose filter it is */
 } finding;
 
@@ -117,14 +118,27 @@ static bool ends_product(const finding *f, const sx_node *n)
     return n != NULL && f->chosen[n - f->g->nodes];
 }
 
-static bool is_act(const sx_node *n)
+static bool is_depthwise(const finding *f, const sx_node *n)
 {
-    return n->op->id == SX_OPID_relu || n->op->id == SX_OPID_relu6 || n->op->id == SX_OPID_swish;
+    if (n != NULL && n->op->id == SX_OPID_bias_add) {
+        n = sole(f, n->inputs[0]);
+    }
+    return n != NULL && n->op->id == SX_OPID_conv2d &&
+           ((const sx_conv2d_attrs *)n->attrs)->groups > 1;
+}
+
+/* Whether the kernel of a product computes this activation of its sums. That of bfloat16 computes
+ * swish slower than a step of its own, but for depthwise convolutions: swish reads what is rounded.
+ */
+static bool is_act(const finding *f, const sx_node *n)
+{
+    return n->op->id == SX_OPID_relu || n->op->id == SX_OPID_relu6 ||
+           (n->op->id == SX_OPID_swish && (!f->rounds || is_depthwise(f, sole(f, n->inputs[0]))));
 }
 
 static const sx_node *without_act(const finding *f, const sx_node *n)
 {
-    return is_act(n) ? sole(f, n->inputs[0]) : n;
+    return is_act(f, n) ? sole(f, n->inputs[0]) : n;
 }
 
 /* An addition of two values of one shape. */
@@ -186,7 +200,7 @@ static void add_results(finding *f, sx_arena *arena)
         sx_arena_array(arena, g->n_values + 1, bool); /* part of what one kernel makes */
     for (int k = 0; k < g->n_nodes && goes_on != NULL; k++) {
         const sx_node *n = &g->nodes[k];
-        const bool follows = n->op->id == SX_OPID_bias_add || is_act(n);
+        const bool follows = n->op->id == SX_OPID_bias_add || is_act(f, n);
         const int part = is_sum(f, n) ? product_of_sum(f, n) : follows ? 0 : -1;
         if (part >= 0) {
             goes_on[n->inputs[part].id] = f->uses[n->inputs[part].id] == 1;
@@ -218,7 +232,8 @@ static sx_status list_points(const finding *f, sx_arena *arena, sx_quantize_poin
             continue;
         }
         sx_quantize_point *p = &out->points[out->n++];
-        *p = (sx_quantize_point){.value = value, .is_filter = f->frozen[v]};
+        *p = (sx_quantize_point){
+            .value = value, .is_filter = f->frozen[v], .by_matmul = f->by_matmul[v]};
         p->device = f->device[v] != NULL ? f->device[v] : sx_graph_maker(g, value)->device;
         p->channels = p->is_filter ? t->dims[t->rank - 1] : 1;
         p->low = sx_arena_array(arena, p->channels + 1, float);
@@ -241,9 +256,10 @@ static sx_status find(const sx_graph *g, bool rounds, sx_arena *arena, sx_quanti
                  .chosen = sx_arena_array(arena, g->n_nodes + 1, bool),
                  .uses = sx_arena_array(arena, g->n_values + 1, int),
                  .quantized = sx_arena_array(arena, g->n_values + 1, bool),
+                 .by_matmul = sx_arena_array(arena, g->n_values + 1, bool),
                  .device = sx_arena_array(arena, g->n_values + 1, const char *)};
     if (f.frozen == NULL || f.after == NULL || f.before == NULL || f.chosen == NULL ||
-        f.uses == NULL || f.quantized == NULL || f.device == NULL) {
+        f.uses == NULL || f.quantized == NULL || f.by_matmul == NULL || f.device == NULL) {
         return sx_no_memory("quantizing a graph");
     }
     sx_mark_frozen(g, f.frozen);
@@ -255,6 +271,9 @@ static sx_status find(const sx_graph *g, bool rounds, sx_arena *arena, sx_quanti
             const uint32_t filter = g->nodes[k].inputs[1].id;
             add_image(&f, g->nodes[k].inputs[0]);
             f.quantized[filter] = true;
+            if (g->nodes[k].op->id == SX_OPID_matmul) {
+                f.by_matmul[behind_views(g, g->nodes[k].inputs[0]).id] = true;
+            }
             f.device[filter] = f.device[filter] != NULL ? f.device[filter] : g->nodes[k].device;
         }
     }
@@ -338,26 +357,21 @@ static sx_value add_rounding(sx_rewrite *rw, const sx_quantize_point *p)
     return sx_rewrite_beside(rw, &n, &sx_op_round_bf16, NULL, &rw->map[p->value.id], 1, ".rounded");
 }
 
-/* Whether the image that a convolution reads is rounded: a point, a view of one, or its maxima. */
-static bool is_rounded(const sx_graph *g, sx_value image, const sx_value *plain)
+/* Whether what the node makes is rounded since its operands are: a view, maxima, a concat. */
+static bool stays_rounded(const sx_node *n, const bool *rounded)
 {
-    for (;;) {
-        const sx_node *n = sx_graph_maker(g, image);
-        if (sx_value_is(plain[image.id])) {
-            return true;
-        }
-        if (n->op->id != SX_OPID_max_pool2d && (n->op->flags & SX_OP_VIEW) == 0) {
-            return false;
-        }
-        image = n->inputs[0];
+    const bool one = (n->op->flags & SX_OP_VIEW) != 0 || n->op->id == SX_OPID_max_pool2d;
+    bool all = one || n->op->id == SX_OPID_concat;
+    for (int i = 0; i < (one ? 1 : n->n_inputs); i++) {
+        all = all && rounded[n->inputs[i].id];
     }
+    return all;
 }
 
 /* A convolution whose operands are rounded is marked with that. */
-static const void *marked_attrs(const sx_rewrite *rw, const sx_node *n, const sx_value *plain)
+static const void *marked_attrs(const sx_rewrite *rw, const sx_node *n, const bool *rounded)
 {
-    if (n->op->id != SX_OPID_conv2d || !sx_value_is(plain[n->inputs[1].id]) ||
-        !is_rounded(rw->from, n->inputs[0], plain)) {
+    if (n->op->id != SX_OPID_conv2d || !rounded[n->inputs[1].id] || !rounded[n->inputs[0].id]) {
         return NULL;
     }
     sx_conv2d_attrs *attrs = sx_arena_memdup(sx_builder_arena(rw->to), n->attrs, sizeof(*attrs));
@@ -404,7 +418,10 @@ static sx_status write_graph(const sx_graph *g, const sx_quantize_points *points
 {
     sx_rewrite rw = {.from = g, .map = sx_alloc((size_t)g->n_values, sizeof(sx_value))};
     sx_value *plain = sx_alloc((size_t)g->n_values, sizeof(sx_value));
-    sx_status status = rw.map == NULL || plain == NULL ? sx_no_memory("quantizing a graph") : SX_OK;
+    bool *rounded = sx_alloc((size_t)g->n_values, sizeof(bool));
+    sx_status status = rw.map == NULL || plain == NULL || rounded == NULL
+                           ? sx_no_memory("quantizing a graph")
+                           : SX_OK;
     status = status == SX_OK ? sx_builder_create_like(g, &rw.to) : status;
     if (status != SX_OK) {
         goto done;
@@ -416,15 +433,21 @@ static sx_status write_graph(const sx_graph *g, const sx_quantize_points *points
             rw.map[n->first_output.id] = sx_build_arg_on(
                 rw.to, &g->args[arg++], *sx_graph_type(g, n->first_output), n->device);
         } else {
-            sx_rewrite_keep(&rw, n, made == ROUNDED ? marked_attrs(&rw, n, plain) : NULL);
+            sx_rewrite_keep(&rw, n, made == ROUNDED ? marked_attrs(&rw, n, rounded) : NULL);
+            rounded[n->first_output.id] = made == ROUNDED && stays_rounded(n, rounded);
         }
         for (; made != OBSERVED && next < points->n &&
                (int)g->values[points->points[next].value.id].node == k;
              next++) {
-            const uint32_t v = points->points[next].value.id;
+            const sx_quantize_point *p = &points->points[next];
+            const uint32_t v = p->value.id;
             plain[v] = rw.map[v];
-            rw.map[v] = made == QUANTIZED ? add_quantizer(&rw, &points->points[next])
-                                          : add_rounding(&rw, &points->points[next]);
+            if (made == QUANTIZED) {
+                rw.map[v] = add_quantizer(&rw, p);
+            } else if (!rounded[v] || p->by_matmul) {
+                rw.map[v] = add_rounding(&rw, p);
+            }
+            rounded[v] = made == ROUNDED;
         }
     }
     write_results(&rw, plain);
@@ -436,6 +459,7 @@ done:
     sx_builder_destroy(rw.to);
     sx_free(rw.map);
     sx_free(plain);
+    sx_free(rounded);
     return status;
 }
 

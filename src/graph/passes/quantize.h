@@ -21,6 +21,7 @@ typedef struct sx_quantize_point {
     sx_value value;
     const char *device; /* on which it is rounded: a filter where the first product reads it */
     bool is_filter;     /* a range for each of its last dimension; else one for all of it */
+    bool by_matmul;     /* a product of matrices reads it, or a view of it */
     int64_t channels;   /* of ranges */
     float *low, *high;  /* [channels], to be set; a filter's are symmetric: -high, high */
 } sx_quantize_point;

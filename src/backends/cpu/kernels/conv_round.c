@@ -6,7 +6,7 @@
  * multiplies bfloat16 fast, oneDNN reads and writes them. Elsewhere, and for what oneDNN has no
  * kernel of bfloat16, they are widened, multiplied in float32 and rounded a piece at a time, so
  * that the float32 numbers stay in cache: a few images, or for 1x1 gradients a few rows of a
- * product of matrices. Depthwise ones by frozen filters are depthwise_bf16.c's. */
+ * product of matrices. Depthwise ones by frozen filters are depthwise_bf16.c's, before. */
 #include "backends/cpu/kernels/conv.h"
 #include "base/checked.h"
 
@@ -53,7 +53,11 @@ static bool find_forward(const sx_cpu_match *m, pattern *p)
 {
     const sx_node *n = below(m, m->graph->nodes[m->root].inputs[0], -1);
     *p = (pattern){0};
-    if (n != NULL && sx_cpu_act_of(n) != SX_DNN_PLAIN) {
+    const sx_dnn_act act = n != NULL ? sx_cpu_act_of(n) : SX_DNN_PLAIN;
+    if (act == SX_DNN_SWISH) { /* a step of its own is faster */
+        return false;
+    }
+    if (act != SX_DNN_PLAIN) {
         p->act = n;
         n = below(m, n->inputs[0], -1);
     }
@@ -368,24 +372,8 @@ static sx_status describe(const sx_cpu_site *site, round_data *d, sx_dnn_conv_sp
     return sx_cpu_conv_geometry(site->graph, n, &spec->geometry);
 }
 
-/* One that depthwise_bf16.c computes. */
-static bool is_depthwise(const sx_cpu_site *site, const sx_node *conv)
-{
-    for (int i = 1; i < site->n_nodes; i++) {
-        if (site->nodes[i]->op->id == SX_OPID_add) {
-            return false;
-        }
-    }
-    return (site->frozen_in & 2) != 0 && (site->narrow_in & 2) == 0 &&
-           sx_cpu_conv_is_depthwise(site->graph, conv);
-}
-
 static sx_status prepare_round(const sx_cpu_site *site, sx_cpu_step *step)
 {
-    const sx_node *conv = site->nodes[site->n_nodes - 1];
-    if (is_depthwise(site, conv)) {
-        return sx_cpu_prepare_depthwise(site, conv, step);
-    }
     sx_dnn_conv_spec spec;
     round_data *d = sx_cpu_new(site, round_data);
     if (d == NULL) {

@@ -1,9 +1,8 @@
 /* Depthwise convolutions by frozen filters whose operands are numbers of bfloat16, forward:
  *
- *     act(conv(x) + bias)
+ *     act(conv(x) + bias)     round_bf16(act(conv(x) + bias))
  *
- * where bias and act may be absent; with the rounding of the result to bfloat16 they are steps of
- * conv_round.c, else of the rows below. oneDNN 2.6 has no kernel of bfloat16 for them: one thread
+ * where bias and act may be absent. oneDNN 2.6 has no kernel of bfloat16 for them: one thread
  * would widen the image, and round the result. Here the image is read as it lies, sums are of
  * float32 (vec/depthwise_bf16.inc), and the result is rounded before it is written. Rows of results
  * are what workers divide. */
@@ -148,7 +147,10 @@ static bool match(sx_cpu_match *m)
     if (!m->frozen) {
         return false;
     }
-    if (sx_cpu_act_of(n) != SX_DNN_PLAIN) {
+    if (n->op->id == SX_OPID_round_bf16) {
+        n = sx_cpu_claim_maker(m, n->inputs[0], -1);
+    }
+    if (n != NULL && sx_cpu_act_of(n) != SX_DNN_PLAIN) {
         const sx_node *sum = sx_cpu_claim_maker(m, n->inputs[0], SX_OPID_bias_add);
         n = sum != NULL ? sum : sx_cpu_claim_maker(m, n->inputs[0], SX_OPID_conv2d);
     }
@@ -171,13 +173,15 @@ static bool match(sx_cpu_match *m)
 }
 
 /* Before elementwise groups, which would take the activation. */
-#define ROW(op_name)                                                                        \
+#define ROW(op_name, ...)                                                                   \
     const sx_cpu_kernel sx_cpu_kernel_depthwise_##op_name = {.name = "depthwise_" #op_name, \
                                                              .op = SX_OPID_##op_name,       \
                                                              .match = match,                \
                                                              .prepare = prepare,            \
                                                              .narrow_in = 1,                \
-                                                             .early = true}
+                                                             .early = true,                 \
+                                                             __VA_ARGS__}
+ROW(round_bf16, .narrow_out = true);
 ROW(relu);
 ROW(relu6);
 ROW(swish);

@@ -1,5 +1,6 @@
-/* Pooling over NHWC. The gradient of a max pool whose input was a relu also passes that relu: the
- * gradient arrives only where the pooled value is positive, which is where relu let it through. */
+/* Pooling over NHWC, and the average with its rounding to bfloat16. The gradient of a max pool
+ * whose input was a relu also passes that relu: the gradient arrives only where the pooled value is
+ * positive, which is where relu let it through. */
 #include "backends/cpu/kernel.h"
 #include "base/checked.h"
 
@@ -16,8 +17,9 @@ struct pool_data {
     const sx_cpu_vec *vec;
     pool_fn *pool;
     sx_pool_geometry geometry;
-    size_t bytes; /* of an element: float32 or float64 */
+    size_t bytes; /* of an element: float32 or float64; of images that are bfloat16 both 2 */
     bool relu;
+    bool rounds; /* the results, to bfloat16 */
     unsigned narrow_in;
     bool narrow_out;
     sx_cpu_form forms[MAX_IN + 1];   /* of the inputs, then the output */
@@ -48,11 +50,24 @@ static bool match_grad_relu(sx_cpu_match *m)
     return true;
 }
 
+/* round_bf16(avg_pool2d(x)) */
+static bool match_avg_round(sx_cpu_match *m)
+{
+    const sx_node *n = sx_cpu_claim_maker(m, sx_cpu_node(m, 0)->inputs[0], SX_OPID_avg_pool2d);
+    if (n == NULL || !sx_cpu_is_f32(m, m->out[0])) {
+        return false;
+    }
+    m->in[0] = n->inputs[0];
+    return true;
+}
+
 static void max_pool(const pool_data *d, const sx_pool_geometry *g, const void *const *in,
                      void *out)
 {
     if (d->bytes == sizeof(double)) {
         d->vec->max_pool_f64(g, in[0], out);
+    } else if (d->bytes == sizeof(uint16_t)) {
+        d->vec->max_pool_bf16(g, in[0], out);
     } else {
         d->vec->max_pool(g, in[0], out);
     }
@@ -73,8 +88,13 @@ static void avg_pool(const pool_data *d, const sx_pool_geometry *g, const void *
 {
     if (d->bytes == sizeof(double)) {
         d->vec->avg_pool_f64(g, in[0], out);
+    } else if (d->bytes == sizeof(uint16_t)) {
+        d->vec->avg_pool_bf16(g, in[0], out);
     } else {
         d->vec->avg_pool(g, in[0], out);
+        if (d->rounds) {
+            d->vec->loops[SX_VEC_round_bf16](out, out, out, g->n * g->h.out * g->w.out * g->c);
+        }
     }
 }
 
@@ -236,7 +256,8 @@ static sx_status prepare_pool(const sx_cpu_site *site, sx_cpu_step *step)
     }
     d->vec = site->vec;
     d->bytes = sx_dtype_bytes(site->out[0].dtype);
-    d->relu = site->n_nodes > 1;
+    d->relu = site->nodes[0]->op->id == SX_OPID_relu_grad;
+    d->rounds = site->nodes[0]->op->id == SX_OPID_round_bf16;
     d->narrow_in = site->narrow_in;
     d->narrow_out = site->narrow_out;
     step->data = d;
@@ -257,10 +278,15 @@ static sx_status prepare_pool(const sx_cpu_site *site, sx_cpu_step *step)
                 rows[i].pooled_in >= 0 ? &site->in[rows[i].pooled_in] : site->out;
             d->geometry.h.out = pooled->dims[1]; /* perhaps a part: crop.c */
             d->geometry.w.out = pooled->dims[2];
-            if (rows[i].pooled_in < 0 && step->run == run_pool && sx_type_elems(site->out) > 0) {
+            const bool forward = rows[i].pooled_in < 0 && sx_type_elems(site->out) > 0;
+            if (forward && d->forms[0].dtype == SX_BF16 && d->forms[1].dtype == SX_BF16) {
+                d->bytes = sizeof(uint16_t);
+                step->scratch_bytes = 0;
+            }
+            if (forward && (step->run == run_pool || d->bytes == sizeof(uint16_t))) {
                 step->run = run_rows;
                 step->range = sx_type_elems(site->out);
-            } else if (rows[i].pooled_in < 0 && sx_type_elems(site->out) > 0) {
+            } else if (forward) {
                 prepare_bands(site, d, step);
             }
         }
@@ -283,3 +309,12 @@ POOL_ROW(max_pool_grad_relu, relu_grad, match_grad_relu);
 POOL_ROW(max_pool_grad, max_pool2d_grad, match_float);
 POOL_ROW(avg_pool, avg_pool2d, match_float);
 POOL_ROW(avg_pool_grad, avg_pool2d_grad, match_float);
+/* Before elementwise groups, which would take the rounding. */
+const sx_cpu_kernel sx_cpu_kernel_avg_pool_round = {.name = "avg_pool_round",
+                                                    .op = SX_OPID_round_bf16,
+                                                    .match = match_avg_round,
+                                                    .prepare = prepare_pool,
+                                                    .narrow_in = 1,
+                                                    .narrow_out = true,
+                                                    .parts = true,
+                                                    .early = true};

@@ -105,6 +105,28 @@ static void run_leading(const sx_cpu_step *step, const sx_cpu_call *call)
     }
 }
 
+/* Sums where x is bfloat16. scratch: a row */
+static void run_trailing_bf16(const sx_cpu_step *step, const sx_cpu_call *call)
+{
+    const reduce_data *d = step->data;
+    const uint16_t *x = sx_cpu_in(step, call, 0);
+    float *out = sx_cpu_out(step, call, 0), *row = sx_cpu_at(call, step->scratch);
+    for (int64_t i = 0; i < d->outer; i++) {
+        d->vec->from_bf16(x + i * d->rows, row, d->rows);
+        d->vec->sum_cols(row, 1, d->rows, out + i);
+    }
+}
+
+static void run_leading_bf16(const sx_cpu_step *step, const sx_cpu_call *call)
+{
+    const reduce_data *d = step->data;
+    const uint16_t *x = sx_cpu_in(step, call, 0);
+    float *out = sx_cpu_out(step, call, 0);
+    for (int64_t i = 0; i < d->outer; i++) {
+        d->vec->sum_rows_bf16(x + i * d->rows * d->cols, d->rows, d->cols, out + i * d->cols);
+    }
+}
+
 static sx_status prepare_reduce(const sx_cpu_site *site, sx_cpu_step *step)
 {
     const sx_node *n = site->nodes[0];
@@ -121,6 +143,10 @@ static sx_status prepare_reduce(const sx_cpu_site *site, sx_cpu_step *step)
               : n->op->id == SX_OPID_reduce_prod ? last ? prod_cols : prod_rows
               : last                             ? site->vec->sum_cols
                                                  : site->vec->sum_rows;
+    if (site->narrow_in != 0) {
+        step->run = last ? run_trailing_bf16 : run_leading_bf16;
+        step->scratch_bytes = last ? d->rows * (int64_t)sizeof(float) : 0;
+    }
     step->data = d;
     return SX_OK;
 }
@@ -128,7 +154,8 @@ static sx_status prepare_reduce(const sx_cpu_site *site, sx_cpu_step *step)
 const sx_cpu_kernel sx_cpu_kernel_reduce_sum = {.name = "reduce_sum",
                                                 .op = SX_OPID_reduce_sum,
                                                 .match = match_reduce,
-                                                .prepare = prepare_reduce};
+                                                .prepare = prepare_reduce,
+                                                .narrow_in = 1};
 const sx_cpu_kernel sx_cpu_kernel_reduce_max = {.name = "reduce_max",
                                                 .op = SX_OPID_reduce_max,
                                                 .match = match_reduce,

@@ -267,6 +267,7 @@ typedef struct sx_cpu_vec {
                           int64_t end);
     /* x [rows, cols] -> out[cols]: sum over rows, in blocks of 64 */
     void (*sum_rows)(const float *x, int64_t rows, int64_t cols, float *out);
+    void (*sum_rows_bf16)(const uint16_t *x, int64_t rows, int64_t cols, float *out);
     /* x [rows, cols] -> out[rows] */
     void (*sum_cols)(const float *x, int64_t rows, int64_t cols, float *out);
     void (*max_cols)(const float *x, int64_t rows, int64_t cols, float *out);
@@ -345,6 +346,8 @@ typedef struct sx_cpu_vec {
                           const float *dy, float *dx);
     void (*avg_pool)(const sx_pool_geometry *g, const float *x, float *y);
     void (*avg_pool_grad)(const sx_pool_geometry *g, const float *dy, float *dx);
+    void (*max_pool_bf16)(const sx_pool_geometry *g, const uint16_t *x, uint16_t *y);
+    void (*avg_pool_bf16)(const sx_pool_geometry *g, const uint16_t *x, uint16_t *y);
     void (*max_pool_f64)(const sx_pool_geometry *g, const double *x, double *y);
     void (*max_pool_grad_f64)(const sx_pool_geometry *g, bool relu, const double *x,
                               const double *y, const double *dy, double *dx);

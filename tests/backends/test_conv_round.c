@@ -160,6 +160,38 @@ static sx_graph *divided(void)
     return g;
 }
 
+/* Two batch norms, of concats of one another, which a convolution reads each; with relu, and parts
+ * of float32. `apart`: the concats are results, too, and so are written. */
+static sx_graph *scaled_concats(bool apart)
+{
+    enum { A = 40, B = 7, C = 33, IN = 16, OUT = 16 };
+    sx_builder *b;
+    sx_graph *g;
+    assert_ok(sx_builder_create(&b));
+    const sx_value in = sx_input(b, "x", sx_type_of(SX_F32, SX_BATCH, 20, 20, IN)),
+                   w1 = variable(b, "w1", sx_type_of(SX_F32, 1, 1, IN, A)),
+                   w2 = variable(b, "w2", sx_type_of(SX_F32, 3, 3, A + B, C)),
+                   w3 = variable(b, "w3", sx_type_of(SX_F32, 1, 1, A + B + C, OUT)),
+                   scale1 = variable(b, "scale1", sx_type_of(SX_F32, A + B)),
+                   shift1 = variable(b, "shift1", sx_type_of(SX_F32, A + B)),
+                   scale2 = variable(b, "scale2", sx_type_of(SX_F32, A + B + C)),
+                   shift2 = variable(b, "shift2", sx_type_of(SX_F32, A + B + C));
+    const sx_value part =
+        sx_tanh(b, sx_slice(b, in, .begin = {0, 0, 0, 2}, .size = {-1, 20, 20, B}));
+    sx_value c1 = sx_concat(b, -1, sx_relu(b, sx_nn_conv2d(b, in, w1)), part);
+    sx_value x = sx_relu(b, sx_add(b, sx_mul(b, c1, scale1), shift1));
+    sx_value c2 = sx_concat(b, -1, c1, sx_nn_conv2d(b, x, w2, .padding = SX_SAME));
+    x = sx_add(b, shift2, sx_mul(b, scale2, c2));
+    sx_output(b, "y", sx_nn_conv2d(b, x, w3));
+    if (apart) {
+        sx_output(b, "c1", c1);
+        sx_output(b, "c2", c2);
+    }
+    assert_ok(sx_builder_finish(b, &g));
+    sx_builder_destroy(b);
+    return g;
+}
+
 /* ---- Running ---- */
 
 typedef struct results {
@@ -167,6 +199,7 @@ typedef struct results {
     int64_t elems[MAX_ENDS];
     int n;
     int conversions, narrow; /* steps that pack and unpack; products of bfloat16 */
+    int scaled;              /* concats that are not written */
 } results;
 
 static results run(const char *backend, const sx_graph *g, const sx_platform_options *options,
@@ -214,6 +247,7 @@ static results run(const char *backend, const sx_graph *g, const sx_platform_opt
     }
     for (int i = 0; i < n; i++) {
         r.narrow += strstr(rows[i].kernel, "bf16") != NULL;
+        r.scaled += strcmp(rows[i].kernel, "concat_affine") == 0;
         r.conversions +=
             strcmp(rows[i].kernel, "pack") == 0 || strcmp(rows[i].kernel, "unpack") == 0;
     }
@@ -327,6 +361,27 @@ static void test_backends_conv_round__frozen_products(void **state)
     unsetenv("SEXTANT_CPU_BF16");
 }
 
+/* The same bits as where concats are written, and read by other kernels. */
+static void test_backends_conv_round__scaled_concats(void **state)
+{
+    (void)state;
+    const sx_compile_options how = {.batch = BATCH, .frozen = true, .shards = 1, .profile = true};
+    setenv("SEXTANT_CPU_BF16", "1", 1);
+    for (int threads = 1; threads <= 2; threads++) {
+        const sx_platform_options options = {.cpu = {.threads = threads, .bfloat16 = true}};
+        sx_graph *joined = scaled_concats(false), *apart = scaled_concats(true);
+        results one = run("cpu", joined, &options, &how), other = run("cpu", apart, &options, &how);
+        assert_int_equal(one.scaled, sx_cpu_has_bf16() ? 2 : 0);
+        assert_int_equal(other.scaled, 0);
+        expect_equal(&one, &other);
+        drop(&one);
+        drop(&other);
+        sx_graph_destroy(joined);
+        sx_graph_destroy(apart);
+    }
+    unsetenv("SEXTANT_CPU_BF16");
+}
+
 /* Values that are rounded on one device are known to be on the next one. */
 static void test_backends_conv_round__products_on_several_devices(void **state)
 {
@@ -352,6 +407,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_backends_conv_round__training_equals_the_host),
     cmocka_unit_test(test_backends_conv_round__frozen_products),
     cmocka_unit_test(test_backends_conv_round__products_on_several_devices),
+    cmocka_unit_test(test_backends_conv_round__scaled_concats),
 };
 
 SX_TEST_MAIN(tests)

@@ -58,6 +58,7 @@ PLAIN(merge_equal)
 PLAIN(fuse_swish)
 PLAIN(fuse_gelu)
 PLAIN(freeze)
+PLAIN(join_concats)
 PLAIN(join_loops)
 PLAIN(keep_products)
 PLAIN(drop_dead)
@@ -80,11 +81,11 @@ static sx_status round_products(const sx_graph *g, const sx_cpu_plan_options *o,
 static sx_status run_passes(const sx_graph *graph, const sx_cpu_plan_options *o, bool frozen,
                             sx_graph **out)
 {
-    static pass_fn *const passes[] = {widen_bf16,  widen_f16,     simplify,       fold_constants,
-                                      merge_equal, drop_dead,     fuse_swish,     fuse_gelu,
-                                      freeze,      simplify,      drop_dead,      round_products,
-                                      join_loops,  keep_products, hoist_products, drop_dead,
-                                      drop_state,  drop_dead,     repeat_norms,   split_checks};
+    static pass_fn *const passes[] = {
+        widen_bf16,     widen_f16,    simplify,      fold_constants, merge_equal,  drop_dead,
+        fuse_swish,     fuse_gelu,    freeze,        simplify,       join_concats, drop_dead,
+        round_products, join_loops,   keep_products, hoist_products, drop_dead,    drop_state,
+        drop_dead,      repeat_norms, split_checks};
     const bool rounds = frozen && o->bfloat16 && sx_cpu_has_bf16();
     sx_graph *g = NULL;
     if (o->settled) { /* they have seen the whole */
@@ -92,7 +93,7 @@ static sx_status run_passes(const sx_graph *graph, const sx_cpu_plan_options *o,
     }
     for (size_t i = 0; i < sizeof(passes) / sizeof(passes[0]); i++) {
         if ((passes[i] == freeze && (!frozen || o->region)) ||
-            (passes[i] == round_products && !rounds) ||
+            ((passes[i] == round_products || passes[i] == join_concats) && !rounds) ||
             (passes[i] == split_checks && o->workers < 2)) {
             continue;
         }

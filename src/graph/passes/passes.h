@@ -55,6 +55,8 @@ SX_MUST_USE sx_status sx_pass_simplify(const sx_graph *g, sx_graph **out);
  * behind a convolution, batch norms too, go into its filter and its bias. The new filter is
  * computed from the variables, by nodes. */
 SX_MUST_USE sx_status sx_pass_freeze(const sx_graph *g, sx_graph **out);
+/* Concats of concats that are only scaled become concats of their parts (join_concats.c). */
+SX_MUST_USE sx_status sx_pass_join_concats(const sx_graph *g, sx_graph **out);
 /* Divides checks of many bytes (all_finite) into several, for devices that compute steps at the
  * same time. */
 SX_MUST_USE sx_status sx_pass_split_checks(const sx_graph *g, sx_graph **out);

@@ -177,6 +177,17 @@ typedef struct sx_vec_dense_args {
     float *scratch; /* dense_scratch(), of this call alone */
 } sx_vec_dense_args;
 
+/* y = x scale + shift, or relu of it, rounded to bfloat16: rows of n channels. */
+typedef struct sx_vec_affine {
+    const void *x; /* rows side by side */
+    bool narrow;   /* bfloat16; else float32 */
+    bool relu;
+    int64_t rows, n;
+    const float *scale, *shift; /* [n] */
+    uint16_t *y;
+    int64_t y_row; /* from a row to the next */
+} sx_vec_affine;
+
 /* c[m,n] = a[m,k] b[k,n] of doubles, k > 0: rows [first, last), columns [begin, end)
  * (product_f64.inc). */
 typedef struct sx_vec_product_f64 {
@@ -346,6 +357,7 @@ typedef struct sx_cpu_vec {
                           const float *dy, float *dx);
     void (*avg_pool)(const sx_pool_geometry *g, const float *x, float *y);
     void (*avg_pool_grad)(const sx_pool_geometry *g, const float *dy, float *dx);
+    void (*affine_rows)(const sx_vec_affine *a);
     void (*max_pool_bf16)(const sx_pool_geometry *g, const uint16_t *x, uint16_t *y);
     void (*avg_pool_bf16)(const sx_pool_geometry *g, const uint16_t *x, uint16_t *y);
     void (*max_pool_f64)(const sx_pool_geometry *g, const double *x, double *y);

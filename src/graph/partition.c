@@ -299,7 +299,18 @@ static bool rounds(const sx_graph *g, const sx_node *n)
            sx_graph_maker(g, n->inputs[2])->op->id == SX_OPID_constant;
 }
 
-/* What is viewed, or of which maxima are taken, is still rounded. */
+/* The node that rounds all that is joined, if it is bfloat16: that is the same for all parts. */
+static const sx_node *rounding_of_parts(const cutting *c, const sx_node *concat)
+{
+    const sx_node *all = c->rounding[concat->inputs[0].id];
+    for (int i = 0; i < concat->n_inputs; i++) {
+        const sx_node *one = c->rounding[concat->inputs[i].id];
+        all = one != NULL && one->op->id == SX_OPID_round_bf16 ? all : NULL;
+    }
+    return all;
+}
+
+/* What is viewed, joined, or of which maxima are taken, is still rounded. */
 static sx_status find_roundings(cutting *c)
 {
     const sx_graph *g = c->g;
@@ -311,6 +322,8 @@ static sx_status find_roundings(cutting *c)
         const sx_node *n = &g->nodes[k];
         if (rounds(g, n)) {
             c->rounding[n->first_output.id] = n;
+        } else if (n->op->id == SX_OPID_concat && n->n_inputs > 0) {
+            c->rounding[n->first_output.id] = rounding_of_parts(c, n);
         } else if (((n->op->flags & SX_OP_VIEW) != 0 || n->op->id == SX_OPID_max_pool2d) &&
                    sx_graph_type(g, n->first_output)->dtype ==
                        sx_graph_type(g, n->inputs[0])->dtype) {

@@ -160,15 +160,22 @@ static sx_graph *divided(void)
     return g;
 }
 
+typedef struct concats {
+    bool apart;  /* the concats are results, too, and so are written */
+    bool empty;  /* one has a part without channels */
+    bool common; /* the images are no batch; another input is */
+} concats;
+
 /* Two batch norms, of concats of one another, which a convolution reads each; with relu, and parts
- * of float32. `apart`: the concats are results, too, and so are written. */
-static sx_graph *scaled_concats(bool apart)
+ * of float32. */
+static sx_graph *scaled_concats(const concats *f)
 {
-    enum { A = 40, B = 7, C = 33, IN = 16, OUT = 16 };
+    enum { A = 40, B = 7, C = 33, IN = 16, OUT = 16, SIDE = 20 };
     sx_builder *b;
     sx_graph *g;
     assert_ok(sx_builder_create(&b));
-    const sx_value in = sx_input(b, "x", sx_type_of(SX_F32, SX_BATCH, 20, 20, IN)),
+    const int64_t batch = f->common ? BATCH : SX_BATCH;
+    const sx_value in = sx_input(b, "x", sx_type_of(SX_F32, batch, SIDE, SIDE, IN)),
                    w1 = variable(b, "w1", sx_type_of(SX_F32, 1, 1, IN, A)),
                    w2 = variable(b, "w2", sx_type_of(SX_F32, 3, 3, A + B, C)),
                    w3 = variable(b, "w3", sx_type_of(SX_F32, 1, 1, A + B + C, OUT)),
@@ -177,13 +184,23 @@ static sx_graph *scaled_concats(bool apart)
                    scale2 = variable(b, "scale2", sx_type_of(SX_F32, A + B + C)),
                    shift2 = variable(b, "shift2", sx_type_of(SX_F32, A + B + C));
     const sx_value part =
-        sx_tanh(b, sx_slice(b, in, .begin = {0, 0, 0, 2}, .size = {-1, 20, 20, B}));
-    sx_value c1 = sx_concat(b, -1, sx_relu(b, sx_nn_conv2d(b, in, w1)), part);
+        sx_tanh(b, sx_slice(b, in, .begin = {0, 0, 0, 2}, .size = {batch, SIDE, SIDE, B}));
+    sx_value c1 = sx_relu(b, sx_nn_conv2d(b, in, w1));
+    if (f->empty) {
+        c1 = sx_concat(b, -1, c1,
+                       sx_slice(b, in, .begin = {0, 0, 0, IN}, .size = {batch, SIDE, SIDE, 0}),
+                       part);
+    } else {
+        c1 = sx_concat(b, -1, c1, part);
+    }
     sx_value x = sx_relu(b, sx_add(b, sx_mul(b, c1, scale1), shift1));
     sx_value c2 = sx_concat(b, -1, c1, sx_nn_conv2d(b, x, w2, .padding = SX_SAME));
     x = sx_add(b, shift2, sx_mul(b, scale2, c2));
     sx_output(b, "y", sx_nn_conv2d(b, x, w3));
-    if (apart) {
+    if (f->common) {
+        sx_output(b, "z", sx_tanh(b, sx_input(b, "other", sx_type_of(SX_F32, SX_BATCH, 512))));
+    }
+    if (f->apart) {
         sx_output(b, "c1", c1);
         sx_output(b, "c2", c2);
     }
@@ -365,19 +382,25 @@ static void test_backends_conv_round__frozen_products(void **state)
 static void test_backends_conv_round__scaled_concats(void **state)
 {
     (void)state;
-    const sx_compile_options how = {.batch = BATCH, .frozen = true, .shards = 1, .profile = true};
+    static const concats forms[] = {{.apart = false}, {.empty = true}, {.common = true}};
     setenv("SEXTANT_CPU_BF16", "1", 1);
-    for (int threads = 1; threads <= 2; threads++) {
-        const sx_platform_options options = {.cpu = {.threads = threads, .bfloat16 = true}};
-        sx_graph *joined = scaled_concats(false), *apart = scaled_concats(true);
-        results one = run("cpu", joined, &options, &how), other = run("cpu", apart, &options, &how);
-        assert_int_equal(one.scaled, sx_cpu_has_bf16() ? 2 : 0);
-        assert_int_equal(other.scaled, 0);
-        expect_equal(&one, &other);
-        drop(&one);
-        drop(&other);
-        sx_graph_destroy(joined);
-        sx_graph_destroy(apart);
+    for (size_t i = 0; i < SX_COUNT(forms); i++) {
+        for (int threads = 1; threads <= 4; threads++) {
+            const sx_compile_options how = {
+                .batch = BATCH, .frozen = true, .shards = 1 + threads % 2, .profile = true};
+            const sx_platform_options options = {.cpu = {.threads = threads, .bfloat16 = true}};
+            concats apart = forms[i];
+            apart.apart = true;
+            sx_graph *g = scaled_concats(&forms[i]), *h = scaled_concats(&apart);
+            results one = run("cpu", g, &options, &how), other = run("cpu", h, &options, &how);
+            assert_true(!sx_cpu_has_bf16() || forms[i].empty ? one.scaled == 0 : one.scaled >= 2);
+            assert_int_equal(other.scaled, 0);
+            expect_equal(&one, &other);
+            drop(&one);
+            drop(&other);
+            sx_graph_destroy(g);
+            sx_graph_destroy(h);
+        }
     }
     unsetenv("SEXTANT_CPU_BF16");
 }

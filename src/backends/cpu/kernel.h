@@ -149,7 +149,7 @@ extern const sx_cpu_kernel sx_cpu_kernel_strided, sx_cpu_kernel_host;
 /* Whether nodes of the operator are computed by a kernel, or need none: constants, and views of
  * their input. */
 bool sx_cpu_has_kernel(const sx_op_def *op);
-enum { SX_CPU_KERNEL_TABLE_VERSION = 28 };
+enum { SX_CPU_KERNEL_TABLE_VERSION = 29 };
 
 /* ---- Running ---- */
 

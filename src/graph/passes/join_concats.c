@@ -1,8 +1,8 @@
 /* A concat of concats becomes one of their parts, where what reads each of them, but for further
  * concats, is one multiplication by a vector, as in a DenseNet:
  *
- *     c1 = concat(a, b)     c2 = concat(c1, d)      ->      c1 = concat(a, b)     c2 = concat(a, b,
- * d) c1 scale + shift      c2 scale + shift
+ *     c1 = concat(a, b)     y1 = c1 scale1          c1 = concat(a, b)        y1 = c1 scale1
+ *     c2 = concat(c1, d)    y2 = c2 scale2    ->    c2 = concat(a, b, d)     y2 = c2 scale2
  *
  * Then each of them is read once, and a kernel that reads the parts need not write it. */
 #include "base/checked.h"
@@ -11,7 +11,7 @@
 #include "graph/passes/passes.h"
 #include "graph/passes/rewrite.h"
 
-enum { MOST = 64 /* parts */ };
+enum { MOST = 30 /* parts: a kernel reads so many as bfloat16 (concat_affine.c) */ };
 
 typedef struct leaves {
     const sx_value *v; /* [n] */
@@ -21,10 +21,11 @@ typedef struct leaves {
 typedef struct joining {
     const sx_graph *g;
     sx_arena arena;
-    bool *joined;  /* [n_nodes]: concats whose parts are read */
-    int *others;   /* [n_values]: readers, but for those */
-    bool *scaled;  /* [n_values]: one of them multiplies it by a vector */
-    leaves *parts; /* [n_nodes] */
+    bool *joined;       /* [n_nodes]: concats that are read once, by a multiplication by a vector,
+                           but for further ones of these */
+    int *other_readers; /* [n_values]: that are not joined */
+    bool *scaled;       /* [n_values]: one of them multiplies it by a vector */
+    leaves *parts;      /* [n_nodes] */
 } joining;
 
 static bool is_concat(const sx_graph *g, const sx_node *n)
@@ -50,15 +51,15 @@ static void find_joined(joining *j)
 {
     const sx_graph *g = j->g;
     for (int i = 0; i < g->n_results; i++) {
-        j->others[g->results[i].value.id]++;
+        j->other_readers[g->results[i].value.id]++;
     }
     for (int k = g->n_nodes - 1; k >= 0; k--) {
         const sx_node *n = &g->nodes[k];
         const uint32_t y = n->first_output.id;
-        j->joined[k] = is_concat(g, n) && j->others[y] == 1 && j->scaled[y];
+        j->joined[k] = is_concat(g, n) && j->other_readers[y] == 1 && j->scaled[y];
         for (int i = 0; i < n->n_inputs; i++) {
             const uint32_t v = n->inputs[i].id;
-            j->others[v] += !j->joined[k];
+            j->other_readers[v] += !j->joined[k];
             j->scaled[v] = j->scaled[v] || is_scaling(g, n, i);
         }
     }
@@ -113,11 +114,11 @@ sx_status sx_pass_join_concats(const sx_graph *g, sx_graph **out)
     joining j = {.g = g};
     sx_arena_init(&j.arena, 0);
     j.joined = sx_arena_array(&j.arena, g->n_nodes + 1, bool);
-    j.others = sx_arena_array(&j.arena, g->n_values + 1, int);
+    j.other_readers = sx_arena_array(&j.arena, g->n_values + 1, int);
     j.scaled = sx_arena_array(&j.arena, g->n_values + 1, bool);
     j.parts = sx_arena_array(&j.arena, g->n_nodes + 1, leaves);
     sx_status status = SX_OK;
-    if (j.joined == NULL || j.others == NULL || j.scaled == NULL || j.parts == NULL) {
+    if (j.joined == NULL || j.other_readers == NULL || j.scaled == NULL || j.parts == NULL) {
         status = sx_no_memory("joining concats");
     }
     if (status == SX_OK) {

@@ -118,13 +118,18 @@ static bool ends_product(const finding *f, const sx_node *n)
     return n != NULL && f->chosen[n - f->g->nodes];
 }
 
+/* A depthwise convolution, or a bias added to one. */
 static bool is_depthwise(const finding *f, const sx_node *n)
 {
     if (n != NULL && n->op->id == SX_OPID_bias_add) {
         n = sole(f, n->inputs[0]);
     }
-    return n != NULL && n->op->id == SX_OPID_conv2d &&
-           ((const sx_conv2d_attrs *)n->attrs)->groups > 1;
+    if (n == NULL || n->op->id != SX_OPID_conv2d) {
+        return false;
+    }
+    const int64_t groups = ((const sx_conv2d_attrs *)n->attrs)->groups;
+    const sx_type *filter = sx_graph_type(f->g, n->inputs[1]);
+    return groups > 1 && filter->dims[2] == 1 && filter->dims[3] == groups;
 }
 
 /* Whether the kernel of a product computes this activation of its sums. That of bfloat16 computes
@@ -271,8 +276,8 @@ static sx_status find(const sx_graph *g, bool rounds, sx_arena *arena, sx_quanti
             const uint32_t filter = g->nodes[k].inputs[1].id;
             add_image(&f, g->nodes[k].inputs[0]);
             f.quantized[filter] = true;
-            if (g->nodes[k].op->id == SX_OPID_matmul) {
-                f.by_matmul[behind_views(g, g->nodes[k].inputs[0]).id] = true;
+            for (int i = 0; i < 2 && g->nodes[k].op->id == SX_OPID_matmul; i++) {
+                f.by_matmul[behind_views(g, g->nodes[k].inputs[i]).id] = true;
             }
             f.device[filter] = f.device[filter] != NULL ? f.device[filter] : g->nodes[k].device;
         }

@@ -12,12 +12,12 @@
 enum {
     SCALE,
     SHIFT,
-    PARTS, /* the first one */
+    PARTS,      /* the first one */
+    FORMS = 32, /* operands that may be bfloat16 */
     BLOCK_ROWS = 64,
     GRAIN_ELEMS = 1 << 15, /* for each worker */
 };
 
-/* scratch: where the result is float32, a block of rows of it */
 typedef struct concat_data {
     const sx_cpu_vec *vec;
     const int64_t *channels; /* [parts] */
@@ -64,12 +64,13 @@ static bool match(sx_cpu_match *m)
     m->in[SCALE] = mul->inputs[scale];
     m->in[SHIFT] = n->inputs[shift];
     m->n_in = PARTS + concat->n_inputs;
-    bool all = sx_cpu_is_f32(m, m->out[0]);
+    bool fits = sx_cpu_is_f32(m, m->out[0]);
     for (int i = 0; i < concat->n_inputs; i++) {
         m->in[PARTS + i] = concat->inputs[i];
-        all = all && sx_cpu_is_f32(m, concat->inputs[i]);
+        fits = fits && sx_cpu_is_f32(m, concat->inputs[i]) &&
+               sx_type_elems(sx_graph_type(g, concat->inputs[i])) > 0;
     }
-    return all;
+    return fits;
 }
 
 /* The pixels that begin in elements [begin, end). */
@@ -78,28 +79,25 @@ static void run_concat(const sx_cpu_step *step, const sx_cpu_call *call)
     const concat_data *d = step->data;
     const int64_t last = (call->end + d->all - 1) / d->all;
     char *out = sx_cpu_out(step, call, 0);
-    uint16_t *scratch =
-        (uint16_t *)sx_cpu_at(call, step->scratch) + call->part * BLOCK_ROWS * d->all;
+    const int64_t bytes = d->wide ? (int64_t)sizeof(float) : 2;
     for (int64_t at = (call->begin + d->all - 1) / d->all; at < last; at += BLOCK_ROWS) {
-        uint16_t *y = d->wide ? scratch : (uint16_t *)(void *)out + at * d->all;
+        char *y = out + at * d->all * bytes;
         sx_vec_affine a = {.relu = d->relu,
                            .rows = SX_MIN(last - at, (int64_t)BLOCK_ROWS),
                            .scale = sx_cpu_in(step, call, SCALE),
                            .shift = sx_cpu_in(step, call, SHIFT),
-                           .y = y,
+                           .wide = d->wide,
                            .y_row = d->all};
         for (int i = PARTS; i < step->n_in; i++) {
             a.n = d->channels[i - PARTS];
-            a.narrow = i < 32 && (d->narrow_in >> i & 1) != 0;
+            a.narrow = i < FORMS && (d->narrow_in >> i & 1) != 0;
             a.x = (const char *)sx_cpu_in(step, call, i) +
                   at * a.n * (a.narrow ? 2 : (int64_t)sizeof(float));
+            a.y = y;
             d->vec->affine_rows(&a);
             a.scale += a.n;
             a.shift += a.n;
-            a.y += a.n;
-        }
-        if (d->wide) {
-            d->vec->from_bf16(scratch, (float *)(void *)out + at * d->all, a.rows * d->all);
+            y += a.n * bytes;
         }
     }
 }
@@ -124,9 +122,6 @@ static sx_status prepare(const sx_cpu_site *site, sx_cpu_step *step)
     step->data = d;
     step->range = sx_type_elems(&site->out[0]);
     step->grain = GRAIN_ELEMS;
-    step->scratch_bytes = d->wide ? (site->plan->team ? site->plan->workers : 1) * BLOCK_ROWS *
-                                        d->all * (int64_t)sizeof(uint16_t)
-                                  : 0;
     return SX_OK;
 }
 

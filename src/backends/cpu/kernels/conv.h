@@ -67,10 +67,4 @@ bool sx_cpu_conv_is_grouped(const sx_cpu_site *site, const sx_node *conv);
 SX_MUST_USE sx_status sx_cpu_prepare_grouped(const sx_cpu_site *site, const sx_node *conv,
                                              sx_cpu_step *step);
 
-/* Whether it is a depthwise one, forward, whose operands are numbers of bfloat16. */
-bool sx_cpu_conv_is_depthwise(const sx_graph *graph, const sx_node *conv);
-/* The step of one, for frozen filters. in: x, filter, and bias, if there is one. */
-SX_MUST_USE sx_status sx_cpu_prepare_depthwise(const sx_cpu_site *site, const sx_node *conv,
-                                               sx_cpu_step *step);
-
 #endif

@@ -24,13 +24,15 @@ typedef struct depthwise_data {
     bool has_bias, kept; /* the packed filter lies in the kept memory */
 } depthwise_data;
 
-bool sx_cpu_conv_is_depthwise(const sx_graph *graph, const sx_node *conv)
+static bool is_depthwise(const sx_graph *graph, const sx_node *conv)
 {
     sx_conv_geometry g;
+    if (conv->op->id != SX_OPID_conv2d) {
+        return false;
+    }
     sx_status status = sx_cpu_conv_geometry(graph, conv, &g);
-    const bool is = status == SX_OK && conv->op->id == SX_OPID_conv2d &&
-                    ((const sx_conv2d_attrs *)conv->attrs)->bf16_operands && g.groups > 1 &&
-                    g.c == 1 && g.o == 1;
+    const bool is = status == SX_OK && ((const sx_conv2d_attrs *)conv->attrs)->bf16_operands &&
+                    g.groups > 1 && g.c == 1 && g.o == 1;
     sx_status_free(status);
     return is;
 }
@@ -106,8 +108,9 @@ static void lay_out(const sx_cpu_site *site, depthwise_data *d, int64_t image_el
     }
 }
 
-sx_status sx_cpu_prepare_depthwise(const sx_cpu_site *site, const sx_node *conv, sx_cpu_step *step)
+static sx_status prepare(const sx_cpu_site *site, sx_cpu_step *step)
 {
+    const sx_node *conv = site->nodes[site->n_nodes - 1];
     const sx_cpu_dense_act *act = find_act(site);
     sx_conv_geometry g;
     depthwise_data *d = sx_cpu_new(site, depthwise_data);
@@ -133,11 +136,6 @@ sx_status sx_cpu_prepare_depthwise(const sx_cpu_site *site, const sx_node *conv,
     return SX_OK;
 }
 
-static sx_status prepare(const sx_cpu_site *site, sx_cpu_step *step)
-{
-    return sx_cpu_prepare_depthwise(site, site->nodes[site->n_nodes - 1], step);
-}
-
 /* ---- Matching ---- */
 
 /* The convolution comes last. in: x, filter, bias if there is one */
@@ -159,7 +157,7 @@ static bool match(sx_cpu_match *m)
         m->in[m->n_in++] = n->inputs[1];
         n = sx_cpu_claim_maker(m, n->inputs[0], SX_OPID_conv2d);
     }
-    if (n == NULL || !sx_cpu_conv_is_depthwise(m->graph, n)) {
+    if (n == NULL || !is_depthwise(m->graph, n)) {
         return false;
     }
     m->in[0] = n->inputs[0];

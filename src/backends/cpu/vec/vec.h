@@ -182,10 +182,11 @@ typedef struct sx_vec_affine {
     const void *x; /* rows side by side */
     bool narrow;   /* bfloat16; else float32 */
     bool relu;
-    int64_t rows, n;
+    int64_t rows, n;            /* n > 0 */
     const float *scale, *shift; /* [n] */
-    uint16_t *y;
-    int64_t y_row; /* from a row to the next */
+    void *y;
+    bool wide;     /* y is float32; else bfloat16 */
+    int64_t y_row; /* numbers from a row to the next */
 } sx_vec_affine;
 
 /* c[m,n] = a[m,k] b[k,n] of doubles, k > 0: rows [first, last), columns [begin, end)

@@ -439,7 +439,9 @@ static sx_status write_graph(const sx_graph *g, const sx_quantize_points *points
                 rw.to, &g->args[arg++], *sx_graph_type(g, n->first_output), n->device);
         } else {
             sx_rewrite_keep(&rw, n, made == ROUNDED ? marked_attrs(&rw, n, rounded) : NULL);
-            rounded[n->first_output.id] = made == ROUNDED && stays_rounded(n, rounded);
+            if (n->n_outputs > 0) {
+                rounded[n->first_output.id] = made == ROUNDED && stays_rounded(n, rounded);
+            }
         }
         for (; made != OBSERVED && next < points->n &&
                (int)g->values[points->points[next].value.id].node == k;

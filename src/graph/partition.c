@@ -286,7 +286,7 @@ static sx_status put_off_products(cutting *c)
     return number_segments(c);
 }
 
-/* Whether the node rounds to bfloat16, or to small integers of a given range: rounded twice, a
+/* Whether the node rounds to bfloat16, or to small integers of a constant range: rounded twice, a
  * value is the same. */
 static bool rounds(const sx_graph *g, const sx_node *n)
 {

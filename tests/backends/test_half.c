@@ -4,26 +4,10 @@
 
 #include <string.h>
 
-#include "backends/cpu/vec/vec.h"
 #include "base/half.h"
+#include "vecs.h"
 
 enum { COUNT = 1 << 16 };
-
-static const sx_cpu_vec *const vecs[] = {
-#if defined(__x86_64__)
-    &sx_cpu_vec_v4,
-    &sx_cpu_vec_v3,
-#endif
-    &sx_cpu_vec_base,
-};
-
-static bool runs(const sx_cpu_vec *vec)
-{
-    setenv("SEXTANT_CPU_VEC", vec->name, 1);
-    const bool found = sx_cpu_vec_best() == vec;
-    unsetenv("SEXTANT_CPU_VEC");
-    return found;
-}
 
 static void test_backends_half__loops_equal_the_conversions(void **state)
 {

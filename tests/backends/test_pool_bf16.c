@@ -5,25 +5,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "backends/cpu/vec/vec.h"
 #include "base/checked.h"
 #include "base/memory.h"
-
-static const sx_cpu_vec *const vecs[] = {
-#if defined(__x86_64__)
-    &sx_cpu_vec_v4,
-    &sx_cpu_vec_v3,
-#endif
-    &sx_cpu_vec_base,
-};
-
-static bool runs(const sx_cpu_vec *vec)
-{
-    setenv("SEXTANT_CPU_VEC", vec->name, 1);
-    const bool found = sx_cpu_vec_best() == vec;
-    unsetenv("SEXTANT_CPU_VEC");
-    return found;
-}
+#include "vecs.h"
 
 /* Of both signs, many equal ones, zeros of both signs and, if `odd`, infinities and NaN. */
 static void fill(uint16_t *x, int64_t n, bool odd)

@@ -192,7 +192,7 @@ static void multiply(const uint16_t *a, const uint16_t *packed, int64_t m, int64
 }
 
 /* 2^x, 2^-18 of itself off at most, by Taylor's polynomial of what remains of x beside an integer.
- */
+ * Of -inf that is NaN, but scalef(NaN, -inf) is 0: what a mask leaves out depends on it. */
 static __m512 power_of_2(__m512 x)
 {
     const __m512 whole = _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);

@@ -78,6 +78,12 @@ static sx_status round_products(const sx_graph *g, const sx_cpu_plan_options *o,
     return sx_pass_round_products(g, out);
 }
 
+/* Whether products of a plan may be of bfloat16. */
+static bool rounds(const sx_cpu_plan_options *o, bool frozen)
+{
+    return frozen && o->bfloat16 && sx_cpu_has_bf16();
+}
+
 static sx_status run_passes(const sx_graph *graph, const sx_cpu_plan_options *o, bool frozen,
                             sx_graph **out)
 {
@@ -86,14 +92,13 @@ static sx_status run_passes(const sx_graph *graph, const sx_cpu_plan_options *o,
         fuse_swish,     fuse_gelu,    freeze,        simplify,       join_concats, drop_dead,
         round_products, join_loops,   keep_products, hoist_products, drop_dead,    drop_state,
         drop_dead,      repeat_norms, split_checks};
-    const bool rounds = frozen && o->bfloat16 && sx_cpu_has_bf16();
     sx_graph *g = NULL;
     if (o->settled) { /* they have seen the whole */
         return sx_pass_drop_dead(graph, out);
     }
     for (size_t i = 0; i < sizeof(passes) / sizeof(passes[0]); i++) {
         if ((passes[i] == freeze && (!frozen || o->region)) ||
-            ((passes[i] == round_products || passes[i] == join_concats) && !rounds) ||
+            ((passes[i] == round_products || passes[i] == join_concats) && !rounds(o, frozen)) ||
             (passes[i] == split_checks && o->workers < 2)) {
             continue;
         }
@@ -437,7 +442,7 @@ static sx_status try_plan(const sx_graph *graph, const sx_cpu_plan_options *opti
     plan->frozen = way->frozen;
     plan->region = options->region;
     plan->integers = options->integers;
-    plan->rounds = way->frozen && options->bfloat16 && sx_cpu_has_bf16();
+    plan->rounds = rounds(options, way->frozen);
     plan->map = options->map ? sx_arena_new(&plan->arena, sx_cpu_memory_map) : NULL;
     if (options->map && plan->map == NULL) {
         sx_cpu_plan_destroy(plan);

@@ -62,7 +62,7 @@ static void find_readers(const sx_graph *g, int *readers)
     }
 }
 
-static bool is_channels(const sx_graph *g, sx_value v, int64_t channels)
+bool sx_is_channels(const sx_graph *g, sx_value v, int64_t channels)
 {
     const sx_type *t = sx_graph_type(g, v);
     return t->dtype == SX_F32 && t->rank >= 1 && t->rank <= 4 && t->dims[t->rank - 1] == channels &&
@@ -81,7 +81,7 @@ static bool continues(const sx_graph *g, const freezing *f, const sx_node *n, sx
     case SX_OPID_bias_add:
     case SX_OPID_batch_norm:
         for (int i = 1; i < n->n_inputs; i++) {
-            if (!f->frozen[n->inputs[i].id] || !is_channels(g, n->inputs[i], channels)) {
+            if (!f->frozen[n->inputs[i].id] || !sx_is_channels(g, n->inputs[i], channels)) {
                 return false;
             }
         }
@@ -89,11 +89,11 @@ static bool continues(const sx_graph *g, const freezing *f, const sx_node *n, sx
     case SX_OPID_add:
     case SX_OPID_mul: {
         const sx_value other = n->inputs[n->inputs[0].id == v.id];
-        return f->frozen[other.id] && is_channels(g, other, channels);
+        return f->frozen[other.id] && sx_is_channels(g, other, channels);
     }
     case SX_OPID_sub:
         return n->inputs[0].id == v.id && f->frozen[n->inputs[1].id] &&
-               is_channels(g, n->inputs[1], channels);
+               sx_is_channels(g, n->inputs[1], channels);
     default:
         return false;
     }

@@ -38,12 +38,9 @@ static bool is_concat(const sx_graph *g, const sx_node *n)
 /* Whether `n` multiplies input `i` by one number for each of its channels. */
 static bool is_scaling(const sx_graph *g, const sx_node *n, int i)
 {
-    if (n->op->id != SX_OPID_mul) {
-        return false;
-    }
-    const sx_type *x = sx_graph_type(g, n->inputs[i]), *v = sx_graph_type(g, n->inputs[1 - i]);
-    return v->rank > 0 && x->rank > 1 && v->dims[v->rank - 1] == x->dims[x->rank - 1] &&
-           sx_type_elems(v) == v->dims[v->rank - 1];
+    const sx_type *x = sx_graph_type(g, n->inputs[i]);
+    return n->op->id == SX_OPID_mul && x->rank > 1 &&
+           sx_is_channels(g, n->inputs[1 - i], x->dims[x->rank - 1]);
 }
 
 /* From the end, where a concat's readers are before it. */

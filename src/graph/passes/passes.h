@@ -63,6 +63,9 @@ SX_MUST_USE sx_status sx_pass_split_checks(const sx_graph *g, sx_graph **out);
 /* Sets frozen[n_values], which is all false, where a value follows from constants and from
  * variables that the graph does not assign. */
 void sx_mark_frozen(const sx_graph *g, bool *frozen);
+/* Whether `v` is a float32 for each of so many channels, the last dimension, and broadcast along
+ * all others. */
+bool sx_is_channels(const sx_graph *g, sx_value v, int64_t channels);
 /* Lets the batch norms in training use the moments of their replica's part of the batch (attribute
  * own_moments). */
 SX_MUST_USE sx_status sx_pass_own_moments(const sx_graph *g, sx_graph **out);

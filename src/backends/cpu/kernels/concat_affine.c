@@ -8,6 +8,7 @@
 #include "backends/cpu/kernel.h"
 #include "base/checked.h"
 #include "graph/ops/attrs.h"
+#include "graph/passes/passes.h"
 
 enum {
     SCALE,
@@ -31,9 +32,7 @@ static int vector_of(const sx_graph *g, const sx_node *n)
 {
     const sx_type *y = sx_graph_type(g, n->first_output);
     for (int i = 1; i >= 0 && y->rank > 1; i--) {
-        const sx_type *v = sx_graph_type(g, n->inputs[i]);
-        if (v->rank > 0 && v->dims[v->rank - 1] == y->dims[y->rank - 1] &&
-            sx_type_elems(v) == v->dims[v->rank - 1] &&
+        if (sx_is_channels(g, n->inputs[i], y->dims[y->rank - 1]) &&
             sx_type_equal(sx_graph_type(g, n->inputs[1 - i]), y)) {
             return i;
         }

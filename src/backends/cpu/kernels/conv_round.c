@@ -6,7 +6,7 @@
  * multiplies bfloat16 fast, oneDNN reads and writes them. Elsewhere, and for what oneDNN has no
  * kernel of bfloat16, they are widened, multiplied in float32 and rounded a piece at a time, so
  * that the float32 numbers stay in cache: a few images, or for 1x1 gradients a few rows of a
- * product of matrices. Depthwise ones by frozen filters are depthwise_bf16.c's, before. */
+ * product of matrices. Depthwise ones by frozen filters are depthwise_bf16.c's. */
 #include "backends/cpu/kernels/conv.h"
 #include "base/checked.h"
 
